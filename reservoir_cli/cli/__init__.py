@@ -1,0 +1,1 @@
+"""The command line: it gathers what was typed, calls one verb, and prints."""

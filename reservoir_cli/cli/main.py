@@ -1,0 +1,121 @@
+"""The door: the app, its global options, and the only place that catches errors and exits."""
+
+import os
+import signal
+import sys
+from pathlib import Path
+from types import FrameType
+from typing import Annotated, Any
+
+import typer
+
+from reservoir_cli import __version__
+from reservoir_cli.cli import output
+from reservoir_cli.cli.config import config
+from reservoir_cli.cli.context import context
+from reservoir_cli.cli.embed import embed
+from reservoir_cli.cli.ingest import ingest
+from reservoir_cli.cli.options import Globals
+from reservoir_cli.cli.search import search
+from reservoir_cli.cli.view import view
+from reservoir_cli.errors import ReservoirError, UsageError
+
+app = typer.Typer(
+    name="reservoir",
+    help="Your conversations with every model in one private file, "
+    "and the best context for the next question.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    # In a pipe the help has no borders, as all output.
+    rich_markup_mode="rich" if sys.stdout.isatty() else None,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+for command, example in (
+    (ingest, 'echo "why did we drop Redis?" | reservoir ingest -p work'),
+    (view, "reservoir view 20 -p work --timestamps"),
+    (search, 'reservoir search "job queue" -p work'),
+    (context, 'reservoir context "why did we drop Redis?" -p work --budget 2000 | llm'),
+    (config, "reservoir config --set partition=work --set recent_context_size=20"),
+    (embed, "reservoir embed"),
+):
+    app.command(epilog=f"Example: {example}")(command)
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        output.write(f"reservoir {__version__}\n")
+        raise typer.Exit
+
+
+@app.callback()
+def globals_(
+    ctx: typer.Context,
+    config_file: Annotated[
+        Path | None, typer.Option("--config", metavar="FILE", help="Use this settings file.")
+    ] = None,
+    db: Annotated[
+        str | None, typer.Option("--db", metavar="PATH|URL", help="Use this store.")
+    ] = None,
+    offline: Annotated[bool, typer.Option("--offline", help="Never touch the network.")] = False,
+    no_color: Annotated[bool, typer.Option("--no-color", help="No colour.")] = False,
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version."),
+    ] = False,
+) -> None:
+    """Options that stand before the command."""
+    output.configure(color=not no_color)
+    ctx.obj = Globals(config_file, db, offline)
+
+
+def main() -> None:
+    """Run the command line and exit with its code."""
+    for stream in (sys.stdout, sys.stderr):
+        stream.reconfigure(encoding="utf-8", errors="replace", newline="\n")  # type: ignore[union-attr]
+    signal.signal(signal.SIGTERM, _terminated)
+    sys.exit(_run())
+
+
+def _run() -> int:
+    try:
+        outcome: Any = app(standalone_mode=False)
+        return outcome if isinstance(outcome, int) else 0
+    except ReservoirError as failure:
+        return _failed(failure)
+    except typer.Abort:
+        return 130
+    except Exception as failure:
+        if os.environ.get("RESERVOIR_DEBUG") == "1":
+            raise
+        if hasattr(failure, "format_message"):  # the command line itself was wrong
+            return _failed(_as_usage(failure))
+        # Only its type is shown: its text might quote a message.
+        return _failed(
+            ReservoirError(
+                f"unexpected {type(failure).__name__}", hint="RESERVOIR_DEBUG=1 shows where"
+            )
+        )
+
+
+def _as_usage(failure: Any) -> UsageError:
+    """A complaint of the option parser as an error of ours."""
+    context = getattr(failure, "ctx", None)
+    name = context.command_path if context else "reservoir"
+    message = " ".join(failure.format_message().split()).rstrip(".")
+    return UsageError(message[:1].lower() + message[1:], hint=f"{name} --help")
+
+
+def _failed(failure: ReservoirError) -> int:
+    output.error(failure, as_json="--json" in sys.argv)
+    if failure.__cause__ and os.environ.get("RESERVOIR_DEBUG") == "1":
+        raise failure
+    return failure.exit_code
+
+
+def _terminated(_signal: int, _frame: FrameType | None) -> None:
+    sys.exit(143)
+
+
+if __name__ == "__main__":
+    main()

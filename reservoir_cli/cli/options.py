@@ -1,0 +1,122 @@
+"""Options that several commands share, and what stands before the command."""
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from reservoir_cli.errors import UsageError
+from reservoir_cli.messages import Scope
+
+if TYPE_CHECKING:
+    from reservoir_cli.reservoir import Reservoir
+
+Partition = Annotated[
+    str | None,
+    typer.Option("-p", "--partition", help="Partition to use (default: setting partition)."),
+]
+Instance = Annotated[
+    str | None,
+    typer.Option("-i", "--instance", help="Instance in it (default: the partition's own name)."),
+]
+AllInstances = Annotated[bool, typer.Option("--all-instances", help="Read the whole partition.")]
+AllPartitions = Annotated[bool, typer.Option("--all-partitions", help="Read everything.")]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
+JsonLines = Annotated[bool, typer.Option("--jsonl", help="Print one JSON row a line.")]
+
+
+@dataclass(frozen=True, slots=True)
+class Globals:
+    """What was given before the command."""
+
+    config: Path | None = None
+    db: str | None = None
+    offline: bool = False
+
+
+def globals_of(ctx: typer.Context) -> Globals:
+    """The global options of this run."""
+    found = ctx.find_object(Globals)
+    return found if found is not None else Globals()
+
+
+@contextmanager
+def open_reservoir(ctx: typer.Context, *, create: bool = False) -> "Iterator[Reservoir]":
+    """The store and the settings this run is about.
+
+    :param create: make the store when it is not there.
+    """
+    from reservoir_cli.cli import output
+    from reservoir_cli.reservoir import Reservoir
+
+    given = globals_of(ctx)
+    with (
+        output.progress_bar() as progress,
+        Reservoir.open(
+            given.db,
+            config_file=given.config,
+            create=create,
+            offline=given.offline,
+            notify=output.warn,
+            progress=progress,
+        ) as reservoir,
+    ):
+        yield reservoir
+
+
+def read_scope(
+    reservoir: "Reservoir",
+    partition: str | None,
+    instance: str | None,
+    all_instances: bool,
+    all_partitions: bool,
+    *,
+    whole_partition: bool = False,
+) -> Scope:
+    """The scope of a read.
+
+    :param whole_partition: what is meant when no instance is named.
+    :raises UsageError: options that contradict each other.
+    """
+    if all_partitions and (partition or instance):
+        raise UsageError("--all-partitions reads everything: leave -p and -i out")
+    if all_instances and instance:
+        raise UsageError("--all-instances reads the whole partition: leave -i out")
+    if all_partitions:
+        return Scope(None)
+    scope = reservoir.scope(partition, instance)
+    if all_instances or (whole_partition and instance is None):
+        return Scope(scope.partition)
+    return scope
+
+
+def one_form(**flags: bool) -> None:
+    """Refuse two options that each choose a form of output.
+
+    :raises UsageError: more than one is set.
+    """
+    given = [f"--{name}" for name, value in flags.items() if value]
+    if len(given) > 1:
+        raise UsageError(f"choose one of {' and '.join(given)}")
+
+
+def text_or_stdin(text: str) -> str:
+    """What was typed, or stdin's text where ``-`` was."""
+    if text != "-":
+        return text
+    from reservoir_cli.importers import decode
+
+    return decode(sys.stdin.buffer.read(), "stdin")[0].strip()
+
+
+def say_elsewhere(reservoir: "Reservoir", partition: str, instance: str | None) -> None:
+    """Say where messages are, if a context found none."""
+    from reservoir_cli.cli import output
+
+    scope = Scope(partition, instance)
+    if not reservoir.view(scope, 1):
+        output.elsewhere(scope, reservoir.store.places())

@@ -1,0 +1,232 @@
+"""The only place that prints. Data goes to stdout, everything else to stderr.
+
+On a terminal Rich dresses it; in a pipe nothing is added to the data.
+"""
+
+import json
+import os
+import re
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, TextIO
+
+from reservoir_cli.errors import ReservoirError
+from reservoir_cli.messages import Scope, StoredMessage, plain_text
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.text import Text
+
+_ROLE_STYLES = {
+    "user": "bold cyan",
+    "assistant": "bold green",
+    "system": "magenta",
+    "tool": "yellow",
+}
+#: Control characters, which could command a terminal; tab and line feed may stay.
+_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+_color = True
+
+
+def configure(*, color: bool) -> None:
+    """Use colour on terminals, or never."""
+    global _color
+    _color = color and "NO_COLOR" not in os.environ
+
+
+def write(text: str) -> None:
+    """Print data, to the last byte, as it is."""
+    try:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # The reader has seen enough. Nothing is left to flush into the closed pipe at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise SystemExit(0) from None
+
+
+def document(fields: Mapping[str, Any]) -> None:
+    """Print one JSON document."""
+    write(json.dumps({"schema_version": 1, **fields}, ensure_ascii=False, indent=2) + "\n")
+
+
+def lines(rows: Iterable[Mapping[str, Any]]) -> None:
+    """Print JSON Lines: one row a line, no envelope."""
+    write("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
+
+
+def note(text: str) -> None:
+    """Tell the person something on stderr."""
+    _tell("note: ", text, "dim")
+
+
+def warn(text: str) -> None:
+    """Warn the person on stderr."""
+    _tell("warning: ", text, "yellow")
+
+
+def aside(text: str) -> None:
+    """A line on stderr that needs no word before it, such as a summary."""
+    _tell("", text, "dim")
+
+
+def error(failure: ReservoirError, *, as_json: bool) -> None:
+    """Show an error: one line, and a hint if there is one."""
+    _tell("error: ", failure.message, "bold red")
+    if failure.hint:
+        _tell("hint: ", failure.hint, "yellow")
+    if as_json:
+        document(
+            {
+                "error": {
+                    "kind": failure.kind,
+                    "message": failure.message,
+                    "hint": failure.hint,
+                    "exit_code": failure.exit_code,
+                }
+            }
+        )
+
+
+def elsewhere(scope: Scope, places: Sequence[tuple[str, str, int]]) -> None:
+    """Say where messages are, after a read that found none in its scope."""
+    others = [place for place in places if not _inside(scope, place)]
+    if not others:
+        return
+    partition, instance, count = max(
+        others, key=lambda place: (place[0] == scope.partition, place[2])
+    )
+    if partition == scope.partition:
+        way = f"-i {instance}, or --all-instances"
+    else:
+        way = f"-p {partition} -i {instance}, or --all-partitions"
+    noun = "message" if count == 1 else "messages"
+    note(f"nothing in {scope}; {count:,} {noun} in {partition}/{instance} ({way})")
+
+
+def messages(found: Sequence[StoredMessage], *, timestamps: bool, oneline: bool) -> None:
+    """Print messages as ``role: content``."""
+    if sys.stdout.isatty():
+        for each in found:
+            _console(sys.stdout).print(_dressed(each, timestamps, oneline), soft_wrap=True)
+    else:
+        write("".join(f"{message_line(each, timestamps, oneline)}\n" for each in found))
+
+
+def message_line(message: StoredMessage, timestamps: bool, oneline: bool) -> str:
+    """A message as it is printed in a pipe."""
+    text = plain_text(message)
+    if oneline:
+        text = text.replace("\r\n", "\\n").replace("\n", "\\n").replace("\r", "\\n")
+    return f"{_stamp(message) if timestamps else ''}{message.role}: {text}"
+
+
+def hits(ranked: Sequence[tuple[int, float, StoredMessage, Sequence[StoredMessage]]]) -> None:
+    """Print search results: rank, score, message, and what is linked to it."""
+    if not sys.stdout.isatty():
+        out = []
+        for rank, _, message, linked in ranked:
+            out.append(f"{rank}. {message_line(message, False, False)}\n")
+            out += [f"   {message_line(each, False, False)}\n" for each in linked]
+        write("".join(out))
+        return
+    from rich.text import Text
+
+    for rank, score, message, linked in ranked:
+        head = Text(f"{rank}. ", "bold").append_text(_dressed(message, False, False))
+        head.append(f"\n   {_stamp(message).rstrip()} score {score:.3f}", "dim")
+        _console(sys.stdout).print(head, soft_wrap=True)
+        for each in linked:
+            _console(sys.stdout).print(
+                Text("   ").append_text(_dressed(each, False, False)), soft_wrap=True
+            )
+
+
+def window_text(text: str) -> None:
+    """Print a context; on a terminal titles and roles are set off."""
+    if not sys.stdout.isatty():
+        write(text)
+        return
+    from rich.text import Text
+
+    dressed = Text(_shown(text))
+    dressed.highlight_regex(r"(?m)^\[[^\]\n]+\]$", "bold magenta")
+    dressed.highlight_regex(r"(?m)^\d{4}-\d\d-\d\d$", "dim")
+    for role, style in _ROLE_STYLES.items():
+        dressed.highlight_regex(rf"(?m)^{role}:", style)
+    _console(sys.stdout).print(dressed, soft_wrap=True, end="")
+
+
+def table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """Print a table; in a pipe its cells are parted by tabs and there is no head."""
+    if not sys.stdout.isatty():
+        write("".join("\t".join(row) + "\n" for row in rows))
+        return
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+
+    shown = Table(*columns, box=SIMPLE_HEAD)
+    for row in rows:
+        shown.add_row(*(_plain(cell) for cell in row))
+    _console(sys.stdout).print(shown)
+
+
+@contextmanager
+def progress_bar() -> Iterator[Any]:
+    """A callback for long work: a bar on stderr, if stderr is a terminal."""
+    if not sys.stderr.isatty():
+        yield lambda *_: None
+        return
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn
+
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
+    with Progress(*columns, console=_console(sys.stderr), transient=True) as bar:
+        task = bar.add_task("", total=None, visible=False)
+
+        def update(what: str, done: int, total: int) -> None:
+            bar.update(task, description=what, completed=done, total=total or None, visible=True)
+
+        yield update
+
+
+def _tell(prefix: str, text: str, style: str) -> None:
+    line = f"{prefix}{_shown(text)}"
+    if sys.stderr.isatty() and _color:
+        _console(sys.stderr).print(_plain(line), style=style, soft_wrap=True)
+    else:
+        sys.stderr.write(line + "\n")
+
+
+def _console(file: TextIO) -> "Console":
+    from rich.console import Console
+
+    return Console(file=file, no_color=not _color, highlight=False, markup=False, emoji=False)
+
+
+def _plain(text: str) -> "Text":
+    from rich.text import Text
+
+    return Text(_shown(text))
+
+
+def _dressed(message: StoredMessage, timestamps: bool, oneline: bool) -> "Text":
+    from rich.text import Text
+
+    text = message_line(message, False, oneline)
+    shown = Text(_stamp(message) if timestamps else "", "dim")
+    shown.append(f"{message.role}:", _ROLE_STYLES[message.role.value])
+    return shown.append(_shown(text.removeprefix(f"{message.role}:")), "not bold")
+
+
+def _stamp(message: StoredMessage) -> str:
+    return f"{message.created_at.isoformat(timespec='seconds')} [{message.trace_id[:8]}] "
+
+
+def _shown(text: str) -> str:
+    """Text for a terminal: control characters are written out."""
+    return _CONTROL.sub(lambda match: f"\\x{ord(match[0]):02x}", text)
+
+
+def _inside(scope: Scope, place: tuple[str, str, int]) -> bool:
+    return scope.partition in (None, place[0]) and scope.instance in (None, place[1])

@@ -1,0 +1,62 @@
+"""``reservoir search``: find messages."""
+
+from typing import Annotated
+
+import typer
+
+from reservoir_cli.cli import options
+from reservoir_cli.errors import UsageError
+
+
+def search(
+    ctx: typer.Context,
+    term: Annotated[str, typer.Argument(help='Words, "phrases", prefix*; - reads stdin.')],
+    semantic: Annotated[bool, typer.Option("--semantic", help="By meaning alone.")] = False,
+    keyword: Annotated[bool, typer.Option("--keyword", help="By words alone.")] = False,
+    limit: Annotated[int, typer.Option("-n", "--limit", min=1, help="How many at most.")] = 10,
+    partition: options.Partition = None,
+    instance: options.Instance = None,
+    all_instances: options.AllInstances = False,
+    all_partitions: options.AllPartitions = False,
+    threshold: Annotated[
+        float | None,
+        typer.Option(min=0, max=1, metavar="X", help="Only above it, on (1 + cosine)/2."),
+    ] = None,
+    link: Annotated[bool, typer.Option("--link", help="Add what belongs to each hit.")] = False,
+    deduplicate: Annotated[
+        bool, typer.Option("--deduplicate", help="Of equal contents the best.")
+    ] = False,
+    as_json: options.Json = False,
+    as_lines: options.JsonLines = False,
+) -> None:
+    """Find messages by meaning and words, the best first."""
+    from reservoir_cli.cli import output
+
+    options.one_form(semantic=semantic, keyword=keyword)
+    options.one_form(json=as_json, jsonl=as_lines)
+    term = options.text_or_stdin(term)
+    if not term.strip():
+        raise UsageError("the search term is empty")
+    with options.open_reservoir(ctx) as reservoir:
+        scope = options.read_scope(
+            reservoir, partition, instance, all_instances, all_partitions, whole_partition=True
+        )
+        found = reservoir.search(
+            term,
+            mode="semantic" if semantic else "keyword" if keyword else "hybrid",
+            limit=limit,
+            scope=scope,
+            threshold=threshold,
+            link=link,
+            deduplicate=deduplicate,
+        )
+        if not found.hits and not reservoir.view(scope, 1):
+            output.elsewhere(scope, reservoir.store.places())
+    if found.hits and not found.all_words:
+        output.note("no message has all the words; these have some of them")
+    if as_json:
+        output.document({"query": term, "hits": [each.to_row() for each in found.hits]})
+    elif as_lines:
+        output.lines(each.to_row() for each in found.hits)
+    else:
+        output.hits([(each.rank, each.score, each.message, each.linked) for each in found.hits])

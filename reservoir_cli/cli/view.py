@@ -1,0 +1,89 @@
+"""``reservoir view``: read what is stored."""
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from reservoir_cli.cli import options
+from reservoir_cli.errors import ReservoirError, UsageError
+from reservoir_cli.messages import Scope, parse_role
+
+if TYPE_CHECKING:
+    from reservoir_cli.store import Filter
+
+
+def view(
+    ctx: typer.Context,
+    count: Annotated[int, typer.Argument(min=0, help="How many of the newest; 0 for all.")] = 10,
+    partition: options.Partition = None,
+    instance: options.Instance = None,
+    all_instances: options.AllInstances = False,
+    all_partitions: options.AllPartitions = False,
+    ids: Annotated[
+        list[int] | None, typer.Option("--id", metavar="N", help="Just this message; repeatable.")
+    ] = None,
+    trace_id: Annotated[str | None, typer.Option(metavar="ID", help="Only this trace.")] = None,
+    conversation: Annotated[
+        str | None, typer.Option(metavar="ID", help="Only this conversation.")
+    ] = None,
+    role: Annotated[str | None, typer.Option(help="Only this role.")] = None,
+    since: Annotated[
+        str | None, typer.Option(metavar="T", help="From this time, or an age such as 7d.")
+    ] = None,
+    until: Annotated[
+        str | None, typer.Option(metavar="T", help="Up to this time, or an age.")
+    ] = None,
+    timestamps: Annotated[
+        bool, typer.Option("--timestamps", help="Time and trace in front.")
+    ] = False,
+    oneline: Annotated[bool, typer.Option("--oneline", help="One message a line.")] = False,
+    as_json: options.Json = False,
+    as_lines: options.JsonLines = False,
+) -> None:
+    """Print the last messages, oldest first."""
+    from reservoir_cli.cli import output
+
+    options.one_form(json=as_json, jsonl=as_lines)
+    with options.open_reservoir(ctx) as reservoir:
+        scope = options.read_scope(reservoir, partition, instance, all_instances, all_partitions)
+        if ids:
+            if trace_id or conversation or role or since or until:
+                raise UsageError("--id names messages: leave the other filters out")
+            whole = scope if instance else Scope(scope.partition)
+            found = reservoir.store.by_id(ids, whole)
+            if missing := sorted(set(ids) - {each.id for each in found}):
+                raise ReservoirError(f"no message {missing[0]} in {whole}")
+        else:
+            found = reservoir.view(
+                scope, count, _filter(trace_id, conversation, role, since, until)
+            )
+            if not found and not reservoir.view(scope, 1):
+                output.elsewhere(scope, reservoir.store.places())
+    if as_json:
+        output.document({"messages": [each.to_row() for each in found]})
+    elif as_lines:
+        output.lines(each.to_row() for each in found)
+    else:
+        output.messages(found, timestamps=timestamps, oneline=oneline)
+
+
+def _filter(
+    trace_id: str | None,
+    conversation: str | None,
+    role: str | None,
+    since: str | None,
+    until: str | None,
+) -> "Filter":
+    from datetime import UTC, datetime
+
+    from reservoir_cli.store import Filter
+    from reservoir_cli.times import parse_time
+
+    now = datetime.now(UTC)
+    return Filter(
+        role=parse_role(role).value if role else None,
+        trace_id=trace_id,
+        conversation_id=conversation,
+        since=parse_time(since, now) if since else None,
+        until=parse_time(until, now) if until else None,
+    )

@@ -1,0 +1,372 @@
+"""Where each setting's value comes from, and how the settings file is changed.
+
+Key by key the first of these that says something holds: flag, environment
+(``RESERVOIR_<KEY>``), partition, model, file, profile, default.
+"""
+
+import difflib
+import os
+import re
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from reservoir_cli import paths
+from reservoir_cli.errors import UsageError
+from reservoir_cli.models import MODELS, Model, find_model, match_name
+from reservoir_cli.settings import (
+    ALIASES,
+    DEFAULTS,
+    LARGE_WINDOW,
+    MODEL_ONLY,
+    PROFILES,
+    SETTINGS,
+    SMALL_WINDOW,
+    Settings,
+    Value,
+    check_value,
+    is_duration,
+    parse_value,
+)
+
+Origin = Literal["flag", "environment", "partition", "model", "file", "profile", "default"]
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """The settings file and the environment, read once.
+
+    :param path: the file the values came from; it need not exist.
+    :param values: top-level settings of the file.
+    :param partitions: ``[partitions.NAME]`` tables.
+    :param models: ``[models.NAME]`` tables, by the name in the file.
+    :param environment: settings found in the environment.
+    :param flags: settings given for this run only.
+    """
+
+    path: Path
+    values: Mapping[str, Value]
+    partitions: Mapping[str, Mapping[str, Value]]
+    models: Mapping[str, Mapping[str, Value]]
+    environment: Mapping[str, Value]
+    flags: Mapping[str, Value] = field(default_factory=dict)
+
+    def settings(self, partition: str | None = None, model: str | None = None) -> Settings:
+        """The effective settings for a partition and a model (default: the ones set)."""
+        return Settings(
+            **{key: self.lookup(key, partition, model)[0] for key in SETTINGS}  # type: ignore[arg-type]
+        )
+
+    def lookup(
+        self, key: str, partition: str | None = None, model: str | None = None
+    ) -> tuple[Value, Origin]:
+        """The effective value of one setting, and which place it comes from."""
+        if key not in ("partition", "model"):  # these two choose the tables, so no table holds them
+            partition = partition or str(self.lookup("partition")[0])
+            model = model or self._default_model()
+        for origin, place in self._places(partition, model):
+            if key in place:
+                return place[key], origin
+        if key != "profile" and key in (sizes := PROFILES.get(self.profile(partition, model), {})):
+            return sizes[key], "profile"
+        return DEFAULTS[key], "default"
+
+    def profile(self, partition: str | None = None, model: str | None = None) -> str:
+        """The profile that holds: the one set, else the one for the model's window, else ''."""
+        for _, place in self._places(partition, model):
+            if "profile" in place:
+                return str(place["profile"])
+        window = self.context_window(model) if model else None
+        if window is None or SMALL_WINDOW < window < LARGE_WINDOW:
+            return ""
+        return "small" if window <= SMALL_WINDOW else "large"
+
+    def model_table(self, model: str) -> Mapping[str, Value]:
+        """What the file says of a model, whichever of its names is used."""
+        name = match_name(model, self.models)
+        return self.models[name] if name else {}
+
+    def context_window(self, model: str) -> int | None:
+        """Tokens a model reads at once: the file's word, else the table's, else unknown."""
+        own = self.model_table(model)
+        known = find_model(model)
+        if "context_window" in own:
+            return _whole(own["context_window"])
+        if known:
+            return known.context_window
+        return _whole(own["max_context_tokens"]) if "max_context_tokens" in own else None
+
+    def reserve(self, model: str | None, settings: Settings) -> int:
+        """Tokens kept for the answer: the model's setting, the general one, the table, 4,096."""
+        if model and "reserve_tokens" in (own := self.model_table(model)):
+            return _whole(own["reserve_tokens"])
+        if settings.token_reserve is not None:
+            return settings.token_reserve
+        known = find_model(model) if model else None
+        return known.reserve if known else 4_096
+
+    def known_models(self) -> list[Model]:
+        """The table, with what the file adds and changes, sorted by name."""
+        found = {known.name: known for known in MODELS}
+        settings = self.settings()
+        for name in self.models:
+            window = self.context_window(name)
+            if window is not None:
+                known = find_model(name)
+                key = known.name if known else name
+                found[key] = Model(
+                    key, window, self.reserve(name, settings), known.recommended if known else None
+                )
+        return sorted(found.values(), key=lambda each: each.name)
+
+    def _default_model(self) -> str | None:
+        model = self.lookup("model")[0]
+        return None if model is None else str(model)
+
+    def _places(
+        self, partition: str | None, model: str | None
+    ) -> Iterator[tuple[Origin, Mapping[str, Value]]]:
+        yield "flag", self.flags
+        yield "environment", self.environment
+        if partition:
+            yield "partition", self.partitions.get(partition, {})
+        if model:
+            yield "model", self.model_table(model)
+        yield "file", self.values
+
+
+def load(path: Path | None = None, flags: Mapping[str, Value] | None = None) -> Config:
+    """Read the settings file and the environment, and check every value.
+
+    :param path: a file that must exist; without it the user's own, which need not.
+    :param flags: settings for this run, above all others; ``None`` values do not count.
+    :raises UsageError: the file is missing or broken, or holds a wrong name or value.
+    """
+    file = path or paths.config_file()
+    values, partitions, models = _read(file, _read_text(file, required=path is not None))
+    environment = {
+        key: parse_value(key, os.environ[name], name)
+        for key in SETTINGS
+        if (name := f"RESERVOIR_{key.upper()}") in os.environ
+    }
+    given = {
+        key: check_value(key, value, key)
+        for key, value in (flags or {}).items()
+        if value is not None
+    }
+    return Config(file, values, partitions, models, environment, given)
+
+
+def split_key(key: str) -> tuple[str | None, str | None, str]:
+    """Take a dotted key apart into (``partitions`` or ``models``, name, setting).
+
+    Model names keep their dots: ``models.gpt-3.5-turbo.reserve_tokens``.
+
+    :raises UsageError: there is no such setting, or it cannot be set there.
+    """
+    parts = key.split(".")
+    if parts[0] not in ("partitions", "models"):
+        return None, None, _known_key(key, None)
+    if len(parts) < 3 or not all(parts[1:]):
+        raise UsageError(f"{key!r} names no setting", hint=f"write {parts[0]}.NAME.SETTING=VALUE")
+    return parts[0], ".".join(parts[1:-1]), _known_key(parts[-1], parts[0])
+
+
+def edit(path: Path, changes: Mapping[str, str | None]) -> None:
+    """Change the settings file, all together or not at all; comments and order stay.
+
+    :param changes: dotted key to its new text, or ``None`` to take it out.
+    :raises UsageError: a wrong name or value, or a file that cannot be edited; nothing changes.
+    """
+    parsed = []
+    for key, text in changes.items():
+        table, name, setting = split_key(key)
+        value = None if text is None else parse_value(setting, text, key)
+        parsed.append((table, name, setting, _as_written(setting, value, text)))
+    before = _read_text(path, required=False)
+    _read(path, before)  # a broken file is reported, never overwritten
+    after = _edited(before, parsed)
+    _verify(path, after, parsed)
+    try:
+        paths.replace_private(path, after)
+    except OSError as error:
+        raise UsageError(
+            f"cannot write {path}: {error.strerror}", hint="check the folder's permissions"
+        ) from None
+
+
+def effective(known: Config, key: str) -> tuple[Value, Origin]:
+    """The value that holds for a dotted key, and which place it comes from.
+
+    :raises UsageError: there is no such setting.
+    """
+    table, name, setting = split_key(key)
+    if table is None:
+        return known.lookup(setting)
+    if table == "partitions":
+        return known.lookup(setting, partition=name)
+    if setting not in MODEL_ONLY:
+        return known.lookup(setting, model=name)
+    own = known.model_table(name or "")
+    if setting in own:
+        return own[setting], "model"
+    if setting == "context_window":
+        return known.context_window(name or ""), "default"
+    return known.reserve(name, known.settings(model=name)), "default"
+
+
+def listed(known: Config) -> list[tuple[str, Value, Origin]]:
+    """Every setting with its value and origin, then what partitions and models set themselves."""
+    rows = [(key, *known.lookup(key)) for key in SETTINGS]
+    for table, origin, group in (
+        ("partitions", "partition", known.partitions),
+        ("models", "model", known.models),
+    ):
+        rows += [
+            (f"{table}.{name}.{key}", value, origin)  # type: ignore[misc]
+            for name, values in group.items()
+            for key, value in values.items()
+        ]
+    return rows
+
+
+_Change = tuple[str | None, str | None, str, Value]
+
+
+def _edited(text: str, changes: list[_Change]) -> str:
+    if not text.strip():
+        import tomli_w
+
+        document: dict[str, Any] = {}
+        for table, name, setting, value in changes:
+            if value is not None:
+                _table(document, table, name, dict)[setting] = value
+        return tomli_w.dumps(document)
+    # tomlkit keeps comments and order; it is loaded only to edit a file that is there.
+    import tomlkit
+
+    for table, name, _, _ in changes:
+        if table and name and "." in name:
+            text = _quote_header(text, table, name)
+    document = tomlkit.parse(text)
+    for table, name, setting, value in changes:
+        place = _table(document, table, name, tomlkit.table)
+        if value is None:
+            place.pop(setting, None)
+        else:
+            place[setting] = value
+    return tomlkit.dumps(document)
+
+
+def _table(document: Any, table: str | None, name: str | None, make: Any) -> Any:
+    if table is None:
+        return document
+    group = document.setdefault(table, make(True) if make is not dict else {})
+    # The name may stand in the file in another spelling of the same model.
+    found = match_name(name or "", group) if table == "models" else None
+    return group.setdefault(found or name, make())
+
+
+def _quote_header(text: str, table: str, name: str) -> str:
+    """Give the unquoted header of a name with dots its quotes, so that it is not doubled."""
+    dotted = r"\s*\.\s*".join(re.escape(part) for part in [table, *name.split(".")])
+    return re.sub(
+        rf"(?mi)^(\s*)\[\s*{dotted}\s*\]", lambda match: f'{match[1]}[{table}."{name}"]', text
+    )
+
+
+def _verify(path: Path, text: str, changes: list[_Change]) -> None:
+    values, partitions, models = _read(path, text)
+    for table, name, setting, value in changes:
+        group = {None: {"": values}, "partitions": partitions, "models": models}[table]
+        found = match_name(name or "", group) if table == "models" else name or ""
+        actual = group.get(found or "", {}).get(setting)
+        wanted = None if value is None else check_value(setting, value, setting)
+        if actual != wanted:
+            raise UsageError(f"cannot change {setting!r} in {path}", hint="edit the file by hand")
+
+
+def _as_written(setting: str, value: Value, text: str | None) -> Value:
+    return text.strip() if text is not None and is_duration(setting) else value
+
+
+def _read_text(path: Path, *, required: bool) -> str:
+    try:
+        return path.read_text(encoding="utf-8-sig")
+    except FileNotFoundError:
+        if required:
+            raise UsageError(f"there is no settings file {path}") from None
+        return ""
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "not UTF-8"
+        raise UsageError(f"cannot read the settings file {path}: {reason}") from None
+
+
+_Tables = dict[str, dict[str, Value]]
+
+
+def _read(path: Path, text: str) -> tuple[dict[str, Value], _Tables, _Tables]:
+    try:
+        document = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise UsageError(f"{path} is not valid TOML: {error}") from None
+    values: dict[str, Value] = {}
+    tables: dict[str, _Tables] = {"partitions": {}, "models": {}}
+    for key, value in document.items():
+        if key in tables:
+            if not isinstance(value, dict):
+                raise UsageError(f"{key} in {path} must be a table")
+            for name, setting, each in _flatten(key, value):
+                _set_once(tables[key].setdefault(name, {}), setting, each, f"{key}.{name}", path)
+        else:
+            _set_once(values, _known_key(key, None, path), value, "", path)
+    return values, tables["partitions"], tables["models"]
+
+
+def _set_once(place: dict[str, Value], key: str, value: Any, table: str, path: Path) -> None:
+    where = f"{table}.{key}" if table else key
+    if key in place:
+        raise UsageError(f"{where} stands twice in {path}")
+    place[key] = check_value(key, value, where)
+
+
+def _flatten(
+    table: str, value: Mapping[str, Any], name: str = ""
+) -> Iterator[tuple[str, str, Any]]:
+    """Settings of each named table; ``[models.gpt-3.5-turbo]`` is read as the name it means."""
+    for key, each in value.items():
+        inner = f"{name}.{key}" if name else key
+        if isinstance(each, dict):
+            yield from _flatten(table, each, inner)
+        elif not name:
+            raise UsageError(f"{table}.{key} must be a table", hint=f"[{table}.NAME]")
+        else:
+            yield name, _known_key(key, table), each
+
+
+def _known_key(key: str, table: str | None, path: Path | None = None) -> str:
+    key = ALIASES.get(key, key)
+    if table is None:
+        allowed = list(SETTINGS)
+    else:
+        kind = "partition" if table == "partitions" else "model"
+        allowed = [name for name, each in SETTINGS.items() if each.metadata[kind]]
+        allowed += list(MODEL_ONLY) if table == "models" else []
+    if key in allowed:
+        return key
+    where = f" in {path}" if path else ""
+    near = difflib.get_close_matches(key, [*allowed, *ALIASES], 3)
+    place = f" for {table}" if table else ""
+    raise UsageError(
+        f"unknown setting {key!r}{place}{where}",
+        hint=f"did you mean {', '.join(near)}?"
+        if near
+        else "reservoir config --list shows them all",
+    )
+
+
+def _whole(value: Value) -> int:
+    assert isinstance(value, int)
+    return value

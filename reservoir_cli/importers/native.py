@@ -1,0 +1,98 @@
+"""Reservoir's own export: rows with partition, instance and source, one a line or in an array."""
+
+import math
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import Any
+
+from reservoir_cli.importers import Record, Skipped, jsonlines
+from reservoir_cli.messages import (
+    Conversation,
+    Message,
+    Role,
+    call_from_dict,
+    clean_text,
+    content_hash,
+    from_epoch_ms,
+)
+
+
+class Native:
+    """Reads what ``reservoir view --json`` and ``reservoir export`` write."""
+
+    name = "reservoir"
+
+    def detect(self, head: str) -> bool:
+        """Its rows name a partition and a role."""
+        begins = head.lstrip()[:1] in ("{", "[")
+        return begins and '"partition"' in head and '"role"' in head
+
+    def read(self, text: str) -> Iterator[Record | Skipped]:
+        """Each row keeps its place, its time and its identity."""
+        for found in jsonlines.objects(text):
+            if isinstance(found, Skipped):
+                yield found
+                continue
+            place, value = found
+            listed = value.get("messages")
+            for number, row in enumerate(listed if isinstance(listed, list) else [value], 1):
+                try:
+                    yield _record(row)
+                except (ValueError, TypeError, OverflowError) as error:
+                    where = f"{place}, message {number}" if isinstance(listed, list) else place
+                    reason = str(error) if type(error) is ValueError else "a value of a wrong type"
+                    yield Skipped(where, reason)
+
+
+def _record(row: Any) -> Record:
+    if not isinstance(row, dict):
+        raise ValueError("not a message")
+    role, content = row.get("role"), row.get("content")
+    if role not in list(Role):
+        raise ValueError("unknown role")
+    calls = row.get("tool_calls") or []
+    if not isinstance(content, str) or not (content.strip() or calls or role == Role.TOOL):
+        raise ValueError("no content")
+    message = Message(
+        str(role),
+        clean_text(content),
+        created_at=_time(row.get("created_at", row.get("timestamp"))),
+        trace_id=_text(row, "trace_id"),
+        name=_text(row, "name"),
+        tool_calls=tuple(call_from_dict(each) for each in calls),
+        tool_call_id=_text(row, "tool_call_id"),
+        source=_text(row, "source") or Native.name,
+        source_id=_text(row, "source_id") or content_hash(Message(str(role), content)),
+        conversation_id=_text(row, "conversation_id"),
+    )
+    return Record(message, _text(row, "partition"), _text(row, "instance"), _conversation(row))
+
+
+def _conversation(row: dict[str, Any]) -> Conversation | None:
+    about, number = row.get("conversation"), _text(row, "conversation_id")
+    if not isinstance(about, dict) or not number:
+        return None
+    return Conversation(
+        number, _text(about, "title"), _text(about, "source"), _text(about, "model")
+    )
+
+
+def _text(row: dict[str, Any], key: str) -> str | None:
+    value = row.get(key)
+    if value is None:
+        return None
+    if not isinstance(value, str):
+        raise ValueError(f"{key} is not a text")
+    return clean_text(value) or None
+
+
+def _time(value: Any) -> datetime | None:
+    if value is None:
+        return None
+    if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value):
+        return from_epoch_ms(int(value))
+    try:
+        moment = datetime.fromisoformat(value)
+    except (TypeError, ValueError):
+        raise ValueError("created_at is not a time") from None
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)

@@ -1,0 +1,177 @@
+"""Bringing messages in: batches into the store first, vectors afterwards."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from itertools import islice
+
+from reservoir_cli.embedding import Embedder, Progress
+from reservoir_cli.errors import ReservoirError
+from reservoir_cli.importers import Record, Skipped
+from reservoir_cli.messages import Conversation, Message, Scope, StoredMessage, plain_text
+from reservoir_cli.store import Passage, Store
+from reservoir_cli.tokens import TokenCounter
+
+_BATCH = 1_000
+_EMBED_AT_ONCE = 64
+
+
+@dataclass
+class Totals:
+    """What an import did. ``skipped`` counts all, ``reasons`` names each with its place."""
+
+    imported: int = 0
+    already: int = 0
+    skipped: int = 0
+    reasons: list[str] = field(default_factory=list)
+
+    def line(self) -> str:
+        """The one line a person reads."""
+        return (
+            f"imported {self.imported:,}, already there {self.already:,}, skipped {self.skipped:,}"
+        )
+
+
+def load(
+    store: Store,
+    records: Iterable[Record | Skipped],
+    *,
+    where: str,
+    partition: str | None,
+    instance: str | None,
+    default_partition: str,
+    counter: TokenCounter,
+    now: datetime,
+) -> Totals:
+    """Save the messages of a file; what is there already is left as it is.
+
+    :param where: the file's name, for the reasons.
+    :param partition: put everything there, whatever the records say; so with ``instance``.
+    """
+    totals = Totals()
+    clock = _Clock(now)
+    source = iter(records)
+    while batch := list(islice(source, _BATCH)):
+        with store.writing():
+            for scope, some in _by_place(batch, partition, instance, default_partition):
+                messages, conversations = [], []
+                for each in some:
+                    messages.append(clock.timed(each.message, store, scope))
+                    conversations += [each.conversation] if each.conversation else []
+                _save(store, scope, messages, conversations, counter, now, totals)
+        for bad in batch:
+            if isinstance(bad, Skipped):
+                totals.skipped += 1
+                totals.reasons.append(f"{where}, {bad.place}: {bad.reason}")
+    return totals
+
+
+def _save(
+    store: Store,
+    scope: Scope,
+    messages: list[Message],
+    conversations: list[Conversation],
+    counter: TokenCounter,
+    now: datetime,
+    totals: Totals,
+) -> None:
+    store.add_conversations(scope, conversations)
+    added = store.add(scope, messages, counter=counter, now=now)
+    fresh = sum(each is not None for each in added)
+    totals.imported += fresh
+    totals.already += len(added) - fresh
+
+
+def _by_place(
+    batch: Iterable[Record | Skipped],
+    partition: str | None,
+    instance: str | None,
+    default_partition: str,
+) -> Iterator[tuple[Scope, list[Record]]]:
+    """Records by partition and instance, each in the order of the file."""
+    places: dict[Scope, list[Record]] = {}
+    for each in batch:
+        if isinstance(each, Record):
+            there = partition or each.partition or default_partition
+            # A record keeps its instance unless the whole file goes elsewhere.
+            own = instance or (each.instance if partition is None else None) or there
+            places.setdefault(Scope(there, own), []).append(each)
+    return iter(places.items())
+
+
+@dataclass
+class _Clock:
+    """Times for records that have none: the predecessor's, else the import's, a ms apart."""
+
+    start: datetime
+    previous: datetime | None = None
+    index: int = 0
+    base: datetime | None = None
+
+    def timed(self, message: Message, store: Store, scope: Scope) -> Message:
+        if message.created_at is not None:
+            self.previous = message.created_at
+            return message
+        if self.previous is not None:
+            return replace(message, created_at=self.previous)
+        if self.base is None:
+            newest = store.last(scope, 1)
+            after = [each.created_at + timedelta(milliseconds=1) for each in newest]
+            self.base = max(self.start, *after)
+        self.index += 1
+        return replace(message, created_at=self.base + timedelta(milliseconds=self.index - 1))
+
+
+def embed_pending(
+    store: Store,
+    embedder: Embedder,
+    scope: Scope,
+    *,
+    progress: Progress,
+    limit: int | None = None,
+    newest: bool = False,
+    wait: float | None = None,
+) -> int:
+    """Give messages their vectors, in small batches that each are safe when they are done.
+
+    :param limit: at most so many messages; ``None`` for all.
+    :param wait: seconds to wait for the write lock.
+    :returns: how many messages were embedded.
+    :raises ReservoirError: the store's vectors are of another model.
+    """
+    _require_same_model(store, embedder)
+    total = store.pending_count(scope) if limit is None else limit
+    done = 0
+    while limit is None or done < limit:
+        some = store.pending(min(_EMBED_AT_ONCE, total - done or 1), scope, newest=newest)
+        if not some:
+            break
+        passages = _embedded(some, embedder)
+        with store.writing(wait):
+            if store.active_model() is None:
+                store.activate_model(embedder.model_id, embedder.name)
+            store.add_passages(embedder.model_id, [each.id for each in some], passages)
+        done += len(some)
+        progress("embedding", done, max(total, done))
+    return done
+
+
+def _require_same_model(store: Store, embedder: Embedder) -> None:
+    active = store.active_model()
+    if active is not None and active[0] != embedder.model_id:
+        raise ReservoirError(
+            f"the vectors of this store are of another model than {embedder.name}",
+            hint=f"reservoir config --set embedding_model={active[1]}",
+        )
+
+
+def _embedded(messages: list[StoredMessage], embedder: Embedder) -> list[Passage]:
+    # A message without any text keeps no vector, and is no longer pending.
+    texts = [(each.id, plain_text(each)) for each in messages if plain_text(each).strip()]
+    if not texts:
+        return []
+    vectors = embedder.encode_documents([text for _, text in texts])
+    return [
+        Passage(number, 0, 0, len(text), vector)
+        for (number, text), vector in zip(texts, vectors, strict=True)
+    ]

@@ -1,0 +1,363 @@
+"""The table of language models: context windows, reserves, and how a name finds its model.
+
+Windows are those of the providers' public documentation. Where a page gives only a rounded
+figure, K is read as 1,000 and M as 1,000,000, so that the table never promises more than the
+model has. Models change faster than releases: `models.NAME.context_window` in the configuration
+overrides any entry and adds missing ones.
+"""
+
+import difflib
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+__all__ = ["ALIASES", "MODELS", "Model", "find_model", "match_name", "near_names"]
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """A language model and the sizes a context for it has to respect, in tokens."""
+
+    name: str
+    context_window: int
+    reserve: int
+    recommended: int | None = None
+
+
+def _reserve(window: int) -> int:
+    """Return what is kept for the answer: a quarter of a small window, of others 1/16, up to 8,192.
+
+    The one rule that gives every reserve known beforehand: 1,024 of 4,096, 2,048 of 8,192,
+    1,024 of 16,384, 2,048 of 32,768, 8,000 of 128,000 and 8,192 of 200,000.
+    """
+    return window // 4 if window <= 8_192 else min(8_192, window // 16)
+
+
+def _models(window: int, *names: str, reserve: int | None = None) -> tuple[Model, ...]:
+    kept = _reserve(window) if reserve is None else reserve
+    return tuple(Model(name, window, kept) for name in names)
+
+
+# OpenAI, "Reasoning models" guide: reserve at least 25,000 tokens for reasoning and output.
+_REASONING_RESERVE = 25_000
+# Microsoft, "Foundry Models sold by Azure": gpt-5 and later take at most window - 128,000 of input
+# (400,000 = 272,000 + 128,000), the chat variants window - 16,384 (128,000 = 111,616 + 16,384).
+_GPT5_OUTPUT = 128_000
+_GPT5_CHAT_OUTPUT = 16_384
+
+_OPENAI = (
+    # OpenAI, model pages of gpt-3.5-turbo (the 4K original, still the safe reading of the bare
+    # name), gpt-4, gpt-4-turbo, gpt-4o and gpt-4o-mini.
+    *_models(4_096, "gpt-3.5-turbo"),
+    *_models(8_192, "gpt-4"),
+    *_models(128_000, "gpt-4-turbo", "gpt-4o-mini"),
+    Model("gpt-4o", 128_000, 8_000, recommended=100_000),
+    # Microsoft, "Azure OpenAI fine-tuning models": gpt-35-turbo 1106 and 0125, 16,385 tokens.
+    *_models(16_385, "gpt-3.5-turbo-16k", "gpt-3.5-turbo-1106", "gpt-3.5-turbo-0125"),
+    # Microsoft, "Foundry Models sold by Azure", GPT-4.1 series; the same on OpenAI's model pages.
+    *_models(1_047_576, "gpt-4.1", "gpt-4.1-mini", "gpt-4.1-nano"),
+    # Ibid., o-series.
+    *_models(128_000, "o1-mini", "o1-preview", reserve=_REASONING_RESERVE),
+    *_models(
+        200_000,
+        "o1",
+        "o3",
+        "o3-mini",
+        "o3-pro",
+        "o4-mini",
+        "codex-mini",
+        reserve=_REASONING_RESERVE,
+    ),
+    # Ibid., GPT-5, GPT-5.1, GPT-5.2, GPT-5.3 and GPT-5.4.
+    *_models(400_000, "gpt-5", "gpt-5-mini", "gpt-5-nano", "gpt-5-pro", reserve=_GPT5_OUTPUT),
+    *_models(400_000, "gpt-5-codex", "gpt-5.1", "gpt-5.1-codex", reserve=_GPT5_OUTPUT),
+    *_models(400_000, "gpt-5.1-codex-mini", "gpt-5.1-codex-max", reserve=_GPT5_OUTPUT),
+    *_models(400_000, "gpt-5.2", "gpt-5.2-codex", "gpt-5.3-codex", reserve=_GPT5_OUTPUT),
+    *_models(400_000, "gpt-5.4-mini", "gpt-5.4-nano", reserve=_GPT5_OUTPUT),
+    *_models(
+        128_000,
+        "gpt-5-chat",
+        "gpt-5.1-chat",
+        "gpt-5.2-chat",
+        "gpt-5.3-chat",
+        reserve=_GPT5_CHAT_OUTPUT,
+    ),
+    # Ibid., GPT-5.4 and GPT-5.5: 1,050,000 = 922,000 + 128,000.
+    *_models(1_050_000, "gpt-5.4", "gpt-5.4-pro", "gpt-5.5", reserve=_GPT5_OUTPUT),
+    # models.dev, from OpenAI's model pages of GPT-5.6 and GPT-6: the same split.
+    *_models(
+        1_050_000, "gpt-5.6", "gpt-5.6-luna", "gpt-6-astra", "gpt-6-sol", reserve=_GPT5_OUTPUT
+    ),
+    # Microsoft, "Foundry Models sold by Azure", gpt-oss.
+    *_models(131_072, "gpt-oss:20b", "gpt-oss:120b"),
+)
+
+_ANTHROPIC = (
+    # Anthropic, "Models overview": 200K. By its present page Sonnet 4.6 takes 1M; 200K is what it
+    # took without a beta header when it appeared, and never too much.
+    Model("claude-sonnet-4-6", 200_000, 8_192, recommended=150_000),
+    Model("claude-opus-4", 200_000, 8_192, recommended=150_000),
+    # Anthropic, help article on the context window of the Claude API: 200K for all models up to
+    # 4.5 (1M of Sonnet 4 and 4.5 only with a beta header).
+    *_models(200_000, "claude-3-haiku", "claude-3-sonnet", "claude-3-opus"),
+    *_models(200_000, "claude-3-5-haiku", "claude-3-5-sonnet", "claude-3-7-sonnet"),
+    *_models(200_000, "claude-sonnet-4", "claude-sonnet-4-5", "claude-haiku-4-5"),
+    *_models(200_000, "claude-opus-4-1", "claude-opus-4-5"),
+    # Anthropic, "Models overview" and the pages of the single models; Microsoft, "Claude models in
+    # Microsoft Foundry": 1M without a header.
+    *_models(1_000_000, "claude-opus-4-6", "claude-opus-4-7", "claude-opus-4-8"),
+    *_models(1_000_000, "claude-opus-5", "claude-opus-5-5", "claude-sonnet-5", "claude-sonnet-5-5"),
+    *_models(1_000_000, "claude-haiku-5-5", "claude-fable-5", "claude-fable-5-1"),
+)
+
+_GOOGLE = (
+    # Google, model pages of the Gemini API and of Vertex AI: the input limit; the output has its
+    # own.
+    *_models(1_048_576, "gemini-1.5-flash", "gemini-2.0-flash", "gemini-2.0-flash-lite"),
+    *_models(1_048_576, "gemini-2.5-pro", "gemini-2.5-flash", "gemini-2.5-flash-lite"),
+    *_models(1_048_576, "gemini-3-flash-preview", "gemini-3.8-flash"),
+    # Google, Vertex AI documentation: "up to a 2M token context window".
+    *_models(2_000_000, "gemini-1.5-pro"),
+    # Google, Gemma 2 model discussion: 8,192.
+    *_models(8_192, "gemma2"),
+    # Hugging Face and Google, "Welcome Gemma 3": 32K for 1B, 128K for the rest; LM Studio, page of
+    # gemma-3-270m: 32K.
+    *_models(32_000, "gemma3:270m", "gemma3:1b"),
+    *_models(128_000, "gemma3"),
+    # Google, "Gemma models overview": 128K for the small sizes of Gemma 4, 256K for the others.
+    *_models(128_000, "gemma4"),
+    *_models(256_000, "gemma4:26b", "gemma4:31b"),
+)
+
+_META = (
+    # A window that local machines can hold; Meta's model card of Llama 3.1 allows 128K.
+    *_models(32_768, "llama3.1:8b", "llama3.1:70b"),
+    # Meta, llama-models README, "Llama Models": 8K.
+    *_models(8_192, "llama3:8b"),
+    Model("llama3:70b", 8_192, 2_048, recommended=6_000),
+    # Meta, Code Llama model card: fine-tuned with up to 16K.
+    *_models(16_384, "codellama"),
+    # Meta, Llama 3.2 model card; Microsoft, "Foundry Models sold by Azure", Llama 3.3: 128K.
+    *_models(128_000, "llama3.2", "llama3.3"),
+    # Hugging Face and Meta, "Welcome Llama 4": 10M and 1M.
+    *_models(10_000_000, "llama4:scout"),
+    *_models(1_000_000, "llama4:maverick"),
+)
+
+_OTHERS = (
+    # Mistral AI, Mistral-7B-Instruct v0.2 and v0.3, and the Mixtral paper: 32K contexts.
+    *_models(32_768, "mistral:7b", "mixtral:8x7b"),
+    # Ollama library, mistral-large and mistral-nemo; Google Cloud, "Mistral Medium 3"; Azure
+    # catalogue, Mistral Small 3.1: 128K.
+    *_models(128_000, "mistral-large", "mistral-nemo", "mistral-medium-3", "mistral-small3.1"),
+    # Vercel AI Gateway, page of mistral-large-3.
+    *_models(262_144, "mistral-large-3"),
+    # Qwen, model cards: 32,768 as configured (more only with YaRN).
+    *_models(32_768, "qwen2.5", "qwen2.5-coder"),
+    # Qwen, Qwen3 README, "Run Qwen3": 40,960; the 2507 editions 256K.
+    *_models(40_960, "qwen3"),
+    *_models(256_000, "qwen3-30b-a3b-instruct-2507", "qwen3-235b-a22b-instruct-2507"),
+    # Qwen, Qwen3-Coder model card: "262,144 natively".
+    *_models(262_144, "qwen3-coder"),
+    # DeepSeek, "Models & Pricing"; Microsoft, "Foundry Models sold by Azure": 128K, V4 1M.
+    *_models(128_000, "deepseek-chat", "deepseek-reasoner", "deepseek-r1", "deepseek-v3.2"),
+    *_models(1_000_000, "deepseek-v4-flash", "deepseek-v4-pro"),
+    # Microsoft, configurations and cards of phi-4, Phi-4-mini-instruct, Phi-3-mini-4k-instruct.
+    *_models(16_384, "phi4"),
+    *_models(131_072, "phi4-mini"),
+    *_models(4_096, "phi-3-mini-4k-instruct"),
+    # Microsoft, "Foundry Models sold by Azure", Moonshot AI and Grok.
+    *_models(262_144, "kimi-k2.5", "kimi-k2.6"),
+    *_models(200_000, "grok-4.6"),
+    *_models(500_000, "grok-4.7"),
+)
+
+MODELS: tuple[Model, ...] = (*_OPENAI, *_ANTHROPIC, *_GOOGLE, *_META, *_OTHERS)
+
+
+def _dotted(models: Iterable[Model]) -> Iterator[tuple[str, str]]:
+    for model in models:
+        yield model.name, re.sub(r"(\d)-(\d)", r"\1.\2", model.name)
+
+
+def _hosted_llamas() -> Iterator[tuple[str, str]]:
+    """Yield the names that hosts other than Ollama give the Llamas, with ours."""
+    for version, size, ours in (
+        ("3", "8b", "llama3:8b"),
+        ("3", "70b", "llama3:70b"),
+        ("3.1", "8b", "llama3.1:8b"),
+        ("3.1", "70b", "llama3.1:70b"),
+        ("3.2", "1b", "llama3.2"),
+        ("3.2", "3b", "llama3.2"),
+        ("3.3", "70b", "llama3.3"),
+    ):
+        for name in (f"llama-{version}-{size}", f"llama{version.replace('.', '-')}-{size}"):
+            for ending in ("", "-instruct", "-instant", "-versatile"):
+                yield name + ending, ours
+        yield f"meta-llama-{version}-{size}-instruct", ours
+
+
+ALIASES: Mapping[str, str] = MappingProxyType(
+    {
+        # Dots for dashes, as aggregators write it: claude-sonnet-4.5.
+        **{dotted: name for name, dotted in _dotted(_ANTHROPIC) if dotted != name},
+        "claude-sonnet-4-0": "claude-sonnet-4",
+        "claude-opus-4-0": "claude-opus-4",
+        "claude-3-5-sonnet-v2": "claude-3-5-sonnet",
+        # Four-digit snapshots, which are no date suffix.
+        "gpt-3.5-turbo-0301": "gpt-3.5-turbo",
+        "gpt-3.5-turbo-0613": "gpt-3.5-turbo",
+        "gpt-35-turbo": "gpt-3.5-turbo",
+        "gpt-35-turbo-16k": "gpt-3.5-turbo-16k",
+        "gpt-4-0314": "gpt-4",
+        "gpt-4-0613": "gpt-4",
+        "gpt-4-0125-preview": "gpt-4-turbo",
+        "gpt-4-1106-preview": "gpt-4-turbo",
+        "gpt-4-turbo-preview": "gpt-4-turbo",
+        "chatgpt-4o": "gpt-4o",
+        "gpt-oss": "gpt-oss:20b",
+        "gpt-oss-20b": "gpt-oss:20b",
+        "gpt-oss-120b": "gpt-oss:120b",
+        "gpt-oss-20b-1": "gpt-oss:20b",
+        "gpt-oss-120b-1": "gpt-oss:120b",
+        "gemini-1.5-flash-001": "gemini-1.5-flash",
+        "gemini-1.5-flash-002": "gemini-1.5-flash",
+        "gemini-1.5-pro-001": "gemini-1.5-pro",
+        "gemini-1.5-pro-002": "gemini-1.5-pro",
+        "gemini-2.0-flash-001": "gemini-2.0-flash",
+        "gemini-2.0-flash-lite-001": "gemini-2.0-flash-lite",
+        "gemini-3-flash": "gemini-3-flash-preview",
+        "gemma-2-9b-it": "gemma2",
+        "gemma-2-27b-it": "gemma2",
+        "gemma-3-1b-it": "gemma3:1b",
+        "gemma-3-4b-it": "gemma3",
+        "gemma-3-12b-it": "gemma3",
+        "gemma-3-27b-it": "gemma3",
+        # A bare name is Ollama's default tag.
+        "llama3": "llama3:8b",
+        "llama3.1": "llama3.1:8b",
+        "llama4": "llama4:scout",
+        "llama4:16x17b": "llama4:scout",
+        "llama4:128x17b": "llama4:maverick",
+        "mistral": "mistral:7b",
+        "mixtral": "mixtral:8x7b",
+        "llama-4-scout": "llama4:scout",
+        "llama-4-scout-17b-16e-instruct": "llama4:scout",
+        "llama-4-maverick": "llama4:maverick",
+        "llama-4-maverick-17b-128e-instruct": "llama4:maverick",
+        "llama-4-maverick-17b-128e-instruct-fp8": "llama4:maverick",
+        **dict(_hosted_llamas()),
+        "code-llama": "codellama",
+        "mistral-7b-instruct": "mistral:7b",
+        "mistral-7b-instruct-v0.2": "mistral:7b",
+        "mistral-7b-instruct-v0.3": "mistral:7b",
+        "open-mistral-7b": "mistral:7b",
+        "mixtral-8x7b-instruct": "mixtral:8x7b",
+        "mixtral-8x7b-instruct-v0.1": "mixtral:8x7b",
+        "open-mixtral-8x7b": "mixtral:8x7b",
+        "open-mistral-nemo": "mistral-nemo",
+        "mistral-medium": "mistral-medium-3",
+        "mistral-small-3.1": "mistral-small3.1",
+        **{
+            f"qwen2.5{kind}-{size}b-instruct": f"qwen2.5{kind}"
+            for kind in ("", "-coder")
+            for size in ("0.5", "1.5", "3", "7", "14", "32", "72")
+        },
+        **{f"qwen3-{size}": "qwen3" for size in ("0.6b", "1.7b", "4b", "8b", "14b", "32b")},
+        "qwen3-30b-a3b": "qwen3",
+        "qwen3-235b-a22b": "qwen3",
+        "qwen3-coder-30b-a3b-instruct": "qwen3-coder",
+        "qwen3-coder-480b-a35b-instruct": "qwen3-coder",
+        "deepseek-r1-0528": "deepseek-r1",
+        "phi-4": "phi4",
+        "phi-4-mini": "phi4-mini",
+        "phi-4-mini-instruct": "phi4-mini",
+    }
+)
+
+_PREFIX = re.compile(
+    r"""(?:
+      [^/]+/                                                        # openai/, models/, host:1/ns/
+    | (?:openai|azure|anthropic|bedrock|google|google-gla|google-vertex|vertex_ai|gemini|ollama
+        |groq|deepseek|openrouter|together|fireworks|xai|ft):       # openai:gpt-4o, ft:gpt-4o
+    | mistral:(?=[\w-]*tral)                                        # mistral:7b is a tag
+    | (?:[a-z]{2,6}(?:-gov)?\.)?(?:anthropic|meta|mistral|openai|qwen|google)\.   # us.anthropic.
+    )(?=.)""",
+    re.VERBOSE,
+)
+_DATE = re.compile(
+    r"""(?:
+      [-@](?:20\d{6}|20\d\d-\d\d-\d\d)(?:-v\d+(?::\d+)?)?           # -20250929, -20250514-v1:0
+    | -v\d+:\d+ | (?<=\d)-v1                                        # the model version of Bedrock
+    | [-@](?:latest|default)
+    )$""",
+    re.VERBOSE,
+)
+
+
+def _without_prefixes(name: str) -> list[str]:
+    forms = [name]
+    while match := _PREFIX.match(forms[-1]):
+        forms.append(forms[-1][match.end() :])
+    return forms
+
+
+def _without_tag(name: str) -> Iterator[str]:
+    """Yield the name with ever less of its tag: x:8b-instruct-q4 gives x:8b-instruct, x:8b, x."""
+    base, _, tag = name.partition(":")
+    parts = tag.split("-")
+    for kept in range(len(parts) - 1, 0, -1):
+        yield f"{base}:{'-'.join(parts[:kept])}"
+    yield base
+
+
+def _forms(name: str) -> Iterator[str]:
+    """Yield what a name may stand for, the most literal first: never a mere beginning of it."""
+    bare = _without_prefixes(name.strip().casefold())
+    yield from bare
+    yield from (_DATE.sub("", form) for form in bare)
+    if ":" in bare[-1]:
+        for form in _without_tag(bare[-1]):
+            yield form
+            yield _DATE.sub("", form)
+
+
+def match_name(name: str, known: Iterable[str]) -> str | None:
+    """Find the known name that a name stands for.
+
+    Without case: exact, then without the provider's prefix, then without a date or version suffix,
+    then without the `:tag`, dropped piece by piece from its end; each of these also by `ALIASES`.
+    Never by a bare prefix: gpt-4.1 and gpt-4-32k are not gpt-4.
+
+    :param known: names of the table, of the configuration, or both; the first of two that differ
+        in case only wins, unless the other is spelt like `name`.
+    :returns: the known name as it is spelt there, or None.
+    """
+    spelt: dict[str, str] = {}
+    for candidate in known:
+        if candidate == name:
+            return candidate
+        spelt.setdefault(candidate.casefold(), candidate)
+    for form in _forms(name):
+        if form in spelt:
+            return spelt[form]
+        if ALIASES.get(form) in spelt:
+            return spelt[ALIASES[form]]
+    return None
+
+
+def find_model(name: str, known: Iterable[Model] = MODELS) -> Model | None:
+    """Find the model that a name stands for, by the rule of `match_name`."""
+    by_name = {model.name: model for model in known}
+    match = match_name(name, by_name)
+    return None if match is None else by_name[match]
+
+
+def near_names(name: str, known: Iterable[str], limit: int = 3) -> list[str]:
+    """List the known names most like a name that was not found, the nearest first."""
+    if limit < 1:
+        return []
+    spelt = {candidate.casefold(): candidate for candidate in known}
+    wanted = _without_prefixes(name.strip().casefold())[-1]
+    return [spelt[near] for near in difflib.get_close_matches(wanted, spelt, n=limit)]

@@ -1,0 +1,332 @@
+"""The public object: a store, its settings, and one method a verb."""
+
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Self
+
+from reservoir_cli import config, paths
+from reservoir_cli.config import Config
+from reservoir_cli.errors import ModelUnavailableError, ReservoirError, UsageError
+from reservoir_cli.messages import Message, Scope, StoredMessage
+from reservoir_cli.settings import Settings, Value
+from reservoir_cli.store import Filter, Store, open_store
+from reservoir_cli.tokens import TokenCounter, load_counter
+
+if TYPE_CHECKING:
+    from reservoir_cli.embedding import Embedder, Progress
+    from reservoir_cli.ingesting import Totals
+    from reservoir_cli.rendering import ContextWindow
+    from reservoir_cli.searching import Found
+
+#: How many pending messages a question embeds on its way.
+_CATCH_UP = 64
+
+
+def _ignore(*_: object) -> None:
+    """Tell nobody."""
+
+
+class Reservoir:
+    """A store of messages and what can be asked of it.
+
+    Use it as a context manager, or call :meth:`close`.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        settings: Config,
+        *,
+        offline: bool = False,
+        notify: Callable[[str], None] = _ignore,
+        progress: "Progress" = _ignore,
+    ) -> None:
+        self.store = store
+        self.config = settings
+        self.offline = offline
+        self._notify = notify
+        self._progress = progress
+        self._embedder: Embedder | None = None
+
+    @classmethod
+    def open(
+        cls,
+        location: str | Path | None = None,
+        *,
+        settings: Mapping[str, Value] | None = None,
+        config_file: Path | None = None,
+        create: bool = True,
+        offline: bool = False,
+        notify: Callable[[str], None] = _ignore,
+        progress: "Progress" = _ignore,
+    ) -> Self:
+        """Open a store, and the settings that go with it.
+
+        :param location: a file; ``None`` for the user's own store.
+        :param settings: settings above all others, such as ``{"recency_weight": 0.0}``.
+        :param create: make the file when it is not there.
+        :param notify: told what a person should know, a sentence each.
+        :param progress: told how far long work has come.
+        :raises UsageError: a wrong setting.
+        :raises StoreError: the store cannot be opened.
+        """
+        known = config.load(config_file, settings)
+        place = str(location) if location is not None else paths.store_location()
+        store = open_store(place, create=create)
+        return cls(store, known, offline=offline, notify=notify, progress=progress)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the store."""
+        self.store.close()
+
+    # Scope
+
+    def scope(self, partition: str | None = None, instance: str | None = None) -> Scope:
+        """A partition and an instance, the usual ones where none is named."""
+        there = partition or self.config.settings().partition
+        return Scope(there, instance or there)
+
+    # Verbs
+
+    def ingest(
+        self,
+        messages: Sequence[Message],
+        *,
+        partition: str | None = None,
+        instance: str | None = None,
+        embed: bool = True,
+        pair: bool = False,
+    ) -> list[StoredMessage]:
+        """Store messages; they are safe when this returns, and embedded unless ``embed=False``.
+
+        :param pair: a reply without a trace id answers the newest open question.
+        :returns: the stored messages, without those whose source id was there already.
+        """
+        scope = self.scope(partition, instance)
+        added = self.store.add(
+            scope, messages, counter=self._counter(scope), now=datetime.now(UTC), pair=pair
+        )
+        if embed:
+            self.embed_if_possible(scope)
+        return [each for each in added if each is not None]
+
+    def import_text(
+        self,
+        text: str,
+        where: str,
+        *,
+        form: str | None = None,
+        partition: str | None = None,
+        instance: str | None = None,
+    ) -> "Totals":
+        """Store the messages of a file's text; nothing is embedded yet.
+
+        :param where: the file's name, for the reasons of what is skipped.
+        :param form: a format; ``None`` to go by the content.
+        """
+        from reservoir_cli import importers, ingesting
+
+        return ingesting.load(
+            self.store,
+            importers.choose(text, form).read(text),
+            where=where,
+            partition=partition,
+            instance=instance,
+            default_partition=self.config.settings().partition,
+            counter=self._counter(self.scope(partition, instance)),
+            now=datetime.now(UTC),
+        )
+
+    def embed(self, scope: Scope = Scope(None)) -> int:  # noqa: B008 - it is frozen
+        """Give every pending message its vector.
+
+        :returns: how many got one.
+        :raises ModelUnavailableError: there is no model.
+        """
+        from reservoir_cli import ingesting
+
+        if not self.store.pending_count(scope):
+            return 0
+        return ingesting.embed_pending(
+            self.store, self._load_embedder(), scope, progress=self._progress
+        )
+
+    def view(
+        self,
+        scope: Scope,
+        count: int = 10,
+        where: Filter = Filter(),  # noqa: B008 - it is frozen
+    ) -> list[StoredMessage]:
+        """The last messages of a scope, oldest first; all of them when ``count`` is 0."""
+        return self.store.last(scope, count, where)
+
+    def search(
+        self,
+        term: str,
+        *,
+        mode: str = "hybrid",
+        limit: int = 10,
+        partition: str | None = None,
+        instance: str | None = None,
+        scope: Scope | None = None,
+        threshold: float | None = None,
+        link: bool = False,
+        deduplicate: bool = False,
+    ) -> "Found":
+        """Find messages by meaning and words; see :func:`reservoir_cli.searching.search`.
+
+        :param mode: ``hybrid``, ``keyword`` or ``semantic``.
+        :param scope: where to look; without it the partition, or the instance if it is named.
+        :raises ModelUnavailableError: ``semantic``, and there is no model.
+        """
+        from reservoir_cli import searching
+
+        if mode not in searching.MODES:
+            raise UsageError(
+                f"unknown mode {mode!r}", hint=f"modes are {', '.join(searching.MODES)}"
+            )
+        there = scope or Scope(partition or self.config.settings().partition, instance)
+        embedder = None
+        if mode != "keyword":
+            embedder = self._embedder_for_question(there, required=mode == "semantic")
+        return searching.search(
+            self.store,
+            embedder,
+            term,
+            there,
+            mode=mode,  # type: ignore[arg-type]
+            limit=limit,
+            threshold=threshold,
+            link=link,
+            deduplicate=deduplicate,
+        )
+
+    def context(
+        self,
+        query: str,
+        *,
+        partition: str | None = None,
+        instance: str | None = None,
+        model: str | None = None,
+        budget: int | None = None,
+        form: str = "text",
+        trace_id: str | None = None,
+    ) -> "ContextWindow":
+        """Build the best context for a question that a token budget can buy.
+
+        :param budget: tokens for everything; without it the model's limit.
+        :param form: the format that ``.to()`` gives by default, and that is counted.
+        :raises UsageError: an unknown model or format, or a budget that does not fit.
+        """
+        from reservoir_cli.budget import Meter
+        from reservoir_cli.context import build_context
+        from reservoir_cli.rendering import parse_format
+        from reservoir_cli.window import ContextRequest
+
+        there = partition or self.config.settings().partition
+        known = self.config.settings(there, model)
+        request = ContextRequest(
+            query=query,
+            partition=there,
+            instance=instance,
+            model=model or known.model,
+            budget=budget,
+            format=parse_format(form),
+            trace_id=trace_id or str(uuid.uuid4()),
+            now=datetime.now(UTC),
+        )
+        counter = load_counter(known.token_counter)
+        embedder = self._embedder_for_question(Scope(there)) if query.strip() else None
+        return build_context(
+            request,
+            known,
+            self.store,
+            embedder,
+            Meter.of(counter, known.token_multiplier, known.token_safety),
+            window=self._window(request.model, known),
+            reserve=self.config.reserve(request.model, known),
+        )
+
+    # Parts
+
+    def _window(self, model: str | None, known: Settings) -> int:
+        if model is None:
+            return known.max_working_memory_tokens
+        window = self.config.context_window(model)
+        if window is None:
+            from reservoir_cli.models import near_names
+
+            near = near_names(model, [each.name for each in self.config.known_models()])
+            asked = f"did you mean {', '.join(near)}? Or " if near else ""
+            raise UsageError(
+                f"unknown model {model!r}",
+                hint=f"{asked}reservoir config --set models.{model}.context_window=N adds it",
+            )
+        return window
+
+    def _counter(self, scope: Scope) -> TokenCounter:
+        return load_counter(self.config.settings(scope.partition).token_counter)
+
+    def _load_embedder(self) -> "Embedder":
+        if self._embedder is None:
+            from reservoir_cli.embedding import load_embedder
+
+            name = self.config.settings().embedding_model
+            self._embedder = load_embedder(name, offline=self.offline, progress=self._progress)
+        return self._embedder
+
+    def embed_if_possible(self, scope: Scope = Scope(None)) -> None:  # noqa: B008 - it is frozen
+        """As :meth:`embed`, but without a model it only says what is missing."""
+        try:
+            self.embed(scope)
+        except ReservoirError as error:
+            # The messages are safe; what is missing can be caught up.
+            self._notify(f"stored, but not embedded: {error.message}")
+
+    def _embedder_for_question(self, scope: Scope, *, required: bool = False) -> "Embedder | None":
+        """The model, if the store has anything to compare; what is pending is caught up."""
+        active, pending = self.store.active_model(), self.store.pending_count(scope)
+        if active is None and not pending:
+            return None
+        try:
+            embedder = self._load_embedder()
+            if active is not None and active[0] != embedder.model_id:
+                raise ModelUnavailableError(
+                    f"the vectors of this store are of another model than {embedder.name}",
+                    f"reservoir config --set embedding_model={active[1]}",
+                )
+        except ModelUnavailableError as error:
+            if required:
+                raise
+            self._notify(f"by full text and recency only: {error.message}")
+            return None
+        if pending and not self.store.read_only:
+            self._catch_up(embedder, scope)
+        if left := self.store.pending_count(scope):
+            self._notify(f"{left:,} messages not embedded yet: reservoir embed")
+        return embedder
+
+    def _catch_up(self, embedder: "Embedder", scope: Scope) -> None:
+        from reservoir_cli import ingesting
+        from reservoir_cli.errors import StoreLockedError
+
+        try:
+            ingesting.embed_pending(
+                self.store,
+                embedder,
+                scope,
+                progress=_ignore,
+                limit=_CATCH_UP,
+                newest=True,
+                wait=0,
+            )
+        except StoreLockedError:
+            pass  # somebody else writes; these messages take part by their words

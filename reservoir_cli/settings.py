@@ -1,0 +1,254 @@
+"""Settings: what there is, of which type and range, and which tables may override it."""
+
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+from reservoir_cli.errors import UsageError
+from reservoir_cli.times import format_duration, parse_duration
+
+Value = str | int | float | bool | None
+
+DEFAULT_MODEL_NAME = "sentence-transformers/all-MiniLM-L6-v2"
+
+#: Sizes by how much a model can read: small up to 8,192 tokens, large from 100,000.
+PROFILES: dict[str, dict[str, Value]] = {
+    "small": {"semantic_context_size": 5, "recent_context_size": 8},
+    "large": {"semantic_context_size": 30, "recent_context_size": 25, "synapse_depth": 2},
+}
+SMALL_WINDOW, LARGE_WINDOW = 8_192, 100_000
+
+#: Keys that only a ``[models.NAME]`` table has.
+MODEL_ONLY = {"context_window": (1, 100_000_000), "reserve_tokens": (0, 100_000_000)}
+
+
+def _setting(
+    default: Value,
+    about: str,
+    *,
+    low: float | None = None,
+    high: float | None = None,
+    above: float | None = None,
+    choices: tuple[str, ...] = (),
+    duration: bool = False,
+    partition: bool = False,
+    model: bool = False,
+) -> Any:
+    """Declare a setting: its default, its range, and which tables may override it."""
+    metadata = {
+        "about": about,
+        "low": low,
+        "high": high,
+        "above": above,
+        "choices": choices,
+        "duration": duration,
+        "partition": partition,
+        "model": model,
+    }
+    return field(default=default, metadata=metadata)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """The effective value of every setting, for one partition and one model.
+
+    The fields are the whole list of settings; ``reservoir.toml.example`` explains them.
+    Durations are in seconds.
+    """
+
+    partition: str = _setting("default", "partition used when -p is not given")
+    model: str | None = _setting(None, "model the context is built for when --model is not given")
+    embedding_model: str = _setting(DEFAULT_MODEL_NAME, "a sentence-transformers name, or a folder")
+
+    profile: str | None = _setting(
+        None,
+        "sizes for a small or a large window",
+        choices=("small", "large"),
+        partition=True,
+        model=True,
+    )
+    recent_context_size: int = _setting(
+        15,
+        "how many of the newest messages are candidates",
+        low=0,
+        high=100_000,
+        partition=True,
+        model=True,
+    )
+    semantic_context_size: int = _setting(
+        20,
+        "how many of the most similar messages are candidates",
+        low=0,
+        high=100_000,
+        partition=True,
+        model=True,
+    )
+    similarity_weight: float = _setting(
+        0.7, "weight of similarity in the priority", low=0, high=1, partition=True
+    )
+    recency_weight: float = _setting(
+        0.3, "weight of recency in the priority; 0 switches it off", low=0, high=1, partition=True
+    )
+    similarity_threshold: float = _setting(
+        0.85,
+        "above it, on the scale (1 + cosine)/2, a message counts as similar",
+        low=0,
+        high=1,
+        partition=True,
+    )
+    min_history_messages: int = _setting(
+        2,
+        "the newest messages that come first, whatever they score",
+        low=0,
+        high=10_000,
+        partition=True,
+    )
+    recall_scope: str = _setting(
+        "auto",
+        "where older messages are looked for",
+        choices=("auto", "instance", "partition"),
+        partition=True,
+    )
+    fill: bool | None = _setting(
+        None,
+        "go on with older messages until the budget is spent "
+        "(unset: with --budget, not for a model's limit)",
+        partition=True,
+    )
+
+    max_working_memory_tokens: int = _setting(
+        100_000, "context window when no model is named", low=1, high=100_000_000, partition=True
+    )
+    max_context_tokens: int | None = _setting(
+        None,
+        "never use more than this of a window",
+        low=1,
+        high=100_000_000,
+        partition=True,
+        model=True,
+    )
+    token_reserve: int | None = _setting(
+        None, "tokens kept for the answer", low=0, high=100_000_000, partition=True
+    )
+    token_counter: str = _setting(
+        "approximate",
+        "approximate, ratio, tiktoken:ENCODING or huggingface:PATH",
+        partition=True,
+        model=True,
+    )
+    token_multiplier: float = _setting(
+        1.0,
+        "factor on every count, such as 1.2 for models with finer tokens",
+        above=0,
+        high=100,
+        partition=True,
+        model=True,
+    )
+    token_safety: float | None = _setting(
+        None,
+        "factor on every count against surprises (unset: 1.10, or 1.0 when exact)",
+        above=0,
+        high=100,
+        partition=True,
+    )
+
+
+SETTINGS = {each.name: each for each in fields(Settings)}
+DEFAULTS: dict[str, Any] = {name: each.default for name, each in SETTINGS.items()}
+ALIASES = {"output_reserve": "token_reserve"}
+
+
+def parse_value(key: str, text: str, where: str) -> Value:
+    """Read a setting's value from a word of the command line or the environment.
+
+    :param where: what the user calls it, for the error.
+    :raises UsageError: wrong type or range.
+    """
+    kind = _kind(key)
+    value: Any = text
+    if kind is bool:
+        words = {
+            "true": True,
+            "on": True,
+            "yes": True,
+            "1": True,
+            "false": False,
+            "off": False,
+            "no": False,
+            "0": False,
+        }
+        value = words.get(text.strip().lower(), text)
+    elif kind in (int, float) and not is_duration(key):
+        try:
+            value = kind(text)
+        except ValueError:
+            value = text
+    return check_value(key, value, where)
+
+
+def check_value(key: str, value: Any, where: str) -> Value:
+    """Check the type and the range of a setting's value.
+
+    :raises UsageError: wrong type or range; the hint says what would be right.
+    """
+    kind = _kind(key)
+    if is_duration(key) and isinstance(value, str):
+        try:
+            value = parse_duration(value)
+        except ValueError as error:
+            raise UsageError(f"{where}: {error}") from None
+    if kind is float and isinstance(value, int) and not isinstance(value, bool):
+        value = float(value)
+    if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
+        wanted = {int: "a whole number", float: "a number", bool: "true or false", str: "a text"}
+        raise UsageError(f"{where} is {wanted[kind]}, not {value!r}")
+    if problem := _range_problem(key, value):
+        raise UsageError(f"{where} = {value!r}: {problem}")
+    checked: Value = value
+    return checked
+
+
+def format_value(key: str, value: Value) -> str:
+    """A value as ``config --get`` prints it and ``config --set`` reads it."""
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if is_duration(key) and isinstance(value, float):
+        return format_duration(value)
+    return str(value)
+
+
+def _kind(key: str) -> type:
+    if key in MODEL_ONLY:
+        return int
+    text = str(SETTINGS[key].type)
+    return {"str": str, "int": int, "float": float, "bool": bool}[_base_type(text)]
+
+
+def _base_type(text: str) -> str:
+    text = text.removeprefix("<class '").removesuffix("'>")
+    return text.split(" | ")[0]
+
+
+def is_duration(key: str) -> bool:
+    """Whether a setting is a duration: seconds, written as ``4h``."""
+    return key in SETTINGS and bool(SETTINGS[key].metadata["duration"])
+
+
+def _range_problem(key: str, value: Any) -> str | None:
+    if key in MODEL_ONLY:
+        low, high = MODEL_ONLY[key]
+        return None if low <= value <= high else f"must be from {low:,} to {high:,}"
+    about = SETTINGS[key].metadata
+    if isinstance(value, str):
+        if about["choices"] and value not in about["choices"]:
+            return f"must be one of {', '.join(about['choices'])}"
+        return None if value.strip() else "must not be empty"
+    if isinstance(value, bool):
+        return None
+    if about["above"] is not None and not value > about["above"]:
+        return f"must be above {about['above']:g}"
+    low, high = about["low"], about["high"]
+    if (low is not None and not value >= low) or (high is not None and not value <= high):
+        return f"must be from {low or 0:g} to {high:g}"
+    return None

@@ -1,0 +1,152 @@
+"""Where messages are kept: one protocol, and one implementation a kind of database.
+
+Callers see :class:`Store` only. Messages and their full-text rows are written in one
+transaction; vectors follow in a second one, so that a message is safe before it is embedded.
+"""
+
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Protocol
+
+from reservoir_cli.errors import UsageError
+from reservoir_cli.messages import Conversation, Message, Scope, StoredMessage
+from reservoir_cli.tokens import TokenCounter
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from reservoir_cli.window import Candidates
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """Which messages of a scope are meant; ``None`` leaves a field open."""
+
+    role: str | None = None
+    trace_id: str | None = None
+    conversation_id: str | None = None
+    since: datetime | None = None
+    until: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """A part of a message that has a vector of its own.
+
+    :param start: offset of its first character in the message's text.
+    :param end: offset behind its last.
+    :param vector: float32, shape (dimensions,), length 1.
+    """
+
+    message_id: int
+    number: int
+    start: int
+    end: int
+    vector: "NDArray[np.float32]"
+
+
+class Store(Protocol):
+    """A place that keeps messages. All methods raise ``StoreError`` when it fails."""
+
+    location: str
+    read_only: bool
+
+    def close(self) -> None:
+        """Give the file or connection back."""
+
+    def writing(self, wait: float | None = None) -> AbstractContextManager[None]:
+        """One write transaction; inner ones join it.
+
+        :param wait: seconds to wait for other writers; ``None`` for the store's usual patience.
+        :raises StoreLockedError: others kept it for longer.
+        """
+
+    def snapshot(self) -> AbstractContextManager[None]:
+        """One read transaction: everything read inside is of one moment."""
+
+    def add(
+        self,
+        scope: Scope,
+        messages: Sequence[Message],
+        *,
+        counter: TokenCounter,
+        now: datetime,
+        pair: bool = False,
+    ) -> list[StoredMessage | None]:
+        """Store messages in a partition and instance, at once and for good.
+
+        :param now: what messages without a time get, but never before the instance's newest.
+        :param pair: an assistant message without a trace id answers the newest open question.
+        :returns: one entry a message; ``None`` where its source id was there already.
+        """
+
+    def add_conversations(self, scope: Scope, conversations: Sequence[Conversation]) -> None:
+        """Note titles and models of conversations; what is known already is renewed."""
+
+    def add_passages(
+        self, model_id: str, message_ids: Sequence[int], passages: Sequence[Passage]
+    ) -> None:
+        """Store the vectors of messages, which are then no longer pending."""
+
+    def activate_model(self, model_id: str, name: str) -> None:
+        """Make this the model whose vectors are compared."""
+
+    def active_model(self) -> tuple[str, str] | None:
+        """(identity, name) of the model whose vectors are compared; ``None`` before the first."""
+
+    def pending(self, limit: int, scope: Scope, *, newest: bool = False) -> list[StoredMessage]:
+        """Messages without vectors, oldest first unless ``newest``."""
+
+    def pending_count(self, scope: Scope) -> int:
+        """How many messages of a scope have no vectors yet."""
+
+    def last(self, scope: Scope, count: int, where: Filter = Filter()) -> list[StoredMessage]:
+        """The newest messages, oldest first; all of them when ``count`` is 0."""
+
+    def by_id(self, ids: Sequence[int], scope: Scope) -> list[StoredMessage]:
+        """These messages, where they are in the scope, oldest first."""
+
+    def with_partners(self, ids: Sequence[int], scope: Scope) -> list[StoredMessage]:
+        """These messages and what belongs to them: trace, tool calls and results."""
+
+    def keyword(self, text: str, scope: Scope, limit: int) -> tuple[list[tuple[int, float]], bool]:
+        """Ids and BM25 scores of messages that hold the words, best first.
+
+        :returns: the hits, and whether they hold all the words (else any of them).
+        """
+
+    def candidates(
+        self, scope: Scope, own: str | None, question: str, vector: "NDArray[np.float32] | None"
+    ) -> "Candidates":
+        """Every message of a scope with what ranking needs, in order of time.
+
+        :param own: the instance that history comes from.
+        :param vector: of the question, by the active model.
+        """
+
+    def newest_instance(self, partition: str) -> str | None:
+        """The instance of a partition that was written to last."""
+
+    def places(self) -> list[tuple[str, str, int]]:
+        """(partition, instance, messages), the fullest first."""
+
+
+def open_store(location: str, *, create: bool = True, patience: float = 30.0) -> Store:
+    """Open the store at a path; a file that is not there is made, or stands in empty.
+
+    :param create: make the file when it is not there; without it nothing is made on disk.
+    :param patience: seconds to wait while others write.
+    :raises StoreError: it cannot be opened, is newer than the program, or is corrupt.
+    """
+    if "://" in location:
+        scheme = location.split("://", 1)[0]
+        raise UsageError(f"a store at {scheme}:// is not supported", hint="give the path of a file")
+    from reservoir_cli.store.sqlite import SqliteStore
+
+    return SqliteStore(location, create=create, patience=patience)
+
+
+__all__ = ["Filter", "Passage", "Store", "open_store"]

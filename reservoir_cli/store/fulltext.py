@@ -1,0 +1,78 @@
+"""Full text as FTS5 sees it: how text is indexed, and how a question becomes a query.
+
+The words of a user never reach ``MATCH`` unquoted, so nothing they type is syntax.
+"""
+
+import hashlib
+import re
+
+from reservoir_cli.messages import Scope
+
+#: Scripts written without spaces: each character is indexed by itself, and a run of them is
+#: searched as a phrase. FTS5's tokenizer would take a whole sentence of them for one word.
+_UNSPACED = re.compile(
+    "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u3007\u3040-\u30ff\u3400-\u4dbf"
+    "\u4e00-\u9fff\uf900-\ufaff\uff66-\uff9f\U00020000-\U0003ffff]"
+)
+_WORD_CHARACTER = re.compile(r"[^\W_]")
+#: A phrase in quotes, or anything up to the next space.
+_TYPED = re.compile(r'"([^"]*)"(\*?)|(\S+)')
+
+STOP_WORDS = frozenset(
+    "a about am an and any are as at be been being but by can could did do does done for from had "
+    "has have having he her him his how i if in into is it its many may me might more most much "
+    "my no not of on or our she should so some than that the their them then there these they "
+    "this those to was we were what when where which who whom whose why will with would you "
+    "your".split()
+)
+
+
+def indexed_text(text: str) -> str:
+    """Text as it goes into the index."""
+    return text if text.isascii() else _UNSPACED.sub(r" \g<0> ", text)
+
+
+def scope_keys(partition: str, instance: str) -> str:
+    """The index column that says where a message lies, in words no tokenizer changes."""
+    return f"{_key('p', partition)} {_key('i', partition, instance)}"
+
+
+def typed_terms(text: str) -> list[str]:
+    """What was typed, as quoted FTS5 terms: words, ``"phrases"`` and ``prefix*``."""
+    terms = []
+    for phrase, star, word in _TYPED.findall(text):
+        if word:
+            star = "*" if word.endswith("*") else ""
+        body = indexed_text(phrase or word).replace('"', " ").strip()
+        if _WORD_CHARACTER.search(body):
+            terms.append(f'"{body}"{star}')
+    return terms
+
+
+def content_terms(question: str) -> list[str]:
+    """The words of a question that carry meaning, quoted; all its words if none does.
+
+    A question of thousands of words is searched by its first 200 distinct ones.
+    """
+    words = re.findall(r"[^\W_]+", indexed_text(question.lower()))
+    chosen = [word for word in words if word not in STOP_WORDS] or words
+    return [f'"{word}"' for word in dict.fromkeys(chosen)][:200]
+
+
+def match_query(terms: list[str], scope: Scope, operator: str) -> str:
+    """An FTS5 query for terms inside a scope; ``operator`` is AND or OR."""
+    text = f"text : ({f' {operator} '.join(terms)})"
+    if scope.partition is None:
+        return text
+    key = (
+        _key("p", scope.partition)
+        if scope.instance is None
+        else _key("i", scope.partition, scope.instance)
+    )
+    return f"scope : {key} AND {text}"
+
+
+def _key(kind: str, *names: str) -> str:
+    # It ends in a digit, so that the stemmer finds no ending to take off.
+    digest = hashlib.blake2b("\0".join(names).encode(), digest_size=8).hexdigest()
+    return f"{kind}{digest}0"

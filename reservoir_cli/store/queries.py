@@ -1,0 +1,283 @@
+"""Every read of the store but the vectors: small functions from a connection to values."""
+
+import json
+import sqlite3
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from reservoir_cli.messages import (
+    Role,
+    Scope,
+    StoredMessage,
+    call_from_dict,
+    from_epoch_ms,
+    to_epoch_ms,
+)
+from reservoir_cli.store import Filter, fulltext
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from reservoir_cli.window import Candidates
+
+COLUMNS = (
+    "m.id, m.trace_id, m.conversation_id, m.partition, m.instance, m.role, m.content, m.name, "
+    "m.tool_calls, m.tool_call_id, m.created_at, m.source, m.source_id, m.tokens, m.counter"
+)
+#: SQLite takes 32,766 values in one statement; we stay far below.
+_AT_ONCE = 5_000
+
+
+def where_scope(scope: Scope) -> tuple[str, list[str]]:
+    """The condition on ``messages m`` that keeps a statement inside a scope."""
+    if scope.partition is None:
+        return "1", []
+    if scope.instance is None:
+        return "m.partition = ?", [scope.partition]
+    return "m.partition = ? AND m.instance = ?", [scope.partition, scope.instance]
+
+
+def to_message(row: Sequence[Any]) -> StoredMessage:
+    """A row of :data:`COLUMNS` as a value."""
+    calls = json.loads(row[8]) if row[8] else ()
+    return StoredMessage(
+        id=row[0],
+        trace_id=row[1],
+        conversation_id=row[2],
+        partition=row[3],
+        instance=row[4],
+        role=Role(row[5]),
+        content=row[6],
+        name=row[7],
+        tool_calls=tuple(call_from_dict(call) for call in calls),
+        tool_call_id=row[9],
+        created_at=from_epoch_ms(row[10]),
+        source=row[11],
+        source_id=row[12],
+        tokens=row[13],
+        counter=row[14],
+    )
+
+
+def last(
+    connection: sqlite3.Connection, scope: Scope, count: int, where: Filter
+) -> list[StoredMessage]:
+    """The newest messages of a scope, oldest first; all when ``count`` is 0."""
+    condition, values = where_scope(scope)
+    parts: list[str] = [condition]
+    bound: list[str | int] = [*values]
+    for column, value in (
+        ("role = ?", where.role),
+        ("trace_id = ?", where.trace_id),
+        ("conversation_id = ?", where.conversation_id),
+        ("created_at >= ?", to_epoch_ms(where.since) if where.since else None),
+        ("created_at <= ?", to_epoch_ms(where.until) if where.until else None),
+    ):
+        if value is not None:
+            parts.append(f"m.{column}")
+            bound.append(value)
+    rows = connection.execute(
+        f"""
+        SELECT {COLUMNS} FROM messages m WHERE {" AND ".join(parts)}
+        ORDER BY m.created_at DESC, m.id DESC LIMIT ?
+        """,
+        [*bound, count or -1],
+    ).fetchall()
+    return [to_message(row) for row in reversed(rows)]
+
+
+def by_id(connection: sqlite3.Connection, ids: Sequence[int], scope: Scope) -> list[StoredMessage]:
+    """These messages, where they are in the scope, oldest first."""
+    condition, values = where_scope(scope)
+    found = []
+    for start in range(0, len(ids), _AT_ONCE):
+        some = ids[start : start + _AT_ONCE]
+        found += connection.execute(
+            f"SELECT {COLUMNS} FROM messages m WHERE m.id IN ({_marks(some)}) AND {condition}",
+            [*some, *values],
+        ).fetchall()
+    return sorted((to_message(row) for row in found), key=lambda each: (each.created_at, each.id))
+
+
+def with_partners(
+    connection: sqlite3.Connection, ids: Sequence[int], scope: Scope
+) -> list[StoredMessage]:
+    """These messages and what belongs to them: their trace, their tool calls and results."""
+    found = {message.id: message for message in by_id(connection, ids, scope)}
+    fresh = list(found.values())
+    while fresh:
+        partners = _partner_ids(connection, fresh, scope) - found.keys()
+        fresh = by_id(connection, sorted(partners), scope)
+        found.update((message.id, message) for message in fresh)
+    return sorted(found.values(), key=lambda each: (each.created_at, each.id))
+
+
+def _partner_ids(
+    connection: sqlite3.Connection, messages: Iterable[StoredMessage], scope: Scope
+) -> set[int]:
+    condition, values = where_scope(scope)
+    traces = sorted({(each.partition, each.trace_id) for each in messages})
+    called = sorted({(each.partition, call.id) for each in messages for call in each.tool_calls})
+    partners: set[int] = set()
+    for column, pairs in (("trace_id", traces), ("tool_call_id", called)):
+        for start in range(0, len(pairs), _AT_ONCE // 2):
+            some = pairs[start : start + _AT_ONCE // 2]
+            rows = connection.execute(
+                f"""
+                SELECT m.id FROM messages m WHERE (m.partition, m.{column}) IN
+                (VALUES {", ".join("(?, ?)" for _ in some)}) AND {condition}
+                """,
+                [*(each for pair in some for each in pair), *values],
+            )
+            partners.update(row[0] for row in rows)
+    for each in messages:
+        if each.role is Role.TOOL and each.tool_call_id:
+            partners.update(_caller(connection, each))
+    return partners
+
+
+def _caller(connection: sqlite3.Connection, result: StoredMessage) -> list[int]:
+    """The nearest message before a tool result that made its call."""
+    rows = connection.execute(
+        """
+        SELECT m.id FROM messages m
+        WHERE m.partition = ? AND m.instance = ? AND m.tool_calls IS NOT NULL
+        AND (m.created_at, m.id) < (?, ?) AND m.conversation_id IS ?
+        AND instr(m.tool_calls, ?) ORDER BY m.created_at DESC, m.id DESC LIMIT 1
+        """,
+        [
+            result.partition,
+            result.instance,
+            to_epoch_ms(result.created_at),
+            result.id,
+            result.conversation_id,
+            json.dumps(result.tool_call_id, ensure_ascii=False),
+        ],
+    )
+    return [row[0] for row in rows]
+
+
+def pending(
+    connection: sqlite3.Connection, scope: Scope, limit: int, *, newest: bool
+) -> list[StoredMessage]:
+    """Messages without vectors, oldest first unless ``newest``."""
+    condition, values = where_scope(scope)
+    order = "DESC" if newest else "ASC"
+    rows = connection.execute(
+        f"""
+        SELECT {COLUMNS} FROM pending p JOIN messages m ON m.id = p.message_id
+        WHERE {condition} ORDER BY m.created_at {order}, m.id {order} LIMIT ?
+        """,
+        [*values, limit],
+    )
+    return [to_message(row) for row in rows]
+
+
+def pending_count(connection: sqlite3.Connection, scope: Scope) -> int:
+    """How many messages of a scope have no vectors yet."""
+    condition, values = where_scope(scope)
+    join = "JOIN messages m ON m.id = p.message_id" if values else ""
+    row = connection.execute(f"SELECT COUNT(*) FROM pending p {join} WHERE {condition}", values)
+    return int(row.fetchone()[0])
+
+
+def keyword(
+    connection: sqlite3.Connection, text: str, scope: Scope, limit: int
+) -> tuple[list[tuple[int, float]], bool]:
+    """Search for exactly what was typed: messages with all of it, else with any of it.
+
+    :returns: (id, BM25) best first, and whether the hits hold all that was typed.
+    """
+    terms = fulltext.typed_terms(text)
+    for operator in ("AND", "OR") if len(terms) > 1 else ("AND",) if terms else ():
+        hits = _ranked(connection, fulltext.match_query(terms, scope, operator), limit)
+        if hits:
+            return hits, operator == "AND"
+    return [], True
+
+
+def _ranked(connection: sqlite3.Connection, match: str, limit: int) -> list[tuple[int, float]]:
+    # FTS5's bm25() is negative, the better the lower.
+    rows = connection.execute(
+        """
+        SELECT rowid, -bm25(messages_fts, 1.0, 0.0) FROM messages_fts WHERE messages_fts MATCH ?
+        ORDER BY 2 DESC, rowid DESC LIMIT ?
+        """,
+        [match, limit],
+    )
+    return [(row[0], row[1]) for row in rows]
+
+
+def candidates(
+    connection: sqlite3.Connection,
+    scope: Scope,
+    own: str | None,
+    question: str,
+    compared: "tuple[NDArray[np.int64], NDArray[np.float32]] | None",
+) -> "Candidates":
+    """Every message of a scope with what ranking needs, in order of time.
+
+    :param own: the instance that history comes from.
+    :param compared: ids and cosines of the messages that have vectors.
+    """
+    import numpy as np
+
+    from reservoir_cli.window import Candidates
+
+    condition, values = where_scope(scope)
+    rows = connection.execute(
+        f"""
+        SELECT m.id, m.created_at, m.tokens, m.instance IS ? FROM messages m WHERE {condition}
+        ORDER BY m.created_at, m.id
+        """,
+        [own, *values],
+    ).fetchall()
+    table = np.array(rows, np.int64).reshape(-1, 4)
+    ids = table[:, 0]
+    terms = fulltext.content_terms(question)
+    words = _ranked(connection, fulltext.match_query(terms, scope, "OR"), -1) if terms else []
+    bm25 = _spread(ids, np.array([hit[0] for hit in words]), np.array([hit[1] for hit in words]), 0)
+    cosine = np.full(len(ids), np.nan, np.float32)
+    if compared is not None:
+        cosine = _spread(ids, *compared, np.nan)
+    return Candidates(
+        ids, table[:, 1], table[:, 2].astype(np.int32), table[:, 3].astype(bool), cosine, bm25
+    )
+
+
+def _spread(
+    ids: "NDArray[np.int64]", keys: "NDArray[Any]", values: "NDArray[Any]", empty: float
+) -> "NDArray[np.float32]":
+    """Lay values out along ids, in whatever order their keys are."""
+    import numpy as np
+
+    laid = np.full(len(ids), empty, np.float32)
+    if len(keys) and len(ids):
+        order = np.argsort(ids)
+        at = np.minimum(np.searchsorted(ids, keys, sorter=order), len(ids) - 1)
+        known = ids[order[at]] == keys
+        laid[order[at[known]]] = values[known]
+    return laid
+
+
+def newest_instance(connection: sqlite3.Connection, partition: str) -> str | None:
+    """The instance of a partition that was written to last."""
+    row = connection.execute(
+        """
+        SELECT instance FROM messages WHERE partition = ? ORDER BY created_at DESC, id DESC LIMIT 1
+        """,
+        [partition],
+    ).fetchone()
+    return row[0] if row else None
+
+
+def places(connection: sqlite3.Connection) -> list[tuple[str, str, int]]:
+    """(partition, instance, messages), the fullest first."""
+    return connection.execute(
+        "SELECT partition, instance, COUNT(*) FROM messages GROUP BY 1, 2 ORDER BY 3 DESC, 1, 2"
+    ).fetchall()
+
+
+def _marks(values: Sequence[object]) -> str:
+    return ", ".join("?" * len(values))

@@ -1,0 +1,106 @@
+"""The tables of a store, as numbered migrations that are never edited once released.
+
+``PRAGMA user_version`` tells how many have run, so that a command on an up-to-date file needs
+the standard library's ``sqlite3`` alone; sqlite-utils is loaded only to migrate.
+"""
+
+import sqlite3
+
+from sqlite_utils import Database, Migrations
+
+migrations = Migrations("reservoir")
+
+
+@migrations()
+def m001_messages(db: Database) -> None:
+    """Messages, conversations, vectors and full text."""
+    db.execute(
+        """
+        CREATE TABLE messages (
+            id INTEGER PRIMARY KEY AUTOINCREMENT,
+            trace_id TEXT NOT NULL,
+            conversation_id TEXT,
+            partition TEXT NOT NULL,
+            instance TEXT NOT NULL,
+            role TEXT NOT NULL CHECK (role IN ('user', 'assistant', 'system', 'tool')),
+            content TEXT NOT NULL,
+            name TEXT,
+            tool_calls TEXT,
+            tool_call_id TEXT,
+            created_at INTEGER NOT NULL,
+            source TEXT NOT NULL,
+            source_id TEXT NOT NULL,
+            tokens INTEGER NOT NULL,
+            counter TEXT NOT NULL,
+            UNIQUE (partition, instance, source, source_id)
+        )
+        """
+    )
+    for name, columns in {
+        "messages_by_instance": "(partition, instance, created_at, id)",
+        "messages_by_partition": "(partition, created_at, id)",
+        "messages_by_trace": "(partition, trace_id)",
+        "messages_by_conversation": "(partition, conversation_id) WHERE conversation_id NOT NULL",
+        "messages_by_tool_call": "(partition, tool_call_id) WHERE tool_call_id NOT NULL",
+    }.items():
+        db.execute(f"CREATE INDEX {name} ON messages {columns}")
+    db.execute(
+        """
+        CREATE TABLE conversations (
+            partition TEXT NOT NULL,
+            instance TEXT NOT NULL,
+            id TEXT NOT NULL,
+            title TEXT,
+            source TEXT,
+            model TEXT,
+            PRIMARY KEY (partition, instance, id)
+        ) WITHOUT ROWID
+        """
+    )
+    # Vectors lie apart from the text: a scan of one does not drag the other along.
+    db.execute(
+        """
+        CREATE TABLE embeddings (
+            message_id INTEGER NOT NULL REFERENCES messages (id) ON DELETE CASCADE,
+            model_id TEXT NOT NULL,
+            passage INTEGER NOT NULL,
+            start INTEGER NOT NULL,
+            "end" INTEGER NOT NULL,
+            vector BLOB NOT NULL,
+            PRIMARY KEY (message_id, model_id, passage)
+        )
+        """
+    )
+    db.execute(
+        """
+        CREATE TABLE pending (
+            message_id INTEGER PRIMARY KEY REFERENCES messages (id) ON DELETE CASCADE
+        )
+        """
+    )
+    db.execute("CREATE TABLE properties (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID")
+    # Contentless: the words are here, the text is in messages only.
+    db.execute(
+        """
+        CREATE VIRTUAL TABLE messages_fts USING fts5 (
+            text, scope, content='', tokenize='porter unicode61 remove_diacritics 2'
+        )
+        """
+    )
+
+
+def migrate(connection: sqlite3.Connection, version: int) -> None:
+    """Bring a file up to date in one transaction; of two processes the second finds it done.
+
+    :param version: what ``PRAGMA user_version`` says afterwards: the number of migrations.
+    """
+    database = Database(connection)
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        migrations.apply(database)
+        connection.execute(f"PRAGMA user_version = {version:d}")
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise

@@ -1,0 +1,457 @@
+"""The store in one SQLite file: opening it, and every write.
+
+Writers take the lock at once (``BEGIN IMMEDIATE``): a transaction that reads first and asks for
+the lock later fails when another process got there in between.
+"""
+
+import json
+import os
+import sqlite3
+import threading
+import time
+import uuid
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from reservoir_cli import paths
+from reservoir_cli.errors import ReservoirError, StoreError, StoreLockedError
+from reservoir_cli.messages import (
+    Conversation,
+    Message,
+    Scope,
+    StoredMessage,
+    call_to_dict,
+    clean_text,
+    parse_role,
+    plain_text,
+    to_epoch_ms,
+)
+from reservoir_cli.store import Filter, Passage, fulltext, queries
+from reservoir_cli.tokens import TokenCounter
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from reservoir_cli.window import Candidates
+
+#: The number of migrations in ``schema.py``.
+SCHEMA_VERSION = 1
+
+
+class SqliteStore:
+    """A :class:`~reservoir_cli.store.Store` in one file."""
+
+    def __init__(self, location: str, *, create: bool, patience: float) -> None:
+        self.location = location
+        self.read_only = False
+        self._patience = patience
+        self._lock = threading.RLock()
+        path = Path(location).expanduser()
+        with self._errors():
+            self._connection = self._open(path, create)
+            try:
+                self._prepare()
+            except BaseException:
+                self._connection.close()
+                raise
+
+    # Opening
+
+    def _open(self, path: Path, create: bool) -> sqlite3.Connection:
+        if not path.exists():
+            if not create:
+                return self._connect("file::memory:")
+            self._create(path)
+        if path.is_dir():
+            raise StoreError(f"{path} is a folder", hint="give the path of a file")
+        if os.access(path, os.W_OK):
+            return self._connect(f"{path.absolute().as_uri()}?mode=rw")
+        self.read_only = True
+        connection = self._connect(f"{path.absolute().as_uri()}?mode=ro")
+        try:
+            connection.execute("SELECT 1 FROM sqlite_master").fetchone()
+        except sqlite3.OperationalError:
+            # A WAL file cannot be read in a folder that cannot be written to: nobody writes to
+            # it then, and it may be taken as it lies.
+            connection.close()
+            connection = self._connect(f"{path.absolute().as_uri()}?immutable=1")
+        return connection
+
+    def _create(self, path: Path) -> None:
+        """Make an empty file before SQLite opens it: its companions take over the mode."""
+        try:
+            paths.make_private_dir(path.parent)
+            os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
+        except OSError as error:
+            raise StoreError(
+                f"cannot make the store {self.location}: {error.strerror}",
+                hint="check the path and its permissions, or give another with --db",
+            ) from error
+
+    def _connect(self, uri: str) -> sqlite3.Connection:
+        return sqlite3.connect(
+            uri,
+            uri=True,
+            timeout=self._patience,
+            isolation_level=None,
+            check_same_thread=False,
+        )
+
+    def _prepare(self) -> None:
+        version = self._connection.execute("PRAGMA user_version").fetchone()[0]
+        if version > SCHEMA_VERSION:
+            raise StoreError(
+                f"the store was written by a newer reservoir "
+                f"(schema {version}, this one knows {SCHEMA_VERSION})",
+                hint="upgrade reservoir-cli",
+            )
+        for pragma in ("foreign_keys = ON", "secure_delete = ON", "synchronous = FULL"):
+            self._connection.execute(f"PRAGMA {pragma}").fetchall()
+        if version < SCHEMA_VERSION:
+            if self.read_only:
+                raise StoreError(
+                    f"the store is of an older schema ({version}) and cannot be written to",
+                    hint="make it writable once, so that it can be brought up to date",
+                )
+            if version == 0:
+                self._refuse_foreign_tables()
+            self._migrate()
+
+    def _refuse_foreign_tables(self) -> None:
+        names = {
+            row[0]
+            for row in self._connection.execute("SELECT name FROM sqlite_master WHERE type='table'")
+        }
+        # Another process may be setting this file up right now; its tables are ours.
+        if names and "_sqlite_migrations" not in names:
+            raise StoreError(
+                f"{self.location} is another program's database",
+                hint="give --db the path of a Reservoir store or of a new file",
+            )
+
+    def _migrate(self) -> None:
+        from reservoir_cli.store.schema import migrate
+
+        migrate(self._connection, SCHEMA_VERSION)
+        # This pragma ignores the busy timeout, so it is tried until it comes through.
+        deadline = time.monotonic() + self._patience
+        while True:
+            try:
+                self._connection.execute("PRAGMA journal_mode = WAL").fetchone()
+                return
+            except sqlite3.OperationalError as error:
+                if not _is_busy(error) or time.monotonic() > deadline:
+                    raise
+                time.sleep(0.01)
+
+    def close(self) -> None:
+        """Close the file."""
+        self._connection.close()
+
+    # Transactions
+
+    @contextmanager
+    def writing(self, wait: float | None = None) -> Iterator[None]:
+        """One write transaction, committed at the end; inner ones join it."""
+        with self._lock, self._errors():
+            if self._connection.in_transaction:
+                yield
+                return
+            self._require_writable()
+            if wait is not None:
+                self._connection.execute(f"PRAGMA busy_timeout = {int(wait * 1000)}")
+            try:
+                self._connection.execute("BEGIN IMMEDIATE")
+            finally:
+                if wait is not None:
+                    patience = int(self._patience * 1000)
+                    self._connection.execute(f"PRAGMA busy_timeout = {patience}")
+            with self._until("COMMIT"):
+                yield
+
+    @contextmanager
+    def snapshot(self) -> Iterator[None]:
+        """One read transaction; inner ones join it."""
+        with self._lock, self._errors():
+            if self._connection.in_transaction:
+                yield
+                return
+            self._connection.execute("BEGIN")
+            with self._until("COMMIT"):
+                yield
+
+    @contextmanager
+    def _until(self, end: str) -> Iterator[None]:
+        try:
+            yield
+            self._connection.execute(end)
+        except BaseException:
+            if self._connection.in_transaction:
+                self._connection.execute("ROLLBACK")
+            raise
+
+    def _require_writable(self) -> None:
+        if self.read_only:
+            raise StoreError(
+                f"the store {self.location} cannot be written to",
+                hint="check the permissions of the file and its folder",
+            )
+
+    @contextmanager
+    def _errors(self) -> Iterator[None]:
+        """Turn what SQLite says into an error of ours; it never contains message text."""
+        try:
+            yield
+        except sqlite3.Error as error:
+            raise _translated(error, self.location) from error
+
+    # Writing
+
+    def add(
+        self,
+        scope: Scope,
+        messages: Sequence[Message],
+        *,
+        counter: TokenCounter,
+        now: datetime,
+        pair: bool = False,
+    ) -> list[StoredMessage | None]:
+        """See :class:`~reservoir_cli.store.Store`."""
+        with self.writing():
+            newest = self._newest_time(scope)
+            default_time = max(to_epoch_ms(now), newest)
+            return [self._add(scope, each, counter, default_time, pair) for each in messages]
+
+    def _add(
+        self, scope: Scope, message: Message, counter: TokenCounter, default_time: int, pair: bool
+    ) -> StoredMessage | None:
+        trace_id = message.trace_id
+        if trace_id is None and pair and message.role == "assistant":
+            trace_id = self._open_question(scope)
+        calls = [call_to_dict(call) for call in message.tool_calls]
+        text = clean_text(plain_text(message))
+        moment = to_epoch_ms(message.created_at) if message.created_at else default_time
+        values: tuple[Any, ...] = (
+            trace_id or str(uuid.uuid4()),
+            message.conversation_id,
+            scope.partition,
+            scope.instance,
+            parse_role(message.role).value,
+            clean_text(message.content),
+            message.name,
+            clean_text(json.dumps(calls, ensure_ascii=False)) if calls else None,
+            message.tool_call_id,
+            moment,
+            message.source or "python",
+            message.source_id or str(uuid.uuid4()),
+            counter.count(text),
+            f"{counter.name} {counter.version}",
+        )
+        row = self._connection.execute(
+            """
+            INSERT INTO messages (trace_id, conversation_id, partition, instance, role, content,
+            name, tool_calls, tool_call_id, created_at, source, source_id, tokens, counter)
+            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+            ON CONFLICT (partition, instance, source, source_id) DO NOTHING RETURNING id
+            """,
+            values,
+        ).fetchone()
+        if row is None:
+            return None
+        number = int(row[0])
+        self._connection.execute(
+            "INSERT INTO messages_fts (rowid, text, scope) VALUES (?, ?, ?)",
+            (
+                number,
+                fulltext.indexed_text(text),
+                fulltext.scope_keys(str(scope.partition), str(scope.instance)),
+            ),
+        )
+        self._connection.execute("INSERT INTO pending (message_id) VALUES (?)", (number,))
+        return queries.to_message((number, *values))
+
+    def _newest_time(self, scope: Scope) -> int:
+        row = self._connection.execute(
+            "SELECT MAX(created_at) FROM messages WHERE partition = ? AND instance = ?",
+            (scope.partition, scope.instance),
+        ).fetchone()
+        return int(row[0] or 0)
+
+    def _open_question(self, scope: Scope) -> str | None:
+        """The trace of the newest user message without a reply, among the last thousand."""
+        row = self._connection.execute(
+            """
+            SELECT q.trace_id FROM (
+                SELECT trace_id, created_at, id FROM messages
+                WHERE partition = :partition AND instance = :instance AND role = 'user'
+                ORDER BY created_at DESC, id DESC LIMIT 1000
+            ) q WHERE NOT EXISTS (
+                SELECT 1 FROM messages r WHERE r.partition = :partition
+                AND r.trace_id = q.trace_id AND r.role = 'assistant'
+            ) ORDER BY q.created_at DESC, q.id DESC LIMIT 1
+            """,
+            {"partition": scope.partition, "instance": scope.instance},
+        ).fetchone()
+        return row[0] if row else None
+
+    def add_conversations(self, scope: Scope, conversations: Sequence[Conversation]) -> None:
+        """See :class:`~reservoir_cli.store.Store`."""
+        with self.writing():
+            self._connection.executemany(
+                """
+                INSERT INTO conversations (partition, instance, id, title, source, model)
+                VALUES (?, ?, ?, ?, ?, ?)
+                ON CONFLICT (partition, instance, id) DO UPDATE SET
+                title = coalesce(excluded.title, title), source = coalesce(excluded.source, source),
+                model = coalesce(excluded.model, model)
+                """,
+                [
+                    (scope.partition, scope.instance, each.id, each.title, each.source, each.model)
+                    for each in conversations
+                ],
+            )
+
+    def add_passages(
+        self, model_id: str, message_ids: Sequence[int], passages: Sequence[Passage]
+    ) -> None:
+        """See :class:`~reservoir_cli.store.Store`."""
+        from reservoir_cli.store.vectors import pack
+
+        with self.writing():
+            # A message may have been forgotten since it was read.
+            kept = {message.id for message in self.by_id(message_ids, Scope(None))}
+            self._connection.executemany(
+                "INSERT OR REPLACE INTO embeddings VALUES (?, ?, ?, ?, ?, ?)",
+                [
+                    (
+                        each.message_id,
+                        model_id,
+                        each.number,
+                        each.start,
+                        each.end,
+                        pack(each.vector),
+                    )
+                    for each in passages
+                    if each.message_id in kept
+                ],
+            )
+            self._connection.executemany(
+                "DELETE FROM pending WHERE message_id = ?", [(each,) for each in message_ids]
+            )
+
+    def activate_model(self, model_id: str, name: str) -> None:
+        """See :class:`~reservoir_cli.store.Store`."""
+        with self.writing():
+            self._connection.executemany(
+                "INSERT OR REPLACE INTO properties (key, value) VALUES (?, ?)",
+                [("embedding_model_id", model_id), ("embedding_model_name", name)],
+            )
+
+    # Reading
+
+    def active_model(self) -> tuple[str, str] | None:
+        """See :class:`~reservoir_cli.store.Store`."""
+        with self.snapshot():
+            found = dict(
+                self._connection.execute(
+                    "SELECT key, value FROM properties WHERE key LIKE 'embedding_model%'"
+                ).fetchall()
+            )
+        return (found["embedding_model_id"], found["embedding_model_name"]) if found else None
+
+    def pending(self, limit: int, scope: Scope, *, newest: bool = False) -> list[StoredMessage]:
+        """See :class:`~reservoir_cli.store.Store`."""
+        with self.snapshot():
+            return queries.pending(self._connection, scope, limit, newest=newest)
+
+    def pending_count(self, scope: Scope) -> int:
+        """See :class:`~reservoir_cli.store.Store`."""
+        with self.snapshot():
+            return queries.pending_count(self._connection, scope)
+
+    def last(
+        self,
+        scope: Scope,
+        count: int,
+        where: Filter = Filter(),  # noqa: B008 - it is frozen
+    ) -> list[StoredMessage]:
+        """See :class:`~reservoir_cli.store.Store`."""
+        with self.snapshot():
+            return queries.last(self._connection, scope, count, where)
+
+    def by_id(self, ids: Sequence[int], scope: Scope) -> list[StoredMessage]:
+        """See :class:`~reservoir_cli.store.Store`."""
+        with self.snapshot():
+            return queries.by_id(self._connection, ids, scope)
+
+    def with_partners(self, ids: Sequence[int], scope: Scope) -> list[StoredMessage]:
+        """See :class:`~reservoir_cli.store.Store`."""
+        with self.snapshot():
+            return queries.with_partners(self._connection, ids, scope)
+
+    def keyword(self, text: str, scope: Scope, limit: int) -> tuple[list[tuple[int, float]], bool]:
+        """See :class:`~reservoir_cli.store.Store`."""
+        with self.snapshot():
+            return queries.keyword(self._connection, text, scope, limit)
+
+    def candidates(
+        self, scope: Scope, own: str | None, question: str, vector: "NDArray[np.float32] | None"
+    ) -> "Candidates":
+        """See :class:`~reservoir_cli.store.Store`."""
+        with self.snapshot():
+            active = self.active_model()
+            compared = None
+            if active and vector is not None:
+                from reservoir_cli.store.vectors import cosines
+
+                compared = cosines(self._connection, scope, active[0], vector)
+            return queries.candidates(self._connection, scope, own, question, compared)
+
+    def newest_instance(self, partition: str) -> str | None:
+        """See :class:`~reservoir_cli.store.Store`."""
+        with self.snapshot():
+            return queries.newest_instance(self._connection, partition)
+
+    def places(self) -> list[tuple[str, str, int]]:
+        """See :class:`~reservoir_cli.store.Store`."""
+        with self.snapshot():
+            return queries.places(self._connection)
+
+
+def _is_busy(error: sqlite3.Error) -> bool:
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF in (
+        sqlite3.SQLITE_BUSY,
+        sqlite3.SQLITE_LOCKED,
+    )
+
+
+def _translated(error: sqlite3.Error, location: str) -> ReservoirError:
+    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+    if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+        return StoreLockedError(
+            "the store is locked by another process", hint="try again when it has finished"
+        )
+    if code == sqlite3.SQLITE_NOTADB:
+        return StoreError(
+            f"{location} is not a database", hint="give --db the path of a Reservoir store"
+        )
+    if code == sqlite3.SQLITE_CORRUPT:
+        return StoreError(f"the store {location} is corrupt", hint="restore it from a backup")
+    if code == sqlite3.SQLITE_READONLY:
+        return StoreError(
+            f"the store {location} cannot be written to",
+            hint="check the permissions of the file and its folder",
+        )
+    if code == sqlite3.SQLITE_CANTOPEN:
+        return StoreError(
+            f"cannot open the store {location}", hint="check the path and its permissions"
+        )
+    if code == sqlite3.SQLITE_FULL:
+        return StoreError("the disk is full", hint="make room, then run the command again")
+    # Not the error's own text: it may quote what was searched for.
+    name = getattr(error, "sqlite_errorname", type(error).__name__)
+    return StoreError(f"the store {location} failed: {name}")

@@ -1,0 +1,52 @@
+"""Times as people type them: durations, ages, and moments.
+
+Whatever has no zone is local time; everything is handed on as aware UTC.
+"""
+
+import re
+from datetime import UTC, datetime, timedelta
+
+from reservoir_cli.errors import UsageError
+
+_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800, "y": 31557600}
+_DURATION = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([smhdwy]?)\s*", re.ASCII)
+
+
+def parse_duration(text: str) -> float:
+    """Seconds of ``90``, ``30m``, ``4h``, ``7d``, ``2w`` or ``1y``.
+
+    :raises ValueError: it is none of these.
+    """
+    match = _DURATION.fullmatch(text)
+    if not match:
+        raise ValueError(f"{text!r} is not a duration such as 30m, 4h or 7d")
+    return float(match[1]) * _UNITS[match[2] or "s"]
+
+
+def format_duration(seconds: float) -> str:
+    """The shortest text that :func:`parse_duration` reads back as the same."""
+    for unit in ("w", "d", "h", "m"):
+        if seconds and seconds % _UNITS[unit] == 0:
+            return f"{seconds / _UNITS[unit]:.0f}{unit}"
+    return f"{seconds:g}s"
+
+
+def parse_time(text: str, now: datetime) -> datetime:
+    """A moment: ISO 8601 (local without a zone), or an age such as ``7d`` before now.
+
+    :raises UsageError: it is neither, or out of range.
+    """
+    hint = "use 2026-05-09, 2026-05-09T14:23, or an age such as 12h or 7d"
+    text = text.strip()
+    if _DURATION.fullmatch(text) and not text.isdigit():
+        try:
+            return now - timedelta(seconds=parse_duration(text))
+        except OverflowError:
+            raise UsageError(f"the age {text!r} is out of range", hint=hint) from None
+    try:
+        moment = datetime.fromisoformat(text)
+        if not text.isdigit() and moment.year >= 1970:
+            return moment.astimezone(UTC)
+    except (ValueError, OverflowError, OSError):
+        pass
+    raise UsageError(f"{text!r} is not a time", hint=hint)

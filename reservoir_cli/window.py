@@ -1,0 +1,158 @@
+"""The values that pass from a question to a context window. Each is made once and not changed."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import TYPE_CHECKING, Literal, get_args
+
+from reservoir_cli.messages import StoredMessage
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+Format = Literal["text", "json", "openai"]
+FORMATS: tuple[str, ...] = get_args(Format)
+
+
+class Tier(StrEnum):
+    """Why a message is a candidate: the first of these that holds."""
+
+    RECENT = "recent"
+    SIMILAR = "similar"
+    OLDER = "older"
+
+
+class Section(StrEnum):
+    """The parts of a window, in their order."""
+
+    SYSTEM = "system"
+    PROCEDURE = "procedure"
+    KNOWLEDGE = "knowledge"
+    EPISODE = "episode"
+    RECALLED = "recalled"
+    HISTORY = "history"
+    CURRENT = "current"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContextRequest:
+    """What is asked for.
+
+    :param query: the question; it becomes the current message. Empty: none.
+    :param instance: ``None`` when the user named none.
+    :param budget: tokens for all that is printed; ``None`` to go by the model's limit.
+    :param trace_id: the one the current message has, or will have when it is stored.
+    :param now: the moment of asking, aware.
+    """
+
+    query: str
+    partition: str
+    instance: str | None
+    model: str | None
+    budget: int | None
+    format: Format
+    trace_id: str
+    now: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Candidates:
+    """Every message of the scope with what ranking needs; all arrays have shape (n,).
+
+    They are in order of time, then id.
+
+    :param ids: int64.
+    :param created_at: int64, milliseconds since 1970.
+    :param tokens: int32, as stored with the message.
+    :param own: bool, whether the message is of the instance that history comes from.
+    :param cosine: float32, raw; NaN where there is no vector.
+    :param bm25: float32, raw; 0 where no word of the question is found.
+    """
+
+    ids: "NDArray[np.int64]"
+    created_at: "NDArray[np.int64]"
+    tokens: "NDArray[np.int32]"
+    own: "NDArray[np.bool_]"
+    cosine: "NDArray[np.float32]"
+    bm25: "NDArray[np.float32]"
+
+
+@dataclass(frozen=True, slots=True)
+class Scored:
+    """Candidates with their scores, each of shape (n,), float64, in 0…1."""
+
+    candidates: Candidates
+    similarity: "NDArray[np.float64]"
+    recency: "NDArray[np.float64]"
+    priority: "NDArray[np.float64]"
+
+
+@dataclass(frozen=True, slots=True)
+class Scores:
+    """The scores of one message; ``cosine`` is 0 where there is no vector."""
+
+    similarity: float
+    cosine: float
+    bm25: float
+    recency: float
+    priority: float
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """One message that may go into the window.
+
+    :param filler: neither recent nor similar, but there is room to fill.
+    :param age: its place among the messages of its instance, 0 for the newest; ``None`` for
+        one of another instance than history comes from.
+    """
+
+    message: StoredMessage
+    tier: Tier
+    filler: bool
+    scores: Scores
+    age: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Dropped:
+    """A candidate that was left out, and why."""
+
+    candidate: Candidate
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """What goes into the window.
+
+    :param recalled: kept messages outside the unbroken newest run, oldest first.
+    :param history: the unbroken run of the newest messages, oldest first.
+    :param not_reached: messages of the scope that were not considered: the budget was spent.
+    """
+
+    recalled: tuple[Candidate, ...]
+    history: tuple[Candidate, ...]
+    dropped: tuple[Dropped, ...]
+    not_reached: int
+
+
+@dataclass(frozen=True, slots=True)
+class TokenBudget:
+    """How many tokens there are, and who has them.
+
+    :param window: what the model reads and writes at once.
+    :param reserve: kept for the answer.
+    :param available: for everything that is printed.
+    :param sections: tokens of the parts that are never pruned.
+    :param history: what is left for recalled messages and history.
+    """
+
+    window: int
+    reserve: int
+    available: int
+    sections: Mapping[Section, int]
+    history: int
+    notes: tuple[str, ...] = ()

@@ -1,0 +1,50 @@
+"""The demo: store the sample conversations, then ask them three questions.
+
+It runs the commands a person would type and shows each with its output. The store is the
+demo's own, in the folder that RESERVOIR_HOME names.
+"""
+
+import json
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+SAMPLES = Path(__file__).parent
+RESERVOIR = Path(sys.executable).with_name("reservoir")
+
+
+def run(*arguments: str) -> None:
+    """Show a command and run it; its output goes where ours goes."""
+    sys.stdout.write(f"\n$ reservoir {shlex.join(arguments)}\n")
+    sys.stdout.flush()
+    subprocess.run([RESERVOIR, *arguments], check=True)
+
+
+def main() -> None:
+    """Store, then ask."""
+    files = sorted(str(path.relative_to(Path.cwd())) for path in SAMPLES.glob("*.jsonl"))
+    say(
+        "Mara's conversations of eight months go into one file: her work on a task board, "
+        "and her kitchen, travels and books at home."
+    )
+    run("ingest", *files)
+    questions = json.loads((SAMPLES / "questions.json").read_text(encoding="utf-8"))["questions"]
+    say(
+        "Now she asks about things that were said half a year ago. Within the budget Reservoir "
+        "prints what a model needs to answer: recalled messages with their days, the newest "
+        "messages, and the question last. The line below it says what was spent."
+    )
+    for each in questions[:3]:
+        run("context", each["question"], "-p", each["partition"], "--budget", "700")
+    say("Pipe such a context into any model:  reservoir context \"…\" -p work | llm")
+
+
+def say(text: str) -> None:
+    """Print a paragraph between the commands."""
+    sys.stdout.write(f"\n{text}\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main()
