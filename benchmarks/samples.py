@@ -30,6 +30,7 @@ def recall(reservoir: Reservoir, questions: list[dict], budget: int) -> float:
 
 
 def main() -> None:
+    """Measure and print."""
     questions = json.loads((SAMPLES / "questions.json").read_text(encoding="utf-8"))["questions"]
     newest_only = {"similarity_weight": 0.0, "recency_weight": 1.0}
     with tempfile.TemporaryDirectory() as folder:

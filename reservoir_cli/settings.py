@@ -190,7 +190,7 @@ def check_value(key: str, value: Any, where: str) -> Value:
 
     :raises UsageError: wrong type or range; the hint says what would be right.
     """
-    kind = _kind(key)
+    kind: Any = _kind(key)
     if is_duration(key) and isinstance(value, str):
         try:
             value = parse_duration(value)

@@ -37,7 +37,7 @@ def main() -> None:
     )
     for each in questions[:3]:
         run("context", each["question"], "-p", each["partition"], "--budget", "700")
-    say("Pipe such a context into any model:  reservoir context \"…\" -p work | llm")
+    say('Pipe such a context into any model:  reservoir context "…" -p work | llm')
 
 
 def say(text: str) -> None:
