@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from reservoir_cli.messages import Message, Scope, StoredMessage, ToolCall
     from reservoir_cli.rendering import ContextWindow
     from reservoir_cli.reservoir import Reservoir
+    from reservoir_cli.trimming import trim_history
 
 _HOME = {
     "ContextWindow": "rendering",
@@ -32,6 +33,7 @@ _HOME = {
     "StoredMessage": "messages",
     "ToolCall": "messages",
     "UsageError": "errors",
+    "trim_history": "trimming",
 }
 
 __all__ = [
@@ -46,6 +48,7 @@ __all__ = [
     "StoredMessage",
     "ToolCall",
     "UsageError",
+    "trim_history",
 ]
 
 

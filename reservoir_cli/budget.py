@@ -62,19 +62,20 @@ def plan(
     budget: int | None,
     model: str | None,
     sections: Mapping[Section, int],
+    min_history: int,
 ) -> TokenBudget:
     """Spread a window's tokens.
 
     :param limit: setting ``max_context_tokens``.
     :param budget: tokens asked for by hand; hard, nothing is taken off it.
     :param sections: tokens of what is never pruned.
+    :param min_history: under a model's limit history gets so much, at most half, if the
+        sections leave anything; what is over goes into the reserve, never beyond the window.
     :raises UsageError: the budget exceeds the model's window, or leaves nothing.
     """
     notes = []
     room = window - reserve
-    if budget is None:
-        available = room if limit is None else min(limit, room)
-    else:
+    if budget is not None:
         available = budget
         if model and budget > window:
             raise UsageError(
@@ -83,17 +84,29 @@ def plan(
             )
         if model and budget > room:
             notes.append(f"the budget leaves {window - budget:,} of {reserve:,} for the answer")
+    else:
+        available = room if limit is None else min(limit, room)
     if available <= 0:
         raise UsageError(
             f"no tokens are left for the context: window {window:,}, reserve {reserve:,}",
             hint="lower the reserve, or give a positive --budget",
         )
     fixed = sum(sections.values())
-    if fixed > available:
+    history = available - fixed
+    least = min(min_history, available // 2)
+    if budget is None and 0 < history < least:
+        history = min(least, window - fixed)
+        if (over := fixed + history - available) > 0:
+            notes.append(
+                f"the sections leave {available - fixed:,} tokens; history may take {history:,}, "
+                f"{over:,} of them from the reserve"
+            )
+    overfull = fixed > available
+    if overfull:
         notes.append(
             f"the question and the sections alone take {fixed:,} of {available:,} tokens; "
             "they are printed whole"
         )
     return TokenBudget(
-        window, reserve, available, dict(sections), max(0, available - fixed), tuple(notes)
+        window, reserve, available, dict(sections), max(0, history), overfull, tuple(notes)
     )

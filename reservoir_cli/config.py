@@ -9,13 +9,13 @@ import os
 import re
 import tomllib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
 from reservoir_cli import paths
 from reservoir_cli.errors import UsageError
-from reservoir_cli.models import MODELS, Model, find_model, match_name
+from reservoir_cli.models import MODELS, Model, find_model, match_name, near_names
 from reservoir_cli.settings import (
     ALIASES,
     DEFAULTS,
@@ -83,6 +83,13 @@ class Config:
             return ""
         return "small" if window <= SMALL_WINDOW else "large"
 
+    def with_flags(self, flags: Mapping[str, Value]) -> "Config":
+        """The same with settings above all others; ``None`` values do not count.
+
+        :raises UsageError: a wrong name or value.
+        """
+        return replace(self, flags={**self.flags, **_checked(flags)})
+
     def model_table(self, model: str) -> Mapping[str, Value]:
         """What the file says of a model, whichever of its names is used."""
         name = match_name(model, self.models)
@@ -99,7 +106,9 @@ class Config:
         return _whole(own["max_context_tokens"]) if "max_context_tokens" in own else None
 
     def reserve(self, model: str | None, settings: Settings) -> int:
-        """Tokens kept for the answer: the model's setting, the general one, the table, 4,096."""
+        """Tokens kept for the answer: flag, model's setting, general setting, table, 4,096."""
+        if "token_reserve" in self.flags and settings.token_reserve is not None:
+            return settings.token_reserve
         if model and "reserve_tokens" in (own := self.model_table(model)):
             return _whole(own["reserve_tokens"])
         if settings.token_reserve is not None:
@@ -151,12 +160,15 @@ def load(path: Path | None = None, flags: Mapping[str, Value] | None = None) -> 
         for key in SETTINGS
         if (name := f"RESERVOIR_{key.upper()}") in os.environ
     }
-    given = {
-        key: check_value(key, value, key)
-        for key, value in (flags or {}).items()
+    return Config(file, values, partitions, models, environment, _checked(flags or {}))
+
+
+def _checked(flags: Mapping[str, Value]) -> dict[str, Value]:
+    return {
+        (known := _known_key(key, None)): check_value(known, value, known)
+        for key, value in flags.items()
         if value is not None
     }
-    return Config(file, values, partitions, models, environment, given)
 
 
 def split_key(key: str) -> tuple[str | None, str | None, str]:
@@ -229,6 +241,64 @@ def listed(known: Config) -> list[tuple[str, Value, Origin]]:
             for name, values in group.items()
             for key, value in values.items()
         ]
+    return rows
+
+
+def required_window(known: Config, model: str | None, settings: Settings) -> int:
+    """The context window to plan for: a model's, or the setting for when none is named.
+
+    :raises UsageError: the model is unknown; the hint has near names and the way to add it.
+    """
+    if model is None:
+        return settings.max_working_memory_tokens
+    window = known.context_window(model)
+    if window is not None:
+        return window
+    near = near_names(model, [each.name for each in known.known_models()])
+    asked = f"did you mean {', '.join(near)}? Or " if near else ""
+    raise UsageError(
+        f"unknown model {model!r}",
+        hint=f"{asked}reservoir config --set models.{model}.context_window=N adds it",
+    )
+
+
+def recommended_budget(
+    known: Config, model: str | None, budget: int | str | None, available: int
+) -> int | None:
+    """A budget as it was asked for: a number, ``recommended``, or none.
+
+    :param available: what the model's limit leaves, for models without a recommendation.
+    :raises UsageError: ``recommended`` without a model, or no positive whole number.
+    """
+    if budget is None:
+        return None
+    if budget == "recommended":
+        if model is None:
+            raise UsageError("--budget recommended needs a model", hint="add --model NAME")
+        found = find_model(model)
+        return found.recommended if found and found.recommended else available
+    text = str(budget).replace(",", "").replace("_", "")
+    if not text.isascii() or not text.isdigit() or int(text) < 1:
+        raise UsageError(f"--budget must be a positive whole number or recommended, not {budget!r}")
+    return int(text)
+
+
+def model_rows(known: Config) -> list[dict[str, str | int | None]]:
+    """What is known of each model, by name."""
+    rows: list[dict[str, str | int | None]] = []
+    for model in known.known_models():
+        limit = known.settings(model=model.name).max_context_tokens
+        room = max(0, model.context_window - model.reserve)
+        rows.append(
+            {
+                "name": model.name,
+                "context_window": model.context_window,
+                "reserve": model.reserve,
+                "available": room if limit is None else min(limit, room),
+                "recommended": model.recommended,
+                "origin": "file" if known.model_table(model.name) else "table",
+            }
+        )
     return rows
 
 

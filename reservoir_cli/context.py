@@ -1,5 +1,8 @@
 """The core verb: from a question to a context window."""
 
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import replace
 from time import perf_counter
 
 import numpy as np
@@ -8,18 +11,23 @@ from reservoir_cli import budget as budgets
 from reservoir_cli import ranking, rendering
 from reservoir_cli.budget import Meter
 from reservoir_cli.embedding import Embedder
-from reservoir_cli.messages import Scope, StoredMessage
-from reservoir_cli.rendering import ContextWindow
-from reservoir_cli.selection import Costs, select
+from reservoir_cli.errors import StoreError
+from reservoir_cli.messages import Role, Scope, StoredMessage, plain_text
+from reservoir_cli.packing import Costs
+from reservoir_cli.rendering import ContextWindow, turns
+from reservoir_cli.selection import Rules, select
 from reservoir_cli.settings import Settings
 from reservoir_cli.store import Store
+from reservoir_cli.tokens import AnthropicCounter, counter_id
 from reservoir_cli.window import (
     Candidate,
     ContextRequest,
     Scored,
     Scores,
     Section,
+    Selection,
     Tier,
+    TokenBudget,
 )
 
 #: When filling, messages are read until they could fill the budget so many times.
@@ -44,49 +52,140 @@ def build_context(
     :raises UsageError: the budget does not fit the model.
     """
     started = perf_counter()
-    current = rendering.count_turns(rendering.current_turn(request), request.format, meter)
+    asked, request = request, _capped(request, settings, meter)
+    left_out = len(asked.knowledge + asked.episodes) - len(request.knowledge + request.episodes)
     budget = budgets.plan(
         window=window,
         reserve=reserve,
         limit=settings.max_context_tokens,
         budget=request.budget,
         model=request.model,
-        sections={Section.CURRENT: current},
+        sections=_section_tokens(request, meter),
+        min_history=settings.min_history_tokens,
     )
     vector = embedder.encode_query(request.query) if embedder and request.query.strip() else None
     embedded = perf_counter()
+    fill = settings.fill if settings.fill is not None else request.budget is not None
     with store.snapshot():
         instance, notes = _history_instance(request, store)
         scope = _recall_scope(request, settings, instance)
         found = store.candidates(scope, instance, request.query, vector)
         scored = ranking.score(found, settings.similarity_weight, settings.recency_weight)
-        tiers = _tiers(scored, settings)
-        fill = settings.fill if settings.fill is not None else request.budget is not None
+        tiers = _tiers(scored, settings, store, scope)
         chosen = _to_read(scored, tiers, budget.history if fill else 0)
         rows = store.with_partners([int(each) for each in found.ids[chosen]], scope)
-    ranked = perf_counter()
-    pool = _pool(rows, scored, tiers)
-    selection = select(
-        pool,
-        query=request.query,
-        budget=budget.history,
-        costs=_costs(request, meter),
-        min_history_messages=settings.min_history_messages,
-        not_reached=len(found.ids) - len(pool) if fill else 0,
-    )
+    rows = _recounted(rows, store, meter)
+    read = perf_counter()
+    pool = _pool(rows, scored, tiers, settings.max_tool_result_tokens, meter)
+    selection, used = _selected(request, pool, budget, settings, meter, len(found.ids), fill)
+    timings = {
+        "embed": embedded - started,
+        "read": read - embedded,
+        "select": perf_counter() - read,
+    }
     return ContextWindow(
         request,
         budget,
         selection,
         meter,
         {"partition": request.partition, "instance": instance, "recall": str(scope)},
-        {
-            "embed": 1000 * (embedded - started),
-            "read": 1000 * (ranked - embedded),
-            "select": 1000 * (perf_counter() - ranked),
-        },
-        (*notes, *budget.notes),
+        used,
+        left_out,
+        (*notes, *_cap_notes(request, left_out, settings, meter), *budget.notes),
+        {name: 1000 * seconds for name, seconds in timings.items()},
     )
+
+
+def _selected(
+    request: ContextRequest,
+    pool: Sequence[Candidate],
+    budget: TokenBudget,
+    settings: Settings,
+    meter: Meter,
+    messages: int,
+    fill: bool,
+) -> tuple[Selection, int]:
+    """The selection, and its tokens as it is printed.
+
+    The account while packing adds up single messages; what is printed is counted as a whole,
+    and should that ever be more, the account gets so much less.
+    """
+    rules = Rules(
+        settings.order,
+        settings.min_history_messages,
+        settings.min_similarity,
+        settings.include_system,
+    )
+    room = budget.history
+    while True:
+        selection = select(
+            pool,
+            query=request.query,
+            budget=room,
+            costs=_costs(request, meter),
+            rules=rules,
+            not_reached=messages - len(pool) if fill else 0,
+        )
+        used = _history_used(request, selection, budget, meter)
+        if used <= budget.history or room <= 0:
+            return selection, used
+        room = max(0, room - (used - budget.history))
+
+
+def _history_used(
+    request: ContextRequest, selection: Selection, budget: TokenBudget, meter: Meter
+) -> int:
+    """Tokens of recalled messages and history, as they are printed."""
+    if not isinstance(meter.counter, AnthropicCounter):
+        return rendering.count_turns(turns.history_turns(selection), request.format, meter)
+    # This counter knows whole requests only; what is not history's is taken off.
+    window = [*turns.fixed_turns(request), *turns.history_turns(selection)]
+    body = rendering.written([*window, *turns.current_turn(request)], "anthropic", None, 1)
+    assert isinstance(body, dict)
+    counted = meter.counter.count_request(body)
+    return max(0, counted - sum(budget.sections.values()))
+
+
+def _section_tokens(request: ContextRequest, meter: Meter) -> dict[Section, int]:
+    """Tokens of each part that the budget does not prune."""
+    given = [*turns.fixed_turns(request), *turns.current_turn(request)]
+    return {
+        section: rendering.count_turns(
+            [each for each in given if each.section is section], request.format, meter
+        )
+        for section in dict.fromkeys(each.section for each in given)
+    }
+
+
+def _capped(request: ContextRequest, settings: Settings, meter: Meter) -> ContextRequest:
+    """The request without the pieces that are beyond their section's cap."""
+
+    def count(pieces: Sequence[turns.Turn]) -> int:
+        return rendering.count_turns(pieces, request.format, meter)
+
+    knowledge, episodes = request.knowledge, request.episodes
+    cap = settings.max_knowledge_tokens
+    while len(knowledge) > 1 and count(turns.knowledge_turn(knowledge)) > cap:
+        knowledge = knowledge[:-1]
+    while episodes and count(turns.episodes_turn(episodes)) > settings.max_episode_tokens:
+        episodes = episodes[1:]
+    return replace(request, knowledge=knowledge, episodes=episodes)
+
+
+def _cap_notes(
+    request: ContextRequest, left_out: int, settings: Settings, meter: Meter
+) -> tuple[str, ...]:
+    notes = []
+    if left_out:
+        noun = "piece" if left_out == 1 else "pieces"
+        notes.append(f"{left_out} {noun} of knowledge and episodes left out: beyond the caps")
+    first = rendering.count_turns(turns.knowledge_turn(request.knowledge), request.format, meter)
+    if first > settings.max_knowledge_tokens:
+        notes.append(
+            f"the first piece of knowledge alone takes {first:,} tokens, more than "
+            f"max_knowledge_tokens ({settings.max_knowledge_tokens:,})"
+        )
+    return tuple(notes)
 
 
 def _history_instance(request: ContextRequest, store: Store) -> tuple[str, tuple[str, ...]]:
@@ -110,33 +209,68 @@ def _recall_scope(request: ContextRequest, settings: Settings, instance: str) ->
     return Scope(request.partition, instance if narrow else None)
 
 
-def _tiers(scored: Scored, settings: Settings) -> dict[int, Tier]:
-    """Positions of the candidates; the later entry holds, so recent comes last."""
+def _tiers(scored: Scored, settings: Settings, store: Store, scope: Scope) -> dict[int, Tier]:
+    """The candidates by their position, each with the first tier that holds."""
     found = scored.candidates
-    best = np.lexsort((-np.arange(len(found.ids)), -scored.similarity))
-    tiers = {}
-    for place in best[: settings.semantic_context_size]:
-        passes = (1 + found.cosine[place]) / 2 > settings.similarity_threshold
-        tiers[int(place)] = Tier.SIMILAR if passes else Tier.OLDER
+    best = _best_first(scored.similarity)[: settings.semantic_context_size]
+    alike = (1 + np.nan_to_num(found.cosine[best], nan=-1)) / 2 > settings.similarity_threshold
+    similar = {int(place): bool(passes) for place, passes in zip(best, alike, strict=True)}
     own = np.flatnonzero(found.own)
-    for place in own[max(0, len(own) - settings.recent_context_size) :]:
-        tiers[int(place)] = Tier.RECENT
-    return tiers
+    recent = {int(each) for each in own[max(0, len(own) - settings.recent_context_size) :]}
+    seeds = sorted(int(found.ids[place]) for place in recent | similar.keys())
+    tied = store.tied(seeds, settings.synapse_depth, scope)
+    tiers = dict.fromkeys(similar, Tier.OLDER)
+    linked = np.flatnonzero(np.isin(found.ids, tied))
+    tiers |= dict.fromkeys((int(each) for each in linked), Tier.SYNAPSE)
+    tiers |= dict.fromkeys((place for place, passes in similar.items() if passes), Tier.SIMILAR)
+    return tiers | dict.fromkeys(recent, Tier.RECENT)
 
 
-def _to_read(scored: Scored, tiers: dict[int, Tier], room: int) -> "list[int]":
+def _best_first(scores: ranking.Floats) -> ranking.Places:
+    """Positions by score, ties newest first."""
+    return np.lexsort((-np.arange(len(scores)), -scores))
+
+
+def _to_read(scored: Scored, tiers: dict[int, Tier], room: int) -> list[int]:
     """Positions of the messages worth reading: candidates, and what may fill the room."""
-    by_priority = np.lexsort((-np.arange(len(scored.priority)), -scored.priority))
-    tokens = scored.candidates.tokens[by_priority]
-    fits = by_priority[tokens <= room]
-    enough = np.cumsum(tokens[tokens <= room]) <= _READ_AHEAD * room
-    return sorted({*tiers, *(int(each) for each in fits[enough])} if room else tiers)
+    by_priority = _best_first(scored.priority)
+    tokens = scored.candidates.tokens[by_priority].astype(np.int64)
+    fits = tokens <= room
+    enough = np.cumsum(tokens[fits]) <= _READ_AHEAD * room
+    fillers = by_priority[fits][enough] if room else by_priority[:0]
+    return sorted({*tiers, *(int(each) for each in fillers)})
 
 
-def _pool(rows: list[StoredMessage], scored: Scored, tiers: dict[int, Tier]) -> list[Candidate]:
+def _recounted(rows: list[StoredMessage], store: Store, meter: Meter) -> list[StoredMessage]:
+    """Rows with counts by the counter in use; what another one counted is counted once more."""
+    name = counter_id(meter.counter)
+    stale = {each.id for each in rows if each.counter != name}
+    if not stale:
+        return rows
+    rows = [
+        replace(each, tokens=meter.counter.count(plain_text(each)), counter=name)
+        if each.id in stale
+        else each
+        for each in rows
+    ]
+    # Kept for the next time if nobody else writes just now; never waited for.
+    with suppress(StoreError), store.writing(wait=0):
+        store.renew_counts({each.id: each.tokens for each in rows if each.id in stale}, name)
+    return rows
+
+
+def _pool(
+    rows: list[StoredMessage],
+    scored: Scored,
+    tiers: dict[int, Tier],
+    max_result_tokens: int,
+    meter: Meter,
+) -> list[Candidate]:
+    """Rows with their scores; long tool results are cut."""
     found = scored.candidates
     place_of = {int(number): place for place, number in enumerate(found.ids)}
     ages = np.cumsum(found.own[::-1])[::-1] - 1
+    limit = int(max_result_tokens / meter.factor)
     pool = []
     for row in rows:
         place = place_of[row.id]
@@ -147,9 +281,19 @@ def _pool(rows: list[StoredMessage], scored: Scored, tiers: dict[int, Tier]) -> 
             float(found.bm25[place]),
             float(scored.recency[place]),
             float(scored.priority[place]),
+            not np.isnan(cosine),
         )
-        age = int(ages[place]) if found.own[place] else None
-        pool.append(Candidate(row, tiers.get(place, Tier.OLDER), place not in tiers, scores, age))
+        cut = max_result_tokens > 0 and row.role is Role.TOOL and row.tokens > limit
+        pool.append(
+            Candidate(
+                turns.shorten_result(row, limit, meter.counter) if cut else row,
+                tiers.get(place, Tier.OLDER),
+                place not in tiers,
+                scores,
+                int(ages[place]) if found.own[place] else None,
+                cut,
+            )
+        )
     return pool
 
 
@@ -160,13 +304,15 @@ def _costs(request: ContextRequest, meter: Meter) -> Costs:
         return meter.scaled(each.message.tokens + meter.counter.count(f"{each.message.role}: \n"))
 
     def history(each: Candidate) -> int:
-        framing = rendering.history_framing(request.format, each.message)
-        tokens = each.message.tokens + meter.counter.count(framing)
+        message = each.message
+        framing = f"{message.role}: \n\n" + " ".join(call.id for call in message.tool_calls)
+        framing += message.tool_call_id or ""
+        tokens = message.tokens + meter.counter.count(framing)
         return meter.scaled(tokens + budgets.PER_MESSAGE)
 
     return Costs(
         recalled=recalled,
         history=history,
         day=meter.count("2026-01-01\n"),
-        recalled_title=meter.count(f"{rendering.RECALLED_TITLE}\n\n", messages=1),
+        recalled_title=meter.count(f"{turns.RECALLED_TITLE}\n\n", messages=1),
     )

@@ -127,6 +127,7 @@ def embed_pending(
     embedder: Embedder,
     scope: Scope,
     *,
+    synapse_threshold: float,
     progress: Progress,
     limit: int | None = None,
     newest: bool = False,
@@ -134,6 +135,7 @@ def embed_pending(
 ) -> int:
     """Give messages their vectors, in small batches that each are safe when they are done.
 
+    :param synapse_threshold: from this likeness on messages are linked.
     :param limit: at most so many messages; ``None`` for all.
     :param wait: seconds to wait for the write lock.
     :returns: how many messages were embedded.
@@ -150,7 +152,8 @@ def embed_pending(
         with store.writing(wait):
             if store.active_model() is None:
                 store.activate_model(embedder.model_id, embedder.name)
-            store.add_passages(embedder.model_id, [each.id for each in some], passages)
+            numbers = [each.id for each in some]
+            store.add_passages(embedder.model_id, numbers, passages, synapse_threshold)
         done += len(some)
         progress("embedding", done, max(total, done))
     return done

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from reservoir_cli.window import Candidates, Scored
 
 Floats = NDArray[np.float64]
+Places = NDArray[np.intp]
 
 COSINE_SHARE, BM25_SHARE = 0.6, 0.4
 

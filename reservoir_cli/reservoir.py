@@ -1,16 +1,16 @@
 """The public object: a store, its settings, and one method a verb."""
 
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from reservoir_cli import config, paths
-from reservoir_cli.config import Config
+from reservoir_cli.config import Config, recommended_budget, required_window
 from reservoir_cli.errors import ModelUnavailableError, ReservoirError, UsageError
 from reservoir_cli.messages import Message, Scope, StoredMessage
-from reservoir_cli.settings import Settings, Value
+from reservoir_cli.settings import Value
 from reservoir_cli.store import Filter, Store, open_store
 from reservoir_cli.tokens import TokenCounter, load_counter
 
@@ -18,10 +18,14 @@ if TYPE_CHECKING:
     from reservoir_cli.embedding import Embedder, Progress
     from reservoir_cli.ingesting import Totals
     from reservoir_cli.rendering import ContextWindow
-    from reservoir_cli.searching import Found
+    from reservoir_cli.searching import Hit
 
 #: How many pending messages a question embeds on its way.
 _CATCH_UP = 64
+
+
+#: Named texts: (name, text) pairs, or a mapping.
+Pieces = Mapping[str, str] | Sequence[tuple[str, str]]
 
 
 def _ignore(*_: object) -> None:
@@ -156,7 +160,11 @@ class Reservoir:
         if not self.store.pending_count(scope):
             return 0
         return ingesting.embed_pending(
-            self.store, self._load_embedder(), scope, progress=self._progress
+            self.store,
+            self._load_embedder(),
+            scope,
+            synapse_threshold=self._synapse_threshold(scope),
+            progress=self._progress,
         )
 
     def view(
@@ -180,7 +188,7 @@ class Reservoir:
         threshold: float | None = None,
         link: bool = False,
         deduplicate: bool = False,
-    ) -> "Found":
+    ) -> "list[Hit]":
         """Find messages by meaning and words; see :func:`reservoir_cli.searching.search`.
 
         :param mode: ``hybrid``, ``keyword`` or ``semantic``.
@@ -216,64 +224,105 @@ class Reservoir:
         partition: str | None = None,
         instance: str | None = None,
         model: str | None = None,
-        budget: int | None = None,
-        form: str = "text",
+        budget: int | str | None = None,
+        format: str = "text",
+        system: str | None = None,
+        procedure: Pieces = (),
+        knowledge: Pieces = (),
+        episode: Sequence[str] = (),
+        output_reserve: int | None = None,
+        recent: int | None = None,
+        similar: int | None = None,
+        threshold: float | None = None,
+        recall_scope: str | None = None,
+        fill: bool | None = None,
+        order: str | None = None,
+        profile: str | None = None,
+        save: bool = False,
         trace_id: str | None = None,
     ) -> "ContextWindow":
         """Build the best context for a question that a token budget can buy.
 
-        :param budget: tokens for everything; without it the model's limit.
-        :param form: the format that ``.to()`` gives by default, and that is counted.
+        :param budget: tokens for everything, or ``recommended``; without it the model's limit.
+        :param format: what ``.to()`` gives by default, and what is counted.
+        :param procedure: (name, text) pairs, or a mapping; so is ``knowledge`` by its source.
+        :param save: store the question afterwards, as a user message with ``trace_id``.
         :raises UsageError: an unknown model or format, or a budget that does not fit.
         """
         from reservoir_cli.budget import Meter
         from reservoir_cli.context import build_context
         from reservoir_cli.rendering import parse_format
-        from reservoir_cli.window import ContextRequest
+        from reservoir_cli.window import ContextRequest, Piece
 
-        there = partition or self.config.settings().partition
-        known = self.config.settings(there, model)
+        config = self.config.with_flags(
+            {
+                "token_reserve": output_reserve,
+                "recent_context_size": recent,
+                "semantic_context_size": similar,
+                "similarity_threshold": threshold,
+                "recall_scope": recall_scope,
+                "fill": fill,
+                "order": order,
+                "profile": profile,
+            }
+        )
+        there = partition or config.settings().partition
+        model = model or config.settings(there).model
+        known = config.settings(there, model)
+        window = required_window(config, model, known)
+        reserve = config.reserve(model, known)
         request = ContextRequest(
             query=query,
             partition=there,
             instance=instance,
-            model=model or known.model,
-            budget=budget,
-            format=parse_format(form),
+            model=model,
+            budget=recommended_budget(config, model, budget, window - reserve),
+            format=parse_format(format),
             trace_id=trace_id or str(uuid.uuid4()),
             now=datetime.now(UTC),
+            system=system if system is not None else known.system_prompt,
+            procedures=tuple(Piece(text, name) for name, text in _pairs(procedure)),
+            knowledge=tuple(Piece(text, name) for name, text in _pairs(knowledge)),
+            episodes=tuple(Piece(text) for text in episode),
         )
-        counter = load_counter(known.token_counter)
+        counter = load_counter(known.token_counter, offline=self.offline)
         embedder = self._embedder_for_question(Scope(there)) if query.strip() else None
-        return build_context(
-            request,
-            known,
-            self.store,
-            embedder,
-            Meter.of(counter, known.token_multiplier, known.token_safety),
-            window=self._window(request.model, known),
-            reserve=self.config.reserve(request.model, known),
+        meter = Meter.of(counter, known.token_multiplier, known.token_safety)
+        built = build_context(
+            request, known, self.store, embedder, meter, window=window, reserve=reserve
         )
+        if save:
+            self.save_question(built)
+        return built
+
+    def save_question(self, window: "ContextWindow") -> list[StoredMessage]:
+        """Store the question of a window as a user message with the window's trace id."""
+        request = window.request
+        if not request.query.strip():
+            return []
+        message = Message("user", request.query, trace_id=request.trace_id, source="cli")
+        return self.ingest([message], partition=request.partition, instance=request.instance)
+
+    def record_run(self, window: "ContextWindow") -> None:
+        """Keep a record of a window that was printed, for ``stats`` and the log."""
+        from reservoir_cli import telemetry
+
+        try:
+            telemetry.log_truncation(window, paths.log_file())
+            if not self.store.read_only:
+                telemetry.record(self.store, window)
+        except (ReservoirError, OSError) as error:
+            self._notify(f"this run is not recorded: {type(error).__name__}")
 
     # Parts
 
-    def _window(self, model: str | None, known: Settings) -> int:
-        if model is None:
-            return known.max_working_memory_tokens
-        window = self.config.context_window(model)
-        if window is None:
-            from reservoir_cli.models import near_names
-
-            near = near_names(model, [each.name for each in self.config.known_models()])
-            asked = f"did you mean {', '.join(near)}? Or " if near else ""
-            raise UsageError(
-                f"unknown model {model!r}",
-                hint=f"{asked}reservoir config --set models.{model}.context_window=N adds it",
-            )
-        return window
-
     def _counter(self, scope: Scope) -> TokenCounter:
-        return load_counter(self.config.settings(scope.partition).token_counter)
+        return load_counter(
+            self.config.settings(scope.partition).token_counter, offline=self.offline
+        )
+
+    def _synapse_threshold(self, scope: Scope) -> float:
+        return self.config.settings(scope.partition).synapse_threshold
 
     def _load_embedder(self) -> "Embedder":
         if self._embedder is None:
@@ -323,6 +372,7 @@ class Reservoir:
                 self.store,
                 embedder,
                 scope,
+                synapse_threshold=self._synapse_threshold(scope),
                 progress=_ignore,
                 limit=_CATCH_UP,
                 newest=True,
@@ -330,3 +380,7 @@ class Reservoir:
             )
         except StoreLockedError:
             pass  # somebody else writes; these messages take part by their words
+
+
+def _pairs(pieces: Pieces) -> Iterable[tuple[str, str]]:
+    return pieces.items() if isinstance(pieces, Mapping) else pieces

@@ -1,6 +1,6 @@
 """Finding messages: by words, by meaning, or by both."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -22,7 +22,8 @@ class Hit:
     :param rank: 1 for the best.
     :param score: what hits are ordered by: similarity, BM25, or cosine.
     :param cosine: ``None`` when the message or the question has no vector.
-    :param linked: messages of the same trace, if they were asked for.
+    :param linked: messages tied to it by a synapse or its trace, if they were asked for.
+    :param all_words: a keyword search found all the words in it, not just any.
     """
 
     message: StoredMessage
@@ -32,6 +33,7 @@ class Hit:
     cosine: float | None = None
     bm25: float | None = None
     linked: tuple[StoredMessage, ...] = ()
+    all_words: bool = True
 
     def to_row(self) -> dict[str, Any]:
         """The hit as plain JSON values."""
@@ -46,17 +48,6 @@ class Hit:
         }
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
-    """What a search brought.
-
-    :param all_words: a keyword search found all the words; else any of them.
-    """
-
-    hits: tuple[Hit, ...]
-    all_words: bool = True
-
-
 def search(
     store: Store,
     embedder: Embedder | None,
@@ -68,12 +59,12 @@ def search(
     threshold: float | None = None,
     link: bool = False,
     deduplicate: bool = False,
-) -> Found:
+) -> list[Hit]:
     """Find the messages that fit a term best.
 
     :param embedder: ``None`` searches by words alone.
     :param threshold: list only what lies above it, on the scale (1 + cosine)/2.
-    :param link: add the messages of the same trace to each hit.
+    :param link: add to each hit what is tied to it by a synapse or its trace.
     :param deduplicate: of equal contents keep the best.
     """
     vector = embedder.encode_query(term) if embedder else None
@@ -88,7 +79,7 @@ def search(
         hits = _hits(store, found, scored, scope, mode, threshold, deduplicate, limit)
         if link:
             hits = [_linked(store, each, scope) for each in hits]
-    return Found(tuple(hits), all_words)
+    return [replace(each, all_words=all_words) for each in hits]
 
 
 def _scores(found: Candidates, mode: Mode) -> dict[int, float]:
@@ -144,6 +135,6 @@ def _cosine(found: Candidates, place: int) -> float | None:
 
 
 def _linked(store: Store, hit: Hit, scope: Scope) -> Hit:
-    partners = store.with_partners([hit.message.id], scope)
-    linked = tuple(each for each in partners if each.id != hit.message.id)
-    return Hit(hit.message, hit.rank, hit.score, hit.similarity, hit.cosine, hit.bm25, linked)
+    number = hit.message.id
+    tied = store.with_partners([number, *store.tied([number], 1, scope)], scope)
+    return replace(hit, linked=tuple(each for each in tied if each.id != number))

@@ -1,37 +1,40 @@
 """Spending the budget: which messages go into the window. Pure.
 
 Messages are taken as units: a tool call goes with its results, a question with its reply while
-both fit. Units are tried by priority; what does not fit is skipped and the next is tried.
+both fit. ``packing`` keeps the account.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 
 from reservoir_cli.messages import Role, ToolCall
-from reservoir_cli.window import Candidate, Dropped, Selection
+from reservoir_cli.packing import Costs, Packing, by_time, ids, is_system
+from reservoir_cli.window import Candidate, Dropped, Selection, Tier
 
 NO_ROOM = "no room"
 TOO_LARGE = "too large"
 DUPLICATE = "duplicate"
 ORPHAN = "orphan result"
 UNANSWERED = "unanswered call"
+UNLIKE = "below min_similarity"
 
-#: Tokens of a message when it is printed as a recalled line, or as a turn of history.
-Cost = Callable[[Candidate], int]
+_TIERS = list(Tier)
 
 
 @dataclass(frozen=True, slots=True)
-class Costs:
-    """Tokens of a message by the place it is printed in, all factors included.
+class Rules:
+    """The settings that choosing goes by.
 
-    :param day: a line with a date above the recalled messages of that day.
-    :param recalled_title: paid once, when anything is recalled.
+    :param order: ``score`` or ``tiers``.
+    :param min_history_messages: the newest messages that come first, while they take at most a
+        quarter of the budget.
+    :param min_similarity: on the scale (1 + cosine)/2; 0 is off.
     """
 
-    recalled: Cost
-    history: Cost
-    day: int
-    recalled_title: int
+    order: str = "score"
+    min_history_messages: int = 2
+    min_similarity: float = 0.0
+    include_system: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,10 +49,25 @@ class Unit:
         return max(each.scores.priority for each in self.members)
 
     @property
-    def order(self) -> tuple[float, float, int]:
-        """Sorts units by priority, ties newest first."""
+    def tier(self) -> int:
+        """The place of its best member's tier, 0 for recent."""
+        return min(_TIERS.index(each.tier) for each in self.members)
+
+    @property
+    def age(self) -> int | None:
+        """The place of its newest member in the instance that history comes from."""
+        ages = [each.age for each in self.members if each.age is not None]
+        return min(ages) if ages else None
+
+    def by_score(self) -> tuple[float, float, int]:
+        """Sorts by priority, ties newest first."""
         last = self.members[-1].message
         return (-self.priority, -last.created_at.timestamp(), -last.id)
+
+    def by_tier(self) -> tuple[float, ...]:
+        """Sorts by tier; in the recent one newest first, in the others by priority."""
+        priority, *newest = self.by_score()
+        return (self.tier, *newest) if self.tier == 0 else (self.tier, priority, *newest)
 
 
 def select(
@@ -58,73 +76,103 @@ def select(
     query: str,
     budget: int,
     costs: Costs,
-    min_history_messages: int,
+    rules: Rules,
     not_reached: int,
 ) -> Selection:
     """Choose messages for a budget.
 
     :param pool: candidates with all that belongs to them, in order of time.
     :param budget: tokens for recalled messages and history.
-    :param min_history_messages: the newest messages that come first, while they take at most
-        a quarter of the budget.
     :param not_reached: messages of the scope that are not in the pool.
     """
-    allowed = [each for each in pool if not _is_question(each, query)]
-    allowed = [each for each in allowed if each.message.role is not Role.SYSTEM]
-    tool_units, dropped = _tool_units(allowed)
-    large = [unit for unit in tool_units if sum(map(costs.recalled, unit.members)) > budget]
+    units, dropped = _tool_units([each for each in pool if _eligible(each, query, rules)])
+    large = [each for each in units if sum(map(costs.recalled, each.members)) > budget]
     dropped += [Dropped(each, TOO_LARGE) for each in _members(large)]
-    tool_units = [unit for unit in tool_units if unit not in large] if large else tool_units
-    packing = _Packing(costs, pool, _ids(pool) - _ids(_members(tool_units)))
-    for unit in _newest(tool_units, min_history_messages):
-        if not packing.add(unit, budget // 4):
+    units = [each for each in units if each not in large] if large else units
+    # What is missing from the units here does not end the run of the newest messages.
+    packing = Packing(costs, pool, ids(pool) - ids(_members(units)))
+    unlike = [each for each in units if _unlike(each, rules.min_similarity)]
+    dropped += [Dropped(each, UNLIKE) for each in _members(unlike)]
+    units = [each for each in units if each not in unlike] if unlike else units
+
+    for unit in _newest(units, rules.min_history_messages):
+        if not packing.add(unit.members, budget // 4, "newest"):
             break
-    for exchange in sorted(_exchanges(tool_units), key=lambda each: Unit(_members(each)).order):
-        left = [unit for unit in exchange if not packing.has(unit)]
-        if left and not packing.add(Unit(_members(left)), budget):
-            # Not both fit: the higher-scored alone, else the other.
-            any(packing.add(unit, budget) for unit in sorted(left, key=lambda each: each.order))
+    if rules.order == "tiers":
+        _take_by_tier(units, packing, budget)
+    else:
+        _take_by_score(units, packing, budget)
+
     recalled, history, duplicates = packing.lay_out()
-    kept = {each.message.id for each in (*recalled, *history)}
     dropped += [Dropped(each, DUPLICATE) for each in duplicates]
-    named = kept | {each.candidate.message.id for each in dropped}
-    dropped += [
-        Dropped(each, NO_ROOM) for each in _members(tool_units) if each.message.id not in named
-    ]
-    counted = [each for each in dropped if not each.candidate.filler]
-    passed_over = len(dropped) - len(counted)
-    return Selection(recalled, history, tuple(counted), not_reached + passed_over)
+    named = ids([*recalled, *history]) | ids(each.candidate for each in dropped)
+    dropped += [Dropped(each, NO_ROOM) for each in _members(units) if each.message.id not in named]
+    return Selection(
+        recalled,
+        history,
+        tuple(each for each in dropped if not each.candidate.filler),
+        tuple(each for each in dropped if each.candidate.filler),
+        packing.reasons,
+        not_reached,
+    )
 
 
-def _is_question(candidate: Candidate, query: str) -> bool:
-    return bool(query.strip()) and candidate.message.content.strip() == query.strip()
+def _take_by_score(units: Sequence[Unit], packing: Packing, budget: int) -> None:
+    """Try every exchange by priority; what does not fit is skipped."""
+    for exchange in sorted(_exchanges(units), key=lambda each: _joined(each).by_score()):
+        _take(exchange, packing, budget, "priority")
 
 
-def _ids(candidates: Iterable[Candidate]) -> set[int]:
-    return {each.message.id for each in candidates}
+def _take_by_tier(units: Sequence[Unit], packing: Packing, budget: int) -> None:
+    """Take exchanges by tier up to the first that does not fit; everything after it goes."""
+    for exchange in sorted(_exchanges(units), key=lambda each: _joined(each).by_tier()):
+        if not _take(exchange, packing, budget, "tier"):
+            return
+
+
+def _take(exchange: Sequence[Unit], packing: Packing, budget: int, reason: str) -> bool:
+    """Keep what is left of an exchange; if not all of it fits, its higher-scored unit alone.
+
+    :returns: whether all of it was kept.
+    """
+    left = [each for each in exchange if not packing.has(each.members[0])]
+    if not left or packing.add(_members(left), budget, reason):
+        return True
+    if len(left) > 1:
+        packing.add(min(left, key=Unit.by_score).members, budget, reason)
+    return False
+
+
+def _eligible(candidate: Candidate, query: str, rules: Rules) -> bool:
+    message = candidate.message
+    if query.strip() and message.content.strip() == query.strip():
+        return False
+    if is_system(candidate):
+        return rules.include_system
+    return bool(message.content.strip() or message.tool_calls) or message.role is Role.TOOL
+
+
+def _unlike(unit: Unit, least: float) -> bool:
+    """Whether nothing in a unit is recent, alike enough, or without a vector."""
+    return least > 0 and not any(
+        each.tier is Tier.RECENT
+        or not each.scores.embedded
+        or (1 + each.scores.cosine) / 2 >= least
+        for each in unit.members
+    )
 
 
 def _members(units: Iterable[Unit]) -> tuple[Candidate, ...]:
-    found = [each for unit in units for each in unit.members]
-    return tuple(sorted(found, key=lambda each: (each.message.created_at, each.message.id)))
+    return tuple(sorted((each for unit in units for each in unit.members), key=by_time))
+
+
+def _joined(exchange: Sequence[Unit]) -> Unit:
+    return exchange[0] if len(exchange) == 1 else Unit(_members(exchange))
 
 
 def _tool_units(candidates: Sequence[Candidate]) -> tuple[list[Unit], list[Dropped]]:
     """Join calls and their results; take off calls without one, drop results without a call."""
-    results: dict[int, list[Candidate]] = {}
-    open_calls: dict[tuple[str, str | None, str], int] = {}
-    dropped = []
-    for each in candidates:
-        message = each.message
-        thread = (message.instance, message.conversation_id)
-        for call in message.tool_calls:
-            open_calls[(*thread, call.id)] = message.id
-        if message.role is Role.TOOL:
-            caller = open_calls.pop((*thread, message.tool_call_id or ""), None)
-            if caller is None:
-                dropped.append(Dropped(each, ORPHAN))
-            else:
-                results.setdefault(caller, []).append(each)
+    results, dropped = _results_by_caller(candidates)
     units = []
     for each in candidates:
         message = each.message
@@ -141,9 +189,32 @@ def _tool_units(candidates: Sequence[Candidate]) -> tuple[list[Unit], list[Dropp
     return units, dropped
 
 
+def _results_by_caller(
+    candidates: Sequence[Candidate],
+) -> tuple[dict[int, list[Candidate]], list[Dropped]]:
+    """Tool results by the id of the message that called; the first result of a call counts."""
+    results: dict[int, list[Candidate]] = {}
+    open_calls: dict[tuple[str, str | None, str], int] = {}
+    orphans = []
+    for each in candidates:
+        message = each.message
+        thread = (message.instance, message.conversation_id)
+        for call in message.tool_calls:
+            open_calls[(*thread, call.id)] = message.id
+        if message.role is Role.TOOL:
+            caller = open_calls.pop((*thread, message.tool_call_id or ""), None)
+            if caller is None:
+                orphans.append(Dropped(each, ORPHAN))
+            else:
+                results.setdefault(caller, []).append(each)
+    return results, orphans
+
+
 def _answered(calls: tuple[ToolCall, ...], results: Sequence[Candidate]) -> tuple[ToolCall, ...]:
+    """The calls that have a result; of calls with one id, the last."""
     found = {each.message.tool_call_id for each in results}
-    return tuple(call for call in calls if call.id in found)
+    last = {call.id: call for call in calls if call.id in found}
+    return tuple(last.values())
 
 
 def _exchanges(units: Sequence[Unit]) -> Iterator[list[Unit]]:
@@ -165,130 +236,11 @@ def _exchanges(units: Sequence[Unit]) -> Iterator[list[Unit]]:
 
 
 def _newest(units: Sequence[Unit], count: int) -> list[Unit]:
-    """The units of the newest messages of the instance that history comes from."""
-    own = [(unit.members[-1].age, unit) for unit in units]
-    ordered = sorted(
-        ((age, unit) for age, unit in own if age is not None), key=lambda each: each[0]
-    )
-    newest: list[Unit] = []
-    messages = 0
-    for _, unit in ordered:
-        if messages >= count:
+    """The units that hold the newest messages of the instance that history comes from."""
+    own = [each for each in units if each.age is not None and not is_system(each.members[0])]
+    chosen: list[Unit] = []
+    for unit in sorted(own, key=lambda each: each.age or 0):
+        if sum(len(each.members) for each in chosen) >= count:
             break
-        newest.append(unit)
-        messages += len(unit.members)
-    return newest
-
-
-@dataclass(slots=True)
-class _Packing:
-    """What is kept so far, and an upper bound of what it costs.
-
-    The run of the newest messages grows as gaps in it are filled; a message that it reaches
-    turns from a recalled line into a turn of history, unless no user message stands before it.
-
-    :param passed: messages that do not end the run although they are not kept.
-    """
-
-    costs: Costs
-    pool: Sequence[Candidate]
-    passed: set[int]
-    spent: int = 0
-    kept: dict[int, Candidate] = field(default_factory=dict)
-    days: set[str] = field(default_factory=set)
-    run: list[Candidate] = field(default_factory=list)
-    reached: int = 0
-    turns: int = 0
-    by_age: Mapping[int, Candidate] = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.by_age = {each.age: each for each in self.pool if each.age is not None}
-
-    def has(self, unit: Unit) -> bool:
-        return unit.members[0].message.id in self.kept
-
-    def add(self, unit: Unit, budget: int) -> bool:
-        """Keep a unit if all of it fits; otherwise nothing changes."""
-        fresh = {each.message.id: each for each in unit.members}
-        more, reached = self._run_grown_by(fresh)
-        run = self.run + more
-        users = (place for place in range(len(more), 0, -1) if _asks(more[place - 1]))
-        turns = next((len(self.run) + place for place in users), self.turns)
-        turned = {each.message.id: each for each in run[self.turns : turns]}
-        lines = [each for number, each in fresh.items() if number not in turned]
-        days = {_day(each) for each in lines} - self.days
-        spent = self.spent + sum(self.costs.recalled(each) for each in lines)
-        spent += len(days) * self.costs.day
-        spent += self.costs.recalled_title if lines and not self.days else 0
-        for number, each in turned.items():
-            spent += self.costs.history(each)
-            spent -= self.costs.recalled(each) if number in self.kept else 0
-        if spent > budget:
-            return False
-        self.spent, self.run, self.reached, self.turns = spent, run, reached, turns
-        self.kept |= fresh
-        self.days |= days
-        return True
-
-    def _run_grown_by(self, fresh: Mapping[int, Candidate]) -> tuple[list[Candidate], int]:
-        """What the run gains, newest first, and the age it then reaches to."""
-        more = []
-        age = self.reached
-        while (each := self.by_age.get(age)) is not None:
-            number = each.message.id
-            if kept := fresh.get(number) or self.kept.get(number):
-                more.append(kept)
-            elif number not in self.passed:
-                break
-            age += 1
-        return more, age
-
-    def lay_out(self) -> tuple[tuple[Candidate, ...], tuple[Candidate, ...], list[Candidate]]:
-        """Recalled messages, history, and what was said twice."""
-        turned = self.run[: self.turns]
-        history = _results_behind_calls(turned[::-1])
-        in_history = _ids(history)
-        said = {_said(each) for each in history}
-        recalled, duplicates = [], []
-        for each in sorted(self.kept.values(), key=_time):
-            if each.message.id in in_history:
-                continue
-            if _said(each) in said and not each.message.tool_calls:
-                duplicates.append(each)
-                continue
-            said.add(_said(each))
-            recalled.append(each)
-        return tuple(recalled), tuple(history), duplicates
-
-
-def _results_behind_calls(run: Sequence[Candidate]) -> list[Candidate]:
-    """A run in order of time, each tool result right behind the message that called for it."""
-    laid: list[Candidate] = []
-    results = [each for each in run if each.message.role is Role.TOOL]
-    for each in run:
-        if each.message.role is Role.TOOL:
-            continue
-        laid.append(each)
-        for call in each.message.tool_calls:
-            for result in results:
-                if result.message.tool_call_id == call.id and _time(result) > _time(each):
-                    results.remove(result)
-                    laid.append(result)
-                    break
-    return laid
-
-
-def _asks(candidate: Candidate) -> bool:
-    return candidate.message.role is Role.USER
-
-
-def _said(candidate: Candidate) -> tuple[str, str]:
-    return candidate.message.role.value, candidate.message.content.strip()
-
-
-def _day(candidate: Candidate) -> str:
-    return candidate.message.created_at.date().isoformat()
-
-
-def _time(candidate: Candidate) -> tuple[float, int]:
-    return candidate.message.created_at.timestamp(), candidate.message.id
+        chosen.append(unit)
+    return chosen

@@ -17,8 +17,10 @@ PROFILES: dict[str, dict[str, Value]] = {
 }
 SMALL_WINDOW, LARGE_WINDOW = 8_192, 100_000
 
+_MANY = 100_000_000
+
 #: Keys that only a ``[models.NAME]`` table has.
-MODEL_ONLY = {"context_window": (1, 100_000_000), "reserve_tokens": (0, 100_000_000)}
+MODEL_ONLY = {"context_window": (1, _MANY), "reserve_tokens": (0, _MANY)}
 
 
 def _setting(
@@ -108,6 +110,36 @@ class Settings:
         choices=("auto", "instance", "partition"),
         partition=True,
     )
+    order: str = _setting(
+        "score",
+        "score: by priority; tiers: recent, similar, synapse, older",
+        choices=("score", "tiers"),
+        partition=True,
+    )
+    min_similarity: float = _setting(
+        0.0,
+        "below it, on the scale (1 + cosine)/2, nothing is recalled; 0 switches it off",
+        low=0,
+        high=1,
+        partition=True,
+    )
+    synapse_depth: int = _setting(
+        1,
+        "how many links away from recent and similar messages others are candidates",
+        low=0,
+        high=10,
+        partition=True,
+    )
+    synapse_threshold: float = _setting(
+        0.85,
+        "from it on, on the scale (1 + cosine)/2, two messages are linked",
+        low=0,
+        high=1,
+        partition=True,
+    )
+    include_system: bool = _setting(
+        False, "let stored system messages be recalled, as text", partition=True
+    )
     fill: bool | None = _setting(
         None,
         "go on with older messages until the budget is spent "
@@ -115,23 +147,49 @@ class Settings:
         partition=True,
     )
 
+    system_prompt: str | None = _setting(
+        None, "system prompt when --system is not given", partition=True
+    )
+    max_knowledge_tokens: int = _setting(
+        3_000, "pieces of --knowledge beyond it are left out", low=0, high=_MANY, partition=True
+    )
+    max_episode_tokens: int = _setting(
+        1_000, "pieces of --episode beyond it are left out", low=0, high=_MANY, partition=True
+    )
+    max_tool_result_tokens: int = _setting(
+        2_000,
+        "longer tool results are cut at a line end; 0 never cuts",
+        low=0,
+        high=_MANY,
+        partition=True,
+    )
+    min_history_tokens: int = _setting(
+        4_000,
+        "history gets so much of a model's limit, at most half, though it eats into the reserve",
+        low=0,
+        high=_MANY,
+        partition=True,
+    )
+    context_budget_tokens: int = _setting(
+        0, "budget of trim; 0 switches it off", low=0, high=_MANY, partition=True
+    )
     max_working_memory_tokens: int = _setting(
-        100_000, "context window when no model is named", low=1, high=100_000_000, partition=True
+        100_000, "context window when no model is named", low=1, high=_MANY, partition=True
     )
     max_context_tokens: int | None = _setting(
         None,
         "never use more than this of a window",
         low=1,
-        high=100_000_000,
+        high=_MANY,
         partition=True,
         model=True,
     )
     token_reserve: int | None = _setting(
-        None, "tokens kept for the answer", low=0, high=100_000_000, partition=True
+        None, "tokens kept for the answer", low=0, high=_MANY, partition=True
     )
     token_counter: str = _setting(
         "approximate",
-        "approximate, ratio, tiktoken:ENCODING or huggingface:PATH",
+        "approximate, ratio, tiktoken:ENCODING, huggingface:PATH or anthropic:MODEL",
         partition=True,
         model=True,
     )

@@ -4,6 +4,7 @@
     ratio              4 characters a token for prose, 3 for code
     tiktoken:ENCODING  exact for OpenAI's models; the optional library and its vocabulary
     huggingface:PATH   exact for any model with a ``tokenizer.json``
+    anthropic:MODEL    the provider's own count of the finished request, over the network
 
 Callers see ``TokenCounter`` and ``load_counter``. A counter that is asked for and cannot
 work is an error, never silently replaced: a budget kept by another counter is not kept.
@@ -14,6 +15,7 @@ from __future__ import annotations
 import hashlib
 import importlib
 import os
+from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Protocol
@@ -21,11 +23,13 @@ from typing import Any, Protocol
 from reservoir_cli.errors import ModelUnavailableError, UsageError
 
 __all__ = [
+    "AnthropicCounter",
     "ApproximateCounter",
     "HuggingFaceCounter",
     "RatioCounter",
     "TiktokenCounter",
     "TokenCounter",
+    "counter_id",
     "load_counter",
 ]
 
@@ -57,6 +61,11 @@ class TokenCounter(Protocol):
         :returns: 0 for the empty text, at least 1 for any other.
         """
         ...
+
+
+def counter_id(counter: TokenCounter) -> str:
+    """Name and version of a counter, as they are stored with a count."""
+    return f"{counter.name} {counter.version}"
 
 
 # --- approximate ----------------------------------------------------------------------
@@ -395,10 +404,75 @@ def _without_surrogates(text: str) -> str:
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
-def load_counter(name: str) -> TokenCounter:
+class AnthropicCounter:
+    """Counts a finished request by the provider's endpoint; single texts are approximated.
+
+    The request, with every message in it, leaves the machine: that is what this counter is
+    chosen for. It needs ``ANTHROPIC_API_KEY``; ``ANTHROPIC_BASE_URL`` moves the endpoint.
+
+    :raises ModelUnavailableError: offline, or without a key.
+    """
+
+    exact = False
+
+    def __init__(self, model: str, *, offline: bool) -> None:
+        self._approximate = ApproximateCounter()
+        self._model = model
+        self._key = os.environ.get("ANTHROPIC_API_KEY", "")
+        self.name = f"anthropic:{model}"
+        # What is stored with a message is the approximate count.
+        self.version = self._approximate.version
+        if offline:
+            raise ModelUnavailableError(
+                f"the token counter {self.name} asks the network, and --offline is given",
+                hint="use --offline with approximate, tiktoken:ENCODING or huggingface:PATH",
+            )
+        if not self._key:
+            raise ModelUnavailableError(
+                f"the token counter {self.name} needs a key", hint="set ANTHROPIC_API_KEY"
+            )
+
+    def count(self, text: str) -> int:
+        """Approximate the tokens of a text."""
+        return self._approximate.count(text)
+
+    def count_request(self, body: Mapping[str, Any]) -> int:
+        """Ask for the tokens of a whole request.
+
+        :param body: a request to Anthropic's messages; ``model`` is set to the counter's.
+        :raises ModelUnavailableError: the provider does not answer, or refuses.
+        """
+        import json
+        import urllib.request
+
+        base = os.environ.get("ANTHROPIC_BASE_URL", "https://api.anthropic.com").rstrip("/")
+        asked = {key: value for key, value in body.items() if key != "max_tokens"}
+        request = urllib.request.Request(
+            f"{base}/v1/messages/count_tokens",
+            data=json.dumps({**asked, "model": self._model}).encode(),
+            headers={
+                "content-type": "application/json",
+                "x-api-key": self._key,
+                "anthropic-version": "2023-06-01",
+            },
+        )
+        try:
+            with urllib.request.urlopen(request, timeout=20) as answer:
+                return int(json.load(answer)["input_tokens"])
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            reason = getattr(error, "code", None) or type(error).__name__
+            raise ModelUnavailableError(
+                f"the token counter {self.name} got no count ({reason})",
+                hint="check the key, the model and the network, or set another token_counter",
+            ) from None
+
+
+def load_counter(name: str, *, offline: bool = False) -> TokenCounter:
     """Load the counter a setting names.
 
-    :param name: ``approximate``, ``ratio``, ``tiktoken:ENCODING`` or ``huggingface:PATH``.
+    :param name: ``approximate``, ``ratio``, ``tiktoken:ENCODING``, ``huggingface:PATH`` or
+        ``anthropic:MODEL``.
+    :param offline: refuse what would need the network.
     :raises UsageError: there is no such counter.
     :raises ModelUnavailableError: it is not on this machine.
     """
@@ -411,8 +485,11 @@ def load_counter(name: str) -> TokenCounter:
             return TiktokenCounter(encoding)
         case ("huggingface", ":", path) if path:
             return HuggingFaceCounter(path)
+        case ("anthropic", ":", model) if model:
+            return AnthropicCounter(model, offline=offline)
         case _:
             raise UsageError(
                 f"unknown token counter: {name!r}",
-                hint="one of approximate, ratio, tiktoken:ENCODING, huggingface:PATH",
+                hint="one of approximate, ratio, tiktoken:ENCODING, huggingface:PATH, "
+                "anthropic:MODEL",
             )

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-Format = Literal["text", "json", "openai"]
+Format = Literal["text", "markdown", "json", "openai", "azure", "ollama", "anthropic"]
 FORMATS: tuple[str, ...] = get_args(Format)
 
 
@@ -21,6 +21,7 @@ class Tier(StrEnum):
 
     RECENT = "recent"
     SIMILAR = "similar"
+    SYNAPSE = "synapse"
     OLDER = "older"
 
 
@@ -36,6 +37,17 @@ class Section(StrEnum):
     CURRENT = "current"
 
 
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A text given by hand for a section.
+
+    :param name: of the procedure or the source; an episode has none.
+    """
+
+    text: str
+    name: str = ""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContextRequest:
     """What is asked for.
@@ -45,6 +57,7 @@ class ContextRequest:
     :param budget: tokens for all that is printed; ``None`` to go by the model's limit.
     :param trace_id: the one the current message has, or will have when it is stored.
     :param now: the moment of asking, aware.
+    :param system: the system prompt.
     """
 
     query: str
@@ -55,6 +68,10 @@ class ContextRequest:
     format: Format
     trace_id: str
     now: datetime
+    system: str | None = None
+    procedures: tuple[Piece, ...] = ()
+    knowledge: tuple[Piece, ...] = ()
+    episodes: tuple[Piece, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,20 +108,22 @@ class Scored:
 
 @dataclass(frozen=True, slots=True)
 class Scores:
-    """The scores of one message; ``cosine`` is 0 where there is no vector."""
+    """The scores of one message; ``cosine`` is 0 where it is not embedded."""
 
     similarity: float
     cosine: float
     bm25: float
     recency: float
     priority: float
+    embedded: bool
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
     """One message that may go into the window.
 
-    :param filler: neither recent nor similar, but there is room to fill.
+    :param filler: not a candidate by itself, but there is room to fill.
+    :param cut: the text is not whole: a long tool result.
     :param age: its place among the messages of its instance, 0 for the newest; ``None`` for
         one of another instance than history comes from.
     """
@@ -114,6 +133,7 @@ class Candidate:
     filler: bool
     scores: Scores
     age: int | None
+    cut: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +143,11 @@ class Dropped:
     candidate: Candidate
     reason: str
 
+    @property
+    def for_room(self) -> bool:
+        """Whether it would be in the window if there were room."""
+        return self.reason in ("no room", "too large")
+
 
 @dataclass(frozen=True, slots=True)
 class Selection:
@@ -130,12 +155,17 @@ class Selection:
 
     :param recalled: kept messages outside the unbroken newest run, oldest first.
     :param history: the unbroken run of the newest messages, oldest first.
-    :param not_reached: messages of the scope that were not considered: the budget was spent.
+    :param dropped: candidates that were left out.
+    :param passed_over: what filling read but did not take.
+    :param reasons: why a message was kept, by its id.
+    :param not_reached: messages of the scope that are in none of these: the budget was spent.
     """
 
     recalled: tuple[Candidate, ...]
     history: tuple[Candidate, ...]
     dropped: tuple[Dropped, ...]
+    passed_over: tuple[Dropped, ...]
+    reasons: "Mapping[int, str]"
     not_reached: int
 
 
@@ -148,6 +178,8 @@ class TokenBudget:
     :param available: for everything that is printed.
     :param sections: tokens of the parts that are never pruned.
     :param history: what is left for recalled messages and history.
+    :param overfull: sections and question alone exceed what is available.
+    :param notes: what a person should know about it.
     """
 
     window: int
@@ -155,4 +187,5 @@ class TokenBudget:
     available: int
     sections: Mapping[Section, int]
     history: int
+    overfull: bool = False
     notes: tuple[str, ...] = ()

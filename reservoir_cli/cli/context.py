@@ -1,12 +1,18 @@
 """``reservoir context``: the best context a token budget can buy."""
 
 import sys
-from typing import Annotated
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from reservoir_cli.cli import options
 from reservoir_cli.errors import UsageError
+
+if TYPE_CHECKING:
+    from reservoir_cli.rendering import ContextWindow
+
+_TRUNCATED = 6
 
 
 def context(
@@ -14,34 +20,75 @@ def context(
     query: Annotated[
         str | None, typer.Argument(help="The question; - or nothing reads stdin.")
     ] = None,
-    model: Annotated[
-        str | None, typer.Option("--model", metavar="M", help="Model it is for.")
-    ] = None,
+    model: Annotated[str | None, typer.Option(metavar="M", help="Model it is for.")] = None,
     budget: Annotated[
-        int | None, typer.Option(metavar="N", help="Tokens for everything that is printed.")
+        str | None,
+        typer.Option(metavar="N|recommended", help="Tokens for everything that is printed."),
     ] = None,
     partition: options.Partition = None,
     instance: options.Instance = None,
     form: Annotated[
-        str, typer.Option("--format", metavar="NAME", help="text, json or openai.")
+        str,
+        typer.Option(
+            "--format",
+            metavar="NAME",
+            help="text, markdown, json, openai, azure, ollama or anthropic.",
+        ),
     ] = "text",
+    system: Annotated[str | None, typer.Option(metavar="T|@FILE", help="System prompt.")] = None,
+    procedure: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME=T|@FILE", help="An instruction by name; repeatable."),
+    ] = None,
+    knowledge: Annotated[
+        list[str] | None,
+        typer.Option(metavar="SOURCE=T|@FILE", help="Retrieved text by source; repeatable."),
+    ] = None,
+    episode: Annotated[
+        list[str] | None,
+        typer.Option(metavar="T|@FILE", help="A snippet of a past conversation; repeatable."),
+    ] = None,
+    output_reserve: Annotated[
+        int | None, typer.Option(metavar="N", min=0, help="Tokens kept for the answer.")
+    ] = None,
+    recent: Annotated[
+        int | None, typer.Option(metavar="N", min=0, help="Newest messages to consider.")
+    ] = None,
+    similar: Annotated[
+        int | None, typer.Option(metavar="N", min=0, help="Most similar messages to consider.")
+    ] = None,
+    threshold: Annotated[
+        float | None,
+        typer.Option(metavar="X", min=0, max=1, help="What counts as similar, (1 + cosine)/2."),
+    ] = None,
+    recall_scope: Annotated[
+        str | None, typer.Option(metavar="WHERE", help="auto, instance or partition.")
+    ] = None,
+    fill: Annotated[
+        bool | None,
+        typer.Option("--fill/--no-fill", help="Go on until the budget is spent."),
+    ] = None,
+    order: Annotated[str | None, typer.Option(metavar="HOW", help="score or tiers.")] = None,
+    profile: Annotated[
+        str | None, typer.Option(metavar="SIZE", help="Sizes: small or large.")
+    ] = None,
     save: Annotated[bool, typer.Option("--save", help="Store the question afterwards.")] = False,
     trace_id: Annotated[
         str | None, typer.Option(metavar="ID", help="Trace of the question.")
     ] = None,
+    explain: Annotated[
+        bool, typer.Option("--explain", help="Say of each candidate why it is in or out.")
+    ] = False,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Exit with 6 if anything was truncated.")
+    ] = False,
 ) -> None:
     """Print the best context for a question, inside a token budget.
 
     Recent and similar messages are ranked by 0.7 x similarity + 0.3 x recency and taken whole,
     the best first. The question comes last and is never cut.
     """
-    from reservoir_cli.cli import output
-    from reservoir_cli.messages import Message
-    from reservoir_cli.rendering import to_document
-
     question = _question(query)
-    if budget is not None and budget < 1:
-        raise UsageError(f"--budget must be at least 1, not {budget}")
     with options.open_reservoir(ctx, create=save) as reservoir:
         window = reservoir.context(
             question,
@@ -49,27 +96,78 @@ def context(
             instance=instance,
             model=model,
             budget=budget,
-            form=form,
+            format=form,
+            system=None if system is None else _text(system, "--system"),
+            procedure=[_named(each, "--procedure") for each in procedure or ()],
+            knowledge=[_named(each, "--knowledge") for each in knowledge or ()],
+            episode=[_text(each, "--episode") for each in episode or ()],
+            output_reserve=output_reserve,
+            recent=recent,
+            similar=similar,
+            threshold=threshold,
+            recall_scope=recall_scope,
+            fill=fill,
+            order=order,
+            profile=profile,
             trace_id=trace_id,
         )
-        if not window.selection.recalled and not window.selection.history:
+        if not window.kept:
             options.say_elsewhere(reservoir, window.request.partition, instance)
-        for each in window.notes:
-            output.warn(each)
-        rendered = to_document(window.to())
-        if form == "text":
-            output.window_text(rendered)
-        else:
-            output.write(rendered)
-        if form == "openai" and not window.request.model:
-            output.note("no model is named: the request has no model key (--model adds it)")
-        output.aside(window.summary())
-        if save and question.strip():
-            message = Message("user", question, trace_id=window.request.trace_id, source="cli")
-            reservoir.ingest([message], partition=partition, instance=instance)
+        _print(window, explain)
+        if save:
+            reservoir.save_question(window)
+        reservoir.record_run(window)
+    if strict and window.truncated:
+        raise typer.Exit(_TRUNCATED)
+
+
+def _print(window: "ContextWindow", explain: bool) -> None:
+    import json
+
+    from reservoir_cli.cli import output
+    from reservoir_cli.cli.explain import print_explanation
+
+    request = window.request
+    for each in window.notes:
+        output.warn(each)
+    rendered = window.to(explain=explain)
+    if isinstance(rendered, str):
+        output.window_text(rendered)
+    else:
+        output.write(json.dumps(rendered, ensure_ascii=False, indent=2) + "\n")
+    if explain and request.format != "json":
+        print_explanation(window)
+    if request.format in ("openai", "azure", "ollama", "anthropic") and not request.model:
+        output.note("no model is named: the request has no model key (--model adds it)")
+    output.aside(window.summary())
 
 
 def _question(query: str | None) -> str:
     if query is None and sys.stdin.isatty():
         raise UsageError("no question", hint='reservoir context "…", or pipe it in')
     return options.text_or_stdin("-" if query is None else query)
+
+
+def _named(text: str, option: str) -> tuple[str, str]:
+    name, equals, rest = text.partition("=")
+    if not equals or not name.strip():
+        raise UsageError(f"{option} {name!r} has no text", hint=f"write {option} NAME=TEXT")
+    return name.strip(), _text(rest, option)
+
+
+def _text(text: str, option: str) -> str:
+    """A text as it was typed, or the file's after ``@``; ``@@`` is a plain ``@``."""
+    if text.startswith("@@"):
+        return text[1:]
+    if not text.startswith("@"):
+        return text
+    from reservoir_cli.importers import decode
+
+    path = Path(text[1:])
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise UsageError(
+            f"{option}: cannot read {path}: {error.strerror}", hint="@@ writes a plain @"
+        ) from None
+    return decode(data, str(path))[0].strip("\r\n")

@@ -16,6 +16,7 @@ from reservoir_cli.messages import Scope, StoredMessage, plain_text
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.table import Table
     from rich.text import Text
 
 _ROLE_STYLES = {
@@ -158,18 +159,47 @@ def window_text(text: str) -> None:
     _console(sys.stdout).print(dressed, soft_wrap=True, end="")
 
 
-def table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Print a table; in a pipe its cells are parted by tabs and there is no head."""
-    if not sys.stdout.isatty():
+def table(
+    columns: Sequence[str], rows: Sequence[Sequence[str]], numeric: Sequence[str] = ()
+) -> None:
+    """Print a table; in a pipe its cells are parted by tabs and there is no head.
+
+    :param numeric: columns that are set to the right.
+    """
+    if sys.stdout.isatty():
+        _console(sys.stdout).print(_rich_table(columns, rows, numeric))
+    else:
         write("".join("\t".join(row) + "\n" for row in rows))
+
+
+def side_table(
+    columns: Sequence[str], rows: Sequence[Sequence[str]], numeric: Sequence[str] = ()
+) -> None:
+    """Print a table to stderr, in columns even where it is no terminal."""
+    if sys.stderr.isatty():
+        _console(sys.stderr).print(_rich_table(columns, rows, numeric))
         return
+    widths = [max(len(row[at]) for row in (columns, *rows)) for at in range(len(columns))]
+    for row in (columns, *rows):
+        cells = [
+            cell.rjust(width) if name in numeric else cell.ljust(width)
+            for cell, width, name in zip(row, widths, columns, strict=True)
+        ]
+        sys.stderr.write("  ".join(cells).rstrip() + "\n")
+
+
+def _rich_table(
+    columns: Sequence[str], rows: Sequence[Sequence[str]], numeric: Sequence[str]
+) -> "Table":
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
-    shown = Table(*columns, box=SIMPLE_HEAD)
+    shown = Table(box=SIMPLE_HEAD, show_header=any(columns), padding=(0, 1, 0, 0), pad_edge=False)
+    for name in columns:
+        shown.add_column(name, justify="right" if name in numeric else "left")
     for row in rows:
         shown.add_row(*(_plain(cell) for cell in row))
-    _console(sys.stdout).print(shown)
+    return shown
 
 
 @contextmanager

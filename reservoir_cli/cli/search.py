@@ -50,13 +50,13 @@ def search(
             link=link,
             deduplicate=deduplicate,
         )
-        if not found.hits and not reservoir.view(scope, 1):
+        if not found and not reservoir.view(scope, 1):
             output.elsewhere(scope, reservoir.store.places())
-    if found.hits and not found.all_words:
+    if found and not found[0].all_words:
         output.note("no message has all the words; these have some of them")
     if as_json:
-        output.document({"query": term, "hits": [each.to_row() for each in found.hits]})
+        output.document({"query": term, "hits": [each.to_row() for each in found]})
     elif as_lines:
-        output.lines(each.to_row() for each in found.hits)
+        output.lines(each.to_row() for each in found)
     else:
-        output.hits([(each.rank, each.score, each.message, each.linked) for each in found.hits])
+        output.hits([(each.rank, each.score, each.message, each.linked) for each in found])

@@ -4,11 +4,11 @@ Callers see :class:`Store` only. Messages and their full-text rows are written i
 transaction; vectors follow in a second one, so that a message is safe before it is embedded.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from reservoir_cli.errors import UsageError
 from reservoir_cli.messages import Conversation, Message, Scope, StoredMessage
@@ -87,9 +87,31 @@ class Store(Protocol):
         """Note titles and models of conversations; what is known already is renewed."""
 
     def add_passages(
-        self, model_id: str, message_ids: Sequence[int], passages: Sequence[Passage]
+        self,
+        model_id: str,
+        message_ids: Sequence[int],
+        passages: Sequence[Passage],
+        synapse_threshold: float,
     ) -> None:
-        """Store the vectors of messages, which are then no longer pending."""
+        """Store the vectors of messages, which are then no longer pending, and tie them.
+
+        :param synapse_threshold: links from this likeness on, on the scale (1 + cosine)/2.
+        """
+
+    def renew_counts(self, counts: Mapping[int, int], counter: str) -> None:
+        """Replace the stored token counts of messages, which another counter made."""
+
+    def add_run(self, run: Mapping[str, Any]) -> None:
+        """Record a context that was built: numbers and names, never text."""
+
+    def runs(self, since: datetime | None) -> list[dict[str, Any]]:
+        """The records of contexts, oldest first."""
+
+    def holdings(self) -> dict[str, int]:
+        """How many messages, conversations, vectors and links there are."""
+
+    def tied(self, ids: Iterable[int], depth: int, scope: Scope) -> list[int]:
+        """Ids of messages so many links away or nearer, without those asked for."""
 
     def activate_model(self, model_id: str, name: str) -> None:
         """Make this the model whose vectors are compared."""

@@ -2,7 +2,7 @@
 
 import json
 import sqlite3
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from reservoir_cli.messages import (
@@ -91,10 +91,9 @@ def by_id(connection: sqlite3.Connection, ids: Sequence[int], scope: Scope) -> l
     """These messages, where they are in the scope, oldest first."""
     condition, values = where_scope(scope)
     found = []
-    for start in range(0, len(ids), _AT_ONCE):
-        some = ids[start : start + _AT_ONCE]
+    for some in portions(ids):
         found += connection.execute(
-            f"SELECT {COLUMNS} FROM messages m WHERE m.id IN ({_marks(some)}) AND {condition}",
+            f"SELECT {COLUMNS} FROM messages m WHERE m.id IN ({marks(some)}) AND {condition}",
             [*some, *values],
         ).fetchall()
     return sorted((to_message(row) for row in found), key=lambda each: (each.created_at, each.id))
@@ -279,5 +278,32 @@ def places(connection: sqlite3.Connection) -> list[tuple[str, str, int]]:
     ).fetchall()
 
 
-def _marks(values: Sequence[object]) -> str:
+def marks(values: Sequence[object]) -> str:
+    """A placeholder for each value."""
     return ", ".join("?" * len(values))
+
+
+def portions(values: Sequence[int]) -> Iterator[Sequence[int]]:
+    """Values in portions that one statement can take."""
+    for start in range(0, len(values), _AT_ONCE):
+        yield values[start : start + _AT_ONCE]
+
+
+def runs(connection: sqlite3.Connection, since: int) -> list[dict[str, Any]]:
+    """The records of contexts that were built since a moment, oldest first."""
+    cursor = connection.execute("SELECT * FROM context_runs WHERE at >= ? ORDER BY id", [since])
+    names = [column[0] for column in cursor.description]
+    return [dict(zip(names, row, strict=True)) for row in cursor]
+
+
+def holdings(connection: sqlite3.Connection) -> dict[str, int]:
+    """How much of each kind the store holds."""
+    counts = {
+        "messages": "SELECT COUNT(*) FROM messages",
+        "conversations": "SELECT COUNT(*) FROM conversations",
+        "embedded": "SELECT COUNT(DISTINCT message_id) FROM embeddings",
+        "pending": "SELECT COUNT(*) FROM pending",
+        "synapses": "SELECT COUNT(*) FROM synapses",
+        "tokens": "SELECT coalesce(SUM(tokens), 0) FROM messages",
+    }
+    return {name: int(connection.execute(sql).fetchone()[0]) for name, sql in counts.items()}

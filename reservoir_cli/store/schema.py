@@ -89,6 +89,49 @@ def m001_messages(db: Database) -> None:
     )
 
 
+@migrations()
+def m002_synapses_and_runs(db: Database) -> None:
+    """Links between messages, and a record of each context that was built."""
+    db.execute(
+        """
+        CREATE TABLE synapses (
+            source_id INTEGER NOT NULL REFERENCES messages (id) ON DELETE CASCADE,
+            target_id INTEGER NOT NULL REFERENCES messages (id) ON DELETE CASCADE,
+            score REAL NOT NULL,
+            kind TEXT NOT NULL CHECK (kind IN ('previous', 'near')),
+            PRIMARY KEY (source_id, target_id)
+        ) WITHOUT ROWID
+        """
+    )
+    db.execute("CREATE INDEX synapses_by_target ON synapses (target_id)")
+    # Numbers and names only: no text of a question or a message is ever recorded.
+    db.execute(
+        """
+        CREATE TABLE context_runs (
+            id INTEGER PRIMARY KEY,
+            at INTEGER NOT NULL,
+            partition TEXT NOT NULL,
+            instance TEXT NOT NULL,
+            model TEXT,
+            format TEXT NOT NULL,
+            counter TEXT NOT NULL,
+            context_window INTEGER NOT NULL,
+            reserve INTEGER NOT NULL,
+            reserve_used INTEGER NOT NULL,
+            available INTEGER NOT NULL,
+            input_tokens INTEGER NOT NULL,
+            sections TEXT NOT NULL,
+            kept INTEGER NOT NULL,
+            dropped INTEGER NOT NULL,
+            truncations INTEGER NOT NULL,
+            utilisation REAL NOT NULL,
+            ms REAL NOT NULL
+        )
+        """
+    )
+    db.execute("CREATE INDEX context_runs_by_time ON context_runs (at)")
+
+
 def migrate(connection: sqlite3.Connection, version: int) -> None:
     """Bring a file up to date in one transaction; of two processes the second finds it done.
 

@@ -10,7 +10,7 @@ import sqlite3
 import threading
 import time
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
@@ -30,7 +30,7 @@ from reservoir_cli.messages import (
     to_epoch_ms,
 )
 from reservoir_cli.store import Filter, Passage, fulltext, queries
-from reservoir_cli.tokens import TokenCounter
+from reservoir_cli.tokens import TokenCounter, counter_id
 
 if TYPE_CHECKING:
     import numpy as np
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from reservoir_cli.window import Candidates
 
 #: The number of migrations in ``schema.py``.
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 
 
 class SqliteStore:
@@ -249,7 +249,7 @@ class SqliteStore:
             message.source or "python",
             message.source_id or str(uuid.uuid4()),
             counter.count(text),
-            f"{counter.name} {counter.version}",
+            counter_id(counter),
         )
         row = self._connection.execute(
             """
@@ -316,9 +316,14 @@ class SqliteStore:
             )
 
     def add_passages(
-        self, model_id: str, message_ids: Sequence[int], passages: Sequence[Passage]
+        self,
+        model_id: str,
+        message_ids: Sequence[int],
+        passages: Sequence[Passage],
+        synapse_threshold: float,
     ) -> None:
         """See :class:`~reservoir_cli.store.Store`."""
+        from reservoir_cli.store import synapses
         from reservoir_cli.store.vectors import pack
 
         with self.writing():
@@ -341,6 +346,23 @@ class SqliteStore:
             )
             self._connection.executemany(
                 "DELETE FROM pending WHERE message_id = ?", [(each,) for each in message_ids]
+            )
+            synapses.tie(self._connection, sorted(kept), model_id, synapse_threshold)
+
+    def renew_counts(self, counts: Mapping[int, int], counter: str) -> None:
+        """See :class:`~reservoir_cli.store.Store`."""
+        with self.writing():
+            self._connection.executemany(
+                "UPDATE messages SET tokens = ?, counter = ? WHERE id = ?",
+                [(tokens, counter, number) for number, tokens in counts.items()],
+            )
+
+    def add_run(self, run: Mapping[str, Any]) -> None:
+        """See :class:`~reservoir_cli.store.Store`."""
+        with self.writing():
+            self._connection.execute(
+                f"INSERT INTO context_runs ({', '.join(run)}) VALUES ({queries.marks(list(run))})",
+                list(run.values()),
             )
 
     def activate_model(self, model_id: str, name: str) -> None:
@@ -410,6 +432,23 @@ class SqliteStore:
 
                 compared = cosines(self._connection, scope, active[0], vector)
             return queries.candidates(self._connection, scope, own, question, compared)
+
+    def tied(self, ids: Iterable[int], depth: int, scope: Scope) -> list[int]:
+        """See :class:`~reservoir_cli.store.Store`."""
+        with self.snapshot():
+            from reservoir_cli.store.synapses import tied
+
+            return tied(self._connection, ids, depth, scope)
+
+    def runs(self, since: datetime | None) -> list[dict[str, Any]]:
+        """See :class:`~reservoir_cli.store.Store`."""
+        with self.snapshot():
+            return queries.runs(self._connection, to_epoch_ms(since) if since else 0)
+
+    def holdings(self) -> dict[str, int]:
+        """See :class:`~reservoir_cli.store.Store`."""
+        with self.snapshot():
+            return queries.holdings(self._connection)
 
     def newest_instance(self, partition: str) -> str | None:
         """See :class:`~reservoir_cli.store.Store`."""

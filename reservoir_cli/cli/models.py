@@ -1,0 +1,31 @@
+"""``reservoir models``: what is known of each model."""
+
+import typer
+
+from reservoir_cli.cli import options
+
+
+def models(ctx: typer.Context, as_json: options.Json = False) -> None:
+    """List the models, their context windows, and what a context may take of them."""
+    from reservoir_cli import config
+    from reservoir_cli.cli import output
+
+    known = config.load(options.globals_of(ctx).config)
+    rows = config.model_rows(known)
+    if as_json:
+        output.document({"models": rows})
+        return
+    columns = ("model", "window", "reserve", "available", "recommended", "from")
+    numbers = ("context_window", "reserve", "available", "recommended")
+    output.table(
+        columns,
+        [
+            (
+                str(row["name"]),
+                *(f"{row[key]:,}" if row[key] is not None else "" for key in numbers),
+                str(row["origin"]),
+            )
+            for row in rows
+        ],
+        numeric=columns[1:5],
+    )

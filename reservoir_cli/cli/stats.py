@@ -1,0 +1,77 @@
+"""``reservoir stats``: what contexts cost over time, and what the store holds."""
+
+from collections.abc import Mapping
+from datetime import date, timedelta
+from typing import Annotated, Any
+
+import typer
+
+from reservoir_cli.cli import options
+
+_BARS = "▁▂▃▄▅▆▇█"
+_DAYS = 30
+
+
+def stats(
+    ctx: typer.Context,
+    since: Annotated[
+        str | None, typer.Option(metavar="T", help="From this time, or an age such as 7d.")
+    ] = None,
+    as_json: options.Json = False,
+) -> None:
+    """Show how many contexts were built, what they took, and what the store holds."""
+    from datetime import UTC, datetime
+
+    from reservoir_cli import telemetry
+    from reservoir_cli.cli import output
+    from reservoir_cli.times import parse_time
+
+    moment = parse_time(since, datetime.now(UTC)) if since else None
+    with options.open_reservoir(ctx) as reservoir:
+        store = reservoir.store
+        summary = telemetry.summarize(store.runs(moment), store.holdings())
+    if as_json:
+        output.document(summary)
+        return
+    rows = [
+        ("contexts built", f"{summary['runs']:,}"),
+        ("with truncation", f"{summary['truncated_runs']:,}"),
+        ("truncations", f"{summary['truncation_events']:,}"),
+    ]
+    for key, name in (
+        ("input_tokens", "tokens"),
+        ("reserve_used", "reserve used"),
+        ("utilisation", "utilisation"),
+        ("ms", "milliseconds"),
+    ):
+        if summary[key]["median"] is not None:
+            percent = key == "utilisation"
+            middle, high = (_number(summary[key][part], percent) for part in ("median", "p95"))
+            rows.append((name, f"median {middle}, 95% below {high}"))
+    rows += [(f"model {name or '(none)'}", bar) for name, bar in _bars(summary["models"])]
+    if summary["days"]:
+        rows.append((f"last {_DAYS} days", sparkline(summary["days"])))
+    rows += [(f"stored {name}", f"{count:,}") for name, count in summary["store"].items()]
+    output.table(("", ""), rows)
+
+
+def sparkline(days: Mapping[str, int]) -> str:
+    """A character a day, the last 30 up to the newest, higher for more."""
+    newest = date.fromisoformat(max(days))
+    counts = [days.get((newest - timedelta(days=back)).isoformat(), 0) for back in range(_DAYS)][
+        ::-1
+    ]
+    most = max(counts)
+    return "".join(_BARS[-(-count * (len(_BARS) - 1) // most)] for count in counts)
+
+
+def _bars(models: Mapping[str, int]) -> list[tuple[str, str]]:
+    most = max(models.values(), default=1)
+    return [
+        (name, f"{'█' * max(1, round(20 * count / most))} {count:,}")
+        for name, count in models.items()
+    ]
+
+
+def _number(value: Any, percent: bool) -> str:
+    return f"{100 * value:.0f}%" if percent else f"{value:,.0f}"

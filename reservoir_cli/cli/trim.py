@@ -1,0 +1,86 @@
+"""``reservoir trim``: the list that an iteration of a tool loop should send."""
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from reservoir_cli.cli import options
+from reservoir_cli.errors import ReservoirError, UsageError
+
+#: A smaller budget would not hold one exchange.
+_LEAST = 500
+_FORMATS = ("openai", "anthropic", "auto")
+
+
+def trim(
+    ctx: typer.Context,
+    iteration: Annotated[
+        int, typer.Option(metavar="K", min=0, help="Which request of the turn it is, from 1.")
+    ],
+    file: Annotated[
+        str, typer.Argument(metavar="[FILE|-]", help="A JSON list of messages; - reads stdin.")
+    ] = "-",
+    budget: Annotated[
+        int | None,
+        typer.Option(metavar="N", help="Tokens for the old messages (default: the setting)."),
+    ] = None,
+    turn_start: Annotated[
+        int | None,
+        typer.Option(
+            metavar="I", min=0, help="Where the turn begins (default: the last question)."
+        ),
+    ] = None,
+    form: Annotated[
+        str, typer.Option("--format", metavar="NAME", help="openai, anthropic or auto.")
+    ] = "auto",
+) -> None:
+    """Trim the old messages of a tool loop to a budget, and print the list to send.
+
+    The first message and the current turn are never cut. A request body with a list of
+    messages comes out as a body.
+    """
+    from reservoir_cli import config
+    from reservoir_cli.cli import output
+    from reservoir_cli.trimming import find_turn_start, trim_history
+
+    if form not in _FORMATS:
+        raise UsageError(f"unknown format {form!r}", hint=f"formats are {', '.join(_FORMATS)}")
+    settings = config.load(options.globals_of(ctx).config).settings()
+    wanted = settings.context_budget_tokens if budget is None else budget
+    if 0 < wanted < _LEAST:
+        output.note(f"a budget of {wanted} is taken as {_LEAST}")
+        wanted = _LEAST
+    document = _read(file)
+    messages = _messages(document)
+    start = find_turn_start(messages) if turn_start is None else turn_start
+    if start > len(messages):
+        raise UsageError(f"--turn-start {start} is behind the end of {len(messages)} messages")
+    kept = trim_history(messages, turn_start=start, iteration=iteration, budget=wanted)
+    shown = kept if isinstance(document, list) else {**document, "messages": kept}
+    output.write(json.dumps(shown, ensure_ascii=False, indent=2) + "\n")
+    output.aside(f"{len(messages):,} messages, {len(messages) - len(kept):,} trimmed")
+
+
+def _read(file: str) -> Any:
+    from reservoir_cli.importers import read_text
+
+    text = options.text_or_stdin("-") if file == "-" else read_text(Path(file))[0]
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        raise ReservoirError(
+            f"{'stdin' if file == '-' else file} is not JSON",
+            hint="give a list of messages, or a request body that has one",
+        ) from None
+
+
+def _messages(document: Any) -> list[dict[str, Any]]:
+    listed = document.get("messages") if isinstance(document, dict) else document
+    if not isinstance(listed, list):
+        raise ReservoirError("there is no list of messages")
+    for place, each in enumerate(listed):
+        if not isinstance(each, dict):
+            raise ReservoirError(f"message {place} is not a JSON object")
+    return listed

@@ -1,0 +1,144 @@
+"""Synapses: links between messages of one thread that are about the same thing.
+
+Each message is tied to the one before it and to the nearest of the 256 before it, where their
+likeness reaches a threshold. A thread is a conversation, or what an instance has outside of
+conversations. Where the chain breaks, the topic changed.
+"""
+
+import sqlite3
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reservoir_cli.messages import Scope
+from reservoir_cli.store import queries
+
+_BEFORE = 256
+_NEAREST = 3
+
+_Place = tuple[str, str, str | None]
+_Vectors = NDArray[np.float32]
+
+
+def tie(
+    connection: sqlite3.Connection, message_ids: Sequence[int], model_id: str, threshold: float
+) -> None:
+    """Tie messages that just got their vectors, and those after them that had theirs before.
+
+    :param threshold: on the scale (1 + cosine)/2; a link has at least this.
+    """
+    for place, positions in _threads(connection, message_ids).items():
+        thread = _embedded_thread(connection, place, min(positions), max(positions), model_id)
+        fresh = {number for number, _ in thread} & set(message_ids)
+        first = next((at for at, (number, _) in enumerate(thread) if number in fresh), len(thread))
+        links = []
+        for at in range(first, len(thread)):
+            links += _links(thread[max(0, at - _BEFORE) : at], thread[at], threshold)
+        renewed = [(number,) for number, _ in thread[first:]]
+        connection.executemany("DELETE FROM synapses WHERE source_id = ?", renewed)
+        connection.executemany("INSERT INTO synapses VALUES (?, ?, ?, ?)", links)
+
+
+def tied(connection: sqlite3.Connection, ids: Iterable[int], depth: int, scope: Scope) -> list[int]:
+    """Messages that are so many links away or nearer, without those asked for."""
+    condition, values = queries.where_scope(scope)
+    start = set(ids)
+    reached, edge = set(start), set(start)
+    for _ in range(depth):
+        found: set[int] = set()
+        for some in queries.portions(sorted(edge)):
+            marks = queries.marks(some)
+            rows = connection.execute(
+                f"""
+                SELECT m.id FROM messages m WHERE {condition} AND m.id IN (
+                    SELECT target_id FROM synapses WHERE source_id IN ({marks})
+                    UNION SELECT source_id FROM synapses WHERE target_id IN ({marks})
+                )
+                """,
+                [*values, *some, *some],
+            )
+            found.update(row[0] for row in rows)
+        edge = found - reached
+        reached |= edge
+    return sorted(reached - start)
+
+
+def _links(
+    before: Sequence[tuple[int, _Vectors]], this: tuple[int, _Vectors], threshold: float
+) -> list[tuple[int, int, float, str]]:
+    """(source, target, score, kind) from a message to those before it."""
+    if not before:
+        return []
+    scores = (1 + np.stack([vector for _, vector in before]) @ this[1]) / 2
+    last = len(before) - 1
+    nearest = np.lexsort((-np.arange(len(before)), -scores))[:_NEAREST]
+    chosen = dict.fromkeys([last, *(int(each) for each in nearest)])
+    return [
+        (this[0], before[at][0], float(scores[at]), "previous" if at == last else "near")
+        for at in chosen
+        if scores[at] >= threshold
+    ]
+
+
+def _threads(
+    connection: sqlite3.Connection, message_ids: Sequence[int]
+) -> dict[_Place, list[tuple[int, int]]]:
+    """The threads of messages, with the (time, id) of each message in them."""
+    threads: dict[_Place, list[tuple[int, int]]] = {}
+    for some in queries.portions(message_ids):
+        rows = connection.execute(
+            f"""
+            SELECT partition, instance, conversation_id, created_at, id FROM messages
+            WHERE id IN ({queries.marks(some)})
+            """,
+            some,
+        )
+        for row in rows:
+            threads.setdefault(row[:3], []).append(row[3:])
+    return threads
+
+
+def _embedded_thread(
+    connection: sqlite3.Connection,
+    place: _Place,
+    first: tuple[int, int],
+    last: tuple[int, int],
+    model_id: str,
+) -> list[tuple[int, _Vectors]]:
+    """A thread's messages with their vectors, from 256 before a position to 256 behind another.
+
+    A message of several passages stands at their mean.
+    """
+    select = """
+        SELECT m.id, e.vector FROM messages m
+        JOIN embeddings e ON e.message_id = m.id AND e.model_id = ?
+        WHERE m.partition = ? AND m.instance = ? AND m.conversation_id IS ?
+    """
+    there = [model_id, *place]
+    before = connection.execute(
+        f"""{select} AND (m.created_at, m.id) < (?, ?)
+        ORDER BY m.created_at DESC, m.id DESC, e.passage DESC LIMIT ?""",
+        [*there, *first, _BEFORE],
+    ).fetchall()
+    between = connection.execute(
+        f"""{select} AND (m.created_at, m.id) >= (?, ?) AND (m.created_at, m.id) <= (?, ?)
+        ORDER BY m.created_at, m.id, e.passage""",
+        [*there, *first, *last],
+    ).fetchall()
+    behind = connection.execute(
+        f"""{select} AND (m.created_at, m.id) > (?, ?)
+        ORDER BY m.created_at, m.id, e.passage LIMIT ?""",
+        [*there, *last, _BEFORE],
+    ).fetchall()
+    vectors: dict[int, list[_Vectors]] = {}
+    for number, vector in before[::-1] + between + behind:
+        vectors.setdefault(number, []).append(np.frombuffer(vector, "<f4"))
+    return [(number, _mean(some)) for number, some in vectors.items()]
+
+
+def _mean(vectors: Sequence[_Vectors]) -> _Vectors:
+    if len(vectors) == 1:
+        return vectors[0]
+    mean = np.mean(vectors, axis=0)
+    return np.asarray(mean / max(float(np.linalg.norm(mean)), 1e-12), np.float32)

@@ -1,0 +1,109 @@
+"""What building contexts costs over time: a record of each run, and their summary.
+
+Records hold numbers and names; no text of a question or a message is in them or in the log.
+"""
+
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from pathlib import Path
+from statistics import median, quantiles
+from typing import Any
+
+from reservoir_cli.messages import from_epoch_ms, to_epoch_ms
+from reservoir_cli.rendering import ContextWindow
+from reservoir_cli.store import Store
+
+#: Seconds a run record waits for other writers before it is given up.
+_PATIENCE = 0.1
+_LOG_BYTES, _LOG_FILES = 1_000_000, 3
+
+
+def record(store: Store, window: ContextWindow) -> None:
+    """Add a run to the store.
+
+    :raises StoreLockedError: others write just now; the record is not worth waiting for.
+    """
+    budget, request = window.budget, window.request
+    run = {
+        "at": to_epoch_ms(request.now),
+        "partition": request.partition,
+        "instance": window.scope["instance"],
+        "model": request.model,
+        "format": request.format,
+        "counter": window.meter.name,
+        "context_window": budget.window,
+        "reserve": budget.reserve,
+        "reserve_used": max(0, window.used - (budget.window - budget.reserve)),
+        "available": budget.available,
+        "input_tokens": window.used,
+        "sections": json.dumps({key.value: value for key, value in budget.sections.items()}),
+        "kept": len(window.kept),
+        "dropped": len(window.selection.dropped),
+        "truncations": window.truncations,
+        "utilisation": window.used / budget.available,
+        "ms": sum(window.timings_ms.values()),
+    }
+    with store.writing(wait=_PATIENCE):
+        store.add_run(run)
+
+
+def log_truncation(window: ContextWindow, path: Path) -> None:
+    """Write a line to the log if something was left out for lack of room."""
+    if not window.truncated:
+        return
+    # Imported here: most runs write nothing.
+    import logging
+    from logging.handlers import RotatingFileHandler
+
+    from reservoir_cli.paths import make_private_dir
+
+    make_private_dir(path.parent)
+    path.touch(mode=0o600)
+    handler = RotatingFileHandler(
+        path, maxBytes=_LOG_BYTES, backupCount=_LOG_FILES - 1, encoding="utf-8"
+    )
+    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
+    line = (
+        f"context truncated: {window.truncations} left out or cut, {window.used} of "
+        f"{window.budget.available} tokens, {window.scope['partition']}/{window.scope['instance']}"
+    )
+    try:
+        handler.emit(logging.LogRecord("reservoir", logging.WARNING, "", 0, line, None, None))
+    finally:
+        handler.close()
+
+
+def summarize(runs: Sequence[Mapping[str, Any]], holdings: Mapping[str, int]) -> dict[str, Any]:
+    """Counts, medians and 95th percentiles of runs, by model and by day."""
+    return {
+        "runs": len(runs),
+        "truncated_runs": sum(run["truncations"] > 0 for run in runs),
+        "truncation_events": sum(run["truncations"] for run in runs),
+        **{
+            name: {"median": _middle(values), "p95": _high(values)}
+            for name, values in {
+                key: [float(run[key]) for run in runs]
+                for key in ("input_tokens", "reserve_used", "utilisation", "ms")
+            }.items()
+        },
+        "models": dict(Counter(run["model"] or "" for run in runs).most_common()),
+        "days": _by_day([from_epoch_ms(run["at"]) for run in runs]),
+        "store": dict(holdings),
+    }
+
+
+def _by_day(moments: Sequence[datetime]) -> dict[str, int]:
+    counts = Counter(moment.date().isoformat() for moment in moments)
+    return dict(sorted(counts.items()))
+
+
+def _middle(values: Sequence[float]) -> float | None:
+    return round(median(values), 3) if values else None
+
+
+def _high(values: Sequence[float]) -> float | None:
+    if len(values) < 2:
+        return round(values[0], 3) if values else None
+    return round(quantiles(values, n=20, method="inclusive")[-1], 3)
