@@ -67,7 +67,7 @@ def build_context(
     embedded = perf_counter()
     fill = settings.fill if settings.fill is not None else request.budget is not None
     with store.snapshot():
-        instance, notes = _history_instance(request, store)
+        instance = _history_instance(request, store)
         scope = _recall_scope(request, settings, instance)
         found = store.candidates(scope, instance, request.query, vector)
         scored = ranking.score(found, settings.similarity_weight, settings.recency_weight)
@@ -91,7 +91,7 @@ def build_context(
         {"partition": request.partition, "instance": instance, "recall": str(scope)},
         used,
         left_out,
-        (*notes, *_cap_notes(request, left_out, settings, meter), *budget.notes),
+        (*_cap_notes(request, left_out, settings, meter), *budget.notes),
         {name: 1000 * seconds for name, seconds in timings.items()},
     )
 
@@ -188,17 +188,13 @@ def _cap_notes(
     return tuple(notes)
 
 
-def _history_instance(request: ContextRequest, store: Store) -> tuple[str, tuple[str, ...]]:
+def _history_instance(request: ContextRequest, store: Store) -> str:
     """The instance history comes from: the one named, the partition's own, or its newest."""
     if request.instance is not None:
-        return request.instance, ()
-    own = request.partition
-    if store.last(Scope(request.partition, own), 1):
-        return own, ()
-    newest = store.newest_instance(request.partition)
-    if newest is None:
-        return own, ()
-    return newest, (f"recent messages are of {request.partition}/{newest}",)
+        return request.instance
+    if store.last(Scope(request.partition, request.partition), 1):
+        return request.partition
+    return store.newest_instance(request.partition) or request.partition
 
 
 def _recall_scope(request: ContextRequest, settings: Settings, instance: str) -> Scope:

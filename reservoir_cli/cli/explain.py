@@ -3,16 +3,19 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from reservoir_cli.messages import plain_text
+
 if TYPE_CHECKING:
     from reservoir_cli.rendering import ContextWindow
+    from reservoir_cli.window import Candidate
 
-COLUMNS = ("id", "day", "role", "tier", "simil.", "recency", "priority", "tokens", "", "why")
+COLUMNS = ("id", "day", "role", "tier", "sim", "rec", "prio", "tokens", "", "why", "text")
 _WHY = {
     "newest": "among the newest",
     "priority": "by priority",
     "tier": "by tier",
     "no room": "no room left",
-    "too large": "larger than the budget",
+    "too large": "larger than budget",
     "duplicate": "said already",
     "orphan result": "its call is missing",
     "unanswered call": "no result for its call",
@@ -25,12 +28,20 @@ def print_explanation(window: "ContextWindow") -> None:
     from reservoir_cli.cli import output
     from reservoir_cli.rendering.document import explained
 
-    output.side_table(COLUMNS, [_cells(row) for row in explained(window)], numeric=COLUMNS[4:8])
+    selection = window.selection
+    left_out = [each.candidate for each in (*selection.dropped, *selection.passed_over)]
+    texts = {each.message.id: _first_words(each) for each in (*window.kept, *left_out)}
+    rows = [_cells(row, texts[row["id"]]) for row in explained(window)]
+    output.side_table(COLUMNS, rows, numeric=COLUMNS[4:8])
     if left := window.selection.not_reached:
         output.aside(f"{left:,} more messages were not reached: the budget was spent")
 
 
-def _cells(row: dict[str, Any]) -> Sequence[str]:
+def _first_words(candidate: "Candidate") -> str:
+    return " ".join(plain_text(candidate.message)[:200].split())
+
+
+def _cells(row: dict[str, Any], text: str) -> Sequence[str]:
     return (
         str(row["id"]),
         row["created_at"][:10],
@@ -40,6 +51,7 @@ def _cells(row: dict[str, Any]) -> Sequence[str]:
         f"{row['recency']:.2f}",
         f"{row['priority']:.3f}",
         f"{row['tokens']:,}",
-        "kept" if row["outcome"] == "kept" else "out",
+        "✓" if row["outcome"] == "kept" else "·",
         _WHY.get(row["reason"], row["reason"]),
+        text,
     )

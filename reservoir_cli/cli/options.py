@@ -54,18 +54,18 @@ def open_reservoir(ctx: typer.Context, *, create: bool = False) -> "Iterator[Res
     from reservoir_cli.reservoir import Reservoir
 
     given = globals_of(ctx)
-    with (
-        output.progress_bar() as progress,
-        Reservoir.open(
-            given.db,
-            config_file=given.config,
-            create=create,
-            offline=given.offline,
-            notify=output.warn,
-            progress=progress,
-        ) as reservoir,
-    ):
-        yield reservoir
+    with Reservoir.open(
+        given.db,
+        config_file=given.config,
+        create=create,
+        offline=given.offline,
+        notify=output.warn,
+        progress=output.progress,
+    ) as reservoir:
+        try:
+            yield reservoir
+        finally:
+            output.progress.stop()
 
 
 def read_scope(

@@ -7,8 +7,7 @@ import json
 import os
 import re
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TextIO
 
 from reservoir_cli.errors import ReservoirError
@@ -16,6 +15,7 @@ from reservoir_cli.messages import Scope, StoredMessage, plain_text
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.progress import Progress, TaskID
     from rich.table import Table
     from rich.text import Text
 
@@ -27,6 +27,8 @@ _ROLE_STYLES = {
 }
 #: Control characters, which could command a terminal; tab and line feed may stay.
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+#: From this width on a table has room for a column of text.
+_WIDE = 100
 _color = True
 
 
@@ -38,6 +40,7 @@ def configure(*, color: bool) -> None:
 
 def write(text: str) -> None:
     """Print data, to the last byte, as it is."""
+    progress.stop()
     try:
         sys.stdout.write(text)
         sys.stdout.flush()
@@ -175,10 +178,18 @@ def table(
 def side_table(
     columns: Sequence[str], rows: Sequence[Sequence[str]], numeric: Sequence[str] = ()
 ) -> None:
-    """Print a table to stderr, in columns even where it is no terminal."""
+    """Print a table to stderr, in columns even where it is no terminal.
+
+    The last column takes what room a terminal has left, and is left out where that is little.
+    """
     if sys.stderr.isatty():
-        _console(sys.stderr).print(_rich_table(columns, rows, numeric))
+        console = _console(sys.stderr)
+        last = columns[-1]
+        if console.width < _WIDE:
+            columns, rows = columns[:-1], [row[:-1] for row in rows]
+        console.print(_rich_table(columns, rows, numeric, shorten=last))
         return
+    columns, rows = columns[:-1], [row[:-1] for row in rows]
     widths = [max(len(row[at]) for row in (columns, *rows)) for at in range(len(columns))]
     for row in (columns, *rows):
         cells = [
@@ -189,38 +200,78 @@ def side_table(
 
 
 def _rich_table(
-    columns: Sequence[str], rows: Sequence[Sequence[str]], numeric: Sequence[str]
+    columns: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    numeric: Sequence[str],
+    *,
+    shorten: str | None = None,
 ) -> "Table":
+    """A table without frames.
+
+    :param shorten: the one column whose cells may be cut; without it, cells are folded.
+    """
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
     shown = Table(box=SIMPLE_HEAD, show_header=any(columns), padding=(0, 1, 0, 0), pad_edge=False)
-    for name in columns:
-        shown.add_column(name, justify="right" if name in numeric else "left")
+    for at, name in enumerate(columns):
+        shown.add_column(
+            name,
+            justify="right" if name in numeric else "left",
+            no_wrap=shorten is not None,
+            overflow="fold" if shorten is None else "ellipsis",
+            min_width=None
+            if shorten in (None, name)
+            else max(len(row[at]) for row in (columns, *rows)),
+        )
     for row in rows:
         shown.add_row(*(_plain(cell) for cell in row))
     return shown
 
 
-@contextmanager
-def progress_bar() -> Iterator[Any]:
-    """A callback for long work: a bar on stderr, if stderr is a terminal."""
-    if not sys.stderr.isatty():
-        yield lambda *_: None
-        return
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn
+class ProgressBar:
+    """Long work on stderr, if that is a terminal; it makes way for anything that is printed.
 
-    columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
-    with Progress(*columns, console=_console(sys.stderr), transient=True) as bar:
-        task = bar.add_task("", total=None, visible=False)
+    Call it with what is being done, how much of it is done, and how much there is (0: unknown).
+    """
 
-        def update(what: str, done: int, total: int) -> None:
-            bar.update(task, description=what, completed=done, total=total or None, visible=True)
+    def __init__(self) -> None:
+        self._bar: Progress | None = None
+        self._task: TaskID | None = None
 
-        yield update
+    def __call__(self, what: str, done: int, total: int) -> None:
+        """Show how far the work has come."""
+        if not sys.stderr.isatty():
+            return
+        if self._bar is None or self._task is None:
+            from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn
+
+            columns = (
+                SpinnerColumn(),
+                TextColumn("{task.description}"),
+                BarColumn(bar_width=24),
+                TextColumn("{task.fields[share]}"),
+            )
+            self._bar = Progress(*columns, console=_console(sys.stderr), transient=True)
+            self._task = self._bar.add_task(what, total=None, share="")
+            self._bar.start()
+        share = f"{done:,} of {total:,}" if total else ""
+        self._bar.update(
+            self._task, description=what, completed=done, total=total or None, share=share
+        )
+
+    def stop(self) -> None:
+        """Take the bar off the screen."""
+        if self._bar is not None:
+            self._bar.stop()
+        self._bar = self._task = None
+
+
+progress = ProgressBar()
 
 
 def _tell(prefix: str, text: str, style: str) -> None:
+    progress.stop()
     line = f"{prefix}{_shown(text)}"
     if sys.stderr.isatty() and _color:
         _console(sys.stderr).print(_plain(line), style=style, soft_wrap=True)
@@ -231,6 +282,7 @@ def _tell(prefix: str, text: str, style: str) -> None:
 def _console(file: TextIO) -> "Console":
     from rich.console import Console
 
+    progress.stop()
     return Console(file=file, no_color=not _color, highlight=False, markup=False, emoji=False)
 
 

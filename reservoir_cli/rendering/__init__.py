@@ -90,13 +90,20 @@ class ContextWindow:
             return document.to_json(self, explain=explain)
         return written(self.turns, chosen, self.request.model, self.budget.reserve)
 
+    @property
+    def _from(self) -> str:
+        """Where history came from, if that was neither named nor the partition's own instance."""
+        instance = self.scope["instance"]
+        usual = (self.request.instance, self.request.partition)
+        return "" if instance in usual else f" (of {instance})"
+
     def summary(self) -> str:
         """One line about the run, for people."""
         share = 100 * self.used / self.budget.available
         recent = sum(each.tier is Tier.RECENT for each in self.kept)
         parts = [
             f"{self.meter.mark}{self.used:,} of {self.budget.available:,} tokens ({share:.0f}%)",
-            f"{recent} recent",
+            f"{recent} recent{self._from}",
             f"{len(self.kept) - recent} recalled",
             f"{len(self.selection.dropped)} dropped",
             f"reserve {self.budget.reserve:,}",
