@@ -24,6 +24,7 @@ lint: $(VENV)/.developed ## Check style, types and the plan of the house
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/cog --check docs/*.md
 
 bench: $(VENV)/.developed ## Measure on the samples
 	HF_HUB_OFFLINE=1 $(BIN)/python benchmarks/samples.py

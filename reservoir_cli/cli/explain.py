@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 COLUMNS = ("id", "day", "role", "tier", "sim", "rec", "prio", "tokens", "", "why", "text")
 _WHY = {
-    "newest": "among the newest",
+    "newest": "newest",
     "priority": "by priority",
     "tier": "by tier",
     "no room": "no room left",

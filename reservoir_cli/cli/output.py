@@ -27,8 +27,8 @@ _ROLE_STYLES = {
 }
 #: Control characters, which could command a terminal; tab and line feed may stay.
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")
-#: From this width on a table has room for a column of text.
-_WIDE = 100
+#: A column of text that is narrower says nothing.
+_LEGIBLE = 24
 _color = True
 
 
@@ -182,15 +182,17 @@ def side_table(
 
     The last column takes what room a terminal has left, and is left out where that is little.
     """
+    widths = [max(len(row[at]) for row in (columns, *rows)) for at in range(len(columns) - 1)]
     if sys.stderr.isatty():
         console = _console(sys.stderr)
-        last = columns[-1]
-        if console.width < _WIDE:
+        left = console.width - sum(widths) - 2 * len(columns)
+        if left >= _LEGIBLE:
+            rows = [(*row[:-1], row[-1][:left]) for row in rows]
+        else:
             columns, rows = columns[:-1], [row[:-1] for row in rows]
-        console.print(_rich_table(columns, rows, numeric, shorten=last))
+        console.print(_rich_table(columns, rows, numeric))
         return
     columns, rows = columns[:-1], [row[:-1] for row in rows]
-    widths = [max(len(row[at]) for row in (columns, *rows)) for at in range(len(columns))]
     for row in (columns, *rows):
         cells = [
             cell.rjust(width) if name in numeric else cell.ljust(width)
@@ -200,30 +202,15 @@ def side_table(
 
 
 def _rich_table(
-    columns: Sequence[str],
-    rows: Sequence[Sequence[str]],
-    numeric: Sequence[str],
-    *,
-    shorten: str | None = None,
+    columns: Sequence[str], rows: Sequence[Sequence[str]], numeric: Sequence[str]
 ) -> "Table":
-    """A table without frames.
-
-    :param shorten: the one column whose cells may be cut; without it, cells are folded.
-    """
+    """A table without a frame; cells that are too long are folded."""
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
-    shown = Table(box=SIMPLE_HEAD, show_header=any(columns), padding=(0, 1, 0, 0), pad_edge=False)
-    for at, name in enumerate(columns):
-        shown.add_column(
-            name,
-            justify="right" if name in numeric else "left",
-            no_wrap=shorten is not None,
-            overflow="fold" if shorten is None else "ellipsis",
-            min_width=None
-            if shorten in (None, name)
-            else max(len(row[at]) for row in (columns, *rows)),
-        )
+    shown = Table(box=SIMPLE_HEAD, show_header=any(columns), show_edge=False, padding=(0, 1, 0, 0))
+    for name in columns:
+        shown.add_column(name, justify="right" if name in numeric else "left", overflow="fold")
     for row in rows:
         shown.add_row(*(_plain(cell) for cell in row))
     return shown
