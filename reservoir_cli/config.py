@@ -4,16 +4,13 @@ Key by key the first of these that says something holds: flag, environment
 (``RESERVOIR_<KEY>``), partition, model, file, profile, default.
 """
 
-import difflib
 import os
-import re
-import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
-from reservoir_cli import paths
+from reservoir_cli import paths, settings_file
 from reservoir_cli.errors import UsageError
 from reservoir_cli.models import MODELS, Model, find_model, match_name, near_names
 from reservoir_cli.settings import (
@@ -27,11 +24,14 @@ from reservoir_cli.settings import (
     Settings,
     Value,
     check_value,
-    is_duration,
     parse_value,
 )
 
 Origin = Literal["flag", "environment", "partition", "model", "file", "profile", "default"]
+
+
+#: More than any model reads.
+_MOST_TOKENS = 1_000_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,10 +154,10 @@ def load(path: Path | None = None, flags: Mapping[str, Value] | None = None) -> 
     :raises UsageError: the file is missing or broken, or holds a wrong name or value.
     """
     file = path or paths.config_file()
-    values, partitions, models = _read(file, _read_text(file, required=path is not None))
+    values, partitions, models = settings_file.read(file, required=path is not None)
     environment = {
-        key: parse_value(key, os.environ[name], name)
-        for key in SETTINGS
+        ALIASES.get(key, key): parse_value(ALIASES.get(key, key), os.environ[name], name)
+        for key in (*SETTINGS, *ALIASES)
         if (name := f"RESERVOIR_{key.upper()}") in os.environ
     }
     return Config(file, values, partitions, models, environment, _checked(flags or {}))
@@ -165,48 +165,10 @@ def load(path: Path | None = None, flags: Mapping[str, Value] | None = None) -> 
 
 def _checked(flags: Mapping[str, Value]) -> dict[str, Value]:
     return {
-        (known := _known_key(key, None)): check_value(known, value, known)
+        (known := settings_file.known_key(key, None)): check_value(known, value, known)
         for key, value in flags.items()
         if value is not None
     }
-
-
-def split_key(key: str) -> tuple[str | None, str | None, str]:
-    """Take a dotted key apart into (``partitions`` or ``models``, name, setting).
-
-    Model names keep their dots: ``models.gpt-3.5-turbo.reserve_tokens``.
-
-    :raises UsageError: there is no such setting, or it cannot be set there.
-    """
-    parts = key.split(".")
-    if parts[0] not in ("partitions", "models"):
-        return None, None, _known_key(key, None)
-    if len(parts) < 3 or not all(parts[1:]):
-        raise UsageError(f"{key!r} names no setting", hint=f"write {parts[0]}.NAME.SETTING=VALUE")
-    return parts[0], ".".join(parts[1:-1]), _known_key(parts[-1], parts[0])
-
-
-def edit(path: Path, changes: Mapping[str, str | None]) -> None:
-    """Change the settings file, all together or not at all; comments and order stay.
-
-    :param changes: dotted key to its new text, or ``None`` to take it out.
-    :raises UsageError: a wrong name or value, or a file that cannot be edited; nothing changes.
-    """
-    parsed = []
-    for key, text in changes.items():
-        table, name, setting = split_key(key)
-        value = None if text is None else parse_value(setting, text, key)
-        parsed.append((table, name, setting, _as_written(setting, value, text)))
-    before = _read_text(path, required=False)
-    _read(path, before)  # a broken file is reported, never overwritten
-    after = _edited(before, parsed)
-    _verify(path, after, parsed)
-    try:
-        paths.replace_private(path, after)
-    except OSError as error:
-        raise UsageError(
-            f"cannot write {path}: {error.strerror}", hint="check the folder's permissions"
-        ) from None
 
 
 def effective(known: Config, key: str) -> tuple[Value, Origin]:
@@ -214,7 +176,7 @@ def effective(known: Config, key: str) -> tuple[Value, Origin]:
 
     :raises UsageError: there is no such setting.
     """
-    table, name, setting = split_key(key)
+    table, name, setting = settings_file.split_key(key)
     if table is None:
         return known.lookup(setting)
     if table == "partitions":
@@ -278,7 +240,7 @@ def recommended_budget(
         found = find_model(model)
         return found.recommended if found and found.recommended else available
     text = str(budget).replace(",", "").replace("_", "")
-    if not text.isascii() or not text.isdigit() or int(text) < 1:
+    if not text.isascii() or not text.isdigit() or not 1 <= int(text) <= _MOST_TOKENS:
         raise UsageError(f"--budget must be a positive whole number or recommended, not {budget!r}")
     return int(text)
 
@@ -300,141 +262,6 @@ def model_rows(known: Config) -> list[dict[str, str | int | None]]:
             }
         )
     return rows
-
-
-_Change = tuple[str | None, str | None, str, Value]
-
-
-def _edited(text: str, changes: list[_Change]) -> str:
-    if not text.strip():
-        import tomli_w
-
-        document: dict[str, Any] = {}
-        for table, name, setting, value in changes:
-            if value is not None:
-                _table(document, table, name, dict)[setting] = value
-        return tomli_w.dumps(document)
-    # tomlkit keeps comments and order; it is loaded only to edit a file that is there.
-    import tomlkit
-
-    for table, name, _, _ in changes:
-        if table and name and "." in name:
-            text = _quote_header(text, table, name)
-    document = tomlkit.parse(text)
-    for table, name, setting, value in changes:
-        place = _table(document, table, name, tomlkit.table)
-        if value is None:
-            place.pop(setting, None)
-        else:
-            place[setting] = value
-    return tomlkit.dumps(document)
-
-
-def _table(document: Any, table: str | None, name: str | None, make: Any) -> Any:
-    if table is None:
-        return document
-    group = document.setdefault(table, make(True) if make is not dict else {})
-    # The name may stand in the file in another spelling of the same model.
-    found = match_name(name or "", group) if table == "models" else None
-    return group.setdefault(found or name, make())
-
-
-def _quote_header(text: str, table: str, name: str) -> str:
-    """Give the unquoted header of a name with dots its quotes, so that it is not doubled."""
-    dotted = r"\s*\.\s*".join(re.escape(part) for part in [table, *name.split(".")])
-    return re.sub(
-        rf"(?mi)^(\s*)\[\s*{dotted}\s*\]", lambda match: f'{match[1]}[{table}."{name}"]', text
-    )
-
-
-def _verify(path: Path, text: str, changes: list[_Change]) -> None:
-    values, partitions, models = _read(path, text)
-    for table, name, setting, value in changes:
-        group = {None: {"": values}, "partitions": partitions, "models": models}[table]
-        found = match_name(name or "", group) if table == "models" else name or ""
-        actual = group.get(found or "", {}).get(setting)
-        wanted = None if value is None else check_value(setting, value, setting)
-        if actual != wanted:
-            raise UsageError(f"cannot change {setting!r} in {path}", hint="edit the file by hand")
-
-
-def _as_written(setting: str, value: Value, text: str | None) -> Value:
-    return text.strip() if text is not None and is_duration(setting) else value
-
-
-def _read_text(path: Path, *, required: bool) -> str:
-    try:
-        return path.read_text(encoding="utf-8-sig")
-    except FileNotFoundError:
-        if required:
-            raise UsageError(f"there is no settings file {path}") from None
-        return ""
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "not UTF-8"
-        raise UsageError(f"cannot read the settings file {path}: {reason}") from None
-
-
-_Tables = dict[str, dict[str, Value]]
-
-
-def _read(path: Path, text: str) -> tuple[dict[str, Value], _Tables, _Tables]:
-    try:
-        document = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise UsageError(f"{path} is not valid TOML: {error}") from None
-    values: dict[str, Value] = {}
-    tables: dict[str, _Tables] = {"partitions": {}, "models": {}}
-    for key, value in document.items():
-        if key in tables:
-            if not isinstance(value, dict):
-                raise UsageError(f"{key} in {path} must be a table")
-            for name, setting, each in _flatten(key, value):
-                _set_once(tables[key].setdefault(name, {}), setting, each, f"{key}.{name}", path)
-        else:
-            _set_once(values, _known_key(key, None, path), value, "", path)
-    return values, tables["partitions"], tables["models"]
-
-
-def _set_once(place: dict[str, Value], key: str, value: Any, table: str, path: Path) -> None:
-    where = f"{table}.{key}" if table else key
-    if key in place:
-        raise UsageError(f"{where} stands twice in {path}")
-    place[key] = check_value(key, value, where)
-
-
-def _flatten(
-    table: str, value: Mapping[str, Any], name: str = ""
-) -> Iterator[tuple[str, str, Any]]:
-    """Settings of each named table; ``[models.gpt-3.5-turbo]`` is read as the name it means."""
-    for key, each in value.items():
-        inner = f"{name}.{key}" if name else key
-        if isinstance(each, dict):
-            yield from _flatten(table, each, inner)
-        elif not name:
-            raise UsageError(f"{table}.{key} must be a table", hint=f"[{table}.NAME]")
-        else:
-            yield name, _known_key(key, table), each
-
-
-def _known_key(key: str, table: str | None, path: Path | None = None) -> str:
-    key = ALIASES.get(key, key)
-    if table is None:
-        allowed = list(SETTINGS)
-    else:
-        kind = "partition" if table == "partitions" else "model"
-        allowed = [name for name, each in SETTINGS.items() if each.metadata[kind]]
-        allowed += list(MODEL_ONLY) if table == "models" else []
-    if key in allowed:
-        return key
-    where = f" in {path}" if path else ""
-    near = difflib.get_close_matches(key, [*allowed, *ALIASES], 3)
-    place = f" for {table}" if table else ""
-    raise UsageError(
-        f"unknown setting {key!r}{place}{where}",
-        hint=f"did you mean {', '.join(near)}?"
-        if near
-        else "reservoir config --list shows them all",
-    )
 
 
 def _whole(value: Value) -> int:

@@ -12,7 +12,7 @@ from reservoir_cli import ranking, rendering
 from reservoir_cli.budget import Meter
 from reservoir_cli.embedding import Embedder
 from reservoir_cli.errors import StoreError
-from reservoir_cli.messages import Role, Scope, StoredMessage, plain_text
+from reservoir_cli.messages import Role, Scope, StoredMessage, plain_text, to_epoch_ms
 from reservoir_cli.packing import Costs
 from reservoir_cli.rendering import ContextWindow, turns
 from reservoir_cli.selection import Rules, select
@@ -70,7 +70,12 @@ def build_context(
         instance = _history_instance(request, store)
         scope = _recall_scope(request, settings, instance)
         found = store.candidates(scope, instance, request.query, vector)
-        scored = ranking.score(found, settings.similarity_weight, settings.recency_weight)
+        scored = ranking.score(
+            found,
+            settings,
+            to_epoch_ms(request.now),
+            np.zeros(len(found.ids)),
+        )
         tiers = _tiers(scored, settings, store, scope)
         chosen = _to_read(scored, tiers, budget.history if fill else 0)
         rows = store.with_partners([int(each) for each in found.ids[chosen]], scope)
@@ -274,7 +279,7 @@ def _pool(
         scores = Scores(
             float(scored.similarity[place]),
             0.0 if np.isnan(cosine) else cosine,
-            float(found.bm25[place]),
+            float(scored.bm25[place]),
             float(scored.recency[place]),
             float(scored.priority[place]),
             not np.isnan(cosine),

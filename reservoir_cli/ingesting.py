@@ -8,7 +8,14 @@ from itertools import islice
 from reservoir_cli.embedding import Embedder, Progress
 from reservoir_cli.errors import ReservoirError
 from reservoir_cli.importers import Record, Skipped
-from reservoir_cli.messages import Conversation, Message, Scope, StoredMessage, plain_text
+from reservoir_cli.messages import (
+    Conversation,
+    Message,
+    Scope,
+    StoredMessage,
+    clean_text,
+    plain_text,
+)
 from reservoir_cli.store import Passage, Store
 from reservoir_cli.tokens import TokenCounter
 
@@ -18,11 +25,16 @@ _EMBED_AT_ONCE = 64
 
 @dataclass
 class Totals:
-    """What an import did. ``skipped`` counts all, ``reasons`` names each with its place."""
+    """What an import did.
+
+    :param mended: messages in which something that is no text was replaced by U+FFFD.
+    :param reasons: each of the ``skipped`` with its place.
+    """
 
     imported: int = 0
     already: int = 0
     skipped: int = 0
+    mended: int = 0
     reasons: list[str] = field(default_factory=list)
 
     def line(self) -> str:
@@ -50,14 +62,19 @@ def load(
     """
     totals = Totals()
     clock = _Clock(now)
+    place = (partition, instance, default_partition)
     source = iter(records)
     while batch := list(islice(source, _BATCH)):
         with store.writing():
-            for scope, some in _by_place(batch, partition, instance, default_partition):
-                messages, conversations = [], []
-                for each in some:
-                    messages.append(clock.timed(each.message, store, scope))
-                    conversations += [each.conversation] if each.conversation else []
+            timed = [
+                replace(each, message=clock.timed(each.message, store, _place(each, *place)))
+                if isinstance(each, Record)
+                else each
+                for each in batch
+            ]
+            for scope, some in _by_place(timed, *place):
+                conversations = [each.conversation for each in some if each.conversation]
+                messages = [each.message for each in some]
                 _save(store, scope, messages, conversations, counter, now, totals)
         for bad in batch:
             if isinstance(bad, Skipped):
@@ -78,6 +95,7 @@ def _save(
     store.add_conversations(scope, conversations)
     added = store.add(scope, messages, counter=counter, now=now)
     fresh = sum(each is not None for each in added)
+    totals.mended += sum(clean_text(each.content) != each.content for each in messages)
     totals.imported += fresh
     totals.already += len(added) - fresh
 
@@ -92,11 +110,17 @@ def _by_place(
     places: dict[Scope, list[Record]] = {}
     for each in batch:
         if isinstance(each, Record):
-            there = partition or each.partition or default_partition
-            # A record keeps its instance unless the whole file goes elsewhere.
-            own = instance or (each.instance if partition is None else None) or there
-            places.setdefault(Scope(there, own), []).append(each)
+            scope = _place(each, partition, instance, default_partition)
+            places.setdefault(scope, []).append(each)
     return iter(places.items())
+
+
+def _place(
+    record: Record, partition: str | None, instance: str | None, default_partition: str
+) -> Scope:
+    """Where a record goes; it keeps its instance unless the whole file goes elsewhere."""
+    there = partition or record.partition or default_partition
+    return Scope(there, instance or (record.instance if partition is None else None) or there)
 
 
 @dataclass
@@ -106,7 +130,7 @@ class _Clock:
     start: datetime
     previous: datetime | None = None
     index: int = 0
-    base: datetime | None = None
+    bases: dict[Scope, datetime] = field(default_factory=dict)
 
     def timed(self, message: Message, store: Store, scope: Scope) -> Message:
         if message.created_at is not None:
@@ -114,12 +138,13 @@ class _Clock:
             return message
         if self.previous is not None:
             return replace(message, created_at=self.previous)
-        if self.base is None:
+        if scope not in self.bases:
             newest = store.last(scope, 1)
             after = [each.created_at + timedelta(milliseconds=1) for each in newest]
-            self.base = max(self.start, *after)
+            self.bases[scope] = max([self.start, *after])
         self.index += 1
-        return replace(message, created_at=self.base + timedelta(milliseconds=self.index - 1))
+        moment = self.bases[scope] + timedelta(milliseconds=self.index - 1)
+        return replace(message, created_at=moment)
 
 
 def embed_pending(

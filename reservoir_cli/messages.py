@@ -7,11 +7,13 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import Any
 
 from reservoir_cli.errors import UsageError
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class Role(StrEnum):
@@ -130,6 +132,11 @@ class Scope:
     partition: str | None
     instance: str | None = None
 
+    def __post_init__(self) -> None:
+        for name in (self.partition, self.instance):
+            if name is not None and clean_text(name) != name:
+                raise UsageError("a partition or instance has bytes in its name that are no text")
+
     def __str__(self) -> str:
         return f"{self.partition or '*'}/{self.instance or '*'}"
 
@@ -152,12 +159,16 @@ def call_to_dict(call: ToolCall) -> dict[str, str]:
     return {"id": call.id, "name": call.name, "arguments": call.arguments}
 
 
-def call_from_dict(value: Mapping[str, Any]) -> ToolCall:
+def call_from_dict(value: Any) -> ToolCall:
     """Read a tool call written by :func:`call_to_dict`, or in OpenAI's nested form.
 
-    :raises ValueError: there is no name.
+    :raises ValueError: it is no object, or has no name.
     """
+    if not isinstance(value, Mapping):
+        raise ValueError("a tool call that is no object")
     function = value.get("function") or value.get("custom") or value
+    if not isinstance(function, Mapping):
+        raise ValueError("a tool call whose function is no object")
     name = function.get("name")
     if not isinstance(name, str) or not name:
         raise ValueError("a tool call without a name")
@@ -200,7 +211,7 @@ def content_hash(message: Message | StoredMessage, previous: str = "") -> str:
 
 def from_epoch_ms(value: int) -> datetime:
     """Milliseconds since 1970 as a UTC datetime."""
-    return datetime.fromtimestamp(value / 1000, tz=UTC)
+    return _EPOCH + timedelta(milliseconds=value)
 
 
 def to_epoch_ms(value: datetime) -> int:

@@ -210,6 +210,8 @@ class Reservoir:
             embedder,
             term,
             there,
+            self.config.settings(there.partition),
+            datetime.now(UTC),
             mode=mode,  # type: ignore[arg-type]
             limit=limit,
             threshold=threshold,
@@ -360,7 +362,8 @@ class Reservoir:
         if pending and not self.store.read_only:
             self._catch_up(embedder, scope)
         if left := self.store.pending_count(scope):
-            self._notify(f"{left:,} messages not embedded yet: reservoir embed")
+            noun = "message" if left == 1 else "messages"
+            self._notify(f"{left:,} {noun} not embedded yet: reservoir embed")
         return embedder
 
     def _catch_up(self, embedder: "Embedder", scope: Scope) -> None:

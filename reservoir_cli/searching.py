@@ -1,15 +1,17 @@
 """Finding messages: by words, by meaning, or by both."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, Literal, get_args
 
 import numpy as np
 
 from reservoir_cli import ranking
 from reservoir_cli.embedding import Embedder
-from reservoir_cli.messages import Scope, StoredMessage
+from reservoir_cli.messages import Scope, StoredMessage, to_epoch_ms
+from reservoir_cli.settings import Settings
 from reservoir_cli.store import Store
-from reservoir_cli.window import Candidates
+from reservoir_cli.window import Candidates, Scored
 
 Mode = Literal["hybrid", "keyword", "semantic"]
 MODES: tuple[str, ...] = get_args(Mode)
@@ -53,6 +55,8 @@ def search(
     embedder: Embedder | None,
     term: str,
     scope: Scope,
+    settings: Settings,
+    now: datetime,
     *,
     mode: Mode,
     limit: int,
@@ -63,6 +67,7 @@ def search(
     """Find the messages that fit a term best.
 
     :param embedder: ``None`` searches by words alone.
+    :param now: what dates such as ``yesterday`` are counted from, aware.
     :param threshold: list only what lies above it, on the scale (1 + cosine)/2.
     :param link: add to each hit what is tied to it by a synapse or its trace.
     :param deduplicate: of equal contents keep the best.
@@ -70,63 +75,60 @@ def search(
     vector = embedder.encode_query(term) if embedder else None
     with store.snapshot():
         found = store.candidates(scope, None, term, vector)
-        all_words = True
+        scored = ranking.score(found, settings, to_epoch_ms(now), np.zeros(len(found.ids)))
         if mode == "keyword":
             ranked, all_words = store.keyword(term, scope, -1)
-            scored = dict(ranked)
+            order = dict(ranked)
         else:
-            scored = _scores(found, mode)
-        hits = _hits(store, found, scored, scope, mode, threshold, deduplicate, limit)
-        if link:
-            hits = [_linked(store, each, scope) for each in hits]
-    return [replace(each, all_words=all_words) for each in hits]
+            order, all_words = _order(scored, mode), True
+        if threshold is not None:
+            near = found.ids[(1 + np.nan_to_num(found.cosine, nan=-1)) / 2 > threshold]
+            above = {int(number) for number in near}
+            order = {number: value for number, value in order.items() if number in above}
+        rows = _rows(store, list(order), scope, limit, deduplicate)
+        place_of = {int(number): place for place, number in enumerate(found.ids)}
+        hits = [
+            Hit(
+                row,
+                rank,
+                order[row.id],
+                None if mode == "keyword" else float(scored.similarity[place_of[row.id]]),
+                _cosine(found, place_of[row.id]),
+                order[row.id] if mode == "keyword" else float(scored.bm25[place_of[row.id]]),
+                _linked(store, row.id, scope) if link else (),
+                all_words,
+            )
+            for rank, row in enumerate(rows, 1)
+        ]
+    return hits
 
 
-def _scores(found: Candidates, mode: Mode) -> dict[int, float]:
+def _order(scored: Scored, mode: Mode) -> dict[int, float]:
     """Ids and scores of what matches at all, best first; ties newest first."""
+    found = scored.candidates
     if mode == "semantic":
-        scores, matches = found.cosine, np.flatnonzero(~np.isnan(found.cosine))
+        scores: ranking.Floats = found.cosine.astype(np.float64)
+        matches = np.flatnonzero(~np.isnan(scores))
     else:
-        scores = ranking.similarity(found.cosine, found.bm25)  # type: ignore[assignment]
-        matches = np.flatnonzero(scores > 0)
+        scores, matches = scored.similarity, np.flatnonzero(scored.similarity > 0)
     best = matches[np.lexsort((-matches, -scores[matches]))]
     return {int(found.ids[place]): float(scores[place]) for place in best}
 
 
-def _hits(
-    store: Store,
-    found: Candidates,
-    scored: dict[int, float],
-    scope: Scope,
-    mode: Mode,
-    threshold: float | None,
-    deduplicate: bool,
-    limit: int,
-) -> list[Hit]:
-    place_of = {int(number): place for place, number in enumerate(found.ids)}
-    similarity = ranking.similarity(found.cosine, found.bm25)
-    cosine = {number: _cosine(found, place_of[number]) for number in scored}
-    if threshold is not None:
-        scored = {
-            number: score
-            for number, score in scored.items()
-            if (known := cosine[number]) is not None and (1 + known) / 2 > threshold
-        }
-    hits: list[Hit] = []
+def _rows(
+    store: Store, numbers: list[int], scope: Scope, limit: int, deduplicate: bool
+) -> list[StoredMessage]:
+    """The first messages of an order, without those that say the same if that is asked for."""
+    chosen: list[StoredMessage] = []
     said: set[str] = set()
-    numbers = list(scored)
-    while numbers and len(hits) < limit:
-        some, numbers = numbers[: limit * 2], numbers[limit * 2 :]
+    while numbers and len(chosen) < limit:
+        some, numbers = numbers[: 2 * limit], numbers[2 * limit :]
         rows = {each.id: each for each in store.by_id(some, scope)}
-        for number in some:
-            message, place = rows[number], place_of[number]
-            if len(hits) == limit or (deduplicate and message.content.strip() in said):
-                continue
-            said.add(message.content.strip())
-            bm25 = scored[number] if mode == "keyword" else float(found.bm25[place])
-            alike = None if mode == "keyword" else float(similarity[place])
-            hits.append(Hit(message, len(hits) + 1, scored[number], alike, cosine[number], bm25))
-    return hits
+        for row in (rows[number] for number in some):
+            if not deduplicate or row.content.strip() not in said:
+                said.add(row.content.strip())
+                chosen.append(row)
+    return chosen[:limit]
 
 
 def _cosine(found: Candidates, place: int) -> float | None:
@@ -134,7 +136,6 @@ def _cosine(found: Candidates, place: int) -> float | None:
     return None if np.isnan(value) else value
 
 
-def _linked(store: Store, hit: Hit, scope: Scope) -> Hit:
-    number = hit.message.id
+def _linked(store: Store, number: int, scope: Scope) -> tuple[StoredMessage, ...]:
     tied = store.with_partners([number, *store.tied([number], 1, scope)], scope)
-    return replace(hit, linked=tuple(each for each in tied if each.id != number))
+    return tuple(each for each in tied if each.id != number)

@@ -4,6 +4,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 from reservoir_cli.errors import UsageError
+from reservoir_cli.messages import clean_text
 from reservoir_cli.times import format_duration, parse_duration
 
 Value = str | int | float | bool | None
@@ -89,6 +90,34 @@ class Settings:
     )
     recency_weight: float = _setting(
         0.3, "weight of recency in the priority; 0 switches it off", low=0, high=1, partition=True
+    )
+    similarity: str = _setting(
+        "hybrid",
+        "hybrid: meaning, words, neighbours and dates; cosine: meaning alone",
+        choices=("hybrid", "cosine"),
+        partition=True,
+    )
+    recency: str = _setting(
+        "rank",
+        "rank: by the number of newer messages; age: by time",
+        choices=("rank", "age"),
+        partition=True,
+    )
+    recency_half_life: float = _setting(
+        30 * 86_400.0,
+        "recency by age is a half after this time",
+        above=0,
+        high=1e10,
+        duration=True,
+        partition=True,
+    )
+    session_gap: float = _setting(
+        4 * 3_600.0,
+        "a silence as long as this ends a session outside of conversations",
+        above=0,
+        high=1e10,
+        duration=True,
+        partition=True,
     )
     similarity_threshold: float = _setting(
         0.85,
@@ -222,7 +251,7 @@ def parse_value(key: str, text: str, where: str) -> Value:
     :raises UsageError: wrong type or range.
     """
     kind = _kind(key)
-    value: Any = text
+    value: Any = clean_text(text)
     if kind is bool:
         words = {
             "true": True,

@@ -5,6 +5,7 @@ Whatever has no zone is local time; everything is handed on as aware UTC.
 
 import re
 from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 
 from reservoir_cli.errors import UsageError
 
@@ -27,8 +28,9 @@ def format_duration(seconds: float) -> str:
     """The shortest text that :func:`parse_duration` reads back as the same."""
     for unit in ("w", "d", "h", "m"):
         if seconds and seconds % _UNITS[unit] == 0:
-            return f"{seconds / _UNITS[unit]:.0f}{unit}"
-    return f"{seconds:g}s"
+            return f"{int(seconds // _UNITS[unit])}{unit}"
+    # Not in exponents: 1e+06s would not be read back.
+    return f"{Decimal(repr(seconds)):f}s"
 
 
 def parse_time(text: str, now: datetime) -> datetime:

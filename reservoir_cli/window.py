@@ -75,6 +75,18 @@ class ContextRequest:
 
 
 @dataclass(frozen=True, slots=True)
+class Posting:
+    """Where a stem of the question stands.
+
+    :param places: intp, shape (m,), places among the candidates, each once.
+    :param counts: int32, shape (m,), how often it stands there.
+    """
+
+    places: "NDArray[np.intp]"
+    counts: "NDArray[np.int32]"
+
+
+@dataclass(frozen=True, slots=True)
 class Candidates:
     """Every message of the scope with what ranking needs; all arrays have shape (n,).
 
@@ -83,24 +95,41 @@ class Candidates:
     :param ids: int64.
     :param created_at: int64, milliseconds since 1970.
     :param tokens: int32, as stored with the message.
-    :param own: bool, whether the message is of the instance that history comes from.
-    :param cosine: float32, raw; NaN where there is no vector.
-    :param bm25: float32, raw; 0 where no word of the question is found.
+    :param terms: int32, words of its text.
+    :param asks: bool, whether it contains a question mark.
+    :param own: bool, whether it is of the instance that history comes from.
+    :param thread: int64, a number for its conversation, or for its instance outside of one.
+    :param loose: bool, whether it is outside of a conversation.
+    :param cosine: float32, of its best passage with the question; NaN where there is no vector.
+    :param postings: one for each stem of the question that is found at all.
     """
 
     ids: "NDArray[np.int64]"
     created_at: "NDArray[np.int64]"
     tokens: "NDArray[np.int32]"
+    terms: "NDArray[np.int32]"
+    asks: "NDArray[np.bool_]"
     own: "NDArray[np.bool_]"
+    thread: "NDArray[np.int64]"
+    loose: "NDArray[np.bool_]"
     cosine: "NDArray[np.float32]"
-    bm25: "NDArray[np.float32]"
+    postings: tuple[Posting, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Scored:
-    """Candidates with their scores, each of shape (n,), float64, in 0…1."""
+    """Candidates with their scores, each of shape (n,), float64.
+
+    :param bm25: raw, with the words of neighbours.
+    :param dates: nearness to a date the question names, in 0…1.
+    :param similarity: in 0…1.
+    :param recency: in 0…1.
+    :param priority: in 0…1 for weights that add up to 1.
+    """
 
     candidates: Candidates
+    bm25: "NDArray[np.float64]"
+    dates: "NDArray[np.float64]"
     similarity: "NDArray[np.float64]"
     recency: "NDArray[np.float64]"
     priority: "NDArray[np.float64]"

@@ -31,14 +31,15 @@ def config(
     Alone it lists every setting, its value, and where the value comes from.
     """
     from reservoir_cli import config as settings
+    from reservoir_cli import settings_file
     from reservoir_cli.cli import output
     from reservoir_cli.settings import format_value
 
     options.one_form(get=get is not None, list=show, path=path, set=bool(changes or unset))
     given = options.globals_of(ctx).config
     if changes or unset:
-        file = given or settings.load().path
-        settings.edit(file, _changes(changes or [], unset or []))
+        file = settings.load(given).path
+        settings_file.edit(file, _changes(changes or [], unset or []))
         if as_json:
             output.document({"path": str(file)})
         return

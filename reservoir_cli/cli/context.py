@@ -73,9 +73,7 @@ def context(
         str | None, typer.Option(metavar="SIZE", help="Sizes: small or large.")
     ] = None,
     save: Annotated[bool, typer.Option("--save", help="Store the question afterwards.")] = False,
-    trace_id: Annotated[
-        str | None, typer.Option(metavar="ID", help="Trace of the question.")
-    ] = None,
+    trace_id: options.TraceId = None,
     explain: Annotated[
         bool, typer.Option("--explain", help="Say of each candidate why it is in or out.")
     ] = False,
@@ -113,10 +111,12 @@ def context(
         )
         if not window.kept:
             options.say_elsewhere(reservoir, window.request.partition, instance)
-        _print(window, explain)
-        if save:
-            reservoir.save_question(window)
-        reservoir.record_run(window)
+        try:
+            _print(window, explain)
+        finally:  # the question was asked, even if nobody reads the context to its end
+            if save:
+                reservoir.save_question(window)
+            reservoir.record_run(window)
     if strict and window.truncated:
         raise typer.Exit(_TRUNCATED)
 
@@ -143,7 +143,7 @@ def _print(window: "ContextWindow", explain: bool) -> None:
 
 
 def _question(query: str | None) -> str:
-    if query is None and sys.stdin.isatty():
+    if query is None and sys.stdin is not None and sys.stdin.isatty():
         raise UsageError("no question", hint='reservoir context "…", or pipe it in')
     return options.text_or_stdin("-" if query is None else query)
 

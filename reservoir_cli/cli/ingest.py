@@ -1,5 +1,6 @@
 """``reservoir ingest``: bring messages in."""
 
+import re
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -9,6 +10,9 @@ import typer
 from reservoir_cli.cli import options
 from reservoir_cli.errors import UsageError
 from reservoir_cli.messages import Message, parse_role
+
+#: Blank lines around a text; what is indented stays indented.
+_OUTER_BLANK_LINES = re.compile(r"\A(?:[ \t]*\r?\n)+|(?:\r?\n[ \t]*)+\Z")
 
 if TYPE_CHECKING:
     from reservoir_cli.reservoir import Reservoir
@@ -25,9 +29,7 @@ def ingest(
     role: Annotated[
         str | None, typer.Option(help="user, assistant, system or tool (default: user).")
     ] = None,
-    trace_id: Annotated[
-        str | None, typer.Option(metavar="ID", help="Tie a reply to its question.")
-    ] = None,
+    trace_id: options.TraceId = None,
     at: Annotated[
         str | None, typer.Option(metavar="TIME", help="When it was said (default: now).")
     ] = None,
@@ -71,16 +73,12 @@ def _one_message(
     from reservoir_cli.times import parse_time
 
     chosen = parse_role(role or "user").value
-    moment = parse_time(at, datetime.now(UTC)) if at else None
+    moment = parse_time(at, datetime.now(UTC)) if at is not None else None
     text, replaced = decode(_stdin(), "stdin")
     if replaced:
         output.note("bytes that are no text were replaced by U+FFFD")
-    # Outer blank lines go; what is indented stays indented.
-    lines = text.replace("\r\n", "\n").split("\n")
-    while lines and not lines[0].strip():
-        lines.pop(0)
-    content = "\n".join(lines).rstrip()
-    if not content:
+    content = _OUTER_BLANK_LINES.sub("", text)
+    if not content.strip():
         output.note("nothing to ingest")
         if as_json:
             output.document({"messages": []})
@@ -122,7 +120,10 @@ def _import(
         totals.already += done.already
         totals.skipped += done.skipped
         totals.reasons += done.reasons
+        totals.mended += done.mended
     output.aside(totals.line())
+    if totals.mended:
+        output.note(f"characters that are no text became U+FFFD in {totals.mended:,} messages")
     for reason in totals.reasons:
         output.aside(f"  {reason}")
     if embed and totals.imported:
@@ -141,6 +142,6 @@ def _import(
 def _stdin() -> bytes:
     from reservoir_cli.cli import output
 
-    if sys.stdin.isatty():
+    if sys.stdin is not None and sys.stdin.isatty():
         output.note("type the message, then end it with Ctrl-D")
-    return sys.stdin.buffer.read()
+    return options.read_stdin()

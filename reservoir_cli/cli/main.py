@@ -28,10 +28,10 @@ app = typer.Typer(
     name="reservoir",
     help="Your conversations with every model in one private file, "
     "and the best context for the next question.",
-    no_args_is_help=True,
+    invoke_without_command=True,
     pretty_exceptions_enable=False,
     # In a pipe the help has no borders, as all output.
-    rich_markup_mode="rich" if sys.stdout.isatty() else None,
+    rich_markup_mode="rich" if sys.stdout is not None and sys.stdout.isatty() else None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
@@ -75,12 +75,18 @@ def globals_(
     """Options that stand before the command."""
     output.configure(color=not no_color)
     ctx.obj = Globals(config_file, db, offline)
+    if ctx.invoked_subcommand is None:
+        output.write(ctx.get_help() + "\n")
 
 
 def main() -> None:
     """Run the command line and exit with its code."""
-    for stream in (sys.stdout, sys.stderr):
-        stream.reconfigure(encoding="utf-8", errors="replace", newline="\n")  # type: ignore[union-attr]
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is None:  # it was closed before we began
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))
+        else:
+            stream.reconfigure(encoding="utf-8", errors="replace", newline="\n")
     signal.signal(signal.SIGTERM, _terminated)
     sys.exit(_run())
 
@@ -91,6 +97,13 @@ def _run() -> int:
         return outcome if isinstance(outcome, int) else 0
     except ReservoirError as failure:
         return _failed(failure)
+    except output.ClosedPipe:
+        return 0
+    except SystemExit as leaving:
+        # Typer leaves with 1 when its help meets a closed pipe.
+        if isinstance(leaving.__context__, BrokenPipeError):
+            return 0
+        raise
     except typer.Abort:
         return 130
     except Exception as failure:
@@ -115,7 +128,8 @@ def _as_usage(failure: Any) -> UsageError:
 
 
 def _failed(failure: ReservoirError) -> int:
-    output.error(failure, as_json="--json" in sys.argv)
+    words = sys.argv[1 : sys.argv.index("--") if "--" in sys.argv else None]
+    output.error(failure, as_json="--json" in words)
     if failure.__cause__ and os.environ.get("RESERVOIR_DEBUG") == "1":
         raise failure
     return failure.exit_code

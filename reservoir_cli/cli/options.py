@@ -10,23 +10,52 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from reservoir_cli.errors import UsageError
-from reservoir_cli.messages import Scope
+from reservoir_cli.messages import Scope, clean_text
 
 if TYPE_CHECKING:
     from reservoir_cli.reservoir import Reservoir
 
+
+def _name(value: str | None) -> str | None:
+    """A name as it was typed, if it is one.
+
+    :raises UsageError: it is empty.
+    """
+    if value is not None and not value.strip():
+        raise UsageError("a partition, instance or trace needs a name, not an empty text")
+    return clean_text(value) if value else None
+
+
 Partition = Annotated[
     str | None,
-    typer.Option("-p", "--partition", help="Partition to use (default: setting partition)."),
+    typer.Option(
+        "-p",
+        "--partition",
+        help="Partition to use (default: setting partition).",
+        callback=_name,
+    ),
 ]
 Instance = Annotated[
     str | None,
-    typer.Option("-i", "--instance", help="Instance in it (default: the partition's own name)."),
+    typer.Option(
+        "-i",
+        "--instance",
+        help="Instance in it (default: the partition's own name).",
+        callback=_name,
+    ),
 ]
 AllInstances = Annotated[bool, typer.Option("--all-instances", help="Read the whole partition.")]
 AllPartitions = Annotated[bool, typer.Option("--all-partitions", help="Read everything.")]
+TraceId = Annotated[
+    str | None,
+    typer.Option("--trace-id", metavar="ID", help="Question and reply of one.", callback=_name),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 JsonLines = Annotated[bool, typer.Option("--jsonl", help="Print one JSON row a line.")]
+
+
+#: The greatest number SQLite can hold.
+MOST = 2**63 - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,10 +136,15 @@ def one_form(**flags: bool) -> None:
 def text_or_stdin(text: str) -> str:
     """What was typed, or stdin's text where ``-`` was."""
     if text != "-":
-        return text
+        return clean_text(text)
     from reservoir_cli.importers import decode
 
-    return decode(sys.stdin.buffer.read(), "stdin")[0].strip()
+    return decode(read_stdin(), "stdin")[0].strip()
+
+
+def read_stdin() -> bytes:
+    """All of stdin; nothing when it is closed."""
+    return sys.stdin.buffer.read() if sys.stdin is not None else b""
 
 
 def say_elsewhere(reservoir: "Reservoir", partition: str, instance: str | None) -> None:
@@ -119,4 +153,6 @@ def say_elsewhere(reservoir: "Reservoir", partition: str, instance: str | None) 
 
     scope = Scope(partition, instance)
     if not reservoir.view(scope, 1):
-        output.elsewhere(scope, reservoir.store.places())
+        output.elsewhere(
+            scope, reservoir.store.places(), in_partition="--recall-scope partition", beyond=""
+        )

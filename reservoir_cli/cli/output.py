@@ -8,7 +8,7 @@ import os
 import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, Any, Literal, TextIO
 
 from reservoir_cli.errors import ReservoirError
 from reservoir_cli.messages import Scope, StoredMessage, plain_text
@@ -35,19 +35,34 @@ _color = True
 def configure(*, color: bool) -> None:
     """Use colour on terminals, or never."""
     global _color
-    _color = color and "NO_COLOR" not in os.environ
+    _color = color and not os.environ.get("NO_COLOR")
+
+
+class ClosedPipe(Exception):
+    """Whoever read our output has seen enough."""
 
 
 def write(text: str) -> None:
-    """Print data, to the last byte, as it is."""
+    """Print data, to the last byte, as it is.
+
+    :raises ClosedPipe: nobody reads it any more.
+    :raises ReservoirError: it cannot be written, as on a full disk.
+    """
     progress.stop()
     try:
         sys.stdout.write(text)
         sys.stdout.flush()
     except BrokenPipeError:
-        # The reader has seen enough. Nothing is left to flush into the closed pipe at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        raise SystemExit(0) from None
+        _silence(sys.stdout)
+        raise ClosedPipe from None
+    except OSError as error:
+        _silence(sys.stdout)
+        raise ReservoirError(f"cannot write the output: {error.strerror}") from None
+
+
+def _silence(stream: TextIO) -> None:
+    """Let what is left in a stream's buffer go nowhere at exit, instead of failing once more."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def document(fields: Mapping[str, Any]) -> None:
@@ -93,8 +108,18 @@ def error(failure: ReservoirError, *, as_json: bool) -> None:
         )
 
 
-def elsewhere(scope: Scope, places: Sequence[tuple[str, str, int]]) -> None:
-    """Say where messages are, after a read that found none in its scope."""
+def elsewhere(
+    scope: Scope,
+    places: Sequence[tuple[str, str, int]],
+    *,
+    in_partition: str = "--all-instances",
+    beyond: str = "--all-partitions",
+) -> None:
+    """Say where messages are, after a read that found none in its scope.
+
+    :param in_partition: the option that reads the whole partition.
+    :param beyond: the option that reads everything, if there is one.
+    """
     others = [place for place in places if not _inside(scope, place)]
     if not others:
         return
@@ -102,11 +127,11 @@ def elsewhere(scope: Scope, places: Sequence[tuple[str, str, int]]) -> None:
         others, key=lambda place: (place[0] == scope.partition, place[2])
     )
     if partition == scope.partition:
-        way = f"-i {instance}, or --all-instances"
+        ways = [f"-i {instance}", in_partition]
     else:
-        way = f"-p {partition} -i {instance}, or --all-partitions"
+        ways = [f"-p {partition} -i {instance}", *([beyond] if beyond else [])]
     noun = "message" if count == 1 else "messages"
-    note(f"nothing in {scope}; {count:,} {noun} in {partition}/{instance} ({way})")
+    note(f"nothing in {scope}; {count:,} {noun} in {partition}/{instance} ({', or '.join(ways)})")
 
 
 def messages(found: Sequence[StoredMessage], *, timestamps: bool, oneline: bool) -> None:
@@ -138,7 +163,7 @@ def hits(ranked: Sequence[tuple[int, float, StoredMessage, Sequence[StoredMessag
     from rich.text import Text
 
     for rank, score, message, linked in ranked:
-        head = Text(f"{rank}. ", "bold").append_text(_dressed(message, False, False))
+        head = Text().append(f"{rank}. ", "bold").append_text(_dressed(message, False, False))
         head.append(f"\n   {_stamp(message).rstrip()} score {score:.3f}", "dim")
         _console(sys.stdout).print(head, soft_wrap=True)
         for each in linked:
@@ -239,7 +264,13 @@ class ProgressBar:
                 BarColumn(bar_width=24),
                 TextColumn("{task.fields[share]}"),
             )
-            self._bar = Progress(*columns, console=_console(sys.stderr), transient=True)
+            self._bar = Progress(
+                *columns,
+                console=_console(sys.stderr),
+                transient=True,
+                redirect_stdout=False,  # stdout may be a pipe, and it is not the bar's
+                redirect_stderr=False,
+            )
             self._task = self._bar.add_task(what, total=None, share="")
             self._bar.start()
         share = f"{done:,} of {total:,}" if total else ""
@@ -260,17 +291,22 @@ progress = ProgressBar()
 def _tell(prefix: str, text: str, style: str) -> None:
     progress.stop()
     line = f"{prefix}{_shown(text)}"
-    if sys.stderr.isatty() and _color:
-        _console(sys.stderr).print(_plain(line), style=style, soft_wrap=True)
-    else:
-        sys.stderr.write(line + "\n")
+    try:
+        if sys.stderr.isatty() and _color:
+            _console(sys.stderr).print(_plain(line), style=style, soft_wrap=True)
+        else:
+            sys.stderr.write(line + "\n")
+            sys.stderr.flush()
+    except OSError:
+        _silence(sys.stderr)  # nobody listens; the data matters, not the remarks
 
 
 def _console(file: TextIO) -> "Console":
     from rich.console import Console
 
     progress.stop()
-    return Console(file=file, no_color=not _color, highlight=False, markup=False, emoji=False)
+    system: Literal["auto"] | None = "auto" if _color else None
+    return Console(file=file, color_system=system, highlight=False, markup=False, emoji=False)
 
 
 def _plain(text: str) -> "Text":
@@ -283,9 +319,10 @@ def _dressed(message: StoredMessage, timestamps: bool, oneline: bool) -> "Text":
     from rich.text import Text
 
     text = message_line(message, False, oneline)
-    shown = Text(_stamp(message) if timestamps else "", "dim")
+    shown = Text()
+    shown.append(_stamp(message) if timestamps else "", "dim")
     shown.append(f"{message.role}:", _ROLE_STYLES[message.role.value])
-    return shown.append(_shown(text.removeprefix(f"{message.role}:")), "not bold")
+    return shown.append(_shown(text.removeprefix(f"{message.role}:")))
 
 
 def _stamp(message: StoredMessage) -> str:

@@ -1,11 +1,15 @@
 """``reservoir search``: find messages."""
 
-from typing import Annotated
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from reservoir_cli.cli import options
 from reservoir_cli.errors import UsageError
+
+if TYPE_CHECKING:
+    from reservoir_cli.searching import Hit
 
 
 def search(
@@ -13,7 +17,9 @@ def search(
     term: Annotated[str, typer.Argument(help='Words, "phrases", prefix*; - reads stdin.')],
     semantic: Annotated[bool, typer.Option("--semantic", help="By meaning alone.")] = False,
     keyword: Annotated[bool, typer.Option("--keyword", help="By words alone.")] = False,
-    limit: Annotated[int, typer.Option("-n", "--limit", min=1, help="How many at most.")] = 10,
+    limit: Annotated[
+        int, typer.Option("-n", "--limit", min=1, max=1_000_000, help="How many at most.")
+    ] = 10,
     partition: options.Partition = None,
     instance: options.Instance = None,
     all_instances: options.AllInstances = False,
@@ -25,6 +31,9 @@ def search(
     link: Annotated[bool, typer.Option("--link", help="Add what belongs to each hit.")] = False,
     deduplicate: Annotated[
         bool, typer.Option("--deduplicate", help="Of equal contents the best.")
+    ] = False,
+    explain: Annotated[
+        bool, typer.Option("--explain", help="Show what each score is made of.")
     ] = False,
     as_json: options.Json = False,
     as_lines: options.JsonLines = False,
@@ -54,9 +63,22 @@ def search(
             output.elsewhere(scope, reservoir.store.places())
     if found and not found[0].all_words:
         output.note("no message has all the words; these have some of them")
+    if explain:
+        output.side_table(
+            ("rank", "id", "score", "similarity", "cosine", "bm25", "text"),
+            [_parts(each) for each in found],
+            numeric=("rank", "id", "score", "similarity", "cosine", "bm25"),
+        )
     if as_json:
         output.document({"query": term, "hits": [each.to_row() for each in found]})
     elif as_lines:
         output.lines(each.to_row() for each in found)
     else:
         output.hits([(each.rank, each.score, each.message, each.linked) for each in found])
+
+
+def _parts(hit: "Hit") -> Sequence[str]:
+    parts = (hit.score, hit.similarity, hit.cosine, hit.bm25)
+    shown = ("" if each is None else f"{each:.3f}" for each in parts)
+    text = " ".join(hit.message.content[:200].split())
+    return (str(hit.rank), str(hit.message.id), *shown, text)

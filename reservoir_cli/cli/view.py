@@ -14,15 +14,20 @@ if TYPE_CHECKING:
 
 def view(
     ctx: typer.Context,
-    count: Annotated[int, typer.Argument(min=0, help="How many of the newest; 0 for all.")] = 10,
+    count: Annotated[
+        int, typer.Argument(min=0, max=options.MOST, help="How many of the newest; 0 for all.")
+    ] = 10,
     partition: options.Partition = None,
     instance: options.Instance = None,
     all_instances: options.AllInstances = False,
     all_partitions: options.AllPartitions = False,
     ids: Annotated[
-        list[int] | None, typer.Option("--id", metavar="N", help="Just this message; repeatable.")
+        list[int] | None,
+        typer.Option(
+            "--id", metavar="N", min=1, max=options.MOST, help="Just this message; repeatable."
+        ),
     ] = None,
-    trace_id: Annotated[str | None, typer.Option(metavar="ID", help="Only this trace.")] = None,
+    trace_id: options.TraceId = None,
     conversation: Annotated[
         str | None, typer.Option(metavar="ID", help="Only this conversation.")
     ] = None,

@@ -40,7 +40,7 @@ def locate(name: str, *, offline: bool, progress: Progress) -> Located:
 
     :raises ModelUnavailableError: it is in none of them, or its weights are damaged.
     """
-    if (folder := Path(name).expanduser()).is_dir():
+    if folder := _folder(name):
         return Located(folder, "folder")
     if name in (DEFAULT_MODEL, DEFAULT_MODEL.split("/")[1]) and (bundled := _bundled()):
         return Located(bundled, "package")
@@ -49,6 +49,14 @@ def locate(name: str, *, offline: bool, progress: Progress) -> Located:
     if offline or os.environ.get("HF_HUB_OFFLINE", "").upper() in ("1", "ON", "YES", "TRUE"):
         raise ModelUnavailableError(f"the embedding model {name} is not on this machine", _HINT)
     return Located(_download(name, progress), "download")
+
+
+def _folder(name: str) -> Path | None:
+    try:
+        folder = Path(name).expanduser()
+        return folder if folder.is_dir() else None
+    except (OSError, RuntimeError, ValueError):  # no name that a file could have
+        return None
 
 
 def _bundled() -> Path | None:
@@ -75,7 +83,7 @@ def _cached(name: str) -> Path | None:
     for candidate in _hub_names(name):
         try:
             return Path(snapshot_download(candidate, local_files_only=True))
-        except (LocalEntryNotFoundError, HFValidationError):
+        except (LocalEntryNotFoundError, HFValidationError, OSError):
             continue
     return None
 

@@ -4,13 +4,14 @@ An importer yields records and knows nothing of the store; ``ingesting`` saves t
 is skipped with its place and never ends the run.
 """
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
 from reservoir_cli.errors import ReservoirError, UsageError
-from reservoir_cli.messages import Conversation, Message
+from reservoir_cli.messages import Conversation, Message, content_hash
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +33,29 @@ class Skipped:
 
     place: str
     reason: str
+
+
+class SourceIds:
+    """Ids for messages of a file whose format has none.
+
+    An id depends on the message and on the one before it in its thread, so that a longer file
+    adds only its tail; equal ids of a file are numbered, so that equal messages stay apart.
+    """
+
+    def __init__(self) -> None:
+        self._previous: dict[Hashable, str] = {}
+        self._seen: Counter[str] = Counter()
+
+    def follow(self, thread: Hashable, source_id: str) -> None:
+        """Go on behind a message that has an id of its own."""
+        self._previous[thread] = source_id
+
+    def new(self, thread: Hashable, message: Message) -> str:
+        """The id of a thread's next message."""
+        made = content_hash(message, self._previous.get(thread, ""))
+        self._previous[thread] = made
+        self._seen[made] += 1
+        return made if self._seen[made] == 1 else f"{made}#{self._seen[made]}"
 
 
 class Importer(Protocol):

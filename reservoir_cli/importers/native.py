@@ -2,17 +2,17 @@
 
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
-from reservoir_cli.importers import Record, Skipped, jsonlines
+from reservoir_cli.importers import Record, Skipped, SourceIds, jsonlines
 from reservoir_cli.messages import (
     Conversation,
     Message,
     Role,
     call_from_dict,
     clean_text,
-    content_hash,
     from_epoch_ms,
 )
 
@@ -28,7 +28,8 @@ class Native:
         return begins and '"partition"' in head and '"role"' in head
 
     def read(self, text: str) -> Iterator[Record | Skipped]:
-        """Each row keeps its place, its time and its identity."""
+        """Each row keeps its place, its time and its identity; one without gets its own."""
+        identities = SourceIds()
         for found in jsonlines.objects(text):
             if isinstance(found, Skipped):
                 yield found
@@ -37,11 +38,20 @@ class Native:
             listed = value.get("messages")
             for number, row in enumerate(listed if isinstance(listed, list) else [value], 1):
                 try:
-                    yield _record(row)
+                    yield _identified(_record(row), identities)
                 except (ValueError, TypeError, OverflowError) as error:
                     where = f"{place}, message {number}" if isinstance(listed, list) else place
                     reason = str(error) if type(error) is ValueError else "a value of a wrong type"
                     yield Skipped(where, reason)
+
+
+def _identified(record: Record, identities: SourceIds) -> Record:
+    message = record.message
+    thread = (record.partition, record.instance, message.conversation_id)
+    if message.source_id is not None:
+        identities.follow(thread, message.source_id)
+        return record
+    return replace(record, message=replace(message, source_id=identities.new(thread, message)))
 
 
 def _record(row: Any) -> Record:
@@ -51,18 +61,20 @@ def _record(row: Any) -> Record:
     if role not in list(Role):
         raise ValueError("unknown role")
     calls = row.get("tool_calls") or []
+    if not isinstance(calls, list):
+        raise ValueError("tool_calls is not a list of calls")
     if not isinstance(content, str) or not (content.strip() or calls or role == Role.TOOL):
         raise ValueError("no content")
     message = Message(
         str(role),
-        clean_text(content),
+        content,
         created_at=_time(row.get("created_at", row.get("timestamp"))),
         trace_id=_text(row, "trace_id"),
         name=_text(row, "name"),
         tool_calls=tuple(call_from_dict(each) for each in calls),
         tool_call_id=_text(row, "tool_call_id"),
         source=_text(row, "source") or Native.name,
-        source_id=_text(row, "source_id") or content_hash(Message(str(role), content)),
+        source_id=_text(row, "source_id"),
         conversation_id=_text(row, "conversation_id"),
     )
     return Record(message, _text(row, "partition"), _text(row, "instance"), _conversation(row))

@@ -2,13 +2,12 @@
 
 import json
 import uuid
-from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
-from reservoir_cli.importers import Record, Skipped, jsonlines
-from reservoir_cli.messages import Conversation, Message, call_from_dict, clean_text, content_hash
+from reservoir_cli.importers import Record, Skipped, SourceIds, jsonlines
+from reservoir_cli.messages import Conversation, Message, call_from_dict
 
 _ROLES = {
     "system": "system",
@@ -32,8 +31,8 @@ class OpenAI:
 
     def read(self, text: str) -> Iterator[Record | Skipped]:
         """Lists are conversations of their own; bare messages are one a file."""
-        seen: Counter[str] = Counter()
-        bare = _Thread(seen)
+        identities = SourceIds()
+        bare = _Thread(identities)
         for found in jsonlines.objects(text):
             if isinstance(found, Skipped):
                 yield found
@@ -43,33 +42,25 @@ class OpenAI:
             if not isinstance(listed, list):
                 yield bare.read(place, value)
                 continue
-            thread = _Thread(seen)
+            thread = _Thread(identities)
             for number, each in enumerate(listed, 1):
                 yield thread.read(f"{place}, message {number}", each)
 
 
 @dataclass
 class _Thread:
-    """One conversation: it gives its messages ids, a name, and traces.
+    """One conversation: it gives its messages ids, a name, and traces."""
 
-    :param seen: how often each id came up in the file, so that equal messages stay apart.
-    """
-
-    seen: Counter[str]
+    identities: SourceIds
     conversation: Conversation | None = None
-    previous: str = ""
-    trace: str = field(default="")
+    trace: str = ""
 
     def read(self, place: str, value: Any) -> Record | Skipped:
         try:
             message = _message(value)
         except ValueError as error:
             return Skipped(place, str(error))
-        source_id = content_hash(message, self.previous)
-        self.previous = source_id
-        self.seen[source_id] += 1
-        if self.seen[source_id] > 1:
-            source_id = f"{source_id}#{self.seen[source_id]}"
+        source_id = self.identities.new(id(self), message)
         if self.conversation is None:
             self.conversation = Conversation(source_id, source=OpenAI.name)
         if message.role == "user" or not self.trace:
@@ -93,9 +84,9 @@ def _message(value: Any) -> Message:
     if role is None:
         raise ValueError("unknown role")
     calls = value.get("tool_calls") or []
-    if not isinstance(calls, list) or not all(isinstance(each, dict) for each in calls):
+    if not isinstance(calls, list):
         raise ValueError("tool_calls is not a list of calls")
-    content = clean_text(_text(value.get("content")))
+    content = _text(value.get("content"))
     if not content.strip() and not calls and role != "tool":
         raise ValueError("empty")
     name, call_id = value.get("name"), value.get("tool_call_id")

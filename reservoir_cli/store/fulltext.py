@@ -14,7 +14,8 @@ _UNSPACED = re.compile(
     "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u3007\u3040-\u30ff\u3400-\u4dbf"
     "\u4e00-\u9fff\uf900-\ufaff\uff66-\uff9f\U00020000-\U0003ffff]"
 )
-_WORD_CHARACTER = re.compile(r"[^\W_]")
+_WORD = re.compile(r"[^\W_]+")
+TOKENIZE = "tokenize='porter unicode61 remove_diacritics 2'"
 #: A phrase in quotes, or anything up to the next space.
 _TYPED = re.compile(r'"([^"]*)"(\*?)|(\S+)')
 
@@ -40,23 +41,35 @@ def scope_keys(partition: str, instance: str) -> str:
 def typed_terms(text: str) -> list[str]:
     """What was typed, as quoted FTS5 terms: words, ``"phrases"`` and ``prefix*``."""
     terms = []
-    for phrase, star, word in _TYPED.findall(text):
-        if word:
-            star = "*" if word.endswith("*") else ""
-        body = indexed_text(phrase or word).replace('"', " ").strip()
-        if _WORD_CHARACTER.search(body):
-            terms.append(f'"{body}"{star}')
+    for phrase, star, typed in _TYPED.findall(text):
+        if _WORD.search(phrase):
+            terms.append(f'"{indexed_text(phrase)}"{star}')
+        # What is no phrase is taken word by word; a run of an unspaced script is a phrase.
+        words = [f'"{indexed_text(word).strip()}"' for word in _WORD.findall(typed)]
+        if words and typed.endswith("*"):
+            words[-1] += "*"
+        terms += words
     return terms
 
 
-def content_terms(question: str) -> list[str]:
-    """The words of a question that carry meaning, quoted; all its words if none does.
+def count_terms(text: str) -> int:
+    """How many words a text has in the index."""
+    return len(_WORD.findall(indexed_text(text)))
+
+
+def asks(text: str) -> bool:
+    """Whether a text contains a question mark, of any width."""
+    return "?" in text or "\uff1f" in text
+
+
+def content_words(question: str) -> str:
+    """The words of a question that carry meaning; all its words if none does.
 
     A question of thousands of words is searched by its first 200 distinct ones.
     """
-    words = re.findall(r"[^\W_]+", indexed_text(question.lower()))
+    words = _WORD.findall(indexed_text(question.lower()))
     chosen = [word for word in words if word not in STOP_WORDS] or words
-    return [f'"{word}"' for word in dict.fromkeys(chosen)][:200]
+    return " ".join(list(dict.fromkeys(chosen))[:200])
 
 
 def match_query(terms: list[str], scope: Scope, operator: str) -> str:

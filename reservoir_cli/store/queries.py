@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from reservoir_cli.window import Candidates
+    from reservoir_cli.window import Candidates, Posting
 
 COLUMNS = (
     "m.id, m.trace_id, m.conversation_id, m.partition, m.instance, m.role, m.content, m.name, "
@@ -116,24 +116,47 @@ def _partner_ids(
     connection: sqlite3.Connection, messages: Iterable[StoredMessage], scope: Scope
 ) -> set[int]:
     condition, values = where_scope(scope)
-    traces = sorted({(each.partition, each.trace_id) for each in messages})
-    called = sorted({(each.partition, call.id) for each in messages for call in each.tool_calls})
     partners: set[int] = set()
-    for column, pairs in (("trace_id", traces), ("tool_call_id", called)):
-        for start in range(0, len(pairs), _AT_ONCE // 2):
-            some = pairs[start : start + _AT_ONCE // 2]
-            rows = connection.execute(
-                f"""
-                SELECT m.id FROM messages m WHERE (m.partition, m.{column}) IN
-                (VALUES {", ".join("(?, ?)" for _ in some)}) AND {condition}
-                """,
-                [*(each for pair in some for each in pair), *values],
-            )
-            partners.update(row[0] for row in rows)
+    traces = sorted({(each.partition, each.trace_id) for each in messages})
+    for start in range(0, len(traces), _AT_ONCE // 2):
+        some = traces[start : start + _AT_ONCE // 2]
+        rows = connection.execute(
+            f"""
+            SELECT m.id FROM messages m WHERE (m.partition, m.trace_id) IN
+            (VALUES {", ".join("(?, ?)" for _ in some)}) AND {condition}
+            """,
+            [*(each for pair in some for each in pair), *values],
+        )
+        partners.update(row[0] for row in rows)
     for each in messages:
         if each.role is Role.TOOL and each.tool_call_id:
             partners.update(_caller(connection, each))
+        elif each.tool_calls:
+            partners.update(_results(connection, each))
     return partners
+
+
+def _results(connection: sqlite3.Connection, caller: StoredMessage) -> list[int]:
+    """The tool results whose call a message made."""
+    called = [call.id for call in caller.tool_calls]
+    rows = connection.execute(
+        f"""
+        SELECT {COLUMNS} FROM messages m
+        WHERE m.partition = ? AND m.tool_call_id IN ({marks(called)})
+        AND m.instance = ? AND m.conversation_id IS ? AND (m.created_at, m.id) > (?, ?)
+        """,
+        [
+            caller.partition,
+            *called,
+            caller.instance,
+            caller.conversation_id,
+            to_epoch_ms(caller.created_at),
+            caller.id,
+        ],
+    ).fetchall()
+    # The id may be used again later: a result belongs to the nearest call before it.
+    results = (to_message(row) for row in rows)
+    return [each.id for each in results if _caller(connection, each) == [caller.id]]
 
 
 def _caller(connection: sqlite3.Connection, result: StoredMessage) -> list[int]:
@@ -181,33 +204,6 @@ def pending_count(connection: sqlite3.Connection, scope: Scope) -> int:
     return int(row.fetchone()[0])
 
 
-def keyword(
-    connection: sqlite3.Connection, text: str, scope: Scope, limit: int
-) -> tuple[list[tuple[int, float]], bool]:
-    """Search for exactly what was typed: messages with all of it, else with any of it.
-
-    :returns: (id, BM25) best first, and whether the hits hold all that was typed.
-    """
-    terms = fulltext.typed_terms(text)
-    for operator in ("AND", "OR") if len(terms) > 1 else ("AND",) if terms else ():
-        hits = _ranked(connection, fulltext.match_query(terms, scope, operator), limit)
-        if hits:
-            return hits, operator == "AND"
-    return [], True
-
-
-def _ranked(connection: sqlite3.Connection, match: str, limit: int) -> list[tuple[int, float]]:
-    # FTS5's bm25() is negative, the better the lower.
-    rows = connection.execute(
-        """
-        SELECT rowid, -bm25(messages_fts, 1.0, 0.0) FROM messages_fts WHERE messages_fts MATCH ?
-        ORDER BY 2 DESC, rowid DESC LIMIT ?
-        """,
-        [match, limit],
-    )
-    return [(row[0], row[1]) for row in rows]
-
-
 def candidates(
     connection: sqlite3.Connection,
     scope: Scope,
@@ -225,39 +221,96 @@ def candidates(
     from reservoir_cli.window import Candidates
 
     condition, values = where_scope(scope)
-    rows = connection.execute(
-        f"""
-        SELECT m.id, m.created_at, m.tokens, m.instance IS ? FROM messages m WHERE {condition}
-        ORDER BY m.created_at, m.id
-        """,
-        [own, *values],
-    ).fetchall()
-    table = np.array(rows, np.int64).reshape(-1, 4)
+    threads: dict[tuple[str, str, str | None], int] = {}
+    rows = [
+        (*row[:6], threads.setdefault(row[6:], len(threads)), row[8] is None)
+        for row in connection.execute(
+            f"""
+            SELECT m.id, m.created_at, m.tokens, m.terms, m.asks, m.instance IS ?,
+            m.partition, m.instance, m.conversation_id FROM messages m WHERE {condition}
+            ORDER BY m.created_at, m.id
+            """,
+            [own, *values],
+        )
+    ]
+    table = np.array(rows, np.int64).reshape(-1, 8)
     ids = table[:, 0]
-    terms = fulltext.content_terms(question)
-    words = _ranked(connection, fulltext.match_query(terms, scope, "OR"), -1) if terms else []
-    bm25 = _spread(ids, np.array([hit[0] for hit in words]), np.array([hit[1] for hit in words]), 0)
     cosine = np.full(len(ids), np.nan, np.float32)
     if compared is not None:
-        cosine = _spread(ids, *compared, np.nan)
+        places, known = _places(ids, compared[0])
+        cosine[places] = compared[1][known]
     return Candidates(
-        ids, table[:, 1], table[:, 2].astype(np.int32), table[:, 3].astype(bool), cosine, bm25
+        ids=ids,
+        created_at=table[:, 1],
+        tokens=table[:, 2].astype(np.int32),
+        terms=table[:, 3].astype(np.int32),
+        asks=table[:, 4].astype(bool),
+        own=table[:, 5].astype(bool),
+        thread=table[:, 6],
+        loose=table[:, 7].astype(bool),
+        cosine=cosine,
+        postings=_postings(connection, ids, fulltext.content_words(question)),
     )
 
 
-def _spread(
-    ids: "NDArray[np.int64]", keys: "NDArray[Any]", values: "NDArray[Any]", empty: float
-) -> "NDArray[np.float32]":
-    """Lay values out along ids, in whatever order their keys are."""
+def _postings(
+    connection: sqlite3.Connection, ids: "NDArray[np.int64]", words: str
+) -> "tuple[Posting, ...]":
+    """Where each stem of some words stands among messages."""
     import numpy as np
 
-    laid = np.full(len(ids), empty, np.float32)
-    if len(keys) and len(ids):
-        order = np.argsort(ids)
-        at = np.minimum(np.searchsorted(ids, keys, sorter=order), len(ids) - 1)
-        known = ids[order[at]] == keys
-        laid[order[at[known]]] = values[known]
-    return laid
+    from reservoir_cli.window import Posting
+
+    if not words or not len(ids):
+        return ()
+    open_vocabularies(connection)
+    connection.execute("DELETE FROM temp.question")
+    connection.execute("INSERT INTO temp.question VALUES (?)", [words])
+    stems = [row[0] for row in connection.execute("SELECT term FROM temp.question_stems")]
+    found = []
+    for stem in stems:
+        rows = connection.execute(
+            "SELECT doc FROM temp.stem_places WHERE term = ? AND col = 'text'", [stem]
+        ).fetchall()
+        holders, counts = np.unique(np.array(rows, np.int64).ravel(), return_counts=True)
+        places, known = _places(ids, holders)
+        if len(places):
+            found.append(Posting(places, counts[known].astype(np.int32)))
+    return tuple(found)
+
+
+def open_vocabularies(connection: sqlite3.Connection) -> None:
+    """Make the tables that show the index's words, and a table that stems a question's.
+
+    ``stem_places`` tells where each stem stands; ``question`` has the tokenizer of the index,
+    ``question_stems`` and ``question_places`` show what it made of a text. They live in this
+    connection only.
+    """
+    connection.execute(
+        f"CREATE VIRTUAL TABLE IF NOT EXISTS temp.question USING fts5(text, {fulltext.TOKENIZE})"
+    )
+    for table, of, kind in (
+        ("question_stems", "temp, question", "row"),
+        ("question_places", "temp, question", "instance"),
+        ("stem_places", "main, messages_fts", "instance"),
+    ):
+        connection.execute(
+            f"CREATE VIRTUAL TABLE IF NOT EXISTS temp.{table} USING fts5vocab({of}, {kind})"
+        )
+
+
+def _places(
+    ids: "NDArray[np.int64]", wanted: "NDArray[np.int64]"
+) -> "tuple[NDArray[np.intp], NDArray[np.bool_]]":
+    """Where ids stand, and which of those wanted are there at all."""
+    import numpy as np
+
+    if not len(ids) or not len(wanted):
+        return np.empty(0, np.intp), np.zeros(len(wanted), bool)
+    order = np.argsort(ids, kind="stable")
+    at = order[np.minimum(np.searchsorted(ids, wanted, sorter=order), len(ids) - 1)]
+    known = ids[at] == wanted
+    return at[known], known
 
 
 def newest_instance(connection: sqlite3.Connection, partition: str) -> str | None:

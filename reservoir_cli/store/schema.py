@@ -32,6 +32,8 @@ def m001_messages(db: Database) -> None:
             source_id TEXT NOT NULL,
             tokens INTEGER NOT NULL,
             counter TEXT NOT NULL,
+            terms INTEGER NOT NULL,
+            asks INTEGER NOT NULL,
             UNIQUE (partition, instance, source, source_id)
         )
         """
@@ -132,15 +134,17 @@ def m002_synapses_and_runs(db: Database) -> None:
     db.execute("CREATE INDEX context_runs_by_time ON context_runs (at)")
 
 
-def migrate(connection: sqlite3.Connection, version: int) -> None:
+def migrate(connection: sqlite3.Connection, version: int, application: int) -> None:
     """Bring a file up to date in one transaction; of two processes the second finds it done.
 
+    :param application: what ``PRAGMA application_id`` says afterwards.
     :param version: what ``PRAGMA user_version`` says afterwards: the number of migrations.
     """
     database = Database(connection)
     connection.execute("BEGIN IMMEDIATE")
     try:
         migrations.apply(database)
+        connection.execute(f"PRAGMA application_id = {application:d}")
         connection.execute(f"PRAGMA user_version = {version:d}")
         connection.execute("COMMIT")
     except BaseException:

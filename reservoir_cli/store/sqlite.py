@@ -40,6 +40,8 @@ if TYPE_CHECKING:
 
 #: The number of migrations in ``schema.py``.
 SCHEMA_VERSION = 2
+#: Stands in the file's header and says whose it is: "Rsvr".
+APPLICATION_ID = 0x52737672
 
 
 class SqliteStore:
@@ -50,8 +52,8 @@ class SqliteStore:
         self.read_only = False
         self._patience = patience
         self._lock = threading.RLock()
-        path = Path(location).expanduser()
         with self._errors():
+            path = _path(location)
             self._connection = self._open(path, create)
             try:
                 self._prepare()
@@ -62,13 +64,14 @@ class SqliteStore:
     # Opening
 
     def _open(self, path: Path, create: bool) -> sqlite3.Connection:
-        if not path.exists():
+        if not _exists(path):
             if not create:
                 return self._connect("file::memory:")
             self._create(path)
         if path.is_dir():
             raise StoreError(f"{path} is a folder", hint="give the path of a file")
-        if os.access(path, os.W_OK):
+        # SQLite keeps files beside the store, so the folder must be writable too.
+        if os.access(path, os.W_OK) and os.access(path.parent, os.W_OK):
             return self._connect(f"{path.absolute().as_uri()}?mode=rw")
         self.read_only = True
         connection = self._connect(f"{path.absolute().as_uri()}?mode=ro")
@@ -111,23 +114,23 @@ class SqliteStore:
             )
         for pragma in ("foreign_keys = ON", "secure_delete = ON", "synchronous = FULL"):
             self._connection.execute(f"PRAGMA {pragma}").fetchall()
+        self._refuse_others()
         if version < SCHEMA_VERSION:
             if self.read_only:
                 raise StoreError(
                     f"the store is of an older schema ({version}) and cannot be written to",
                     hint="make it writable once, so that it can be brought up to date",
                 )
-            if version == 0:
-                self._refuse_foreign_tables()
             self._migrate()
 
-    def _refuse_foreign_tables(self) -> None:
-        names = {
-            row[0]
-            for row in self._connection.execute("SELECT name FROM sqlite_master WHERE type='table'")
-        }
-        # Another process may be setting this file up right now; its tables are ours.
-        if names and "_sqlite_migrations" not in names:
+    def _refuse_others(self) -> None:
+        """Refuse a database that another program made; an empty one may become ours."""
+        mark = self._connection.execute("PRAGMA application_id").fetchone()[0]
+        tables = self._connection.execute("SELECT COUNT(*) FROM sqlite_master").fetchone()[0]
+        # Read again: another process may have set the file up between the two.
+        if tables and mark != APPLICATION_ID:
+            mark = self._connection.execute("PRAGMA application_id").fetchone()[0]
+        if (tables or mark) and mark != APPLICATION_ID:
             raise StoreError(
                 f"{self.location} is another program's database",
                 hint="give --db the path of a Reservoir store or of a new file",
@@ -136,7 +139,7 @@ class SqliteStore:
     def _migrate(self) -> None:
         from reservoir_cli.store.schema import migrate
 
-        migrate(self._connection, SCHEMA_VERSION)
+        migrate(self._connection, SCHEMA_VERSION, APPLICATION_ID)
         # This pragma ignores the busy timeout, so it is tried until it comes through.
         deadline = time.monotonic() + self._patience
         while True:
@@ -222,9 +225,13 @@ class SqliteStore:
     ) -> list[StoredMessage | None]:
         """See :class:`~reservoir_cli.store.Store`."""
         with self.writing():
-            newest = self._newest_time(scope)
-            default_time = max(to_epoch_ms(now), newest)
-            return [self._add(scope, each, counter, default_time, pair) for each in messages]
+            newest = max(to_epoch_ms(now), self._newest_time(scope))
+            added = []
+            for each in messages:
+                added.append(self._add(scope, each, counter, newest, pair))
+                if each.created_at is not None:
+                    newest = max(newest, to_epoch_ms(each.created_at))
+            return added
 
     def _add(
         self, scope: Scope, message: Message, counter: TokenCounter, default_time: int, pair: bool
@@ -241,9 +248,9 @@ class SqliteStore:
             scope.partition,
             scope.instance,
             parse_role(message.role).value,
-            clean_text(message.content),
+            message.content,
             message.name,
-            clean_text(json.dumps(calls, ensure_ascii=False)) if calls else None,
+            json.dumps(calls, ensure_ascii=False) if calls else None,
             message.tool_call_id,
             moment,
             message.source or "python",
@@ -254,11 +261,11 @@ class SqliteStore:
         row = self._connection.execute(
             """
             INSERT INTO messages (trace_id, conversation_id, partition, instance, role, content,
-            name, tool_calls, tool_call_id, created_at, source, source_id, tokens, counter)
-            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+            name, tool_calls, tool_call_id, created_at, source, source_id, tokens, counter,
+            terms, asks) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
             ON CONFLICT (partition, instance, source, source_id) DO NOTHING RETURNING id
             """,
-            values,
+            (*map(_storable, values), fulltext.count_terms(text), fulltext.asks(text)),
         ).fetchone()
         if row is None:
             return None
@@ -272,7 +279,7 @@ class SqliteStore:
             ),
         )
         self._connection.execute("INSERT INTO pending (message_id) VALUES (?)", (number,))
-        return queries.to_message((number, *values))
+        return queries.to_message((number, *map(_storable, values)))
 
     def _newest_time(self, scope: Scope) -> int:
         row = self._connection.execute(
@@ -417,8 +424,10 @@ class SqliteStore:
 
     def keyword(self, text: str, scope: Scope, limit: int) -> tuple[list[tuple[int, float]], bool]:
         """See :class:`~reservoir_cli.store.Store`."""
+        from reservoir_cli.store.keywords import search
+
         with self.snapshot():
-            return queries.keyword(self._connection, text, scope, limit)
+            return search(self._connection, text, scope, limit)
 
     def candidates(
         self, scope: Scope, own: str | None, question: str, vector: "NDArray[np.float32] | None"
@@ -435,9 +444,9 @@ class SqliteStore:
 
     def tied(self, ids: Iterable[int], depth: int, scope: Scope) -> list[int]:
         """See :class:`~reservoir_cli.store.Store`."""
-        with self.snapshot():
-            from reservoir_cli.store.synapses import tied
+        from reservoir_cli.store.synapses import tied
 
+        with self.snapshot():
             return tied(self._connection, ids, depth, scope)
 
     def runs(self, since: datetime | None) -> list[dict[str, Any]]:
@@ -459,6 +468,27 @@ class SqliteStore:
         """See :class:`~reservoir_cli.store.Store`."""
         with self.snapshot():
             return queries.places(self._connection)
+
+
+def _path(location: str) -> Path:
+    try:
+        return Path(location).expanduser()
+    except RuntimeError:
+        raise StoreError(f"there is no home folder for {location}") from None
+
+
+def _exists(path: Path) -> bool:
+    try:
+        return path.exists()
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or "not a path"
+        raise StoreError(
+            f"cannot open the store {path}: {reason}", hint="check the path and its permissions"
+        ) from None
+
+
+def _storable(value: Any) -> Any:
+    return clean_text(value) if isinstance(value, str) else value
 
 
 def _is_busy(error: sqlite3.Error) -> bool:

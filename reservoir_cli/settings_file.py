@@ -1,0 +1,252 @@
+"""The settings file: reading it, and changing it so that everything else stays as it is."""
+
+import difflib
+import re
+import tomllib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from reservoir_cli import paths
+from reservoir_cli.errors import UsageError
+from reservoir_cli.models import match_name
+from reservoir_cli.settings import (
+    ALIASES,
+    MODEL_ONLY,
+    SETTINGS,
+    Value,
+    check_value,
+    is_duration,
+    parse_value,
+)
+
+Tables = dict[str, dict[str, Value]]
+_Change = tuple[str | None, str | None, str, Value]
+Contents = tuple[dict[str, Value], Tables, Tables]
+
+
+def split_key(key: str) -> tuple[str | None, str | None, str]:
+    """Take a dotted key apart into (``partitions`` or ``models``, name, setting).
+
+    Model names keep their dots: ``models.gpt-3.5-turbo.reserve_tokens``.
+
+    :raises UsageError: there is no such setting, or it cannot be set there.
+    """
+    parts = key.split(".")
+    if parts[0] not in ("partitions", "models"):
+        return None, None, known_key(key, None)
+    if len(parts) < 3 or not all(parts[1:]):
+        raise UsageError(f"{key!r} names no setting", hint=f"write {parts[0]}.NAME.SETTING=VALUE")
+    return parts[0], ".".join(parts[1:-1]), known_key(parts[-1], parts[0])
+
+
+def read(path: Path, *, required: bool) -> Contents:
+    """What the file says: settings, ``[partitions]``, ``[models]``; every value is checked.
+
+    :param required: the file must exist; else one that does not says nothing.
+    :raises UsageError: it cannot be read, or holds a wrong name or value.
+    """
+    return _read(path, _read_text(path, required=required))
+
+
+def edit(path: Path, changes: Mapping[str, str | None]) -> None:
+    """Change the settings file, all together or not at all; comments and order stay.
+
+    :param changes: dotted key to its new text, or ``None`` to take it out.
+    :raises UsageError: a wrong name or value, or a file that cannot be edited; nothing changes.
+    """
+    parsed = []
+    for key, text in changes.items():
+        table, name, setting = split_key(key)
+        value = None if text is None else parse_value(setting, text, key)
+        parsed.append((table, name, setting, _as_written(setting, value, text)))
+    before = _read_text(path, required=False)
+    wanted = _changed(_read(path, before), parsed)  # a broken file is reported, not overwritten
+    after = _edited(path, before, parsed, wanted)
+    try:
+        paths.replace_private(path, after)
+    except OSError as error:
+        raise UsageError(
+            f"cannot write {path}: {error.strerror}", hint="check the folder's permissions"
+        ) from None
+
+
+def _read(path: Path, text: str) -> tuple[dict[str, Value], Tables, Tables]:
+    try:
+        document = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise UsageError(f"{path} is not valid TOML: {error}") from None
+    values: dict[str, Value] = {}
+    tables: dict[str, Tables] = {"partitions": {}, "models": {}}
+    for key, value in document.items():
+        if key in tables:
+            if not isinstance(value, dict):
+                raise UsageError(f"{key} in {path} must be a table")
+            for name, setting, each in _flatten(key, value):
+                _set_once(tables[key].setdefault(name, {}), setting, each, f"{key}.{name}", path)
+        else:
+            _set_once(values, known_key(key, None, path), value, "", path)
+    return values, tables["partitions"], tables["models"]
+
+
+def _read_text(path: Path, *, required: bool) -> str:
+    try:
+        return path.read_text(encoding="utf-8-sig")
+    except FileNotFoundError:
+        if required:
+            raise UsageError(f"there is no settings file {path}") from None
+        return ""
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "not UTF-8"
+        raise UsageError(f"cannot read the settings file {path}: {reason}") from None
+
+
+def _set_once(place: dict[str, Value], key: str, value: Any, table: str, path: Path) -> None:
+    where = f"{table}.{key}" if table else key
+    if key in place:
+        raise UsageError(f"{where} stands twice in {path}")
+    place[key] = check_value(key, value, where)
+
+
+def _flatten(
+    table: str, value: Mapping[str, Any], name: str = ""
+) -> Iterator[tuple[str, str, Any]]:
+    """Settings of each named table; ``[models.gpt-3.5-turbo]`` is read as the name it means."""
+    for key, each in value.items():
+        inner = f"{name}.{key}" if name else key
+        if isinstance(each, dict):
+            yield from _flatten(table, each, inner)
+        elif not name:
+            raise UsageError(f"{table}.{key} must be a table", hint=f"[{table}.NAME]")
+        else:
+            yield name, known_key(key, table), each
+
+
+def known_key(key: str, table: str | None, path: Path | None = None) -> str:
+    """The name of a setting, by its name or another one.
+
+    :param table: ``partitions``, ``models``, or ``None`` for the top of the file.
+    :raises UsageError: there is no such setting there; the hint names near ones.
+    """
+    key = ALIASES.get(key, key)
+    if table is None:
+        allowed = list(SETTINGS)
+    else:
+        kind = "partition" if table == "partitions" else "model"
+        allowed = [name for name, each in SETTINGS.items() if each.metadata[kind]]
+        allowed += list(MODEL_ONLY) if table == "models" else []
+    if key in allowed:
+        return key
+    where = f" in {path}" if path else ""
+    near = difflib.get_close_matches(key, [*allowed, *ALIASES], 3)
+    place = f" for {table}" if table else ""
+    raise UsageError(
+        f"unknown setting {key!r}{place}{where}",
+        hint=f"did you mean {', '.join(near)}?"
+        if near
+        else "reservoir config --list shows them all",
+    )
+
+
+def _changed(contents: Contents, changes: list[_Change]) -> Contents:
+    """What the file must say afterwards."""
+    values, partitions, models = contents
+    for table, name, setting, value in changes:
+        group = {"": values} if table is None else partitions if table == "partitions" else models
+        found = (match_name(name or "", group) if table == "models" else None) or name or ""
+        place = group.setdefault(found, {})
+        place.pop(setting, None)
+        if value is not None:
+            place[setting] = check_value(setting, value, setting)
+    return values, partitions, models
+
+
+def _edited(path: Path, text: str, changes: list[_Change], wanted: Contents) -> str:
+    """The file's new text, which says what is wanted and nothing else is changed.
+
+    :raises UsageError: the file is written in a way that cannot be edited safely.
+    """
+    if not text.strip():
+        return _new_file(changes)
+    # tomlkit keeps comments and order; it is loaded only to edit a file that is there.
+    from tomlkit.exceptions import TOMLKitError
+
+    for edit_text in (_edited_in_place, _appended):
+        try:
+            after = edit_text(text, changes)
+            if _without_empty(_read(path, after)) == _without_empty(wanted):
+                return after
+        except (TOMLKitError, UsageError, ValueError, TypeError, KeyError, AttributeError):
+            continue
+    raise UsageError(
+        f"cannot change {path} without touching other settings", hint="edit the file by hand"
+    )
+
+
+def _new_file(changes: list[_Change]) -> str:
+    import tomli_w
+
+    document: dict[str, Any] = {}
+    for table, name, setting, value in changes:
+        if value is not None:
+            place = document
+            for part in (table, name):
+                place = place if part is None else place.setdefault(part, {})
+            place[setting] = value
+    return tomli_w.dumps(document)
+
+
+def _edited_in_place(text: str, changes: list[_Change]) -> str:
+    import tomlkit
+
+    for table, name, _, _ in changes:
+        if table and name and "." in name:
+            text = _quote_header(text, table, name)
+    document = tomlkit.parse(text)
+    for table, name, setting, value in changes:
+        place: Any = document
+        if table is not None:
+            group: Any = document.setdefault(table, tomlkit.table(True))
+            # The name may stand in the file in another spelling of the same model.
+            found = match_name(name or "", group) if table == "models" else None
+            inline = isinstance(group, tomlkit.items.InlineTable)
+            made = tomlkit.inline_table() if inline else tomlkit.table()
+            place = group.setdefault(found or name, made)
+        written = next(
+            (old for old, new in ALIASES.items() if new == setting and old in place), None
+        )
+        if value is None:
+            place.pop(written or setting, None)
+        else:
+            place[written or setting] = value
+    return tomlkit.dumps(document)
+
+
+def _appended(text: str, changes: list[_Change]) -> str:
+    """The text with tables of its own for the changes, for files in dotted keys."""
+    tables = [change for change in changes if change[0] is not None]
+    if len(tables) < len(changes) or any(change[3] is None for change in changes):
+        raise ValueError("only new keys of tables can be appended")
+    return f"{text.rstrip()}\n\n{_new_file(changes)}"
+
+
+def _without_empty(contents: Contents) -> Contents:
+    """Contents without tables that say nothing."""
+    values, partitions, models = contents
+    return (
+        values,
+        {name: each for name, each in partitions.items() if each},
+        {name: each for name, each in models.items() if each},
+    )
+
+
+def _quote_header(text: str, table: str, name: str) -> str:
+    """Give the unquoted header of a name with dots its quotes, so that it is not doubled."""
+    dotted = r"\s*\.\s*".join(re.escape(part) for part in [table, *name.split(".")])
+    return re.sub(
+        rf"(?mi)^(\s*)\[\s*{dotted}\s*\]", lambda match: f'{match[1]}[{table}."{name}"]', text
+    )
+
+
+def _as_written(setting: str, value: Value, text: str | None) -> Value:
+    return text.strip() if text is not None and is_duration(setting) else value

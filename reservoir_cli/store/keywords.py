@@ -1,0 +1,94 @@
+"""Searching for exactly what was typed: words, phrases and prefixes, by BM25 over the scope.
+
+The words are looked up in the index's own lists of places. FTS5's ranking would do nearly the
+same, but it takes frequencies of the whole file, so that text in other partitions moves scores.
+"""
+
+import sqlite3
+from functools import reduce
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reservoir_cli.messages import Scope
+from reservoir_cli.store import fulltext, queries
+
+_K1, _B = 1.2, 0.75
+#: Places in the index as one number: message above, position below.
+_SHIFT = 32
+
+_Ints = NDArray[np.int64]
+
+
+def search(
+    connection: sqlite3.Connection, text: str, scope: Scope, limit: int
+) -> tuple[list[tuple[int, float]], bool]:
+    """Messages with all that was typed, else with any of it.
+
+    :returns: (id, BM25) best first, ties newest first, and whether the hits hold all of it.
+    """
+    terms = list(dict.fromkeys(fulltext.typed_terms(text)))
+    condition, values = queries.where_scope(scope)
+    rows = connection.execute(
+        f"SELECT m.id, m.terms FROM messages m WHERE {condition} ORDER BY m.id", values
+    ).fetchall()
+    if not terms or not rows:
+        return [], True
+    table = np.array(rows, np.int64)
+    ids, lengths = table[:, 0], table[:, 1]
+    norms = _K1 * (1 - _B + _B * lengths / max(float(lengths.mean()), 1e-9))
+    scores, held = np.zeros(len(ids)), []
+    for stems, is_prefix in _stems(connection, terms):
+        messages, counts = np.unique(
+            _phrase(connection, stems, is_prefix) >> _SHIFT, return_counts=True
+        )
+        places = np.minimum(np.searchsorted(ids, messages), len(ids) - 1)
+        known = ids[places] == messages
+        places, counts = places[known], counts[known]
+        rarity = np.log((len(ids) - len(places) + 0.5) / (len(places) + 0.5))
+        scores[places] += max(rarity, 1e-6) * (_K1 + 1) * counts / (counts + norms[places])
+        held.append(places)
+    hits = reduce(np.intersect1d, held)
+    all_words = len(hits) > 0
+    if not all_words:
+        hits = reduce(np.union1d, held)
+    best = hits[np.lexsort((-ids[hits], -scores[hits]))]
+    best = best[:limit] if limit >= 0 else best
+    return [(int(ids[at]), float(scores[at])) for at in best], all_words or not len(hits)
+
+
+def _stems(connection: sqlite3.Connection, terms: list[str]) -> list[tuple[list[str], bool]]:
+    """The stems of each term in their order, and whether its last is a prefix."""
+    queries.open_vocabularies(connection)
+    connection.execute("DELETE FROM temp.question")
+    connection.executemany(
+        "INSERT INTO temp.question (rowid, text) VALUES (?, ?)",
+        [(number, term.rstrip("*").strip('"')) for number, term in enumerate(terms)],
+    )
+    found: dict[int, list[str]] = {}
+    for number, stem in connection.execute(
+        "SELECT doc, term FROM temp.question_places ORDER BY doc, offset"
+    ):
+        found.setdefault(number, []).append(stem)
+    return [(stems, terms[number].endswith("*")) for number, stems in found.items()]
+
+
+def _phrase(connection: sqlite3.Connection, stems: list[str], is_prefix: bool) -> _Ints:
+    """Where the stems stand one after another; the place of the first."""
+    last = len(stems) - 1
+    found = [
+        _occurrences(connection, stem, is_prefix and at == last) - at
+        for at, stem in enumerate(stems)
+    ]
+    return reduce(np.intersect1d, found)
+
+
+def _occurrences(connection: sqlite3.Connection, stem: str, is_prefix: bool) -> _Ints:
+    condition, values = ("term = ?", [stem])
+    if is_prefix:
+        condition, values = ("term >= ? AND term < ?", [stem, stem + "\U0010ffff"])
+    rows = connection.execute(
+        f"SELECT doc, offset FROM temp.stem_places WHERE {condition} AND col = 'text'", values
+    ).fetchall()
+    places = np.array(rows, np.int64).reshape(-1, 2)
+    return np.unique((places[:, 0] << _SHIFT) + places[:, 1])
