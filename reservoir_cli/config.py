@@ -138,6 +138,7 @@ class Config:
         self, partition: str | None, model: str | None
     ) -> Iterator[tuple[Origin, Mapping[str, Value]]]:
         yield "flag", self.flags
+        yield "flag", PROFILES.get(str(self.flags.get("profile")), {})
         yield "environment", self.environment
         if partition:
             yield "partition", self.partitions.get(partition, {})
@@ -224,12 +225,11 @@ def required_window(known: Config, model: str | None, settings: Settings) -> int
     )
 
 
-def recommended_budget(
-    known: Config, model: str | None, budget: int | str | None, available: int
-) -> int | None:
+def recommended_budget(model: str | None, budget: int | str | None, available: int) -> int | None:
     """A budget as it was asked for: a number, ``recommended``, or none.
 
-    :param available: what the model's limit leaves, for models without a recommendation.
+    :param available: what the model's limit leaves: no recommendation is more, and it is the
+        one of models without.
     :raises UsageError: ``recommended`` without a model, or no positive whole number.
     """
     if budget is None:
@@ -238,7 +238,7 @@ def recommended_budget(
         if model is None:
             raise UsageError("--budget recommended needs a model", hint="add --model NAME")
         found = find_model(model)
-        return found.recommended if found and found.recommended else available
+        return min(found.recommended, available) if found and found.recommended else available
     text = str(budget).replace(",", "").replace("_", "")
     if not text.isascii() or not text.isdigit() or not 1 <= int(text) <= _MOST_TOKENS:
         raise UsageError(f"--budget must be a positive whole number or recommended, not {budget!r}")

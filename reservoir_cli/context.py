@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
+from datetime import UTC
 from time import perf_counter
 
 import numpy as np
@@ -10,6 +11,7 @@ import numpy as np
 from reservoir_cli import budget as budgets
 from reservoir_cli import ranking, rendering
 from reservoir_cli.budget import Meter
+from reservoir_cli.dates import date_scores, find_dates
 from reservoir_cli.embedding import Embedder
 from reservoir_cli.errors import StoreError
 from reservoir_cli.messages import Role, Scope, StoredMessage, plain_text, to_epoch_ms
@@ -21,6 +23,7 @@ from reservoir_cli.store import Store
 from reservoir_cli.tokens import AnthropicCounter, counter_id
 from reservoir_cli.window import (
     Candidate,
+    Candidates,
     ContextRequest,
     Scored,
     Scores,
@@ -74,7 +77,7 @@ def build_context(
             found,
             settings,
             to_epoch_ms(request.now),
-            np.zeros(len(found.ids)),
+            _date_scores(request, found),
         )
         tiers = _tiers(scored, settings, store, scope)
         chosen = _to_read(scored, tiers, budget.history if fill else 0)
@@ -142,9 +145,10 @@ def _history_used(
 ) -> int:
     """Tokens of recalled messages and history, as they are printed."""
     if not isinstance(meter.counter, AnthropicCounter):
-        return rendering.count_turns(turns.history_turns(selection), request.format, meter)
+        return _printed(request, selection.recalled, selection.history, meter)
     # This counter knows whole requests only; what is not history's is taken off.
-    window = [*turns.fixed_turns(request), *turns.history_turns(selection)]
+    said = turns.history_turns(request, selection.recalled, selection.history)
+    window = [*turns.fixed_turns(request), *said]
     body = rendering.written([*window, *turns.current_turn(request)], "anthropic", None, 1)
     assert isinstance(body, dict)
     counted = meter.counter.count_request(body)
@@ -210,10 +214,18 @@ def _recall_scope(request: ContextRequest, settings: Settings, instance: str) ->
     return Scope(request.partition, instance if narrow else None)
 
 
+def _date_scores(request: ContextRequest, found: Candidates) -> ranking.Floats:
+    """How near each message is to a date that the question names, in local time."""
+    local = request.now.astimezone()
+    spans = find_dates(request.query, local)
+    return date_scores(spans, found.created_at, local.tzinfo or UTC)
+
+
 def _tiers(scored: Scored, settings: Settings, store: Store, scope: Scope) -> dict[int, Tier]:
     """The candidates by their position, each with the first tier that holds."""
     found = scored.candidates
     best = _best_first(scored.similarity)[: settings.semantic_context_size]
+    best = best[scored.similarity[best] > 0]
     alike = (1 + np.nan_to_num(found.cosine[best], nan=-1)) / 2 > settings.similarity_threshold
     similar = {int(place): bool(passes) for place, passes in zip(best, alike, strict=True)}
     own = np.flatnonzero(found.own)
@@ -233,13 +245,23 @@ def _best_first(scores: ranking.Floats) -> ranking.Places:
 
 
 def _to_read(scored: Scored, tiers: dict[int, Tier], room: int) -> list[int]:
-    """Positions of the messages worth reading: candidates, and what may fill the room."""
+    """Positions of the messages worth reading: candidates, and what may fill the room.
+
+    With those of the history's instance come the ones between that are too large: they are not
+    printed, but history may go on behind them.
+    """
     by_priority = _best_first(scored.priority)
     tokens = scored.candidates.tokens[by_priority].astype(np.int64)
     fits = tokens <= room
     enough = np.cumsum(tokens[fits]) <= _READ_AHEAD * room
     fillers = by_priority[fits][enough] if room else by_priority[:0]
-    return sorted({*tiers, *(int(each) for each in fillers)})
+    chosen = {*tiers, *(int(each) for each in fillers)}
+    own = np.flatnonzero(scored.candidates.own)
+    if len(own) and room:
+        oldest = min((place for place in chosen if scored.candidates.own[place]), default=own[-1])
+        large = own[(own > oldest) & (scored.candidates.tokens[own] > room)]
+        chosen.update(int(each) for each in large)
+    return sorted(chosen)
 
 
 def _recounted(rows: list[StoredMessage], store: Store, meter: Meter) -> list[StoredMessage]:
@@ -316,4 +338,16 @@ def _costs(request: ContextRequest, meter: Meter) -> Costs:
         history=history,
         day=meter.count("2026-01-01\n"),
         recalled_title=meter.count(f"{turns.RECALLED_TITLE}\n\n", messages=1),
+        printed=lambda recalled, run: _printed(request, recalled, run, meter),
     )
+
+
+def _printed(
+    request: ContextRequest,
+    recalled: Sequence[Candidate],
+    history: Sequence[Candidate],
+    meter: Meter,
+) -> int:
+    """Tokens of recalled messages and history, as they are printed."""
+    shown = turns.history_turns(request, recalled, history)
+    return rendering.count_turns(shown, request.format, meter)

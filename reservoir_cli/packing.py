@@ -5,6 +5,7 @@ turn of history, else as a recalled line. The run grows as gaps in it are filled
 message may change its place after it was kept.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -20,12 +21,21 @@ class Costs:
     :param history: of a message as a turn.
     :param day: of a line with a date above the recalled messages of that day.
     :param recalled_title: paid once, when anything is recalled.
+    :param printed: of recalled messages and history together, as they are printed. The others
+        add up to at least this, and are cheaper to ask for; without it they decide alone.
     """
 
     recalled: Callable[[Candidate], int]
     history: Callable[[Candidate], int]
     day: int
     recalled_title: int
+    printed: Callable[[Sequence[Candidate], Sequence[Candidate]], int] | None = None
+
+
+#: By how much the sum may exceed the printed count for each message, at the most.
+_EXCESS = 12
+
+_Layout = tuple[tuple[Candidate, ...], tuple[Candidate, ...], tuple[Candidate, ...]]
 
 
 @dataclass(slots=True)
@@ -41,13 +51,19 @@ class Packing:
     pool: Sequence[Candidate]
     passed: set[int]
     reasons: dict[int, str] = field(default_factory=dict)
-    _spent: int = 0
     _kept: dict[int, Candidate] = field(default_factory=dict)
-    _days: set[str] = field(default_factory=set)
     #: The run, newest first, the age it reaches to, and how much of it begins with a question.
     _run: list[Candidate] = field(default_factory=list)
     _reached: int = 0
     _turns: int = 0
+    _in_history: set[int] = field(default_factory=set)
+    #: Ids of the recalled messages that are printed, and how many of them a day has.
+    _lines: set[int] = field(default_factory=set)
+    _days: Counter[str] = field(default_factory=Counter)
+    _said: set[tuple[str, str]] = field(default_factory=set)
+    #: Tokens of single messages, and by how much the sum may be too high.
+    _spent: int = 0
+    _excess: int = 0
     _by_age: Mapping[int, Candidate] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -57,29 +73,53 @@ class Packing:
         """Whether a message is kept."""
         return candidate.message.id in self._kept
 
+    def could_add(self, members: Sequence[Candidate], budget: int) -> bool:
+        """Whether messages would fit if nothing else were kept."""
+        return Packing(self.costs, self.pool, self.passed).add(members, budget, "")
+
     def add(self, members: Sequence[Candidate], budget: int, reason: str) -> bool:
         """Keep messages if all of them fit; otherwise nothing changes."""
         fresh = {each.message.id: each for each in members}
         more, reached = self._run_grown_by(fresh)
         asking = (place for place in range(len(more), 0, -1) if _asks(more[place - 1]))
         turns = next((len(self._run) + place for place in asking), self._turns)
-        run = [*self._run[self._turns :], *more][: turns - self._turns]
-        turned = {each.message.id: each for each in run}
+        in_history = self._in_history
+        if turns > self._turns:
+            in_history = ids(_results_behind_calls([*self._run, *more][:turns][::-1]))
 
-        lines = [each for number, each in fresh.items() if number not in turned]
-        days = {_day(each) for each in lines} - self._days
-        spent = self._spent + sum(map(self.costs.recalled, lines)) + len(days) * self.costs.day
-        spent += self.costs.recalled_title if lines and not self._days else 0
-        for number, each in turned.items():
-            spent += self.costs.history(each)
-            spent -= self.costs.recalled(each) if number in self._kept else 0
-        if spent > budget:
-            return False
+        turned = [fresh.get(each) or self._kept[each] for each in in_history - self._in_history]
+        unsaid = [
+            each
+            for number, each in fresh.items()
+            if number not in in_history and (not _alone(each) or _said(each) not in self._said)
+        ]
+        gone = [each for each in turned if each.message.id in self._lines]
+        days = Counter(self._days)
+        days.update(map(_day, unsaid))
+        days.subtract(map(_day, gone))
 
-        self._spent, self._reached, self._turns = spent, reached, turns
-        self._run += more
+        spent = self._spent + sum(map(self.costs.history, turned))
+        spent += sum(map(self.costs.recalled, unsaid)) - sum(map(self.costs.recalled, gone))
+        excess = self._excess + _EXCESS * len(fresh)
+        framing = sum(count > 0 for count in days.values()) * self.costs.day
+        framing += self.costs.recalled_title if len(self._lines) + len(unsaid) > len(gone) else 0
+        if spent + framing > budget:
+            if self.costs.printed is None or spent + framing - excess > budget:
+                return False
+            kept = {**self._kept, **fresh}
+            recalled, history, _ = _laid_out(kept, [*self._run, *more][:turns])
+            printed = self.costs.printed(recalled, history)
+            if printed > budget:
+                return False
+            spent, excess = printed - framing, 0
+
         self._kept |= fresh
-        self._days |= days
+        self._lines -= ids(gone)
+        self._lines |= ids(unsaid)
+        self._days, self._in_history = +days, in_history
+        self._spent, self._excess, self._reached, self._turns = spent, excess, reached, turns
+        self._run += more
+        self._said.update(map(_said, (*unsaid, *turned)))
         self.reasons.update((number, reason) for number in fresh)
         return True
 
@@ -97,24 +137,29 @@ class Packing:
             age += 1
         return more, age
 
-    def lay_out(
-        self,
-    ) -> tuple[tuple[Candidate, ...], tuple[Candidate, ...], tuple[Candidate, ...]]:
+    def lay_out(self) -> _Layout:
         """Recalled messages, history, and recalled messages that say what is said already."""
-        history = _results_behind_calls(self._run[: self._turns][::-1])
-        in_history = ids(history)
-        said = {_said(each) for each in history}
-        recalled, duplicates = [], []
-        for each in sorted(self._kept.values(), key=by_time):
-            if each.message.id in in_history:
-                continue
-            alone = each.message.role is not Role.TOOL and not each.message.tool_calls
-            if alone and _said(each) in said:
-                duplicates.append(each)
-            else:
-                said.add(_said(each))
-                recalled.append(each)
-        return tuple(recalled), tuple(history), tuple(duplicates)
+        return _laid_out(self._kept, self._run[: self._turns])
+
+
+def _laid_out(kept: Mapping[int, Candidate], run: Sequence[Candidate]) -> _Layout:
+    """Where kept messages are printed.
+
+    :param run: the beginning of the run that ends in a question, newest first.
+    """
+    history = _results_behind_calls(run[::-1])
+    in_history = ids(history)
+    said = {_said(each) for each in history}
+    recalled, duplicates = [], []
+    for each in sorted(kept.values(), key=by_time):
+        if each.message.id in in_history:
+            continue
+        if _alone(each) and _said(each) in said:
+            duplicates.append(each)
+        else:
+            said.add(_said(each))
+            recalled.append(each)
+    return tuple(recalled), tuple(history), tuple(duplicates)
 
 
 def by_time(candidate: Candidate) -> tuple[float, int]:
@@ -137,25 +182,33 @@ def _results_behind_calls(run: Sequence[Candidate]) -> list[Candidate]:
 
     A result whose caller is not in the run is left out; it is recalled with its caller.
     """
-    results: dict[str, list[Candidate]] = {}
+    results: dict[tuple[str | None, str], list[Candidate]] = {}
     for each in run:
-        if each.message.role is Role.TOOL:
-            results.setdefault(each.message.tool_call_id or "", []).append(each)
+        message = each.message
+        if message.role is Role.TOOL:
+            key = (message.conversation_id, message.tool_call_id or "")
+            results.setdefault(key, []).append(each)
     laid = []
     for each in run:
         if each.message.role is Role.TOOL:
             continue
         laid.append(each)
         for call in each.message.tool_calls:
-            later = [one for one in results.get(call.id, ()) if by_time(one) > by_time(each)]
+            key = (each.message.conversation_id, call.id)
+            later = [one for one in results.get(key, ()) if by_time(one) > by_time(each)]
             if later:
                 laid.append(later[0])
-                results[call.id].remove(later[0])
+                results[key].remove(later[0])
     return laid
 
 
 def _asks(candidate: Candidate) -> bool:
     return candidate.message.role is Role.USER
+
+
+def _alone(candidate: Candidate) -> bool:
+    """Whether a message has no part in a tool call, so that a copy of it is worth nothing."""
+    return candidate.message.role is not Role.TOOL and not candidate.message.tool_calls
 
 
 def _said(candidate: Candidate) -> tuple[str, str]:

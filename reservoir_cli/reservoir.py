@@ -201,6 +201,8 @@ class Reservoir:
             raise UsageError(
                 f"unknown mode {mode!r}", hint=f"modes are {', '.join(searching.MODES)}"
             )
+        if mode == "keyword" and threshold is not None:
+            raise UsageError("a threshold is of meaning: it does not go with a keyword search")
         there = scope or Scope(partition or self.config.settings().partition, instance)
         embedder = None
         if mode != "keyword":
@@ -211,7 +213,7 @@ class Reservoir:
             term,
             there,
             self.config.settings(there.partition),
-            datetime.now(UTC),
+            datetime.now().astimezone(),
             mode=mode,  # type: ignore[arg-type]
             limit=limit,
             threshold=threshold,
@@ -273,12 +275,13 @@ class Reservoir:
         known = config.settings(there, model)
         window = required_window(config, model, known)
         reserve = config.reserve(model, known)
+        limit = known.max_context_tokens or window
         request = ContextRequest(
             query=query,
             partition=there,
             instance=instance,
             model=model,
-            budget=recommended_budget(config, model, budget, window - reserve),
+            budget=recommended_budget(model, budget, min(window - reserve, limit)),
             format=parse_format(format),
             trace_id=trace_id or str(uuid.uuid4()),
             now=datetime.now(UTC),

@@ -1,12 +1,13 @@
 """Finding messages: by words, by meaning, or by both."""
 
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any, Literal, get_args
 
 import numpy as np
 
 from reservoir_cli import ranking
+from reservoir_cli.dates import date_scores, find_dates
 from reservoir_cli.embedding import Embedder
 from reservoir_cli.messages import Scope, StoredMessage, to_epoch_ms
 from reservoir_cli.settings import Settings
@@ -75,7 +76,8 @@ def search(
     vector = embedder.encode_query(term) if embedder else None
     with store.snapshot():
         found = store.candidates(scope, None, term, vector)
-        scored = ranking.score(found, settings, to_epoch_ms(now), np.zeros(len(found.ids)))
+        dates = date_scores(find_dates(term, now), found.created_at, now.tzinfo or UTC)
+        scored = ranking.score(found, settings, to_epoch_ms(now), dates)
         if mode == "keyword":
             ranked, all_words = store.keyword(term, scope, -1)
             order = dict(ranked)
@@ -110,7 +112,8 @@ def _order(scored: Scored, mode: Mode) -> dict[int, float]:
         scores: ranking.Floats = found.cosine.astype(np.float64)
         matches = np.flatnonzero(~np.isnan(scores))
     else:
-        scores, matches = scored.similarity, np.flatnonzero(scored.similarity > 0)
+        scores = scored.similarity
+        matches = np.flatnonzero(~np.isnan(found.cosine) | (scored.bm25 > 0))
     best = matches[np.lexsort((-matches, -scores[matches]))]
     return {int(found.ids[place]): float(scores[place]) for place in best}
 

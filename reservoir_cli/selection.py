@@ -85,7 +85,8 @@ def select(
     :param budget: tokens for recalled messages and history.
     :param not_reached: messages of the scope that are not in the pool.
     """
-    units, dropped = _tool_units([each for each in pool if _eligible(each, query, rules)])
+    eligible = [_only_own_calls(each) for each in pool if _eligible(each, query, rules)]
+    units, dropped = _tool_units(eligible)
     large = [each for each in units if sum(map(costs.recalled, each.members)) > budget]
     dropped += [Dropped(each, TOO_LARGE) for each in _members(large)]
     units = [each for each in units if each not in large] if large else units
@@ -124,9 +125,13 @@ def _take_by_score(units: Sequence[Unit], packing: Packing, budget: int) -> None
 
 
 def _take_by_tier(units: Sequence[Unit], packing: Packing, budget: int) -> None:
-    """Take exchanges by tier up to the first that does not fit; everything after it goes."""
+    """Take exchanges by tier up to the first that does not fit; everything after it goes.
+
+    One that would not fit into an empty window is no reason to stop.
+    """
     for exchange in sorted(_exchanges(units), key=lambda each: _joined(each).by_tier()):
-        if not _take(exchange, packing, budget, "tier"):
+        fits = packing.could_add(_members(exchange), budget)
+        if not _take(exchange, packing, budget, "tier") and fits:
             return
 
 
@@ -149,7 +154,18 @@ def _eligible(candidate: Candidate, query: str, rules: Rules) -> bool:
         return False
     if is_system(candidate):
         return rules.include_system
-    return bool(message.content.strip() or message.tool_calls) or message.role is Role.TOOL
+    if message.role is Role.TOOL:
+        return True
+    calls = message.role is Role.ASSISTANT and message.tool_calls
+    return bool(message.content.strip() or calls)
+
+
+def _only_own_calls(candidate: Candidate) -> Candidate:
+    """Only an assistant calls tools; what an import says of others is not printed."""
+    message = candidate.message
+    if message.role is Role.ASSISTANT or not message.tool_calls:
+        return candidate
+    return replace(candidate, message=replace(message, tool_calls=()))
 
 
 def _unlike(unit: Unit, least: float) -> bool:
@@ -212,7 +228,7 @@ def _results_by_caller(
 
 def _answered(calls: tuple[ToolCall, ...], results: Sequence[Candidate]) -> tuple[ToolCall, ...]:
     """The calls that have a result; of calls with one id, the last."""
-    found = {each.message.tool_call_id for each in results}
+    found = {each.message.tool_call_id or "" for each in results}
     last = {call.id: call for call in calls if call.id in found}
     return tuple(last.values())
 

@@ -4,7 +4,6 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 from reservoir_cli.errors import UsageError
-from reservoir_cli.messages import clean_text
 from reservoir_cli.times import format_duration, parse_duration
 
 Value = str | int | float | bool | None
@@ -251,7 +250,9 @@ def parse_value(key: str, text: str, where: str) -> Value:
     :raises UsageError: wrong type or range.
     """
     kind = _kind(key)
-    value: Any = clean_text(text)
+    if not text.isprintable() and any("\ud800" <= each <= "\udfff" for each in text):
+        raise UsageError(f"{where} has bytes that are no text")
+    value: Any = text
     if kind is bool:
         words = {
             "true": True,

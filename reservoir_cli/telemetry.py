@@ -4,9 +4,11 @@ Records hold numbers and names; no text of a question or a message is in them or
 """
 
 import json
+import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from io import TextIOWrapper
 from pathlib import Path
 from statistics import median, quantiles
 from typing import Any
@@ -59,11 +61,18 @@ def log_truncation(window: ContextWindow, path: Path) -> None:
 
     from reservoir_cli.paths import make_private_dir
 
+    class PrivateFiles(RotatingFileHandler):
+        """Every file it begins is for its owner only."""
+
+        def _open(self) -> TextIOWrapper:
+            def private(name: str, flags: int) -> int:
+                return os.open(name, flags, 0o600)
+
+            file = open(self.baseFilename, "ab", opener=private)
+            return TextIOWrapper(file, encoding="utf-8")
+
     make_private_dir(path.parent)
-    path.touch(mode=0o600)
-    handler = RotatingFileHandler(
-        path, maxBytes=_LOG_BYTES, backupCount=_LOG_FILES - 1, encoding="utf-8"
-    )
+    handler = PrivateFiles(path, maxBytes=_LOG_BYTES, backupCount=_LOG_FILES - 1)
     handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
     line = (
         f"context truncated: {window.truncations} left out or cut, {window.used} of "

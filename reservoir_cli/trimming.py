@@ -100,9 +100,9 @@ def _declared(message: ChatMessage) -> set[str]:
     if message.get("role") != "assistant":
         return set()
     calls = message.get("tool_calls")
-    found = {each.get("id") for each in calls if isinstance(each, dict)} if calls else set()
-    found |= {each.get("id") for each in _blocks(message, "tool_use")}
-    return {each for each in found if isinstance(each, str)}
+    listed = calls if isinstance(calls, list) else []
+    made = [each for each in listed if isinstance(each, dict)] + _blocks(message, "tool_use")
+    return {each["id"] for each in made if isinstance(each.get("id"), str)}
 
 
 def _answered(message: ChatMessage) -> list[str]:

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 Format = Literal["text", "markdown", "json", "openai", "azure", "ollama", "anthropic"]
 FORMATS: tuple[str, ...] = get_args(Format)
+#: Formats that are the request body of a provider.
+PROVIDERS = ("openai", "azure", "ollama", "anthropic")
 
 
 class Tier(StrEnum):

@@ -122,8 +122,6 @@ def context(
 
 
 def _print(window: "ContextWindow", explain: bool) -> None:
-    import json
-
     from reservoir_cli.cli import output
     from reservoir_cli.cli.explain import print_explanation
 
@@ -134,7 +132,7 @@ def _print(window: "ContextWindow", explain: bool) -> None:
     if isinstance(rendered, str):
         output.window_text(rendered)
     else:
-        output.write(json.dumps(rendered, ensure_ascii=False, indent=2) + "\n")
+        output.write_json(rendered)
     if explain and request.format != "json":
         print_explanation(window)
     if request.format in ("openai", "azure", "ollama", "anthropic") and not request.model:

@@ -67,7 +67,17 @@ def _silence(stream: TextIO) -> None:
 
 def document(fields: Mapping[str, Any]) -> None:
     """Print one JSON document."""
-    write(json.dumps({"schema_version": 1, **fields}, ensure_ascii=False, indent=2) + "\n")
+    write_json({"schema_version": 1, **fields})
+
+
+def write_json(value: Any) -> None:
+    """Print a value as indented JSON; what UTF-8 cannot hold is written as an escape."""
+    text = json.dumps(value, ensure_ascii=False, indent=2)
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        text = json.dumps(value, indent=2)
+    write(text + "\n")
 
 
 def lines(rows: Iterable[Mapping[str, Any]]) -> None:

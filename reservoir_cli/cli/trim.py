@@ -59,7 +59,7 @@ def trim(
         raise UsageError(f"--turn-start {start} is behind the end of {len(messages)} messages")
     kept = trim_history(messages, turn_start=start, iteration=iteration, budget=wanted)
     shown = kept if isinstance(document, list) else {**document, "messages": kept}
-    output.write(json.dumps(shown, ensure_ascii=False, indent=2) + "\n")
+    output.write_json(shown)
     output.aside(f"{len(messages):,} messages, {len(messages) - len(kept):,} trimmed")
 
 

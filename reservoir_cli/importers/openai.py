@@ -84,7 +84,7 @@ def _message(value: Any) -> Message:
     if role is None:
         raise ValueError("unknown role")
     calls = value.get("tool_calls") or []
-    if not isinstance(calls, list):
+    if not isinstance(calls, list) or not all(isinstance(each, dict) for each in calls):
         raise ValueError("tool_calls is not a list of calls")
     content = _text(value.get("content"))
     if not content.strip() and not calls and role != "tool":

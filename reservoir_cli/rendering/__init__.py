@@ -5,7 +5,7 @@ it. What is counted is what these write.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, assert_never, cast
 
 from reservoir_cli.budget import Meter
@@ -69,7 +69,7 @@ class ContextWindow:
         """The whole window in order, the current message last."""
         return [
             *fixed_turns(self.request),
-            *history_turns(self.selection),
+            *history_turns(self.request, self.selection.recalled, self.selection.history),
             *current_turn(self.request),
         ]
 
@@ -88,7 +88,8 @@ class ContextWindow:
         chosen = parse_format(form) if form else self.request.format
         if chosen == "json":
             return document.to_json(self, explain=explain)
-        return written(self.turns, chosen, self.request.model, self.budget.reserve)
+        turns = replace(self, request=replace(self.request, format=chosen)).turns
+        return written(turns, chosen, self.request.model, self.budget.reserve)
 
     @property
     def _from(self) -> str:

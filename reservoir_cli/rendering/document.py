@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from reservoir_cli.rendering import ContextWindow
     from reservoir_cli.rendering.turns import Turn
 
-#: How many of those that filling passed over are explained.
+#: How many messages are explained that are there to fill, and no candidates by themselves.
 EXPLAINED_OTHERS = 100
 
 
@@ -60,14 +60,18 @@ def rows(window: "ContextWindow") -> list[dict[str, Any]]:
 
 
 def explained(window: "ContextWindow") -> list[dict[str, Any]]:
-    """Every candidate, the best first: its scores, what became of it, and why."""
+    """Every candidate, the best first: its scores, what became of it, and why.
+
+    With them come the first hundred of those that are there only to fill.
+    """
     selection = window.selection
     reasons = selection.reasons
     told = [(each, "kept", reasons.get(each.message.id, "")) for each in window.kept]
-    others = sorted(selection.passed_over, key=lambda each: -each.candidate.scores.priority)
-    left_out = (*selection.dropped, *others[:EXPLAINED_OTHERS])
+    left_out = (*selection.dropped, *selection.passed_over)
     told += [(each.candidate, "dropped", each.reason) for each in left_out]
     told.sort(key=lambda each: (-each[0].scores.priority, -each[0].message.id))
+    others = [each[0].message.id for each in told if each[0].filler][EXPLAINED_OTHERS:]
+    unsaid = set(others)
     return [
         {
             **_scores(window, candidate),
@@ -78,6 +82,7 @@ def explained(window: "ContextWindow") -> list[dict[str, Any]]:
             "reason": reason,
         }
         for candidate, outcome, reason in told
+        if candidate.message.id not in unsaid
     ]
 
 

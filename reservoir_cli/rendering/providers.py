@@ -11,22 +11,26 @@ from collections.abc import Sequence
 from typing import Any
 
 from reservoir_cli.messages import Role, ToolCall
-from reservoir_cli.rendering.turns import CONTEXT, Turn, until_last_user
+from reservoir_cli.rendering.turns import CONTEXT, Turn
 
 _ID = re.compile(r"[A-Za-z0-9_-]{1,40}")
 _NO_OUTPUT = "[no output]"
+#: What a call is given; Anthropic and Ollama take it as an object.
+_OBJECTS = ("input", "arguments")
+#: Arguments that are nested deeper are not taken apart.
+_DEEP = 64
 Body = dict[str, Any]
 
 
 def to_openai(turns: Sequence[Turn], model: str | None) -> Body:
     """Chat completions, for OpenAI and Azure OpenAI."""
-    sent = _with_valid_ids(until_last_user(turns))
+    sent = _with_valid_ids(turns)
     return {**_named(model), "messages": [_openai_message(each) for each in sent]}
 
 
 def to_ollama(turns: Sequence[Turn], model: str | None) -> Body:
     """Ollama's own chat: arguments are objects, and results name their tool."""
-    sent = _with_valid_ids(until_last_user(turns))
+    sent = _with_valid_ids(turns)
     names = {call.id: call.name for each in sent for call in each.tool_calls}
     messages = [_ollama_message(each, names) for each in sent]
     return {**_named(model), "messages": messages, "stream": False}
@@ -38,7 +42,7 @@ def to_anthropic(turns: Sequence[Turn], model: str | None, max_tokens: int) -> B
     Tools that were called are declared with an open schema: blocks of undeclared tools are
     refused.
     """
-    sent = _with_valid_ids(until_last_user(turns))
+    sent = _with_valid_ids(turns)
     system = [each.content for each in sent if each.role == Role.SYSTEM]
     messages: list[Body] = []
     for each in sent:
@@ -60,9 +64,14 @@ def to_anthropic(turns: Sequence[Turn], model: str | None, max_tokens: int) -> B
 
 
 def words(body: Body) -> list[str]:
-    """The text of each message of a body: what a model is charged for, beside the framing."""
+    """The text of each message of a body: what a model is charged for, beside the framing.
+
+    What stands outside of the messages counts with the first.
+    """
+    outside = [body.get("system", ""), _compact(body["tools"]) if "tools" in body else ""]
     counted = [_strings(each) for each in body["messages"]]
-    return ([body["system"]] if "system" in body else []) + counted
+    first = "\n".join(filter(None, [*outside, *counted[:1]]))
+    return [first, *counted[1:]] if first else counted
 
 
 def _named(model: str | None) -> Body:
@@ -117,11 +126,21 @@ def _role(turn: Turn) -> str:
 
 
 def _arguments(call: ToolCall) -> Body:
+    """Arguments as an object; what is none, or is no strict JSON, stands raw in one."""
     try:
         parsed = json.loads(call.arguments or "{}")
+        _compact(parsed).encode()  # refuses infinities, and halves of surrogate pairs
+        if isinstance(parsed, dict) and _depth(parsed) <= _DEEP:
+            return parsed
     except (ValueError, RecursionError):
-        parsed = None
-    return parsed if isinstance(parsed, dict) else {"_raw": call.arguments}
+        pass
+    return {"_raw": call.arguments}
+
+
+def _depth(value: Any) -> int:
+    if isinstance(value, dict):
+        value = list(value.values())
+    return 1 + max(map(_depth, value), default=0) if isinstance(value, list) else 0
 
 
 def _with_valid_ids(turns: Sequence[Turn]) -> list[Turn]:
@@ -151,12 +170,22 @@ def _valid_id(text: str, used: set[str]) -> str:
 
 
 def _strings(value: Any) -> str:
-    """Every text in a message but its role and the kinds of its blocks."""
+    """Every text in a message but its role and the kinds of its blocks; objects as JSON."""
     if isinstance(value, str):
         return value
     if isinstance(value, list):
         return "\n".join(_strings(each) for each in value)
-    if isinstance(value, dict):
-        kept = (each for key, each in value.items() if key not in ("role", "type"))
-        return "\n".join(filter(None, map(_strings, kept)))
-    return "" if value is None else json.dumps(value)
+    if not isinstance(value, dict):
+        return ""
+    texts = [
+        _compact(each)
+        if key in ("input", "arguments") and isinstance(each, dict)
+        else _strings(each)
+        for key, each in value.items()
+        if key not in ("role", "type")
+    ]
+    return "\n".join(filter(None, texts))
+
+
+def _compact(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))

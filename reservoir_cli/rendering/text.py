@@ -56,7 +56,7 @@ def _said(turn: Turn) -> str:
 
 def _titled(turn: Turn) -> str:
     title, _, text = turn.content.partition("\n")
-    return f"## {title.strip('[]')}\n\n{text}"
+    return f"## {title[1:-1]}\n\n{text}"
 
 
 def _untitled(turn: Turn) -> str:

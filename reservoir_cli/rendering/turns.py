@@ -6,7 +6,7 @@ from itertools import groupby
 
 from reservoir_cli.messages import Role, StoredMessage, ToolCall, plain_text
 from reservoir_cli.tokens import TokenCounter
-from reservoir_cli.window import Candidate, ContextRequest, Piece, Section, Selection
+from reservoir_cli.window import PROVIDERS, Candidate, ContextRequest, Piece, Section
 
 RECALLED_TITLE = "[Recalled Messages]"
 KNOWLEDGE_TITLE = "[Retrieved Knowledge]"
@@ -33,7 +33,7 @@ class Turn:
 def fixed_turns(request: ContextRequest) -> list[Turn]:
     """The sections that are never pruned by the budget, without the current message."""
     turns = []
-    if request.system:
+    if request.system and request.system.strip():
         turns.append(Turn(Section.SYSTEM, Role.SYSTEM.value, request.system))
     for each in request.procedures:
         text = f"[Procedure: {each.name}]\n{each.text}"
@@ -64,9 +64,18 @@ def current_turn(request: ContextRequest) -> list[Turn]:
     return [Turn(Section.CURRENT, Role.USER.value, request.query)]
 
 
-def history_turns(selection: Selection) -> list[Turn]:
-    """What is pruned by the budget: recalled messages, then history."""
-    return [*recalled_turn(selection.recalled), *_run_turns(selection.history)]
+def history_turns(
+    request: ContextRequest, recalled: Sequence[Candidate], history: Sequence[Candidate]
+) -> list[Turn]:
+    """What is pruned by the budget: recalled messages, then history.
+
+    A request to a provider ends with the user's message, if not with the question then with the
+    last of history.
+    """
+    found = [*recalled_turn(recalled), *_run_turns(history)]
+    if request.format in PROVIDERS and not request.query.strip():
+        return until_last_user(found)
+    return found
 
 
 def recalled_turn(recalled: Sequence[Candidate]) -> list[Turn]:
@@ -100,11 +109,7 @@ def _run_turns(history: Iterable[Candidate]) -> list[Turn]:
 
 
 def until_last_user(turns: Sequence[Turn]) -> list[Turn]:
-    """Turns for a provider: a request ends with the user's message.
-
-    The current message is the last one; without a question it is the last one of history, and
-    what was said after it stays out.
-    """
+    """History up to its last question: without a new one, a request ends with that."""
     users = [place for place, each in enumerate(turns) if each.role == Role.USER]
     end = users[-1] + 1 if users else 0
     return [
@@ -122,11 +127,7 @@ def shorten_result(message: StoredMessage, limit: int, counter: TokenCounter) ->
     :param limit: tokens of the cut text with its marker, by the counter.
     """
     text = message.content
-    marker = (
-        f"[… {message.tokens - limit:,} of {message.tokens:,} tokens left out: "
-        f"reservoir view --id {message.id}]"
-    )
-    room = limit - counter.count(f"\n{marker}")
+    room = limit - counter.count("\n" + _marker(message, message.tokens))
     low, high = 0, len(text)
     while low < high:
         middle = (low + high + 1) // 2
@@ -135,7 +136,14 @@ def shorten_result(message: StoredMessage, limit: int, counter: TokenCounter) ->
         else:
             high = middle - 1
     head = text[:low]
-    if 2 * (end := head.rfind("\n")) > low or (end > 0 and "\n" in text[: low // 2]):
-        head = head[:end]
+    if "\n" in head:
+        head = head[: head.rindex("\n")]
+    marker = _marker(message, message.tokens - counter.count(head))
     shown = f"{head}\n{marker}" if head else marker
     return replace(message, content=shown, tokens=counter.count(shown))
+
+
+def _marker(message: StoredMessage, missing: int) -> str:
+    return (
+        f"[… {missing:,} of {message.tokens:,} tokens left out: reservoir view --id {message.id}]"
+    )

@@ -64,8 +64,8 @@ class SqliteStore:
     # Opening
 
     def _open(self, path: Path, create: bool) -> sqlite3.Connection:
-        if not _exists(path):
-            if not create:
+        if str(path) == ":memory:" or not _exists(path):
+            if not create or str(path) == ":memory:":
                 return self._connect("file::memory:")
             self._create(path)
         if path.is_dir():

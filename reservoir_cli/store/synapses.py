@@ -110,29 +110,34 @@ def _embedded_thread(
 
     A message of several passages stands at their mean.
     """
-    select = """
-        SELECT m.id, e.vector FROM messages m
-        JOIN embeddings e ON e.message_id = m.id AND e.model_id = ?
+    embedded = """
+        SELECT m.id, m.created_at FROM messages m
         WHERE m.partition = ? AND m.instance = ? AND m.conversation_id IS ?
+        AND EXISTS (SELECT 1 FROM embeddings e WHERE e.message_id = m.id AND e.model_id = ?)
     """
-    there = [model_id, *place]
-    before = connection.execute(
-        f"""{select} AND (m.created_at, m.id) < (?, ?)
-        ORDER BY m.created_at DESC, m.id DESC, e.passage DESC LIMIT ?""",
-        [*there, *first, _BEFORE],
-    ).fetchall()
-    between = connection.execute(
-        f"""{select} AND (m.created_at, m.id) >= (?, ?) AND (m.created_at, m.id) <= (?, ?)
-        ORDER BY m.created_at, m.id, e.passage""",
-        [*there, *first, *last],
-    ).fetchall()
-    behind = connection.execute(
-        f"""{select} AND (m.created_at, m.id) > (?, ?)
-        ORDER BY m.created_at, m.id, e.passage LIMIT ?""",
-        [*there, *last, _BEFORE],
-    ).fetchall()
+    there = [*place, model_id]
+    rows = connection.execute(
+        f"""
+        SELECT e.message_id, e.vector FROM (
+            SELECT * FROM ({embedded} AND (m.created_at, m.id) < (?, ?)
+                           ORDER BY m.created_at DESC, m.id DESC LIMIT ?)
+            UNION ALL
+            SELECT * FROM ({embedded} AND (m.created_at, m.id) BETWEEN (?, ?) AND (?, ?))
+            UNION ALL
+            SELECT * FROM ({embedded} AND (m.created_at, m.id) > (?, ?)
+                           ORDER BY m.created_at, m.id LIMIT ?)
+        ) t JOIN embeddings e ON e.message_id = t.id AND e.model_id = ?
+        ORDER BY t.created_at, t.id, e.passage
+        """,
+        [
+            *(*there, *first, _BEFORE),
+            *(*there, *first, *last),
+            *(*there, *last, _BEFORE),
+            model_id,
+        ],
+    )
     vectors: dict[int, list[_Vectors]] = {}
-    for number, vector in before[::-1] + between + behind:
+    for number, vector in rows:
         vectors.setdefault(number, []).append(np.frombuffer(vector, "<f4"))
     return [(number, _mean(some)) for number, some in vectors.items()]
 

@@ -1,0 +1,227 @@
+"""A person at a shell: real processes, a home of their own, terminals where one is wanted."""
+
+import json
+import os
+import pty
+import shutil
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import tty
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+RESERVOIR = Path(sys.executable).with_name("reservoir")
+SAMPLES = Path(__file__).parents[2] / "samples"
+#: Long enough for a slow machine; a process that hangs is still ended.
+PATIENCE = 120
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a process left behind. Every byte counts, so nothing is decoded loosely."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def document(self) -> Any:
+        return json.loads(self.out)
+
+
+class Cli:
+    """Runs ``reservoir`` with a home in ``tmp_path`` and without an embedding model.
+
+    :param env: the whole environment of every process.
+    """
+
+    def __init__(self, home: Path, *, model: bool = False) -> None:
+        self.home = home
+        self.db = home / "reservoir.db"
+        self.env = {
+            "PATH": f"{RESERVOIR.parent}:/usr/local/bin:/usr/bin:/bin",
+            "HOME": str(home),
+            "RESERVOIR_HOME": str(home),
+            "LANG": "C.UTF-8",
+            "TZ": "UTC",
+            "TERM": "xterm-256color",
+            "HF_HUB_OFFLINE": "1",
+        }
+        if not model:
+            self.env["RESERVOIR_EMBEDDING_MODEL"] = "nobody/absent-model"
+
+    def __call__(
+        self,
+        *arguments: str,
+        stdin: str | bytes = b"",
+        code: int = 0,
+        env: Mapping[str, str] | None = None,
+        command: tuple[str, ...] = (str(RESERVOIR),),
+    ) -> Result:
+        """Run a command to its end and hold it to its exit code."""
+        done = subprocess.run(
+            [*command, *arguments],
+            input=stdin.encode() if isinstance(stdin, str) else stdin,
+            capture_output=True,
+            env={**self.env, **(env or {})},
+            cwd=self.home.parent,
+            timeout=PATIENCE,
+            check=False,
+        )
+        result = Result(done.returncode, done.stdout.decode(), done.stderr.decode())
+        assert result.code == code, f"{arguments} ended with {result}"
+        return result
+
+    def shell(self, script: str) -> Result:
+        """Run a line as it is typed into bash."""
+        return self("-c", script, command=("bash",))
+
+    def start(self, *arguments: str, **streams: Any) -> "subprocess.Popen[bytes]":
+        """Start a command without waiting for it."""
+        return subprocess.Popen(
+            [RESERVOIR, *arguments], env=self.env, cwd=self.home.parent, **streams
+        )
+
+    def say(self, text: str, *options: str) -> int:
+        """Store one message without a vector; its id."""
+        return int(self("ingest", "--no-embed", *options, stdin=text).out)
+
+    def store(self, *rows: Mapping[str, Any]) -> None:
+        """Store many messages by one process: rows of ROW, of which ``content`` is enough."""
+        file = self.home / "rows.jsonl"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        full = [
+            {
+                "partition": "default",
+                "instance": "default",
+                "role": "user",
+                "created_at": f"2026-05-09T14:{number // 60 % 60:02}:{number % 60:02}+00:00",
+                "source": "test",
+                "source_id": f"{number}",
+                **row,
+            }
+            for number, row in enumerate(rows)
+        ]
+        file.write_text("".join(json.dumps(row) + "\n" for row in full), encoding="utf-8")
+        self("ingest", "--no-embed", str(file))
+
+    def rows(self, *options: str) -> list[dict[str, Any]]:
+        """The messages that ``view`` gives, as rows."""
+        return self("view", "0", *options, "--json").document["messages"]
+
+    def on_terminal(
+        self,
+        *arguments: str,
+        streams: tuple[str, ...] = ("stdout",),
+        env: Mapping[str, str] | None = None,
+    ) -> Result:
+        """Run a command whose named streams are a terminal; the others are files.
+
+        What the terminal got stands in ``out`` if stdout is one of the streams, else in ``err``.
+        """
+        master, slave = pty.openpty()
+        tty.setraw(slave)  # no CR before LF: bytes arrive as they were written
+        with tempfile.TemporaryFile() as file:
+            process = subprocess.Popen(
+                [RESERVOIR, *arguments],
+                stdin=slave if "stdin" in streams else subprocess.DEVNULL,
+                stdout=slave if "stdout" in streams else file,
+                stderr=slave if "stderr" in streams else file,
+                env={**self.env, **(env or {})},
+                cwd=self.home.parent,
+            )
+            os.close(slave)
+            shown = _all_of(master)
+            code = process.wait(PATIENCE)
+            file.seek(0)
+            other = file.read().decode()
+        if "stdout" in streams:
+            return Result(code, shown, other)
+        return Result(code, other, shown)
+
+
+def _all_of(master: int) -> str:
+    parts = []
+    try:
+        while part := os.read(master, 65_536):
+            parts.append(part)
+    except OSError:  # Linux says EIO when the last process has closed the other end
+        pass
+    finally:
+        os.close(master)
+    return b"".join(parts).decode()
+
+
+@pytest.fixture
+def cli(tmp_path):
+    """A person with an empty store and no embedding model."""
+    return Cli(tmp_path / "home")
+
+
+@pytest.fixture(scope="session")
+def sample_home(tmp_path_factory):
+    """The samples with their vectors, made once; tests take a copy."""
+    home = tmp_path_factory.mktemp("samples") / "home"
+    Cli(home, model=True)("ingest", *map(str, sorted(SAMPLES.glob("*.jsonl"))))
+    return home
+
+
+@pytest.fixture
+def samples(sample_home, tmp_path):
+    """A person with the samples, their vectors, and the embedding model."""
+    home = tmp_path / "home"
+    shutil.copytree(sample_home, home)
+    return Cli(home, model=True)
+
+
+@pytest.fixture
+def locked(cli):
+    """Somebody else is writing to the store, for as long as the test runs."""
+    cli.say("said before")
+    connection = sqlite3.connect(cli.db, isolation_level=None)
+    connection.execute("BEGIN IMMEDIATE")
+    yield cli
+    connection.close()
+
+
+@pytest.fixture
+def impatient(tmp_path):
+    """An environment in which SQLite waits for a lock for moments instead of 30 s."""
+    folder = tmp_path / "impatient"
+    folder.mkdir()
+    (folder / "sitecustomize.py").write_text(
+        "import sqlite3\n"
+        "connect = sqlite3.connect\n"
+        "sqlite3.connect = lambda *a, **k: connect(*a, **{**k, 'timeout': 0.2})\n"
+    )
+    return {"PYTHONPATH": str(folder)}
+
+
+@pytest.fixture
+def as_owner():
+    """A prefix that takes away root's right to pass over file modes."""
+    if os.geteuid() != 0:
+        return ()
+    prefix = (
+        "setpriv",
+        "--bounding-set=-dac_override,-dac_read_search",
+        "--inh-caps=-dac_override,-dac_read_search",
+    )
+    if shutil.which("setpriv") is None:
+        pytest.skip("root without setpriv passes over file modes")
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder).chmod(0o500)
+        tried = subprocess.run(
+            [*prefix, "touch", f"{folder}/x"], capture_output=True, check=False
+        ).returncode
+        passes = Path(folder, "x").exists()
+        Path(folder).chmod(0o700)
+    if passes or tried == 0:
+        pytest.skip("setpriv cannot take root's rights away here")
+    return prefix

@@ -1,0 +1,209 @@
+"""cli.md budget, models, stats; context.md §2 and §6, typed at a shell."""
+
+import sqlite3
+
+import pytest
+
+KNOWN = {
+    "gpt-3.5-turbo": 3_072,
+    "gpt-4": 6_144,
+    "gpt-4-turbo": 120_000,
+    "gpt-4o": 120_000,
+    "gpt-4o-mini": 120_000,
+    "llama3.1:8b": 30_720,
+    "llama3.1:70b": 30_720,
+    "mistral:7b": 30_720,
+    "codellama": 15_360,
+}
+#: Models whose figures the contract names: window, reserve, recommended.
+TABLE = {
+    "gpt-3.5-turbo": (4_096, 1_024, None),
+    "gpt-4": (8_192, 2_048, None),
+    "gpt-4-turbo": (128_000, 8_000, None),
+    "gpt-4o": (128_000, 8_000, 100_000),
+    "gpt-4o-mini": (128_000, 8_000, None),
+    "llama3.1:8b": (32_768, 2_048, None),
+    "llama3.1:70b": (32_768, 2_048, None),
+    "mistral:7b": (32_768, 2_048, None),
+    "codellama": (16_384, 1_024, None),
+    "claude-sonnet-4-6": (200_000, 8_192, 150_000),
+    "claude-opus-4": (200_000, 8_192, 150_000),
+    "llama3:70b": (8_192, 2_048, 6_000),
+}
+
+
+# budget
+
+
+@pytest.mark.parametrize(("model", "available"), KNOWN.items(), ids=lambda each: f"§2 {each}")
+def test_budget_ends_with_the_known_figure_of_a_model(cli, model, available):
+    shown = cli("budget", "--model", model).out.splitlines()
+    assert shown[-1] == str(available)
+
+
+def test_budget_ends_with_138308_for_the_known_sum(cli):
+    done = cli(
+        *("budget", "--max", "150000", "--system", "1200", "--procedure", "300"),
+        *("--knowledge", "1500", "--episodes", "400", "--current", "100"),
+        *("--output-reserve", "8192"),
+    )
+    assert done.out.splitlines()[-1] == "138308"
+    assert done.err == ""
+
+
+def test_budget_shows_the_formula_line_by_line(cli):
+    lines = cli("budget", "--model", "gpt-4", "--system", "44", "--current", "100").out.splitlines()
+    cells = dict(line.split() for line in lines[:-1])
+    assert list(cells) == [
+        *("window", "reserve", "available", "system", "procedure", "knowledge", "episodes"),
+        "current",
+    ]
+    assert (cells["window"], cells["reserve"], cells["available"]) == ("8,192", "-2,048", "6,144")
+    assert (cells["system"], cells["current"]) == ("-44", "-100")
+    assert lines[-1] == "6000"
+
+
+def test_budget_reports_the_least_history_that_the_reserve_pays(cli):
+    done = cli("budget", "--model", "gpt-4", "--knowledge", "5000")
+    assert done.out.splitlines()[-1] == "3072"
+    assert "warning: " in done.err
+    assert "1,928" in done.err
+
+
+def test_budget_as_json_holds_the_same_numbers(cli):
+    found = cli("budget", "--model", "gpt-4", "--system", "144", "--json").document
+    assert found["schema_version"] == 1
+    assert (found["window"], found["reserve"], found["available"]) == (8_192, 2_048, 6_144)
+    assert (found["system"], found["history"], found["model"]) == (144, 6_000, "gpt-4")
+
+
+def test_budget_goes_by_the_settings(cli):
+    cli("config", "--set", "models.gpt-4.reserve_tokens=192")
+    assert cli("budget", "--model", "gpt-4").out.splitlines()[-1] == "8000"
+    cli("config", "--set", "models.gpt-4.max_context_tokens=500")
+    assert cli("budget", "--model", "gpt-4").out.splitlines()[-1] == "500"
+    assert cli("budget", "--model", "gpt-4o").out.splitlines()[-1] == "120000"
+
+
+def test_budget_without_a_model_is_the_default_window_less_4_096(cli):
+    assert cli("budget").out.splitlines()[-1] == str(100_000 - 4_096)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        pytest.param(["--output-reserve", "8192"], id="a reserve that leaves nothing"),
+        pytest.param(["--max", "0"], id="no window"),
+        pytest.param(["--system", "-1"], id="less than nothing"),
+        pytest.param(["--current", "few"], id="no number"),
+    ],
+)
+def test_budget_refuses_what_cannot_be(cli, arguments):
+    cli("budget", "--model", "gpt-4", *arguments, code=2)
+
+
+@pytest.mark.parametrize("command", ["budget", "context"])
+def test_an_unknown_model_is_2_with_near_names_and_the_line_that_adds_it(cli, command):
+    question = ["q"] if command == "context" else []
+    done = cli(command, *question, "--model", "gpt-4x", code=2)
+    assert done.out == ""
+    assert "gpt-4" in done.err.splitlines()[1]
+    assert "reservoir config --set models.gpt-4x.context_window=N" in done.err
+
+
+def test_gpt_4_1_is_not_gpt_4(cli):
+    assert cli("budget", "--model", "gpt-4.1").out.splitlines()[-1] != "6144"
+
+
+# models
+
+
+def test_models_lists_the_figures_of_the_contract(cli):
+    rows = {row["name"]: row for row in cli("models", "--json").document["models"]}
+    for name, (window, reserve, recommended) in TABLE.items():
+        row = rows[name]
+        assert (row["context_window"], row["reserve"]) == (window, reserve), name
+        assert (row["recommended"], row["available"]) == (recommended, window - reserve), name
+        assert row["origin"] == "table"
+
+
+def test_models_shows_what_the_file_adds_and_changes_and_says_so(cli):
+    cli("config", "--set", "models.mine.context_window=5000")
+    cli("config", "--set", "models.gpt-4.reserve_tokens=192")
+    rows = {row["name"]: row for row in cli("models", "--json").document["models"]}
+    assert rows["mine"] == {
+        "name": "mine",
+        "context_window": 5_000,
+        "reserve": 4_096,
+        "available": 904,
+        "recommended": None,
+        "origin": "file",
+    }
+    assert (rows["gpt-4"]["reserve"], rows["gpt-4"]["origin"]) == (192, "file")
+
+
+def test_models_in_a_pipe_are_tab_separated_rows(cli):
+    lines = cli("models").out.splitlines()
+    assert any(line.split("\t")[:3] == ["gpt-4", "8,192", "2,048"] for line in lines)
+    assert len({line.count("\t") for line in lines}) == 1
+
+
+# stats
+
+
+def test_stats_of_an_empty_store_are_zeros_and_make_no_file(cli):
+    found = cli("stats", "--json").document
+    assert (found["runs"], found["truncated_runs"], found["truncation_events"]) == (0, 0, 0)
+    assert found["store"]["messages"] == 0
+    assert not cli.db.exists()
+
+
+@pytest.fixture
+def used(cli):
+    """A person who asked three times: twice for gpt-4, once in a budget that was too small."""
+    cli.store(*({"content": f"note {number} of many words and more"} for number in range(30)))
+    cli("context", "one", "--model", "gpt-4")
+    cli("context", "two", "--model", "gpt-4")
+    cli("context", "three", "--budget", "100")
+    return cli
+
+
+def test_stats_count_the_runs_since_a_moment_and_what_they_took(used):
+    found = used("stats", "--json").document
+    assert found["schema_version"] == 1
+    assert found["runs"] == 3
+    assert found["truncated_runs"] == 1
+    assert found["truncation_events"] > 1
+    assert found["models"] == {"gpt-4": 2, "": 1}
+    assert sum(found["days"].values()) == 3
+    assert found["store"]["messages"] == 30
+    for name in ("input_tokens", "reserve_used", "utilisation", "ms"):
+        assert found[name]["median"] <= found[name]["p95"]
+    assert 0 < found["utilisation"]["p95"] <= 1
+    assert used("stats", "--since", "7d", "--json").document["runs"] == 3
+    assert used("stats", "--since", "2100-01-01", "--json").document["runs"] == 0
+
+
+def test_stats_show_a_bar_a_model_and_a_sparkline(used):
+    shown = dict(line.split("\t", 1) for line in used("stats").out.splitlines())
+    assert shown["contexts built"] == "3"
+    assert shown["model gpt-4"].count("█") == 2 * shown["model (none)"].count("█")
+    (days,) = (value for name, value in shown.items() if "days" in name)
+    assert len(days) == 30
+    assert days.endswith("█")
+
+
+def test_no_text_of_a_question_or_a_message_is_in_a_run_record(cli):
+    cli.say("the heliotrope")
+    cli("context", "heliotrope", "--system", "heliotrope", "--knowledge", "heliotrope=heliotrope")
+    connection = sqlite3.connect(cli.db)
+    rows = connection.execute("SELECT * FROM context_runs").fetchall()
+    connection.close()
+    assert len(rows) == 1
+    assert "heliotrope" not in str(rows)
+
+
+def test_a_run_while_others_write_is_not_recorded_and_says_so(locked):
+    done = locked("context", "what?", "--budget", "300")
+    assert "said before" in done.out
+    assert "not recorded" in done.err

@@ -1,0 +1,194 @@
+import tomllib
+
+import pytest
+
+MODEL_KEY = "models.gpt-3.5-turbo.reserve_tokens"
+
+
+@pytest.fixture
+def file(cli):
+    cli.home.mkdir()
+    return cli.home / "reservoir.toml"
+
+
+def test_path_is_where_the_file_is_or_would_be(cli, file):
+    assert cli("config", "--path").out == f"{file}\n"
+    assert not file.exists()
+    assert cli("config", "--path", "--json").document == {"schema_version": 1, "path": str(file)}
+
+
+def test_what_is_set_is_what_is_got(cli, file):
+    done = cli("config", "--set", "recent_context_size=7")
+    assert (done.out, done.err) == ("", "")
+    assert cli("config", "--get", "recent_context_size").out == "7\n"
+    assert tomllib.loads(file.read_text()) == {"recent_context_size": 7}
+    assert file.stat().st_mode & 0o777 == 0o600
+
+
+def test_get_prints_the_default_of_what_is_not_set(cli):
+    assert cli("config", "--get", "similarity_weight").out == "0.7\n"
+    assert cli("config", "--get", "partition").out == "default\n"
+
+
+def test_json_of_get_has_value_and_origin(cli, file):
+    document = cli("config", "--get", "recent_context_size", "--json").document
+    assert document["schema_version"] == 1
+    assert (document["value"], document["origin"]) == (15, "default")
+    cli("config", "--set", "recent_context_size=7")
+    assert cli("config", "--get", "recent_context_size", "--json").document["origin"] == "file"
+
+
+def test_several_settings_are_set_at_once(cli, file):
+    cli("config", "--set", "partition=work", "--set", "recent_context_size=20")
+    assert tomllib.loads(file.read_text()) == {"partition": "work", "recent_context_size": 20}
+
+
+@pytest.mark.parametrize(
+    "bad",
+    ["nonsense=1", "recent_context_size=many", "recent_context_size=-1", "similarity_weight=1.5"],
+)
+def test_one_bad_setting_sets_none(cli, file, bad):
+    file.write_text("# mine\nrecent_context_size = 3\n")
+    done = cli("config", "--set", "partition=work", "--set", bad, code=2)
+    assert bad.split("=")[0] in done.err
+    assert file.read_text() == "# mine\nrecent_context_size = 3\n"
+
+
+def test_an_unknown_key_is_told_its_nearest_names(cli):
+    for action in ("--get", "--unset"):
+        done = cli("config", action, "recent_contxt_size", code=2)
+        assert "recent_context_size" in done.err.splitlines()[1]
+    done = cli("config", "--set", "similarity_wieght=1", code=2)
+    assert "similarity_weight" in done.err.splitlines()[1]
+
+
+def test_a_change_keeps_comments_order_and_the_rest(cli, file):
+    file.write_text(
+        "# my settings\nsimilarity_weight = 0.6 # measured\n\nrecent_context_size = 3\n"
+        "\n[partitions.work]\nrecent_context_size = 30 # a lot\n"
+    )
+    cli("config", "--set", "recent_context_size=4", "--set", "model=gpt-4")
+    text = file.read_text()
+    for kept in ("# my settings\n", "similarity_weight = 0.6 # measured\n", "30 # a lot\n"):
+        assert kept in text
+    assert text.index("similarity_weight") < text.index("recent_context_size = 4")
+    assert tomllib.loads(text)["model"] == "gpt-4"
+    assert tomllib.loads(text)["partitions"] == {"work": {"recent_context_size": 30}}
+
+
+def test_unset_goes_back_to_the_default(cli, file):
+    cli("config", "--set", "recent_context_size=7", "--set", "partition=work")
+    cli("config", "--unset", "recent_context_size")
+    assert cli("config", "--get", "recent_context_size").out == "15\n"
+    assert tomllib.loads(file.read_text()) == {"partition": "work"}
+
+
+def test_a_model_keeps_the_dots_of_its_name(cli, file):
+    cli("config", "--set", f"{MODEL_KEY}=512")
+    assert tomllib.loads(file.read_text()) == {"models": {"gpt-3.5-turbo": {"reserve_tokens": 512}}}
+    assert cli("config", "--get", MODEL_KEY).out == "512\n"
+    cli("config", "--set", f"{MODEL_KEY}=1024")
+    assert cli("config", "--get", MODEL_KEY).out == "1024\n"
+
+
+def test_the_unquoted_header_of_a_model_is_renamed_and_not_doubled(cli, file):
+    file.write_text("# cheap\n[models.gpt-3.5-turbo] # ours\nrecent_context_size = 4\n")
+    assert cli("config", "--get", "models.gpt-3.5-turbo.recent_context_size").out == "4\n"
+    cli("config", "--set", f"{MODEL_KEY}=1024")
+    assert tomllib.loads(file.read_text()) == {
+        "models": {"gpt-3.5-turbo": {"recent_context_size": 4, "reserve_tokens": 1024}}
+    }
+    assert file.read_text().startswith('# cheap\n[models."gpt-3.5-turbo"] # ours\n')
+
+
+def test_a_partition_has_settings_of_its_own(cli):
+    cli("config", "--set", "partitions.coding.token_multiplier=1.3")
+    assert cli("config", "--get", "partitions.coding.token_multiplier").out == "1.3\n"
+    assert cli("config", "--get", "token_multiplier").out == "1.0\n"
+
+
+def test_alone_it_lists_every_setting_with_value_and_origin(cli):
+    cli("config", "--set", "partitions.coding.token_multiplier=1.3", "--set", "partition=work")
+    done = cli("config", env={"RESERVOIR_RECENT_CONTEXT_SIZE": "3"})
+    assert done.out == cli("config", "--list", env={"RESERVOIR_RECENT_CONTEXT_SIZE": "3"}).out
+    rows = {key: (value, origin) for key, value, origin in map(_cells, done.out.splitlines())}
+    assert rows["partition"] == ("work", "file")
+    assert rows["recent_context_size"] == ("3", "environment")
+    assert rows["similarity_weight"] == ("0.7", "default")
+    assert rows["partitions.coding.token_multiplier"] == ("1.3", "partition")
+
+
+def _cells(line):
+    return line.split("\t")
+
+
+def test_json_of_the_list_has_the_same_rows(cli):
+    document = cli("config", "--json").document
+    assert document["schema_version"] == 1
+    listed = {each["key"]: (each["value"], each["origin"]) for each in document["settings"]}
+    assert listed["recent_context_size"] == (15, "default")
+    assert len(listed) == len(cli("config").out.splitlines())
+
+
+def test_the_environment_goes_before_the_file(cli):
+    cli("config", "--set", "partition=work")
+    assert cli("config", "--get", "partition", env={"RESERVOIR_PARTITION": "home"}).out == "home\n"
+    cli.say("at work")
+    assert [row["partition"] for row in cli.rows("--all-partitions")] == ["work"]
+
+
+def test_a_wrong_value_in_the_environment_is_named(cli):
+    done = cli("view", code=2, env={"RESERVOIR_RECENT_CONTEXT_SIZE": "lots"})
+    assert "RESERVOIR_RECENT_CONTEXT_SIZE" in done.err
+
+
+def test_the_config_option_and_variable_move_the_file(cli, tmp_path):
+    other = tmp_path / "other.toml"
+    other.write_text('partition = "elsewhere"\n')
+    assert cli("--config", str(other), "config", "--get", "partition").out == "elsewhere\n"
+    moved = {"RESERVOIR_CONFIG": str(other)}
+    assert cli("config", "--get", "partition", env=moved).out == "elsewhere\n"
+    cli("--config", str(other), "config", "--set", "partition=moved")
+    assert other.read_text() == 'partition = "moved"\n'
+
+
+@pytest.mark.parametrize("action", [["--list"], ["--get", "partition"], ["--path"]])
+def test_a_config_file_that_is_missing_is_wrong_usage(cli, tmp_path, action):
+    done = cli("--config", str(tmp_path / "absent.toml"), "config", *action, code=2)
+    assert "absent.toml" in done.err
+
+
+def test_a_config_file_that_is_missing_is_not_made_by_a_change(cli, tmp_path):
+    absent = tmp_path / "absent.toml"
+    cli("--config", str(absent), "config", "--set", "partition=work", code=2)
+    assert not absent.exists()
+
+
+def test_a_broken_file_is_named_and_left_alone(cli, file):
+    file.write_text("partition = \n")
+    for done in (cli("view", code=2), cli("config", "--set", "partition=work", code=2)):
+        assert str(file) in done.err
+    assert file.read_text() == "partition = \n"
+
+
+def test_an_unknown_key_in_the_file_is_wrong_usage_with_the_nearest_name(cli, file):
+    file.write_text("recent_context_sise = 3\n")
+    done = cli("view", code=2)
+    assert str(file) in done.err
+    assert "recent_context_size" in done.err.splitlines()[1]
+
+
+def test_two_actions_at_once_are_wrong_usage(cli):
+    cli("config", "--get", "partition", "--list", code=2)
+    cli("config", "--get", "partition", "--set", "partition=work", code=2)
+    assert cli("config", "--get", "partition").out == "default\n"
+
+
+def test_a_link_to_the_file_stays_a_link(cli, file, tmp_path):
+    target = tmp_path / "dotfiles.toml"
+    target.write_text("# kept elsewhere\n")
+    file.symlink_to(target)
+    cli("config", "--set", "partition=work")
+    assert file.is_symlink()
+    assert "# kept elsewhere" in target.read_text()
+    assert tomllib.loads(target.read_text()) == {"partition": "work"}

@@ -1,0 +1,315 @@
+import json
+import re
+
+import pytest
+
+from reservoir_cli.models import find_model
+
+QUESTION = "why did we drop Redis?"
+TOP = [
+    "schema_version",
+    "query",
+    "trace_id",
+    "scope",
+    "model",
+    "counter",
+    "budget",
+    "messages",
+    "dropped",
+    "not_reached",
+    "truncated",
+    "timings_ms",
+]
+BUDGET = [
+    "window",
+    "reserve",
+    "available",
+    "system",
+    "procedure",
+    "knowledge",
+    "episodes",
+    "current",
+    "history_available",
+    "history_used",
+    "used",
+    "utilisation",
+    "window_utilisation",
+]
+ROW = {
+    *("id", "trace_id", "conversation_id", "partition", "instance", "role", "content", "name"),
+    *("tool_calls", "tool_call_id", "created_at", "source", "source_id", "tokens"),
+    *("section", "tier", "similarity", "cosine", "bm25", "recency", "priority"),
+}
+SCORES = ("similarity", "cosine", "bm25", "recency", "priority")
+SUMMARY = re.compile(
+    r"≈?[\d,]+ of [\d,]+ tokens \(\d+%\) · \d+ recent · \d+ recalled · \d+ dropped"
+    r" · reserve [\d,]+( · [\w.:-]+)?"
+)
+
+
+@pytest.fixture
+def talk(cli):
+    said = []
+    for number in range(30):
+        said += [
+            {"role": "user", "content": f"question {number} about Redis?", "trace_id": f"{number}"},
+            {"role": "assistant", "content": f"answer {number}: it lost jobs " * 5},
+        ]
+        said[-1]["trace_id"] = f"{number}"
+    cli.store(*said)
+    return cli
+
+
+def test_an_empty_store_gives_the_question(cli):
+    done = cli("context", QUESTION)
+    assert done.out == f"user: {QUESTION}\n"
+    assert SUMMARY.fullmatch(done.err.strip())
+    assert not cli.db.exists()
+
+
+def test_the_question_comes_last_and_history_before_it(talk):
+    shown = talk("context", QUESTION).out
+    assert shown.endswith(f"\n\nuser: {QUESTION}\n")
+    assert "assistant: answer 29: it lost jobs" in shown
+
+
+def test_the_last_line_on_stderr_says_what_was_spent(talk):
+    done = talk("context", QUESTION, "--model", "gpt-3.5-turbo")
+    summary = done.err.splitlines()[-1]
+    assert SUMMARY.fullmatch(summary)
+    assert " of 3,072 tokens " in summary
+    assert summary.endswith(" · reserve 1,024 · gpt-3.5-turbo")
+
+
+def test_an_empty_question_gives_recent_history_and_no_current_message(talk):
+    document = talk("context", "", "--format", "json").document
+    assert {row["section"] for row in document["messages"]} <= {"recalled", "history"}
+    assert document["messages"][-1]["content"].startswith("answer 29")
+    body = talk("context", "", "--format", "openai").document
+    assert body["messages"][-1]["role"] == "user"
+
+
+def test_a_question_of_stdin_loses_its_line_end_only(cli):
+    assert cli("context", stdin="two\nlines\n").out == "user: two\nlines\n"
+
+
+@pytest.mark.parametrize("budget", [40, 150, 300, 1000])
+def test_what_is_printed_stays_inside_the_budget(talk, budget):
+    document = talk("context", QUESTION, "--budget", str(budget), "--format", "json").document
+    spent = document["budget"]
+    assert spent["available"] == budget
+    assert spent["used"] <= budget
+    assert spent["used"] == spent["history_used"] + spent["current"]
+    assert spent["history_used"] <= spent["history_available"]
+    contents = [row["content"] for row in document["messages"]]
+    assert contents[-1] == QUESTION
+
+
+def test_a_bigger_budget_holds_more(talk):
+    small, large = (
+        len(talk("context", QUESTION, "--budget", str(budget)).out) for budget in (200, 1500)
+    )
+    assert small < large
+
+
+def test_five_megabytes_do_not_break_a_small_budget(cli):
+    cli.say("lorem ipsum Redis " * 280_000)
+    cli.say("Redis lost jobs", "--role", "assistant", "--trace-id", "other")
+    done = cli("context", QUESTION, "--budget", "300", "--format", "json")
+    document = done.document
+    assert document["budget"]["used"] <= 300
+    assert document["messages"][-1]["content"] == QUESTION
+    assert "Redis lost jobs" in [row["content"] for row in document["messages"]]
+    assert [each["id"] for each in document["dropped"]] == [1]
+    assert document["truncated"]
+
+
+def test_one_instance_never_shows_another(cli):
+    cli.say("Redis lost our jobs", "-i", "backend")
+    cli.say("Redis in the garden", "-i", "garden")
+    cli.say("Redis of the other partition", "-p", "other")
+    shown = cli("context", QUESTION, "-i", "garden", "--budget", "500").out
+    assert "garden" in shown
+    assert "our jobs" not in shown
+    whole = cli("context", QUESTION, "--budget", "500").out
+    assert "garden" in whole
+    assert "our jobs" in whole
+    assert "other partition" not in whole
+
+
+def test_an_instance_without_messages_says_where_they_are(cli):
+    cli.say("Redis lost our jobs", "-i", "backend")
+    done = cli("context", QUESTION, "-i", "nowhere")
+    assert done.out == f"user: {QUESTION}\n"
+    assert any(
+        line.startswith(
+            "note: nothing in default/nowhere; 1 message in default/backend (-i backend"
+        )
+        for line in done.err.splitlines()
+    )
+
+
+def test_history_of_an_empty_default_instance_is_the_newest_ones_and_that_is_said(cli):
+    cli.say("Redis lost our jobs", "-i", "backend")
+    done = cli("context", QUESTION)
+    assert done.out == f"user: Redis lost our jobs\n\nuser: {QUESTION}\n"
+    assert "default/backend" in done.err
+
+
+# Models
+
+
+def test_an_unknown_model_is_2_with_near_names_and_the_line_that_adds_it(cli):
+    done = cli("context", QUESTION, "--model", "gpt-4oo", code=2)
+    assert done.out == ""
+    error, hint = done.err.splitlines()
+    assert "gpt-4oo" in error
+    assert "gpt-4o" in hint.replace("gpt-4oo", "")
+    assert "config --set models.gpt-4oo.context_window=N" in hint
+
+
+def test_a_model_that_was_added_is_known(cli):
+    cli("config", "--set", "models.my-own.context_window=2000")
+    cli("config", "--set", "models.my-own.reserve_tokens=500")
+    document = cli("context", QUESTION, "--model", "my-own", "--format", "json").document
+    assert (document["budget"]["window"], document["budget"]["reserve"]) == (2000, 500)
+    assert document["budget"]["available"] == 1500
+
+
+def test_the_setting_model_is_the_default_and_the_option_goes_before_it(cli):
+    cli("config", "--set", "model=gpt-4")
+    assert cli("context", QUESTION, "--format", "json").document["budget"]["available"] == 6144
+    other = cli("context", QUESTION, "--format", "json", "--model", "gpt-4o").document
+    known = find_model("gpt-4o")
+    assert other["budget"]["available"] == known.context_window - known.reserve == 120_000
+
+
+def test_a_budget_above_the_window_of_the_model_is_wrong_usage(cli):
+    done = cli("context", QUESTION, "--model", "gpt-4", "--budget", "9000", code=2)
+    assert "8,192" in done.err
+
+
+def test_a_budget_above_window_less_reserve_is_used_with_a_warning(cli):
+    done = cli("context", QUESTION, "--model", "gpt-4", "--budget", "8000", "--format", "json")
+    assert done.document["budget"]["available"] == 8000
+    assert "warning: " in done.err
+
+
+# Formats
+
+
+def test_openai_ends_with_the_question_and_leaves_an_unknown_model_out(talk):
+    done = talk("context", QUESTION, "--format", "openai")
+    body = done.document
+    assert list(body) == ["messages"]
+    assert body["messages"][-1] == {"role": "user", "content": QUESTION}
+    assert {each["role"] for each in body["messages"]} <= {"system", "user", "assistant", "tool"}
+    assert all(each["content"] for each in body["messages"])
+    assert "model" in done.err.splitlines()[-2]
+
+
+def test_an_unknown_format_names_those_there_are(cli):
+    done = cli("context", QUESTION, "--format", "yaml", code=2)
+    for form in ("text", "json", "openai"):
+        assert form in done.err
+
+
+# Saving
+
+
+def test_save_stores_the_question_afterwards_under_the_trace_of_the_document(cli):
+    cli.say("Redis lost our jobs")
+    document = cli("context", QUESTION, "--save", "--format", "json").document
+    assert [row["content"] for row in document["messages"]] == ["Redis lost our jobs", QUESTION]
+    saved = cli.rows()[-1]
+    assert (saved["role"], saved["content"]) == ("user", QUESTION)
+    assert saved["trace_id"] == document["trace_id"]
+
+
+def test_without_save_nothing_is_stored(cli):
+    cli.say("Redis lost our jobs")
+    cli("context", QUESTION)
+    assert len(cli.rows()) == 1
+
+
+def test_a_given_trace_is_the_one_that_is_saved(cli):
+    document = cli("context", QUESTION, "--save", "--trace-id", "t-9", "--format", "json").document
+    assert document["trace_id"] == "t-9"
+    assert cli.rows()[0]["trace_id"] == "t-9"
+
+
+def test_a_saved_question_lands_where_it_was_asked(cli):
+    cli("context", QUESTION, "--save", "-p", "work", "-i", "backend")
+    (saved,) = cli.rows("-p", "work", "-i", "backend")
+    assert saved["content"] == QUESTION
+
+
+def test_an_empty_question_is_not_saved(cli):
+    cli("context", "", "--save")
+    assert not cli.rows()
+
+
+def test_a_question_asked_again_is_not_answered_by_itself(cli):
+    cli("context", QUESTION, "--save")
+    assert cli("context", QUESTION).out == f"user: {QUESTION}\n"
+
+
+# The whole document, with the model
+
+
+@pytest.mark.model
+def test_the_document_is_complete_and_its_priorities_follow_the_formula(samples):
+    done = samples("context", QUESTION, "-p", "work", "--budget", "300", "--format", "json")
+    document = done.document
+    assert list(document) == TOP
+    assert list(document["budget"]) == BUDGET
+    assert document["schema_version"] == 1
+    assert document["query"] == QUESTION
+    budget = document["budget"]
+    assert budget["available"] == 300
+    assert budget["used"] <= 300
+    assert budget["utilisation"] == pytest.approx(budget["used"] / 300, abs=1e-3)
+    *stored, current = document["messages"]
+    assert stored
+    assert (current["role"], current["content"], current["section"]) == (
+        *("user", QUESTION),
+        "current",
+    )
+    assert current["tier"] is None
+    for row in stored:
+        assert set(row) == ROW
+        assert row["section"] in ("recalled", "history")
+        assert row["tier"] in ("recent", "similar", "synapse", "older")
+        assert all(isinstance(row[score], int | float) for score in SCORES)
+        wanted = 0.7 * row["similarity"] + 0.3 * row["recency"]
+        assert row["priority"] == pytest.approx(wanted, abs=1e-6)
+    for each in document["dropped"]:
+        assert set(each) >= {"id", "tier", "tokens", "priority", "reason"}
+        assert each["reason"]
+    assert not {row["id"] for row in stored} & {each["id"] for each in document["dropped"]}
+    assert any("Redis" in row["content"] for row in stored)
+
+
+@pytest.mark.model
+def test_with_vectors_too_one_instance_never_shows_another(samples):
+    everything = samples.rows("-p", "work", "--all-instances")
+    first = everything[0]["instance"]
+    document = samples(
+        *("context", QUESTION, "-p", "work", "-i", first, "--budget", "4000", "--format", "json")
+    ).document
+    shown = document["messages"][:-1]
+    assert shown
+    assert {row["instance"] for row in shown} == {first}
+    assert len({row["instance"] for row in everything}) > 1
+
+
+@pytest.mark.model
+def test_embed_gives_every_pending_message_its_vector_once(cli):
+    del cli.env["RESERVOIR_EMBEDDING_MODEL"]
+    cli.store({"content": "one"}, {"content": "two"})
+    done = cli("embed", "--json")
+    assert done.document["schema_version"] == 1
+    assert done.document["embedded"] == 2
+    again = cli("embed", "--json", env={"RESERVOIR_EMBEDDING_MODEL": "nobody/absent-model"})
+    assert again.document["embedded"] == 0  # nothing is pending, so no model is needed
+    assert json.loads(again.out)["model"] == done.document["model"]

@@ -1,0 +1,253 @@
+"""context.md §1, §2 and §4 as a person sees them: sections, exit codes, --explain, settings."""
+
+import json
+import stat
+import sys
+from pathlib import Path
+
+import pytest
+
+RESERVOIR = Path(sys.executable).with_name("reservoir")
+
+
+@pytest.fixture
+def talk(cli):
+    cli.store(
+        *(
+            {"role": role, "content": f"{role} {number} says some words", "trace_id": f"{number}"}
+            for number in range(30)
+            for role in ("user", "assistant")
+        )
+    )
+    return cli
+
+
+# Sections
+
+
+def test_sections_come_from_arguments_and_from_files(cli, tmp_path):
+    file = tmp_path / "prompt.txt"
+    file.write_text("FROM A FILE\n")
+    shown = cli(
+        *("context", "q", "--system", f"@{file}", "--procedure", "greet=@@home"),
+        *("--knowledge", f"k=@{file}", "--episode", "2026-01-01: a day"),
+    ).out
+    assert shown == (
+        "FROM A FILE\n\n[Procedure: greet]\n@home\n\n"
+        "[Retrieved Knowledge]\nSource: k\nFROM A FILE\n\n"
+        "[Past Conversation Context]\n2026-01-01: a day\n\nuser: q\n"
+    )
+
+
+def test_a_question_that_begins_with_an_at_sign_is_no_file(cli):
+    assert cli("context", "@nobody").out == "user: @nobody\n"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        pytest.param(["--procedure", "no text"], id="a procedure without a text"),
+        pytest.param(["--knowledge", "=text"], id="a source without a name"),
+        pytest.param(["--system", "@/nobody/there"], id="a file that is not there"),
+        pytest.param(["--budget", "0"], id="no budget"),
+        pytest.param(["--budget", "recommended"], id="§2 recommended without a model"),
+        pytest.param(["--budget", "8193", "--model", "gpt-4"], id="§2 above the window"),
+        pytest.param(["--threshold", "1.5"], id="a threshold above 1"),
+        pytest.param(["--order", "random"], id="an unknown order"),
+        pytest.param(["--profile", "medium"], id="an unknown profile"),
+        pytest.param(["--recall-scope", "all"], id="an unknown scope"),
+    ],
+)
+def test_what_cannot_be_is_2_and_prints_nothing(cli, arguments):
+    done = cli("context", "q", *arguments, code=2)
+    assert done.out == ""
+    assert done.err.startswith(("error: ", "Usage: "))
+
+
+# Truncation and --strict
+
+LONG = "word " * 600
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        pytest.param(["q", "--budget", "60"], id="§2 a drop for lack of room"),
+        pytest.param(
+            ["q", "--knowledge", f"a={LONG}", "--knowledge", f"b={LONG * 7}"],
+            id="§1 a piece of knowledge left out",
+        ),
+        pytest.param(["q", *["--episode", LONG] * 3], id="§1 an episode left out"),
+        pytest.param([LONG, "--budget", "100"], id="§2 an oversized question"),
+    ],
+)
+def test_strict_is_6_after_a_truncation_and_the_context_is_printed_all_the_same(talk, arguments):
+    lax = talk("context", *arguments)
+    strict = talk("context", *arguments, "--strict", code=6)
+    assert strict.out == lax.out != ""
+    log = (talk.home / "reservoir.log").read_text().splitlines()
+    assert len(log) == 2
+    assert all("truncated" in line for line in log)
+
+
+def test_strict_is_0_when_filling_just_stopped(cli):
+    cli.store(*({"content": f"note {number} of some words"} for number in range(60)))
+    done = cli("context", "q", "--budget", "150", "--recent", "2", "--similar", "2", "--strict")
+    assert "note 59" in done.out
+    assert not (cli.home / "reservoir.log").exists()
+
+
+def test_an_oversized_question_is_printed_whole_and_alone_with_a_warning(talk):
+    done = talk("context", LONG, "--budget", "100")
+    assert done.out == f"user: {LONG.strip()}\n" or done.out == f"user: {LONG}\n"
+    assert "warning: " in done.err
+
+
+def test_the_first_piece_of_knowledge_stays_with_a_warning(cli):
+    done = cli("context", "q", "--knowledge", f"a={LONG * 7}", "--knowledge", "b=B")
+    assert LONG.strip() in done.out
+    assert "Source: b" not in done.out
+    assert "warning: " in done.err
+
+
+def test_the_log_is_for_its_owner_only(talk):
+    talk("context", "q", "--budget", "60")
+    mode = (talk.home / "reservoir.log").stat().st_mode
+    assert stat.S_IMODE(mode) == 0o600
+
+
+# --explain
+
+
+@pytest.mark.parametrize("fill", ["--fill", "--no-fill"])
+def test_explain_in_the_document_tells_of_every_candidate(talk, fill):
+    asked = ("context", "q", "--format", "json", "--explain", "--recent", "5", "--similar", "4")
+    found = talk(*asked, "--model", "gpt-4", fill).document
+    told = {row["id"]: row for row in found["explain"]}
+    kept = {row["id"] for row in found["messages"] if row["id"]}
+    dropped = {row["id"]: row["reason"] for row in found["dropped"]}
+    assert kept | dropped.keys() <= told.keys()
+    assert {number for number, row in told.items() if row["outcome"] == "kept"} == kept
+    for number, row in told.items():
+        assert {"similarity", "recency", "priority", "tokens", "tier", "reason"} <= row.keys()
+        assert row["reason"]
+        assert number not in dropped or row["reason"] == dropped[number]
+
+
+def test_explain_in_text_is_a_table_on_stderr_and_leaves_stdout_as_it_is(talk):
+    plain = talk("context", "q", "--budget", "300")
+    told = talk("context", "q", "--budget", "300", "--explain")
+    assert told.out == plain.out
+    rows = [line for line in told.err.splitlines() if "2026-05-09" in line]
+    document = talk("context", "q", "--budget", "300", "--format", "json", "--explain").document
+    assert len(rows) == len(document["explain"])
+    assert {line.split()[0] for line in rows} == {str(row["id"]) for row in document["explain"]}
+
+
+def test_without_explain_the_document_has_no_explanation(talk):
+    assert "explain" not in talk("context", "q", "--format", "json").document
+
+
+# Settings
+
+
+def kept(cli, *arguments, **how):
+    document = cli("context", "", "--format", "json", *arguments, **how).document
+    return [row["id"] for row in document["messages"]]
+
+
+def origins(cli, **how):
+    rows = cli("config", "--list", "--json", **how).document["settings"]
+    return {row["key"]: (row["value"], row["origin"]) for row in rows}
+
+
+def test_a_setting_of_a_partition_changes_the_next_context_of_that_partition_only(cli):
+    for partition in ("coding", "research"):
+        place = {"partition": partition, "instance": partition}
+        cli.store(
+            *(
+                {"content": f"note {number} in {partition}", "source_id": f"{partition}{number}"}
+                | place
+                for number in range(40)
+            )
+        )
+    asked = ("--model", "codellama", "--similar", "0")
+    assert len(kept(cli, "-p", "research", *asked)) == 15
+    used = {
+        each: cli("context", "q", "-p", each, "--format", "json", *asked).document["budget"]["used"]
+        for each in ("coding", "research")
+    }
+    cli("config", "--set", "partitions.research.recent_context_size=30")
+    cli("config", "--set", "partitions.coding.token_multiplier=1.3")
+    assert len(kept(cli, "-p", "research", *asked)) == 30
+    assert len(kept(cli, "-p", "coding", *asked)) == 15
+    found = cli("context", "q", "-p", "coding", "--format", "json", *asked).document
+    assert found["budget"]["used"] == pytest.approx(1.3 * used["coding"], abs=20)
+    listed = origins(cli)
+    assert listed["partitions.research.recent_context_size"] == (30, "partition")
+    assert listed["partitions.coding.token_multiplier"] == (1.3, "partition")
+    assert listed["recent_context_size"] == (15, "default")
+
+
+def test_a_variable_goes_before_the_file_and_the_list_says_so(talk):
+    talk("config", "--set", "recent_context_size=4")
+    env = {"RESERVOIR_RECENT_CONTEXT_SIZE": "2"}
+    asked = ("--model", "gpt-4", "--similar", "0")
+    assert len(kept(talk, *asked)) == 4
+    assert len(kept(talk, *asked, env=env)) == 2
+    assert len(kept(talk, *asked, "--recent", "6", env=env)) == 6
+    assert origins(talk)["recent_context_size"] == (4, "file")
+    assert origins(talk, env=env)["recent_context_size"] == (2, "environment")
+
+
+def test_a_setting_of_a_model_changes_contexts_for_that_model_only(talk):
+    talk("config", "--set", "models.gpt-4-turbo.semantic_context_size=50")
+    listed = origins(talk)
+    assert listed["models.gpt-4-turbo.semantic_context_size"] == (50, "model")
+    found = {
+        model: talk("context", "q", "--format", "json", "--model", model, "--recent", "0").document
+        for model in ("gpt-4-turbo", "gpt-4o")
+    }
+    counts = {
+        name: sum(row["id"] is not None for row in document["messages"])
+        for name, document in found.items()
+    }
+    assert counts["gpt-4-turbo"] >= 50 > counts["gpt-4o"] >= 30
+
+
+def test_the_model_and_the_profile_of_the_settings_name_their_origins(cli):
+    cli("config", "--set", "model=gpt-4")
+    cli("config", "--set", "models.gpt-4.recent_context_size=3")
+    listed = origins(cli)
+    assert listed["recent_context_size"] == (3, "model")
+    assert listed["semantic_context_size"] == (5, "profile")
+    assert listed["model"] == ("gpt-4", "file")
+
+
+def test_an_unquoted_header_of_a_model_is_the_model_that_was_meant(cli):
+    cli.home.mkdir(parents=True)
+    file = cli.home / "reservoir.toml"
+    file.write_text("[models.gpt-3.5-turbo]\nreserve_tokens = 96\n")
+    assert cli("budget", "--model", "gpt-3.5-turbo").out.splitlines()[-1] == "4000"
+
+
+# What is left alone
+
+
+def test_a_read_only_store_gives_the_same_context(talk, as_owner):
+    asked = ("context", "words?", "--budget", "300")
+    writable = talk(*asked)
+    talk.db.chmod(0o400)
+    mode = talk.home.stat().st_mode
+    talk.home.chmod(0o500)
+    try:
+        found = talk(*asked, command=(*as_owner, str(RESERVOIR)))
+    finally:
+        talk.home.chmod(mode)
+        talk.db.chmod(0o600)
+    assert found.out == writable.out
+
+
+def test_a_context_in_a_loop_is_the_same_to_the_byte(talk):
+    asked = ("context", "words?", "--budget", "300", "--format", "openai")
+    assert len({json.dumps(talk(*asked).document) for _ in range(2)}) == 1

@@ -1,0 +1,326 @@
+import fcntl
+import json
+import signal
+import sqlite3
+import subprocess
+import sys
+import termios
+import time
+from pathlib import Path
+
+import pytest
+
+from reservoir_cli import __version__
+
+WRONG_USAGE = [
+    (["nonsense"], "nonsense"),
+    (["view", "--nonsense"], "--nonsense"),
+    (["view", "many"], "many"),
+    (["view", "-1"], "-1"),
+    (["view", "--role", "bot"], "bot"),
+    (["view", "--since", "someday"], "someday"),
+    (["view", "--all-instances", "-i", "x"], "--all-instances"),
+    (["view", "--all-partitions", "-p", "x"], "--all-partitions"),
+    (["search"], "term"),
+    (["search", "   "], "empty"),
+    (["search", "x", "--limit", "0"], "limit"),
+    (["search", "x", "--semantic", "--keyword"], "--keyword"),
+    (["search", "x", "--threshold", "2"], "threshold"),
+    (["context", "x", "--budget", "0"], "budget"),
+    (["context", "x", "--format", "yaml"], "yaml"),
+    (["config", "--get", "nonsense"], "nonsense"),
+    (["config", "--set", "nonsense"], "nonsense"),
+    (["--config", "/nowhere/reservoir.toml", "view"], "/nowhere/reservoir.toml"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "named"), WRONG_USAGE, ids=lambda each: " ".join(each))
+def test_wrong_usage_is_2_and_named_in_one_line(cli, arguments, named):
+    done = cli(*arguments, code=2)
+    assert done.out == ""
+    first, *rest = done.err.splitlines()
+    assert first.startswith("error: ")
+    assert named in first
+    assert len(rest) <= 1
+    assert all(line.startswith("hint: ") for line in rest)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "kind", "code"),
+    [
+        (["view", "--role", "bot", "--json"], "usage", 2),
+        (["view", "--id", "7", "--json"], "failed", 1),
+        (["--db", "/", "view", "--json"], "store", 3),
+        (["ingest", "--role", "bot", "--json"], "usage", 2),
+        (["search", "x", "--json", "--threshold", "2"], "usage", 2),
+        (["config", "--get", "nonsense", "--json"], "usage", 2),
+    ],
+)
+def test_with_json_an_error_is_a_document_too(cli, arguments, kind, code):
+    done = cli(*arguments, code=code)
+    assert list(done.document) == ["schema_version", "error"]
+    error = done.document["error"]
+    assert list(error) == ["kind", "message", "hint", "exit_code"]
+    assert (done.document["schema_version"], error["kind"], error["exit_code"]) == (1, kind, code)
+    assert done.err.startswith(f"error: {error['message']}\n")
+
+
+def test_an_error_without_json_leaves_stdout_alone(cli):
+    assert cli("view", "--id", "7", code=1).out == ""
+
+
+def test_the_word_json_as_a_search_term_does_not_ask_for_json(cli):
+    cli.say("hello")
+    assert cli("--db", "/", "search", "--", "--json", code=3).out == ""
+
+
+def test_a_traceback_is_shown_in_debugging_only(cli, tmp_path):
+    folder = {"RESERVOIR_DB": str(tmp_path)}
+    assert "Traceback" not in cli("view", code=3, env=folder).err
+    absent = str(tmp_path / "absent.txt")
+    assert "Traceback" not in cli("ingest", absent, code=1).err
+
+
+def test_without_a_command_the_help_is_readable(cli):
+    done = subprocess.run(
+        [Path(sys.executable).with_name("reservoir")],
+        capture_output=True,
+        text=True,
+        env=cli.env,
+        check=False,
+    )
+    shown = done.stdout + done.stderr
+    assert "Commands:\n" in shown
+    assert len(shown.splitlines()) > 10
+
+
+def test_the_module_is_the_command(cli):
+    done = cli("--version", command=(sys.executable, "-m", "reservoir_cli"))
+    assert done.out == f"reservoir {__version__}\n" == cli("--version").out
+
+
+# 3: the store cannot be opened
+
+
+def test_a_file_that_is_no_database_is_3(cli, tmp_path):
+    file = tmp_path / "notes.txt"
+    file.write_text("these are notes, and long enough to be looked at" * 40)
+    for command in (["view"], ["search", "--keyword", "x"], ["ingest", "--no-embed"]):
+        done = cli("--db", str(file), *command, stdin="x", code=3)
+        assert str(file) in done.err.splitlines()[0]
+    assert file.read_text().startswith("these are notes")
+
+
+def test_a_store_of_a_newer_program_is_3_and_names_both_versions(cli):
+    cli.say("hello")
+    with sqlite3.connect(cli.db) as connection:
+        known = connection.execute("PRAGMA user_version").fetchone()[0]
+        connection.execute("PRAGMA user_version = 999")
+    connection.close()
+    for done in (cli("view", code=3), cli("ingest", "--no-embed", stdin="x", code=3)):
+        assert "999" in done.err
+        assert str(known) in done.err.replace("999", "")
+
+
+def test_a_folder_as_a_store_is_3(cli, tmp_path):
+    assert str(tmp_path) in cli("--db", str(tmp_path), "view", code=3).err
+    cli("--db", str(tmp_path), "ingest", "--no-embed", stdin="x", code=3)
+
+
+def test_the_database_of_another_program_is_3_and_untouched(cli, tmp_path):
+    file = tmp_path / "other.db"
+    with sqlite3.connect(file) as connection:
+        connection.execute("CREATE TABLE things (name TEXT)")
+    connection.close()
+    before = file.read_bytes()
+    cli("--db", str(file), "ingest", "--no-embed", stdin="x", code=3)
+    assert file.read_bytes() == before
+
+
+def test_a_torn_store_is_3(cli):
+    cli.store(*({"content": f"message {number} " * 50} for number in range(200)))
+    data = cli.db.read_bytes()
+    cli.db.write_bytes(data[: len(data) // 3 // 4096 * 4096])
+    done = cli("view", code=3)
+    assert done.out == ""
+    assert "message" not in done.err
+
+
+def test_a_read_only_store_is_read_and_not_written(cli, as_owner, tmp_path):
+    cli.say("hello there")
+    cli.db.chmod(0o400)
+    cli.home.chmod(0o500)
+    command = (*as_owner, str(Path(sys.executable).with_name("reservoir")))
+    try:
+        assert cli("view", command=command).out == "user: hello there\n"
+        assert cli("search", "--keyword", "hello", command=command).out == "1. user: hello there\n"
+        done = cli("ingest", "--no-embed", stdin="more", code=3, command=command)
+        assert done.out == ""
+        assert cli("context", "hello?", command=command).out.endswith("user: hello?\n")
+    finally:
+        cli.home.chmod(0o700)
+    assert len(cli.rows()) == 1
+
+
+def test_a_store_in_a_folder_that_cannot_be_written_is_3(cli, as_owner, tmp_path):
+    folder = tmp_path / "closed"
+    folder.mkdir(mode=0o500)
+    command = (*as_owner, str(Path(sys.executable).with_name("reservoir")))
+    where = str(folder / "new.db")
+    done = cli("--db", where, "ingest", "--no-embed", stdin="x", code=3, command=command)
+    assert where in done.err
+
+
+def test_db_and_environment_move_the_store(cli, tmp_path):
+    by_option, by_variable = tmp_path / "option.db", tmp_path / "variable.db"
+    cli("--db", str(by_option), "ingest", "--no-embed", stdin="by option")
+    cli("ingest", "--no-embed", stdin="by variable", env={"RESERVOIR_DB": str(by_variable)})
+    assert not cli.db.exists()
+    assert cli("--db", str(by_option), "view").out == "user: by option\n"
+    both = {"RESERVOIR_DB": str(by_option)}
+    assert cli("--db", str(by_variable), "view", env=both).out == "user: by variable\n"
+
+
+def test_a_store_is_readable_by_its_owner_alone(cli):
+    cli.say("secret")
+    assert cli.db.stat().st_mode & 0o777 == 0o600
+    assert cli.home.stat().st_mode & 0o777 == 0o700
+
+
+# 4: the store stayed locked
+
+
+def test_a_locked_store_is_4_and_nothing_is_stored(locked, impatient):
+    done = locked("ingest", "--no-embed", stdin="x", code=4, env=impatient)
+    assert done.out == ""
+    assert done.err.startswith("error: the store is locked")
+    assert len(locked.rows()) == 1
+
+
+def test_reads_do_not_wait_for_a_writer(locked, impatient):
+    assert locked("view", env=impatient).out == "user: said before\n"
+    found = locked("search", "--keyword", "before", env=impatient)
+    assert found.out == "1. user: said before\n"
+    assert locked("context", "said what?", env=impatient).out.endswith("user: said what?\n")
+
+
+def test_a_locked_store_does_not_keep_the_context_from_being_printed(locked, impatient):
+    done = locked("context", "said what?", "--save", code=4, env=impatient)
+    assert done.out.endswith("user: said what?\n")
+
+
+# 5: the model is not there
+
+
+@pytest.mark.parametrize("command", [["embed"], ["search", "before", "--semantic"]])
+def test_without_a_model_what_needs_it_is_5(cli, command):
+    cli.say("said before")
+    done = cli("--offline", *command, code=5, env={"HF_HUB_OFFLINE": "0"})
+    assert done.out == ""
+    assert "nobody/absent-model" in done.err
+    hint = done.err.splitlines()[1]
+    assert "bundled-model" in hint
+    assert "embedding_model" in hint
+
+
+def test_without_a_model_search_and_context_go_by_words_and_say_so(cli):
+    cli.say("the queue lost jobs")
+    cli.say("something else entirely")
+    found = cli("search", "queue")
+    assert found.out == "1. user: the queue lost jobs\n"
+    assert found.err.startswith("warning: ")
+    context = cli("context", "which jobs?", "--budget", "300")
+    assert "user: the queue lost jobs\n" in context.out
+    assert "warning: " in context.err
+
+
+# 130 and 143
+
+
+def _reading(cli, *arguments):
+    """A command that has been started and is waiting for more on stdin."""
+    process = cli.start(
+        *arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    process.stdin.write(b"half a mess")
+    process.stdin.flush()
+    unread = b"\1\0\0\0"
+    for _ in range(6000):
+        # When the pipe is empty, the process has come to its reading.
+        unread = fcntl.ioctl(process.stdin.fileno(), termios.FIONREAD, b"\0\0\0\0")
+        if not any(unread):
+            break
+        time.sleep(0.01)
+    assert not any(unread), "it never read stdin"
+    return process
+
+
+@pytest.mark.parametrize("command", [["ingest", "--no-embed"], ["context"]])
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_while_it_reads_ends_it_without_a_traceback(cli, command, number, code):
+    process = _reading(cli, *command)
+    process.send_signal(number)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == code
+    assert out == b""
+    assert b"Traceback" not in err
+    assert b"error" not in err
+    assert not cli.rows()
+
+
+# Streams that are closed or full
+
+
+def test_a_full_disk_behind_stdout_is_a_failure_that_is_told(cli):
+    cli.say("hello")
+    done = cli.shell("reservoir view > /dev/full; echo $?")
+    assert done.out == "1\n"
+    assert done.err.startswith("error: ")
+    assert "No space left" in done.err
+    assert "Traceback" not in done.err
+
+
+@pytest.mark.parametrize(
+    ("line", "codes"),
+    [
+        ("reservoir view >&-", "01"),
+        ("reservoir view 2>&-", "0"),
+        ("reservoir view -i nowhere 2>&-", "0"),
+        ("reservoir view <&-", "0"),
+        ("reservoir ingest --no-embed <&-", "02"),
+        ("reservoir context hello <&-", "0"),
+    ],
+)
+def test_a_closed_stream_is_not_a_crash(cli, line, codes):
+    cli.say("hello")
+    done = cli.shell(f"({line}); echo $?")
+    assert "Traceback" not in done.err
+    assert "unexpected" not in done.err
+    assert done.out.splitlines()[-1] in codes
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        r"reservoir search --keyword $'caf\xe9'",
+        r"reservoir context $'caf\xe9'",
+        r"reservoir view -p $'caf\xe9'",
+        r"reservoir view --id 99999999999999999999",
+        r"reservoir view 99999999999999999999",
+        r"reservoir context x --budget 99999999999999999999",
+        r"echo x | reservoir ingest --no-embed -p $'caf\xe9'",
+        r"reservoir context $'caf\xe9' --save",
+    ],
+)
+def test_no_argument_however_odd_is_an_unexpected_error(cli, line):
+    cli.say("café au lait")
+    done = cli.shell(line + "; true")
+    assert "unexpected" not in done.err
+    assert "Traceback" not in done.err
+
+
+def test_an_error_document_stays_one_document_on_a_closed_pipe(cli):
+    done = cli.shell("reservoir view --id 7 --json | head -c 1; echo ${PIPESTATUS[0]}")
+    assert done.out.startswith("{")
+    assert done.err == "error: no message 7 in default/*\n"
+    assert json.loads(done.out[1:].strip()) in (0, 1)

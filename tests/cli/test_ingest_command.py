@@ -1,0 +1,295 @@
+import json
+import os
+import subprocess
+import uuid
+from datetime import UTC, datetime
+
+import pytest
+
+
+def test_stdout_of_a_message_is_its_new_id_alone(cli):
+    done = cli("ingest", "--no-embed", stdin="one")
+    assert (done.out, done.err) == ("1\n", "")
+    assert cli("ingest", "--no-embed", stdin="two").out == "2\n"
+
+
+def test_json_gives_the_stored_row(cli):
+    document = cli("ingest", "--no-embed", "--json", "-p", "work", stdin="one").document
+    assert list(document) == ["schema_version", "messages"]
+    assert document["messages"] == cli.rows("-p", "work")
+    assert document["messages"][0]["instance"] == "work"
+
+
+def test_a_dash_reads_stdin(cli):
+    cli("ingest", "-", "--no-embed", stdin="by dash")
+    assert cli("view").out == "user: by dash\n"
+
+
+def test_stdin_can_be_read_only_once(cli):
+    done = cli("ingest", "-", "-", "--no-embed", stdin="x", code=2)
+    assert done.out == ""
+    assert done.err.startswith("error: ")
+    assert not cli.rows()
+
+
+def test_outer_blank_lines_go_and_indents_stay(cli):
+    cli.say("\n \n    def f():\n\n        return 1\n\n\n")
+    assert cli("view").out == "user:     def f():\n\n        return 1\n"
+
+
+@pytest.mark.parametrize("nothing", ["", "\n", " \n\t\n"])
+def test_nothing_on_stdin_is_a_note_and_no_failure(cli, nothing):
+    done = cli("ingest", "--no-embed", stdin=nothing)
+    assert (done.out, done.err) == ("", "note: nothing to ingest\n")
+    assert not cli.rows()
+
+
+@pytest.mark.parametrize("role", ["user", "assistant", "system", "tool"])
+def test_each_of_the_four_roles_is_stored(cli, role):
+    cli.say("text", "--role", role)
+    assert cli("view").out == f"{role}: text\n"
+
+
+def test_an_unknown_role_names_the_four(cli):
+    done = cli("ingest", "--role", "bot", stdin="x", code=2)
+    assert done.out == ""
+    for role in ("user", "assistant", "system", "tool"):
+        assert role in done.err
+    assert not cli.rows()
+
+
+def test_a_user_message_gets_a_trace_of_its_own(cli):
+    cli.say("one")
+    cli.say("two")
+    traces = {row["trace_id"] for row in cli.rows()}
+    assert len(traces) == 2
+    assert all(uuid.UUID(each) for each in traces)
+
+
+def test_a_reply_takes_the_trace_of_the_newest_open_question(cli):
+    cli.say("older question")
+    cli.say("newer question")
+    cli.say("answer to the newer", "--role", "assistant")
+    cli.say("answer to the older", "--role", "assistant")
+    older, newer, first, second = (row["trace_id"] for row in cli.rows())
+    assert (first, second) == (newer, older)
+
+
+def test_a_reply_without_an_open_question_gets_a_trace_of_its_own(cli):
+    cli.say("question")
+    cli.say("answer", "--role", "assistant")
+    cli.say("another", "--role", "assistant")
+    question, answer, another = (row["trace_id"] for row in cli.rows())
+    assert answer == question
+    assert another != question
+
+
+def test_a_reply_does_not_answer_another_instance(cli):
+    cli.say("question", "-i", "elsewhere")
+    cli.say("answer", "--role", "assistant")
+    traces = [row["trace_id"] for row in cli.rows("--all-instances")]
+    assert traces[0] != traces[1]
+
+
+def test_a_given_trace_ties_a_reply_to_an_older_question(cli):
+    cli.say("older", "--trace-id", "t-1")
+    cli.say("newer", "--trace-id", "t-2")
+    cli.say("answer", "--role", "assistant", "--trace-id", "t-1")
+    assert [row["trace_id"] for row in cli.rows()] == ["t-1", "t-2", "t-1"]
+
+
+def test_a_clock_set_back_cannot_put_a_reply_before_its_question(cli):
+    cli.say("from the future", "--at", "2098-01-01T00:00:00Z")
+    cli.say("answer", "--role", "assistant")
+    question, answer = cli.rows()
+    assert (question["role"], answer["role"]) == ("user", "assistant")
+    assert answer["created_at"] >= question["created_at"]
+    assert answer["trace_id"] == question["trace_id"]
+
+
+def test_without_at_a_message_is_of_now(cli):
+    before = datetime.now(UTC).replace(microsecond=0)
+    cli.say("one")
+    stored = datetime.fromisoformat(cli.rows()[0]["created_at"])
+    assert before <= stored <= datetime.now(UTC)
+
+
+def test_a_future_in_one_instance_does_not_move_the_clock_of_another(cli):
+    cli.say("from the future", "-i", "elsewhere", "--at", "2098-01-01T00:00:00Z")
+    cli.say("now")
+    assert cli.rows()[0]["created_at"] < "2098"
+
+
+@pytest.mark.parametrize("time", ["yesterday-ish", "2026-13-01", "", "12"])
+def test_a_time_that_is_none_is_wrong_usage(cli, time):
+    cli("ingest", "--no-embed", "--at", time, stdin="x", code=2)
+    assert not cli.rows()
+
+
+# Bytes
+
+
+def test_a_byte_order_mark_is_stripped(cli):
+    done = cli("ingest", "--no-embed", stdin=b"\xef\xbb\xbfhello")
+    assert done.err == ""
+    assert cli("view").out == "user: hello\n"
+
+
+@pytest.mark.parametrize(
+    ("data", "stored"),
+    [
+        (b"caf\xe9 is Latin-1", "caf\ufffd is Latin-1"),
+        (b"a NUL \x00 inside of a text", "a NUL \ufffd inside of a text"),
+        (b"a surrogate \xed\xa0\x80 inside of a text", None),
+    ],
+)
+def test_bytes_that_are_no_text_are_replaced_with_a_note(cli, data, stored):
+    done = cli("ingest", "--no-embed", stdin=data)
+    assert done.out == "1\n"
+    assert done.err.startswith("note: ")
+    content = cli.rows()[0]["content"]
+    assert "\ufffd" in content
+    assert stored in (None, content)
+
+
+def test_lone_surrogates_of_a_json_file_are_replaced_with_a_note(cli, tmp_path):
+    file = tmp_path / "rows.jsonl"
+    row = {"role": "user", "content": "half \ud83d of an emoji", "partition": "default"}
+    row["created_at"] = "2026-05-09T14:23:01Z"
+    file.write_text(json.dumps(row) + "\n", encoding="utf-8")
+    done = cli("ingest", "--no-embed", str(file))
+    assert cli.rows()[0]["content"] == "half \ufffd of an emoji"
+    assert "U+FFFD" in done.err
+
+
+def test_a_binary_file_fails_and_stores_nothing(cli, tmp_path):
+    file = tmp_path / "picture.png"
+    file.write_bytes(b"\x89PNG\r\n\x1a\n" + bytes(range(256)) * 40)
+    for done in (
+        cli("ingest", "--no-embed", str(file), code=1),
+        cli("ingest", "--no-embed", stdin=file.read_bytes(), code=1),
+    ):
+        assert done.out == ""
+        assert done.err.startswith("error: ")
+        assert len(done.err.splitlines()) <= 2
+    assert not cli.rows()
+
+
+def test_text_of_every_plane_survives_to_the_byte(cli):
+    text = "naïve Ελληνικά 日本語 ไทย 👩‍👩‍👧 \u202e \u2028 e\u0301 \U000e0001."
+    cli.say(text)
+    assert cli("view").out == f"user: {text}\n"
+
+
+def test_what_replacement_characters_a_text_has_itself_are_no_fault(cli):
+    done = cli("ingest", "--no-embed", stdin="an honest \ufffd in a text")
+    assert (done.out, done.err) == ("1\n", "")
+
+
+# Files
+
+
+def test_a_file_is_imported_with_totals_on_stderr_and_nothing_on_stdout(cli, tmp_path):
+    file = tmp_path / "chat.jsonl"
+    good = [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "hello"}]
+    lines = [json.dumps(good[0]), "{torn", json.dumps(good[1]), json.dumps({"role": "bot"})]
+    file.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    done = cli("ingest", "--no-embed", str(file))
+    assert done.out == ""
+    first, *reasons = done.err.splitlines()
+    assert first == "imported 2, already there 0, skipped 2"
+    assert len(reasons) == 2
+    assert all(str(file) in reason for reason in reasons)
+    assert "line 2" in reasons[0]
+    assert "line 4" in reasons[1]
+
+
+def test_importing_again_adds_only_what_is_new(cli, tmp_path):
+    file = tmp_path / "chat.jsonl"
+    line = json.dumps({"role": "user", "content": "said twice"})
+    file.write_text(f"{line}\n{line}\n", encoding="utf-8")
+    cli("ingest", "--no-embed", str(file))
+    file.write_text(f'{line}\n{line}\n{{"role": "assistant", "content": "new"}}\n')
+    done = cli("ingest", "--no-embed", str(file))
+    assert done.err == "imported 1, already there 2, skipped 0\n"
+    assert [row["content"] for row in cli.rows()] == ["said twice", "said twice", "new"]
+
+
+def test_json_of_an_import_is_its_totals(cli, tmp_path):
+    file = tmp_path / "notes.txt"
+    file.write_text("a note", encoding="utf-8")
+    document = cli("ingest", "--no-embed", "--json", str(file)).document
+    assert document["schema_version"] == 1
+    assert (document["imported"], document["skipped"]) == (1, 0)
+
+
+def test_a_file_that_is_not_there_fails_before_anything_is_stored(cli, tmp_path):
+    file = tmp_path / "notes.txt"
+    file.write_text("a note", encoding="utf-8")
+    done = cli("ingest", "--no-embed", str(file), str(tmp_path / "absent.txt"), code=1)
+    assert "absent.txt" in done.err
+    assert not cli.rows()
+
+
+def test_an_unknown_format_names_those_there_are(cli):
+    done = cli("ingest", "--format", "morse", "-", stdin="x", code=2)
+    assert "openai" in done.err
+
+
+def test_what_view_writes_as_json_comes_back_as_it_was(cli, tmp_path):
+    cli.say("question", "-i", "chat", "--at", "2026-05-09T14:23:01Z", "--trace-id", "t-1")
+    cli.say("answer", "-i", "chat", "--role", "assistant")
+    rows = cli.rows("-i", "chat")
+    file = tmp_path / "rows.jsonl"
+    file.write_text(cli("view", "0", "-i", "chat", "--jsonl").out, encoding="utf-8")
+    os.remove(cli.db)
+    cli("ingest", "--no-embed", str(file))
+    assert cli.rows("-i", "chat") == rows
+
+
+def test_stdin_can_hold_a_format_that_is_named(cli):
+    line = '{"role": "assistant", "content": "hello"}\n'
+    done = cli("ingest", "--format", "openai", "--no-embed", stdin=line)
+    assert done.out == ""
+    assert done.err == "imported 1, already there 0, skipped 0\n"
+    assert cli("view").out == "assistant: hello\n"
+
+
+# Without a model, and big
+
+
+def test_without_a_model_a_message_is_stored_with_a_warning(cli):
+    done = cli("ingest", stdin="still here")
+    assert done.out == "1\n"
+    assert done.err.startswith("warning: ")
+    assert cli("view").out == "user: still here\n"
+
+
+def test_five_megabytes_come_back_as_they_went_in(cli):
+    text = "".join(f"{number} lorem ipsum dolor\n" for number in range(210_000)).rstrip()
+    assert len(text) > 5_000_000
+    cli.say(text)
+    assert cli("view").out == f"user: {text}\n"
+
+
+def test_two_imports_at_once_lose_nothing(cli, tmp_path):
+    running = []
+    for name in ("a", "b"):
+        file = tmp_path / f"{name}.jsonl"
+        rows = ({"role": "user", "content": f"{name} {number}"} for number in range(200))
+        file.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+        running.append(cli.start("ingest", "--no-embed", str(file)))
+    assert [each.wait(120) for each in running] == [0, 0]
+    contents = {row["content"] for row in cli.rows()}
+    assert contents == {f"{name} {number}" for name in "ab" for number in range(200)}
+
+
+def test_many_first_messages_at_once_make_one_store(cli):
+    running = [
+        cli.start("ingest", "--no-embed", stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        for _ in range(8)
+    ]
+    given = {each.communicate(b"hello", 120)[0] for each in running}
+    assert given == {f"{number}\n".encode() for number in range(1, 9)}
+    assert [each.returncode for each in running] == [0] * 8
+    assert [row["id"] for row in cli.rows()] == list(range(1, 9))

@@ -1,0 +1,111 @@
+"""Light commands load nothing heavy; help and README know every command."""
+
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+from reservoir_cli.cli.main import app
+
+README = Path(__file__).parents[2] / "README.md"
+COMMANDS = sorted(
+    each.name or each.callback.__name__ for each in app.registered_commands if each.callback
+)
+HEAVY = {
+    *("numpy", "sqlite_utils", "torch", "sentence_transformers", "transformers", "tokenizers"),
+    *("huggingface_hub", "onnxruntime", "tomlkit", "tomli_w", "platformdirs", "tiktoken"),
+}
+LIGHT = [
+    (["view"], {"rich"}),
+    (["view", "--json"], {"rich"}),
+    (["config", "--get", "partition"], {"rich", "sqlite3"}),
+    (["config", "--list"], {"rich", "sqlite3"}),
+    (["ingest", "--no-embed"], {"rich"}),
+    (["--version"], {"rich", "sqlite3"}),
+]
+
+
+@pytest.mark.parametrize(("arguments", "others"), LIGHT, ids=lambda each: " ".join(each))
+def test_a_light_command_imports_nothing_heavy(cli, arguments, others):
+    cli.say("the store is there and up to date")
+    done = cli(
+        *arguments,
+        stdin="hello",
+        command=(sys.executable, "-X", "importtime", "-m", "reservoir_cli"),
+    )
+    imported = {
+        line.rsplit("|", 1)[1].strip().split(".")[0]
+        for line in done.err.splitlines()
+        if line.startswith("import time:")
+    }
+    assert "typer" in imported
+    assert "reservoir_cli" in imported
+    too_heavy = imported & (HEAVY | others)
+    assert not too_heavy
+
+
+def test_a_keyword_search_and_a_context_load_no_model(cli):
+    cli.say("hello")
+    command = (sys.executable, "-X", "importtime", "-m", "reservoir_cli")
+    done = cli("search", "--keyword", "hello", command=command)
+    assert "reservoir_cli.searching" in done.err
+    assert not re.search(r"\| +(torch|sentence_transformers|transformers)$", done.err, re.M)
+
+
+def test_the_commands_of_this_version_are_registered():
+    assert set(COMMANDS) >= {"ingest", "view", "search", "context", "config", "embed"}
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.parametrize("option", ["--help", "-h"])
+def test_help_says_what_it_does_and_shows_an_example(cli, name, option):
+    done = cli(name, option)
+    assert done.err == ""
+    assert done.out.startswith(f"Usage: reservoir {name} ")
+    # Bash must be able to run it: what stands there is one line, or joined by its wrapping.
+    assert re.search(rf"Example: [^\n]*(\n  [^\n]+)*?reservoir {name}", done.out)
+    assert not re.search("[\x1b╭│─]", done.out)
+    options = re.findall(r"^  (?:-\w, )?--[\w-]+", done.out, re.M)
+    assert len(options) >= 2
+
+
+@pytest.mark.parametrize(
+    "command", [["view"], ["search", "--keyword", "hello"], ["context", "hi?"]]
+)
+@pytest.mark.parametrize("scope", [[], ["-i", "nowhere"]], ids=["alone", "instance"])
+def test_the_ways_a_note_names_are_options_of_the_command(cli, command, scope):
+    cli.say("hello", *(["-i", "else"] if scope else ["-p", "work", "-i", "else"]))
+    told = cli(*command, *scope).err
+    (ways,) = re.findall(r"^note: nothing in \S+; .*\((.*)\)$", told, re.M)
+    known = cli(command[0], "--help").out
+    for option in re.findall(r"--?[\w-]+", ways):
+        assert re.search(rf"(^| |, ){option}\b", known, re.M), option
+
+
+def test_help_lists_every_command_with_a_sentence(cli):
+    shown = cli("--help").out
+    for name in COMMANDS:
+        assert re.search(rf"^  {name} +\S", shown, re.M)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_readme_knows_every_command(name):
+    assert f"reservoir {name}" in README.read_text(encoding="utf-8")
+
+
+def test_the_readme_names_no_command_that_does_not_exist():
+    text = README.read_text(encoding="utf-8")
+    named = re.findall(r"(?:^|[|`;(] ?)reservoir ([a-z]+)(?= |$|`)", text, re.M)
+    assert named
+    assert set(named) <= set(COMMANDS)
+
+
+def test_nothing_is_written_outside_the_home(cli, tmp_path):
+    cli.say("hello")
+    cli("config", "--set", "partition=work")
+    cli("context", "hello?", "--save", stdin="")
+    assert [each.name for each in tmp_path.iterdir()] == ["home"]
+    allowed = {"reservoir.db", "reservoir.toml", "reservoir.log", "cache"}
+    names = {each.name for each in cli.home.iterdir()}
+    assert {name.removesuffix("-wal").removesuffix("-shm") for name in names} <= allowed

@@ -1,0 +1,160 @@
+"""The lines that people type, run by bash as they type them."""
+
+import json
+import os
+import subprocess
+import time
+
+import pytest
+
+LONG = "0123456789 " * 20
+
+
+@pytest.fixture
+def large(cli):
+    cli.store(*({"content": f"message {number} {LONG}"} for number in range(2_000)))
+    return cli
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["view 0", "view 0 --jsonl", "view 0 --json", "search --keyword message -n 2000 --jsonl"],
+)
+def test_a_reader_that_has_seen_enough_ends_it_quietly(large, command):
+    done = large.shell(f"reservoir {command} | head -1; echo ${{PIPESTATUS[0]}}")
+    first, status = done.out.splitlines()
+    assert first
+    assert status == "0"
+    assert done.err == ""
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["view"],
+        ["view", "--json"],
+        ["config"],
+        ["config", "--path"],
+        ["context", "hello?"],
+        ["search", "--keyword", "hello"],
+        ["--version"],
+        ["--help"],
+        ["view", "--help"],
+    ],
+    ids=" ".join,
+)
+def test_a_pipe_closed_from_the_start_ends_it_quietly(cli, arguments):
+    cli.say("hello")
+    reading, writing = os.pipe()
+    os.close(reading)
+    process = cli.start(
+        *arguments, stdin=subprocess.DEVNULL, stdout=writing, stderr=subprocess.PIPE
+    )
+    os.close(writing)
+    err = process.communicate(timeout=120)[1].decode()
+    assert "Traceback" not in err
+    assert "Broken" not in err
+    assert process.returncode == 0
+
+
+def test_a_closed_stderr_pipe_does_not_fail_a_command(cli):
+    cli.say("hello", "-i", "elsewhere")
+    reading, writing = os.pipe()
+    os.close(reading)
+    process = cli.start("view", stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=writing)
+    os.close(writing)
+    assert process.communicate(timeout=120)[0] == b""
+    assert process.returncode == 0
+
+
+def test_tokens_can_be_guessed_by_counting_bytes(cli):
+    cli.store(*({"content": f"message {number:02}"} for number in range(20)))
+    done = cli.shell("TOTAL_CHARS=$(reservoir view 15 | wc -c); echo $((TOTAL_CHARS/4))")
+    assert done.out == f"{15 * len('user: message 00' + chr(10)) // 4}\n"
+    assert done.err == ""
+
+
+def test_a_loop_over_lines_sees_every_line(cli):
+    cli.say("one two three")
+    cli.say("back\\slash stays", "--role", "assistant")
+    done = cli.shell(
+        "reservoir view 10 | while read -r line; do "
+        'echo "$line (est. tokens: $((${#line}/4)))"; done'
+    )
+    assert done.out == (
+        "user: one two three (est. tokens: 4)\nassistant: back\\slash stays (est. tokens: 6)\n"
+    )
+
+
+def test_oneline_gives_a_loop_one_message_a_turn(cli):
+    cli.say("several\nlines\r\nof text")
+    cli.say("one more")
+    done = cli.shell("reservoir view --oneline | while read -r line; do echo x; done | wc -l")
+    assert done.out.strip() == "2"
+
+
+@pytest.mark.model
+def test_a_semantic_search_can_be_counted(samples):
+    done = samples.shell('echo $(reservoir search --semantic "test" -p work | wc -c)')
+    assert int(done.out) > 100
+    assert done.err == ""
+
+
+def test_a_semantic_search_of_nothing_counts_zero(cli):
+    assert cli.shell('echo $(reservoir search --semantic "test" | wc -c)').out == "0\n"
+
+
+def test_a_question_and_its_piped_answer_are_stored_as_a_pair(cli):
+    cli.say("an earlier remark")
+    done = cli.shell(
+        'q="why did we drop Redis?"; reservoir context "$q" --save | cat '
+        "| tee >(reservoir ingest --role assistant --no-embed)"
+    )
+    assert done.out.startswith("user: an earlier remark\n\nuser: why did we drop Redis?\n")
+    for _ in range(600):
+        if len(rows := cli.rows()) == 3:  # bash does not wait for the last ingest
+            break
+        time.sleep(0.1)
+    earlier, question, answer = rows
+    assert question["content"] == "why did we drop Redis?"
+    assert answer["role"] == "assistant"
+    assert answer["content"].endswith("user: why did we drop Redis?")
+    assert answer["trace_id"] == question["trace_id"] != earlier["trace_id"]
+    assert question["created_at"] <= answer["created_at"]
+
+
+def test_a_context_is_a_request_body_that_jq_and_a_provider_read(cli):
+    cli.say("the queue lost jobs")
+    done = cli.shell(
+        'reservoir context "why did we drop Redis?" --model gpt-4o --format openai | cat'
+    )
+    body = json.loads(done.out)
+    assert body["model"] == "gpt-4o"
+    assert body["messages"][-1] == {"role": "user", "content": "why did we drop Redis?"}
+
+
+def test_a_question_can_come_through_a_pipe(cli):
+    assert cli.shell('echo "why?" | reservoir context').out == "user: why?\n"
+    assert cli.shell('echo "why?" | reservoir context -').out == "user: why?\n"
+    cli.say("because of the queue")
+    assert cli.shell("echo queue | reservoir search --keyword -").out == (
+        "1. user: because of the queue\n"
+    )
+
+
+def test_an_at_sign_before_a_question_is_only_a_character(cli, tmp_path):
+    file = tmp_path / "secret.txt"
+    file.write_text("secret")
+    assert cli("context", f"@{file}").out == f"user: @{file}\n"
+    assert cli("search", "--keyword", f"@{file}").out == ""
+
+
+def test_a_history_moves_through_a_pipe_to_another_store(cli, tmp_path):
+    cli.say("question")
+    cli.say("answer", "--role", "assistant")
+    other = tmp_path / "other.db"
+    cli.shell(
+        f"reservoir view 0 --jsonl | reservoir --db {other} ingest --format reservoir --no-embed"
+    )
+    copied = cli("--db", str(other), "view", "--json").document["messages"]
+    assert copied == cli.rows()

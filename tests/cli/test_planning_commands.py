@@ -1,0 +1,77 @@
+"""``budget``, ``models``, ``stats`` and ``trim``, as far as cli.md says what they print."""
+
+import json
+
+import pytest
+
+LIST = [
+    {"role": "system", "content": "be brief"},
+    {"role": "user", "content": "an old question " * 300},
+    {"role": "assistant", "content": "an old answer " * 300},
+    {"role": "user", "content": "a new question"},
+    {"role": "assistant", "content": "working on it"},
+]
+
+
+def test_the_last_line_of_the_budget_is_what_is_left(cli):
+    done = cli(
+        *("budget", "--max", "150000", "--system", "1200", "--procedure", "300"),
+        *("--knowledge", "1500", "--episodes", "400", "--current", "100"),
+        *("--output-reserve", "8192"),
+    )
+    assert done.out.splitlines()[-1] == "138308"
+
+
+@pytest.mark.parametrize(("model", "available"), [("gpt-3.5-turbo", "3072"), ("gpt-4", "6144")])
+def test_the_budget_of_a_model_is_its_window_less_its_reserve(cli, model, available):
+    assert cli("budget", "--model", model).out.splitlines()[-1] == available
+
+
+def test_the_budget_of_an_unknown_model_is_wrong_usage(cli):
+    assert "gpt-4o" in cli("budget", "--model", "gpt-4oo", code=2).err
+
+
+def test_models_are_listed_with_what_a_context_may_take(cli):
+    cli("config", "--set", "models.my-own.context_window=2000")
+    document = cli("models", "--json").document
+    assert document["schema_version"] == 1
+    known = {each["name"]: each for each in document["models"]}
+    fields = {"name", "context_window", "reserve", "available", "recommended", "origin"}
+    assert all(set(each) >= fields for each in document["models"])
+    assert known["gpt-4o"]["available"] == 120_000
+    assert known["gpt-4o"]["recommended"] == 100_000
+    assert known["my-own"]["context_window"] == 2000
+    assert known["my-own"]["origin"] != known["gpt-4o"]["origin"]
+
+
+def test_stats_count_the_contexts_that_were_built(cli):
+    assert cli("stats", "--json").document["runs"] == 0
+    cli.say("hello")
+    cli("context", "hello?")
+    cli("context", "what?")
+    document = cli("stats", "--json").document
+    assert (document["schema_version"], document["runs"]) == (1, 2)
+    assert cli("stats").out
+
+
+def test_trim_drops_what_is_old_and_keeps_head_and_turn(cli, tmp_path):
+    file = tmp_path / "messages.json"
+    file.write_text(json.dumps(LIST), encoding="utf-8")
+    done = cli("trim", str(file), "--iteration", "3", "--budget", "500")
+    assert done.document == [LIST[0], *LIST[3:]]
+
+
+@pytest.mark.parametrize(
+    "arguments", [["--iteration", "1", "--budget", "1000"], ["--iteration", "3"]]
+)
+def test_trim_gives_the_same_list_where_nothing_is_to_be_cut(cli, arguments):
+    assert cli("trim", *arguments, stdin=json.dumps(LIST)).document == LIST
+    assert cli("trim", "-", *arguments, stdin=json.dumps(LIST)).document == LIST
+
+
+@pytest.mark.parametrize("text", ["", "{torn", '"words"', "[1, 2]"])
+def test_trim_of_what_is_no_list_of_messages_fails_with_one_line(cli, text):
+    done = cli.shell(f"printf %s '{text}' | reservoir trim --iteration 2; echo $?")
+    assert done.out in ("1\n", "2\n")
+    assert done.err.startswith("error: ")
+    assert "unexpected" not in done.err

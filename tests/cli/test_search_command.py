@@ -1,0 +1,138 @@
+import json
+
+import pytest
+
+FIELDS = ["rank", "score", "similarity", "cosine", "bm25", "linked"]
+
+
+@pytest.fixture
+def notes(cli):
+    cli.store(
+        {"content": "the job queue lost messages", "trace_id": "t-1"},
+        {"content": "then use a table", "role": "assistant", "trace_id": "t-1"},
+        {"content": "the queue at the bakery is long"},
+        {"content": "queueing theory and its jobs", "instance": "papers"},
+        {"content": "a job queue of somebody else", "partition": "other", "instance": "other"},
+    )
+    return cli
+
+
+def test_hits_are_numbered_role_and_content(notes):
+    done = notes("search", "--keyword", "job queue lost")
+    assert (done.out, done.err) == ("1. user: the job queue lost messages\n", "")
+
+
+def test_all_words_are_wanted_before_any_and_any_is_told(notes):
+    assert "bakery" in notes("search", "--keyword", "queue long").out
+    assert notes("search", "--keyword", "queue long").out.count("\n") == 1
+    done = notes("search", "--keyword", "bakery theory")
+    assert done.out.count("\n") == 2
+    assert done.err.startswith("note: ")
+
+
+def test_a_phrase_keeps_its_order(notes):
+    assert notes("search", "--keyword", '"queue lost"').out.count("\n") == 1
+    assert notes("search", "--keyword", '"lost queue"').out == ""
+
+
+def test_a_star_finds_what_begins_so(notes):
+    assert "bakery" in notes("search", "--keyword", "bak*").out
+    assert notes("search", "--keyword", "bak").out == ""
+
+
+@pytest.mark.parametrize(
+    "typed", ['"unclosed queue', "queue AND (", "queue OR OR", "queue^", "{queue}"]
+)
+def test_what_is_no_syntax_is_searched_as_words(notes, typed):
+    assert "queue" in notes("search", "--keyword", typed).out
+
+
+@pytest.mark.parametrize(
+    "typed", ["*", '"', "---", "()", '""', "'", "text:zeppelin", "NEAR(zeppelin"]
+)
+def test_a_term_that_stands_nowhere_finds_nothing_and_is_no_failure(notes, typed):
+    assert notes("search", "--keyword", "--", typed).out == ""
+
+
+def test_nothing_found_is_zero_bytes_and_no_failure(notes):
+    done = notes("search", "--keyword", "zeppelin")
+    assert (done.out, done.err) == ("", "")
+    assert notes("search", "--keyword", "zeppelin", "--jsonl").out == ""
+    assert notes("search", "--keyword", "zeppelin", "--json").document["hits"] == []
+
+
+def test_the_whole_partition_is_searched_unless_an_instance_is_named(notes):
+    found = notes("search", "--keyword", "queue*").out
+    assert "queueing theory" in found
+    assert "somebody else" not in found
+    assert "queueing" not in notes("search", "--keyword", "queue*", "-i", "default").out
+    assert "somebody else" in notes("search", "--keyword", "queue*", "--all-partitions").out
+
+
+def test_an_empty_scope_says_where_messages_lie(notes):
+    done = notes("search", "--keyword", "queue", "-i", "nowhere")
+    assert done.out == ""
+    assert done.err == (
+        "note: nothing in default/nowhere; 3 messages in default/default "
+        "(-i default, or --all-instances)\n"
+    )
+
+
+def test_limit_is_how_many_at_most(notes):
+    assert notes("search", "--keyword", "queue", "-n", "1").out.count("\n") == 1
+
+
+def test_json_rows_add_the_scores_to_the_message(notes):
+    document = notes("search", "--keyword", "queue", "--json").document
+    assert document["schema_version"] == 1
+    stored = {row["id"]: row for row in notes.rows("--all-instances")}
+    scores = [hit["score"] for hit in document["hits"]]
+    assert scores == sorted(scores, reverse=True)
+    for rank, hit in enumerate(document["hits"], 1):
+        assert list(hit)[-len(FIELDS) :] == FIELDS
+        assert hit["rank"] == rank
+        assert hit["score"] == hit["bm25"]
+        assert {key: hit[key] for key in stored[hit["id"]]} == stored[hit["id"]]
+
+
+def test_jsonl_has_a_hit_a_line(notes):
+    lines = notes("search", "--keyword", "queue", "--jsonl").out.splitlines()
+    assert [json.loads(line)["rank"] for line in lines] == list(range(1, len(lines) + 1))
+    assert len(lines) > 1
+
+
+def test_link_adds_the_reply_below_its_hit_and_does_not_count_it(notes):
+    shown = notes("search", "--keyword", "lost", "-n", "1", "--link").out.splitlines()
+    assert shown[0] == "1. user: the job queue lost messages"
+    assert shown[1].strip() == "assistant: then use a table"
+    hit = notes("search", "--keyword", "lost", "--link", "--json").document["hits"][0]
+    assert [row["content"] for row in hit["linked"]] == ["then use a table"]
+
+
+def test_deduplicate_keeps_the_best_of_equal_contents(cli):
+    cli.store({"content": "same words"}, {"content": " same words "}, {"content": "other words"})
+    assert cli("search", "--keyword", "words").out.count("\n") == 3
+    assert cli("search", "--keyword", "words", "--deduplicate").out.count("\n") == 2
+
+
+def test_words_of_scripts_without_spaces_are_found(cli):
+    cli.say("来年の春に京都へ行きます")
+    cli.say("ภาษาไทยไม่มีวรรค")
+    assert "京都" in cli("search", "--keyword", "京都").out
+    assert "ภาษาไทย" in cli("search", "--keyword", "ไทย").out
+
+
+def test_a_message_of_a_store_is_found_by_its_five_megabytes(cli):
+    cli.say("lorem ipsum " * 430_000 + "needle")
+    assert cli("search", "--keyword", "needle", "--json").document["hits"][0]["id"] == 1
+
+
+@pytest.mark.model
+def test_hybrid_hits_are_ordered_by_similarity_and_carry_every_score(samples):
+    hits = samples("search", "why did we drop Redis?", "-p", "work", "--json").document["hits"]
+    assert len(hits) == 10
+    assert [hit["score"] for hit in hits] == [hit["similarity"] for hit in hits]
+    assert [hit["score"] for hit in hits] == sorted((hit["score"] for hit in hits), reverse=True)
+    assert all(0 <= hit["similarity"] <= 1 and -1 <= hit["cosine"] <= 1 for hit in hits)
+    assert all(hit["partition"] == "work" for hit in hits)
+    assert any("Redis" in hit["content"] for hit in hits[:3])

@@ -1,0 +1,124 @@
+"""What a person sees: streams that are terminals."""
+
+import re
+
+import pytest
+
+COLOUR = re.compile(r"\x1b\[[0-9;]*m")
+NASTY = "red \x1b[31m bell \x07 c1 \x9b del \x7f\nnext line"
+
+
+@pytest.fixture
+def said(cli):
+    cli.say("why did we drop Redis?")
+    cli.say("it lost jobs", "--role", "assistant")
+    return cli
+
+
+READS = [
+    ["view", "--timestamps"],
+    ["search", "--keyword", "redis"],
+    ["context", "what else?"],
+    ["config", "--list"],
+]
+
+
+@pytest.mark.parametrize("command", READS, ids=lambda each: each[0])
+def test_a_terminal_gets_colour(said, command):
+    shown = said.on_terminal(*command)
+    assert shown.code == 0
+    assert COLOUR.search(shown.out)
+
+
+@pytest.mark.parametrize("command", READS, ids=lambda each: each[0])
+def test_no_color_leaves_no_escape_sequence(said, command):
+    by_variable = said.on_terminal(*command, env={"NO_COLOR": "1"})
+    by_option = said.on_terminal("--no-color", *command)
+    assert by_variable.code == by_option.code == 0
+    assert by_variable.out
+    assert "\x1b" not in by_variable.out
+    assert "\x1b" not in by_option.out
+
+
+@pytest.mark.parametrize("command", READS, ids=lambda each: each[0])
+def test_a_pipe_gets_no_escape_sequence_whatever_the_environment_forces(said, command):
+    done = said(*command, env={"FORCE_COLOR": "1", "CLICOLOR_FORCE": "1", "COLORTERM": "truecolor"})
+    assert done.out
+    assert "\x1b" not in done.out + done.err
+
+
+@pytest.mark.parametrize("command", READS, ids=lambda each: each[0])
+def test_stdout_in_a_pipe_gets_its_data_while_stderr_is_a_terminal(said, command):
+    piped = said(*command)
+    shown = said.on_terminal(*command, streams=("stderr",))
+    assert shown.code == 0
+    assert shown.out == piped.out
+
+
+def test_a_document_goes_to_a_pipe_while_stderr_is_a_terminal(cli):
+    shown = cli.on_terminal("ingest", "--no-embed", "--json", streams=("stderr",))
+    assert shown.out.startswith("{")
+
+
+def test_a_terminal_is_shown_control_characters_and_does_not_obey_them(cli):
+    cli.say(NASTY)
+    for command in (["view"], ["search", "--keyword", "bell"], ["context", "what?"]):
+        shown = cli.on_terminal(*command, env={"NO_COLOR": "1"}).out
+        assert re.search(r"red (\\x1b|\\e|\^\[|␛)\[31m bell", shown), shown
+        for control in "\x07\x9b\x7f":
+            assert control not in shown
+        assert "\x1b[31m" not in shown
+        assert "next line" in shown
+
+
+def test_a_pipe_gets_control_characters_as_they_are(cli):
+    cli.say(NASTY)
+    assert cli("view").out == f"user: {NASTY}\n"
+    assert NASTY in cli("search", "--keyword", "bell").out
+    assert NASTY in cli("context", "what?").out
+
+
+def test_control_characters_of_names_are_not_obeyed_on_stderr(cli):
+    cli.say("hello", "-i", "evil\x1b[31m")
+    shown = cli.on_terminal("view", streams=("stderr",), env={"NO_COLOR": "1"})
+    assert "evil" in shown.err
+    assert "\x1b[31m" not in shown.err
+
+
+def test_a_terminal_shows_the_same_words_as_a_pipe(said):
+    piped = said("view", "--timestamps").out
+    shown = said.on_terminal("view", "--timestamps").out
+    assert COLOUR.sub("", shown) == piped
+
+
+def test_times_are_dim_and_what_was_said_is_not(said):
+    shown = said.on_terminal("view", "--timestamps").out
+    assert re.search(r"\x1b\[2m20\d\d-", shown)
+    assert not re.search(r"\x1b\[(\d+;)*2(;\d+)*m[^\x1b]*why did we", shown)
+
+
+def test_a_long_line_is_not_broken_on_a_terminal(cli):
+    text = "word " * 200 + "end"
+    cli.say(text)
+    assert COLOUR.sub("", cli.on_terminal("view").out) == f"user: {text}\n"
+
+
+def test_markup_of_rich_in_a_message_is_only_text(cli):
+    cli.say("[bold]not bold[/bold] :smile: [/] 3 [link=x]")
+    shown = COLOUR.sub("", cli.on_terminal("view").out)
+    assert shown == "user: [bold]not bold[/bold] :smile: [/] 3 [link=x]\n"
+
+
+def test_a_context_without_a_question_on_a_terminal_is_wrong_usage(cli):
+    shown = cli.on_terminal("context", streams=("stdin",))
+    assert shown.code == 2
+    assert "error: " in shown.out + shown.err
+
+
+def test_help_has_borders_on_a_terminal_only(cli):
+    assert "╭" in cli.on_terminal("view", "--help").out
+    assert "╭" not in cli("view", "--help").out
+
+
+def test_a_dumb_terminal_gets_plain_text(said):
+    assert "\x1b" not in said.on_terminal("view", env={"TERM": "dumb"}).out

@@ -1,0 +1,202 @@
+"""``reservoir trim`` as a process (context.md §7)."""
+
+import json
+
+import pytest
+
+SYSTEM = {"role": "system", "content": "You are an agent."}
+FILLER = "the quick brown fox jumps over the lazy dog " * 20
+OLD = [
+    {"role": "user", "content": f"read a {FILLER}"},
+    {"role": "assistant", "content": f"a is read {FILLER}"},
+    {"role": "user", "content": f"read b {FILLER}"},
+    {"role": "assistant", "content": f"b is read {FILLER}"},
+]
+CALL = {"id": "c", "type": "function", "function": {"name": "read", "arguments": '{"x": "ü"}'}}
+TURN = [
+    {"role": "user", "content": "now read c"},
+    {"role": "assistant", "content": None, "tool_calls": [CALL]},
+    {"role": "tool", "tool_call_id": "c", "content": "done"},
+]
+LIST = [SYSTEM, *OLD, *TURN]
+CUT = [SYSTEM, *OLD[2:], *TURN]
+
+
+@pytest.fixture
+def trim(cli):
+    """Run ``reservoir trim`` on a document given on stdin."""
+
+    def trimming(document, *arguments, code=0, env=None):
+        text = document if isinstance(document, str) else json.dumps(document)
+        return cli("trim", *arguments, stdin=text, code=code, env=env)
+
+    return trimming
+
+
+def test_a_list_on_stdin_comes_out_trimmed(trim):
+    done = trim(LIST, "--iteration", "2", "--budget", "500")
+    assert done.document == CUT
+
+
+def test_a_body_comes_out_as_a_body(trim):
+    body = {"model": "m", "messages": LIST, "temperature": 0.5, "metadata": {"a": None}}
+    done = trim(body, "--iteration", "2", "--budget", "500")
+    assert done.document == {**body, "messages": CUT}
+    assert list(done.document) == list(body)
+
+
+def test_an_anthropic_body_keeps_results_with_their_calls(trim):
+    call = {"type": "tool_use", "id": "t", "name": "read", "input": {"text": FILLER}}
+    result = {"type": "tool_result", "tool_use_id": "t", "content": "short"}
+    messages = [
+        {"role": "user", "content": "start"},
+        {"role": "assistant", "content": [call, {**call, "id": "u"}, {**call, "id": "v"}]},
+        {"role": "user", "content": [result]},
+        {"role": "assistant", "content": "done"},
+        {"role": "user", "content": [{"type": "text", "text": "next"}]},
+    ]
+    body = {"model": "m", "max_tokens": 9, "system": "brief", "messages": messages}
+    done = trim(body, "--iteration", "2", "--budget", "500", "--format", "anthropic")
+    assert done.document == {**body, "messages": [messages[0], *messages[3:]]}
+
+
+@pytest.mark.parametrize("form", ["openai", "anthropic", "auto"])
+def test_every_format_that_the_help_names_is_taken(trim, form):
+    arguments = ("--iteration", "2", "--budget", "500", "--format", form)
+    assert trim(LIST, *arguments).document == CUT
+
+
+def test_a_file_is_read_as_stdin_is(cli, trim, tmp_path):
+    file = tmp_path / "loop.json"
+    file.write_text(json.dumps(LIST), encoding="utf-8")
+    arguments = ("--iteration", "2", "--budget", "500")
+    assert cli("trim", str(file), *arguments).document == CUT
+    assert cli("trim", *arguments, "-", stdin=json.dumps(LIST)).document == CUT
+    assert json.loads(file.read_text(encoding="utf-8")) == LIST
+
+
+def test_a_missing_file_is_1_and_named(cli, tmp_path):
+    absent = str(tmp_path / "absent.json")
+    done = cli("trim", absent, "--iteration", "2", "--budget", "500", code=1)
+    assert absent in done.err
+    assert done.out == ""
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        pytest.param(("--iteration", "1", "--budget", "500"), id="the first iteration"),
+        pytest.param(("--iteration", "9"), id="the setting is off by default"),
+        pytest.param(("--iteration", "9", "--budget", "0"), id="0 is off"),
+        pytest.param(("--iteration", "9", "--budget", "500", "--turn-start", "1"), id="no old"),
+        pytest.param(("--iteration", "9", "--budget", "100000"), id="it fits"),
+    ],
+)
+def test_what_needs_no_trimming_comes_out_as_it_went_in(trim, arguments):
+    assert trim(LIST, *arguments).document == LIST
+
+
+def test_a_budget_under_500_becomes_500_and_is_told(trim):
+    small = trim(LIST, "--iteration", "2", "--budget", "50")
+    assert small.document == trim(LIST, "--iteration", "2", "--budget", "500").document == CUT
+    assert "500" in small.err
+    assert trim(LIST, "--iteration", "2", "--budget", "1").document == CUT
+
+
+def test_the_budget_of_the_setting_is_used_and_raised_to_500_too(trim):
+    env = {"RESERVOIR_CONTEXT_BUDGET_TOKENS": "60"}
+    assert trim(LIST, "--iteration", "2", env=env).document == CUT
+    off = trim(LIST, "--iteration", "2", "--budget", "0", env=env)
+    assert off.document == LIST
+
+
+def test_the_turn_starts_where_it_is_said(trim):
+    arguments = ("--iteration", "2", "--budget", "500", "--turn-start")
+    assert trim(LIST, *arguments, "3").document == LIST
+    assert trim(LIST[:5], *arguments, "5").document == CUT[:3]
+
+
+def test_a_turn_behind_the_end_is_2(trim):
+    done = trim(LIST, "--iteration", "2", "--budget", "500", "--turn-start", "9", code=2)
+    assert "9" in done.err
+    assert done.out == ""
+
+
+def test_a_list_without_a_question_has_no_old_part(trim):
+    messages = [SYSTEM, *(each for each in OLD if each["role"] == "assistant")]
+    assert trim(messages, "--iteration", "2", "--budget", "500").document == messages
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        "not json",
+        "",
+        "{",
+        '"text"',
+        "7",
+        "null",
+        '{"model": "m"}',
+        '{"messages": {}}',
+        "[1]",
+        '["x"]',
+    ],
+)
+def test_what_is_no_list_of_messages_is_1(trim, document):
+    done = trim(document, "--iteration", "2", "--budget", "500", code=1)
+    assert done.out == ""
+    assert done.err.startswith("error: ")
+    assert "Traceback" not in done.err
+    assert "unexpected" not in done.err
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("--iteration", "2", "--format", "yaml"),
+        ("--iteration", "2", "--format", "ollama"),
+        ("--iteration", "-1"),
+        ("--iteration", "two"),
+        ("--iteration", "2", "--turn-start", "-1"),
+        ("--iteration", "2", "--budget", "much"),
+        (),
+    ],
+)
+def test_wrong_usage_is_2(trim, arguments):
+    done = trim(LIST, *arguments, code=2)
+    assert done.out == ""
+    assert done.err.startswith("error: ")
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        {"role": "assistant", "content": "x", "tool_calls": 5},
+        {"role": "assistant", "content": "x", "tool_calls": [{"id": ["a"]}]},
+        {"role": "assistant", "content": [{"type": "tool_use", "id": {"a": 1}}]},
+        {"role": ["user"], "content": {"a": 1}},
+        {},
+    ],
+    ids=["calls are a number", "id is a list", "use id is an object", "role is a list", "empty"],
+)
+def test_odd_messages_come_out_as_they_went_in(trim, odd):
+    done = trim([SYSTEM, *OLD, odd, *TURN], "--iteration", "2", "--budget", "500")
+    assert done.document == [SYSTEM, *OLD[2:], odd, *TURN]
+
+
+def test_half_a_surrogate_pair_comes_out_as_it_went_in(trim):
+    # Valid JSON, and what a text that was cut in the middle of an emoji looks like.
+    odd = {"role": "user", "content": "half of a pair: \ud83d"}
+    assert trim([SYSTEM, odd, *TURN], "--iteration", "1").document == [SYSTEM, odd, *TURN]
+
+
+def test_only_the_list_is_on_stdout(trim):
+    done = trim(LIST, "--iteration", "2", "--budget", "50")
+    assert json.loads(done.out) == CUT
+    assert done.out.endswith("]\n")
+    assert "ü" in done.out
+
+
+def test_nothing_is_stored(cli, trim):
+    trim(LIST, "--iteration", "2", "--budget", "500")
+    assert not cli.db.exists()

@@ -1,0 +1,198 @@
+import json
+import re
+
+import pytest
+
+ROW = [
+    "id",
+    "trace_id",
+    "conversation_id",
+    "partition",
+    "instance",
+    "role",
+    "content",
+    "name",
+    "tool_calls",
+    "tool_call_id",
+    "created_at",
+    "source",
+    "source_id",
+    "tokens",
+]
+AT = "2026-05-09T14:23:01Z"
+TRACE = "1b2c3d4e-0000-4000-8000-000000000000"
+
+
+@pytest.fixture
+def two(cli):
+    cli.say("first line\n  second line", "--at", AT, "--trace-id", TRACE)
+    cli.say("an answer", "--role", "assistant", "--at", "2026-05-09T14:23:02Z")
+    return cli
+
+
+def test_piped_messages_are_role_and_content_with_their_newlines(two):
+    done = two("view")
+    assert done.out == "user: first line\n  second line\nassistant: an answer\n"
+    assert done.err == ""
+
+
+def test_oneline_puts_a_message_on_a_line(two):
+    assert two("view", "--oneline").out == (
+        "user: first line\\n  second line\nassistant: an answer\n"
+    )
+
+
+def test_timestamps_stand_in_front_as_utc_and_short_trace(two):
+    shown = two("view", "--timestamps").out
+    assert shown.startswith(
+        "2026-05-09T14:23:01+00:00 [1b2c3d4e] user: first line\n  second line\n"
+    )
+    form = r"2026-05-09T14:23:02\+00:00 \[[0-9a-f]{8}\] assistant: an answer\n"
+    assert re.search(form, shown)
+
+
+def test_timestamps_and_oneline_go_together(two):
+    assert two("view", "1", "--timestamps", "--oneline", "--role", "user").out == (
+        "2026-05-09T14:23:01+00:00 [1b2c3d4e] user: first line\\n  second line\n"
+    )
+
+
+def test_ten_are_shown_unless_a_count_is_given_and_zero_shows_all(cli):
+    cli.store(*({"content": f"message {number}"} for number in range(12)))
+    lines = [f"user: message {number}" for number in range(12)]
+    assert cli("view").out.splitlines() == lines[2:]
+    assert cli("view", "3").out.splitlines() == lines[9:]
+    assert cli("view", "0").out.splitlines() == lines
+
+
+def test_order_is_time_then_id_whatever_came_in_first(cli):
+    cli.say("later", "--at", "2026-03-01T00:00:00Z")
+    cli.say("same time, second id", "--at", "2026-02-01T00:00:00Z")
+    cli.say("same time, third id", "--at", "2026-02-01T00:00:00Z")
+    contents = [row["content"] for row in cli.rows()]
+    assert contents == ["same time, second id", "same time, third id", "later"]
+
+
+def test_json_is_one_document_with_every_field_of_a_row(two):
+    document = two("view", "--json").document
+    assert list(document) == ["schema_version", "messages"]
+    assert document["schema_version"] == 1
+    first, second = document["messages"]
+    assert list(first) == ROW
+    assert (first["id"], first["trace_id"]) == (1, TRACE)
+    assert (first["partition"], first["instance"], first["source"]) == ("default", "default", "cli")
+    assert first["created_at"] == "2026-05-09T14:23:01+00:00"
+    assert first["tokens"] > 0
+    assert second["role"] == "assistant"
+
+
+def test_jsonl_is_one_row_a_line_without_an_envelope(two):
+    shown = two("view", "--jsonl").out
+    rows = [json.loads(line) for line in shown.splitlines()]
+    assert rows == two.rows()
+    assert shown.count("\n") == 2
+
+
+def test_json_and_jsonl_together_are_wrong_usage(cli):
+    assert "--jsonl" in cli("view", "--json", "--jsonl", code=2).err
+
+
+def test_an_empty_store_views_as_zero_bytes_and_is_not_made(cli):
+    done = cli("view")
+    assert (done.out, done.err) == ("", "")
+    assert not cli.db.exists()
+
+
+def test_an_empty_result_is_zero_bytes_of_jsonl_and_one_document_of_json(cli):
+    assert cli("view", "--jsonl").out == ""
+    assert cli("view", "--json").document == {"schema_version": 1, "messages": []}
+
+
+def test_a_view_that_finds_nothing_says_where_messages_lie(cli):
+    cli.store(*({"content": f"m{number}", "instance": "chatgpt"} for number in range(812)))
+    done = cli("view")
+    assert done.out == ""
+    assert done.err == (
+        "note: nothing in default/default; 812 messages in default/chatgpt "
+        "(-i chatgpt, or --all-instances)\n"
+    )
+
+
+def test_a_view_of_another_partition_names_the_partition_that_has_messages(cli):
+    cli.say("hello", "-p", "work", "-i", "backend")
+    told = cli("view").err
+    assert told.startswith("note: nothing in default/default; 1 message")
+    assert "work/backend" in told
+    assert "-p work" in told
+
+
+def test_a_filter_that_leaves_nothing_does_not_send_the_user_elsewhere(cli):
+    cli.say("here", "--at", AT)
+    cli.say("there", "-i", "other", "--at", AT)
+    done = cli("view", "--role", "tool")
+    assert (done.out, done.err) == ("", "")
+
+
+def test_a_view_stays_in_its_instance_until_it_is_widened(cli):
+    cli.say("mine", "--at", "2026-01-01T00:00:00Z")
+    cli.say("next door", "-i", "other", "--at", "2026-01-02T00:00:00Z")
+    cli.say("another house", "-p", "work", "--at", "2026-01-03T00:00:00Z")
+    assert cli("view").out == "user: mine\n"
+    assert cli("view", "-i", "other").out == "user: next door\n"
+    assert cli("view", "--all-instances").out == "user: mine\nuser: next door\n"
+    assert cli("view", "--all-partitions").out == (
+        "user: mine\nuser: next door\nuser: another house\n"
+    )
+    assert cli("view", "-p", "work").out == "user: another house\n"
+
+
+def test_an_id_is_looked_for_in_all_instances_of_the_partition(cli):
+    number = cli.say("next door", "-i", "other")
+    assert cli("view", "--id", str(number)).out == "user: next door\n"
+
+
+def test_an_id_of_another_partition_is_not_there(cli):
+    number = cli.say("another house", "-p", "work")
+    done = cli("view", "--id", str(number), code=1)
+    assert done.out == ""
+    assert done.err.startswith("error: ")
+    assert cli("view", "--id", str(number), "-p", "work").out == "user: another house\n"
+
+
+def test_several_ids_are_shown_in_the_order_of_time(two):
+    assert [row["id"] for row in two.rows("--id", "2", "--id", "1")] == [1, 2]
+    assert two("view", "--id", "1", "--id", "7", code=1).out == ""
+
+
+def test_filters_by_trace_role_and_time_narrow_what_is_shown(two):
+    assert [row["id"] for row in two.rows("--trace-id", TRACE)] == [1, 2]
+    assert [row["id"] for row in two.rows("--role", "assistant")] == [2]
+    assert [row["id"] for row in two.rows("--since", "2026-05-09T14:23:02Z")] == [2]
+    assert [row["id"] for row in two.rows("--until", "2026-05-09T14:23:01Z")] == [1]
+
+
+def test_since_and_until_take_ages(cli):
+    cli.say("long ago", "--at", "400d")
+    cli.say("this morning", "--at", "3h")
+    assert cli("view", "--since", "7d").out == "user: this morning\n"
+    assert cli("view", "--until", "12h").out == "user: long ago\n"
+
+
+def test_typed_times_without_a_zone_are_local_and_shown_as_utc(cli):
+    cli("ingest", "--no-embed", "--at", "2026-05-09T10:00", stdin="x", env={"TZ": "EST5"})
+    assert cli("view", "--timestamps").out.startswith("2026-05-09T15:00:00+00:00 [")
+    shown = cli("view", "--since", "2026-05-09T10:00:01", env={"TZ": "EST5"}).out
+    assert shown == ""
+
+
+def test_a_conversation_of_an_import_can_be_viewed_alone(cli):
+    cli.store(
+        {"content": "in it", "conversation_id": "c1"},
+        {"content": "not in it", "conversation_id": "c2"},
+    )
+    assert cli("view", "--conversation", "c1").out == "user: in it\n"
+
+
+def test_control_characters_are_raw_in_a_pipe(cli):
+    cli.say("red \x1b[31m bell \x07 tab\t")
+    assert cli("view").out.startswith("user: red \x1b[31m bell \x07 tab")

@@ -1,0 +1,102 @@
+"""What every test stands on: a home of its own, a real store, and embedders."""
+
+import hashlib
+import os
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+import hypothesis
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from reservoir_cli.embedding import Embedder, load_embedder
+from reservoir_cli.messages import Message, Scope, StoredMessage
+from reservoir_cli.settings import DEFAULT_MODEL_NAME
+from reservoir_cli.store import Store, open_store
+from reservoir_cli.tokens import load_counter
+
+NOW = datetime(2026, 5, 9, 12, tzinfo=UTC)
+
+# A slow machine is no failure.
+hypothesis.settings.register_profile("reservoir", deadline=None)
+hypothesis.settings.load_profile("reservoir")
+
+
+class FakeEmbedder:
+    """Unit vectors that depend on nothing but the text; for tests that are not about meaning."""
+
+    def __init__(self, name: str = "fake", model_id: str = "fake-8", dimensions: int = 8) -> None:
+        self.name = name
+        self.model_id = model_id
+        self.dimensions = dimensions
+
+    def encode_query(self, text: str) -> NDArray[np.float32]:
+        digest = hashlib.blake2b(text.encode(), digest_size=8).digest()
+        vector = np.random.default_rng(int.from_bytes(digest)).standard_normal(self.dimensions)
+        return (vector / np.linalg.norm(vector)).astype(np.float32)
+
+    def encode_documents(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        empty = np.empty((0, self.dimensions), np.float32)
+        return np.stack([self.encode_query(text) for text in texts]) if texts else empty
+
+
+Adding = Callable[..., list[StoredMessage | None]]
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if "embedder" in getattr(item, "fixturenames", ()):
+            item.add_marker("model")
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A home of its own: no test reads the user's settings or writes outside it."""
+    for name in list(os.environ):
+        if name.startswith("RESERVOIR_"):
+            monkeypatch.delenv(name)
+    monkeypatch.setenv("RESERVOIR_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    return tmp_path / "home"
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    """An empty store in a real file."""
+    opened = open_store(str(tmp_path / "store.db"))
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def add(store: Store) -> Adding:
+    """Store messages in ``p/i``, or where ``partition`` and ``instance`` say."""
+
+    def adding(
+        *messages: Message,
+        partition: str = "p",
+        instance: str = "i",
+        now: datetime = NOW,
+        pair: bool = False,
+    ) -> list[StoredMessage | None]:
+        counter = load_counter("approximate")
+        scope = Scope(partition, instance)
+        return store.add(scope, messages, counter=counter, now=now, pair=pair)
+
+    return adding
+
+
+@pytest.fixture
+def fake_embedder() -> FakeEmbedder:
+    return FakeEmbedder()
+
+
+@pytest.fixture(scope="session")
+def embedder() -> Embedder:
+    """The real model, loaded once; tests that ask for it are marked ``model``."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # what the libraries say while they load is not ours
+        return load_embedder(DEFAULT_MODEL_NAME, offline=True, progress=lambda *_: None)

@@ -1,0 +1,393 @@
+import json
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import closing
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from reservoir_cli import ingesting
+from reservoir_cli.embedding import Embedder
+from reservoir_cli.errors import ReservoirError, StoreLockedError
+from reservoir_cli.importers import Record, Skipped, choose
+from reservoir_cli.ingesting import Totals
+from reservoir_cli.messages import Conversation, Message, Scope, StoredMessage, ToolCall
+from reservoir_cli.store import Store, open_store
+from reservoir_cli.tokens import load_counter
+
+NOW = datetime(2026, 5, 9, 12, tzinfo=UTC)
+HOUR, MS = timedelta(hours=1), timedelta(milliseconds=1)
+HERE = Scope("p", "i")
+EVERYWHERE = Scope(None)
+
+Adding = Callable[..., list[StoredMessage | None]]
+
+
+def load(
+    store: Store,
+    records: Iterable[Record | Skipped],
+    *,
+    partition: str | None = "p",
+    instance: str | None = "i",
+) -> Totals:
+    return ingesting.load(
+        store,
+        records,
+        where="file.jsonl",
+        partition=partition,
+        instance=instance,
+        default_partition="usual",
+        counter=load_counter("approximate"),
+        now=NOW,
+    )
+
+
+def load_text(store: Store, *values: object, **where: Any) -> Totals:
+    text = "".join(json.dumps(value) + "\n" for value in values)
+    return load(store, choose(text, None).read(text), **where)
+
+
+def record(content: str, created_at: datetime | None = None, **more: Any) -> Record:
+    return Record(Message("user", content, created_at, source="s", source_id=content), **more)
+
+
+def said(store: Store, scope: Scope = HERE) -> list[str]:
+    return [each.content for each in store.last(scope, 0)]
+
+
+def embed(store: Store, embedder: Embedder, scope: Scope = EVERYWHERE, **more: Any) -> int:
+    how = {"progress": lambda *_: None, "synapse_threshold": 0.85, **more}
+    return ingesting.embed_pending(store, embedder, scope, **how)
+
+
+# Loading
+
+
+def test_what_is_new_is_imported_and_what_is_there_is_left(store: Store) -> None:
+    records = [record("a"), Skipped("line 2", "torn"), record("b")]
+    first = load(store, records)
+    assert (first.imported, first.already, first.skipped) == (2, 0, 1)
+    assert first.reasons == ["file.jsonl, line 2: torn"]
+    again = load(store, [*records, record("c")])
+    assert (again.imported, again.already, again.skipped) == (1, 2, 1)
+    assert said(store) == ["a", "b", "c"]
+
+
+def test_nothing_is_imported_from_nothing(store: Store) -> None:
+    assert load(store, []) == Totals()
+    assert store.places() == []
+
+
+def test_the_line_a_person_reads() -> None:
+    assert Totals(1_812, 40, 3).line() == "imported 1,812, already there 40, skipped 3"
+
+
+PLACES = [
+    # -p, -i, the record's own, where it goes
+    (None, None, (None, None), ("usual", "usual")),
+    (None, None, ("q", "j"), ("q", "j")),
+    (None, None, ("q", None), ("q", "q")),
+    (None, None, (None, "j"), ("usual", "j")),
+    ("p", None, (None, None), ("p", "p")),
+    ("p", None, ("q", "j"), ("p", "p")),
+    (None, "i", (None, None), ("usual", "i")),
+    (None, "i", ("q", "j"), ("q", "i")),
+    ("p", "i", ("q", "j"), ("p", "i")),
+]
+
+
+@pytest.mark.parametrize(("partition", "instance", "own", "place"), PLACES)
+def test_a_record_goes_where_it_is_told_else_where_it_was(
+    store: Store,
+    partition: str | None,
+    instance: str | None,
+    own: tuple[str | None, str | None],
+    place: tuple[str, str],
+) -> None:
+    load(
+        store,
+        [record("a", partition=own[0], instance=own[1])],
+        partition=partition,
+        instance=instance,
+    )
+    assert store.places() == [(*place, 1)]
+
+
+def test_more_records_than_a_batch_keep_their_order(store: Store) -> None:
+    records: list[Record | Skipped] = [record(str(number)) for number in range(2_500)]
+    records.insert(1_700, Skipped("line 1701", "torn"))
+    totals = load(store, iter(records))
+    assert (totals.imported, totals.skipped) == (2_500, 1)
+    assert said(store) == [str(number) for number in range(2_500)]
+
+
+def test_a_reading_that_breaks_off_keeps_what_was_saved_before(store: Store) -> None:
+    def breaking() -> Iterator[Record]:
+        yield from (record(str(number)) for number in range(1_500))
+        raise OSError("the disk is gone")
+
+    with pytest.raises(OSError, match="gone"):
+        load(store, breaking())
+    assert len(said(store)) == 1_000
+    assert load(store, [record(str(number)) for number in range(1_500)]).imported == 500
+
+
+def test_titles_come_with_their_messages(store: Store) -> None:
+    about = Conversation("c", "Redis", "chatgpt", "gpt-4")
+    load(store, [record("a", conversation=about), record("b")])
+    connection = store._connection  # type: ignore[attr-defined]
+    rows = connection.execute("SELECT partition, instance, id, title FROM conversations")
+    assert rows.fetchall() == [("p", "i", "c", "Redis")]
+
+
+TIMES = [
+    ("none has a time", [None, None, None], [NOW, NOW + MS, NOW + 2 * MS]),
+    ("all have one", [NOW - HOUR, NOW, NOW], [NOW - HOUR, NOW, NOW]),
+    (
+        "one without takes its predecessor's",
+        [NOW - HOUR, None, None, NOW],
+        [NOW - HOUR, NOW - HOUR, NOW - HOUR, NOW],
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("times", "expected"), [row[1:] for row in TIMES], ids=[row[0] for row in TIMES]
+)
+def test_the_time_of_a_message(
+    store: Store, times: list[datetime | None], expected: list[datetime]
+) -> None:
+    load(store, [record(str(number), at) for number, at in enumerate(times)])
+    found = store.last(HERE, 0)
+    assert [each.created_at for each in found] == expected
+    assert said(store) == [str(number) for number in range(len(times))]
+
+
+def test_a_file_without_times_comes_after_all_that_is_there(store: Store, add: Adding) -> None:
+    add(Message("user", "from the future", created_at=NOW + HOUR))
+    add(Message("user", "elsewhere", created_at=NOW + 9 * HOUR), instance="j")
+    load(store, [record("a"), record("b")])
+    assert [each.created_at for each in store.last(HERE, 0)] == [
+        NOW + HOUR,
+        NOW + HOUR + MS,
+        NOW + HOUR + 2 * MS,
+    ]
+
+
+def test_each_place_of_a_file_without_times_comes_after_what_is_there(
+    store: Store, add: Adding
+) -> None:
+    add(Message("user", "from the future", created_at=NOW + HOUR), instance="j")
+    load(
+        store,
+        [record("here", partition="p", instance="i"), record("there", partition="p", instance="j")],
+        instance=None,
+        partition=None,
+    )
+    assert said(store, Scope("p", "j")) == ["from the future", "there"]
+
+
+def test_records_of_several_places_keep_the_time_of_the_one_before(store: Store) -> None:
+    load(
+        store,
+        [
+            record("a", NOW, partition="x"),
+            record("b", partition="y"),
+            record("c", NOW + HOUR, partition="x"),
+        ],
+        partition=None,
+        instance=None,
+    )
+    assert store.last(Scope("y"), 1)[0].created_at == NOW
+
+
+# From file to store
+
+
+TALK = [
+    {"role": "user", "content": "q1"},
+    {"role": "assistant", "content": "r1"},
+    {"role": "user", "content": "yes"},
+    {"role": "assistant", "content": "yes"},
+    {"role": "user", "content": "yes"},
+]
+
+
+@pytest.mark.parametrize("count", range(len(TALK)))
+def test_importing_a_longer_file_adds_only_its_tail(store: Store, count: int) -> None:
+    load_text(store, *TALK[:count])
+    before = store.last(HERE, 0)
+    totals = load_text(store, *TALK)
+    assert (totals.imported, totals.already) == (len(TALK) - count, count)
+    assert store.last(HERE, 0)[:count] == before
+    assert said(store) == [each["content"] for each in TALK]
+
+
+def test_an_export_goes_in_as_it_came_out(store: Store, add: Adding) -> None:
+    add(Message("user", "q", trace_id="t", conversation_id="k", name="mara"))
+    add(Message("assistant", "", tool_calls=(ToolCall("c", "f", "{}"),)), instance="j")
+    add(Message("tool", "", tool_call_id="c"), partition="q")
+    rows = [each.to_row() for each in store.last(EVERYWHERE, 0)]
+    with closing(open_store(f"{store.location}.copy")) as copy:
+        load_text(copy, *rows, partition=None, instance=None)
+        copied = [each.to_row() for each in copy.last(EVERYWHERE, 0)]
+        again = load_text(copy, *rows, partition=None, instance=None)
+    assert [{**each, "id": 0} for each in copied] == [{**each, "id": 0} for each in rows]
+    assert (again.imported, again.already) == (0, 3)
+    assert load_text(store, *rows, partition=None, instance=None).imported == 0
+
+
+@pytest.mark.parametrize("field", ["name", "tool_call_id"])
+def test_a_file_with_a_field_that_cannot_be_stored_is_imported(store: Store, field: str) -> None:
+    totals = load_text(
+        store,
+        {"role": "user", "content": "before"},
+        {"role": "tool", "content": "in between", field: "\ud800"},
+        {"role": "user", "content": "after"},
+    )
+    assert totals.imported + totals.skipped == 3
+    assert said(store)[0] == "before"
+    assert said(store)[-1] == "after"
+
+
+def test_text_that_cannot_be_stored_is_mended_and_counted(store: Store) -> None:
+    totals = load_text(
+        store,
+        {"role": "user", "content": "a\0b\ud800"},
+        {"role": "user", "content": "naïve \ufffd 😀"},
+    )
+    assert said(store) == ["a\ufffdb\ufffd", "naïve \ufffd 😀"]
+    assert (totals.imported, totals.mended) == (2, 1)
+
+
+# Embedding
+
+
+def test_everything_pending_gets_its_vector(store: Store, add: Adding, fake_embedder: Any) -> None:
+    add(*(Message("user", f"message {number}") for number in range(150)))
+    told: list[tuple[str, int, int]] = []
+    done = embed(store, fake_embedder, progress=lambda *each: told.append(each))
+    assert done == 150
+    assert told == [("embedding", 64, 150), ("embedding", 128, 150), ("embedding", 150, 150)]
+    assert store.pending_count(EVERYWHERE) == 0
+    assert store.active_model() == ("fake-8", "fake")
+    found = store.candidates(HERE, "i", "", fake_embedder.encode_query("message 77"))
+    assert int(np.nanargmax(found.cosine)) == 77
+    assert found.cosine[77] == pytest.approx(1, abs=1e-6)
+    assert embed(store, fake_embedder) == 0
+
+
+def test_tool_calls_are_embedded_and_empty_messages_are_done_without(
+    store: Store, add: Adding, fake_embedder: Any
+) -> None:
+    add(Message("assistant", "", tool_calls=(ToolCall("c", "f", "{}"),)), Message("tool", " "))
+    assert embed(store, fake_embedder) == 2
+    assert store.pending_count(EVERYWHERE) == 0
+    found = store.candidates(HERE, "i", "", fake_embedder.encode_query("[call f {}]"))
+    assert found.cosine[0] == pytest.approx(1, abs=1e-6)
+    assert np.isnan(found.cosine[1])
+
+
+LIMITS = [
+    # pending, limit, newest, what is embedded
+    (5, 2, True, ["3", "4"]),
+    (5, 2, False, ["0", "1"]),
+    (5, 9, True, ["0", "1", "2", "3", "4"]),
+    (5, 0, True, []),
+    (100, 70, True, [str(number) for number in range(30, 100)]),
+]
+
+
+@pytest.mark.parametrize(("count", "limit", "newest", "embedded"), LIMITS)
+def test_a_limit_embeds_so_many_and_no_more(
+    store: Store,
+    add: Adding,
+    fake_embedder: Any,
+    count: int,
+    limit: int,
+    newest: bool,
+    embedded: list[str],
+) -> None:
+    add(*(Message("user", str(number), NOW + number * MS) for number in range(count)))
+    assert embed(store, fake_embedder, limit=limit, newest=newest) == len(embedded)
+    left = {each.content for each in store.pending(count, EVERYWHERE)}
+    assert left == {str(number) for number in range(count)} - set(embedded)
+
+
+def test_only_the_scope_is_embedded(store: Store, add: Adding, fake_embedder: Any) -> None:
+    add(Message("user", "a"))
+    add(Message("user", "b"), partition="q")
+    assert embed(store, fake_embedder, HERE) == 1
+    assert [each.content for each in store.pending(9, EVERYWHERE)] == ["b"]
+
+
+def test_vectors_of_another_model_are_never_mixed_in(
+    store: Store, add: Adding, fake_embedder: Any
+) -> None:
+    add(Message("user", "a"))
+    embed(store, fake_embedder)
+    add(Message("user", "b"))
+    other = type(fake_embedder)("other", "other-4", 4)
+    with pytest.raises(ReservoirError, match="of another model than other") as caught:
+        embed(store, other)
+    assert "embedding_model=fake" in str(caught.value.hint)
+    assert store.pending_count(EVERYWHERE) == 1
+    assert store.active_model() == ("fake-8", "fake")
+
+
+def test_a_locked_store_stops_embedding_at_once_and_loses_nothing(
+    store: Store, add: Adding, fake_embedder: Any
+) -> None:
+    add(Message("user", "a"))
+    with closing(open_store(store.location)) as other, other.writing():
+        with pytest.raises(StoreLockedError):
+            embed(store, fake_embedder, wait=0)
+    assert store.pending_count(EVERYWHERE) == 1
+    assert embed(store, fake_embedder, wait=0) == 1
+
+
+def test_a_model_that_fails_keeps_the_batches_before(
+    store: Store, add: Adding, fake_embedder: Any
+) -> None:
+    class Failing(type(fake_embedder)):  # type: ignore[misc]
+        def encode_documents(self, texts: Sequence[str]) -> NDArray[np.float32]:
+            if "100" in texts:
+                raise RuntimeError("out of memory")
+            return super().encode_documents(texts)  # type: ignore[no-any-return]
+
+    add(*(Message("user", str(number), NOW + number * MS) for number in range(150)))
+    with pytest.raises(RuntimeError):
+        embed(store, Failing())
+    assert store.pending_count(EVERYWHERE) == 150 - 64
+    assert embed(store, fake_embedder) == 150 - 64
+
+
+def test_messages_forgotten_while_they_are_embedded_do_no_harm(
+    store: Store, add: Adding, fake_embedder: Any
+) -> None:
+    class Forgetting(type(fake_embedder)):  # type: ignore[misc]
+        def encode_documents(self, texts: Sequence[str]) -> NDArray[np.float32]:
+            with store.writing():
+                store._connection.execute("DELETE FROM messages WHERE content = 'gone'")  # type: ignore[attr-defined]
+            return super().encode_documents(texts)  # type: ignore[no-any-return]
+
+    add(Message("user", "gone"), Message("user", "kept"))
+    embed(store, Forgetting())
+    assert store.pending_count(EVERYWHERE) == 0
+    found = store.candidates(HERE, "i", "", fake_embedder.encode_query("kept"))
+    assert found.cosine.tolist() == pytest.approx([1], abs=1e-6)
+
+
+def test_the_real_model_tells_meaning(store: Store, add: Adding, embedder: Embedder) -> None:
+    add(
+        Message("user", "The cat sleeps on the sofa"),
+        Message("user", "We moved the database to Postgres"),
+    )
+    assert embed(store, embedder) == 2
+    question = embedder.encode_query("Where does the kitten nap?")
+    assert question.shape == (embedder.dimensions,)
+    found = store.candidates(HERE, "i", "", question)
+    assert found.cosine[0] > found.cosine[1] + 0.2
+    assert np.linalg.norm(question) == pytest.approx(1, abs=1e-5)

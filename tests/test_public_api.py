@@ -1,0 +1,86 @@
+import ast
+import importlib
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import reservoir_cli
+
+PACKAGE = Path(reservoir_cli.__file__).parent
+MODULES = sorted(PACKAGE.rglob("*.py"))
+Definition = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
+
+
+def run(script: str) -> list[str]:
+    command = [sys.executable, "-c", script]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
+    return done.stdout.split()
+
+
+def test_what_is_public_is_what_is_visible() -> None:
+    seen = run("import reservoir_cli; print(*dir(reservoir_cli))")
+    assert [name for name in seen if not name.startswith("_")] == reservoir_cli.__all__
+
+
+def test_public_names_are_sorted_and_unique() -> None:
+    assert reservoir_cli.__all__ == sorted(set(reservoir_cli.__all__))
+
+
+@pytest.mark.parametrize("name", reservoir_cli.__all__)
+def test_a_public_name_is_there_and_is_called_so_at_home(name: str) -> None:
+    found = getattr(reservoir_cli, name)
+    assert found.__name__ == name
+    assert getattr(importlib.import_module(found.__module__), name) is found
+
+
+def test_type_checkers_see_the_same_names() -> None:
+    tree = ast.parse((PACKAGE / "__init__.py").read_text(encoding="utf-8"))
+    [guard] = [node for node in tree.body if isinstance(node, ast.If)]
+    imported = {
+        alias.asname or alias.name
+        for node in guard.body
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    }
+    assert imported == set(reservoir_cli.__all__)
+
+
+def test_a_name_that_is_not_public_is_an_attribute_error() -> None:
+    with pytest.raises(AttributeError, match="no attribute 'Sponge'"):
+        _ = reservoir_cli.Sponge
+
+
+def test_star_imports_give_all_public_names() -> None:
+    script = "from reservoir_cli import *; print(*(n for n in dir() if n[0] != '_'))"
+    assert run(script) == reservoir_cli.__all__
+
+
+def test_importing_the_package_loads_nothing_heavy() -> None:
+    loaded = set(run("import sys, reservoir_cli; print(*sys.modules)"))
+    heavy = {"numpy", "torch", "sqlite3", "sqlite_utils", "typer", "rich", "tomlkit"}
+    assert not loaded & heavy
+    assert {name for name in loaded if name.startswith("reservoir_cli.")} == set()
+
+
+def test_the_package_is_marked_as_typed() -> None:
+    assert (PACKAGE / "py.typed").is_file()
+
+
+def _public(node: Definition, name: str) -> list[tuple[str, Definition]]:
+    """A definition and the public ones inside it, with their names."""
+    found = [(name, node)]
+    if isinstance(node, ast.Module | ast.ClassDef):
+        for each in node.body:
+            if isinstance(each, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+                if not each.name.startswith("_"):
+                    found += _public(each, f"{name}.{each.name}")
+    return found
+
+
+@pytest.mark.parametrize("path", MODULES, ids=[str(path.relative_to(PACKAGE)) for path in MODULES])
+def test_everything_public_says_what_it_is(path: Path) -> None:
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    silent = [name for name, node in _public(tree, path.stem) if not ast.get_docstring(node)]
+    assert silent == []
