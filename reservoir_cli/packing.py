@@ -151,7 +151,7 @@ def _laid_out(kept: Mapping[int, Candidate], run: Sequence[Candidate]) -> _Layou
     in_history = ids(history)
     said = {_said(each) for each in history}
     recalled, duplicates = [], []
-    for each in sorted(kept.values(), key=by_time):
+    for each in kept.values():  # of copies the first that was kept is printed
         if each.message.id in in_history:
             continue
         if _alone(each) and _said(each) in said:
@@ -159,7 +159,7 @@ def _laid_out(kept: Mapping[int, Candidate], run: Sequence[Candidate]) -> _Layou
         else:
             said.add(_said(each))
             recalled.append(each)
-    return tuple(recalled), tuple(history), tuple(duplicates)
+    return tuple(sorted(recalled, key=by_time)), tuple(history), tuple(duplicates)
 
 
 def by_time(candidate: Candidate) -> tuple[float, int]:

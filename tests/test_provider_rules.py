@@ -614,7 +614,7 @@ def test_a_result_stands_with_its_own_call(long, asked, form, budget):
             if key[0] != answer[1]:
                 wrong.append((call.arguments, call.result[:30]))
     assert wrong == []
-    assert seen > 20
+    assert seen > 10
 
 
 _ALL_BODIES = """
@@ -786,11 +786,8 @@ thorough = settings(max_examples=EXAMPLES)
 @conversations
 def test_every_body_of_a_small_conversation_is_accepted(pool, request_, budget, rule):
     selection = choose(pool, request_, budget, rule)
-    window = [
-        *fixed_turns(request_),
-        *history_turns(request_, selection.recalled, selection.history),
-        *current_turn(request_),
-    ]
+    said = history_turns(request_, selection.recalled, selection.history)
+    window = [*fixed_turns(request_), *said, *current_turn(request_)]
     asked = any(each.role == "user" for each in window)
     for form in PROVIDERS:
         found = problems(form, written(window, form, "m", 100))
