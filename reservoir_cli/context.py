@@ -79,7 +79,7 @@ def build_context(
             to_epoch_ms(request.now),
             _date_scores(request, found),
         )
-        tiers = _tiers(scored, settings, store, scope)
+        tiers = _tiers(scored, bool(request.query.strip()), settings, store, scope)
         chosen = _to_read(scored, tiers, budget.history if fill else 0)
         rows = store.with_partners([int(each) for each in found.ids[chosen]], scope)
     rows = _recounted(rows, store, meter)
@@ -221,11 +221,15 @@ def _date_scores(request: ContextRequest, found: Candidates) -> ranking.Floats:
     return date_scores(spans, found.created_at, local.tzinfo or UTC)
 
 
-def _tiers(scored: Scored, settings: Settings, store: Store, scope: Scope) -> dict[int, Tier]:
-    """The candidates by their position, each with the first tier that holds."""
+def _tiers(
+    scored: Scored, asked: bool, settings: Settings, store: Store, scope: Scope
+) -> dict[int, Tier]:
+    """The candidates by their position, each with the first tier that holds.
+
+    :param asked: there is a question; to none, nothing is similar.
+    """
     found = scored.candidates
-    best = _best_first(scored.similarity)[: settings.semantic_context_size]
-    best = best[scored.similarity[best] > 0]
+    best = _best_first(scored.similarity)[: settings.semantic_context_size if asked else 0]
     alike = (1 + np.nan_to_num(found.cosine[best], nan=-1)) / 2 > settings.similarity_threshold
     similar = {int(place): bool(passes) for place, passes in zip(best, alike, strict=True)}
     own = np.flatnonzero(found.own)

@@ -777,7 +777,7 @@ def test_an_instance_that_was_not_named_and_is_empty_gives_way_to_the_newest_and
     newest = memory.say("newer", instance="b")
     window = memory.ask()
     assert [each.message.id for each in window.selection.history] == [newest]
-    assert "(of b)" in window.summary()
+    assert "(of p/b)" in window.summary()
 
 
 def test_an_instance_that_was_named_stays_the_one_however_empty(memory):

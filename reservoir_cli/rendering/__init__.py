@@ -96,7 +96,7 @@ class ContextWindow:
         """Where history came from, if that was neither named nor the partition's own instance."""
         instance = self.scope["instance"]
         usual = (self.request.instance, self.request.partition)
-        return "" if instance in usual else f" (of {instance})"
+        return "" if instance in usual else f" (of {self.scope['partition']}/{instance})"
 
     def summary(self) -> str:
         """One line about the run, for people."""
