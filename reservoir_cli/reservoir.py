@@ -12,7 +12,7 @@ from reservoir_cli.errors import ModelUnavailableError, ReservoirError, UsageErr
 from reservoir_cli.messages import Message, Scope, StoredMessage
 from reservoir_cli.settings import Value
 from reservoir_cli.store import Filter, Store, open_store
-from reservoir_cli.tokens import TokenCounter, load_counter
+from reservoir_cli.tokens import TokenCounter, load_counter, storing_counter
 
 if TYPE_CHECKING:
     from reservoir_cli.embedding import Embedder, Progress
@@ -322,9 +322,7 @@ class Reservoir:
     # Parts
 
     def _counter(self, scope: Scope) -> TokenCounter:
-        return load_counter(
-            self.config.settings(scope.partition).token_counter, offline=self.offline
-        )
+        return storing_counter(self.config.settings(scope.partition).token_counter)
 
     def _synapse_threshold(self, scope: Scope) -> float:
         return self.config.settings(scope.partition).synapse_threshold

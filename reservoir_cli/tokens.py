@@ -31,6 +31,7 @@ __all__ = [
     "TokenCounter",
     "counter_id",
     "load_counter",
+    "storing_counter",
 ]
 
 
@@ -65,7 +66,14 @@ class TokenCounter(Protocol):
 
 def counter_id(counter: TokenCounter) -> str:
     """Name and version of a counter, as they are stored with a count."""
+    if isinstance(counter, AnthropicCounter):  # single texts are approximated
+        counter = ApproximateCounter()
     return f"{counter.name} {counter.version}"
+
+
+def storing_counter(name: str) -> TokenCounter:
+    """The counter for messages that are stored: nothing is asked of the network for it."""
+    return load_counter("approximate" if name.startswith("anthropic:") else name)
 
 
 # --- approximate ----------------------------------------------------------------------
@@ -443,6 +451,7 @@ class AnthropicCounter:
         :raises ModelUnavailableError: the provider does not answer, or refuses.
         """
         import json
+        import urllib.error
         import urllib.request
 
         base = os.environ.get("ANTHROPIC_BASE_URL", "https://api.anthropic.com").rstrip("/")
@@ -460,6 +469,8 @@ class AnthropicCounter:
             with urllib.request.urlopen(request, timeout=20) as answer:
                 return int(json.load(answer)["input_tokens"])
         except (OSError, ValueError, KeyError, TypeError) as error:
+            if isinstance(error, urllib.error.HTTPError):
+                error.close()
             reason = getattr(error, "code", None) or type(error).__name__
             raise ModelUnavailableError(
                 f"the token counter {self.name} got no count ({reason})",

@@ -1,0 +1,123 @@
+"""The counter that asks the provider, against a server on this machine."""
+
+import json
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from reservoir_cli import Message, ModelUnavailableError, Reservoir
+from reservoir_cli.tokens import load_counter
+
+SETTINGS = {
+    "token_counter": "anthropic:claude-sonnet-4-6",
+    "embedding_model": "nobody/absent-model",
+}
+
+
+class Endpoint:
+    """Answers with a token for each four characters of text, and remembers what it was asked."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+        self.asked: list[dict[str, Any]] = []
+        self.headers: list[dict[str, str]] = []
+        self.status = 200
+
+
+@pytest.fixture
+def endpoint(monkeypatch: pytest.MonkeyPatch) -> Iterator[Endpoint]:
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            body = json.loads(self.rfile.read(int(self.headers["content-length"])))
+            found.asked.append({"path": self.path, **body})
+            found.headers.append({name.lower(): value for name, value in self.headers.items()})
+            answer = json.dumps({"input_tokens": count(body)}).encode()
+            self.send_response(found.status)
+            self.send_header("content-length", str(len(answer)))
+            self.end_headers()
+            self.wfile.write(answer)
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with HTTPServer(("127.0.0.1", 0), Handler) as server:
+        found = Endpoint(f"http://127.0.0.1:{server.server_port}")
+        monkeypatch.setenv("ANTHROPIC_BASE_URL", found.url)
+        monkeypatch.setenv("ANTHROPIC_API_KEY", "a key")
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield found
+        server.shutdown()
+        thread.join()
+
+
+def count(body: dict[str, Any]) -> int:
+    texts = [block.get("text", "") for each in body["messages"] for block in each["content"]]
+    return sum(map(len, [body.get("system", ""), *texts])) // 4
+
+
+def test_a_window_takes_what_the_provider_counts(endpoint: Endpoint, tmp_path: Path) -> None:
+    with Reservoir.open(tmp_path / "a.db", settings=SETTINGS) as reservoir:
+        reservoir.ingest([Message("user", f"word {n} " * 20) for n in range(40)], embed=False)
+        window = reservoir.context("word?", budget=600, format="anthropic", system="Be brief.")
+        assert window.used <= 600
+        assert window.selection.history
+        body = window.to()
+        assert isinstance(body, dict)
+        fixed = sum(window.budget.sections.values())
+        assert window.used == max(fixed, count(body))
+    last = endpoint.asked[-1]
+    assert last["path"] == "/v1/messages/count_tokens"
+    assert last["model"] == "claude-sonnet-4-6"
+    assert last["messages"] == body["messages"]
+    assert "max_tokens" not in last
+    assert endpoint.headers[-1]["x-api-key"] == "a key"
+
+
+def test_messages_are_stored_without_asking(endpoint: Endpoint, tmp_path: Path) -> None:
+    with Reservoir.open(tmp_path / "a.db", settings=SETTINGS) as reservoir:
+        [stored] = reservoir.ingest([Message("user", "only this")], embed=False)
+    assert stored.tokens == load_counter("approximate").count("only this")
+    assert endpoint.asked == []
+
+
+def test_messages_are_stored_without_a_key_and_offline(tmp_path: Path) -> None:
+    with Reservoir.open(tmp_path / "a.db", settings=SETTINGS, offline=True) as reservoir:
+        [stored] = reservoir.ingest([Message("user", "only this")], embed=False)
+    assert stored.counter.startswith("approximate ")
+
+
+def test_it_is_refused_offline(endpoint: Endpoint) -> None:
+    with pytest.raises(ModelUnavailableError, match="--offline"):
+        load_counter("anthropic:claude-sonnet-4-6", offline=True)
+    assert endpoint.asked == []
+
+
+def test_it_is_refused_without_a_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("ANTHROPIC_API_KEY", raising=False)
+    with pytest.raises(ModelUnavailableError, match="key"):
+        load_counter("anthropic:claude-sonnet-4-6")
+
+
+@pytest.mark.parametrize("status", [401, 500])
+def test_a_provider_that_does_not_count_is_an_error(
+    endpoint: Endpoint, tmp_path: Path, status: int
+) -> None:
+    endpoint.status = status
+    with Reservoir.open(tmp_path / "a.db", settings=SETTINGS) as reservoir:
+        reservoir.ingest([Message("user", "secret words")], embed=False)
+        with pytest.raises(ModelUnavailableError, match=str(status)) as caught:
+            reservoir.context("words?", budget=300)
+    assert "secret" not in str(caught.value)
+
+
+def test_a_provider_that_is_not_there_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "a key")
+    monkeypatch.setenv("ANTHROPIC_BASE_URL", "http://127.0.0.1:1")
+    counter = load_counter("anthropic:claude-sonnet-4-6")
+    with pytest.raises(ModelUnavailableError, match="no count"):
+        counter.count_request({"messages": []})  # type: ignore[attr-defined]
