@@ -119,7 +119,7 @@ class Reservoir:
             scope, messages, counter=self._counter(scope), now=datetime.now(UTC), pair=pair
         )
         if embed:
-            self.embed_if_possible(scope)
+            self.embed_if_possible(scope, backlog=len(added) + _CATCH_UP)
         return [each for each in added if each is not None]
 
     def import_text(
@@ -149,9 +149,14 @@ class Reservoir:
             now=datetime.now(UTC),
         )
 
-    def embed(self, scope: Scope = Scope(None)) -> int:  # noqa: B008 - it is frozen
+    def embed(
+        self,
+        scope: Scope = Scope(None),  # noqa: B008 - it is frozen
+        newest: int | None = None,
+    ) -> int:
         """Give every pending message its vector.
 
+        :param newest: only so many, the newest ones.
         :returns: how many got one.
         :raises ModelUnavailableError: there is no model.
         """
@@ -165,6 +170,8 @@ class Reservoir:
             scope,
             synapse_threshold=self._synapse_threshold(scope),
             progress=self._progress,
+            limit=newest,
+            newest=newest is not None,
         )
 
     def view(
@@ -335,10 +342,23 @@ class Reservoir:
             self._embedder = load_embedder(name, offline=self.offline, progress=self._progress)
         return self._embedder
 
-    def embed_if_possible(self, scope: Scope = Scope(None)) -> None:  # noqa: B008 - it is frozen
-        """As :meth:`embed`, but without a model it only says what is missing."""
+    def embed_if_possible(
+        self,
+        scope: Scope = Scope(None),  # noqa: B008 - it is frozen
+        backlog: int | None = None,
+    ) -> None:
+        """As :meth:`embed`, but without a model it only says what is missing.
+
+        :param backlog: how much may be caught up on the way; more is left to ``embed``, but for
+            the newest messages.
+        """
+        pending = self.store.pending_count(scope)
         try:
-            self.embed(scope)
+            if backlog is None or pending <= backlog:
+                self.embed(scope)
+            else:
+                self.embed(scope, newest=backlog)
+                self._notify(_not_embedded(pending - backlog))
         except ReservoirError as error:
             # The messages are safe; what is missing can be caught up.
             self._notify(f"stored, but not embedded: {error.message}")
@@ -363,8 +383,7 @@ class Reservoir:
         if pending and not self.store.read_only:
             self._catch_up(embedder, scope)
         if left := self.store.pending_count(scope):
-            noun = "message" if left == 1 else "messages"
-            self._notify(f"{left:,} {noun} not embedded yet: reservoir embed")
+            self._notify(_not_embedded(left))
         return embedder
 
     def _catch_up(self, embedder: "Embedder", scope: Scope) -> None:
@@ -384,6 +403,11 @@ class Reservoir:
             )
         except StoreLockedError:
             pass  # somebody else writes; these messages take part by their words
+
+
+def _not_embedded(count: int) -> str:
+    noun = "message" if count == 1 else "messages"
+    return f"{count:,} {noun} not embedded yet: reservoir embed"
 
 
 def _pairs(pieces: Pieces) -> Iterable[tuple[str, str]]:

@@ -1,0 +1,50 @@
+"""What the public object does beyond the rooms it calls."""
+
+from pathlib import Path
+
+import pytest
+from conftest import FakeEmbedder
+
+from reservoir_cli import Message, Reservoir, Scope
+
+
+@pytest.fixture
+def told() -> list[str]:
+    return []
+
+
+@pytest.fixture
+def reservoir(
+    tmp_path: Path, fake_embedder: FakeEmbedder, told: list[str], monkeypatch: pytest.MonkeyPatch
+) -> Reservoir:
+    monkeypatch.setattr(Reservoir, "_load_embedder", lambda _: fake_embedder)
+    with Reservoir.open(tmp_path / "r.db", notify=told.append) as opened:
+        yield opened
+
+
+def test_one_message_does_not_wait_for_a_backlog(reservoir: Reservoir, told: list[str]) -> None:
+    reservoir.ingest([Message("user", f"old {n}") for n in range(200)], embed=False)
+    [stored] = reservoir.ingest([Message("user", "new")])
+    pending = {each.id for each in reservoir.store.pending(999, Scope(None))}
+    assert len(pending) == 136
+    assert stored.id not in pending
+    assert told == ["136 messages not embedded yet: reservoir embed"]
+
+
+def test_a_small_backlog_is_caught_up_on_the_way(reservoir: Reservoir, told: list[str]) -> None:
+    reservoir.ingest([Message("user", f"old {n}") for n in range(20)], embed=False)
+    reservoir.ingest([Message("user", "new")])
+    assert reservoir.store.pending_count(Scope(None)) == 0
+    assert told == []
+
+
+def test_a_long_list_is_embedded_whole(reservoir: Reservoir) -> None:
+    reservoir.ingest([Message("user", f"message {n}") for n in range(300)])
+    assert reservoir.store.pending_count(Scope(None)) == 0
+
+
+def test_a_saved_question_keeps_the_trace_of_its_window(reservoir: Reservoir) -> None:
+    window = reservoir.context("what now?", save=True, budget=100)
+    [stored] = reservoir.view(reservoir.scope(), 1)
+    assert (stored.content, stored.trace_id) == ("what now?", window.request.trace_id)
+    assert window.selection.history == ()
