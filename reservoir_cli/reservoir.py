@@ -140,7 +140,7 @@ class Reservoir:
 
         return ingesting.load(
             self.store,
-            importers.choose(text, form).read(text),
+            importers.choose(text, form, where).read(text),
             where=where,
             partition=partition,
             instance=instance,

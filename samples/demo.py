@@ -37,7 +37,10 @@ def main() -> None:
     )
     for each in questions[:3]:
         run("context", each["question"], "-p", each["partition"], "--budget", "700")
-    say('Pipe such a context into any model:  reservoir context "…" -p work | llm')
+    say(
+        "Ask her store something yourself, or pipe the context into any model:\n\n"
+        '    RESERVOIR_HOME=.demo .venv/bin/reservoir context "…" -p work --budget 700'
+    )
 
 
 def say(text: str) -> None:

@@ -1,9 +1,9 @@
 """What the public object does beyond the rooms it calls."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
-from conftest import FakeEmbedder
 
 from reservoir_cli import Message, Reservoir, Scope
 
@@ -15,7 +15,7 @@ def told() -> list[str]:
 
 @pytest.fixture
 def reservoir(
-    tmp_path: Path, fake_embedder: FakeEmbedder, told: list[str], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, fake_embedder: Any, told: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> Reservoir:
     monkeypatch.setattr(Reservoir, "_load_embedder", lambda _: fake_embedder)
     with Reservoir.open(tmp_path / "r.db", notify=told.append) as opened:

@@ -86,6 +86,8 @@ def context(
     Recent and similar messages are ranked by 0.7 x similarity + 0.3 x recency and taken whole,
     the best first. The question comes last and is never cut.
     """
+    from reservoir_cli.cli import output
+
     question = _question(query)
     with options.open_reservoir(ctx, create=save) as reservoir:
         window = reservoir.context(
@@ -118,6 +120,7 @@ def context(
                 reservoir.save_question(window)
             reservoir.record_run(window)
     if strict and window.truncated:
+        output.note(f"--strict: {window.truncations:,} left out or cut for lack of room")
         raise typer.Exit(_TRUNCATED)
 
 

@@ -33,8 +33,8 @@ def print_explanation(window: "ContextWindow") -> None:
     texts = {each.message.id: _first_words(each) for each in (*window.kept, *left_out)}
     rows = [_cells(row, texts[row["id"]]) for row in explained(window)]
     output.side_table(COLUMNS, rows, numeric=COLUMNS[4:8])
-    if left := window.selection.not_reached:
-        output.aside(f"{left:,} more messages were not reached: the budget was spent")
+    if left := window.not_reached:
+        output.aside(f"{left:,} messages that could only have filled the budget were not reached")
 
 
 def _first_words(candidate: "Candidate") -> str:

@@ -130,6 +130,9 @@ def elsewhere(
     :param in_partition: the option that reads the whole partition.
     :param beyond: the option that reads everything, if there is one.
     """
+    if not places:
+        note("nothing is stored yet: reservoir ingest")
+        return
     others = [place for place in places if not _inside(scope, place)]
     if not others:
         return

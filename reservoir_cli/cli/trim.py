@@ -38,6 +38,8 @@ def trim(
 ) -> None:
     """Trim the old messages of a tool loop to a budget, and print the list to send.
 
+    Without a budget, and in the first iteration, nothing is trimmed; less than 500 counts as 500.
+
     The first message and the current turn are never cut. A request body with a list of
     messages comes out as a body.
     """

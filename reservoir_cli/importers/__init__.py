@@ -77,10 +77,12 @@ def importers() -> dict[str, Importer]:
     return {each.name: each for each in (native.Native(), openai.OpenAI(), plain.Plain())}
 
 
-def choose(text: str, form: str | None) -> Importer:
+def choose(text: str, form: str | None, where: str = "") -> Importer:
     """The importer for a text: the one named, or the first that knows it.
 
+    :param where: the file's name; one that says JSON is not taken for plain text.
     :raises UsageError: there is no format of that name.
+    :raises ReservoirError: it is a JSON file of no format that is known.
     """
     known = importers()
     if form is not None:
@@ -88,7 +90,13 @@ def choose(text: str, form: str | None) -> Importer:
             raise UsageError(f"unknown format {form!r}", hint=f"formats are {', '.join(known)}")
         return known[form]
     head = text[:65_536]
-    return next(each for each in known.values() if each.detect(head))
+    chosen = next(each for each in known.values() if each.detect(head))
+    if chosen.name == "text" and text.strip() and where.lower().endswith((".json", ".jsonl")):
+        raise ReservoirError(
+            f"{where} is of no format that is known",
+            hint=f"formats are {', '.join(known)}; --format text stores it as one message",
+        )
+    return chosen
 
 
 def read_text(path: Path) -> tuple[str, bool]:

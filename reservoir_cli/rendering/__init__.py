@@ -54,6 +54,11 @@ class ContextWindow:
         return (*self.selection.recalled, *self.selection.history)
 
     @property
+    def not_reached(self) -> int:
+        """How many messages of the scope filling left out, for the budget was spent."""
+        return self.selection.not_reached + len(self.selection.passed_over)
+
+    @property
     def truncations(self) -> int:
         """How many things were left out or cut for lack of room."""
         dropped = sum(each.for_room for each in self.selection.dropped)
@@ -107,6 +112,7 @@ class ContextWindow:
             f"{recent} recent{self._from}",
             f"{len(self.kept) - recent} recalled",
             f"{len(self.selection.dropped)} dropped",
+            *([f"{cut} cut"] if (cut := sum(each.cut for each in self.kept)) else []),
             f"reserve {self.budget.reserve:,}",
             *([self.request.model] if self.request.model else []),
         ]

@@ -42,7 +42,7 @@ def to_json(window: "ContextWindow", *, explain: bool) -> dict[str, Any]:
         },
         "messages": rows(window),
         "dropped": [_dropped_row(window, each) for each in window.selection.dropped],
-        "not_reached": window.selection.not_reached + len(window.selection.passed_over),
+        "not_reached": window.not_reached,
         "truncated": window.truncated,
         "timings_ms": {name: round(ms, 1) for name, ms in window.timings_ms.items()},
     }

@@ -1,5 +1,6 @@
 """The window as a list of turns, before a provider's form is chosen. Pure."""
 
+import shlex
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
@@ -144,6 +145,8 @@ def shorten_result(message: StoredMessage, limit: int, counter: TokenCounter) ->
 
 
 def _marker(message: StoredMessage, missing: int) -> str:
+    place = shlex.quote(message.partition)
     return (
-        f"[… {missing:,} of {message.tokens:,} tokens left out: reservoir view --id {message.id}]"
+        f"[… {missing:,} of {message.tokens:,} tokens left out: "
+        f"reservoir view -p {place} --id {message.id}]"
     )
