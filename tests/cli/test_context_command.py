@@ -63,7 +63,9 @@ def talk(cli):
 def test_an_empty_store_gives_the_question(cli):
     done = cli("context", QUESTION)
     assert done.out == f"user: {QUESTION}\n"
-    assert SUMMARY.fullmatch(done.err.strip())
+    note, summary = done.err.splitlines()
+    assert note == "note: nothing is stored yet: reservoir ingest"
+    assert SUMMARY.fullmatch(summary)
     assert not cli.db.exists()
 
 

@@ -99,7 +99,7 @@ def test_json_and_jsonl_together_are_wrong_usage(cli):
 
 def test_an_empty_store_views_as_zero_bytes_and_is_not_made(cli):
     done = cli("view")
-    assert (done.out, done.err) == ("", "")
+    assert (done.out, done.err) == ("", "note: nothing is stored yet: reservoir ingest\n")
     assert not cli.db.exists()
 
 

@@ -104,3 +104,12 @@ def test_a_file_that_cannot_be_read_is_an_error_that_names_it(tmp_path: Path) ->
         assert str(path) in caught.value.message
     (tmp_path / "there.txt").write_bytes(b"hello\n")
     assert read_text(tmp_path / "there.txt") == ("hello\n", False)
+
+
+@pytest.mark.parametrize("name", ["chat.json", "CHAT.JSONL"])
+@pytest.mark.parametrize("text", ['{"foo": 1}', "{torn", "[1, 2]"])
+def test_a_json_file_of_no_known_format_is_not_taken_for_a_message(name: str, text: str) -> None:
+    with pytest.raises(ReservoirError, match="no format"):
+        choose(text, None, name)
+    assert choose(text, "text", name).name == "text"
+    assert choose(text, None, "notes.md").name == "text"
