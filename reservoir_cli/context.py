@@ -22,6 +22,7 @@ from reservoir_cli.settings import Settings
 from reservoir_cli.store import Store
 from reservoir_cli.tokens import AnthropicCounter, counter_id
 from reservoir_cli.window import (
+    PROVIDERS,
     Candidate,
     Candidates,
     ContextRequest,
@@ -130,7 +131,7 @@ def _selected(
             pool,
             query=request.query,
             budget=room,
-            costs=_costs(request, meter),
+            costs=_costs(request, budget, meter),
             rules=rules,
             not_reached=messages - len(pool) if fill else 0,
         )
@@ -145,7 +146,7 @@ def _history_used(
 ) -> int:
     """Tokens of recalled messages and history, as they are printed."""
     if not isinstance(meter.counter, AnthropicCounter):
-        return _printed(request, selection.recalled, selection.history, meter)
+        return _printed(request, selection.recalled, selection.history, budget, meter)
     # This counter knows whole requests only; what is not history's is taken off.
     said = turns.history_turns(request, selection.recalled, selection.history)
     window = [*turns.fixed_turns(request), *said]
@@ -324,7 +325,7 @@ def _pool(
     return pool
 
 
-def _costs(request: ContextRequest, meter: Meter) -> Costs:
+def _costs(request: ContextRequest, budget: TokenBudget, meter: Meter) -> Costs:
     """What a message costs as a recalled line and as a turn; an upper bound of each."""
 
     def recalled(each: Candidate) -> int:
@@ -342,7 +343,7 @@ def _costs(request: ContextRequest, meter: Meter) -> Costs:
         history=history,
         day=meter.count("2026-01-01\n"),
         recalled_title=meter.count(f"{turns.RECALLED_TITLE}\n\n", messages=1),
-        printed=lambda recalled, run: _printed(request, recalled, run, meter),
+        printed=lambda recalled, run: _printed(request, recalled, run, budget, meter),
     )
 
 
@@ -350,8 +351,17 @@ def _printed(
     request: ContextRequest,
     recalled: Sequence[Candidate],
     history: Sequence[Candidate],
+    budget: TokenBudget,
     meter: Meter,
 ) -> int:
-    """Tokens of recalled messages and history, as they are printed."""
+    """Tokens of recalled messages and history, as they are printed.
+
+    A text is counted whole as well: its sections are rounded one by one, which may come to less.
+    """
     shown = turns.history_turns(request, recalled, history)
-    return rendering.count_turns(shown, request.format, meter)
+    alone = rendering.count_turns(shown, request.format, meter)
+    if request.format in PROVIDERS:
+        return alone
+    window = [*turns.fixed_turns(request), *shown, *turns.current_turn(request)]
+    whole = rendering.count_turns(window, request.format, meter)
+    return max(alone, whole - sum(budget.sections.values()))

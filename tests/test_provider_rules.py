@@ -786,10 +786,11 @@ thorough = settings(max_examples=EXAMPLES)
 @conversations
 def test_every_body_of_a_small_conversation_is_accepted(pool, request_, budget, rule):
     selection = choose(pool, request_, budget, rule)
-    said = history_turns(request_, selection.recalled, selection.history)
-    window = [*fixed_turns(request_), *said, *current_turn(request_)]
-    asked = any(each.role == "user" for each in window)
     for form in PROVIDERS:
+        asked_for = replace(request_, format=form)
+        said = history_turns(asked_for, selection.recalled, selection.history)
+        window = [*fixed_turns(request_), *said, *current_turn(request_)]
+        asked = any(each.role == "user" for each in window)
         found = problems(form, written(window, form, "m", 100))
         if not asked:
             found = [each for each in found if each not in NOT_WITHOUT_A_QUESTION]

@@ -773,7 +773,7 @@ def test_a_cut_result_ends_at_a_line_end_and_names_the_message_and_what_is_missi
     head, _, marker = cut.content.rpartition("\n")
     assert LINES.startswith(head + "\n")
     assert "77" in marker
-    assert "reservoir view --id 77" in marker
+    assert "reservoir view -p p --id 77" in marker
     assert f"{whole.tokens:,}" in marker
     assert cut.tokens == COUNTER.count(cut.content) <= limit
     assert cut.tokens > limit - 60
@@ -818,7 +818,7 @@ def test_results_over_the_setting_are_cut_and_0_is_off(tmp_path, form, limit, is
         shown = reservoir.context("and?", partition="p", instance="i", model="gpt-4o", format=form)
         assert reservoir.view(reservoir.scope("p", "i"), 0) == rows
     said = json.dumps(shown.to(), ensure_ascii=False)
-    assert (f"reservoir view --id {rows[2].id}]" in said) is is_cut
+    assert (f"reservoir view -p p --id {rows[2].id}]" in said) is is_cut
     assert shown.truncated is is_cut
     # What a person says is never cut.
     assert said.count("line 1999: ") == (1 if is_cut else 2)

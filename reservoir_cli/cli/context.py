@@ -131,6 +131,8 @@ def _print(window: "ContextWindow", explain: bool) -> None:
     request = window.request
     for each in window.notes:
         output.warn(each)
+    if cut := sum(each.cut for each in window.kept):
+        output.note(f"long tool results are cut: {cut} (max_tool_result_tokens; 0 never cuts)")
     rendered = window.to(explain=explain)
     if isinstance(rendered, str):
         output.window_text(rendered)

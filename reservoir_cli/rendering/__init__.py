@@ -112,7 +112,6 @@ class ContextWindow:
             f"{recent} recent{self._from}",
             f"{len(self.kept) - recent} recalled",
             f"{len(self.selection.dropped)} dropped",
-            *([f"{cut} cut"] if (cut := sum(each.cut for each in self.kept)) else []),
             f"reserve {self.budget.reserve:,}",
             *([self.request.model] if self.request.model else []),
         ]
