@@ -3,7 +3,7 @@
 import json
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from reservoir_cli.messages import (
     Role,
@@ -13,13 +13,7 @@ from reservoir_cli.messages import (
     from_epoch_ms,
     to_epoch_ms,
 )
-from reservoir_cli.store import Filter, fulltext
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from reservoir_cli.window import Candidates, Posting
+from reservoir_cli.store import Filter
 
 COLUMNS = (
     "m.id, m.trace_id, m.conversation_id, m.partition, m.instance, m.role, m.content, m.name, "
@@ -204,113 +198,15 @@ def pending_count(connection: sqlite3.Connection, scope: Scope) -> int:
     return int(row.fetchone()[0])
 
 
-def candidates(
-    connection: sqlite3.Connection,
-    scope: Scope,
-    own: str | None,
-    question: str,
-    compared: "tuple[NDArray[np.int64], NDArray[np.float32]] | None",
-) -> "Candidates":
-    """Every message of a scope with what ranking needs, in order of time.
-
-    :param own: the instance that history comes from.
-    :param compared: ids and cosines of the messages that have vectors.
-    """
-    import numpy as np
-
-    from reservoir_cli.window import Candidates
-
-    condition, values = where_scope(scope)
-    threads: dict[tuple[str, str, str | None], int] = {}
-    rows = [
-        (*row[:6], threads.setdefault(row[6:], len(threads)), row[8] is None)
-        for row in connection.execute(
-            f"""
-            SELECT m.id, m.created_at, m.tokens, m.terms, m.asks, m.instance IS ?,
-            m.partition, m.instance, m.conversation_id FROM messages m WHERE {condition}
-            ORDER BY m.created_at, m.id
-            """,
-            [own, *values],
-        )
-    ]
-    table = np.array(rows, np.int64).reshape(-1, 8)
-    ids = table[:, 0]
-    cosine = np.full(len(ids), np.nan, np.float32)
-    if compared is not None:
-        places, known = _places(ids, compared[0])
-        cosine[places] = compared[1][known]
-    return Candidates(
-        ids=ids,
-        created_at=table[:, 1],
-        tokens=table[:, 2].astype(np.int32),
-        terms=table[:, 3].astype(np.int32),
-        asks=table[:, 4].astype(bool),
-        own=table[:, 5].astype(bool),
-        thread=table[:, 6],
-        loose=table[:, 7].astype(bool),
-        cosine=cosine,
-        postings=_postings(connection, ids, fulltext.content_words(question)),
-    )
-
-
-def _postings(
-    connection: sqlite3.Connection, ids: "NDArray[np.int64]", words: str
-) -> "tuple[Posting, ...]":
-    """Where each stem of some words stands among messages."""
-    import numpy as np
-
-    from reservoir_cli.window import Posting
-
-    if not words or not len(ids):
-        return ()
-    open_vocabularies(connection)
-    connection.execute("DELETE FROM temp.question")
-    connection.execute("INSERT INTO temp.question VALUES (?)", [words])
-    stems = [row[0] for row in connection.execute("SELECT term FROM temp.question_stems")]
-    found = []
-    for stem in stems:
+def still_pending(connection: sqlite3.Connection, ids: Sequence[int]) -> set[int]:
+    """Those of these messages that have no vectors yet."""
+    found: set[int] = set()
+    for some in portions(ids):
         rows = connection.execute(
-            "SELECT doc FROM temp.stem_places WHERE term = ? AND col = 'text'", [stem]
-        ).fetchall()
-        holders, counts = np.unique(np.array(rows, np.int64).ravel(), return_counts=True)
-        places, known = _places(ids, holders)
-        if len(places):
-            found.append(Posting(places, counts[known].astype(np.int32)))
-    return tuple(found)
-
-
-def open_vocabularies(connection: sqlite3.Connection) -> None:
-    """Make the tables that show the index's words, and a table that stems a question's.
-
-    ``stem_places`` tells where each stem stands; ``question`` has the tokenizer of the index,
-    ``question_stems`` and ``question_places`` show what it made of a text. They live in this
-    connection only.
-    """
-    connection.execute(
-        f"CREATE VIRTUAL TABLE IF NOT EXISTS temp.question USING fts5(text, {fulltext.TOKENIZE})"
-    )
-    for table, of, kind in (
-        ("question_stems", "temp, question", "row"),
-        ("question_places", "temp, question", "instance"),
-        ("stem_places", "main, messages_fts", "instance"),
-    ):
-        connection.execute(
-            f"CREATE VIRTUAL TABLE IF NOT EXISTS temp.{table} USING fts5vocab({of}, {kind})"
+            f"SELECT message_id FROM pending WHERE message_id IN ({marks(some)})", some
         )
-
-
-def _places(
-    ids: "NDArray[np.int64]", wanted: "NDArray[np.int64]"
-) -> "tuple[NDArray[np.intp], NDArray[np.bool_]]":
-    """Where ids stand, and which of those wanted are there at all."""
-    import numpy as np
-
-    if not len(ids) or not len(wanted):
-        return np.empty(0, np.intp), np.zeros(len(wanted), bool)
-    order = np.argsort(ids, kind="stable")
-    at = order[np.minimum(np.searchsorted(ids, wanted, sorter=order), len(ids) - 1)]
-    known = ids[at] == wanted
-    return at[known], known
+        found.update(row[0] for row in rows)
+    return found
 
 
 def newest_instance(connection: sqlite3.Connection, partition: str) -> str | None:

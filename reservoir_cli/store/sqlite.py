@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from reservoir_cli.window import Candidates
 
 #: The number of migrations in ``schema.py``.
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 #: Stands in the file's header and says whose it is: "Rsvr".
 APPLICATION_ID = 0x52737672
 
@@ -330,31 +330,28 @@ class SqliteStore:
         synapse_threshold: float,
     ) -> None:
         """See :class:`~reservoir_cli.store.Store`."""
-        from reservoir_cli.store import synapses
+        import numpy as np
+
+        from reservoir_cli.store import chunks, synapses
         from reservoir_cli.store.vectors import pack
 
         with self.writing():
-            # A message may have been forgotten since it was read.
-            kept = {message.id for message in self.by_id(message_ids, Scope(None))}
-            self._connection.executemany(
-                "INSERT OR REPLACE INTO embeddings VALUES (?, ?, ?, ?, ?, ?)",
-                [
-                    (
-                        each.message_id,
-                        model_id,
-                        each.number,
-                        each.start,
-                        each.end,
-                        pack(each.vector),
-                    )
-                    for each in passages
-                    if each.message_id in kept
-                ],
-            )
+            # A message may have been forgotten, or embedded by another process, since it was read.
+            due = queries.still_pending(self._connection, message_ids)
+            vectors: dict[int, list[NDArray[np.float32]]] = {}
+            rows = []
+            for each in passages:
+                if each.message_id in due:
+                    vectors.setdefault(each.message_id, []).append(each.vector)
+                    span = (each.number, each.start, each.end)
+                    rows.append((each.message_id, model_id, *span, pack(each.vector)))
+            self._connection.executemany("INSERT INTO embeddings VALUES (?, ?, ?, ?, ?, ?)", rows)
             self._connection.executemany(
                 "DELETE FROM pending WHERE message_id = ?", [(each,) for each in message_ids]
             )
-            synapses.tie(self._connection, sorted(kept), model_id, synapse_threshold)
+            stacked = {number: np.stack(some) for number, some in vectors.items()}
+            chunks.append(self._connection, model_id, sorted(due), stacked)
+            synapses.tie(self._connection, sorted(due), model_id, synapse_threshold)
 
     def renew_counts(self, counts: Mapping[int, int], counter: str) -> None:
         """See :class:`~reservoir_cli.store.Store`."""
@@ -427,20 +424,19 @@ class SqliteStore:
         from reservoir_cli.store.keywords import search
 
         with self.snapshot():
-            return search(self._connection, text, scope, limit)
+            active = self.active_model()
+            return search(self._connection, text, scope, limit, active[0] if active else None)
 
     def candidates(
         self, scope: Scope, own: str | None, question: str, vector: "NDArray[np.float32] | None"
     ) -> "Candidates":
         """See :class:`~reservoir_cli.store.Store`."""
+        from reservoir_cli.store.candidates import candidates
+
         with self.snapshot():
             active = self.active_model()
-            compared = None
-            if active and vector is not None:
-                from reservoir_cli.store.vectors import cosines
-
-                compared = cosines(self._connection, scope, active[0], vector)
-            return queries.candidates(self._connection, scope, own, question, compared)
+            model_id = active[0] if active else None
+            return candidates(self._connection, scope, own, question, model_id, vector)
 
     def tied(self, ids: Iterable[int], depth: int, scope: Scope) -> list[int]:
         """See :class:`~reservoir_cli.store.Store`."""

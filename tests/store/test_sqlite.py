@@ -688,7 +688,6 @@ def test_candidates_carry_time_tokens_and_scores_in_order_of_time(
     best = dataclasses.replace(passage(late, 0.6, 0.8), number=1)
     passages = [passage(late, 0, -1), best, passage(early, 0, 1), passage(other, 1, 0)]
     embed(store, [late, early, other], *passages)
-    embed(store, [words], passage(words, 1, 0), model="old")
 
     found = store.candidates(Scope("p"), "i", "why did we drop Redis?", _vector(1, 0))
     stored = [words, early, late, other]
