@@ -3,7 +3,6 @@
 A value has no identity of its own: numbers and links are given by the store.
 """
 
-import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -197,6 +196,8 @@ def content_hash(message: Message | StoredMessage, previous: str = "") -> str:
 
     :param previous: ``source_id`` of the message before it in its conversation.
     """
+    import hashlib  # it loads OpenSSL, and few commands need it
+
     calls = [call_to_dict(call) for call in message.tool_calls]
     fields = [
         previous,

@@ -5,7 +5,6 @@ move one file. Otherwise each platform's own places are used.
 """
 
 import os
-import tempfile
 from pathlib import Path
 
 APP = "reservoir"
@@ -51,6 +50,8 @@ def replace_private(path: Path, text: str) -> None:
 
     :raises OSError: the folder cannot be written; the old file is untouched then.
     """
+    import tempfile
+
     path = path.resolve()  # a link stays a link: what it points at is replaced
     make_private_dir(path.parent)
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")

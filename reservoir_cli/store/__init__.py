@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from reservoir_cli.errors import UsageError
 from reservoir_cli.messages import Conversation, Message, Scope, StoredMessage
-from reservoir_cli.tokens import TokenCounter
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from reservoir_cli.tokens import TokenCounter
     from reservoir_cli.window import Candidates
 
 
@@ -72,7 +72,7 @@ class Store(Protocol):
         scope: Scope,
         messages: Sequence[Message],
         *,
-        counter: TokenCounter,
+        counter: "TokenCounter",
         now: datetime,
         pair: bool = False,
     ) -> list[StoredMessage | None]:

@@ -4,12 +4,10 @@ Writers take the lock at once (``BEGIN IMMEDIATE``): a transaction that reads fi
 the lock later fails when another process got there in between.
 """
 
-import json
 import os
 import sqlite3
 import threading
 import time
-import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
@@ -23,19 +21,15 @@ from reservoir_cli.messages import (
     Message,
     Scope,
     StoredMessage,
-    call_to_dict,
-    clean_text,
-    parse_role,
-    plain_text,
     to_epoch_ms,
 )
-from reservoir_cli.store import Filter, Passage, fulltext, queries
-from reservoir_cli.tokens import TokenCounter, counter_id
+from reservoir_cli.store import Filter, Passage, queries
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from reservoir_cli.tokens import TokenCounter
     from reservoir_cli.window import Candidates
 
 #: The number of migrations in ``schema.py``.
@@ -219,91 +213,15 @@ class SqliteStore:
         scope: Scope,
         messages: Sequence[Message],
         *,
-        counter: TokenCounter,
+        counter: "TokenCounter",
         now: datetime,
         pair: bool = False,
     ) -> list[StoredMessage | None]:
         """See :class:`~reservoir_cli.store.Store`."""
+        from reservoir_cli.store.adding import add
+
         with self.writing():
-            newest = max(to_epoch_ms(now), self._newest_time(scope))
-            added = []
-            for each in messages:
-                added.append(self._add(scope, each, counter, newest, pair))
-                if each.created_at is not None:
-                    newest = max(newest, to_epoch_ms(each.created_at))
-            return added
-
-    def _add(
-        self, scope: Scope, message: Message, counter: TokenCounter, default_time: int, pair: bool
-    ) -> StoredMessage | None:
-        trace_id = message.trace_id
-        if trace_id is None and pair and message.role == "assistant":
-            trace_id = self._open_question(scope)
-        calls = [call_to_dict(call) for call in message.tool_calls]
-        text = clean_text(plain_text(message))
-        moment = to_epoch_ms(message.created_at) if message.created_at else default_time
-        values: tuple[Any, ...] = (
-            trace_id or str(uuid.uuid4()),
-            message.conversation_id,
-            scope.partition,
-            scope.instance,
-            parse_role(message.role).value,
-            message.content,
-            message.name,
-            json.dumps(calls, ensure_ascii=False) if calls else None,
-            message.tool_call_id,
-            moment,
-            message.source or "python",
-            message.source_id or str(uuid.uuid4()),
-            counter.count(text),
-            counter_id(counter),
-        )
-        row = self._connection.execute(
-            """
-            INSERT INTO messages (trace_id, conversation_id, partition, instance, role, content,
-            name, tool_calls, tool_call_id, created_at, source, source_id, tokens, counter,
-            terms, asks) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-            ON CONFLICT (partition, instance, source, source_id) DO NOTHING RETURNING id
-            """,
-            (*map(_storable, values), fulltext.count_terms(text), fulltext.asks(text)),
-        ).fetchone()
-        if row is None:
-            return None
-        number = int(row[0])
-        self._connection.execute(
-            "INSERT INTO messages_fts (rowid, text, scope) VALUES (?, ?, ?)",
-            (
-                number,
-                fulltext.indexed_text(text),
-                fulltext.scope_keys(str(scope.partition), str(scope.instance)),
-            ),
-        )
-        self._connection.execute("INSERT INTO pending (message_id) VALUES (?)", (number,))
-        return queries.to_message((number, *map(_storable, values)))
-
-    def _newest_time(self, scope: Scope) -> int:
-        row = self._connection.execute(
-            "SELECT MAX(created_at) FROM messages WHERE partition = ? AND instance = ?",
-            (scope.partition, scope.instance),
-        ).fetchone()
-        return int(row[0] or 0)
-
-    def _open_question(self, scope: Scope) -> str | None:
-        """The trace of the newest user message without a reply, among the last thousand."""
-        row = self._connection.execute(
-            """
-            SELECT q.trace_id FROM (
-                SELECT trace_id, created_at, id FROM messages
-                WHERE partition = :partition AND instance = :instance AND role = 'user'
-                ORDER BY created_at DESC, id DESC LIMIT 1000
-            ) q WHERE NOT EXISTS (
-                SELECT 1 FROM messages r WHERE r.partition = :partition
-                AND r.trace_id = q.trace_id AND r.role = 'assistant'
-            ) ORDER BY q.created_at DESC, q.id DESC LIMIT 1
-            """,
-            {"partition": scope.partition, "instance": scope.instance},
-        ).fetchone()
-        return row[0] if row else None
+            return add(self._connection, scope, messages, counter, to_epoch_ms(now), pair=pair)
 
     def add_conversations(self, scope: Scope, conversations: Sequence[Conversation]) -> None:
         """See :class:`~reservoir_cli.store.Store`."""
@@ -481,10 +399,6 @@ def _exists(path: Path) -> bool:
         raise StoreError(
             f"cannot open the store {path}: {reason}", hint="check the path and its permissions"
         ) from None
-
-
-def _storable(value: Any) -> Any:
-    return clean_text(value) if isinstance(value, str) else value
 
 
 def _is_busy(error: sqlite3.Error) -> bool:
