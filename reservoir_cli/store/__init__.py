@@ -98,6 +98,12 @@ class Store(Protocol):
         :param synapse_threshold: links from this likeness on, on the scale (1 + cosine)/2.
         """
 
+    def chunk_faults(self) -> int:
+        """How many messages ranking would miss, or see without need."""
+
+    def rebuild_chunks(self) -> None:
+        """Make what ranking reads again from messages and vectors."""
+
     def renew_counts(self, counts: Mapping[int, int], counter: str) -> None:
         """Replace the stored token counts of messages, which another counter made."""
 

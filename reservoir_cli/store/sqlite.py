@@ -271,6 +271,22 @@ class SqliteStore:
             chunks.append(self._connection, model_id, sorted(due), stacked)
             synapses.tie(self._connection, sorted(due), model_id, synapse_threshold)
 
+    def chunk_faults(self) -> int:
+        """See :class:`~reservoir_cli.store.Store`."""
+        from reservoir_cli.store import chunks
+
+        with self.snapshot():
+            active = self.active_model()
+            return chunks.faults(self._connection, active[0] if active else "")
+
+    def rebuild_chunks(self) -> None:
+        """See :class:`~reservoir_cli.store.Store`."""
+        from reservoir_cli.store import chunks
+
+        with self.writing():
+            if active := self.active_model():
+                chunks.rebuild(self._connection, active[0])
+
     def renew_counts(self, counts: Mapping[int, int], counter: str) -> None:
         """See :class:`~reservoir_cli.store.Store`."""
         with self.writing():
