@@ -180,6 +180,8 @@ def call_from_dict(value: Any) -> ToolCall:
 def clean_text(text: str) -> str:
     """Replace what UTF-8 or SQLite cannot hold, NUL and lone surrogates, by U+FFFD."""
     text = text.replace("\0", "\ufffd")
+    if text.isascii():
+        return text
     try:
         text.encode("utf-8")
     except UnicodeEncodeError:

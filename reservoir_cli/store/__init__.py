@@ -48,6 +48,18 @@ class Passage:
     vector: "NDArray[np.float32]"
 
 
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """Something wrong with a store.
+
+    :param detail: what it is, without any text of a message.
+    :param repairable: ``repair`` mends it; else a backup is needed.
+    """
+
+    detail: str
+    repairable: bool
+
+
 class Store(Protocol):
     """A place that keeps messages. All methods raise ``StoreError`` when it fails."""
 
@@ -98,11 +110,11 @@ class Store(Protocol):
         :param synapse_threshold: links from this likeness on, on the scale (1 + cosine)/2.
         """
 
-    def chunk_faults(self) -> int:
-        """How many messages ranking would miss, or see without need."""
+    def faults(self) -> list[Fault]:
+        """What is wrong with the store itself, or with what is derived from its messages."""
 
-    def rebuild_chunks(self) -> None:
-        """Make what ranking reads again from messages and vectors."""
+    def repair(self, synapse_threshold: float) -> None:
+        """Make everything again that is derived: full text, what ranking reads, synapses."""
 
     def renew_counts(self, counts: Mapping[int, int], counter: str) -> None:
         """Replace the stored token counts of messages, which another counter made."""
@@ -177,4 +189,4 @@ def open_store(location: str, *, create: bool = True, patience: float = 30.0) ->
     return SqliteStore(location, create=create, patience=patience)
 
 
-__all__ = ["Filter", "Passage", "Store", "open_store"]
+__all__ = ["Fault", "Filter", "Passage", "Store", "open_store"]

@@ -35,71 +35,116 @@ def add(
     :param pair: an assistant message without a trace id answers the newest open question.
     :returns: one entry a message; ``None`` where its source id was there already.
     """
-    scope_keys = fulltext.scope_keys(str(scope.partition), str(scope.instance))
+    if pair and len(messages) > 1:  # a reply may answer a question that comes with it
+        one_by_one = (
+            add(connection, scope, [each], counter, now_ms, pair=True) for each in messages
+        )
+        return [stored for some in one_by_one for stored in some]
     counted_by = counter_id(counter)
     newest = max(now_ms, _newest_time(connection, scope))
+    there = _present(connection, scope, messages)
+    number = _last_id(connection)
     added: list[StoredMessage | None] = []
+    rows: list[tuple[Any, ...]] = []
+    texts: list[tuple[int, str]] = []
     for each in messages:
         trace_id = each.trace_id
         if trace_id is None and pair and each.role == "assistant":
             trace_id = _open_question(connection, scope)
-        text = clean_text(plain_text(each))
         moment = to_epoch_ms(each.created_at) if each.created_at else newest
         newest = max(newest, moment)
-        row = (
-            *map(_storable, _row(scope, each, trace_id, moment)),
-            counter.count(text),
-            counted_by,
-        )
-        number = _insert(connection, row, text, scope_keys)
-        added.append(None if number is None else queries.to_message((number, *row)))
+        row = _row(scope, each, trace_id, moment)
+        if row[-2:] in there:
+            added.append(None)
+            continue
+        there.add(row[-2:])
+        number += 1
+        text = clean_text(plain_text(each))
+        row = (number, *row, counter.count(text), counted_by)
+        rows.append((*row, fulltext.count_terms(text), fulltext.asks(text)))
+        texts.append((number, text))
+        added.append(queries.to_message(row))
+    _insert(connection, rows)
+    _index(connection, scope, texts)
     return added
 
 
 def _row(scope: Scope, message: Message, trace_id: str | None, moment: int) -> tuple[Any, ...]:
     calls = [call_to_dict(call) for call in message.tool_calls]
     return (
-        trace_id or str(uuid.uuid4()),
-        message.conversation_id,
+        clean_text(trace_id) if trace_id else str(uuid.uuid4()),
+        _cleaned(message.conversation_id),
         scope.partition,
         scope.instance,
         parse_role(message.role).value,
-        message.content,
-        message.name,
-        json.dumps(calls, ensure_ascii=False) if calls else None,
-        message.tool_call_id,
+        clean_text(message.content),
+        _cleaned(message.name),
+        clean_text(json.dumps(calls, ensure_ascii=False)) if calls else None,
+        _cleaned(message.tool_call_id),
         moment,
-        message.source or "python",
-        message.source_id or str(uuid.uuid4()),
+        *_source(message),
     )
 
 
-def _insert(
-    connection: sqlite3.Connection, row: tuple[Any, ...], text: str, scope_keys: str
-) -> int | None:
-    """Write one message; ``None`` if its source id is there already."""
-    inserted = connection.execute(
+def _source(message: Message) -> tuple[str, str]:
+    own = message.source_id
+    return clean_text(message.source or "python"), clean_text(own) if own else str(uuid.uuid4())
+
+
+def _cleaned(text: str | None) -> str | None:
+    return None if text is None else clean_text(text)
+
+
+def _present(
+    connection: sqlite3.Connection, scope: Scope, messages: Sequence[Message]
+) -> set[tuple[str, str]]:
+    """(source, source id) of those of the messages that are there already."""
+    asked = [_source(each) for each in messages if each.source_id]
+    found: set[tuple[str, str]] = set()
+    for some in queries.portions(asked):
+        found.update(
+            connection.execute(
+                f"""
+                SELECT source, source_id FROM messages WHERE partition = ? AND instance = ?
+                AND (source, source_id) IN (VALUES {", ".join(["(?, ?)"] * len(some))})
+                """,
+                [scope.partition, scope.instance, *(name for pair in some for name in pair)],
+            )
+        )
+    return found
+
+
+def _last_id(connection: sqlite3.Connection) -> int:
+    """The greatest id that was ever given; the next ones are ours while we hold the lock."""
+    row = connection.execute("SELECT seq FROM sqlite_sequence WHERE name = 'messages'").fetchone()
+    return row[0] if row else 0
+
+
+def _insert(connection: sqlite3.Connection, rows: Sequence[tuple[Any, ...]]) -> None:
+    connection.executemany(
         """
-        INSERT INTO messages (trace_id, conversation_id, partition, instance, role, content,
+        INSERT INTO messages (id, trace_id, conversation_id, partition, instance, role, content,
         name, tool_calls, tool_call_id, created_at, source, source_id, tokens, counter,
-        terms, asks) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-        ON CONFLICT (partition, instance, source, source_id) DO NOTHING RETURNING id
+        terms, asks) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
         """,
-        (*row, fulltext.count_terms(text), fulltext.asks(text)),
-    ).fetchone()
-    if inserted is None:
-        return None
-    number = int(inserted[0])
-    connection.execute(
-        "INSERT INTO messages_fts (rowid, text, scope) VALUES (?, ?, ?)",
-        (number, fulltext.indexed_text(text), scope_keys),
+        rows,
     )
-    connection.execute("INSERT INTO pending (message_id) VALUES (?)", (number,))
-    return number
 
 
-def _storable(value: Any) -> Any:
-    return clean_text(value) if isinstance(value, str) else value
+def _index(connection: sqlite3.Connection, scope: Scope, texts: Sequence[tuple[int, str]]) -> None:
+    """Index the words of messages, and note that they are to be embedded.
+
+    All at once behind the rows: FTS5 writes out what it has gathered whenever a statement on
+    another table comes in between, which took three times as long.
+    """
+    keys = fulltext.scope_keys(str(scope.partition), str(scope.instance))
+    connection.executemany(
+        "INSERT INTO messages_fts (rowid, text, scope) VALUES (?, ?, ?)",
+        [(number, fulltext.indexed_text(text), keys) for number, text in texts],
+    )
+    connection.executemany(
+        "INSERT INTO pending (message_id) VALUES (?)", [(number,) for number, _ in texts]
+    )
 
 
 def _newest_time(connection: sqlite3.Connection, scope: Scope) -> int:

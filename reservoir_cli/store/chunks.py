@@ -11,7 +11,7 @@ import hashlib
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import groupby, islice
+from itertools import groupby
 from typing import Any
 
 import numpy as np
@@ -35,7 +35,6 @@ COLUMNS: Mapping[str, str] = {
     "codes": "i1",
 }
 _NAMES = ", ".join(COLUMNS)
-_AT_ONCE = 1_000
 
 Place = tuple[str, str]
 
@@ -130,18 +129,12 @@ def remove(connection: sqlite3.Connection, place: Place, message_ids: Iterable[i
             _replace(connection, number, entries.at(kept))
 
 
-def rebuild(connection: sqlite3.Connection, model_id: str) -> None:
-    """Make the chunks of a model again from its messages and vectors."""
-    connection.execute("DELETE FROM vector_chunks WHERE model_id = ?", [model_id])
-    numbers = iter(
-        connection.execute(
-            """
-            SELECT id FROM messages WHERE id NOT IN (SELECT message_id FROM pending)
-            ORDER BY partition, instance, id
-            """
-        ).fetchall()
-    )
-    while some := [row[0] for row in islice(numbers, _AT_ONCE)]:
+def stored_vectors(
+    connection: sqlite3.Connection, model_id: str, message_ids: Sequence[int]
+) -> dict[int, NDArray[np.float32]]:
+    """The vectors of messages by their id, shape (passages, dimensions) each."""
+    found: dict[int, NDArray[np.float32]] = {}
+    for some in queries.portions(message_ids):
         rows = connection.execute(
             f"""
             SELECT message_id, vector FROM embeddings
@@ -150,27 +143,18 @@ def rebuild(connection: sqlite3.Connection, model_id: str) -> None:
             """,
             [model_id, *some],
         )
-        vectors = {
-            number: np.stack([np.frombuffer(row[1], "<f4") for row in passages])
-            for number, passages in groupby(rows, key=lambda row: row[0])
-        }
-        append(connection, model_id, some, vectors)
+        for number, passages in groupby(rows, key=lambda row: row[0]):
+            found[number] = np.stack([np.frombuffer(row[1], "<f4") for row in passages])
+    return found
 
 
 def faults(connection: sqlite3.Connection, model_id: str) -> int:
     """How many messages are in the chunks of a model and should not be, or the other way."""
-    held: set[int] = set()
-    for (blob,) in connection.execute(
-        "SELECT ids FROM vector_chunks WHERE model_id = ?", [model_id]
-    ):
-        held.update(np.frombuffer(blob, "<i8").tolist())
-    due = {
-        row[0]
-        for row in connection.execute(
-            "SELECT id FROM messages WHERE id NOT IN (SELECT message_id FROM pending)"
-        )
-    }
-    return len(held ^ due)
+    blobs = connection.execute("SELECT ids FROM vector_chunks WHERE model_id = ?", [model_id])
+    held = np.frombuffer(b"".join(row[0] for row in blobs), "<i8")
+    rows = connection.execute("SELECT id FROM messages EXCEPT SELECT message_id FROM pending")
+    due = np.fromiter((row[0] for row in rows), np.int64)
+    return len(np.setxor1d(held, due))
 
 
 def _described(

@@ -3,7 +3,7 @@
 import json
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from reservoir_cli.messages import (
     Role,
@@ -14,6 +14,8 @@ from reservoir_cli.messages import (
     to_epoch_ms,
 )
 from reservoir_cli.store import Filter
+
+Value = TypeVar("Value")
 
 COLUMNS = (
     "m.id, m.trace_id, m.conversation_id, m.partition, m.instance, m.role, m.content, m.name, "
@@ -232,7 +234,7 @@ def marks(values: Sequence[object]) -> str:
     return ", ".join("?" * len(values))
 
 
-def portions(values: Sequence[int]) -> Iterator[Sequence[int]]:
+def portions(values: Sequence[Value]) -> Iterator[Sequence[Value]]:
     """Values in portions that one statement can take."""
     for start in range(0, len(values), _AT_ONCE):
         yield values[start : start + _AT_ONCE]

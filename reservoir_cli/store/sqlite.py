@@ -23,7 +23,7 @@ from reservoir_cli.messages import (
     StoredMessage,
     to_epoch_ms,
 )
-from reservoir_cli.store import Filter, Passage, queries
+from reservoir_cli.store import Fault, Filter, Passage, queries
 
 if TYPE_CHECKING:
     import numpy as np
@@ -271,21 +271,36 @@ class SqliteStore:
             chunks.append(self._connection, model_id, sorted(due), stacked)
             synapses.tie(self._connection, sorted(due), model_id, synapse_threshold)
 
-    def chunk_faults(self) -> int:
+    def faults(self) -> list[Fault]:
         """See :class:`~reservoir_cli.store.Store`."""
-        from reservoir_cli.store import chunks
+        from reservoir_cli.store import chunks, repair
 
         with self.snapshot():
+            found = [Fault(each, repairable=False) for each in repair.file_faults(self._connection)]
+            if found:
+                return found
             active = self.active_model()
-            return chunks.faults(self._connection, active[0] if active else "")
+            for count, what in (
+                (repair.missing_from_full_text(self._connection), "the full text"),
+                (
+                    chunks.faults(self._connection, active[0] if active else ""),
+                    "what ranking reads",
+                ),
+            ):
+                if count:
+                    noun = "message" if count == 1 else "messages"
+                    found.append(Fault(f"{what} is wrong about {count:,} {noun}", repairable=True))
+            return found
 
-    def rebuild_chunks(self) -> None:
+    def repair(self, synapse_threshold: float) -> None:
         """See :class:`~reservoir_cli.store.Store`."""
-        from reservoir_cli.store import chunks
+        from reservoir_cli.store import repair
 
         with self.writing():
+            repair.rebuild_full_text(self._connection)
             if active := self.active_model():
-                chunks.rebuild(self._connection, active[0])
+                repair.rebuild_chunks(self._connection, active[0])
+                repair.rebuild_synapses(self._connection, active[0], synapse_threshold)
 
     def renew_counts(self, counts: Mapping[int, int], counter: str) -> None:
         """See :class:`~reservoir_cli.store.Store`."""
