@@ -138,7 +138,7 @@ class Store(Protocol):
         """(identity, name) of the model whose vectors are compared; ``None`` before the first."""
 
     def pending(self, limit: int, scope: Scope, *, newest: bool = False) -> list[StoredMessage]:
-        """Messages without vectors, oldest first unless ``newest``."""
+        """Messages without vectors as they came in, the last ones first if ``newest``."""
 
     def pending_count(self, scope: Scope) -> int:
         """How many messages of a scope have no vectors yet."""

@@ -34,6 +34,17 @@ def where_scope(scope: Scope) -> tuple[str, list[str]]:
     return "m.partition = ? AND m.instance = ?", [scope.partition, scope.instance]
 
 
+def one_thread(conversation_id: str | None) -> tuple[str, str, list[str]]:
+    """How to read one thread of a partition and instance.
+
+    :returns: an index of ``messages``, a condition on ``messages m``, and the values it takes. The
+        index is to be named: the planner would walk through all other threads of the instance.
+    """
+    if conversation_id is None:
+        return "messages_by_instance", "m.conversation_id IS NULL", []
+    return "messages_by_conversation", "m.conversation_id = ?", [conversation_id]
+
+
 def to_message(row: Sequence[Any]) -> StoredMessage:
     """A row of :data:`COLUMNS` as a value."""
     calls = json.loads(row[8]) if row[8] else ()
@@ -157,19 +168,20 @@ def _results(connection: sqlite3.Connection, caller: StoredMessage) -> list[int]
 
 def _caller(connection: sqlite3.Connection, result: StoredMessage) -> list[int]:
     """The nearest message before a tool result that made its call."""
+    index, condition, values = one_thread(result.conversation_id)
     rows = connection.execute(
-        """
-        SELECT m.id FROM messages m
-        WHERE m.partition = ? AND m.instance = ? AND m.tool_calls IS NOT NULL
-        AND (m.created_at, m.id) < (?, ?) AND m.conversation_id IS ?
+        f"""
+        SELECT m.id FROM messages m INDEXED BY {index}
+        WHERE m.partition = ? AND m.instance = ? AND {condition}
+        AND (m.created_at, m.id) < (?, ?) AND m.tool_calls IS NOT NULL
         AND instr(m.tool_calls, ?) ORDER BY m.created_at DESC, m.id DESC LIMIT 1
         """,
         [
             result.partition,
             result.instance,
+            *values,
             to_epoch_ms(result.created_at),
             result.id,
-            result.conversation_id,
             json.dumps(result.tool_call_id, ensure_ascii=False),
         ],
     )
@@ -179,13 +191,16 @@ def _caller(connection: sqlite3.Connection, result: StoredMessage) -> list[int]:
 def pending(
     connection: sqlite3.Connection, scope: Scope, limit: int, *, newest: bool
 ) -> list[StoredMessage]:
-    """Messages without vectors, oldest first unless ``newest``."""
+    """Messages without vectors as they came in, the last ones first if ``newest``.
+
+    Not by their times: to sort a backlog of a million for each batch would take hours in all.
+    """
     condition, values = where_scope(scope)
     order = "DESC" if newest else "ASC"
     rows = connection.execute(
         f"""
-        SELECT {COLUMNS} FROM pending p JOIN messages m ON m.id = p.message_id
-        WHERE {condition} ORDER BY m.created_at {order}, m.id {order} LIMIT ?
+        SELECT {COLUMNS} FROM pending p CROSS JOIN messages m ON m.id = p.message_id
+        WHERE {condition} ORDER BY p.message_id {order} LIMIT ?
         """,
         [*values, limit],
     )

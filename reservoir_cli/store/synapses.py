@@ -121,12 +121,14 @@ def _embedded_thread(
     They reach from 256 before a position to 256 behind another. A message of several passages
     stands at their mean.
     """
-    embedded = """
-        SELECT m.id, m.created_at FROM messages m
-        WHERE m.partition = ? AND m.instance = ? AND m.conversation_id IS ?
+    *instance, conversation = place
+    index, condition, values = queries.one_thread(conversation)
+    embedded = f"""
+        SELECT m.id, m.created_at FROM messages m INDEXED BY {index}
+        WHERE m.partition = ? AND m.instance = ? AND {condition}
         AND EXISTS (SELECT 1 FROM embeddings e WHERE e.message_id = m.id AND e.model_id = ?)
     """
-    there = [*place, model_id]
+    there = [*instance, *values, model_id]
     rows = connection.execute(
         f"""
         SELECT e.message_id, e.vector FROM (

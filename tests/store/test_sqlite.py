@@ -646,8 +646,8 @@ def test_a_message_is_pending_until_it_has_its_vectors(store: Store, add: Adding
         Message("user", "two", created_at=NOW - HOUR),
         Message("user", "three", created_at=NOW + HOUR),
     )
-    assert contents(store.pending(9, HERE)) == ["two", "one", "three"]
-    assert contents(store.pending(2, HERE, newest=True)) == ["three", "one"]
+    assert contents(store.pending(9, HERE)) == ["one", "two", "three"]
+    assert contents(store.pending(2, HERE, newest=True)) == ["three", "two"]
     assert store.pending_count(HERE) == 3
     embed(store, [one, two], passage(one, 1, 0))  # two has no text to embed
     assert contents(store.pending(9, HERE)) == ["three"]
