@@ -9,7 +9,7 @@ import itertools
 import json
 import random
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from pathlib import Path
@@ -132,20 +132,19 @@ def embed(store: Store, *, synapse_threshold: float = 0.85) -> None:
         store.add_passages(model, [each.id for each in some], passages, synapse_threshold)
 
 
-def build(path: Path, count: int, *, partitions: int = 1) -> None:
-    """Make a store of a size, unless it is there."""
+def build(folder: Path, count: int, *, partitions: int = 1) -> Path:
+    """Make a store of a size, unless the folder has it.
+
+    Partitions are ``part-0``, ``part-1`` and so on, each with instances ``tool-0`` to ``tool-3``.
+    """
+    path = folder / f"{count}-in-{partitions}.db"
     if path.exists():
-        return
+        return path
     unfinished = path.with_suffix(".unfinished")
-    for each in unfinished.parent.glob(unfinished.name + "*"):
+    for each in folder.glob(unfinished.name + "*"):
         each.unlink()
     store = open_store(str(unfinished))
     load(store, count, partitions=partitions)
     embed(store)
     store.close()
-    unfinished.rename(path)
-
-
-def questions() -> Sequence[str]:
-    """What is asked of every store."""
-    return QUESTIONS
+    return unfinished.rename(path)
