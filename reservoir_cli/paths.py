@@ -30,6 +30,11 @@ def cache_dir() -> Path:
     return home / "cache" if home else _platform("cache")
 
 
+def models_dir() -> Path:
+    """The folder of compiled embedding models; it need not exist."""
+    return cache_dir() / "models"
+
+
 def log_file() -> Path:
     """The log, ``reservoir.log``; it need not exist."""
     return (_home() or _platform("log")) / "reservoir.log"
