@@ -99,18 +99,21 @@ def _present(
     connection: sqlite3.Connection, scope: Scope, messages: Sequence[Message]
 ) -> set[tuple[str, str]]:
     """(source, source id) of those of the messages that are there already."""
-    asked = [_source(each) for each in messages if each.source_id]
+    asked: dict[str, list[str]] = {}
+    for source, own in (_source(each) for each in messages if each.source_id):
+        asked.setdefault(source, []).append(own)
     found: set[tuple[str, str]] = set()
-    for some in queries.portions(asked):
-        found.update(
-            connection.execute(
-                f"""
-                SELECT source, source_id FROM messages WHERE partition = ? AND instance = ?
-                AND (source, source_id) IN (VALUES {", ".join(["(?, ?)"] * len(some))})
-                """,
-                [scope.partition, scope.instance, *(name for pair in some for name in pair)],
+    for source, ids in asked.items():
+        for some in queries.portions(ids):
+            found.update(
+                connection.execute(
+                    f"""
+                    SELECT source, source_id FROM messages WHERE partition = ? AND instance = ?
+                    AND source = ? AND source_id IN ({queries.marks(some)})
+                    """,
+                    [scope.partition, scope.instance, source, *some],
+                )
             )
-        )
     return found
 
 

@@ -84,9 +84,15 @@ def last(
         if value is not None:
             parts.append(f"m.{column}")
             bound.append(value)
+    # Named, for the planner would walk through the whole scope to save itself the sorting.
+    index = ""
+    if scope.partition is not None and where.trace_id is not None:
+        index = "INDEXED BY messages_by_trace"
+    elif scope.partition is not None and where.conversation_id is not None:
+        index = "INDEXED BY messages_by_conversation"
     rows = connection.execute(
         f"""
-        SELECT {COLUMNS} FROM messages m WHERE {" AND ".join(parts)}
+        SELECT {COLUMNS} FROM messages m {index} WHERE {" AND ".join(parts)}
         ORDER BY m.created_at DESC, m.id DESC LIMIT ?
         """,
         [*bound, count or -1],
@@ -124,17 +130,19 @@ def _partner_ids(
 ) -> set[int]:
     condition, values = where_scope(scope)
     partners: set[int] = set()
-    traces = sorted({(each.partition, each.trace_id) for each in messages})
-    for start in range(0, len(traces), _AT_ONCE // 2):
-        some = traces[start : start + _AT_ONCE // 2]
-        rows = connection.execute(
-            f"""
-            SELECT m.id FROM messages m WHERE (m.partition, m.trace_id) IN
-            (VALUES {", ".join("(?, ?)" for _ in some)}) AND {condition}
-            """,
-            [*(each for pair in some for each in pair), *values],
-        )
-        partners.update(row[0] for row in rows)
+    traces: dict[str, set[str]] = {}
+    for each in messages:
+        traces.setdefault(each.partition, set()).add(each.trace_id)
+    for partition, of_partition in traces.items():
+        for some in portions(sorted(of_partition)):
+            rows = connection.execute(
+                f"""
+                SELECT m.id FROM messages m INDEXED BY messages_by_trace
+                WHERE m.partition = ? AND m.trace_id IN ({marks(some)}) AND {condition}
+                """,
+                [partition, *some, *values],
+            )
+            partners.update(row[0] for row in rows)
     for each in messages:
         if each.role is Role.TOOL and each.tool_call_id:
             partners.update(_caller(connection, each))
@@ -148,7 +156,7 @@ def _results(connection: sqlite3.Connection, caller: StoredMessage) -> list[int]
     called = [call.id for call in caller.tool_calls]
     rows = connection.execute(
         f"""
-        SELECT {COLUMNS} FROM messages m
+        SELECT {COLUMNS} FROM messages m INDEXED BY messages_by_tool_call
         WHERE m.partition = ? AND m.tool_call_id IN ({marks(called)})
         AND m.instance = ? AND m.conversation_id IS ? AND (m.created_at, m.id) > (?, ?)
         """,
@@ -210,7 +218,7 @@ def pending(
 def pending_count(connection: sqlite3.Connection, scope: Scope) -> int:
     """How many messages of a scope have no vectors yet."""
     condition, values = where_scope(scope)
-    join = "JOIN messages m ON m.id = p.message_id" if values else ""
+    join = "CROSS JOIN messages m ON m.id = p.message_id" if values else ""
     row = connection.execute(f"SELECT COUNT(*) FROM pending p {join} WHERE {condition}", values)
     return int(row.fetchone()[0])
 

@@ -53,10 +53,10 @@ def tied(connection: sqlite3.Connection, ids: Iterable[int], depth: int, scope: 
             marks = queries.marks(some)
             rows = connection.execute(
                 f"""
-                SELECT m.id FROM messages m WHERE {condition} AND m.id IN (
-                    SELECT target_id FROM synapses WHERE source_id IN ({marks})
+                SELECT m.id FROM (
+                    SELECT target_id AS id FROM synapses WHERE source_id IN ({marks})
                     UNION SELECT source_id FROM synapses WHERE target_id IN ({marks})
-                )
+                ) t CROSS JOIN messages m ON m.id = t.id WHERE {condition}
                 """,
                 [*values, *some, *some],
             )
