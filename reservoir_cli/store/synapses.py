@@ -58,7 +58,7 @@ def tied(connection: sqlite3.Connection, ids: Iterable[int], depth: int, scope: 
                     UNION SELECT source_id FROM synapses WHERE target_id IN ({marks})
                 ) t CROSS JOIN messages m ON m.id = t.id WHERE {condition}
                 """,
-                [*values, *some, *some],
+                [*some, *some, *values],
             )
             found.update(row[0] for row in rows)
         edge = found - reached
