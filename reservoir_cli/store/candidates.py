@@ -55,7 +55,7 @@ def candidates(
         by_id=np.argsort(ids, kind="stable"),
         postings=(),
     )
-    return replace(found, postings=postings(connection, found, question))
+    return replace(found, postings=postings(connection, found, scope, question))
 
 
 def lengths(
