@@ -3,7 +3,7 @@
 import os
 import statistics
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -11,7 +11,7 @@ from enum import StrEnum
 from importlib.util import find_spec
 from pathlib import Path
 from time import perf_counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from reservoir_cli import paths
 from reservoir_cli.errors import ModelUnavailableError, ReservoirError
@@ -60,18 +60,11 @@ def examine(
     :param open_store: opens the store; nothing is made where there is none.
     :param repair: first make everything again that is derived, and tighten file modes.
     """
-    config = None
-    try:
-        config = open_config()
+    config = yield from _opened("settings", open_config)
+    if config is not None:
         there = "" if config.path.exists() else " (not there: all defaults)"
         yield Check("settings", Status.OK, f"{config.path}{there}")
-    except ReservoirError as error:
-        yield _failed("settings", error)
-    store = None
-    try:
-        store = open_store()
-    except ReservoirError as error:
-        yield _failed("store", error)
+    store = yield from _opened("store", open_store)
     if store is not None:
         try:
             if repair and config is not None:
@@ -84,21 +77,22 @@ def examine(
             yield _failed("store", error)
             store.close()
             store = None
-    embedder = None
-    if config is not None:
-        name = config.settings().embedding_model
-        try:
-            embedder = _embedder(name, progress)
-        except ModelUnavailableError as error:
-            yield Check("model", Status.NOTE, error.message, error.hint)
-    if embedder is not None:
-        yield from _model_checks(embedder, store)
     yield _counters()
-    if store is not None and config is not None:
-        progress("measuring", 0, 0)
-        yield _speed(store, embedder, config)
+    if config is not None:
+        yield from _model_checks(config, store, progress)
     if store is not None:
         store.close()
+
+
+_Part = TypeVar("_Part")
+
+
+def _opened(name: str, opening: Callable[[], _Part]) -> Generator[Check, None, _Part | None]:
+    try:
+        return opening()
+    except ReservoirError as error:
+        yield _failed(name, error)
+        return None
 
 
 def _failed(name: str, error: ReservoirError) -> Check:
@@ -154,27 +148,32 @@ def _tighten(location: str) -> None:
                 path.chmod(0o600)
 
 
-def _embedder(name: str, progress: "Progress") -> "Embedder":
+def _model_checks(config: "Config", store: Store | None, progress: "Progress") -> Iterator[Check]:
     from reservoir_cli.embedding import load_embedder
 
-    return load_embedder(name, offline=True, progress=progress)
-
-
-def _model_checks(embedder: "Embedder", store: Store | None) -> Iterator[Check]:
-    engine = embedder.engine
-    yield Check(
-        "model", Status.OK, f"{embedder.name}, {embedder.dimensions} dimensions, {engine.origin}"
-    )
-    status = Status.OK if engine.kind == "compiled" else Status.NOTE
-    yield Check("engine", status, f"{engine.kind}: {engine.reason}")
+    embedder = None
+    try:
+        name = config.settings().embedding_model
+        embedder = load_embedder(name, offline=True, progress=progress)
+    except ModelUnavailableError as error:
+        yield Check("model", Status.NOTE, error.message, error.hint)
+    if embedder is not None:
+        engine = embedder.engine
+        size = f"{embedder.dimensions} dimensions"
+        yield Check("model", Status.OK, f"{embedder.name}, {size}, {engine.origin}")
+        status = Status.OK if engine.kind == "compiled" else Status.NOTE
+        yield Check("engine", status, f"{engine.kind}: {engine.reason}")
     active = store.active_model() if store else None
-    if active is not None and active[0] != embedder.model_id:
+    if embedder and active and active[0] != embedder.model_id:
         yield Check(
-            "model",
+            "vectors",
             Status.FAULT,
             f"the vectors of the store are of another model ({active[1]})",
             f"reservoir config --set embedding_model={active[1]}",
         )
+    elif store is not None:
+        progress("measuring", 0, 0)
+        yield _speed(store, embedder, config)
 
 
 def _counters() -> Check:
