@@ -2,6 +2,7 @@
 
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import ExitStack
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
@@ -16,7 +17,8 @@ from reservoir_cli.tokens import TokenCounter, load_counter, storing_counter
 
 if TYPE_CHECKING:
     from reservoir_cli.embedding import Embedder, Progress
-    from reservoir_cli.ingesting import Totals
+    from reservoir_cli.importers import File, Found
+    from reservoir_cli.ingesting import Destination, Totals
     from reservoir_cli.rendering import ContextWindow
     from reservoir_cli.searching import Hit
 
@@ -122,31 +124,54 @@ class Reservoir:
             self.embed_if_possible(scope, backlog=len(added) + _CATCH_UP)
         return [each for each in added if each is not None]
 
-    def import_text(
+    def import_files(
         self,
-        text: str,
-        where: str,
-        *,
+        *sources: "str | Path | File",
         form: str | None = None,
         partition: str | None = None,
         instance: str | None = None,
+        dry_run: bool = False,
     ) -> "Totals":
-        """Store the messages of a file's text; nothing is embedded yet.
+        """Store the messages of files, folders and zips; nothing is embedded yet.
 
-        :param where: the file's name, for the reasons of what is skipped.
+        All are looked at before the first is stored: where one cannot be read, nothing is.
+
         :param form: a format; ``None`` to go by the content.
+        :param dry_run: find out what would be done, and store nothing.
+        :raises UsageError: there is no format of that name.
+        :raises ReservoirError: a source cannot be read, or is of no format that is known.
         """
         from reservoir_cli import importers, ingesting
 
+        totals = ingesting.Totals()
+        with ExitStack() as open_files:
+            found: list[importers.Found] = []
+            for each in sources:
+                source = Path(each).expanduser() if isinstance(each, str) else each
+                some, passed_over = importers.find(source, form, open_files)
+                found += some
+                totals.passed_over += passed_over
+            usual = self.config.settings().partition
+            for file in found:
+                home = file.importer.instance
+                destination = ingesting.Destination(partition, instance, usual, home)
+                totals.add(self._load(file, destination, dry_run))
+        return totals
+
+    def _load(self, found: "Found", destination: "Destination", dry_run: bool) -> "Totals":
+        from reservoir_cli import ingesting
+
+        file = found.file
+        scope = Scope(destination.partition or destination.default_partition)
         return ingesting.load(
             self.store,
-            importers.choose(text, form, where).read(text),
-            where=where,
-            partition=partition,
-            instance=instance,
-            default_partition=self.config.settings().partition,
-            counter=self._counter(self.scope(partition, instance)),
+            found.records(),
+            destination,
+            where=file.name,
+            counter=self._counter(scope),
             now=datetime.now(UTC),
+            dry_run=dry_run,
+            after_batch=lambda: self._progress("MB read", file.done >> 20, file.size >> 20),
         )
 
     def embed(
