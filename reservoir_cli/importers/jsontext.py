@@ -19,8 +19,9 @@ LARGEST = 64 << 20
 _TOO_LARGE = f"larger than {LARGEST >> 20} MB"
 _AT_ONCE = 1 << 20
 _GAP = re.compile(r"[\s,]*")
-#: Everything up to the next bracket that stands outside of a string.
-_BRACKET = re.compile(r'[^"\[\]{}]*+(?:"(?:[^"\\]++|\\.)*+"[^"\[\]{}]*+)*+([\[\]{}])', re.DOTALL)
+#: Everything up to the next bracket that stands outside of a string, without and with it.
+_PLAIN = re.compile(r'[^"\[\]{}]*+(?:"(?:[^"\\]++|\\.)*+"[^"\[\]{}]*+)*+', re.DOTALL)
+_BRACKET = re.compile(_PLAIN.pattern + r"([\[\]{}])", re.DOTALL)
 _DECODER = json.JSONDecoder()
 
 
@@ -127,14 +128,20 @@ def _array(stream: BinaryIO) -> Iterator[tuple[str, Any]]:
     number = 0
     while True:
         text.skip(_GAP)
-        if text.ended:
+        if text.ended():
             yield "the end", Skipped("the end", "cut off: the array is not closed")
             return
         if text.buffer[text.at] == "]":
-            return
+            break
         number += 1
-        place = f"entry {number}"
-        yield place, text.value(place)
+        value = text.value(f"entry {number}")
+        yield f"entry {number}", value
+        if isinstance(value, Skipped) and text.ended():
+            return
+    text.at += 1
+    text.skip(_GAP)
+    if not text.ended():
+        yield "the end", Skipped("the end", "what follows the array is not read")
 
 
 class _Text:
@@ -149,7 +156,6 @@ class _Text:
         self._more()
         self.buffer = self.buffer.removeprefix("\ufeff")
 
-    @property
     def ended(self) -> bool:
         """Whether nothing is left."""
         return self._final and self.at >= len(self.buffer)
@@ -195,29 +201,27 @@ class _Text:
     def _end_of_value(self) -> int | None:
         """Where the brackets of the next value are closed, if that is in sight."""
         depth, at = self._closed(0, self.at)
-        return at if depth <= 0 else None
+        return at if depth == 0 else None
 
     def _closed(self, depth: int, at: int) -> tuple[int, int]:
-        """Go on to where so many open brackets are closed; how many are left, and where."""
-        opened = False
+        """Go on to where so many open brackets are closed; how many are left, and where.
+
+        :param depth: 0 where the first bracket is still to come; then at least 1 is left.
+        """
         while match := _BRACKET.match(self.buffer, at):
-            if match[1] in "[{":
-                depth, opened = depth + 1, True
-            else:
-                depth -= 1
-                if depth < 0:  # the end of the array itself
-                    return 0, match.start(1)
+            depth += 1 if match[1] in "[{" else -1
             at = match.end()
-            if depth == 0:
+            if depth < 0 and match[1] == "]":  # the end of the array itself
+                return 0, match.start(1)
+            if depth <= 0:
                 return 0, at
-        return (depth if opened or depth else 1), at
+        plain = _PLAIN.match(self.buffer, at)
+        return max(depth, 1), plain.end() if plain else at
 
     def _pass_over(self) -> None:
         """Go behind a value without keeping it; a string that is too large ends the reading."""
         depth, self.at = self._closed(0, self.at)
-        while depth > 0 and not self._final:
-            if len(self.buffer) - self.at > LARGEST:
-                break
+        while depth > 0 and not self._final and len(self.buffer) - self.at <= LARGEST:
             self._more()
             depth, self.at = self._closed(depth, self.at)
         if depth > 0:
