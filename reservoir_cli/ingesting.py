@@ -35,6 +35,7 @@ class Totals:
     :param mended: messages in which something that is no text was replaced by U+FFFD.
     :param passed_over: files of a folder or zip that are of no use here.
     :param reasons: each of the ``skipped`` with its place, up to a thousand.
+    :param unreadable: what was named to be imported, and holds nothing but what was skipped.
     """
 
     imported: int = 0
@@ -43,6 +44,7 @@ class Totals:
     mended: int = 0
     passed_over: int = 0
     reasons: list[str] = field(default_factory=list)
+    unreadable: list[str] = field(default_factory=list)
 
     def add(self, other: "Totals") -> None:
         """Count what another import did."""
@@ -52,6 +54,7 @@ class Totals:
         self.mended += other.mended
         self.passed_over += other.passed_over
         self.reasons += other.reasons[: _REASONS - len(self.reasons)]
+        self.unreadable += other.unreadable
 
     def skip(self, reason: str) -> None:
         """Count something that is no message."""
@@ -167,12 +170,13 @@ class _Loader:
 
     def _news(self, scope: Scope, records: Iterable[Record]) -> list[Conversation]:
         """Conversations of which something is told that was not told before."""
-        news: dict[str, Conversation] = {}
+        news: list[Conversation] = []
         for each in records:
             told = each.conversation
             if told is not None and told != self._told.get(scope):
-                self._told[scope] = news[told.id] = told
-        return list(news.values())
+                self._told[scope] = told
+                news.append(told)
+        return news
 
     def _first_time(
         self,

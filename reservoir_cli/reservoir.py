@@ -145,17 +145,17 @@ class Reservoir:
 
         totals = ingesting.Totals()
         with ExitStack() as open_files:
-            found: list[importers.Found] = []
-            for each in sources:
-                source = Path(each).expanduser() if isinstance(each, str) else each
-                some, passed_over = importers.find(source, form, open_files)
-                found += some
-                totals.passed_over += passed_over
+            found = [importers.find(each, form, open_files) for each in map(_source, sources)]
             usual = self.config.settings().partition
-            for file in found:
-                home = file.importer.instance
-                destination = ingesting.Destination(partition, instance, usual, home)
-                totals.add(self._load(file, destination, dry_run))
+            for source, (files, passed_over) in zip(sources, found, strict=True):
+                done = ingesting.Totals(passed_over=passed_over)
+                for each in files:
+                    home = each.importer.instance
+                    destination = ingesting.Destination(partition, instance, usual, home)
+                    done.add(self._load(each, destination, dry_run))
+                if done.skipped and not done.imported + done.already:
+                    done.unreadable.append(_name(source))
+                totals.add(done)
         return totals
 
     def _load(self, found: "Found", destination: "Destination", dry_run: bool) -> "Totals":
@@ -428,6 +428,14 @@ class Reservoir:
             )
         except StoreLockedError:
             pass  # somebody else writes; these messages take part by their words
+
+
+def _source(given: "str | Path | File") -> "Path | File":
+    return Path(given) if isinstance(given, str) else given
+
+
+def _name(given: "str | Path | File") -> str:
+    return str(given) if isinstance(given, str | Path) else given.name
 
 
 def _not_embedded(count: int) -> str:

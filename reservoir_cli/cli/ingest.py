@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from reservoir_cli.cli import options
-from reservoir_cli.errors import UsageError
+from reservoir_cli.errors import ReservoirError, UsageError
 from reservoir_cli.messages import Message, parse_role
 
 #: Blank lines around a text; what is indented stays indented.
@@ -62,6 +62,8 @@ def ingest(
         raise UsageError("- can be read only once")
     if dry_run and sources == ["-"] and form is None:
         raise UsageError("--dry-run is for files")
+    from reservoir_cli.cli import output
+
     with options.open_reservoir(ctx, create=not dry_run) as reservoir:
         if sources == ["-"] and form is None:
             _one_message(reservoir, partition, instance, role, trace_id, at, not no_embed, as_json)
@@ -80,6 +82,10 @@ def ingest(
             reservoir.embed_if_possible()
         if as_json:
             _print_totals(totals, dry_run)
+        if totals.unreadable:
+            names = ", ".join(totals.unreadable)
+            output.error(ReservoirError(f"no message could be read from {names}"), as_json=False)
+            raise typer.Exit(1)
 
 
 def _one_message(
@@ -130,6 +136,8 @@ def _report(totals: "Totals", dry_run: bool) -> None:
     from reservoir_cli.cli import output
 
     output.aside(totals.line(dry_run=dry_run))
+    if not totals.imported + totals.already + totals.skipped:
+        output.note("nothing to ingest")
     for reason in totals.reasons:
         output.aside(f"  {reason}")
     if more := totals.skipped - len(totals.reasons):
@@ -150,6 +158,7 @@ def _print_totals(totals: "Totals", dry_run: bool) -> None:
             "already_there": totals.already,
             "skipped": totals.skipped,
             "passed_over": totals.passed_over,
+            "unreadable": totals.unreadable,
             "reasons": totals.reasons,
             "dry_run": dry_run,
         }

@@ -22,6 +22,8 @@ from reservoir_cli.importers.fields import call, moment, obj, objects, text
 from reservoir_cli.importers.threads import Thread
 from reservoir_cli.messages import Conversation, Message, ToolCall
 
+#: What reading a damaged database ends in; SQLite may quote bytes that are no text.
+_DAMAGED = (sqlite3.Error, UnicodeError)
 _ROLES = ("user", "assistant", "system", "tool")
 
 
@@ -44,20 +46,22 @@ class Llm:
             yield Skipped("the file", "a database in a zip or from stdin: give its path")
             return
         with closing(_opened(file.path)) as connection:
-            log = _Log(connection)
-            if not log.tables & {"responses", "turns"}:
-                raise ReservoirError(
-                    f"{file.name} is a database, but not a log of llm",
-                    hint="llm logs path tells where that is",
-                )
             try:
-                if "responses" in log.tables:
-                    yield from log.responses()
-                if "turns" in log.tables:
-                    yield from log.turns()
-            except sqlite3.Error as error:
+                yield from self._read(_Log(connection), file.name)
+            except _DAMAGED as error:
                 name = getattr(error, "sqlite_errorname", type(error).__name__)
                 yield Skipped("what follows", f"the database cannot be read: {name}")
+
+    def _read(self, log: "_Log", name: str) -> Iterator[Record | Skipped]:
+        if not log.tables & {"responses", "turns"}:
+            raise ReservoirError(
+                f"{name} is a database, but not a log of llm",
+                hint="llm logs path tells where that is",
+            )
+        if "responses" in log.tables:
+            yield from log.responses()
+        if "turns" in log.tables:
+            yield from log.turns()
 
 
 def _opened(path: Path) -> sqlite3.Connection:
@@ -65,8 +69,12 @@ def _opened(path: Path) -> sqlite3.Connection:
     for mode in ("mode=ro", "immutable=1"):
         try:
             connection = sqlite3.connect(f"{path.absolute().as_uri()}?{mode}", uri=True)
-            connection.execute("SELECT 1 FROM sqlite_master").fetchone()
         except sqlite3.Error:
+            continue
+        try:
+            connection.execute("SELECT 1 FROM sqlite_master").fetchone()
+        except _DAMAGED:
+            connection.close()
             continue
         connection.row_factory = sqlite3.Row
         connection.text_factory = lambda data: data.decode("utf-8", "replace")

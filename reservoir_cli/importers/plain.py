@@ -23,15 +23,15 @@ class Plain:
         return True
 
     def read(self, file: File) -> Iterator[Record | Skipped]:
-        """One message, its outer blank lines taken off."""
+        """One message, its outer blank lines taken off; none where there is nothing else."""
         with file.open() as stream:
             data = stream.read(LARGEST + 1)
         if len(data) > LARGEST:
             yield Skipped("the file", f"larger than {LARGEST >> 20} MB")
             return
         content = data.decode("utf-8-sig", "surrogateescape").strip("\r\n")
-        if not content.strip():
-            yield Skipped("the file", "empty")
-            return
-        message = Message("user", content)
-        yield Record(Message("user", content, source=self.name, source_id=content_hash(message)))
+        if content.strip():
+            message = Message("user", content)
+            yield Record(
+                Message("user", content, source=self.name, source_id=content_hash(message))
+            )

@@ -30,8 +30,8 @@ def test_a_file_is_one_message_without_its_outer_blank_lines(text: str, content:
 
 
 @pytest.mark.parametrize("text", ["", "\n", " \t\n"])
-def test_an_empty_file_is_skipped(text: str) -> None:
-    assert only(text) == Skipped("the file", "empty")
+def test_an_empty_file_is_no_message(text: str) -> None:
+    assert read(text, Plain("text")) == []
 
 
 def test_the_same_text_is_the_same_message_and_another_is_another() -> None:
