@@ -2,24 +2,45 @@
 
 import math
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import lru_cache
+from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
 from evidence import Floats, Question, Recall, Rows, shares
-from rankings import PlainBM25, Ranking
+from rankings import Index, Ranking
+from vectors import CachedEmbedder
 
-from reservoir_cli import Reservoir
+from reservoir_cli import Message, Reservoir
 from reservoir_cli.dates import date_scores, find_dates
-from reservoir_cli.store.fulltext import content_words
+from reservoir_cli.store.fulltext import content_words, count_terms
 
 PARTITION = "benchmark"
 #: A budget that everything fits into, so that every message comes with its scores.
 _EVERYTHING = 900_000_000
 
 Each = TypeVar("Each")
+#: Messages by the instance they go to.
+Conversations = Mapping[str, Sequence[Message]]
+
+
+@contextmanager
+def stored(
+    conversations: Conversations, embedder: CachedEmbedder, **settings: Any
+) -> Iterator[Reservoir]:
+    """A store for the time of a measurement, a conversation an instance."""
+    settings = {"embedding_model": embedder.name, **settings}
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        Reservoir.open(Path(folder) / "b.db", settings=settings, embedder=embedder) as reservoir,
+    ):
+        for name, messages in conversations.items():
+            reservoir.ingest(messages, partition=PARTITION, instance=name)
+        yield reservoir
 
 
 def scored_rows(reservoir: Reservoir, question: Question) -> Rows:
@@ -31,14 +52,17 @@ def scored_rows(reservoir: Reservoir, question: Question) -> Rows:
     moments = {row["id"]: datetime.fromisoformat(row["created_at"]).timestamp() for row in rows}
     rows.sort(key=lambda row: (moments[row["id"]], row["id"]))
     times = np.array([moments[row["id"]] for row in rows])
-    texts = [row["content"] for row in rows]
+    texts, words = [row["content"] for row in rows], content_words(question.text)
+    index = _index(tuple(texts))
     return Rows(
         sessions=_sessions([row["conversation_id"] for row in rows]),
         created_at=times,
         asks=np.array(["?" in text for text in texts]),
         costs=np.array([cost(text) for text in texts]),
         evidence=np.array([row["source_id"] in question.evidence for row in rows]),
-        plain_bm25=_index(tuple(texts)).scores(content_words(question.text)),
+        terms=np.array([count_terms(text) for text in texts]),
+        counts=index.counts(words),
+        plain_bm25=index.scores(words),
         dates=_dates(question.text, times),
         **{
             name: np.array([row[name] for row in rows], np.float64)
@@ -93,8 +117,8 @@ def _sessions(conversations: Sequence[Any]) -> tuple[Any, ...]:
 
 
 @lru_cache(maxsize=8)
-def _index(texts: tuple[str, ...]) -> PlainBM25:
-    return PlainBM25(texts)
+def _index(texts: tuple[str, ...]) -> Index:
+    return Index(texts)
 
 
 def _dates(question: str, times: Floats) -> Floats:

@@ -31,6 +31,8 @@ class Rows:
     :param created_at: seconds since 1970.
     :param asks: whether a message contains a question mark.
     :param costs: tokens of a message in :func:`taken`.
+    :param terms: words of its text.
+    :param counts: how often each stem of the question stands in it, shape (stems, n).
     :param evidence: whether it answers the question.
     :param cosine: raw, of its best passage.
     :param bm25: raw, with the words of its neighbours.
@@ -43,6 +45,8 @@ class Rows:
     created_at: Floats
     asks: NDArray[np.bool_]
     costs: NDArray[np.int64]
+    terms: NDArray[np.int64]
+    counts: NDArray[np.int64]
     evidence: NDArray[np.bool_]
     cosine: Floats
     bm25: Floats

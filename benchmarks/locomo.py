@@ -10,8 +10,8 @@ without the speakers' names. A score is the mean share of the evidence over the 
 rankings    everything is returned with its scores, and packed by a ranking of them, skipping what
             does not fit, at ceil(characters / 4) + 4 tokens a message
 printed     what a context of that budget really holds, every setting at its default
-delayed     the default ranking, asked so many sessions after the last evidence, when only the
-            messages up to then are stored
+delayed     the default ranking, asked so many sessions after the last evidence, or at the end
+            if that comes first, when only the messages up to then are stored
 """
 
 import argparse
@@ -19,19 +19,26 @@ import json
 import re
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from asking import PARTITION, printed_recall, progress, ranking_recall, scored_rows
+from asking import (
+    PARTITION,
+    Conversations,
+    printed_recall,
+    progress,
+    ranking_recall,
+    scored_rows,
+    stored,
+)
 from evidence import Question, Rows, figures, interval
 from rankings import PARTS, RANKINGS
 from report import draw, print_table, write_json
 from vectors import CachedEmbedder, cached_embedder
 
-from reservoir_cli import Message, Reservoir
+from reservoir_cli import Message
 from reservoir_cli.settings import DEFAULT_MODEL_NAME
 
 BUDGETS = (250, 500, 1_000, 2_000, 4_000)
@@ -40,8 +47,6 @@ DEFAULT = "default: 0.7 similarity + 0.3 recency"
 #: Contexts for a ranking: the newest messages are not taken before their turn.
 _BY_PRIORITY = {"min_history_messages": 0}
 _DRAWN = ("recency only", "cosine", "BM25 (FTS5)", "0.6 mm(cosine) + 0.4 mm(BM25)", DEFAULT)
-
-Conversations = Mapping[str, Sequence[Message]]
 
 
 def read(path: Path) -> tuple[Conversations, list[Question]]:
@@ -84,21 +89,6 @@ def without_names(question: str, names: Sequence[str]) -> str:
     return " ".join(re.sub(rf"\b(?:{firsts})\b(?:['\u2019]s)?", " ", question).split())
 
 
-@contextmanager
-def stored(
-    conversations: Conversations, embedder: CachedEmbedder, **settings: Any
-) -> Iterator[Reservoir]:
-    """A store for the time of a measurement, a conversation an instance."""
-    settings = {"embedding_model": embedder.name, **settings}
-    with (
-        tempfile.TemporaryDirectory() as folder,
-        Reservoir.open(Path(folder) / "b.db", settings=settings, embedder=embedder) as reservoir,
-    ):
-        for name, messages in conversations.items():
-            reservoir.ingest(messages, partition=PARTITION, instance=name)
-        yield reservoir
-
-
 def measure_rankings(
     conversations: Conversations, questions: Sequence[Question], embedder: CachedEmbedder
 ) -> dict[str, Any]:
@@ -133,17 +123,17 @@ def measure_delayed(
             own = [each for each in questions if each.instance == name]
             session_of = {each.source_id: int(each.conversation_id or 0) for each in messages}
             last = {each: max(session_of[one] for one in each.evidence) for each in own}
+            end = max(session_of.values())
             for session, some in groupby(messages, lambda each: int(each.conversation_id or 0)):
                 reservoir.ingest(list(some), partition=PARTITION, instance=name)
                 for delay in DELAYS:
-                    due = (each for each in own if last[each] + delay == session)
+                    due = (each for each in own if min(last[each] + delay, end) == session)
                     asked[delay] += [scored_rows(reservoir, each) for each in due]
     return {
-        f"{delay} sessions later, {len(rows)} questions": figures(
+        f"{delay} sessions later": figures(
             ranking_recall(RANKINGS[DEFAULT], rows, BUDGETS), BUDGETS
         )
         for delay, rows in asked.items()
-        if rows
     }
 
 

@@ -6,7 +6,7 @@ That the two agree is tested.
 
 import sqlite3
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from typing import Any
 
 import numpy as np
 from evidence import Floats, Rows
@@ -26,9 +26,10 @@ def min_max(values: Floats) -> Floats:
     return np.asarray((values - low) / (high - low))
 
 
-def mixed(rows: Rows, words: Floats | None = None) -> Floats:
+def mixed(rows: Rows, words: Floats | None = None, meaning: Floats | None = None) -> Floats:
     """0.6 · mm(cosine) + 0.4 · mm(BM25), of a message's own words unless others are given."""
-    return 0.6 * min_max(rows.cosine) + 0.4 * min_max(rows.plain_bm25 if words is None else words)
+    meaning = rows.cosine if meaning is None else meaning
+    return 0.6 * min_max(meaning) + 0.4 * min_max(rows.plain_bm25 if words is None else words)
 
 
 def with_neighbours(rows: Rows) -> Floats:
@@ -51,7 +52,8 @@ def with_session(rows: Rows) -> Floats:
 def around(
     rows: Rows,
     *,
-    context_words: bool = True,
+    words: Floats | None = None,
+    meaning: Floats | None = None,
     link: float = 0.2,
     best: float = 0.3,
     reach: int = 10,
@@ -60,13 +62,14 @@ def around(
 ) -> Floats:
     """The program's similarity, each of its parts to be switched off.
 
-    :param context_words: BM25 with the words of neighbours.
+    :param words: BM25, the program's unless another is given.
+    :param meaning: cosine, likewise.
     :param link: what a reply inherits from the question before it.
     :param best: weight of the best message within reach.
     :param reach: messages before and after.
     :param reach_tokens: tokens before and after, instead of messages.
     """
-    own = mixed(rows, rows.bm25 if context_words else None)
+    own = mixed(rows, rows.bm25 if words is None else words, meaning)
     inherited = own.copy()
     for places in rows.sessions:
         inherited[places[1:]] += np.where(rows.asks[places[:-1]], link * own[places[:-1]], 0.0)
@@ -78,6 +81,30 @@ def around(
             near = best_within(inherited[places], reach)
         found[places] += best * near
     return min_max(found)
+
+
+def context_bm25(rows: Rows, *, share: float = 0.3, b: float = 0.75) -> Floats:
+    """BM25 in which the two messages before and after count for a share of themselves.
+
+    :param share: of a neighbour's words; 0 is BM25 of a message's own words.
+    :param b: how far a long message is held to be about more; 0 switches that off.
+    """
+    counts, lengths = rows.counts.astype(np.float64), rows.terms.astype(np.float64)
+    for places in rows.sessions:
+        for shift in (1, 2) if share else ():
+            for here, there in (
+                (places[shift:], places[:-shift]),
+                (places[:-shift], places[shift:]),
+            ):
+                counts[:, here] += share * rows.counts[:, there]
+                lengths[here] += rows.terms[there]
+    norms = 1.2 * (1 - b + b * lengths / lengths.mean())
+    found = np.zeros(len(lengths))
+    for each in counts[(counts > 0).any(axis=1)]:
+        holding = (each > 0).sum()
+        rarity = max(np.log((len(each) - holding + 0.5) / (holding + 0.5)), 1e-6)
+        found += rarity * 2.2 * each / (each + norms)
+    return found
 
 
 def best_within(values: Floats, reach: int) -> Floats:
@@ -152,40 +179,62 @@ RANKINGS: Mapping[str, Ranking] = {
     "default: 0.7 similarity + 0.3 recency": lambda rows: rows.priority,
 }
 
+
+def changed(**change: Any) -> Ranking:
+    """The default with other values in :func:`around`."""
+    return lambda rows: with_recency(around(rows, **change), rows.recency)
+
+
+def _own_words(rows: Rows) -> Floats:
+    return with_recency(around(rows, words=rows.plain_bm25), rows.recency)
+
+
+def oracle(rows: Rows) -> Floats:
+    """The evidence first, the short before the long: what could be reached."""
+    return rows.evidence / rows.costs
+
+
 #: The default without one of its parts.
 PARTS: Mapping[str, Ranking] = {
-    f"without {name}": partial(
-        lambda rows, off: with_recency(around(rows, **off), rows.recency), off=off
-    )
-    for name, off in {
-        "words of neighbours": {"context_words": False},
-        "reply link": {"link": 0.0},
-        "best around": {"best": 0.0},
-        "dates": {"date": 0.0},
-    }.items()
+    "without words of neighbours": _own_words,
+    "without reply link": changed(link=0.0),
+    "without best around": changed(best=0.0),
+    "without dates": changed(date=0.0),
+    "oracle": oracle,
 }
 
 
-class PlainBM25:
-    """FTS5's own BM25 over a list of texts, nothing but their own words."""
+class Index:
+    """A full-text index over a list of texts, nothing but FTS5's own."""
 
     def __init__(self, texts: Sequence[str]) -> None:
-        self._index = sqlite3.connect(":memory:")
-        self._index.execute("CREATE VIRTUAL TABLE t USING fts5(text, tokenize='porter unicode61')")
-        self._index.executemany("INSERT INTO t (rowid, text) VALUES (?, ?)", enumerate(texts))
-        self._count = len(texts)
+        self._db, self._size = sqlite3.connect(":memory:"), len(texts)
+        self._db.execute("CREATE VIRTUAL TABLE t USING fts5(text, tokenize='porter unicode61')")
+        self._db.execute("CREATE VIRTUAL TABLE places USING fts5vocab(t, instance)")
+        self._db.execute("CREATE VIRTUAL TABLE q USING fts5(text, tokenize='porter unicode61')")
+        self._db.execute("CREATE VIRTUAL TABLE stems USING fts5vocab(q, row)")
+        self._db.executemany("INSERT INTO t (rowid, text) VALUES (?, ?)", enumerate(texts))
 
     def scores(self, words: str) -> Floats:
-        """BM25 of each text, higher is better; 0 where none of the words stands.
+        """FTS5's BM25 of each text, higher is better; 0 where none of the words stands.
 
         :param words: parted by spaces.
         """
-        found = np.zeros(self._count)
-        if not words:
-            return found
-        query = " OR ".join(f'"{word}"' for word in words.split())
-        for place, score in self._index.execute(
+        query = " OR ".join(f'"{word}"' for word in words.split()) or '""'
+        found = np.zeros(self._size)
+        for place, score in self._db.execute(
             "SELECT rowid, bm25(t) FROM t WHERE t MATCH ?", [query]
         ):
             found[place] = -score
+        return found
+
+    def counts(self, words: str) -> NDArray[np.int64]:
+        """How often each distinct stem of the words stands in each text, shape (stems, texts)."""
+        self._db.execute("DELETE FROM q")
+        self._db.execute("INSERT INTO q VALUES (?)", [words])
+        stems = [row[0] for row in self._db.execute("SELECT term FROM stems ORDER BY term")]
+        found = np.zeros((len(stems), self._size), np.int64)
+        for number, stem in enumerate(stems):
+            for (place,) in self._db.execute("SELECT doc FROM places WHERE term = ?", [stem]):
+                found[number, place] += 1
         return found
