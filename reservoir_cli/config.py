@@ -8,11 +8,10 @@ import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from reservoir_cli import paths, settings_file
 from reservoir_cli.errors import UsageError
-from reservoir_cli.models import MODELS, Model, find_model, match_name, near_names
 from reservoir_cli.settings import (
     ALIASES,
     DEFAULTS,
@@ -26,6 +25,11 @@ from reservoir_cli.settings import (
     check_value,
     parse_value,
 )
+
+if TYPE_CHECKING:
+    from reservoir_cli.models import Model
+
+# The table of models is loaded where a model is asked for: most commands know none.
 
 Origin = Literal["flag", "environment", "partition", "model", "file", "profile", "default"]
 
@@ -92,11 +96,15 @@ class Config:
 
     def model_table(self, model: str) -> Mapping[str, Value]:
         """What the file says of a model, whichever of its names is used."""
+        from reservoir_cli.models import match_name
+
         name = match_name(model, self.models)
         return self.models[name] if name else {}
 
     def context_window(self, model: str) -> int | None:
         """Tokens a model reads at once: the file's word, else the table's, else unknown."""
+        from reservoir_cli.models import find_model
+
         own = self.model_table(model)
         known = find_model(model)
         if "context_window" in own:
@@ -113,11 +121,15 @@ class Config:
             return _whole(own["reserve_tokens"])
         if settings.token_reserve is not None:
             return settings.token_reserve
+        from reservoir_cli.models import find_model
+
         known = find_model(model) if model else None
         return known.reserve if known else 4_096
 
-    def known_models(self) -> list[Model]:
+    def known_models(self) -> "list[Model]":
         """The table, with what the file adds and changes, sorted by name."""
+        from reservoir_cli.models import MODELS, Model, find_model
+
         found = {known.name: known for known in MODELS}
         settings = self.settings()
         for name in self.models:
@@ -217,6 +229,8 @@ def required_window(known: Config, model: str | None, settings: Settings) -> int
     window = known.context_window(model)
     if window is not None:
         return window
+    from reservoir_cli.models import near_names
+
     near = near_names(model, [each.name for each in known.known_models()])
     asked = f"did you mean {', '.join(near)}? Or " if near else ""
     raise UsageError(
@@ -237,6 +251,8 @@ def recommended_budget(model: str | None, budget: int | str | None, available: i
     if budget == "recommended":
         if model is None:
             raise UsageError("--budget recommended needs a model", hint="add --model NAME")
+        from reservoir_cli.models import find_model
+
         found = find_model(model)
         return min(found.recommended, available) if found and found.recommended else available
     text = str(budget).replace(",", "").replace("_", "")

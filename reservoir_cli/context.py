@@ -230,7 +230,7 @@ def _tiers(
     :param asked: there is a question; to none, nothing is similar.
     """
     found = scored.candidates
-    best = _best_first(scored.similarity)[: settings.semantic_context_size if asked else 0]
+    best = ranking.best(scored.similarity, settings.semantic_context_size if asked else 0)
     alike = (1 + np.nan_to_num(found.cosine[best], nan=-1)) / 2 > settings.similarity_threshold
     similar = {int(place): bool(passes) for place, passes in zip(best, alike, strict=True)}
     own = np.flatnonzero(found.own)
@@ -238,15 +238,10 @@ def _tiers(
     seeds = sorted(int(found.ids[place]) for place in recent | similar.keys())
     tied = store.tied(seeds, settings.synapse_depth, scope)
     tiers = dict.fromkeys(similar, Tier.OLDER)
-    linked = np.flatnonzero(np.isin(found.ids, tied))
+    linked, _ = found.places(np.array(tied, np.int64))
     tiers |= dict.fromkeys((int(each) for each in linked), Tier.SYNAPSE)
     tiers |= dict.fromkeys((place for place, passes in similar.items() if passes), Tier.SIMILAR)
     return tiers | dict.fromkeys(recent, Tier.RECENT)
-
-
-def _best_first(scores: ranking.Floats) -> ranking.Places:
-    """Positions by score, ties newest first."""
-    return np.lexsort((-np.arange(len(scores)), -scores))
 
 
 def _to_read(scored: Scored, tiers: dict[int, Tier], room: int) -> list[int]:
@@ -255,18 +250,27 @@ def _to_read(scored: Scored, tiers: dict[int, Tier], room: int) -> list[int]:
     With those of the history's instance come the ones between that are too large: they are not
     printed, but history may go on behind them.
     """
-    by_priority = _best_first(scored.priority)
-    tokens = scored.candidates.tokens[by_priority].astype(np.int64)
-    fits = tokens <= room
-    enough = np.cumsum(tokens[fits]) <= _READ_AHEAD * room
-    fillers = by_priority[fits][enough] if room else by_priority[:0]
-    chosen = {*tiers, *(int(each) for each in fillers)}
+    chosen = {*tiers, *_fillers(scored, room)}
     own = np.flatnonzero(scored.candidates.own)
     if len(own) and room:
         oldest = min((place for place in chosen if scored.candidates.own[place]), default=own[-1])
         large = own[(own > oldest) & (scored.candidates.tokens[own] > room)]
-        chosen.update(int(each) for each in large)
+        chosen.update(large.tolist())
     return sorted(chosen)
+
+
+def _fillers(scored: Scored, room: int) -> list[int]:
+    """Positions by priority of what could fill the room some times over."""
+    tokens = scored.candidates.tokens.astype(np.int64)
+    total, count = len(tokens), 1_000
+    while room:
+        by_priority = ranking.best(scored.priority, count)
+        fitting = by_priority[tokens[by_priority] <= room]
+        enough = np.cumsum(tokens[fitting]) <= _READ_AHEAD * room
+        if count >= total or not enough.all():
+            return [int(each) for each in fitting[enough]]
+        count *= 10
+    return []
 
 
 def _recounted(rows: list[StoredMessage], store: Store, meter: Meter) -> list[StoredMessage]:
@@ -296,12 +300,11 @@ def _pool(
 ) -> list[Candidate]:
     """Rows with their scores; long tool results are cut."""
     found = scored.candidates
-    place_of = {int(number): place for place, number in enumerate(found.ids)}
+    places, _ = found.places(np.array([row.id for row in rows], np.int64))
     ages = np.cumsum(found.own[::-1])[::-1] - 1
     limit = int(max_result_tokens / meter.factor)
     pool = []
-    for row in rows:
-        place = place_of[row.id]
+    for row, place in zip(rows, places.tolist(), strict=True):
         cosine = float(found.cosine[place])
         scores = Scores(
             float(scored.similarity[place]),

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from itertools import islice
+from itertools import accumulate, islice
 
 from reservoir_cli.embedding import Embedder, Progress
 from reservoir_cli.errors import ReservoirError
@@ -20,7 +20,9 @@ from reservoir_cli.store import Passage, Store
 from reservoir_cli.tokens import TokenCounter
 
 _BATCH = 1_000
-_EMBED_AT_ONCE = 64
+#: A group is safe when it is done, and is sorted by length: of so many messages, or fewer if
+#: they have so many characters, which take some five seconds.
+_GROUP, _GROUP_CHARACTERS = 512, 200_000
 
 
 @dataclass
@@ -158,7 +160,7 @@ def embed_pending(
     newest: bool = False,
     wait: float | None = None,
 ) -> int:
-    """Give messages their vectors, in small batches that each are safe when they are done.
+    """Give messages their vectors, in groups that each are safe when they are done.
 
     :param synapse_threshold: from this likeness on messages are linked.
     :param limit: at most so many messages; ``None`` for all.
@@ -170,7 +172,8 @@ def embed_pending(
     total = store.pending_count(scope) if limit is None else limit
     done = 0
     while limit is None or done < limit:
-        some = store.pending(min(_EMBED_AT_ONCE, total - done or 1), scope, newest=newest)
+        most = min(_GROUP, total - done or 1)
+        some = _first_of(store.pending(most, scope, newest=newest))
         if not some:
             break
         passages = _embedded(some, embedder)
@@ -193,13 +196,23 @@ def _require_same_model(store: Store, embedder: Embedder) -> None:
         )
 
 
+def _first_of(messages: list[StoredMessage]) -> list[StoredMessage]:
+    """As many of them as make a group; one, however long it is."""
+    lengths = accumulate(len(plain_text(each)) for each in messages)
+    count = sum(1 for length in lengths if length <= _GROUP_CHARACTERS)
+    return messages[: max(1, count)]
+
+
 def _embedded(messages: list[StoredMessage], embedder: Embedder) -> list[Passage]:
     # A message without any text keeps no vector, and is no longer pending.
-    texts = [(each.id, plain_text(each)) for each in messages if plain_text(each).strip()]
-    if not texts:
-        return []
-    vectors = embedder.encode_documents([text for _, text in texts])
+    texts = [(each.id, text) for each in messages if (text := plain_text(each)).strip()]
+    spans = [
+        (message_id, number, start, end, text[start:end])
+        for message_id, text in texts
+        for number, (start, end) in enumerate(embedder.passages(text))
+    ]
+    vectors = embedder.encode_documents([passage for *_, passage in spans])
     return [
-        Passage(number, 0, 0, len(text), vector)
-        for (number, text), vector in zip(texts, vectors, strict=True)
+        Passage(message_id, number, start, end, vector)
+        for (message_id, number, start, end, _), vector in zip(spans, vectors, strict=True)
     ]

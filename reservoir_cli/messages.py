@@ -3,7 +3,6 @@
 A value has no identity of its own: numbers and links are given by the store.
 """
 
-import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -181,6 +180,8 @@ def call_from_dict(value: Any) -> ToolCall:
 def clean_text(text: str) -> str:
     """Replace what UTF-8 or SQLite cannot hold, NUL and lone surrogates, by U+FFFD."""
     text = text.replace("\0", "\ufffd")
+    if text.isascii():
+        return text
     try:
         text.encode("utf-8")
     except UnicodeEncodeError:
@@ -197,6 +198,8 @@ def content_hash(message: Message | StoredMessage, previous: str = "") -> str:
 
     :param previous: ``source_id`` of the message before it in its conversation.
     """
+    import hashlib  # it loads OpenSSL, and few commands need it
+
     calls = [call_to_dict(call) for call in message.tool_calls]
     fields = [
         previous,

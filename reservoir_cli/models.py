@@ -6,7 +6,6 @@ model has. Models change faster than releases: `models.NAME.context_window` in t
 overrides any entry and adds missing ones.
 """
 
-import difflib
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -360,4 +359,6 @@ def near_names(name: str, known: Iterable[str], limit: int = 3) -> list[str]:
         return []
     spelt = {candidate.casefold(): candidate for candidate in known}
     wanted = _without_prefixes(name.strip().casefold())[-1]
+    import difflib
+
     return [spelt[near] for near in difflib.get_close_matches(wanted, spelt, n=limit)]

@@ -5,7 +5,6 @@ move one file. Otherwise each platform's own places are used.
 """
 
 import os
-import tempfile
 from pathlib import Path
 
 APP = "reservoir"
@@ -31,6 +30,11 @@ def cache_dir() -> Path:
     return home / "cache" if home else _platform("cache")
 
 
+def models_dir() -> Path:
+    """The folder of compiled embedding models; it need not exist."""
+    return cache_dir() / "models"
+
+
 def log_file() -> Path:
     """The log, ``reservoir.log``; it need not exist."""
     return (_home() or _platform("log")) / "reservoir.log"
@@ -51,6 +55,8 @@ def replace_private(path: Path, text: str) -> None:
 
     :raises OSError: the folder cannot be written; the old file is untouched then.
     """
+    import tempfile
+
     path = path.resolve()  # a link stays a link: what it points at is replaced
     make_private_dir(path.parent)
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")

@@ -31,24 +31,32 @@ K1, B = 1.2, 0.75
 class Sessions:
     """Messages in order of session and time.
 
-    :param order: shape (n,), the place of each one among the candidates.
-    :param first: shape (n,), where its session begins in this order.
-    :param last: shape (n,), where it ends.
+    :param order: shape (n,), the place of each one among the candidates; ``None`` if they stand
+        in this order already.
+    :param number: int32, shape (n,), of its session, in this order; ascending.
     """
 
-    order: Places
-    first: Places
-    last: Places
+    order: Places | None
+    number: NDArray[np.int32]
 
     def laid(self, values: NDArray[Any]) -> NDArray[Any]:
         """Values of the candidates in this order."""
-        return values[self.order]
+        return values if self.order is None else values[self.order]
 
     def back(self, values: NDArray[Any]) -> NDArray[Any]:
         """Values of this order as the candidates stand."""
+        if self.order is None:
+            return values
         there = np.empty_like(values)
         there[self.order] = values
         return there
+
+    def together(self, distance: int) -> NDArray[np.bool_]:
+        """Whether a message and the one so far behind it are of one session.
+
+        :returns: shape (n - distance,), in this order.
+        """
+        return np.asarray(self.number[distance:] == self.number[:-distance])
 
 
 def score(candidates: Candidates, settings: Settings, now_ms: int, dates: Floats) -> Scored:
@@ -93,22 +101,42 @@ def similarity(
     meaning[known] = min_max(cosine[known])
     own = found.laid(COSINE_SHARE * meaning + BM25_SHARE * min_max(words))
     inherited = own.copy()
-    answers = found.laid(asks)[:-1] & (found.first[1:] == found.first[:-1])
-    inherited[1:] += np.where(answers, REPLY_LINK * own[:-1], 0.0)
+    answers = found.laid(asks)[:-1] & found.together(1)
+    inherited[1:] += REPLY_LINK * own[:-1] * answers
     around = inherited + WINDOW_SHARE * window_max(inherited, found, WINDOW)
     return min_max(found.back(around) + DATE_SHARE * dates)
 
 
 def sessions(candidates: Candidates, gap_ms: int) -> Sessions:
     """Group messages: a conversation is a session, and outside of one a silence ends it."""
-    order = np.argsort(candidates.thread, kind="stable")
-    thread = candidates.thread[order]
-    silence = np.diff(candidates.created_at[order]) > gap_ms
-    breaks = (thread[1:] != thread[:-1]) | (silence & candidates.loose[order][1:])
-    starts = np.flatnonzero(np.concatenate([[len(order) > 0], breaks]))
-    number = np.cumsum(np.concatenate([[0], breaks]))[: len(order)]
-    ends = np.append(starts[1:], len(order)) - 1
-    return Sessions(order, starts[number], ends[number])
+    thread = candidates.thread
+    order = _by_thread(thread)
+    created_at, loose = candidates.created_at, candidates.loose
+    if order is not None:
+        thread, created_at, loose = thread[order], created_at[order], loose[order]
+    breaks = thread[1:] != thread[:-1]
+    breaks |= (np.diff(created_at) > gap_ms) & loose[1:]
+    number = np.zeros(len(thread), np.int32)
+    np.cumsum(breaks, out=number[1:])
+    return Sessions(order, number)
+
+
+def _by_thread(thread: NDArray[np.int64]) -> Places | None:
+    """The order that brings each thread together; ``None`` if each is together already.
+
+    What is sorted is not messages but runs of one thread: few where people talk in one
+    conversation at a time.
+    """
+    if not len(thread):
+        return None
+    starts = np.concatenate([[0], np.flatnonzero(thread[1:] != thread[:-1]) + 1])
+    runs = thread[starts]
+    by_thread = np.argsort(runs, kind="stable")
+    if (np.diff(runs[by_thread]) > 0).all():
+        return None
+    lengths = np.diff(np.append(starts, len(thread)))[by_thread]
+    ends = np.cumsum(lengths)
+    return np.repeat(starts[by_thread] - (ends - lengths), lengths) + np.arange(len(thread))
 
 
 def bm25(postings: Sequence[Posting], terms: NDArray[np.int32], found: Sessions) -> Floats:
@@ -126,16 +154,11 @@ def bm25(postings: Sequence[Posting], terms: NDArray[np.int32], found: Sessions)
     scores = np.zeros(total)
     if not postings or not total:
         return scores
-    sums = np.concatenate([[0], np.cumsum(found.laid(terms), dtype=np.float64)])
-    here = np.arange(total)
-    low = np.maximum(found.first, here - NEIGHBOURS)
-    high = np.minimum(found.last, here + NEIGHBOURS)
-    lengths = sums[high + 1] - sums[low]
+    lengths = _around(found.laid(terms), found)
     norms = K1 * (1 - B + B * lengths / max(lengths.mean(), 1e-9))
-    place_of = np.empty(total, np.intp)
-    place_of[found.order] = here
+    spot_of = found.back(np.arange(total))
     for posting in postings:
-        where, counts = _with_neighbours(place_of[posting.places], posting.counts, found)
+        where, counts = _with_neighbours(spot_of[posting.places], posting.counts, found)
         holding = len(where)
         rarity = max(np.log((total - holding + 0.5) / (holding + 0.5)), 1e-6)
         scores[where] += rarity * (K1 + 1) * counts / (counts + norms[where])
@@ -148,12 +171,22 @@ def _with_neighbours(
     """Where a term counts, its neighbours included, and how much; in session order."""
     spots, shares = [], []
     for shift in range(-NEIGHBOURS, NEIGHBOURS + 1):
-        moved = places + shift
-        inside = (moved >= found.first[places]) & (moved <= found.last[places])
+        moved = (places + shift).clip(0, len(found.number) - 1)
+        inside = (found.number[moved] == found.number[places]) & (moved == places + shift)
         spots.append(moved[inside])
         shares.append((1.0 if shift == 0 else NEIGHBOUR_WORDS) * counts[inside])
     where, back = np.unique(np.concatenate(spots), return_inverse=True)
     return where, np.bincount(back, np.concatenate(shares)).astype(np.float64)
+
+
+def _around(terms: NDArray[np.int32], found: Sessions) -> Floats:
+    """Words of each message and its neighbours; in session order."""
+    sums = terms.astype(np.float64)
+    for distance in range(1, min(NEIGHBOURS, len(terms) - 1) + 1):
+        together = found.together(distance)
+        sums[distance:] += terms[:-distance] * together
+        sums[:-distance] += terms[distance:] * together
+    return sums
 
 
 def window_max(values: Floats, found: Sessions, reach: int) -> Floats:
@@ -161,23 +194,32 @@ def window_max(values: Floats, found: Sessions, reach: int) -> Floats:
 
     Windows double until they are wide enough, so that the cost grows with log(reach).
 
-    :param values: shape (n,), in session order.
+    :param values: shape (n,), in session order, none below 0.
     """
-    ahead = _max_ahead(values, found.last, reach)
-    behind = _max_ahead(values[::-1], len(values) - 1 - found.first[::-1], reach)[::-1]
+    ahead, behind = values.copy(), values.copy()
+    covered = 0
+    while covered < reach and covered + 1 < len(values):
+        step = min(covered + 1, reach - covered)
+        together = found.together(step)
+        np.maximum(ahead[:-step], ahead[step:] * together, out=ahead[:-step])
+        np.maximum(behind[step:], behind[:-step] * together, out=behind[step:])
+        covered += step
     return np.maximum(ahead, behind)
 
 
-def _max_ahead(values: Floats, last: Places, reach: int) -> Floats:
-    """The greatest value from a place to so many after it, up to its session's last."""
-    best, covered = values.copy(), 0
-    here = np.arange(len(values))
-    while covered < reach:
-        step = min(covered + 1, reach - covered)
-        ahead = np.minimum(here + step, last)
-        best = np.maximum(best, best[ahead])
-        covered += step
-    return best
+def best(scores: Floats, count: int) -> Places:
+    """The places of the greatest scores, the best first, of equal ones the newest.
+
+    :param scores: shape (n,), in order of time.
+    :returns: shape (min(count, n),).
+    """
+    places = np.arange(len(scores))
+    if 0 < count < len(scores):
+        # Sorting all of a million takes ten times as long as finding the few that count.
+        least = np.partition(scores, len(scores) - count)[len(scores) - count]
+        places = np.flatnonzero(scores >= least)
+    order = np.lexsort((-places, -scores[places]))
+    return places[order][: max(count, 0)]
 
 
 def min_max(values: NDArray[Any]) -> Floats:

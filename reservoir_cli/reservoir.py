@@ -1,6 +1,5 @@
 """The public object: a store, its settings, and one method a verb."""
 
-import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -12,13 +11,13 @@ from reservoir_cli.errors import ModelUnavailableError, ReservoirError, UsageErr
 from reservoir_cli.messages import Message, Scope, StoredMessage
 from reservoir_cli.settings import Value
 from reservoir_cli.store import Filter, Store, open_store
-from reservoir_cli.tokens import TokenCounter, load_counter, storing_counter
 
 if TYPE_CHECKING:
     from reservoir_cli.embedding import Embedder, Progress
     from reservoir_cli.ingesting import Totals
     from reservoir_cli.rendering import ContextWindow
     from reservoir_cli.searching import Hit
+    from reservoir_cli.tokens import TokenCounter
 
 #: How many pending messages a question embeds on its way.
 _CATCH_UP = 64
@@ -100,7 +99,7 @@ class Reservoir:
 
     def scope(self, partition: str | None = None, instance: str | None = None) -> Scope:
         """A partition and an instance, the usual ones where none is named."""
-        there = partition or self.config.settings().partition
+        there = partition or str(self.config.lookup("partition")[0])
         return Scope(there, instance or there)
 
     # Verbs
@@ -265,9 +264,12 @@ class Reservoir:
         :param save: store the question afterwards, as a user message with ``trace_id``.
         :raises UsageError: an unknown model or format, or a budget that does not fit.
         """
+        import uuid
+
         from reservoir_cli.budget import Meter
         from reservoir_cli.context import build_context
         from reservoir_cli.rendering import parse_format
+        from reservoir_cli.tokens import load_counter
         from reservoir_cli.window import ContextRequest, Piece
 
         config = self.config.with_flags(
@@ -333,7 +335,9 @@ class Reservoir:
 
     # Parts
 
-    def _counter(self, scope: Scope) -> TokenCounter:
+    def _counter(self, scope: Scope) -> "TokenCounter":
+        from reservoir_cli.tokens import storing_counter
+
         return storing_counter(self.config.settings(scope.partition).token_counter)
 
     def _synapse_threshold(self, scope: Scope) -> float:

@@ -12,7 +12,7 @@ from reservoir_cli.embedding import Embedder
 from reservoir_cli.messages import Scope, StoredMessage, to_epoch_ms
 from reservoir_cli.settings import Settings
 from reservoir_cli.store import Store
-from reservoir_cli.window import Candidates, Scored
+from reservoir_cli.window import Scored
 
 Mode = Literal["hybrid", "keyword", "semantic"]
 MODES: tuple[str, ...] = get_args(Mode)
@@ -73,72 +73,93 @@ def search(
     :param link: add to each hit what is tied to it by a synapse or its trace.
     :param deduplicate: of equal contents keep the best.
     """
-    vector = embedder.encode_query(term) if embedder else None
+    wanted = _Wanted(scope, limit, threshold, link, deduplicate)
     with store.snapshot():
+        if mode == "keyword":
+            return _by_words(store, term, wanted)
+        vector = embedder.encode_query(term) if embedder else None
         found = store.candidates(scope, None, term, vector)
         dates = date_scores(find_dates(term, now), found.created_at, now.tzinfo or UTC)
         scored = ranking.score(found, settings, to_epoch_ms(now), dates)
-        if mode == "keyword":
-            ranked, all_words = store.keyword(term, scope, -1)
-            order = dict(ranked)
-        else:
-            order, all_words = _order(scored, mode), True
-        if threshold is not None:
-            near = found.ids[(1 + np.nan_to_num(found.cosine, nan=-1)) / 2 > threshold]
-            above = {int(number) for number in near}
-            order = {number: value for number, value in order.items() if number in above}
-        rows = _rows(store, list(order), scope, limit, deduplicate)
-        place_of = {int(number): place for place, number in enumerate(found.ids)}
-        hits = [
-            Hit(
-                row,
-                rank,
-                order[row.id],
-                None if mode == "keyword" else float(scored.similarity[place_of[row.id]]),
-                _cosine(found, place_of[row.id]),
-                order[row.id] if mode == "keyword" else float(scored.bm25[place_of[row.id]]),
-                _linked(store, row.id, scope) if link else (),
-                all_words,
-            )
-            for rank, row in enumerate(rows, 1)
-        ]
-    return hits
+        return _by_score(store, scored, mode, wanted)
 
 
-def _order(scored: Scored, mode: Mode) -> dict[int, float]:
-    """Ids and scores of what matches at all, best first; ties newest first."""
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    """What hits are to be like; see :func:`search`."""
+
+    scope: Scope
+    limit: int
+    threshold: float | None
+    link: bool
+    deduplicate: bool
+
+
+def _by_words(store: Store, term: str, wanted: _Wanted) -> list[Hit]:
+    """Hits for exactly what was typed."""
+    order, all_words = store.keyword(term, wanted.scope, -1)
+    scores = dict(order)
+    rows = _rows(store, list(scores), wanted)
+    return [
+        Hit(
+            row,
+            rank,
+            score=scores[row.id],
+            bm25=scores[row.id],
+            linked=_linked(store, row.id, wanted),
+            all_words=all_words,
+        )
+        for rank, row in enumerate(rows, 1)
+    ]
+
+
+def _by_score(store: Store, scored: Scored, mode: Mode, wanted: _Wanted) -> list[Hit]:
+    """Hits by similarity, or by cosine alone."""
     found = scored.candidates
-    if mode == "semantic":
-        scores: ranking.Floats = found.cosine.astype(np.float64)
-        matches = np.flatnonzero(~np.isnan(scores))
-    else:
-        scores = scored.similarity
-        matches = np.flatnonzero(~np.isnan(found.cosine) | (scored.bm25 > 0))
-    best = matches[np.lexsort((-matches, -scores[matches]))]
-    return {int(found.ids[place]): float(scores[place]) for place in best}
+    by_meaning = mode == "semantic"
+    scores: ranking.Floats = found.cosine.astype(np.float64) if by_meaning else scored.similarity
+    known = ~np.isnan(found.cosine)
+    matches = known if by_meaning else known | (scored.bm25 > 0)
+    if wanted.threshold is not None:
+        matches &= (1 + np.nan_to_num(found.cosine, nan=-1)) / 2 > wanted.threshold
+    places = np.flatnonzero(matches)
+    # Equal contents may take up places; with them everything is put in order.
+    count = len(places) if wanted.deduplicate else wanted.limit
+    ranked = places[ranking.best(scores[places], count)]
+    rows = _rows(store, found.ids[ranked].tolist(), wanted)
+    at, _ = found.places(np.array([row.id for row in rows], np.int64))
+    return [
+        Hit(
+            row,
+            rank,
+            score=float(scores[place]),
+            similarity=float(scored.similarity[place]),
+            cosine=float(found.cosine[place]) if known[place] else None,
+            bm25=float(scored.bm25[place]),
+            linked=_linked(store, row.id, wanted),
+        )
+        for rank, (row, place) in enumerate(zip(rows, at.tolist(), strict=True), 1)
+    ]
 
 
-def _rows(
-    store: Store, numbers: list[int], scope: Scope, limit: int, deduplicate: bool
-) -> list[StoredMessage]:
+def _rows(store: Store, numbers: list[int], wanted: _Wanted) -> list[StoredMessage]:
     """The first messages of an order, without those that say the same if that is asked for."""
     chosen: list[StoredMessage] = []
     said: set[str] = set()
+    limit = wanted.limit
     while numbers and len(chosen) < limit:
         some, numbers = numbers[: 2 * limit], numbers[2 * limit :]
-        rows = {each.id: each for each in store.by_id(some, scope)}
+        rows = {each.id: each for each in store.by_id(some, wanted.scope)}
         for row in (rows[number] for number in some):
-            if not deduplicate or row.content.strip() not in said:
+            if not wanted.deduplicate or row.content.strip() not in said:
                 said.add(row.content.strip())
                 chosen.append(row)
     return chosen[:limit]
 
 
-def _cosine(found: Candidates, place: int) -> float | None:
-    value = float(found.cosine[place])
-    return None if np.isnan(value) else value
-
-
-def _linked(store: Store, number: int, scope: Scope) -> tuple[StoredMessage, ...]:
-    tied = store.with_partners([number, *store.tied([number], 1, scope)], scope)
+def _linked(store: Store, number: int, wanted: _Wanted) -> tuple[StoredMessage, ...]:
+    if not wanted.link:
+        return ()
+    near = [number, *store.tied([number], 1, wanted.scope)]
+    tied = store.with_partners(near, wanted.scope)
     return tuple(each for each in tied if each.id != number)

@@ -1,15 +1,12 @@
 """The settings file: reading it, and changing it so that everything else stays as it is."""
 
-import difflib
 import re
-import tomllib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from reservoir_cli import paths
 from reservoir_cli.errors import UsageError
-from reservoir_cli.models import match_name
 from reservoir_cli.settings import (
     ALIASES,
     MODEL_ONLY,
@@ -72,6 +69,10 @@ def edit(path: Path, changes: Mapping[str, str | None]) -> None:
 
 
 def _read(path: Path, text: str) -> tuple[dict[str, Value], Tables, Tables]:
+    if not text.strip():
+        return {}, {}, {}
+    import tomllib
+
     try:
         document = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -138,6 +139,8 @@ def known_key(key: str, table: str | None, path: Path | None = None) -> str:
     if key in allowed:
         return key
     where = f" in {path}" if path else ""
+    import difflib
+
     near = difflib.get_close_matches(key, [*allowed, *ALIASES], 3)
     place = f" for {table}" if table else ""
     raise UsageError(
@@ -150,6 +153,8 @@ def known_key(key: str, table: str | None, path: Path | None = None) -> str:
 
 def _changed(contents: Contents, changes: list[_Change]) -> Contents:
     """What the file must say afterwards."""
+    from reservoir_cli.models import match_name
+
     values, partitions, models = contents
     for table, name, setting, value in changes:
         group = {"": values} if table is None else partitions if table == "partitions" else models
@@ -198,6 +203,8 @@ def _new_file(changes: list[_Change]) -> str:
 
 def _edited_in_place(text: str, changes: list[_Change]) -> str:
     import tomlkit
+
+    from reservoir_cli.models import match_name
 
     for table, name, _, _ in changes:
         if table and name and "." in name:

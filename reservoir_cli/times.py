@@ -5,7 +5,6 @@ Whatever has no zone is local time; everything is handed on as aware UTC.
 
 import re
 from datetime import UTC, datetime, timedelta
-from decimal import Decimal
 
 from reservoir_cli.errors import UsageError
 
@@ -30,6 +29,8 @@ def format_duration(seconds: float) -> str:
         if seconds and seconds % _UNITS[unit] == 0:
             return f"{int(seconds // _UNITS[unit])}{unit}"
     # Not in exponents: 1e+06s would not be read back.
+    from decimal import Decimal
+
     return f"{Decimal(repr(seconds)):f}s"
 
 

@@ -103,6 +103,7 @@ class Candidates:
     :param thread: int64, a number for its conversation, or for its instance outside of one.
     :param loose: bool, whether it is outside of a conversation.
     :param cosine: float32, of its best passage with the question; NaN where there is no vector.
+    :param by_id: intp, the places in order of id.
     :param postings: one for each stem of the question that is found at all.
     """
 
@@ -115,7 +116,22 @@ class Candidates:
     thread: "NDArray[np.int64]"
     loose: "NDArray[np.bool_]"
     cosine: "NDArray[np.float32]"
+    by_id: "NDArray[np.intp]"
     postings: tuple[Posting, ...]
+
+    def places(self, wanted: "NDArray[np.int64]") -> "tuple[NDArray[np.intp], NDArray[np.bool_]]":
+        """Where messages stand.
+
+        :param wanted: ids, shape (m,).
+        :returns: the places of those that are there, and of each one wanted whether it is.
+        """
+        if not len(self.ids):
+            return self.by_id, wanted != wanted
+        last = len(self.ids) - 1
+        spots = self.ids.searchsorted(wanted, sorter=self.by_id).clip(max=last)
+        at = self.by_id[spots]
+        known = self.ids[at] == wanted
+        return at[known], known
 
 
 @dataclass(frozen=True, slots=True)

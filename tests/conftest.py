@@ -1,5 +1,6 @@
 """What every test stands on: a home of its own, a real store, and embedders."""
 
+import fcntl
 import hashlib
 import os
 import warnings
@@ -12,7 +13,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from reservoir_cli.embedding import Embedder, load_embedder
+from reservoir_cli.embedding import Embedder, Engine, load_embedder
 from reservoir_cli.messages import Message, Scope, StoredMessage
 from reservoir_cli.settings import DEFAULT_MODEL_NAME
 from reservoir_cli.store import Store, open_store
@@ -32,6 +33,7 @@ class FakeEmbedder:
         self.name = name
         self.model_id = model_id
         self.dimensions = dimensions
+        self.engine = Engine("reference", "it is made for tests", "folder")
 
     def encode_query(self, text: str) -> NDArray[np.float32]:
         digest = hashlib.blake2b(text.encode(), digest_size=8).digest()
@@ -42,13 +44,16 @@ class FakeEmbedder:
         empty = np.empty((0, self.dimensions), np.float32)
         return np.stack([self.encode_query(text) for text in texts]) if texts else empty
 
+    def passages(self, text: str) -> list[tuple[int, int]]:
+        return [(0, len(text))]
+
 
 Adding = Callable[..., list[StoredMessage | None]]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
-        if "embedder" in getattr(item, "fixturenames", ()):
+        if "compiled_models" in getattr(item, "fixturenames", ()):
             item.add_marker("model")
 
 
@@ -95,8 +100,27 @@ def fake_embedder() -> FakeEmbedder:
 
 
 @pytest.fixture(scope="session")
-def embedder() -> Embedder:
+def compiled_models(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A ``models`` folder with the real model compiled in it, once for all tests and workers."""
+    parallel = "PYTEST_XDIST_WORKER" in os.environ
+    base = tmp_path_factory.getbasetemp()
+    home = (base.parent if parallel else base) / "compiled"
+    home.mkdir(mode=0o700, exist_ok=True)
+    with (home / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # other workers wait here until one has compiled
+        _load_real_model(home)
+    return home / "cache" / "models"
+
+
+@pytest.fixture(scope="session")
+def embedder(compiled_models: Path) -> Embedder:
     """The real model, loaded once; tests that ask for it are marked ``model``."""
-    with warnings.catch_warnings():
+    return _load_real_model(compiled_models.parent.parent)
+
+
+def _load_real_model(home: Path) -> Embedder:
+    with pytest.MonkeyPatch.context() as patch, warnings.catch_warnings():
+        patch.setenv("RESERVOIR_HOME", str(home))
+        patch.setenv("HF_HUB_OFFLINE", "1")
         warnings.simplefilter("ignore")  # what the libraries say while they load is not ours
         return load_embedder(DEFAULT_MODEL_NAME, offline=True, progress=lambda *_: None)

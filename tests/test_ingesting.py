@@ -266,11 +266,11 @@ def test_text_that_cannot_be_stored_is_mended_and_counted(store: Store) -> None:
 
 
 def test_everything_pending_gets_its_vector(store: Store, add: Adding, fake_embedder: Any) -> None:
-    add(*(Message("user", f"message {number}") for number in range(150)))
+    add(*(Message("user", f"message {number}") for number in range(600)))
     told: list[tuple[str, int, int]] = []
     done = embed(store, fake_embedder, progress=lambda *each: told.append(each))
-    assert done == 150
-    assert told == [("embedding", 64, 150), ("embedding", 128, 150), ("embedding", 150, 150)]
+    assert done == 600
+    assert told == [("embedding", 512, 600), ("embedding", 600, 600)]
     assert store.pending_count(EVERYWHERE) == 0
     assert store.active_model() == ("fake-8", "fake")
     found = store.candidates(HERE, "i", "", fake_embedder.encode_query("message 77"))
@@ -353,15 +353,48 @@ def test_a_model_that_fails_keeps_the_batches_before(
 ) -> None:
     class Failing(type(fake_embedder)):  # type: ignore[misc]
         def encode_documents(self, texts: Sequence[str]) -> NDArray[np.float32]:
-            if "100" in texts:
+            if "550" in texts:
                 raise RuntimeError("out of memory")
             return super().encode_documents(texts)  # type: ignore[no-any-return]
 
-    add(*(Message("user", str(number), NOW + number * MS) for number in range(150)))
+    add(*(Message("user", str(number), NOW + number * MS) for number in range(600)))
     with pytest.raises(RuntimeError):
         embed(store, Failing())
-    assert store.pending_count(EVERYWHERE) == 150 - 64
-    assert embed(store, fake_embedder) == 150 - 64
+    assert store.pending_count(EVERYWHERE) == 600 - 512
+    assert embed(store, fake_embedder) == 600 - 512
+
+
+LENGTHS = [
+    # lengths of messages, how many have their vectors after each group
+    ([90_000, 90_000, 90_000, 90_000, 90_000], [2, 4, 5]),
+    ([500_000, 5, 5], [1, 3]),
+    ([5, 500_000, 5], [1, 2, 3]),
+]
+
+
+@pytest.mark.parametrize(("lengths", "after"), LENGTHS)
+def test_a_group_of_long_messages_is_short(
+    store: Store, add: Adding, fake_embedder: Any, lengths: list[int], after: list[int]
+) -> None:
+    add(*(Message("user", "x" * length, NOW + at * MS) for at, length in enumerate(lengths)))
+    told: list[int] = []
+    embed(store, fake_embedder, progress=lambda _, done, __: told.append(done))
+    assert told == after
+
+
+def test_a_message_is_found_by_each_of_its_passages(
+    store: Store, add: Adding, fake_embedder: Any
+) -> None:
+    class Halving(type(fake_embedder)):  # type: ignore[misc]
+        def passages(self, text: str) -> list[tuple[int, int]]:
+            middle = len(text) // 2
+            return [(0, middle), (middle, len(text))] if middle > 3 else [(0, len(text))]
+
+    add(Message("user", "short"), Message("user", "fore" + "hind"))
+    assert embed(store, Halving()) == 2
+    for part in ("fore", "hind"):
+        found = store.candidates(HERE, "i", "", fake_embedder.encode_query(part))
+        assert found.cosine[1] == pytest.approx(1, abs=1e-6)
 
 
 def test_messages_forgotten_while_they_are_embedded_do_no_harm(

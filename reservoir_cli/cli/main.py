@@ -11,21 +11,13 @@ import typer
 
 from reservoir_cli import __version__
 from reservoir_cli.cli import output
-from reservoir_cli.cli.budget import budget
-from reservoir_cli.cli.config import config
-from reservoir_cli.cli.context import context
-from reservoir_cli.cli.embed import embed
-from reservoir_cli.cli.ingest import ingest
-from reservoir_cli.cli.models import models
+from reservoir_cli.cli.commands import CommandGroup
 from reservoir_cli.cli.options import Globals
-from reservoir_cli.cli.search import search
-from reservoir_cli.cli.stats import stats
-from reservoir_cli.cli.trim import trim
-from reservoir_cli.cli.view import view
 from reservoir_cli.errors import ReservoirError, UsageError
 
 app = typer.Typer(
     name="reservoir",
+    cls=CommandGroup,
     help="Your conversations with every model in one private file, "
     "and the best context for the next question.",
     invoke_without_command=True,
@@ -34,20 +26,6 @@ app = typer.Typer(
     rich_markup_mode="rich" if sys.stdout is not None and sys.stdout.isatty() else None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-
-for command, example in (
-    (ingest, 'echo "why did we drop Redis?" | reservoir ingest -p work'),
-    (view, "reservoir view 20 -p work --timestamps"),
-    (search, 'reservoir search "job queue" -p work'),
-    (context, 'reservoir context "why did we drop Redis?" -p work --budget 2000 | llm'),
-    (config, "reservoir config --set partition=work --set recent_context_size=20"),
-    (budget, "reservoir budget --model gpt-4o --system 1200 --current 100"),
-    (models, "reservoir models"),
-    (stats, "reservoir stats --since 7d"),
-    (trim, "reservoir trim messages.json --iteration 3 --budget 4000"),
-    (embed, "reservoir embed"),
-):
-    app.command(epilog=f"Example: {example}")(command)
 
 
 def _show_version(wanted: bool) -> None:
@@ -88,6 +66,8 @@ def main() -> None:
         else:
             stream.reconfigure(encoding="utf-8", errors="replace", newline="\n")
     signal.signal(signal.SIGTERM, _terminated)
+    # numpy starts a thread for every processor otherwise, which takes longer than its work.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     sys.exit(_run())
 
 

@@ -1,6 +1,7 @@
 """Turning text into vectors: one protocol, and one implementation an engine."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
@@ -9,6 +10,20 @@ if TYPE_CHECKING:
 
 #: Told what is being done, how much of it is done, and how much there is (0: unknown).
 Progress = Callable[[str, int, int], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Engine:
+    """What runs a model.
+
+    :param kind: ``compiled`` (ONNX Runtime) or ``reference`` (sentence-transformers).
+    :param reason: why it is this one.
+    :param origin: where the weights were: ``folder``, ``package``, ``cache`` or ``download``.
+    """
+
+    kind: str
+    reason: str
+    origin: str
 
 
 class Embedder(Protocol):
@@ -22,24 +37,27 @@ class Embedder(Protocol):
     name: str
     model_id: str
     dimensions: int
+    engine: Engine
 
     def encode_query(self, text: str) -> "NDArray[np.float32]":
         """The vector of a question, shape (dimensions,)."""
 
     def encode_documents(self, texts: Sequence[str]) -> "NDArray[np.float32]":
-        """The vectors of messages, shape (len(texts), dimensions)."""
+        """The vectors of passages in their order, shape (len(texts), dimensions)."""
+
+    def passages(self, text: str) -> Sequence[tuple[int, int]]:
+        """The spans of characters that a text is embedded as; the whole of a short one."""
 
 
 def load_embedder(name: str, *, offline: bool, progress: Progress) -> Embedder:
     """Find a model on this machine, or fetch it, and make it ready.
 
+    The first use of a model compiles it; later ones open what was compiled.
+
     :param name: a sentence-transformers name, or a folder.
     :param offline: never touch the network.
     :raises ModelUnavailableError: it is not here and cannot be fetched, or is damaged.
     """
-    from reservoir_cli.embedding.locate import locate
-    from reservoir_cli.embedding.reference import ReferenceEmbedder
+    from reservoir_cli.embedding.loading import load
 
-    found = locate(name, offline=offline, progress=progress)
-    progress("loading the embedding model", 0, 0)
-    return ReferenceEmbedder(name, found)
+    return load(name, offline=offline, progress=progress)

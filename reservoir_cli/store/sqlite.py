@@ -4,12 +4,10 @@ Writers take the lock at once (``BEGIN IMMEDIATE``): a transaction that reads fi
 the lock later fails when another process got there in between.
 """
 
-import json
 import os
 import sqlite3
 import threading
 import time
-import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
@@ -23,23 +21,19 @@ from reservoir_cli.messages import (
     Message,
     Scope,
     StoredMessage,
-    call_to_dict,
-    clean_text,
-    parse_role,
-    plain_text,
     to_epoch_ms,
 )
-from reservoir_cli.store import Filter, Passage, fulltext, queries
-from reservoir_cli.tokens import TokenCounter, counter_id
+from reservoir_cli.store import Fault, Filter, Passage, queries
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from reservoir_cli.tokens import TokenCounter
     from reservoir_cli.window import Candidates
 
 #: The number of migrations in ``schema.py``.
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 #: Stands in the file's header and says whose it is: "Rsvr".
 APPLICATION_ID = 0x52737672
 
@@ -219,91 +213,15 @@ class SqliteStore:
         scope: Scope,
         messages: Sequence[Message],
         *,
-        counter: TokenCounter,
+        counter: "TokenCounter",
         now: datetime,
         pair: bool = False,
     ) -> list[StoredMessage | None]:
         """See :class:`~reservoir_cli.store.Store`."""
+        from reservoir_cli.store.adding import add
+
         with self.writing():
-            newest = max(to_epoch_ms(now), self._newest_time(scope))
-            added = []
-            for each in messages:
-                added.append(self._add(scope, each, counter, newest, pair))
-                if each.created_at is not None:
-                    newest = max(newest, to_epoch_ms(each.created_at))
-            return added
-
-    def _add(
-        self, scope: Scope, message: Message, counter: TokenCounter, default_time: int, pair: bool
-    ) -> StoredMessage | None:
-        trace_id = message.trace_id
-        if trace_id is None and pair and message.role == "assistant":
-            trace_id = self._open_question(scope)
-        calls = [call_to_dict(call) for call in message.tool_calls]
-        text = clean_text(plain_text(message))
-        moment = to_epoch_ms(message.created_at) if message.created_at else default_time
-        values: tuple[Any, ...] = (
-            trace_id or str(uuid.uuid4()),
-            message.conversation_id,
-            scope.partition,
-            scope.instance,
-            parse_role(message.role).value,
-            message.content,
-            message.name,
-            json.dumps(calls, ensure_ascii=False) if calls else None,
-            message.tool_call_id,
-            moment,
-            message.source or "python",
-            message.source_id or str(uuid.uuid4()),
-            counter.count(text),
-            counter_id(counter),
-        )
-        row = self._connection.execute(
-            """
-            INSERT INTO messages (trace_id, conversation_id, partition, instance, role, content,
-            name, tool_calls, tool_call_id, created_at, source, source_id, tokens, counter,
-            terms, asks) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-            ON CONFLICT (partition, instance, source, source_id) DO NOTHING RETURNING id
-            """,
-            (*map(_storable, values), fulltext.count_terms(text), fulltext.asks(text)),
-        ).fetchone()
-        if row is None:
-            return None
-        number = int(row[0])
-        self._connection.execute(
-            "INSERT INTO messages_fts (rowid, text, scope) VALUES (?, ?, ?)",
-            (
-                number,
-                fulltext.indexed_text(text),
-                fulltext.scope_keys(str(scope.partition), str(scope.instance)),
-            ),
-        )
-        self._connection.execute("INSERT INTO pending (message_id) VALUES (?)", (number,))
-        return queries.to_message((number, *map(_storable, values)))
-
-    def _newest_time(self, scope: Scope) -> int:
-        row = self._connection.execute(
-            "SELECT MAX(created_at) FROM messages WHERE partition = ? AND instance = ?",
-            (scope.partition, scope.instance),
-        ).fetchone()
-        return int(row[0] or 0)
-
-    def _open_question(self, scope: Scope) -> str | None:
-        """The trace of the newest user message without a reply, among the last thousand."""
-        row = self._connection.execute(
-            """
-            SELECT q.trace_id FROM (
-                SELECT trace_id, created_at, id FROM messages
-                WHERE partition = :partition AND instance = :instance AND role = 'user'
-                ORDER BY created_at DESC, id DESC LIMIT 1000
-            ) q WHERE NOT EXISTS (
-                SELECT 1 FROM messages r WHERE r.partition = :partition
-                AND r.trace_id = q.trace_id AND r.role = 'assistant'
-            ) ORDER BY q.created_at DESC, q.id DESC LIMIT 1
-            """,
-            {"partition": scope.partition, "instance": scope.instance},
-        ).fetchone()
-        return row[0] if row else None
+            return add(self._connection, scope, messages, counter, to_epoch_ms(now), pair=pair)
 
     def add_conversations(self, scope: Scope, conversations: Sequence[Conversation]) -> None:
         """See :class:`~reservoir_cli.store.Store`."""
@@ -330,31 +248,59 @@ class SqliteStore:
         synapse_threshold: float,
     ) -> None:
         """See :class:`~reservoir_cli.store.Store`."""
-        from reservoir_cli.store import synapses
+        import numpy as np
+
+        from reservoir_cli.store import chunks, synapses
         from reservoir_cli.store.vectors import pack
 
         with self.writing():
-            # A message may have been forgotten since it was read.
-            kept = {message.id for message in self.by_id(message_ids, Scope(None))}
-            self._connection.executemany(
-                "INSERT OR REPLACE INTO embeddings VALUES (?, ?, ?, ?, ?, ?)",
-                [
-                    (
-                        each.message_id,
-                        model_id,
-                        each.number,
-                        each.start,
-                        each.end,
-                        pack(each.vector),
-                    )
-                    for each in passages
-                    if each.message_id in kept
-                ],
-            )
+            # A message may have been forgotten, or embedded by another process, since it was read.
+            due = queries.still_pending(self._connection, message_ids)
+            vectors: dict[int, list[NDArray[np.float32]]] = {}
+            rows = []
+            for each in passages:
+                if each.message_id in due:
+                    vectors.setdefault(each.message_id, []).append(each.vector)
+                    span = (each.number, each.start, each.end)
+                    rows.append((each.message_id, model_id, *span, pack(each.vector)))
+            self._connection.executemany("INSERT INTO embeddings VALUES (?, ?, ?, ?, ?, ?)", rows)
             self._connection.executemany(
                 "DELETE FROM pending WHERE message_id = ?", [(each,) for each in message_ids]
             )
-            synapses.tie(self._connection, sorted(kept), model_id, synapse_threshold)
+            stacked = {number: np.stack(some) for number, some in vectors.items()}
+            chunks.append(self._connection, model_id, sorted(due), stacked)
+            synapses.tie(self._connection, sorted(due), model_id, synapse_threshold)
+
+    def faults(self) -> list[Fault]:
+        """See :class:`~reservoir_cli.store.Store`."""
+        from reservoir_cli.store import chunks, repair
+
+        with self.snapshot():
+            found = [Fault(each, repairable=False) for each in repair.file_faults(self._connection)]
+            if found:
+                return found
+            active = self.active_model()
+            for count, what in (
+                (repair.missing_from_full_text(self._connection), "the full text"),
+                (
+                    chunks.faults(self._connection, active[0] if active else ""),
+                    "what ranking reads",
+                ),
+            ):
+                if count:
+                    noun = "message" if count == 1 else "messages"
+                    found.append(Fault(f"{what} is wrong about {count:,} {noun}", repairable=True))
+            return found
+
+    def repair(self, synapse_threshold: float) -> None:
+        """See :class:`~reservoir_cli.store.Store`."""
+        from reservoir_cli.store import repair
+
+        with self.writing():
+            repair.rebuild_full_text(self._connection)
+            if active := self.active_model():
+                repair.rebuild_chunks(self._connection, active[0])
+                repair.rebuild_synapses(self._connection, active[0], synapse_threshold)
 
     def renew_counts(self, counts: Mapping[int, int], counter: str) -> None:
         """See :class:`~reservoir_cli.store.Store`."""
@@ -427,20 +373,19 @@ class SqliteStore:
         from reservoir_cli.store.keywords import search
 
         with self.snapshot():
-            return search(self._connection, text, scope, limit)
+            active = self.active_model()
+            return search(self._connection, text, scope, limit, active[0] if active else None)
 
     def candidates(
         self, scope: Scope, own: str | None, question: str, vector: "NDArray[np.float32] | None"
     ) -> "Candidates":
         """See :class:`~reservoir_cli.store.Store`."""
+        from reservoir_cli.store.candidates import candidates
+
         with self.snapshot():
             active = self.active_model()
-            compared = None
-            if active and vector is not None:
-                from reservoir_cli.store.vectors import cosines
-
-                compared = cosines(self._connection, scope, active[0], vector)
-            return queries.candidates(self._connection, scope, own, question, compared)
+            model_id = active[0] if active else None
+            return candidates(self._connection, scope, own, question, model_id, vector)
 
     def tied(self, ids: Iterable[int], depth: int, scope: Scope) -> list[int]:
         """See :class:`~reservoir_cli.store.Store`."""
@@ -485,10 +430,6 @@ def _exists(path: Path) -> bool:
         raise StoreError(
             f"cannot open the store {path}: {reason}", hint="check the path and its permissions"
         ) from None
-
-
-def _storable(value: Any) -> Any:
-    return clean_text(value) if isinstance(value, str) else value
 
 
 def _is_busy(error: sqlite3.Error) -> bool:

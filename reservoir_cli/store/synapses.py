@@ -30,12 +30,14 @@ def tie(
     """
     for place, positions in _threads(connection, message_ids).items():
         thread = _embedded_thread(connection, place, min(positions), max(positions), model_id)
-        fresh = {number for number, _ in thread} & set(message_ids)
-        first = next((at for at, (number, _) in enumerate(thread) if number in fresh), len(thread))
+        fresh = set(message_ids)
+        numbers = list(thread)
+        first = next((at for at, number in enumerate(numbers) if number in fresh), len(numbers))
+        matrix = np.stack(list(thread.values())) if thread else np.empty((0, 0), np.float32)
         links = []
-        for at in range(first, len(thread)):
-            links += _links(thread[max(0, at - _BEFORE) : at], thread[at], threshold)
-        renewed = [(number,) for number, _ in thread[first:]]
+        for at in range(first, len(numbers)):
+            links += _links(numbers, matrix, at, threshold)
+        renewed = [(number,) for number in numbers[first:]]
         connection.executemany("DELETE FROM synapses WHERE source_id = ?", renewed)
         connection.executemany("INSERT INTO synapses VALUES (?, ?, ?, ?)", links)
 
@@ -51,12 +53,12 @@ def tied(connection: sqlite3.Connection, ids: Iterable[int], depth: int, scope: 
             marks = queries.marks(some)
             rows = connection.execute(
                 f"""
-                SELECT m.id FROM messages m WHERE {condition} AND m.id IN (
-                    SELECT target_id FROM synapses WHERE source_id IN ({marks})
+                SELECT m.id FROM (
+                    SELECT target_id AS id FROM synapses WHERE source_id IN ({marks})
                     UNION SELECT source_id FROM synapses WHERE target_id IN ({marks})
-                )
+                ) t CROSS JOIN messages m ON m.id = t.id WHERE {condition}
                 """,
-                [*values, *some, *some],
+                [*some, *some, *values],
             )
             found.update(row[0] for row in rows)
         edge = found - reached
@@ -65,20 +67,28 @@ def tied(connection: sqlite3.Connection, ids: Iterable[int], depth: int, scope: 
 
 
 def _links(
-    before: Sequence[tuple[int, _Vectors]], this: tuple[int, _Vectors], threshold: float
+    numbers: Sequence[int], vectors: _Vectors, at: int, threshold: float
 ) -> list[tuple[int, int, float, str]]:
-    """(source, target, score, kind) from a message to those before it."""
-    if not before:
+    """(source, target, score, kind) from one message of a thread to those before it.
+
+    :param vectors: of the thread, shape (n, dimensions).
+    """
+    start = max(0, at - _BEFORE)
+    if at == start:
         return []
-    scores = (1 + np.stack([vector for _, vector in before]) @ this[1]) / 2
-    last = len(before) - 1
-    nearest = np.lexsort((-np.arange(len(before)), -scores))[:_NEAREST]
-    chosen = dict.fromkeys([last, *(int(each) for each in nearest)])
+    scores = (1 + vectors[start:at] @ vectors[at]) / 2
+    last = len(scores) - 1
+    nearest = np.lexsort((-np.arange(len(scores)), -scores))[:_NEAREST]
+    chosen = dict.fromkeys([last, *nearest.tolist()])
     return [
-        (this[0], before[at][0], float(scores[at]), "previous" if at == last else "near")
-        for at in chosen
-        if scores[at] >= threshold
+        (numbers[at], numbers[start + each], float(scores[each]), _kind(each == last))
+        for each in chosen
+        if scores[each] >= threshold
     ]
+
+
+def _kind(is_previous: bool) -> str:
+    return "previous" if is_previous else "near"
 
 
 def _threads(
@@ -105,17 +115,20 @@ def _embedded_thread(
     first: tuple[int, int],
     last: tuple[int, int],
     model_id: str,
-) -> list[tuple[int, _Vectors]]:
-    """A thread's messages with their vectors, from 256 before a position to 256 behind another.
+) -> dict[int, _Vectors]:
+    """A thread's messages with their vectors, in order of time.
 
-    A message of several passages stands at their mean.
+    They reach from 256 before a position to 256 behind another. A message of several passages
+    stands at their mean.
     """
-    embedded = """
-        SELECT m.id, m.created_at FROM messages m
-        WHERE m.partition = ? AND m.instance = ? AND m.conversation_id IS ?
+    *instance, conversation = place
+    index, condition, values = queries.one_thread(conversation)
+    embedded = f"""
+        SELECT m.id, m.created_at FROM messages m INDEXED BY {index}
+        WHERE m.partition = ? AND m.instance = ? AND {condition}
         AND EXISTS (SELECT 1 FROM embeddings e WHERE e.message_id = m.id AND e.model_id = ?)
     """
-    there = [*place, model_id]
+    there = [*instance, *values, model_id]
     rows = connection.execute(
         f"""
         SELECT e.message_id, e.vector FROM (
@@ -139,7 +152,7 @@ def _embedded_thread(
     vectors: dict[int, list[_Vectors]] = {}
     for number, vector in rows:
         vectors.setdefault(number, []).append(np.frombuffer(vector, "<f4"))
-    return [(number, _mean(some)) for number, some in vectors.items()]
+    return {number: _mean(some) for number, some in vectors.items()}
 
 
 def _mean(vectors: Sequence[_Vectors]) -> _Vectors:

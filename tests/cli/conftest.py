@@ -165,9 +165,11 @@ def cli(tmp_path):
 
 
 @pytest.fixture(scope="session")
-def sample_home(tmp_path_factory):
+def sample_home(tmp_path_factory, compiled_models):
     """The samples with their vectors, made once; tests take a copy."""
     home = tmp_path_factory.mktemp("samples") / "home"
+    (home / "cache").mkdir(parents=True)
+    (home / "cache" / "models").symlink_to(compiled_models)
     Cli(home, model=True)("ingest", *map(str, sorted(SAMPLES.glob("*.jsonl"))))
     return home
 
@@ -176,7 +178,7 @@ def sample_home(tmp_path_factory):
 def samples(sample_home, tmp_path):
     """A person with the samples, their vectors, and the embedding model."""
     home = tmp_path / "home"
-    shutil.copytree(sample_home, home)
+    shutil.copytree(sample_home, home, symlinks=True)
     return Cli(home, model=True)
 
 

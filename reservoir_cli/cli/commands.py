@@ -1,0 +1,72 @@
+"""The commands, each loaded when it is asked for: a run pays for the one it uses."""
+
+from collections.abc import Iterator, MutableMapping
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+import typer
+from typer.core import TyperGroup
+
+if TYPE_CHECKING:
+    from typer._click import Command
+
+#: Each command with an example. It is the function of that name in the module of that name.
+EXAMPLES = {
+    "ingest": 'echo "why did we drop Redis?" | reservoir ingest -p work',
+    "view": "reservoir view 20 -p work --timestamps",
+    "search": 'reservoir search "job queue" -p work',
+    "context": 'reservoir context "why did we drop Redis?" -p work --budget 2000 | llm',
+    "config": "reservoir config --set partition=work --set recent_context_size=20",
+    "budget": "reservoir budget --model gpt-4o --system 1200 --current 100",
+    "models": "reservoir models",
+    "stats": "reservoir stats --since 7d",
+    "trim": "reservoir trim messages.json --iteration 3 --budget 4000",
+    "embed": "reservoir embed",
+}
+
+
+class Commands(MutableMapping[str, "Command"]):
+    """The commands by name; looking one up loads it.
+
+    :param rich_markup_mode: as of the app.
+    """
+
+    def __init__(self, rich_markup_mode: Any) -> None:
+        self._rich_markup_mode = rich_markup_mode
+        self._loaded: dict[str, Command] = {}
+
+    def __getitem__(self, name: str) -> "Command":
+        if name not in self._loaded:
+            self._loaded[name] = self._load(name)
+        return self._loaded[name]
+
+    def _load(self, name: str) -> "Command":
+        example = EXAMPLES[name]
+        app = typer.Typer(
+            add_completion=False,
+            pretty_exceptions_enable=False,
+            rich_markup_mode=self._rich_markup_mode,
+        )
+        function = getattr(import_module(f"reservoir_cli.cli.{name}"), name)
+        app.command(name, epilog=f"Example: {example}")(function)
+        return typer.main.get_command(app)
+
+    def __setitem__(self, name: str, command: "Command") -> None:
+        self._loaded[name] = command
+
+    def __delitem__(self, name: str) -> None:
+        del self._loaded[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(EXAMPLES)
+
+    def __len__(self) -> int:
+        return len(EXAMPLES)
+
+
+class CommandGroup(TyperGroup):
+    """A group of :class:`Commands`."""
+
+    def __init__(self, **attributes: Any) -> None:
+        super().__init__(**attributes)
+        self.commands = Commands(self.rich_markup_mode)

@@ -1,0 +1,70 @@
+"""Making a model ready: opened if it was compiled before, compiled at its first use."""
+
+import os
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from reservoir_cli.embedding import Embedder, Progress, cache
+from reservoir_cli.embedding.locate import Located, check_weights, locate
+
+if TYPE_CHECKING:
+    from reservoir_cli.embedding.reference import ReferenceEmbedder
+
+
+def load(name: str, *, offline: bool, progress: Progress) -> Embedder:
+    """See :func:`reservoir_cli.embedding.load_embedder`."""
+    # Threads of our own share the work; the tokenizer's would only be in their way.
+    os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+    found = locate(name, offline=offline, progress=progress)
+    try:
+        place = cache.place_of(found.folder)
+        return _opened(name, found, place, progress) or _compiled(name, found, place, progress)
+    except cache.CacheUnusableError as problem:
+        check_weights(found)
+        return _reference(name, found, problem.reason, progress)
+
+
+def _opened(name: str, found: Located, place: Path, progress: Progress) -> Embedder | None:
+    """The model as an earlier start left it; what is damaged is removed."""
+    from reservoir_cli.embedding.compiled import CompiledEmbedder
+
+    manifest = cache.read(place)
+    if manifest is None:
+        return None
+    if manifest.refused:
+        return _reference(name, found, manifest.refused, progress, manifest.model_id)
+    try:
+        return CompiledEmbedder(name, place, manifest, found.origin)
+    except Exception:  # whatever the libraries say of a file, it is of no use
+        cache.remove(place)
+        return None
+
+
+def _compiled(name: str, found: Located, place: Path, progress: Progress) -> Embedder:
+    """Compile a model and open it; if that fails, the reference is loaded already."""
+    from reservoir_cli.embedding.compiling import compile_into
+
+    check_weights(found)
+    reference = _reference(name, found, "", progress)
+    reason = "what was compiled is gone again"
+    try:
+        with cache.building(place) as folder:
+            progress("compiling the embedding model, once", 0, 0)
+            refused = compile_into(folder, reference)
+        reason = refused or reason
+        if not refused and (opened := _opened(name, found, place, progress)):
+            return opened
+    except cache.CacheUnusableError as problem:
+        reason = problem.reason
+    reference.engine = replace(reference.engine, reason=reason)
+    return reference
+
+
+def _reference(
+    name: str, found: Located, reason: str, progress: Progress, model_id: str | None = None
+) -> "ReferenceEmbedder":
+    from reservoir_cli.embedding.reference import ReferenceEmbedder
+
+    progress("loading the embedding model", 0, 0)
+    return ReferenceEmbedder(name, found, reason, model_id)

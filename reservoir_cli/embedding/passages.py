@@ -1,0 +1,132 @@
+"""Cutting a long text into passages that a model can read whole. Pure.
+
+A model sees a few hundred word pieces and nothing behind them, so a longer message is embedded
+as several passages, each with a vector of its own. The text itself is never changed: a passage
+is a span of characters.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import chain
+
+#: Characters from ``start`` up to, and not with, ``end``.
+Span = tuple[int, int]
+
+#: No passage has more word pieces, and each takes in the end of the one before it.
+PIECES, OVERLAP = 200, 40
+#: Names what :func:`cut` does: another rule makes other vectors, and so another identity.
+RULE = f"passages of {PIECES} word pieces, overlap {OVERLAP}, at paragraphs, lines, sentences"
+
+#: How good a place is for a cut.
+_INSIDE, _WORD, _SENTENCE, _LINE, _PARAGRAPH = range(5)
+_BLANK_LINE = re.compile(r"\n[ \t\r]*\n")
+_FENCE = re.compile(r"(?:```|~~~)\s*\Z")
+_SENTENCE_END = re.compile(r"[.!?…।॥۔؟][\"'”’»)\]]*\Z")  # noqa: RUF001 - no hyphen
+#: Scripts that put no space behind a sentence.
+_IDEOGRAPHIC_END = re.compile(r"[。！？｡][」』”’）]*\Z")  # noqa: RUF001 - they are meant
+#: How far before a cut its sentence's end is looked for: the stop and a few closing signs.
+_NEAR = 8
+
+
+def limit_for(max_length: int, taken: int) -> int:
+    """How many word pieces a passage may have for a model.
+
+    A tenth of its room is left free: a passage by itself may have a few more pieces than it has
+    in its text, where a word is cut in two.
+
+    :param max_length: pieces that the model reads; 0 if that is without limit.
+    :param taken: those of them that its own signs and its prompt take.
+    """
+    return min(PIECES, max(1, (max_length - taken) * 9 // 10)) if max_length else PIECES
+
+
+def cut(text: str, pieces: Sequence[Span], limit: int = PIECES) -> list[Span]:
+    """Cut a text into passages at the ends of paragraphs, lines, sentences or words.
+
+    :param pieces: where each word piece stands in the text, in order; what lies between them,
+        such as spaces, belongs to the piece before.
+    :param limit: pieces a passage may have; a fifth of it is the overlap.
+    :returns: passages in order, which together cover the text; one if the text is short. A
+        passage is longer than the limit only if a single character is.
+    """
+    if len(pieces) <= limit:
+        return [(0, len(text))]
+    places = _Places(text, *_ends(pieces))
+    overlap = limit * OVERLAP // PIECES
+    spans: list[Span] = []
+    first = 0
+    while len(pieces) - first > limit:
+        last = places.best(first + limit - 2 * overlap, first + limit, first + limit, first)
+        spans.append((places.at(first), places.at(last)))
+        if last == len(pieces):
+            return spans
+        back = places.best(last - overlap * 3 // 2, last - overlap // 2, last - overlap, first)
+        first = min(back, last)
+    spans.append((places.at(first), len(text)))
+    return spans
+
+
+def _ends(pieces: Sequence[Span]) -> tuple[list[int], list[int]]:
+    """Where pieces begin, and where all before them have ended; neither ever goes back.
+
+    Several pieces may share a character, as the bytes of an emoji do.
+    """
+    starts, before, reached, begun = [], [], 0, 0
+    for start, end in pieces:
+        begun = max(begun, start)
+        starts.append(begun)
+        before.append(reached)
+        reached = max(reached, end)
+    return starts, before
+
+
+@dataclass(frozen=True, slots=True)
+class _Places:
+    """The places of a text where it can be cut: before each of its pieces.
+
+    :param starts: where each piece begins.
+    :param before: where the pieces before it have ended.
+    """
+
+    text: str
+    starts: list[int]
+    before: list[int]
+
+    def at(self, place: int) -> int:
+        """The character before which a place cuts; the first passage begins with the text."""
+        if place == 0:
+            return 0
+        return self.starts[place] if place < len(self.starts) else len(self.text)
+
+    def best(self, low: int, high: int, wanted: int, after: int) -> int:
+        """The best place in low…high, of equals the nearest to the one wanted.
+
+        Where none of them can be cut, the nearest place before them, or else behind them.
+
+        :param after: only places behind this one.
+        """
+        low = max(low, after + 1)
+        possible = [place for place in range(low, high + 1) if self._is_possible(place)]
+        if possible:
+            return max(possible, key=lambda place: (self._rank(place), -abs(place - wanted)))
+        for place in chain(range(low - 1, after, -1), range(high + 1, len(self.starts))):
+            if self._is_possible(place):
+                return place
+        return len(self.starts)
+
+    def _is_possible(self, place: int) -> bool:
+        """Whether a cut there goes through no character."""
+        start = self.starts[place]
+        return start >= self.before[place] and start > self.starts[place - 1]
+
+    def _rank(self, place: int) -> int:
+        end, start = self.before[place], self.starts[place]
+        gap, said = self.text[end:start], self.text[max(0, end - _NEAR) : end]
+        if _BLANK_LINE.search(gap) or ("\n" in gap and _FENCE.search(said)):
+            return _PARAGRAPH
+        if "\n" in gap:
+            return _LINE
+        if _IDEOGRAPHIC_END.search(said) or (gap and _SENTENCE_END.search(said)):
+            return _SENTENCE
+        return _WORD if gap else _INSIDE

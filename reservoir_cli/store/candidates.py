@@ -1,0 +1,133 @@
+"""Every message of a scope with what ranking needs, in order of time.
+
+What is embedded comes from the chunks, what is pending from its rows; nothing else is read.
+"""
+
+import sqlite3
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reservoir_cli.messages import Scope
+from reservoir_cli.store import chunks, queries, vectors
+from reservoir_cli.store.postings import postings
+from reservoir_cli.window import Candidates
+
+_Columns = dict[str, NDArray[Any]]
+
+
+def candidates(
+    connection: sqlite3.Connection,
+    scope: Scope,
+    own: str | None,
+    question: str,
+    model_id: str | None,
+    vector: NDArray[np.float32] | None,
+) -> Candidates:
+    """Gather a scope for ranking.
+
+    :param own: the instance that history comes from.
+    :param model_id: the model whose vectors are compared; ``None`` before the first.
+    :param vector: of the question, by that model.
+    """
+    columns = _pending(connection, scope, own)
+    if model_id is not None:
+        scanned = vectors.scan(connection, scope, own, model_id, vector)
+        embedded = {**scanned.arrays, "own": scanned.own, "cosine": scanned.cosine}
+        columns = {name: np.concatenate([embedded[name], columns[name]]) for name in columns}
+    columns = _by_message(_in_order(columns))
+    ids, flags, cosine = columns["ids"], columns["flags"], columns["cosine"]
+    if model_id is not None and vector is not None:
+        nearest = _nearest(cosine, vectors.RESCORED)
+        cosine[nearest] = vectors.exact(connection, model_id, ids[nearest], vector)
+    found = Candidates(
+        ids=ids,
+        created_at=columns["created_at"],
+        tokens=columns["tokens"],
+        terms=columns["terms"],
+        asks=(flags & chunks.ASKS) > 0,
+        own=columns["own"],
+        thread=columns["threads"],
+        loose=(flags & chunks.LOOSE) > 0,
+        cosine=cosine,
+        by_id=np.argsort(ids, kind="stable"),
+        postings=(),
+    )
+    return replace(found, postings=postings(connection, found, scope, question))
+
+
+def lengths(
+    connection: sqlite3.Connection, scope: Scope, model_id: str | None
+) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    """The messages of a scope, ids ascending, shape (n,), and their words, shape (n,)."""
+    columns = _pending(connection, scope, None)
+    if model_id is not None:
+        scanned = vectors.scan(connection, scope, None, model_id, None)
+        for name in ("ids", "terms"):
+            columns[name] = np.concatenate([scanned.arrays[name], columns[name]])
+    ids, first = np.unique(columns["ids"], return_index=True)
+    return ids, columns["terms"][first]
+
+
+def _pending(connection: sqlite3.Connection, scope: Scope, own: str | None) -> _Columns:
+    """The messages that have no vector yet, as a scan gives the others."""
+    where, values = queries.where_scope(scope)
+    threads: dict[tuple[str, str, str | None], int] = {}
+    rows = []
+    for *row, asks, partition, instance, conversation in connection.execute(
+        f"""
+        SELECT m.id, m.created_at, m.tokens, m.terms, m.instance IS ?, m.asks,
+        m.partition, m.instance, m.conversation_id
+        FROM pending p CROSS JOIN messages m ON m.id = p.message_id WHERE {where}
+        """,
+        [own, *values],
+    ):
+        thread = (partition, instance, conversation)
+        if thread not in threads:
+            threads[thread] = chunks.thread_key(*thread)
+        flags = (chunks.ASKS if asks else 0) | (chunks.LOOSE if conversation is None else 0)
+        rows.append((*row, flags, threads[thread]))
+    table = np.array(rows, np.int64).reshape(-1, 7)
+    return {
+        "ids": table[:, 0],
+        "created_at": table[:, 1],
+        "threads": table[:, 6],
+        "tokens": table[:, 2].astype(np.int32),
+        "terms": table[:, 3].astype(np.int32),
+        "flags": table[:, 5].astype(np.uint8),
+        "own": table[:, 4].astype(bool),
+        "cosine": np.full(len(table), np.nan, np.float32),
+    }
+
+
+def _in_order(columns: _Columns) -> _Columns:
+    """Sorted by time, then id.
+
+    They arrive nearly so, which a stable sort uses: a million with a tenth late take 4 ms.
+    """
+    for name in ("ids", "created_at"):
+        keys = columns[name]
+        if len(keys) and (keys[1:] < keys[:-1]).any():
+            order = np.argsort(keys, kind="stable")
+            columns = {each: values[order] for each, values in columns.items()}
+    return columns
+
+
+def _by_message(columns: _Columns) -> _Columns:
+    """Passages joined to messages: of each the best cosine."""
+    ids = columns["ids"]
+    first = np.flatnonzero(np.concatenate([[True], ids[1:] != ids[:-1]])[: len(ids)])
+    if len(first) == len(ids):
+        return columns
+    best = np.fmax.reduceat(columns["cosine"], first)
+    return {**{name: values[first] for name, values in columns.items()}, "cosine": best}
+
+
+def _nearest(cosine: NDArray[np.float32], count: int) -> NDArray[np.intp]:
+    """Places of the greatest cosines, in no order."""
+    known = np.flatnonzero(~np.isnan(cosine))
+    if len(known) > count:
+        known = known[np.argpartition(-cosine[known], count)[:count]]
+    return known

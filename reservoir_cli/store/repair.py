@@ -1,0 +1,68 @@
+"""What is derived, checked against what it is derived from, and made again.
+
+Messages and vectors are the truth. The full text, the chunks that ranking reads, and the synapses
+follow from them.
+"""
+
+import sqlite3
+from collections.abc import Iterator
+
+from reservoir_cli.messages import Scope, plain_text
+from reservoir_cli.store import chunks, fulltext, queries, synapses
+
+_AT_ONCE = 1_000
+
+
+def file_faults(connection: sqlite3.Connection) -> list[str]:
+    """What SQLite finds wrong with the file itself; no text of a message is in it."""
+    found = [row[0] for row in connection.execute("PRAGMA quick_check(10)")]
+    return [] if found == ["ok"] else [line.splitlines()[0] for line in found]
+
+
+def missing_from_full_text(connection: sqlite3.Connection) -> int:
+    """How many messages cannot be found by their words, or are found and not there."""
+    one_way = "SELECT COUNT(*) FROM (SELECT id FROM {} EXCEPT SELECT id FROM {})"
+    pair = ("messages", "messages_fts_docsize")
+    return sum(
+        int(connection.execute(one_way.format(*names)).fetchone()[0])
+        for names in (pair, pair[::-1])
+    )
+
+
+def rebuild_full_text(connection: sqlite3.Connection) -> None:
+    """Index the words of every message again."""
+    connection.execute("INSERT INTO messages_fts (messages_fts) VALUES ('delete-all')")
+    for some in _portions(connection, "1"):
+        for message in queries.by_id(connection, some, Scope(None)):
+            connection.execute(
+                "INSERT INTO messages_fts (rowid, text, scope) VALUES (?, ?, ?)",
+                (
+                    message.id,
+                    fulltext.indexed_text(plain_text(message)),
+                    fulltext.scope_keys(message.partition, message.instance),
+                ),
+            )
+
+
+def rebuild_chunks(connection: sqlite3.Connection, model_id: str) -> None:
+    """Pack what ranking reads again."""
+    connection.execute("DELETE FROM vector_chunks WHERE model_id = ?", [model_id])
+    for some in _portions(connection, "id NOT IN (SELECT message_id FROM pending)"):
+        chunks.append(connection, model_id, some, chunks.stored_vectors(connection, model_id, some))
+
+
+def rebuild_synapses(connection: sqlite3.Connection, model_id: str, threshold: float) -> None:
+    """Tie all messages again, in the order in which they were said."""
+    connection.execute("DELETE FROM synapses")
+    for some in _portions(connection, "id NOT IN (SELECT message_id FROM pending)", "created_at, "):
+        synapses.tie(connection, some, model_id, threshold)
+
+
+def _portions(
+    connection: sqlite3.Connection, condition: str, order: str = ""
+) -> Iterator[list[int]]:
+    """Ids of messages, a thousand at a time."""
+    rows = connection.execute(f"SELECT id FROM messages WHERE {condition} ORDER BY {order}id")
+    numbers = [row[0] for row in rows.fetchall()]
+    for start in range(0, len(numbers), _AT_ONCE):
+        yield numbers[start : start + _AT_ONCE]

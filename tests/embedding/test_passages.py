@@ -1,0 +1,118 @@
+import re
+from bisect import bisect_left
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reservoir_cli.embedding.passages import OVERLAP, PIECES, Span, cut
+
+
+def pieces_of(text: str, length: int = 4) -> list[Span]:
+    """Word pieces of so many letters, and single signs, as a tokenizer would find them."""
+    found = re.finditer(rf"\w{{1,{length}}}|[^\w\s]", text)
+    return [(each.start(), each.end()) for each in found]
+
+
+def inside(span: Span, pieces: list[Span]) -> int:
+    """How many pieces begin in a span."""
+    begin, end = (bisect_left(pieces, (at, 0)) for at in span)
+    return end - begin
+
+
+SENTENCE = "The job queue lost messages at night. "
+TEXTS = [
+    "",
+    " ",
+    "x",
+    "word " * 5_000,
+    "x" * 77_000,
+    "🧑‍🚀" * 3_000,
+    "数据库昨天很慢。" * 900,
+    "\n" * 9_000 + "end",
+    SENTENCE * 2_000,
+    "a" + " " * 70_000 + "b " * 300,
+]
+
+
+@pytest.mark.parametrize("text", TEXTS, ids=lambda text: f"{text[:8]!r}…{len(text)}")
+@pytest.mark.parametrize("limit", [1, 7, PIECES])
+def test_passages_cover_the_text_in_order_and_none_is_too_long(text: str, limit: int) -> None:
+    pieces = pieces_of(text)
+    spans = cut(text, pieces, limit)
+    assert spans[0][0] == 0
+    assert spans[-1][1] == len(text)
+    for (start, end), (next_start, next_end) in pairwise(spans):
+        assert start < next_start <= end < next_end
+    assert all(inside(span, pieces) <= limit for span in spans)
+
+
+@st.composite
+def texts_with_pieces(draw: st.DrawFn) -> tuple[str, list[Span]]:
+    """Any text, and any pieces that a tokenizer might make of it, wherever they lie."""
+    text = draw(st.text(st.sampled_from("ab .\n`。😀e\u0301"), max_size=300))
+    bounds = st.lists(st.integers(0, len(text)), min_size=2, max_size=2).map(sorted)
+    found = draw(st.lists(bounds, max_size=300))
+    return text, sorted((low, high) for low, high in found if low < high)
+
+
+@given(texts_with_pieces(), st.integers(1, 20))
+def test_whatever_the_pieces_are_every_character_is_in_a_passage(
+    case: tuple[str, list[Span]], limit: int
+) -> None:
+    text, pieces = case
+    spans = cut(text, pieces, limit)
+    assert spans[0][0] == 0
+    assert spans[-1][1] == len(text)
+    for (start, end), (next_start, next_end) in pairwise(spans):
+        assert start < next_start <= end < next_end
+
+
+@given(st.text(st.sampled_from("abc def. \n`。😀"), max_size=2_000), st.integers(1, 60))
+def test_no_passage_of_any_text_has_more_pieces_than_the_limit(text: str, limit: int) -> None:
+    pieces = pieces_of(text)
+    assert all(inside(span, pieces) <= limit for span in cut(text, pieces, limit))
+
+
+@pytest.mark.parametrize("count", [0, 1, PIECES])
+def test_a_text_that_fits_is_one_passage(count: int) -> None:
+    text = " " + "word " * count
+    assert cut(text, pieces_of(text)) == [(0, len(text))]
+
+
+ENDS = [
+    ("sentences", "We talked about the queue for a while and then stopped. ", r"\. \Z"),
+    ("lines without stops", "we talked about the queue and then stopped\n", r"\n\Z"),
+    ("ideographs", "数据库昨天很慢我们重启了它。", r"。\Z"),
+    ("words", "queue ", r" \Z"),
+    ("paragraphs of sentences", "One two. Three four. " * 12 + "\n\n", r"\n\n\Z"),
+    ("code blocks", "```py\n" + "x = 1\n" * 30 + "```\nThen more.\n", r"```\n\Z"),
+]
+
+
+@pytest.mark.parametrize(("unit", "end"), [row[1:] for row in ENDS], ids=[row[0] for row in ENDS])
+def test_a_text_is_cut_where_something_ends(unit: str, end: str) -> None:
+    text = unit * (40_000 // len(unit))
+    spans = cut(text, pieces_of(text))
+    assert len(spans) > 3
+    for span in spans[:-1]:
+        assert re.search(end, text[slice(*span)])
+
+
+def test_each_passage_begins_before_the_one_before_it_ends() -> None:
+    text = SENTENCE * 300
+    pieces = pieces_of(text)
+    spans = cut(text, pieces)
+    for (_, end), (start, _) in pairwise(spans):
+        assert OVERLAP // 2 <= inside((start, end), pieces) <= OVERLAP * 3 // 2
+        assert text[start:].startswith(SENTENCE[:8])
+
+
+def test_no_character_is_cut_though_it_has_several_pieces() -> None:
+    text = "😀" * 500
+    pieces = [(at, at + 1) for at in range(500) for _ in range(4)]
+    for start, end in cut(text, pieces):
+        assert inside((start, end), pieces) in range(4, PIECES + 1, 4)
+    whole = [(0, 1)] * 500
+    assert cut("x", whole) == [(0, 1)]
