@@ -81,7 +81,7 @@ def best_first(priority: Floats) -> Places:
 
 
 def taken(order: Places, costs: NDArray[np.int64], budget: int) -> list[int]:
-    """Places that fit into a budget when they are tried in this order; what is too large is skipped."""
+    """Places that fit into a budget, tried in this order; what is too large is skipped."""
     least = int(costs.min(initial=budget + 1))
     kept = []
     for place in order:
