@@ -5,8 +5,8 @@
 Twelve conversations of a person with an assistant, about operations, code, cooking, law, health,
 travel, heating, statistics, gardening, teaching and bicycles. An answer has 430 to 920 word
 pieces. A question names its evidence by a quotation, so that it is known how deep inside of the
-answer it stands. All conversations share an instance; scores are the mean share of the evidence over the
-budgets of 750 to 4,000 tokens, as in ``locomo.py``.
+answer it stands. All conversations share an instance; scores are the mean share of the evidence
+over the budgets of 750 to 4,000 tokens, as in ``locomo.py``.
 """
 
 import argparse

@@ -26,9 +26,7 @@ class CachedEmbedder:
         self.name, self.model_id = model.name, model.model_id
         self.dimensions, self.engine = model.dimensions, model.engine
         folder.mkdir(parents=True, exist_ok=True)
-        self._kept = sqlite3.connect(
-            folder / f"vectors-{self.model_id[:16]}.db", isolation_level=None
-        )
+        self._kept = sqlite3.connect(folder / f"vectors-{self.model_id[:16]}.db", timeout=60)
         self._kept.execute("CREATE TABLE IF NOT EXISTS vectors (text PRIMARY KEY, vector)")
 
     def encode_query(self, text: str) -> Floats:
@@ -52,7 +50,8 @@ class CachedEmbedder:
         if missing:
             fresh = dict(zip(missing, encode(list(missing.values())), strict=True))
             rows = [(key, vector.astype("<f4").tobytes()) for key, vector in fresh.items()]
-            self._kept.executemany("INSERT OR REPLACE INTO vectors VALUES (?, ?)", rows)
+            with self._kept:
+                self._kept.executemany("INSERT OR REPLACE INTO vectors VALUES (?, ?)", rows)
             found |= fresh
         return np.stack([found[key] for key in keys])
 
