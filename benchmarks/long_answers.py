@@ -14,14 +14,14 @@ import json
 import re
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from asking import printed_recall, progress, ranking_recall, scored_rows, stored
-from evidence import Floats, Question, Recall, Rows, figures, interval
+from evidence import Floats, Question, Recall, figures, interval
 from rankings import (
     RANKINGS,
     Ranking,
@@ -42,7 +42,7 @@ BUDGETS = (750, 1_000, 1_500, 2_000, 4_000)
 INSTANCE = "everything"
 DEFAULT = "default: 0.7 similarity + 0.3 recency"
 _HEAD = re.compile(r"^=== (conversation|user|assistant)(?: (\S+ \S+) (.*)|, (\d+) days? later)?$")
-_COMPARED = ("recency only", "BM25 (FTS5)", "cosine", "0.6 mm(cosine) + 0.4 mm(BM25)", DEFAULT)
+_SIMPLE = ("recency only", "BM25 (FTS5)", "cosine", "0.6 mm(cosine) + 0.4 mm(BM25)", DEFAULT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,36 +104,24 @@ def _asked(row: Mapping[str, Any], messages: Sequence[Message]) -> Asked:
     return Asked(Question(INSTANCE, row["question"], frozenset(evidence)), max(depths))
 
 
-def rankings(first_vectors: Mapping[int, Floats]) -> dict[str, Ranking]:
-    """What is compared here: simple rankings, and the default with parts changed.
+def _words(**change: float) -> Ranking:
+    return lambda rows: with_recency(around(rows, words=context_bm25(rows, **change)), rows.recency)
 
-    :param first_vectors: for each question's rows, by identity, cosines of messages with one
-        vector each, that of their beginning.
-    """
 
-    def beginnings(rows: Rows) -> Floats:
-        cosine = first_vectors[id(rows)]
-        return with_recency(around(rows, meaning=cosine), rows.recency)
-
-    def words(**change: float) -> Ranking:
-        return lambda rows: with_recency(
-            around(rows, words=context_bm25(rows, **change)), rows.recency
-        )
-
-    return {
-        **{name: RANKINGS[name] for name in _COMPARED},
-        "one vector a message": beginnings,
-        "without words of neighbours": words(share=0.0),
-        "without length in BM25": words(b=0.0),
-        "without reply link": changed(link=0.0),
-        "without best around": changed(best=0.0),
-        **{f"best within {reach} messages": changed(reach=reach) for reach in (2, 5)},
-        **{
-            f"best within {reach:,} tokens": changed(reach_tokens=reach)
-            for reach in (250, 500, 1_000, 2_000)
-        },
-        "oracle": oracle,
-    }
+#: What is compared here: simple rankings, and the default with parts changed.
+COMPARED: Mapping[str, Ranking] = {
+    **{name: RANKINGS[name] for name in _SIMPLE},
+    "without words of neighbours": _words(share=0.0),
+    "without length in BM25": _words(b=0.0),
+    "without reply link": changed(link=0.0),
+    "without best around": changed(best=0.0),
+    **{f"best within {reach} messages": changed(reach=reach) for reach in (2, 5)},
+    **{
+        f"best within {reach:,} tokens": changed(reach_tokens=reach)
+        for reach in (250, 500, 1_000, 2_000)
+    },
+    "oracle": oracle,
+}
 
 
 def measure(embedder: CachedEmbedder) -> dict[str, Any]:
@@ -144,29 +132,33 @@ def measure(embedder: CachedEmbedder) -> dict[str, Any]:
         rows = [scored_rows(reservoir, each) for each in progress(questions, "asking")]
     with stored({INSTANCE: messages}, embedder) as reservoir:
         printed = printed_recall(reservoir, questions, BUDGETS)
+    recalls = {name: ranking_recall(each, rows, BUDGETS) for name, each in COMPARED.items()}
+    # A model reads the beginning of a text that is too long for it.
     vectors = embedder.encode_documents([each.content for each in by_time(messages)])
-    firsts = {
-        id(each): vectors @ embedder.encode_query(question.text)
+    beginnings = [
+        replace(each, cosine=(vectors @ embedder.encode_query(question.text)).astype(np.float64))
         for each, question in zip(rows, questions, strict=True)
-    }
-    found, scores = {}, {}
-    for name, ranking in rankings(firsts).items():
-        recall = ranking_recall(ranking, rows, BUDGETS)
-        found[name], scores[name] = dict(figures(recall, BUDGETS)), recall.scores
+    ]
+    recalls["default, one vector a message"] = ranking_recall(changed(), beginnings, BUDGETS)
+    default = recalls[DEFAULT]
+    found = {name: dict(figures(each, BUDGETS)) for name, each in recalls.items()}
     for name, each in found.items():
-        each["default_ahead_by"] = interval(scores[DEFAULT] - scores[name])
-    default = ranking_recall(RANKINGS[DEFAULT], rows, BUDGETS)
-    depths = np.array([each.depth for each in asked])
+        each["default_ahead_by"] = interval(default.scores - recalls[name].scores)
     return {
         "rankings": found,
         "printed": {"every setting at its default": figures(printed, BUDGETS)},
-        "depth": {
-            f"evidence at {low:.0%} to {high:.0%}": figures(
-                Recall(default.by_budget[some], default.by_depth[some]), BUDGETS
-            )
-            for low, high in ((0, 1 / 3), (1 / 3, 2 / 3), (2 / 3, 1))
-            if (some := (depths >= low) & (depths < high)).any()
-        },
+        "depth": _by_depth(default, np.array([each.depth for each in asked])),
+    }
+
+
+def _by_depth(recall: Recall, depths: Floats) -> dict[str, Any]:
+    thirds = {"first": depths < 1 / 3, "last": depths >= 2 / 3}
+    thirds["middle"] = ~(thirds["first"] | thirds["last"])
+    return {
+        f"evidence in the {name} third": figures(
+            Recall(recall.by_budget[some], recall.by_depth[some]), BUDGETS
+        )
+        for name, some in thirds.items()
     }
 
 
@@ -190,7 +182,7 @@ def main() -> None:
     if given.json:
         write_json(given.json, found)
     if given.plot:
-        lines = {name: found["rankings"][name] for name in (*_COMPARED, "oracle")}
+        lines = {name: found["rankings"][name] for name in (*_SIMPLE, "oracle")}
         draw(given.plot, lines, "Long answers")
 
 

@@ -31,7 +31,8 @@ class CachedEmbedder:
 
     def encode_query(self, text: str) -> Floats:
         """See :class:`~reservoir_cli.embedding.Embedder`."""
-        return self._known("query", [text], lambda some: self._model.encode_query(some[0])[None])[0]
+        found = self._known("query", [text], lambda some: self._model.encode_query(some[0])[None])
+        return found.reshape(-1)
 
     def encode_documents(self, texts: Sequence[str]) -> Floats:
         """See :class:`~reservoir_cli.embedding.Embedder`."""
