@@ -152,13 +152,12 @@ def measure(embedder: CachedEmbedder) -> dict[str, Any]:
 
 
 def _by_depth(recall: Recall, depths: Floats) -> dict[str, Any]:
-    thirds = {"first": depths < 1 / 3, "last": depths >= 2 / 3}
-    thirds["middle"] = ~(thirds["first"] | thirds["last"])
+    third = np.minimum((3 * depths).astype(int), 2)
     return {
         f"evidence in the {name} third": figures(
-            Recall(recall.by_budget[some], recall.by_depth[some]), BUDGETS
+            Recall(recall.by_budget[third == number], recall.by_depth[third == number]), BUDGETS
         )
-        for name, some in thirds.items()
+        for number, name in enumerate(("first", "middle", "last"))
     }
 
 
