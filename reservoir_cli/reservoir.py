@@ -13,7 +13,7 @@ from reservoir_cli.settings import Value
 from reservoir_cli.store import Filter, Store, open_store
 
 if TYPE_CHECKING:
-    from reservoir_cli.embedding import Embedder, Progress
+    from reservoir_cli.embedding import Embedder, Engine, Progress
     from reservoir_cli.ingesting import Totals
     from reservoir_cli.rendering import ContextWindow
     from reservoir_cli.searching import Hit
@@ -101,6 +101,11 @@ class Reservoir:
         """A partition and an instance, the usual ones where none is named."""
         there = partition or str(self.config.lookup("partition")[0])
         return Scope(there, instance or there)
+
+    @property
+    def engine(self) -> "Engine | None":
+        """What runs the embedding model, and why; ``None`` until something needs it."""
+        return self._embedder.engine if self._embedder else None
 
     # Verbs
 
@@ -349,6 +354,9 @@ class Reservoir:
 
             name = self.config.settings().embedding_model
             self._embedder = load_embedder(name, offline=self.offline, progress=self._progress)
+            engine = self._embedder.engine
+            if engine.kind == "reference":
+                self._notify(f"the embedding model runs by sentence-transformers: {engine.reason}")
         return self._embedder
 
     def embed_if_possible(

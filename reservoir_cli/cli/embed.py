@@ -11,7 +11,16 @@ def embed(ctx: typer.Context, as_json: options.Json = False) -> None:
 
     with options.open_reservoir(ctx, create=True) as reservoir:
         done = reservoir.embed()
-        active = reservoir.store.active_model()
-    output.aside(f"embedded {done:,} message{'' if done == 1 else 's'}")
+        active, engine = reservoir.store.active_model(), reservoir.engine
+    by = f", {engine.kind} engine, weights from the {engine.origin}" if engine else ""
+    output.aside(f"embedded {done:,} message{'' if done == 1 else 's'}{by}")
     if as_json:
-        output.document({"embedded": done, "model": active[1] if active else None})
+        output.document(
+            {
+                "embedded": done,
+                "model": active[1] if active else None,
+                "engine": engine.kind if engine else None,
+                "reason": engine.reason if engine else None,
+                "weights": engine.origin if engine else None,
+            }
+        )

@@ -66,8 +66,6 @@ def main() -> None:
         else:
             stream.reconfigure(encoding="utf-8", errors="replace", newline="\n")
     signal.signal(signal.SIGTERM, _terminated)
-    # numpy starts a thread for every processor otherwise, which takes longer than its work.
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     sys.exit(_run())
 
 

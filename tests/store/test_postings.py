@@ -22,7 +22,7 @@ def notes(store, add):
 
 
 def counts(store, question, scope=HERE):
-    """How often each stem of a question stands in each message that holds it, rarest first."""
+    """How often each stem of a question stands in each message that holds it."""
     found = store.candidates(scope, "i", question, None)
     return [each.counts.tolist() for each in found.postings]
 
@@ -42,17 +42,30 @@ def test_never_are_all_words_dropped(notes, monkeypatch):
     assert counts(notes, "tea with milk") == [[1] * 10]
 
 
-def test_beyond_the_limit_words_of_a_small_scope_count_once_a_message(notes, monkeypatch):
-    monkeypatch.setattr(postings, "_READ_AT_MOST", 1)
-    assert counts(notes, "honey, milk or tea?") == [[2], [1] * 10, [1] * 40]
-    assert counts(notes, "tea and honey") == [[2], [1] * 40]
+@pytest.fixture
+def few(monkeypatch):
+    """Words with more than five places are common, and nothing more is read."""
+    monkeypatch.setattr(postings, "_FEW", 5)
     monkeypatch.setattr(postings, "_READ_AT_MOST", 0)
-    assert counts(notes, "milk and honey honey") == [[2], [1] * 10]
 
 
-def test_beyond_the_limit_words_of_a_large_scope_are_left_out(notes, monkeypatch):
+@pytest.mark.usefixtures("few")
+def test_beyond_the_limit_words_of_a_small_scope_count_once_a_message(notes):
+    assert counts(notes, "honey, milk or tea?") == [[1], [1] * 10, [1] * 40]
+
+
+@pytest.mark.usefixtures("few")
+def test_beyond_the_limit_words_of_a_large_scope_are_left_out(notes, add, monkeypatch):
+    add(Message("user", "sugar sugar", created_at=NOW))
     monkeypatch.setattr(postings, "_LARGE", 39)
     monkeypatch.setattr(postings, "_COMMON", 1)
-    monkeypatch.setattr(postings, "_READ_AT_MOST", 50)
-    assert counts(notes, "honey, milk or tea?") == [[2]]
-    assert counts(notes, "tea or coffee?") == [[1] * 40]
+    assert counts(notes, "sugar, honey, milk or tea?") == [[2]]
+    assert counts(notes, "milk or coffee?") == [[1] * 6]  # no other word is left
+
+
+def test_common_words_share_what_may_be_read(notes, monkeypatch):
+    monkeypatch.setattr(postings, "_FEW", 5)
+    monkeypatch.setattr(postings, "_READ_AT_MOST", 40)
+    # honey has 32 places and comes first; milk with its 40 is beyond the limit then
+    assert counts(notes, "honey and milk") == [[2], [1] * 10]
+    assert counts(notes, "honey") == [[2]]

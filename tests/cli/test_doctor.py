@@ -1,0 +1,95 @@
+"""cli.md: doctor says what is in order, and what to do about what is not."""
+
+import sqlite3
+
+import pytest
+
+
+def checks(done) -> dict[str, tuple[str, str | None]]:
+    """(status, fix) of each check; of several with one name the last."""
+    assert done.document["schema_version"] == 1
+    found = done.document["checks"]
+    assert all(set(each) == {"name", "status", "detail", "fix"} for each in found)
+    return {each["name"]: (each["status"], each["fix"]) for each in found}
+
+
+def break_full_text(store) -> None:
+    with sqlite3.connect(store) as connection:
+        connection.execute("INSERT INTO messages_fts (messages_fts) VALUES ('delete-all')")
+
+
+def test_a_new_home_has_notes_and_no_fault(cli):
+    found = checks(cli("doctor", "--json"))
+    assert found["settings"] == ("ok", None)
+    assert found["store"] == ("note", "reservoir ingest makes it")
+    assert found["model"][0] == "note"  # the model of these tests is absent
+    assert not cli.db.exists()
+
+
+def test_what_is_pending_is_a_note(cli):
+    cli.say("hello")
+    assert checks(cli("doctor", "--json"))["vectors"] == ("note", "reservoir embed")
+
+
+def test_in_a_pipe_each_check_is_a_line(cli):
+    cli.say("hello")
+    lines = cli("doctor").out.splitlines()
+    assert all(line.split("\t")[0] in ("ok", "note") for line in lines)
+    assert f"store\t{cli.db}, 1 messages" in "\n".join(lines)
+
+
+def test_derived_tables_that_are_wrong_are_a_fault_that_repair_mends(cli):
+    cli.say("hello there")
+    break_full_text(cli.db)
+    broken = cli("doctor", "--json", code=1)
+    assert checks(broken)["contents"] == ("fault", "reservoir doctor --repair")
+    assert cli("search", "--keyword", "hello").out == ""
+    assert "contents" not in checks(cli("doctor", "--repair", "--json"))
+    assert "hello" in cli("search", "--keyword", "hello").out
+
+
+@pytest.mark.parametrize("damage", ["text", "torn"])
+def test_a_store_that_cannot_be_read_is_a_fault(cli, damage):
+    cli.say("hello")
+    whole = cli.db.read_bytes()
+    cli.db.write_bytes(b"no database" * 500 if damage == "text" else whole[:4096] + bytes(20_000))
+    for beside in cli.db.parent.glob("reservoir.db-*"):
+        beside.unlink()
+    found = checks(cli("doctor", "--json", code=1))
+    assert "fault" in {found["store"][0], found.get("contents", ("", ""))[0]}
+
+
+def test_settings_that_cannot_be_read_are_a_fault_and_the_rest_is_checked(cli):
+    cli.say("hello")
+    (cli.home / "reservoir.toml").write_text("nonsense = 1\n", encoding="utf-8")
+    found = checks(cli("doctor", "--json", code=1))
+    assert found["settings"][0] == "fault"
+    assert found["store"] == ("ok", None)
+
+
+def test_files_that_others_may_read_are_noted_and_repair_closes_them(cli):
+    cli.say("hello")
+    cli.db.chmod(0o644)
+    assert checks(cli("doctor", "--json"))["privacy"][0] == "note"
+    assert "privacy" not in checks(cli("doctor", "--repair", "--json"))
+    assert cli.db.stat().st_mode & 0o777 == 0o600
+
+
+def links(store) -> list[tuple]:
+    with sqlite3.connect(store) as connection:
+        return connection.execute("SELECT * FROM synapses ORDER BY 1, 2").fetchall()
+
+
+@pytest.mark.model
+def test_repair_gives_what_embedding_gave(samples):
+    question = ("search", "why did we drop Redis?", "--all-partitions", "--json")
+    before, tied = samples(*question).document, links(samples.db)
+    assert tied
+    with sqlite3.connect(samples.db) as connection:
+        connection.execute("DELETE FROM vector_chunks")
+        connection.execute("DELETE FROM synapses")
+    assert samples(*question).document != before
+    checks(samples("doctor", "--json", code=1))
+    assert checks(samples("doctor", "--repair", "--json"))["engine"] == ("ok", None)
+    assert samples(*question).document == before
+    assert links(samples.db) == tied

@@ -1,0 +1,222 @@
+"""What lies in the cache folder is found, trusted, checked and replaced; no model is needed."""
+
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from reservoir_cli.embedding import cache
+from reservoir_cli.embedding.cache import CacheUnusableError, Manifest
+
+MANIFEST = Manifest("identity", "", {"torch": "1"}, dimensions=3, query_prompt="q: ")
+FILES = {"model.onnx": b"graph", "model.bin": b"weights", "tokenizer.json": b"{}"}
+posix_only = pytest.mark.skipif(os.name != "posix", reason="the modes of POSIX files")
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    """A folder with the files of a published model."""
+    folder = tmp_path / "published"
+    (folder / "1_Pooling").mkdir(parents=True)
+    for name in ("model.safetensors", "config.json", "tokenizer.json", "1_Pooling/config.json"):
+        (folder / name).write_text(f"what is in {name}")
+    return folder
+
+
+def fill(folder: Path, manifest: Manifest = MANIFEST) -> None:
+    for name, data in FILES.items():
+        (folder / name).write_bytes(data)
+    cache.write_manifest(folder, manifest)
+
+
+@pytest.fixture
+def kept(source: Path) -> Path:
+    """A place that holds a whole compiled model."""
+    place = cache.place_of(source)
+    with cache.building(place) as folder:
+        fill(folder)
+    return place
+
+
+def test_what_was_built_is_read_again(kept: Path) -> None:
+    assert cache.read(kept) == MANIFEST
+    assert [each.name for each in kept.parent.iterdir()] == [kept.name]
+
+
+def test_what_is_not_there_is_not_read(source: Path) -> None:
+    assert cache.read(cache.place_of(source)) is None
+    assert not cache.place_of(source).parent.exists()
+
+
+@posix_only
+def test_what_is_kept_is_for_the_user_alone(kept: Path) -> None:
+    assert {each.stat().st_mode & 0o777 for each in kept.iterdir()} == {0o600}
+    assert {each.stat().st_mode & 0o777 for each in (kept, kept.parent)} == {0o700}
+
+
+# Where
+
+
+CHANGES: dict[str, Callable[[Path, pytest.MonkeyPatch], object]] = {
+    "a file": lambda folder, _: (folder / "config.json").write_text("other"),
+    "a file's time": lambda folder, _: os.utime(folder / "model.safetensors", ns=(1, 1)),
+    "a new file": lambda folder, _: (folder / "modules.json").write_text("[]"),
+    "a file of a module": lambda folder, _: (folder / "1_Pooling" / "config.json").unlink(),
+    "the runtime": lambda _, patch: patch.setattr("onnxruntime.__version__", "0.1"),
+    "the tokenizers": lambda _, patch: patch.setattr("tokenizers.__version__", "0.1"),
+    "our way": lambda _, patch: patch.setattr(cache, "_RULE", "another"),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
+def test_another_origin_has_another_place(
+    source: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    change: Callable[[Path, pytest.MonkeyPatch], object],
+) -> None:
+    before = cache.place_of(source)
+    assert cache.place_of(source) == before
+    change(source, monkeypatch)
+    assert cache.place_of(source) != before
+
+
+def test_the_same_folder_by_another_path_has_the_same_place(source: Path, tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(source)
+    assert cache.place_of(tmp_path / "link") == cache.place_of(source)
+
+
+# Damage
+
+
+DAMAGES: dict[str, Callable[[Path], object]] = {
+    "a truncated graph": lambda place: (place / "model.onnx").write_bytes(b"gra"),
+    "truncated weights": lambda place: os.truncate(place / "model.bin", 3),
+    "other weights of the same size": lambda place: (place / "model.bin").write_bytes(b"weighty"),
+    "missing weights": lambda place: (place / "model.bin").unlink(),
+    "a missing tokenizer": lambda place: (place / "tokenizer.json").unlink(),
+    "no manifest": lambda place: (place / "manifest.json").unlink(),
+    "a torn manifest": lambda place: os.truncate(place / "manifest.json", 40),
+    "an empty manifest": lambda place: (place / "manifest.json").write_text(""),
+    "a manifest of other things": lambda place: (place / "manifest.json").write_text("[1]"),
+    "a manifest with a new field": lambda place: (place / "manifest.json").write_text(
+        json.dumps({**json.loads((place / "manifest.json").read_text()), "new": 1})
+    ),
+    "a manifest without files": lambda place: (place / "manifest.json").write_text("{}"),
+    "a manifest that is no text": lambda place: (place / "manifest.json").write_bytes(b"\xff"),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES)
+def test_what_is_damaged_is_removed(kept: Path, damage: Callable[[Path], object]) -> None:
+    damage(kept)
+    assert cache.read(kept) is None
+    assert list(kept.parent.iterdir()) == []
+
+
+def test_a_copy_with_other_times_is_whole_and_is_read_only_once(kept: Path) -> None:
+    os.utime(kept / "model.bin", ns=(1, 1))
+    assert cache.read(kept) == MANIFEST
+    assert (kept / "model.bin").stat().st_mtime_ns > 1
+
+
+@pytest.mark.parametrize(
+    ("versions", "stands"), [("the same", True), ("others", False)], ids=lambda each: str(each)
+)
+def test_a_refusal_stands_until_the_libraries_change(
+    source: Path, versions: str, stands: bool
+) -> None:
+    tools = cache.tool_versions() if versions == "the same" else {"torch": "0"}
+    verdict = Manifest("identity", "it has a module Router", tools)
+    place = cache.place_of(source)
+    with cache.building(place) as folder:
+        fill(folder, verdict)
+    assert cache.read(place) == (verdict if stands else None)
+    assert place.exists() == stands
+
+
+def test_the_versions_of_the_libraries_are_known_without_them() -> None:
+    from importlib.metadata import version
+
+    assert cache.tool_versions()["torch"] == version("torch")
+
+
+# Building
+
+
+def test_the_first_to_finish_is_kept(source: Path) -> None:
+    place = cache.place_of(source)
+    with cache.building(place) as slow:
+        with cache.building(place) as fast:
+            fill(fast)
+        fill(slow, Manifest("of the slow one", "", {}))
+    assert cache.read(place) == MANIFEST
+    assert list(place.parent.iterdir()) == [place]
+
+
+def test_what_breaks_off_leaves_nothing(source: Path) -> None:
+    place = cache.place_of(source)
+    with pytest.raises(KeyboardInterrupt), cache.building(place):
+        raise KeyboardInterrupt
+    assert list(place.parent.iterdir()) == []
+
+
+def test_what_killed_processes_left_is_swept_away(kept: Path) -> None:
+    old, fresh = kept.parent / ".building-old", kept.parent / ".building-fresh"
+    for each in (old, fresh):
+        each.mkdir()
+        (each / "model.bin").write_bytes(b"weights")
+    os.utime(old, (1, 1))
+    with cache.building(kept):
+        assert not old.exists()
+    assert fresh.exists()
+
+
+def test_a_full_disk_is_no_accident_of_ours(source: Path) -> None:
+    place = cache.place_of(source)
+    with pytest.raises(CacheUnusableError, match="cannot be written"), cache.building(place):
+        raise OSError(28, "No space left on device")
+    assert list(place.parent.iterdir()) == []
+
+
+def test_a_cache_that_is_a_file_cannot_be_used(source: Path) -> None:
+    place = cache.place_of(source)
+    place.parent.parent.mkdir(parents=True)
+    place.parent.write_text("a file")
+    with pytest.raises(CacheUnusableError, match="cannot be written"), cache.building(place):
+        pass
+
+
+def test_removing_what_is_gone_is_done_already(kept: Path) -> None:
+    cache.remove(kept)
+    cache.remove(kept)
+    assert list(kept.parent.iterdir()) == []
+
+
+# Trust
+
+
+@posix_only
+@pytest.mark.parametrize("mode", [0o770, 0o707, 0o777, 0o702])
+@pytest.mark.parametrize("which", ["the model", "the folder of models"])
+def test_what_others_could_write_is_not_run(kept: Path, mode: int, which: str) -> None:
+    (kept if which == "the model" else kept.parent).chmod(mode)
+    with pytest.raises(CacheUnusableError, match="open to others"):
+        cache.read(kept)
+    assert kept.exists()
+
+
+@posix_only
+def test_nothing_is_built_where_others_can_write(kept: Path) -> None:
+    kept.parent.chmod(0o777)
+    with pytest.raises(CacheUnusableError, match="open to others"), cache.building(kept):
+        pytest.fail("it was built")
+
+
+@posix_only
+@pytest.mark.skipif(os.name == "posix" and os.geteuid() != 0, reason="only root gives files away")
+def test_what_belongs_to_another_is_not_run(kept: Path) -> None:
+    os.chown(kept, 12_345, -1)
+    with pytest.raises(CacheUnusableError, match="open to others"):
+        cache.read(kept)
