@@ -20,7 +20,7 @@ from reservoir_cli.embedding.locate import sha256
 
 MANIFEST = "manifest.json"
 #: How models are compiled; another rule makes other files, of the same vectors.
-_RULE = "onnx, dynamo, basic, external weights; 1"
+_RULE = "onnx, dynamo, eager attention, basic, external weights; 1"
 #: A folder that was begun so many seconds ago will not be finished.
 _ABANDONED = 3_600
 
