@@ -15,6 +15,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from reservoir_cli import paths
+from reservoir_cli.embedding import passages
 from reservoir_cli.embedding.identity import model_files
 from reservoir_cli.embedding.locate import sha256
 
@@ -84,7 +85,8 @@ def place_of(source: Path) -> Path:
         (path.relative_to(source).as_posix(), state.st_size, state.st_mtime_ns)
         for path, state in states
     ]
-    made_from = json.dumps([_RULE, runtime, tokenizers, str(source.resolve()), files])
+    rules = [_RULE, passages.RULE, runtime, tokenizers]
+    made_from = json.dumps([*rules, str(source.resolve()), files])
     return paths.models_dir() / hashlib.sha256(made_from.encode()).hexdigest()[:32]
 
 
