@@ -12,6 +12,7 @@ import pytest
 from hypothesis import strategies as st
 
 from reservoir_cli import Reservoir, UsageError, config
+from reservoir_cli.embedding import Engine
 from reservoir_cli.messages import Message, Role, Scope, ToolCall
 from reservoir_cli.rendering import providers
 from reservoir_cli.store import Passage, open_store
@@ -29,6 +30,7 @@ class Compass:
     """An embedder whose every question points along the first axis."""
 
     name = model_id = "compass"
+    engine = Engine("compiled", "as ever", "folder")
     dimensions = 2
 
     def encode_query(self, text):
@@ -1016,8 +1018,7 @@ def test_a_context_keeps_its_budget_its_scope_and_its_word(
 @pytest.fixture(scope="module")
 def samples(embedder, tmp_path_factory):
     with Reservoir.open(tmp_path_factory.mktemp("samples") / "samples.db") as reservoir:
-        for file in sorted(SAMPLES.glob("*.jsonl")):
-            reservoir.import_text(file.read_text(encoding="utf-8"), file.name)
+        reservoir.import_files(*sorted(SAMPLES.glob("*.jsonl")))
         reservoir._embedder = embedder
         reservoir.embed()
         yield reservoir
