@@ -28,6 +28,7 @@ def reservoir(tmp_path, told):
         said = [Message("user", f"{SECRET} {number} " * 20) for number in range(30)]
         opened.ingest(said, embed=False)
         ids = [each.id for each in opened.view(opened.scope(), 0)]
+        opened.store.activate_model("none", "none")
         opened.store.add_passages("none", ids, [], 1.0)  # nothing is pending
         yield opened
 
