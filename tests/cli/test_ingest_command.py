@@ -427,7 +427,9 @@ def test_an_import_that_is_killed_and_run_again_equals_one_that_is_not(cli, tmp_
     )
     whole = type(cli)(tmp_path / "uninterrupted")
     whole("ingest", "--no-embed", file)
-    assert cli.rows("-i", "claude") == whole.rows("-i", "claude")
+    # Numbers may leave a gap, where messages were there already; their order is the same.
+    once, twice = ([{**row, "id": 0} for row in each.rows("-i", "claude")] for each in (whole, cli))
+    assert twice == once
     assert titles(cli.db) == titles(whole.db)
 
 
