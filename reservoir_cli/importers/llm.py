@@ -129,12 +129,14 @@ class _Log:
 
     def responses(self) -> Iterator[Record | Skipped]:
         """Prompts and responses, by time."""
-        query = "SELECT *, rowid AS number FROM responses ORDER BY datetime_utc, rowid"
-        if "turns" in self.tables:
-            query = query.replace("ORDER", "WHERE id NOT IN (SELECT id FROM turns) ORDER")
-        for row in self.connection.execute(query):
-            response = dict(row)
-            place = f"response {response['number']}"
+        newer = "SELECT id FROM turns WHERE id NOT NULL" if "turns" in self.tables else ""
+        # Only numbers are sorted: a sort of whole rows could spill them into a file.
+        for (number,) in self.connection.execute(
+            "SELECT rowid FROM responses "
+            f"WHERE coalesce(id, '') NOT IN ({newer}) ORDER BY datetime_utc, rowid"
+        ):
+            response = self._one("responses", "rowid", number)
+            place = f"response {number}"
             identity = text(response.get("id"))
             if identity is None:
                 yield Skipped(place, "no id")
@@ -166,7 +168,9 @@ class _Log:
         for each in self._of_response("tool_results", identity):
             yield f"result {each['id']}", _answer(each, at)
         prompt = self._with_fragments("prompt_fragments", identity, response.get("prompt"))
-        prompt = "\n".join([*self._attached(identity), *filter(str.strip, [prompt])])
+        attached = self._rows("prompt_attachments", "response_id", identity, "order")
+        markers = [self._marker(each.get("attachment_id")) for each in attached]
+        prompt = "\n".join([*markers, *filter(str.strip, [prompt])])
         if prompt.strip():
             yield "prompt", Message("user", prompt, at)
         reply, calls = _string(response.get("response")), self._calls(identity)
@@ -187,12 +191,6 @@ class _Log:
         ]
         return "\n".join([*given, *filter(None, [_string(prompt)])])
 
-    def _attached(self, identity: str) -> list[str]:
-        return [
-            self._marker(each.get("attachment_id"))
-            for each in self._rows("prompt_attachments", "response_id", identity, "order")
-        ]
-
     def _marker(self, identity: Any) -> str:
         """An attachment as ``[image]``, ``[audio]`` or ``[file NAME]``; its content is not read."""
         if "attachments" not in self.tables:
@@ -211,9 +209,9 @@ class _Log:
 
     def turns(self) -> Iterator[Record | Skipped]:
         """Messages in the order in which turns first reach them; that turn's time is theirs."""
-        query = "SELECT * FROM turns ORDER BY datetime_utc, id"
-        for number, row in enumerate(self.connection.execute(query), 1):
-            turn = dict(row)
+        query = "SELECT rowid FROM turns ORDER BY datetime_utc, id"
+        for number, (row,) in enumerate(self.connection.execute(query), 1):
+            turn = self._one("turns", "rowid", row)
             place = f"turn {number}"
             key = text(turn.get("thread_id")) or text(turn.get("id"))
             if key is None:
@@ -259,7 +257,7 @@ class _Log:
                     made = call(payload.get("tool_call_id"), name, payload.get("arguments"))
                     calls.append(made)
                 case "tool_result":
-                    results.append(self._result(part, payload, at))
+                    results.append(_answer({"name": part.get("tool_name"), **payload}, at))
                 case "attachment":
                     texts.append(self._marker(payload.get("attachment_id")))
                 case _:
@@ -272,13 +270,6 @@ class _Log:
             *(spoken if said.strip() or calls else []),
             *([thought(thinking, at)] if thinking else []),
         ]
-
-    def _result(
-        self, part: dict[str, Any], payload: dict[str, Any], at: datetime | None
-    ) -> Message:
-        said = _string(payload.get("output")) or self._text(part, payload)
-        name = text(payload.get("name")) or text(part.get("tool_name"))
-        return Message("tool", said, at, name=name, tool_call_id=text(payload.get("tool_call_id")))
 
     def _text(self, part: dict[str, Any], payload: dict[str, Any]) -> str:
         """A part's text; what it borrows from fragments is put in its place."""

@@ -1,7 +1,8 @@
 """Every message of a sample arrives: its role, its words, its time, its conversation, in order."""
 
 import json
-from contextlib import ExitStack
+import sqlite3
+from contextlib import ExitStack, closing
 from typing import Any
 
 import pytest
@@ -360,6 +361,16 @@ def test_a_log_of_both_generations_gives_each_message_once(tmp_path: Any) -> Non
     path = newer_log(older_log(tmp_path / "logs.db"), also_older="turn-1")
     [found] = found_in(path).values()
     assert len(log_rows(found)) == len(LOG) + 10
+
+
+def test_rows_without_ids_do_not_hide_the_others(tmp_path: Any) -> None:
+    path = newer_log(older_log(tmp_path / "logs.db"))
+    with closing(sqlite3.connect(path)) as log, log:
+        log.execute("INSERT INTO turns (id, thread_id) VALUES (NULL, NULL)")
+        log.execute("INSERT INTO responses (id, prompt) VALUES (NULL, 'x')")
+    [found] = found_in(path).values()
+    assert len(records(found)) == len(LOG) + 10
+    assert skipped(found) == [("response 6", "no id"), ("turn 1", "no id")]
 
 
 def test_a_log_that_cannot_be_written_to_is_read_and_nothing_lies_beside_it(tmp_path: Any) -> None:
