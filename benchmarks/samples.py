@@ -36,8 +36,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         store = Path(folder) / "samples.db"
         with Reservoir.open(store) as reservoir:
-            for file in sorted(SAMPLES.glob("*.jsonl")):
-                reservoir.import_text(file.read_text(encoding="utf-8"), file.name)
+            reservoir.import_files(*sorted(SAMPLES.glob("*.jsonl")))
             reservoir.embed()
             found = [recall(reservoir, questions, budget) for budget in BUDGETS]
         with Reservoir.open(store, settings=newest_only) as reservoir:

@@ -1,6 +1,7 @@
 """Bringing messages in: batches into the store first, vectors afterwards."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from itertools import accumulate, islice
@@ -25,114 +26,192 @@ _BATCH = 1_000
 _GROUP, _GROUP_CHARACTERS = 512, 200_000
 
 
+#: So many reasons are kept; of a file in which everything is wrong, the others are counted only.
+_REASONS = 1_000
+
+
 @dataclass
 class Totals:
-    """What an import did.
+    """What an import did, or with a dry run would do.
 
     :param mended: messages in which something that is no text was replaced by U+FFFD.
-    :param reasons: each of the ``skipped`` with its place.
+    :param passed_over: files of a folder or zip that are of no use here.
+    :param reasons: each of the ``skipped`` with its place, up to a thousand.
+    :param unreadable: what was named to be imported, and holds nothing but what was skipped.
     """
 
     imported: int = 0
     already: int = 0
     skipped: int = 0
     mended: int = 0
+    passed_over: int = 0
     reasons: list[str] = field(default_factory=list)
+    unreadable: list[str] = field(default_factory=list)
 
-    def line(self) -> str:
+    def add(self, other: "Totals") -> None:
+        """Count what another import did."""
+        self.imported += other.imported
+        self.already += other.already
+        self.skipped += other.skipped
+        self.mended += other.mended
+        self.passed_over += other.passed_over
+        self.reasons += other.reasons[: _REASONS - len(self.reasons)]
+        self.unreadable += other.unreadable
+
+    def skip(self, reason: str) -> None:
+        """Count something that is no message."""
+        self.skipped += 1
+        if len(self.reasons) < _REASONS:
+            self.reasons.append(reason)
+
+    def line(self, *, dry_run: bool = False) -> str:
         """The one line a person reads."""
-        return (
-            f"imported {self.imported:,}, already there {self.already:,}, skipped {self.skipped:,}"
-        )
+        done = "would import" if dry_run else "imported"
+        return f"{done} {self.imported:,}, already there {self.already:,}, skipped {self.skipped:,}"
+
+
+@dataclass(frozen=True, slots=True)
+class Destination:
+    """Where the records of a file go.
+
+    :param partition: put everything there, whatever the records say; so with ``instance``.
+    :param home: the instance of the format, for records that name none.
+    """
+
+    partition: str | None
+    instance: str | None
+    default_partition: str
+    home: str | None = None
+
+    def of(self, record: Record) -> Scope:
+        """The place of a record; it keeps its instance unless the whole file goes elsewhere."""
+        there = self.partition or record.partition or self.default_partition
+        own = record.instance if self.partition is None else None
+        return Scope(there, self.instance or own or self.home or there)
 
 
 def load(
     store: Store,
     records: Iterable[Record | Skipped],
+    destination: Destination,
     *,
     where: str,
-    partition: str | None,
-    instance: str | None,
-    default_partition: str,
     counter: TokenCounter,
     now: datetime,
+    dry_run: bool = False,
+    after_batch: Callable[[], None] = lambda: None,
 ) -> Totals:
     """Save the messages of a file; what is there already is left as it is.
 
     :param where: the file's name, for the reasons.
-    :param partition: put everything there, whatever the records say; so with ``instance``.
+    :param dry_run: find out what would be done, and leave the store as it was.
+    :param after_batch: called each time a batch is safe.
     """
-    totals = Totals()
-    clock = _Clock(now)
-    place = (partition, instance, default_partition)
+    loader = _Loader(store, destination, counter, now, where)
     source = iter(records)
     while batch := list(islice(source, _BATCH)):
-        with store.writing():
-            timed = [
-                replace(each, message=clock.timed(each.message, store, _place(each, *place)))
-                if isinstance(each, Record)
-                else each
-                for each in batch
-            ]
-            for scope, some in _by_place(timed, *place):
-                conversations = [each.conversation for each in some if each.conversation]
-                messages = [each.message for each in some]
-                _save(store, scope, messages, conversations, counter, now, totals)
+        if dry_run:
+            with suppress(_Undone), store.writing():
+                loader.save(batch, dry_run=True)
+                raise _Undone
+        else:
+            with store.writing():
+                loader.save(batch)
+        after_batch()
+    return loader.totals
+
+
+class _Undone(Exception):
+    """Takes a transaction back."""
+
+
+class _Loader:
+    """Saves the batches of one file."""
+
+    def __init__(
+        self,
+        store: Store,
+        destination: Destination,
+        counter: TokenCounter,
+        now: datetime,
+        where: str,
+    ) -> None:
+        self.totals = Totals()
+        self._store, self._destination, self._counter = store, destination, counter
+        self._now, self._where = now, where
+        self._clock = _Clock(now)
+        self._told: dict[Scope, Conversation] = {}
+        self._counted: set[int] = set()
+
+    def save(self, batch: Sequence[Record | Skipped], *, dry_run: bool = False) -> None:
+        """Add a batch to the store, and to the totals."""
+        for scope, some in self._by_place(batch).items():
+            messages = [each.message for each in some]
+            self._store.add_conversations(scope, self._news(scope, some))
+            added = self._store.add(scope, messages, counter=self._counter, now=self._now)
+            fresh = sum(each is not None for each in added)
+            if dry_run:
+                fresh = self._first_time(scope, messages, added)
+            self.totals.mended += sum(clean_text(each.content) != each.content for each in messages)
+            self.totals.imported += fresh
+            self.totals.already += len(added) - fresh
         for bad in batch:
             if isinstance(bad, Skipped):
-                totals.skipped += 1
-                totals.reasons.append(f"{where}, {bad.place}: {bad.reason}")
-    return totals
+                self.totals.skip(f"{self._where}, {bad.place}: {bad.reason}")
 
+    def _by_place(self, batch: Sequence[Record | Skipped]) -> dict[Scope, list[Record]]:
+        """Records by partition and instance, each in the order of the file, and with a time."""
+        places: dict[Scope, list[Record]] = {}
+        records = [each for each in batch if isinstance(each, Record)]
+        self._clock.look_ahead(each.message for each in records)
+        for each in records:
+            there = self._destination.of(each)
+            timed = self._clock.timed(each.message, self._store, there)
+            places.setdefault(there, []).append(replace(each, message=timed))
+        return places
 
-def _save(
-    store: Store,
-    scope: Scope,
-    messages: list[Message],
-    conversations: list[Conversation],
-    counter: TokenCounter,
-    now: datetime,
-    totals: Totals,
-) -> None:
-    store.add_conversations(scope, conversations)
-    added = store.add(scope, messages, counter=counter, now=now)
-    fresh = sum(each is not None for each in added)
-    totals.mended += sum(clean_text(each.content) != each.content for each in messages)
-    totals.imported += fresh
-    totals.already += len(added) - fresh
+    def _news(self, scope: Scope, records: Iterable[Record]) -> list[Conversation]:
+        """Conversations of which something is told that was not told before."""
+        news: list[Conversation] = []
+        for each in records:
+            told = each.conversation
+            if told is not None and told != self._told.get(scope):
+                self._told[scope] = told
+                news.append(told)
+        return news
 
-
-def _by_place(
-    batch: Iterable[Record | Skipped],
-    partition: str | None,
-    instance: str | None,
-    default_partition: str,
-) -> Iterator[tuple[Scope, list[Record]]]:
-    """Records by partition and instance, each in the order of the file."""
-    places: dict[Scope, list[Record]] = {}
-    for each in batch:
-        if isinstance(each, Record):
-            scope = _place(each, partition, instance, default_partition)
-            places.setdefault(scope, []).append(each)
-    return iter(places.items())
-
-
-def _place(
-    record: Record, partition: str | None, instance: str | None, default_partition: str
-) -> Scope:
-    """Where a record goes; it keeps its instance unless the whole file goes elsewhere."""
-    there = partition or record.partition or default_partition
-    return Scope(there, instance or (record.instance if partition is None else None) or there)
+    def _first_time(
+        self,
+        scope: Scope,
+        messages: Iterable[Message],
+        added: Iterable[StoredMessage | None],
+    ) -> int:
+        """How many were added that no batch before has added, and taken back."""
+        fresh = 0
+        for message, stored in zip(messages, added, strict=True):
+            key = hash((scope, message.source, message.source_id))
+            fresh += stored is not None and key not in self._counted
+            self._counted.add(key)
+        return fresh
 
 
 @dataclass
 class _Clock:
-    """Times for records that have none: the predecessor's, else the import's, a ms apart."""
+    """Times for records that have none: the predecessor's, and for the first ones the successor's.
+
+    In a file without any it is the import's, a ms apart.
+    """
 
     start: datetime
     previous: datetime | None = None
     index: int = 0
     bases: dict[Scope, datetime] = field(default_factory=dict)
+
+    def look_ahead(self, messages: Iterable[Message]) -> None:
+        """Learn the first time of a file from its first batch."""
+        if self.previous is None and not self.bases:
+            times = (each.created_at for each in messages)
+            self.previous = next((each for each in times if each), None)
 
     def timed(self, message: Message, store: Store, scope: Scope) -> Message:
         if message.created_at is not None:

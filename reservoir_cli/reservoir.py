@@ -1,6 +1,7 @@
 """The public object: a store, its settings, and one method a verb."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import ExitStack
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
@@ -14,7 +15,8 @@ from reservoir_cli.store import Filter, Store, open_store
 
 if TYPE_CHECKING:
     from reservoir_cli.embedding import Embedder, Engine, Progress
-    from reservoir_cli.ingesting import Totals
+    from reservoir_cli.importers import File, Found
+    from reservoir_cli.ingesting import Destination, Totals
     from reservoir_cli.rendering import ContextWindow
     from reservoir_cli.searching import Hit
     from reservoir_cli.tokens import TokenCounter
@@ -126,31 +128,54 @@ class Reservoir:
             self.embed_if_possible(scope, backlog=len(added) + _CATCH_UP)
         return [each for each in added if each is not None]
 
-    def import_text(
+    def import_files(
         self,
-        text: str,
-        where: str,
-        *,
+        *sources: "str | Path | File",
         form: str | None = None,
         partition: str | None = None,
         instance: str | None = None,
+        dry_run: bool = False,
     ) -> "Totals":
-        """Store the messages of a file's text; nothing is embedded yet.
+        """Store the messages of files, folders and zips; nothing is embedded yet.
 
-        :param where: the file's name, for the reasons of what is skipped.
+        All are looked at before the first is stored: where one cannot be read, nothing is.
+
         :param form: a format; ``None`` to go by the content.
+        :param dry_run: find out what would be done, and store nothing.
+        :raises UsageError: there is no format of that name.
+        :raises ReservoirError: a source cannot be read, or is of no format that is known.
         """
         from reservoir_cli import importers, ingesting
 
+        totals = ingesting.Totals()
+        with ExitStack() as open_files:
+            found = [importers.find(each, form, open_files) for each in map(_source, sources)]
+            usual = self.config.settings().partition
+            for source, (files, passed_over) in zip(sources, found, strict=True):
+                done = ingesting.Totals(passed_over=passed_over)
+                for each in files:
+                    home = each.importer.instance
+                    destination = ingesting.Destination(partition, instance, usual, home)
+                    done.add(self._load(each, destination, dry_run))
+                if done.skipped and not done.imported + done.already:
+                    done.unreadable.append(_name(source))
+                totals.add(done)
+        return totals
+
+    def _load(self, found: "Found", destination: "Destination", dry_run: bool) -> "Totals":
+        from reservoir_cli import ingesting
+
+        file = found.file
+        scope = Scope(destination.partition or destination.default_partition)
         return ingesting.load(
             self.store,
-            importers.choose(text, form, where).read(text),
-            where=where,
-            partition=partition,
-            instance=instance,
-            default_partition=self.config.settings().partition,
-            counter=self._counter(self.scope(partition, instance)),
+            found.records(),
+            destination,
+            where=file.name,
+            counter=self._counter(scope),
             now=datetime.now(UTC),
+            dry_run=dry_run,
+            after_batch=lambda: self._progress("MB read", file.done >> 20, file.size >> 20),
         )
 
     def embed(
@@ -415,6 +440,14 @@ class Reservoir:
             )
         except StoreLockedError:
             pass  # somebody else writes; these messages take part by their words
+
+
+def _source(given: "str | Path | File") -> "Path | File":
+    return Path(given) if isinstance(given, str) else given
+
+
+def _name(given: "str | Path | File") -> str:
+    return str(given) if isinstance(given, str | Path) else given.name
 
 
 def _not_embedded(count: int) -> str:

@@ -1016,8 +1016,7 @@ def test_a_context_keeps_its_budget_its_scope_and_its_word(
 @pytest.fixture(scope="module")
 def samples(embedder, tmp_path_factory):
     with Reservoir.open(tmp_path_factory.mktemp("samples") / "samples.db") as reservoir:
-        for file in sorted(SAMPLES.glob("*.jsonl")):
-            reservoir.import_text(file.read_text(encoding="utf-8"), file.name)
+        reservoir.import_files(*sorted(SAMPLES.glob("*.jsonl")))
         reservoir._embedder = embedder
         reservoir.embed()
         yield reservoir

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from reservoir_cli import ingesting
 from reservoir_cli.embedding import Embedder
 from reservoir_cli.errors import ReservoirError, StoreLockedError
-from reservoir_cli.importers import Record, Skipped, choose
-from reservoir_cli.ingesting import Totals
+from reservoir_cli.importers import File, Record, Skipped, choose
+from reservoir_cli.ingesting import Destination, Totals
 from reservoir_cli.messages import Conversation, Message, Scope, StoredMessage, ToolCall
 from reservoir_cli.store import Store, open_store
 from reservoir_cli.tokens import load_counter
@@ -31,22 +31,24 @@ def load(
     *,
     partition: str | None = "p",
     instance: str | None = "i",
+    home: str | None = None,
+    dry_run: bool = False,
 ) -> Totals:
     return ingesting.load(
         store,
         records,
+        Destination(partition, instance, "usual", home),
         where="file.jsonl",
-        partition=partition,
-        instance=instance,
-        default_partition="usual",
         counter=load_counter("approximate"),
         now=NOW,
+        dry_run=dry_run,
     )
 
 
 def load_text(store: Store, *values: object, **where: Any) -> Totals:
     text = "".join(json.dumps(value) + "\n" for value in values)
-    return load(store, choose(text, None).read(text), **where)
+    file = File.of_bytes("file.jsonl", text.encode())
+    return load(store, choose(file).read(file), **where)
 
 
 def record(content: str, created_at: datetime | None = None, **more: Any) -> Record:
@@ -82,6 +84,63 @@ def test_nothing_is_imported_from_nothing(store: Store) -> None:
 
 def test_the_line_a_person_reads() -> None:
     assert Totals(1_812, 40, 3).line() == "imported 1,812, already there 40, skipped 3"
+
+
+def test_of_a_file_in_which_everything_is_wrong_a_thousand_reasons_are_kept(store: Store) -> None:
+    totals = load(store, (Skipped(f"line {number}", "torn") for number in range(2_500)))
+    assert (totals.skipped, len(totals.reasons)) == (2_500, 1_000)
+    both = Totals(reasons=["first"])
+    both.add(totals)
+    assert (both.skipped, len(both.reasons), both.reasons[0]) == (2_500, 1_000, "first")
+
+
+# A dry run
+
+
+def test_a_dry_run_counts_what_would_be_done_and_leaves_the_store_as_it_was(store: Store) -> None:
+    load(store, [record("a"), record("b")])
+    before = store.last(EVERYWHERE, 0)
+    about = Conversation("c", "Redis", "chatgpt", "gpt-4")
+    records = [record("a"), Skipped("line 2", "torn"), record("c", conversation=about), record("d")]
+    would = load(store, records, dry_run=True)
+    assert (would.imported, would.already, would.skipped) == (2, 1, 1)
+    assert store.last(EVERYWHERE, 0) == before
+    assert store.holdings()["conversations"] == 0
+    done = load(store, records)
+    assert (done.imported, done.already, done.skipped) == (2, 1, 1)
+
+
+def test_a_dry_run_counts_a_message_once_however_far_apart_it_stands(store: Store) -> None:
+    records = [record(str(number % 1_700)) for number in range(2_500)]
+    would = load(store, records, dry_run=True)
+    assert (would.imported, would.already) == (1_700, 800)
+    assert load(store, records) == would
+
+
+def test_the_line_of_a_dry_run_says_would() -> None:
+    assert Totals(3).line(dry_run=True) == "would import 3, already there 0, skipped 0"
+
+
+HOMES = [
+    # -p, -i, the record's own, where it goes: the format's instance is "chatgpt"
+    (None, None, (None, None), ("usual", "chatgpt")),
+    ("p", None, (None, None), ("p", "chatgpt")),
+    (None, "i", (None, None), ("usual", "i")),
+    ("p", "i", (None, None), ("p", "i")),
+]
+
+
+@pytest.mark.parametrize(("partition", "instance", "own", "place"), HOMES)
+def test_a_format_has_an_instance_of_its_own(
+    store: Store,
+    partition: str | None,
+    instance: str | None,
+    own: tuple[str | None, str | None],
+    place: tuple[str, str],
+) -> None:
+    some = record("a", partition=own[0], instance=own[1])
+    load(store, [some], partition=partition, instance=instance, home="chatgpt")
+    assert store.places() == [(*place, 1)]
 
 
 PLACES = [
@@ -142,9 +201,22 @@ def test_titles_come_with_their_messages(store: Store) -> None:
     assert rows.fetchall() == [("p", "i", "c", "Redis")]
 
 
+def test_what_is_learned_of_a_conversation_later_is_kept(store: Store) -> None:
+    talk = [Conversation("c", "Redis"), Conversation("d"), Conversation("c", None, None, "gpt-4")]
+    load(store, [record(str(at), conversation=about) for at, about in enumerate(talk)])
+    connection = store._connection  # type: ignore[attr-defined]
+    rows = connection.execute("SELECT id, title, model FROM conversations ORDER BY id")
+    assert rows.fetchall() == [("c", "Redis", "gpt-4"), ("d", None, None)]
+
+
 TIMES = [
     ("none has a time", [None, None, None], [NOW, NOW + MS, NOW + 2 * MS]),
     ("all have one", [NOW - HOUR, NOW, NOW], [NOW - HOUR, NOW, NOW]),
+    (
+        "the first ones take their successor's",
+        [None, None, NOW - HOUR, None],
+        [NOW - HOUR, NOW - HOUR, NOW - HOUR, NOW - HOUR],
+    ),
     (
         "one without takes its predecessor's",
         [NOW - HOUR, None, None, NOW],

@@ -2,19 +2,20 @@
 
 import re
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from reservoir_cli.cli import options
-from reservoir_cli.errors import UsageError
+from reservoir_cli.errors import ReservoirError, UsageError
 from reservoir_cli.messages import Message, parse_role
 
 #: Blank lines around a text; what is indented stays indented.
 _OUTER_BLANK_LINES = re.compile(r"\A(?:[ \t]*\r?\n)+|(?:\r?\n[ \t]*)+\Z")
 
 if TYPE_CHECKING:
+    from reservoir_cli.importers import File
+    from reservoir_cli.ingesting import Totals
     from reservoir_cli.reservoir import Reservoir
 
 
@@ -22,7 +23,10 @@ def ingest(
     ctx: typer.Context,
     files: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[FILE]...", help="Files to import; - or nothing reads stdin."),
+        typer.Argument(
+            metavar="[FILE]...",
+            help="Files, folders or zips to import; - or nothing reads stdin.",
+        ),
     ] = None,
     partition: options.Partition = None,
     instance: options.Instance = None,
@@ -34,26 +38,54 @@ def ingest(
         str | None, typer.Option(metavar="TIME", help="When it was said (default: now).")
     ] = None,
     form: Annotated[
-        str | None, typer.Option("--format", metavar="NAME", help="reservoir, openai or text.")
+        str | None,
+        typer.Option(
+            "--format",
+            metavar="NAME",
+            help="reservoir, chatgpt, claude, claude-code, codex, llm, sharegpt, anthropic, "
+            "openai, markdown or text (default: by what the file holds).",
+        ),
     ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Say what would be imported; store nothing.")
+    ] = False,
     no_embed: Annotated[bool, typer.Option("--no-embed", help="Store now, embed later.")] = False,
     as_json: options.Json = False,
 ) -> None:
     """Store a message from stdin, or import files.
 
-    Without FILE, stdin is one message of text. Files are read by what they hold; importing one
-    again adds only what is new.
+    Without FILE, stdin is one message of text. A FILE may be what a tool exported or keeps:
+    importing it again, or a newer one, adds only what is new.
     """
     sources = files or ["-"]
     if sources.count("-") > 1:
         raise UsageError("- can be read only once")
-    with options.open_reservoir(ctx, create=True) as reservoir:
+    if dry_run and sources == ["-"] and form is None:
+        raise UsageError("--dry-run is for files")
+    from reservoir_cli.cli import output
+
+    with options.open_reservoir(ctx, create=not dry_run) as reservoir:
         if sources == ["-"] and form is None:
             _one_message(reservoir, partition, instance, role, trace_id, at, not no_embed, as_json)
             return
         if role or trace_id or at:
             raise UsageError("--role, --trace-id and --at are for a message from stdin")
-        _import(reservoir, sources, form, partition, instance, not no_embed, as_json)
+        totals = reservoir.import_files(
+            *(_file(each) for each in sources),
+            form=form,
+            partition=partition,
+            instance=instance,
+            dry_run=dry_run,
+        )
+        _report(totals, dry_run)
+        if totals.imported and not (dry_run or no_embed):
+            reservoir.embed_if_possible()
+        if as_json:
+            _print_totals(totals, dry_run)
+        if totals.unreadable:
+            names = ", ".join(totals.unreadable)
+            output.error(ReservoirError(f"no message could be read from {names}"), as_json=False)
+            raise typer.Exit(1)
 
 
 def _one_message(
@@ -93,50 +125,44 @@ def _one_message(
         output.write("".join(f"{each.id}\n" for each in stored))
 
 
-def _import(
-    reservoir: "Reservoir",
-    sources: list[str],
-    form: str | None,
-    partition: str | None,
-    instance: str | None,
-    embed: bool,
-    as_json: bool,
-) -> None:
-    from reservoir_cli.cli import output
-    from reservoir_cli.importers import decode, read_text
-    from reservoir_cli.ingesting import Totals
+def _file(source: str) -> "str | File":
+    from reservoir_cli.importers import File
 
-    # All are read before the first is stored: a missing file ends the run with nothing done.
-    texts = []
-    for each in sources:
-        text, replaced = decode(_stdin(), "stdin") if each == "-" else read_text(Path(each))
-        if replaced:
-            output.note(f"{each}: bytes that are no text were replaced by U+FFFD")
-        texts.append((each, text))
-    totals = Totals()
-    for each, text in texts:
-        done = reservoir.import_text(text, each, form=form, partition=partition, instance=instance)
-        totals.imported += done.imported
-        totals.already += done.already
-        totals.skipped += done.skipped
-        totals.reasons += done.reasons
-        totals.mended += done.mended
-    output.aside(totals.line())
-    if totals.mended:
-        output.note(f"characters that are no text became U+FFFD in {totals.mended:,} messages")
+    return File.of_bytes("stdin", _stdin()) if source == "-" else source
+
+
+def _report(totals: "Totals", dry_run: bool) -> None:
+    """Say on stderr what was done, and what was not."""
+    from reservoir_cli.cli import output
+
+    output.aside(totals.line(dry_run=dry_run))
+    if not totals.imported + totals.already + totals.skipped:
+        output.note("nothing to ingest")
     for reason in totals.reasons:
         output.aside(f"  {reason}")
-    if embed and totals.imported:
-        reservoir.embed_if_possible()
-    if as_json:
-        output.document(
-            {
-                "imported": totals.imported,
-                "already_there": totals.already,
-                "skipped": totals.skipped,
-                "reasons": totals.reasons,
-            }
-        )
+    if more := totals.skipped - len(totals.reasons):
+        output.aside(f"  and {more:,} more")
+    if totals.mended:
+        output.note(f"characters that are no text became U+FFFD in {totals.mended:,} messages")
+    if totals.passed_over:
+        noun = "file" if totals.passed_over == 1 else "files"
+        output.note(f"{totals.passed_over:,} other {noun} passed over")
+
+
+def _print_totals(totals: "Totals", dry_run: bool) -> None:
+    from reservoir_cli.cli import output
+
+    output.document(
+        {
+            "imported": totals.imported,
+            "already_there": totals.already,
+            "skipped": totals.skipped,
+            "passed_over": totals.passed_over,
+            "unreadable": totals.unreadable,
+            "reasons": totals.reasons,
+            "dry_run": dry_run,
+        }
+    )
 
 
 def _stdin() -> bytes:

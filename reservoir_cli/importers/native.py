@@ -6,7 +6,9 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
-from reservoir_cli.importers import Record, Skipped, SourceIds, jsonlines
+from reservoir_cli.importers import File, Record, Skipped, has_key, is_json
+from reservoir_cli.importers.jsontext import entries
+from reservoir_cli.importers.threads import SourceIds
 from reservoir_cli.messages import (
     Conversation,
     Message,
@@ -21,16 +23,16 @@ class Native:
     """Reads what ``reservoir view --json`` and ``reservoir export`` write."""
 
     name = "reservoir"
+    instance = None
 
     def detect(self, head: str) -> bool:
         """Its rows name a partition and a role."""
-        begins = head.lstrip()[:1] in ("{", "[")
-        return begins and '"partition"' in head and '"role"' in head
+        return is_json(head) and has_key(head, "partition") and has_key(head, "role")
 
-    def read(self, text: str) -> Iterator[Record | Skipped]:
+    def read(self, file: File) -> Iterator[Record | Skipped]:
         """Each row keeps its place, its time and its identity; one without gets its own."""
         identities = SourceIds()
-        for found in jsonlines.objects(text):
+        for found in entries(file):
             if isinstance(found, Skipped):
                 yield found
                 continue
@@ -107,4 +109,5 @@ def _time(value: Any) -> datetime | None:
         moment = datetime.fromisoformat(value)
     except (TypeError, ValueError):
         raise ValueError("created_at is not a time") from None
-    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    # In UTC at once: a zone can carry the last day of the year 9999 into the next.
+    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).astimezone(UTC)

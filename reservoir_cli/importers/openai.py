@@ -1,13 +1,15 @@
 """OpenAI chat messages: a request body, ``{"messages": […]}`` a line, or bare messages."""
 
-import json
-import uuid
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
-from reservoir_cli.importers import Record, Skipped, SourceIds, jsonlines
-from reservoir_cli.messages import Conversation, Message, call_from_dict
+from reservoir_cli.importers import File, Record, Skipped, has_key, is_json
+from reservoir_cli.importers.blocks import content_text
+from reservoir_cli.importers.fields import text
+from reservoir_cli.importers.jsontext import entries
+from reservoir_cli.importers.threads import SourceIds, Thread
+from reservoir_cli.messages import Message, call_from_dict
 
 _ROLES = {
     "system": "system",
@@ -23,17 +25,17 @@ class OpenAI:
     """Reads the messages that chat completions take and give."""
 
     name = "openai"
+    instance = None
 
     def detect(self, head: str) -> bool:
         """A role or a list of messages stands near the beginning of a JSON text."""
-        begins = head.lstrip()[:1] in ("{", "[")
-        return begins and ('"role"' in head or '"messages"' in head)
+        return is_json(head) and (has_key(head, "role", "messages") or head.split() == ["[]"])
 
-    def read(self, text: str) -> Iterator[Record | Skipped]:
+    def read(self, file: File) -> Iterator[Record | Skipped]:
         """Lists are conversations of their own; bare messages are one a file."""
         identities = SourceIds()
-        bare = _Thread(identities)
-        for found in jsonlines.objects(text):
+        bare = _Talk(identities)
+        for found in entries(file):
             if isinstance(found, Skipped):
                 yield found
                 continue
@@ -42,39 +44,26 @@ class OpenAI:
             if not isinstance(listed, list):
                 yield bare.read(place, value)
                 continue
-            thread = _Thread(identities)
+            talk = _Talk(identities)
             for number, each in enumerate(listed, 1):
-                yield thread.read(f"{place}, message {number}", each)
+                yield talk.read(f"{place}, message {number}", each)
 
 
 @dataclass
-class _Thread:
-    """One conversation: it gives its messages ids, a name, and traces."""
+class _Talk:
+    """One conversation: its messages get their ids from what they follow."""
 
     identities: SourceIds
-    conversation: Conversation | None = None
-    trace: str = ""
+
+    def __post_init__(self) -> None:
+        self.thread = Thread(OpenAI.name)
 
     def read(self, place: str, value: Any) -> Record | Skipped:
         try:
             message = _message(value)
         except ValueError as error:
             return Skipped(place, str(error))
-        source_id = self.identities.new(id(self), message)
-        if self.conversation is None:
-            self.conversation = Conversation(source_id, source=OpenAI.name)
-        if message.role == "user" or not self.trace:
-            self.trace = str(uuid.uuid5(uuid.NAMESPACE_OID, source_id))
-        return Record(
-            replace(
-                message,
-                trace_id=self.trace,
-                source=OpenAI.name,
-                source_id=source_id,
-                conversation_id=self.conversation.id,
-            ),
-            conversation=self.conversation,
-        )
+        return self.thread.record(message, self.identities.new(id(self), message))
 
 
 def _message(value: Any) -> Message:
@@ -86,36 +75,13 @@ def _message(value: Any) -> Message:
     calls = value.get("tool_calls") or []
     if not isinstance(calls, list) or not all(isinstance(each, dict) for each in calls):
         raise ValueError("tool_calls is not a list of calls")
-    content = _text(value.get("content"))
+    content = content_text(value.get("content"))
     if not content.strip() and not calls and role != "tool":
         raise ValueError("empty")
-    name, call_id = value.get("name"), value.get("tool_call_id")
     return Message(
         role,
         content,
-        name=name if isinstance(name, str) else None,
+        name=text(value.get("name")),
         tool_calls=tuple(call_from_dict(each) for each in calls),
-        tool_call_id=call_id if isinstance(call_id, str) else None,
+        tool_call_id=text(value.get("tool_call_id")),
     )
-
-
-def _text(content: Any) -> str:
-    if content is None:
-        return ""
-    if isinstance(content, str):
-        return content
-    if not isinstance(content, list):
-        raise ValueError("content is neither a text nor a list of parts")
-    return "\n".join(_part(part) for part in content)
-
-
-def _part(part: Any) -> str:
-    if isinstance(part, str):
-        return part
-    if isinstance(part, dict):
-        text = part.get("text")
-        if isinstance(text, str):
-            return text
-        kind = str(part.get("type", "part")).removeprefix("input_").removesuffix("_url")
-        return f"[{kind}]"
-    return json.dumps(part)

@@ -6,6 +6,8 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from reading import file_of, lines
+from reading import read as read_as
 
 from reservoir_cli.importers import Record, Skipped, choose
 from reservoir_cli.importers.native import Native
@@ -30,7 +32,7 @@ ROW: dict[str, Any] = {
 
 
 def read(*values: object) -> list[Record | Skipped]:
-    return list(Native().read("".join(json.dumps(value) + "\n" for value in values)))
+    return read_as(lines(*values), Native())
 
 
 def record(row: dict[str, Any]) -> Record:
@@ -81,8 +83,8 @@ FORMS = {
 
 @pytest.mark.parametrize("text", FORMS.values(), ids=FORMS)
 def test_each_form_is_known_and_read(text: str) -> None:
-    assert choose(text, None).name == "reservoir"
-    found = list(Native().read(text))
+    assert choose(file_of(text)).name == "reservoir"
+    found = read_as(text, Native())
     assert len(found) == 2
     assert found == [record(ROW)] * 2
 
@@ -122,7 +124,7 @@ ORIGINAL = {
 
 
 def test_an_export_of_the_original_reservoir_is_read() -> None:
-    assert choose(json.dumps(ORIGINAL), None).name == "reservoir"
+    assert choose(file_of(json.dumps(ORIGINAL))).name == "reservoir"
     found = record(ORIGINAL)
     assert found.message.created_at == datetime(2026, 5, 9, 14, 23, 1, 234_000, tzinfo=UTC)
     assert found.message.trace_id == "t"
@@ -173,6 +175,10 @@ SKIPPED = [
     ("a time that is true", {**ROW, "created_at": True}),
     ("a time that is a list", {**ROW, "created_at": []}),
     ("a time beyond the years", {**ROW, "created_at": 10**18}),
+    (
+        "a time whose zone carries it beyond the years",
+        {**ROW, "created_at": "9999-12-31T23:00-12:00"},
+    ),
     ("a time beyond all numbers", {**ROW, "created_at": 10**40}),
     ("an endless time", {**ROW, "created_at": float("inf")}),
     ("calls that are a number", {**ROW, "tool_calls": 5}),
@@ -196,7 +202,7 @@ def test_a_bad_row_is_skipped_with_its_place_and_the_others_are_read(value: Any)
 
 
 def test_a_bad_row_of_a_document_is_named_by_its_place() -> None:
-    [_, bad] = Native().read(json.dumps({"messages": [ROW, {**ROW, "role": "x"}]}))
+    [_, bad] = read_as(json.dumps({"messages": [ROW, {**ROW, "role": "x"}]}), Native())
     assert bad == Skipped("the document, message 2", "unknown role")
 
 

@@ -4,6 +4,8 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from reading import file_of, lines
+from reading import read as read_as
 
 from reservoir_cli.importers import Record, Skipped, choose
 from reservoir_cli.importers.openai import OpenAI
@@ -11,11 +13,7 @@ from reservoir_cli.messages import Message, ToolCall
 
 
 def read(text: str) -> list[Record | Skipped]:
-    return list(OpenAI().read(text))
-
-
-def lines(*values: object) -> str:
-    return "".join(json.dumps(value) + "\n" for value in values)
+    return read_as(text, OpenAI())
 
 
 def messages(text: str) -> list[Message]:
@@ -47,7 +45,7 @@ FORMS = {
 
 @pytest.mark.parametrize("text", FORMS.values(), ids=FORMS)
 def test_each_form_is_known_and_gives_the_same_messages(text: str) -> None:
-    assert choose(text, None).name == "openai"
+    assert choose(file_of(text)).name == "openai"
     assert [(each.role, each.content) for each in messages(text)] == [
         ("user", "q1"),
         ("assistant", "r1"),
@@ -174,9 +172,10 @@ def test_a_file_of_one_torn_line_is_skipped() -> None:
     assert isinstance(only, Skipped)
 
 
-def test_text_that_cannot_be_nested_deeper_is_skipped() -> None:
-    first, second = read("[" * 100_000 + "\n" + lines(user("x")))
-    assert isinstance(first, Skipped)
+def test_what_is_nested_too_deeply_is_skipped() -> None:
+    deep = '{"role": ' + "[" * 100_000 + "]" * 100_000 + "}"
+    first, second = read(deep + "\n" + lines(user("x")))
+    assert first == Skipped("line 1", "nested too deeply")
     assert isinstance(second, Record)
 
 

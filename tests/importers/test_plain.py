@@ -1,6 +1,7 @@
 from pathlib import Path
 
 import pytest
+from reading import file_of, read
 
 from reservoir_cli.errors import ReservoirError, UsageError
 from reservoir_cli.importers import Record, Skipped, choose, decode, importers, read_text
@@ -8,7 +9,7 @@ from reservoir_cli.importers.plain import Plain
 
 
 def only(text: str) -> Record | Skipped:
-    [found] = Plain().read(text)
+    [found] = read(text, Plain("text"))
     return found
 
 
@@ -29,8 +30,8 @@ def test_a_file_is_one_message_without_its_outer_blank_lines(text: str, content:
 
 
 @pytest.mark.parametrize("text", ["", "\n", " \t\n"])
-def test_an_empty_file_is_skipped(text: str) -> None:
-    assert only(text) == Skipped("the file", "empty")
+def test_an_empty_file_is_no_message(text: str) -> None:
+    assert read(text, Plain("text")) == []
 
 
 def test_the_same_text_is_the_same_message_and_another_is_another() -> None:
@@ -58,17 +59,17 @@ CHOSEN = [
 
 @pytest.mark.parametrize(("text", "name"), CHOSEN)
 def test_the_format_goes_by_what_the_file_holds(text: str, name: str) -> None:
-    assert choose(text, None).name == name
+    assert choose(file_of(text, "anything")).name == name
 
 
-@pytest.mark.parametrize("name", ["reservoir", "openai", "text"])
+@pytest.mark.parametrize("name", importers())
 def test_a_format_that_is_named_is_taken_whatever_the_file_holds(name: str) -> None:
-    assert choose("hello", name).name == name
+    assert choose(file_of("hello"), name).name == name
 
 
 def test_an_unknown_format_names_those_there_are() -> None:
     with pytest.raises(UsageError, match="unknown format 'word'") as caught:
-        choose("hello", "word")
+        choose(file_of("hello"), "word")
     assert all(name in str(caught.value.hint) for name in importers())
 
 
@@ -110,6 +111,6 @@ def test_a_file_that_cannot_be_read_is_an_error_that_names_it(tmp_path: Path) ->
 @pytest.mark.parametrize("text", ['{"foo": 1}', "{torn", "[1, 2]"])
 def test_a_json_file_of_no_known_format_is_not_taken_for_a_message(name: str, text: str) -> None:
     with pytest.raises(ReservoirError, match="no format"):
-        choose(text, None, name)
-    assert choose(text, "text", name).name == "text"
-    assert choose(text, None, "notes.md").name == "text"
+        choose(file_of(text, name))
+    assert choose(file_of(text, name), "text").name == "text"
+    assert choose(file_of(text, "notes.md")).name == "markdown"

@@ -1,0 +1,158 @@
+"""How fast a large export comes in, and how much memory that takes.
+
+    python benchmarks/importing.py [--mb 1000] [--zip]
+
+writes an export of ChatGPT's form (the text is made up), reads it without a store, imports it into
+a new store without embedding, and imports it again. Each step is a process of its own.
+"""
+
+import argparse
+import json
+import os
+import random
+import subprocess
+import sys
+import tempfile
+import time
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+WORDS = (
+    "the queue lost jobs because the failover of the primary took eleven seconds and nobody had "
+    "noticed until morning so we moved it to postgres with skip locked which holds since then"
+).split()
+READ = """
+import json, sys
+from contextlib import ExitStack
+from pathlib import Path
+from reservoir_cli.importers import Record, find
+with ExitStack() as open_files:
+    found, _ = find(Path(sys.argv[1]), None, open_files)
+    count = sum(isinstance(each, Record) for file in found for each in file.records())
+    print(json.dumps({"imported": count, "already_there": 0}))
+"""
+
+
+def node(rng: random.Random, name: str, parent: str | None, number: int) -> dict[str, Any]:
+    """A node as an export has it, most of which is not text."""
+    at = 1_700_000_000 + number * 37.25
+    role = ("user", "assistant")[number % 2]
+    text = " ".join(rng.choices(WORDS, k=rng.choice((20, 60, 120, 400))))
+    message = {
+        "id": name,
+        "author": {"role": role, "name": None, "metadata": {}},
+        "create_time": at,
+        "update_time": None,
+        "content": {"content_type": "text", "parts": [text]},
+        "status": "finished_successfully",
+        "end_turn": True,
+        "weight": 1.0,
+        "metadata": {
+            "citations": [],
+            "content_references": [],
+            "message_type": None,
+            "model_slug": "gpt-4o",
+            "default_model_slug": "gpt-4o",
+            "parent_id": parent,
+            "request_id": f"{rng.getrandbits(64):016x}-AMS",
+            "timestamp_": "absolute",
+            "finish_details": {"type": "stop", "stop_tokens": [200002]},
+        },
+        "recipient": "all",
+        "channel": None,
+    }
+    return {"id": name, "message": message, "parent": parent, "children": []}
+
+
+def conversation(rng: random.Random, number: int) -> dict[str, Any]:
+    """A conversation of some dozen messages."""
+    mapping: dict[str, Any] = {}
+    parent: str | None = None
+    for place in range(rng.randint(4, 60)):
+        name = f"{rng.getrandbits(128):032x}"
+        mapping[name] = node(rng, name, parent, number * 60 + place)
+        parent = name
+    identity = f"{rng.getrandbits(128):032x}"
+    return {
+        "title": f"Conversation {number}",
+        "create_time": 1_700_000_000 + number,
+        "update_time": None,
+        "mapping": mapping,
+        "current_node": parent,
+        "conversation_id": identity,
+        "id": identity,
+    }
+
+
+def export(size: int, seed: int = 7) -> Iterator[bytes]:
+    """The bytes of ``conversations.json``, of about so many."""
+    rng = random.Random(seed)
+    written, number = 0, 0
+    yield b"["
+    while written < size:
+        data = json.dumps(conversation(rng, number)).encode()
+        yield (b"," if number else b"") + data
+        written += len(data)
+        number += 1
+    yield b"]"
+
+
+def write(path: Path, size: int, zipped: bool) -> None:
+    """Write an export to disk."""
+    if not zipped:
+        with path.open("wb") as file:
+            file.writelines(export(size))
+        return
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
+        with archive.open("conversations.json", "w", force_zip64=True) as member:
+            for part in export(size):
+                member.write(part)
+
+
+def run(name: str, *command: str, env: dict[str, str]) -> None:
+    """Run a process, and say how long it took and how much memory it needed at most."""
+    began = time.perf_counter()
+    process = subprocess.Popen(command, env=env, stdout=subprocess.PIPE)
+    assert process.stdout is not None
+    totals = json.load(process.stdout)
+    _, status, usage = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    process.stdout.close()
+    seconds = time.perf_counter() - began
+    count = totals["imported"] + totals["already_there"]
+    print(
+        f"{name:<14}{seconds:7.1f} s{count / seconds:9,.0f} messages/s"
+        f"{usage.ru_maxrss / 1024:6,.0f} MB at most",
+        flush=True,
+    )
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--mb", type=int, default=1_000)
+    parser.add_argument("--zip", action="store_true")
+    given = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / ("export.zip" if given.zip else "conversations.json")
+        write(file, given.mb * 1_000_000, given.zip)
+        print(f"an export of {file.stat().st_size / 1e6:,.0f} MB on disk")
+        env = {**os.environ, "RESERVOIR_HOME": f"{folder}/home"}
+        ingest = (
+            sys.executable,
+            "-m",
+            "reservoir_cli",
+            "ingest",
+            "--no-embed",
+            "--json",
+            str(file),
+        )
+        run("reading alone", sys.executable, "-c", READ, str(file), env=env)
+        run("importing", *ingest, env=env)
+        run("once more", *ingest, env=env)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,79 @@
+"""Single values of other tools' files, which may be of any type."""
+
+import json
+import math
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from reservoir_cli.messages import ToolCall, clean_text
+
+_YEAR_10000 = 253_402_300_800
+
+
+def text(value: Any) -> str | None:
+    """A text that says something; ``None`` for anything else."""
+    return clean_text(value) if isinstance(value, str) and value.strip() else None
+
+
+def objects(value: Any) -> list[dict[str, Any]]:
+    """The objects of a list; nothing where there is no list."""
+    return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
+
+
+def obj(value: Any) -> dict[str, Any]:
+    """An object; an empty one for anything else."""
+    return value if isinstance(value, dict) else {}
+
+
+def moment(value: Any) -> datetime | None:
+    """A time in ISO 8601 (UTC without a zone) or in seconds since 1970, in UTC.
+
+    What is no time between 1970 and 9999 is none: a message is worth more than its time.
+    """
+    try:
+        if isinstance(value, str):
+            read = datetime.fromisoformat(value.strip())
+            aware = read if read.tzinfo else read.replace(tzinfo=UTC)
+            found = aware.astimezone(UTC)
+            return found if found.year >= 1970 else None
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            return None
+        seconds = float(value)
+        if math.isfinite(seconds) and 0 < seconds < _YEAR_10000 - 1:
+            return datetime.fromtimestamp(seconds, UTC)
+    except (ValueError, OverflowError, OSError):
+        pass
+    return None
+
+
+def with_neighbours(
+    times: Sequence[datetime | None], start: datetime | None
+) -> list[datetime | None]:
+    """Times of the messages of a conversation, where one without takes that of its neighbour.
+
+    That is the message before it, and for the first ones the message after them.
+
+    :param start: when the conversation began, for the case that no message says anything.
+    """
+    last = next((each for each in times if each), start)
+    filled = []
+    for each in times:
+        last = each or last
+        filled.append(last)
+    return filled
+
+
+def call(identity: Any, name: Any, arguments: Any) -> ToolCall:
+    """A tool call; arguments that are no text are written as JSON.
+
+    :raises ValueError: it has no name.
+    """
+    said = text(name)
+    if said is None:
+        raise ValueError("a tool call without a name")
+    if arguments is None:
+        arguments = ""
+    if not isinstance(arguments, str):
+        arguments = json.dumps(arguments, ensure_ascii=False)
+    return ToolCall(text(identity) or "", said, arguments)

@@ -1,0 +1,143 @@
+"""Samples that are damaged at random, and what must hold of them all the same."""
+
+import json
+import random
+import shutil
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from reservoir_cli.errors import ReservoirError
+from reservoir_cli.messages import Scope
+from reservoir_cli.reservoir import Reservoir
+
+#: What a value may be swapped for.
+_ODD: tuple[Any, ...] = (
+    None,
+    True,
+    0,
+    -1,
+    1e308,
+    10**30,
+    float("nan"),
+    "",
+    " ",
+    "text",
+    "\ud800",
+    "\0",
+    [],
+    {},
+    [None],
+    [[]],
+    {"a": 1},
+    "2026-13-01",
+    "9999-12-31T23:59:59-12:00",
+    253402300799.9,
+)
+
+Damage = Callable[[bytes, random.Random], bytes]
+
+
+def flipped(data: bytes, rng: random.Random) -> bytes:
+    """Some bytes are others."""
+    damaged = bytearray(data)
+    for _ in range(rng.choice((1, 1, 3, 30))):
+        damaged[rng.randrange(len(damaged))] = rng.randrange(256)
+    return bytes(damaged)
+
+
+def cut(data: bytes, rng: random.Random) -> bytes:
+    """Something is missing: the end, the beginning, or a piece."""
+    one, other = sorted((rng.randrange(len(data)), rng.randrange(len(data))))
+    return rng.choice((data[:other], data[one:], data[:one] + data[other:]))
+
+
+def swapped(data: bytes, rng: random.Random) -> bytes:
+    """Values are of other types; the file is JSON as before."""
+    try:
+        text = data.decode()
+        if data.lstrip().startswith(b"["):
+            return json.dumps(_swapped(json.loads(text), rng)).encode()
+        lines = [line for line in text.splitlines() if line.strip()]
+        return "\n".join(_swapped_line(line, rng) for line in lines).encode()
+    except ValueError:
+        return flipped(data, rng)
+
+
+DAMAGES: tuple[Damage, ...] = (flipped, cut, swapped)
+
+
+def _swapped_line(line: str, rng: random.Random) -> str:
+    try:
+        value = json.loads(line)
+    except ValueError:
+        return line
+    return json.dumps(_swapped(value, rng)) if rng.random() < 0.5 else line
+
+
+def _swapped(value: Any, rng: random.Random) -> Any:
+    if rng.random() < 0.02:
+        return rng.choice(_ODD)
+    if isinstance(value, dict):
+        return {key: _swapped(each, rng) for key, each in value.items() if rng.random() > 0.01}
+    if isinstance(value, list):
+        return [_swapped(each, rng) for each in value]
+    return value
+
+
+def import_damaged(sample: bytes, name: str, seed: int, folder: Path) -> str:
+    """Damage a sample, import it twice, and hold the store to what was promised.
+
+    :returns: ``imported``, or why nothing was.
+    """
+    rng = random.Random(f"{name} {seed}")
+    file = folder / name
+    file.write_bytes(rng.choice(DAMAGES)(sample, rng))
+    store = _new_store(folder)
+    with Reservoir.open(store) as reservoir:
+        try:
+            first = reservoir.import_files(file)
+        except ReservoirError as error:
+            refused = error
+        else:
+            refused = None
+        if refused:
+            assert refused.exit_code == 1
+            assert not reservoir.view(Scope(None), 0)
+            return "refused"
+        stored = reservoir.view(Scope(None), 0)
+        again = reservoir.import_files(file)
+        assert reservoir.view(Scope(None), 0) == stored
+    assert first.imported == len(stored)
+    assert (again.imported, again.already) == (0, first.imported + first.already)
+    assert first.skipped == again.skipped >= len(first.reasons)
+    for each in stored:
+        assert each.content.strip() or each.tool_calls or each.role == "tool"
+        assert datetime(1970, 1, 1, tzinfo=UTC) <= each.created_at
+        assert each.source_id
+        assert each.trace_id
+    assert_whole(store)
+    return "imported" if stored else "nothing"
+
+
+def _new_store(folder: Path) -> Path:
+    """An empty store; it is made once, and copied."""
+    empty, store = folder / "empty.db", folder / "store.db"
+    for each in folder.glob("store.db*"):
+        each.unlink()
+    if not empty.exists():
+        Reservoir.open(empty).close()
+    shutil.copy(empty, store)
+    return store
+
+
+def assert_whole(store: Path) -> None:
+    """The store is sound, and each message has its full text and waits for its vector."""
+    with closing(sqlite3.connect(store)) as connection:
+        assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+        [count] = connection.execute("SELECT count(*) FROM messages").fetchone()
+        for table in ("pending", "messages_fts"):
+            assert connection.execute(f"SELECT count(*) FROM {table}").fetchone() == (count,)

@@ -1,0 +1,27 @@
+"""Damaged files end in messages and reasons, never in a crash or half a record.
+
+The long form is ``python benchmarks/corrupt.py``.
+"""
+
+from pathlib import Path
+
+import pytest
+from corrupting import import_damaged
+from llm_logs import newer_log, older_log
+from reading import SAMPLES
+
+FILES = sorted(each.name for each in SAMPLES.iterdir())
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_damaged_file_does_no_harm(name: str, tmp_path: Path) -> None:
+    sample = (SAMPLES / name).read_bytes()
+    seen = {import_damaged(sample, name, seed, tmp_path) for seed in range(30)}
+    assert "imported" in seen
+
+
+@pytest.mark.parametrize("log", [older_log, newer_log])
+def test_a_damaged_log_does_no_harm(log, tmp_path: Path) -> None:
+    sample = log(tmp_path / "logs.db").read_bytes()
+    seen = {import_damaged(sample, "logs.db", seed, tmp_path) for seed in range(30)}
+    assert "imported" in seen
