@@ -96,7 +96,7 @@ def imported(folder: Path, messages: list[Message]) -> float:
             lines.write(json.dumps(row) + "\n")
     with Reservoir.open(folder / "imported.db") as reservoir:
         started = time.perf_counter()
-        totals = reservoir.import_text(file.read_text(encoding="utf-8"), file.name)
+        totals = reservoir.import_files(file)
         rate = totals.imported / (time.perf_counter() - started)
     return rate
 

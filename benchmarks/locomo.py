@@ -1,54 +1,55 @@
 """Evidence recall on LoCoMo, a public benchmark of long conversations.
 
-    python benchmarks/locomo.py --data locomo10.json [--json FILE]
+    python benchmarks/locomo.py --data locomo10.json [--cache FOLDER] [--json FILE] [--plot FILE]
 
 LoCoMo (Maharana et al., 2024, CC BY-NC 4.0) is not part of this repository. Each of its
 conversations becomes an instance; each question of categories 1 to 4 that names evidence is asked,
-without the speakers' names. Two scores, both the mean share of the evidence over the budgets of
-250, 500, 1,000, 2,000 and 4,000 tokens:
+without the speakers' names. A score is the mean share of the evidence over the budgets of 250, 500,
+1,000, 2,000 and 4,000 tokens:
 
-ranking     everything is returned with its priority, and packed greedily at
-            ceil(characters / 4) + 4 tokens a message
-end to end  what a context of that budget really holds, every setting at its default
+rankings    everything is returned with its scores, and packed by a ranking of them, skipping what
+            does not fit, at ceil(characters / 4) + 4 tokens a message
+printed     what a context of that budget really holds, every setting at its default
+delayed     the default ranking, asked so many sessions after the last evidence, or at the end
+            if that comes first, when only the messages up to then are stored
 """
 
 import argparse
 import json
-import math
 import re
-import sys
 import tempfile
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-import numpy as np
+from asking import (
+    PARTITION,
+    Conversations,
+    printed_recall,
+    progress,
+    ranking_recall,
+    scored_rows,
+    stored,
+)
+from evidence import Question, Rows, figures, interval
+from rankings import PARTS, RANKINGS
+from report import draw, print_table, write_json
+from vectors import CachedEmbedder, cached_embedder
 
-from reservoir_cli import Message, Reservoir
+from reservoir_cli import Message
+from reservoir_cli.settings import DEFAULT_MODEL_NAME
 
 BUDGETS = (250, 500, 1_000, 2_000, 4_000)
-#: Settings of each ranking, weakest first.
-RANKINGS: dict[str, dict[str, Any]] = {
-    "recency only": {"similarity_weight": 0.0, "recency_weight": 1.0},
-    "cosine": {"similarity": "cosine", "similarity_weight": 1.0, "recency_weight": 0.0},
-    "0.7 cosine + 0.3 half-life of 30 days": {"similarity": "cosine", "recency": "age"},
-    "similarity": {"similarity_weight": 1.0, "recency_weight": 0.0},
-    "0.7 similarity + 0.3 recency (default)": {},
-}
+DELAYS = (0, 1, 3, 8)
+DEFAULT = "default: 0.7 similarity + 0.3 recency"
+#: Contexts for a ranking: the newest messages are not taken before their turn.
+_BY_PRIORITY = {"min_history_messages": 0}
+_DRAWN = ("recency only", "cosine", "BM25 (FTS5)", "0.6 mm(cosine) + 0.4 mm(BM25)", DEFAULT)
 
 
-@dataclass(frozen=True)
-class Question:
-    """A question without the speakers' names, and the source ids of its evidence."""
-
-    instance: str
-    text: str
-    evidence: frozenset[str]
-
-
-def read(path: Path) -> tuple[dict[str, list[Message]], list[Question]]:
+def read(path: Path) -> tuple[Conversations, list[Question]]:
     """The conversations by their name, and the questions about them."""
     conversations, questions = {}, []
     for sample in json.loads(path.read_text(encoding="utf-8")):
@@ -63,9 +64,8 @@ def read(path: Path) -> tuple[dict[str, list[Message]], list[Question]]:
     return conversations, questions
 
 
-def messages_of(talk: Mapping[str, Any]) -> Sequence[Message]:
+def messages_of(talk: Mapping[str, Any]) -> Iterator[Message]:
     """The messages of a conversation, 30 seconds apart in each session."""
-    found = []
     numbers = sorted(
         int(match[1]) for key in talk if (match := re.fullmatch(r"session_(\d+)", key))
     )
@@ -73,17 +73,14 @@ def messages_of(talk: Mapping[str, Any]) -> Sequence[Message]:
         start = datetime.strptime(talk[f"session_{number}_date_time"], "%I:%M %p on %d %B, %Y")
         for index, turn in enumerate(talk[f"session_{number}"]):
             caption = turn.get("blip_caption")
-            found.append(
-                Message(
-                    "user" if turn["speaker"] == talk["speaker_a"] else "assistant",
-                    turn["text"] + (f" [image: {caption}]" if caption else ""),
-                    created_at=start.replace(tzinfo=UTC) + timedelta(seconds=30 * index),
-                    conversation_id=str(number),
-                    source="locomo",
-                    source_id=turn["dia_id"],
-                )
+            yield Message(
+                "user" if turn["speaker"] == talk["speaker_a"] else "assistant",
+                turn["text"] + (f" [image: {caption}]" if caption else ""),
+                created_at=start.replace(tzinfo=UTC) + timedelta(seconds=30 * index),
+                conversation_id=str(number),
+                source="locomo",
+                source_id=turn["dia_id"],
             )
-    return found
 
 
 def without_names(question: str, names: Sequence[str]) -> str:
@@ -92,89 +89,88 @@ def without_names(question: str, names: Sequence[str]) -> str:
     return " ".join(re.sub(rf"\b(?:{firsts})\b(?:['\u2019]s)?", " ", question).split())
 
 
-def ranking_recall(reservoir: Reservoir, question: Question) -> list[float]:
-    """Recall at each budget when everything is packed by its priority."""
-    window = reservoir.context(
-        question.text, partition="locomo", instance=question.instance, budget=900_000_000
-    )
-    rows = [row for row in window.messages if row["id"] is not None]
-    rows.sort(key=lambda row: (-row["priority"], -row["id"]))
-    shares = []
-    for budget in BUDGETS:
-        left, held = budget, 0
-        for row in rows:
-            cost = math.ceil(len(row["content"]) / 4) + 4
-            if cost <= left:
-                left -= cost
-                held += row["source_id"] in question.evidence
-        shares.append(held / len(question.evidence))
-    return shares
+def measure_rankings(
+    conversations: Conversations, questions: Sequence[Question], embedder: CachedEmbedder
+) -> dict[str, Any]:
+    """Every ranking, every part of the default, and what the default is ahead of each."""
+    with stored(conversations, embedder, **_BY_PRIORITY) as reservoir:
+        asked = [scored_rows(reservoir, each) for each in progress(questions, "asking")]
+    found, scores = {}, {}
+    for name, ranking in progress([*RANKINGS.items(), *PARTS.items()], "ranking"):
+        recall = ranking_recall(ranking, asked, BUDGETS)
+        found[name], scores[name] = dict(figures(recall, BUDGETS)), recall.scores
+    for name, each in found.items():
+        each["default_ahead_by"] = interval(scores[DEFAULT] - scores[name])
+    return found
 
 
-def end_to_end_recall(reservoir: Reservoir, question: Question) -> list[float]:
-    """Recall of the contexts that are really printed."""
-    shares = []
-    for budget in BUDGETS:
-        window = reservoir.context(
-            question.text, partition="locomo", instance=question.instance, budget=budget
-        )
-        kept = {row["source_id"] for row in window.messages}
-        shares.append(len(kept & question.evidence) / len(question.evidence))
-    return shares
+def measure_printed(
+    conversations: Conversations, questions: Sequence[Question], embedder: CachedEmbedder
+) -> dict[str, Any]:
+    """Contexts as they are printed."""
+    with stored(conversations, embedder) as reservoir:
+        recall = printed_recall(reservoir, questions, BUDGETS)
+    return {"every setting at its default": figures(recall, BUDGETS)}
 
 
-def interval(scores: Sequence[float], rounds: int = 2_000) -> tuple[float, float]:
-    """95% interval of a mean, by bootstrap over the questions."""
-    values, random = np.array(scores), np.random.default_rng(1)
-    means = [values[random.integers(0, len(values), len(values))].mean() for _ in range(rounds)]
-    return float(np.percentile(means, 2.5)), float(np.percentile(means, 97.5))
-
-
-def measure(store: Path, questions: Sequence[Question], settings: dict[str, Any], ask: Any) -> Any:
-    """Mean recall by budget, the score, and its interval."""
-    with Reservoir.open(store, settings=settings, offline=True) as reservoir:
-        shares = []
-        for number, question in enumerate(questions, 1):
-            shares.append(ask(reservoir, question))
-            if sys.stderr.isatty():
-                sys.stderr.write(f"\r{number} of {len(questions)} ")
-    scores = [sum(each) / len(each) for each in shares]
-    by_budget = [sum(column) / len(shares) for column in zip(*shares, strict=True)]
+def measure_delayed(
+    conversations: Conversations, questions: Sequence[Question], embedder: CachedEmbedder
+) -> dict[str, Any]:
+    """The default ranking, some sessions after the last evidence."""
+    asked: dict[int, list[Rows]] = {delay: [] for delay in DELAYS}
+    with stored({}, embedder, **_BY_PRIORITY) as reservoir:
+        for name, messages in progress(list(conversations.items()), "asking later"):
+            own = [each for each in questions if each.instance == name]
+            session_of = {each.source_id: int(each.conversation_id or 0) for each in messages}
+            last = {each: max(session_of[one] for one in each.evidence) for each in own}
+            end = max(session_of.values())
+            for session, some in groupby(messages, lambda each: int(each.conversation_id or 0)):
+                reservoir.ingest(list(some), partition=PARTITION, instance=name)
+                for delay in DELAYS:
+                    due = (each for each in own if min(last[each] + delay, end) == session)
+                    asked[delay] += [scored_rows(reservoir, each) for each in due]
     return {
-        "score": sum(scores) / len(scores),
-        "interval": interval(scores),
-        "by_budget": dict(zip(map(str, BUDGETS), by_budget, strict=True)),
+        f"{delay} sessions later": figures(
+            ranking_recall(RANKINGS[DEFAULT], rows, BUDGETS), BUDGETS
+        )
+        for delay, rows in asked.items()
     }
 
 
+PARTS_OF_THIS = {
+    "rankings": measure_rankings,
+    "printed": measure_printed,
+    "delayed": measure_delayed,
+}
+
+
 def main() -> None:
-    """Measure every ranking and print a table."""
-    options = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    options.add_argument("--data", type=Path, required=True, help="LoCoMo as JSON")
-    options.add_argument("--store", type=Path, help="keep the embedded store here")
-    options.add_argument("--json", type=Path, help="write the figures to this file too")
-    given = options.parse_args()
+    """Measure and print."""
+    given = _arguments()
     conversations, questions = read(given.data)
+    print(f"{len(questions)} questions, {len(conversations)} conversations, {given.model}")
     with tempfile.TemporaryDirectory() as folder:
-        store = given.store or Path(folder) / "locomo.db"
-        with Reservoir.open(store) as reservoir:
-            for name, messages in conversations.items():
-                reservoir.ingest(messages, partition="locomo", instance=name)
-        found = {
-            f"ranking: {name}": measure(
-                store, questions, {**settings, "min_history_messages": 0}, ranking_recall
-            )
-            for name, settings in RANKINGS.items()
-        }
-        found["end to end (default)"] = measure(store, questions, {}, end_to_end_recall)
-    print(f"evidence recall, {len(questions)} questions, {len(conversations)} conversations")
-    print(f"{'':<50} {'score':>6} {'95% interval':>14}" + "".join(f"{b:>7,}" for b in BUDGETS))
-    for name, each in found.items():
-        low, high = each["interval"]
-        budgets = "".join(f"{share:7.3f}" for share in each["by_budget"].values())
-        print(f"{name:<50} {each['score']:6.3f} [{low:5.3f}, {high:5.3f}]{budgets}")
+        embedder = cached_embedder(given.model, given.cache or Path(folder))
+        found = {}
+        for name in given.only or PARTS_OF_THIS:
+            found[name] = PARTS_OF_THIS[name](conversations, questions, embedder)
+            print_table(name, found[name], BUDGETS)
     if given.json:
-        given.json.write_text(json.dumps(found, indent=2), encoding="utf-8")
+        write_json(given.json, found)
+    if given.plot and "rankings" in found:
+        lines = {name: found["rankings"][name] for name in _DRAWN}
+        draw(given.plot, lines, f"LoCoMo, {len(questions)} questions")
+
+
+def _arguments() -> argparse.Namespace:
+    options = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+    options.add_argument("--data", type=Path, required=True, help="LoCoMo as JSON")
+    options.add_argument("--model", default=DEFAULT_MODEL_NAME, help="embedding model or folder")
+    options.add_argument("--only", nargs="+", choices=PARTS_OF_THIS, help="measure only these")
+    options.add_argument("--cache", type=Path, help="keep vectors here between runs")
+    options.add_argument("--json", type=Path, help="write the figures to this file too")
+    options.add_argument("--plot", type=Path, help="draw recall against budget into this PNG")
+    return options.parse_args()
 
 
 if __name__ == "__main__":

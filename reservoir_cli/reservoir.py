@@ -44,6 +44,7 @@ class Reservoir:
         store: Store,
         settings: Config,
         *,
+        embedder: "Embedder | None" = None,
         offline: bool = False,
         notify: Callable[[str], None] = _ignore,
         progress: "Progress" = _ignore,
@@ -53,7 +54,7 @@ class Reservoir:
         self.offline = offline
         self._notify = notify
         self._progress = progress
-        self._embedder: Embedder | None = None
+        self._embedder = embedder
 
     @classmethod
     def open(
@@ -63,6 +64,7 @@ class Reservoir:
         settings: Mapping[str, Value] | None = None,
         config_file: Path | None = None,
         create: bool = True,
+        embedder: "Embedder | None" = None,
         offline: bool = False,
         notify: Callable[[str], None] = _ignore,
         progress: "Progress" = _ignore,
@@ -72,6 +74,7 @@ class Reservoir:
         :param location: a file; ``None`` for the user's own store.
         :param settings: settings above all others, such as ``{"recency_weight": 0.0}``.
         :param create: make the file when it is not there.
+        :param embedder: what gives vectors, instead of the model that the settings name.
         :param notify: told what a person should know, a sentence each.
         :param progress: told how far long work has come.
         :raises UsageError: a wrong setting.
@@ -80,7 +83,9 @@ class Reservoir:
         known = config.load(config_file, settings)
         place = str(location) if location is not None else paths.store_location()
         store = open_store(place, create=create)
-        return cls(store, known, offline=offline, notify=notify, progress=progress)
+        return cls(
+            store, known, embedder=embedder, offline=offline, notify=notify, progress=progress
+        )
 
     def __enter__(self) -> Self:
         return self

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import strategies as st
 
 from reservoir_cli import Reservoir, UsageError, config
+from reservoir_cli.embedding import Engine
 from reservoir_cli.messages import Message, Role, Scope, ToolCall
 from reservoir_cli.rendering import providers
 from reservoir_cli.store import Passage, open_store
@@ -29,6 +30,7 @@ class Compass:
     """An embedder whose every question points along the first axis."""
 
     name = model_id = "compass"
+    engine = Engine("compiled", "as ever", "folder")
     dimensions = 2
 
     def encode_query(self, text):

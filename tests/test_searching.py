@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from reservoir_cli import Reservoir, UsageError, config
+from reservoir_cli.embedding import Engine
 from reservoir_cli.messages import Message, Scope
 from reservoir_cli.store import Passage
 from reservoir_cli.tokens import load_counter
@@ -17,6 +18,7 @@ class Compass:
     """An embedder whose every question points along the first axis."""
 
     name = model_id = "compass"
+    engine = Engine("compiled", "as ever", "folder")
     dimensions = 2
 
     def encode_query(self, text):

@@ -300,6 +300,19 @@ def test_a_partition_and_an_instance_can_be_given(cli):
     assert len(cli.rows("-p", "work", "-i", "old")) == 10
 
 
+@pytest.mark.parametrize("form", ["text", "openai", "anthropic"])
+def test_thinking_is_kept_and_never_sent(cli, form):
+    cli("ingest", "--no-embed", str(HISTORIES / "claude.json"))
+    thought = "They want FOR UPDATE SKIP LOCKED."
+    rows = cli.rows("-i", "claude")
+    assert [row["content"] for row in rows if row["name"] == "thinking"] == [thought]
+    options = ("-i", "claude", "--format", form, "--budget", "4000", "--model", "gpt-4o")
+    sent = cli("context", "What do they want with skip locked?", *options).out
+    assert "Let me look." in sent
+    assert "web_search" in sent
+    assert "They want" not in sent
+
+
 def test_a_conversation_that_went_on_is_extended(cli, tmp_path):
     lines = (HISTORIES / "claude-code.jsonl").read_text(encoding="utf-8").splitlines(True)
     file = tmp_path / "5e55.jsonl"

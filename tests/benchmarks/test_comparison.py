@@ -1,0 +1,81 @@
+"""The rankings that benchmarks compare, and that their formula is the program's."""
+
+import long_answers
+import numpy as np
+import pytest
+from asking import scored_rows, stored
+from evidence import Question
+from hypothesis import given
+from hypothesis import strategies as st
+from rankings import PARTS, RANKINGS, Index, around, best_within, best_within_tokens, context_bm25
+from vectors import CachedEmbedder
+
+values = st.lists(st.floats(0, 1), min_size=1, max_size=25)
+
+
+@given(values, st.integers(1, 12))
+def test_the_best_within_reach_is_the_greatest_of_the_slice(each, reach):
+    found = best_within(np.array(each), reach)
+    assert found.tolist() == [
+        max(each[max(0, place - reach) : place + reach + 1]) for place in range(len(each))
+    ]
+
+
+@given(st.lists(st.tuples(st.floats(0, 1), st.integers(1, 90)), min_size=1), st.integers(1, 200))
+def test_reach_in_tokens_counts_what_lies_between(each, reach):
+    scores, costs = (np.array(column) for column in zip(*each, strict=True))
+    found = best_within_tokens(scores, costs, reach)
+    for here in range(len(each)):
+        near = [
+            there
+            for there in range(len(each))
+            if abs(there - here) <= 1
+            or costs[min(here, there) + 1 : max(here, there)].sum() < reach
+        ]
+        assert found[here] == max(scores[near])
+
+
+def test_full_text_counts_stems_and_scores_what_holds_them():
+    index = Index(["painting the door", "a painted wall, painted twice", "nothing"])
+    assert index.counts("paint door").tolist() == [[1, 0, 0], [1, 2, 0]]
+    scores = index.scores("paint door")
+    assert scores[2] == 0
+    assert (scores[:2] > 0).all()
+    assert index.scores("").tolist() == [0, 0, 0]
+
+
+@pytest.fixture(scope="module")
+def asked(embedder, tmp_path_factory):
+    """Questions about two conversations of long answers, one of which names a month."""
+    texts = ("05-knee", "09-garden")
+    messages = [
+        message
+        for name in texts
+        for message in long_answers.conversation(
+            (long_answers.TEXTS / f"{name}.md").read_text(encoding="utf-8"), name
+        )
+    ]
+    questions = ["Which tomatoes never get black bottoms?", "What did I ask about in May 2026?"]
+    cached = CachedEmbedder(embedder, tmp_path_factory.mktemp("vectors"))
+    with (
+        pytest.MonkeyPatch.context() as patch,
+        stored({"here": messages}, cached, min_history_messages=0) as reservoir,
+    ):
+        patch.setenv("TZ", "UTC")
+        yield [scored_rows(reservoir, Question("here", each, frozenset())) for each in questions]
+
+
+@pytest.mark.parametrize("number", [0, 1])
+def test_the_formula_written_here_is_the_programs(asked, number):
+    rows = asked[number]
+    assert context_bm25(rows) == pytest.approx(rows.bm25, abs=1e-6)
+    assert around(rows, words=context_bm25(rows)) == pytest.approx(rows.similarity, abs=1e-6)
+    assert (rows.dates > 0).any() == (number == 1)
+
+
+@pytest.mark.parametrize("name", [*RANKINGS, *PARTS])
+def test_every_ranking_gives_each_message_a_number(asked, name):
+    ranking = {**RANKINGS, **PARTS}[name]
+    scores = ranking(asked[0])
+    assert scores.shape == asked[0].costs.shape
+    assert np.isfinite(scores).all()
