@@ -16,7 +16,7 @@ from reservoir_cli.store import Filter, Store, open_store
 if TYPE_CHECKING:
     from reservoir_cli.embedding import Embedder, Engine, Progress
     from reservoir_cli.importers import File, Found
-    from reservoir_cli.ingesting import Destination, Totals
+    from reservoir_cli.ingesting import Destination, Model, Totals
     from reservoir_cli.rendering import ContextWindow
     from reservoir_cli.searching import Hit
     from reservoir_cli.tokens import TokenCounter
@@ -162,7 +162,7 @@ class Reservoir:
                     home = each.importer.instance
                     destination = ingesting.Destination(partition, instance, usual, home)
                     done.add(self._load(each, destination, dry_run))
-                if done.skipped and not done.imported + done.already:
+                if done.skipped and not done.imported + done.already + done.forgotten:
                     done.unreadable.append(_name(source))
                 totals.add(done)
         return totals
@@ -181,7 +181,24 @@ class Reservoir:
             now=datetime.now(UTC),
             dry_run=dry_run,
             after_batch=lambda: self._progress("MB read", file.done >> 20, file.size >> 20),
+            model=lambda: self._import_model(scope),
         )
+
+    def _import_model(self, scope: Scope) -> "Model | None":
+        """The model whose vectors an import may bring: the store's, else the one that is set."""
+        from reservoir_cli.ingesting import Model
+
+        threshold = self._synapse_threshold(scope)
+        active, dimensions = self.store.active_model(), self.store.dimensions()
+        if active and dimensions:
+            return Model(*active, dimensions, threshold)
+        try:
+            embedder = self._load_embedder()
+        except ModelUnavailableError:
+            return None
+        if active and active[0] != embedder.model_id:
+            return None
+        return Model(embedder.model_id, embedder.name, embedder.dimensions, threshold)
 
     def embed(
         self,
