@@ -22,6 +22,7 @@ EXAMPLES = {
     "stats": "reservoir stats --since 7d",
     "trim": "reservoir trim messages.json --iteration 3 --budget 4000",
     "embed": "reservoir embed",
+    "forget": 'reservoir forget --match "card number" --all-partitions',
     "export": "reservoir export -p work --all-instances -o work.jsonl",
     "doctor": "reservoir doctor",
 }

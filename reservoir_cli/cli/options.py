@@ -164,6 +164,25 @@ def message_filter(
     )
 
 
+def require_answer(yes: bool) -> None:
+    """Refuse to go on where nobody can be asked.
+
+    :raises UsageError: stdin is no terminal, and ``--yes`` was not given.
+    """
+    if not yes and (sys.stdin is None or not sys.stdin.isatty()):
+        raise UsageError("there is no terminal to ask at", hint="add --yes")
+
+
+def confirm(question: str, yes: bool) -> None:
+    """Ask a person, unless they said yes beforehand; without a yes the run ends with 1."""
+    from reservoir_cli.cli import output
+
+    require_answer(yes)
+    if not yes and not output.ask(question):
+        output.note("nothing was changed")
+        raise typer.Exit(1)
+
+
 def one_form(**flags: bool) -> None:
     """Refuse two options that each choose a form of output.
 
