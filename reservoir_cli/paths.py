@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from reservoir_cli.errors import UsageError
+
 APP = "reservoir"
 
 
@@ -89,6 +91,16 @@ def whole_private(path: Path) -> Iterator[Path]:
     except BaseException:
         Path(name).unlink(missing_ok=True)
         raise
+
+
+def refuse_store(path: Path, store: Path) -> None:
+    """Refuse to write over the store itself, or what lies beside it.
+
+    :raises UsageError: the path is one of its files.
+    """
+    own = [store.with_name(store.name + ending).resolve() for ending in ("", "-wal", "-shm")]
+    if path.resolve() in own:
+        raise UsageError(f"{path} is the store itself", hint="name another file")
 
 
 def _home() -> Path | None:

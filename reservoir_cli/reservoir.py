@@ -361,6 +361,24 @@ class Reservoir:
             self.save_question(built)
         return built
 
+    def forget(self, ids: Sequence[int]) -> None:
+        """Delete messages for good; see :func:`reservoir_cli.forgetting.forget`.
+
+        :raises ReservoirError: they are gone, but a reader keeps their words in the files.
+        """
+        from reservoir_cli.forgetting import forget
+
+        forget(self.store, ids, self._progress)
+
+    def backup(self, file: str | Path) -> None:
+        """Copy the store to a file, which is replaced when the copy is whole.
+
+        :raises ReservoirError: there is nothing to copy, or it cannot be written.
+        """
+        from reservoir_cli.maintenance import back_up
+
+        back_up(self.store, Path(file), self._progress)
+
     def save_question(self, window: "ContextWindow") -> list[StoredMessage]:
         """Store the question of a window as a user message with the window's trace id."""
         request = window.request

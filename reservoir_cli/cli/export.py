@@ -67,15 +67,14 @@ def export(
         )
         if out is not None and to_file:
             saving.save(out, pieces, Path(reservoir.store.location))
-            noun = "message" if totals.messages == 1 else "messages"
-            output.aside(f"exported {totals.messages:,} {noun} to {out}")
+            output.aside(f"exported {options.counted(totals.messages, 'message')} to {out}")
         else:
             _print(pieces)
         if not totals.messages and not reservoir.view(scope, 1):
             output.elsewhere(scope, reservoir.store.places())
     if totals.left_out:
-        noun = "thought" if totals.left_out == 1 else "thoughts"
-        output.note(f"{totals.left_out:,} {noun} left out: jsonl, json and markdown have them")
+        thoughts = options.counted(totals.left_out, "thought")
+        output.note(f"{thoughts} left out: jsonl, json and markdown have them")
 
 
 def _format(form: str | None, as_json: bool, as_lines: bool) -> str:

@@ -79,9 +79,11 @@ def forget(
         elif dry_run:
             _show(reservoir, found, as_json)
         else:
-            options.confirm(f"forget {_messages(len(found))} in {scope} for good?", yes)
+            options.confirm(
+                f"forget {options.counted(len(found), 'message')} in {scope} for good?", yes
+            )
             forgetting.forget(reservoir.store, found, output.progress)
-            output.aside(f"forgot {_messages(len(found))}")
+            output.aside(f"forgot {options.counted(len(found), 'message')}")
             output.note("backups and exports made earlier still have them")
     if as_json:
         output.document({"forgotten": len(found), "ids": list(found), "dry_run": dry_run})
@@ -189,8 +191,4 @@ def _show(reservoir: "Reservoir", found: Sequence[int], as_json: bool) -> None:
                     for each in reservoir.store.by_id(found[start : start + _AT_ONCE], Scope(None))
                 ],
             )
-    output.aside(f"would forget {_messages(len(found))}")
-
-
-def _messages(count: int) -> str:
-    return f"{count:,} message{'' if count == 1 else 's'}"
+    output.aside(f"would forget {options.counted(len(found), 'message')}")

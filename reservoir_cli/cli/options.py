@@ -183,6 +183,11 @@ def confirm(question: str, yes: bool) -> None:
         raise typer.Exit(1)
 
 
+def counted(count: int, noun: str) -> str:
+    """A number and what it counts, such as ``1 message`` or ``1,200 messages``."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
 def one_form(**flags: bool) -> None:
     """Refuse two options that each choose a form of output.
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from reservoir_cli import paths
-from reservoir_cli.errors import ReservoirError, UsageError
+from reservoir_cli.errors import ReservoirError
 
 
 def save(path: Path, pieces: Iterator[str], store: Path) -> None:
@@ -13,7 +13,7 @@ def save(path: Path, pieces: Iterator[str], store: Path) -> None:
     :param store: where the messages come from; it is not overwritten.
     :raises ReservoirError: it cannot be written.
     """
-    refuse_store(path, store)
+    paths.refuse_store(path, store)
     try:
         if path.exists() and not path.is_file():
             _write(path, pieces)  # a pipe or a device; a folder says what is wrong
@@ -22,16 +22,6 @@ def save(path: Path, pieces: Iterator[str], store: Path) -> None:
             _write(unfinished, pieces)
     except OSError as error:
         raise ReservoirError(f"cannot write {path}: {error.strerror}") from None
-
-
-def refuse_store(path: Path, store: Path) -> None:
-    """Refuse to write over the store itself, or what lies beside it.
-
-    :raises UsageError: the path is one of its files.
-    """
-    own = [store.with_name(store.name + ending).resolve() for ending in ("", "-wal", "-shm")]
-    if path.resolve() in own:
-        raise UsageError(f"{path} is the store itself", hint="name another file")
 
 
 def _write(path: Path, pieces: Iterator[str]) -> None:

@@ -15,37 +15,35 @@ def move(connection: sqlite3.Connection, old: str, new: str) -> tuple[int, int]:
 
     :returns: how many were moved, and how many were there already and are gone.
     """
-    there = _already_there(connection, old, new)
-    removal.remove(connection, there, mark=False)
-    places = connection.execute(
+    names = connection.execute(
         "SELECT instance FROM messages WHERE partition = ? GROUP BY instance", [old]
     ).fetchall()
-    moved = 0
-    for (instance,) in places:
-        moved += _move(connection, (old, instance), (new, _renamed(instance, old, new)))
+    moved = there = 0
+    for (instance,) in names:
+        places = (old, instance), (new, new if instance == old else instance)
+        known = _already_there(connection, *places)
+        removal.remove(connection, known, mark=False)
+        there += len(known)
+        moved += _move(connection, *places)
     for statement in (
         "DELETE FROM conversations WHERE partition = ?",
         "DELETE FROM vector_chunks WHERE partition = ?",
     ):
         connection.execute(statement, [old])
     connection.execute("UPDATE context_runs SET partition = ? WHERE partition = ?", [new, old])
-    return moved, len(there)
+    return moved, there
 
 
-def _renamed(instance: str, old: str, new: str) -> str:
-    return new if instance == old else instance
-
-
-def _already_there(connection: sqlite3.Connection, old: str, new: str) -> list[int]:
+def _already_there(connection: sqlite3.Connection, old: Place, new: Place) -> list[int]:
     """Messages whose source and id the new place has already."""
     rows = connection.execute(
         """
         SELECT a.id FROM messages a CROSS JOIN messages b
-        ON b.partition = ? AND b.source = a.source AND b.source_id = a.source_id
-        AND b.instance = CASE a.instance WHEN ? THEN ? ELSE a.instance END
-        WHERE a.partition = ?
+        ON b.partition = ? AND b.instance = ?
+        AND b.source = a.source AND b.source_id = a.source_id
+        WHERE a.partition = ? AND a.instance = ?
         """,
-        [new, old, new, old],
+        [*new, *old],
     )
     return [row[0] for row in rows]
 
