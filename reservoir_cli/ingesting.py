@@ -23,7 +23,7 @@ from reservoir_cli.tokens import TokenCounter
 _BATCH = 1_000
 #: A group is safe when it is done, and is sorted by length: of so many messages, or fewer if
 #: they have so many characters, which take some five seconds.
-_GROUP, _GROUP_CHARACTERS = 512, 200_000
+GROUP, _GROUP_CHARACTERS = 512, 200_000
 
 
 #: So many reasons are kept; of a file in which everything is wrong, the others are counted only.
@@ -324,11 +324,11 @@ def embed_pending(
     total = store.pending_count(scope) if limit is None else limit
     done = 0
     while limit is None or done < limit:
-        most = min(_GROUP, total - done or 1)
-        some = _first_of(store.pending(most, scope, newest=newest))
+        most = min(GROUP, total - done or 1)
+        some = first_group(store.pending(most, scope, newest=newest))
         if not some:
             break
-        passages = _embedded(some, embedder)
+        passages = embedded(some, embedder)
         with store.writing(wait):
             if store.active_model() is None:
                 store.activate_model(embedder.model_id, embedder.name)
@@ -344,18 +344,19 @@ def _require_same_model(store: Store, embedder: Embedder) -> None:
     if active is not None and active[0] != embedder.model_id:
         raise ReservoirError(
             f"the vectors of this store are of another model than {embedder.name}",
-            hint=f"reservoir config --set embedding_model={active[1]}",
+            hint=f"reservoir embed --rebuild, or config --set embedding_model={active[1]}",
         )
 
 
-def _first_of(messages: list[StoredMessage]) -> list[StoredMessage]:
-    """As many of them as make a group; one, however long it is."""
+def first_group(messages: list[StoredMessage]) -> list[StoredMessage]:
+    """As many of some messages as are safe together soon; one, however long it is."""
     lengths = accumulate(len(plain_text(each)) for each in messages)
     count = sum(1 for length in lengths if length <= _GROUP_CHARACTERS)
     return messages[: max(1, count)]
 
 
-def _embedded(messages: list[StoredMessage], embedder: Embedder) -> list[Passage]:
+def embedded(messages: list[StoredMessage], embedder: Embedder) -> list[Passage]:
+    """The passages of messages with their vectors."""
     # A message without any text keeps no vector, and is no longer pending.
     texts = [(each.id, text) for each in messages if (text := plain_text(each)).strip()]
     spans = [

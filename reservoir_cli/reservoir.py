@@ -225,6 +225,28 @@ class Reservoir:
             newest=newest is not None,
         )
 
+    def rebuild(self) -> int:
+        """Make vectors of every message by the model that is set, then compare those.
+
+        Until it is complete others go on with the old ones; broken off, it goes on where it was.
+
+        :returns: how many messages were embedded by this run.
+        :raises ModelUnavailableError: there is no such model.
+        """
+        from reservoir_cli import rebuilding
+
+        return rebuilding.rebuild(
+            self.store,
+            self._load_embedder(),
+            synapse_threshold=self._synapse_threshold(Scope(None)),
+            progress=self._progress,
+        )
+
+    def needs_rebuilding(self) -> bool:
+        """Whether the vectors of the store are of another model than the one that is set."""
+        wanted, active = self._load_embedder().model_id, self.store.active_model()
+        return active is not None and active[0] != wanted
+
     def view(
         self,
         scope: Scope,

@@ -277,11 +277,8 @@ class Store(Protocol):
     def lacking_count(self) -> int:
         """How many messages have no vectors of the next model."""
 
-    def switch_model(self) -> bool:
-        """Make the next model the active one; what it lacks is pending.
-
-        :returns: whether there was one.
-        """
+    def switch_model(self, kept_as: str) -> None:
+        """Make the next model the active one, if it is still this; what it lacks is pending."""
 
     def clear_former_model(self) -> bool:
         """Remove a portion of the vectors that a switch left behind.

@@ -173,16 +173,19 @@ class Keeping(ABC):
             row = self._connection.execute("SELECT COUNT(*) FROM rebuilding").fetchone()
             return int(row[0])
 
-    def switch_model(self) -> bool:
+    def switch_model(self, kept_as: str) -> None:
         """See :class:`~reservoir_cli.store.Store`."""
         from reservoir_cli.store import rebuilding
 
         with self.writing():
-            return rebuilding.switch(self._connection)
+            rebuilding.switch(self._connection, kept_as)
 
     def clear_former_model(self) -> bool:
         """See :class:`~reservoir_cli.store.Store`."""
         from reservoir_cli.store import rebuilding
 
+        with self.snapshot():
+            if properties.get(self._connection, properties.FORMER_ID) is None:
+                return False
         with self.writing():
             return rebuilding.clear_away(self._connection)

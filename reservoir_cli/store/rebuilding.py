@@ -54,17 +54,16 @@ def lacking(connection: sqlite3.Connection, limit: int) -> list[StoredMessage]:
     return [queries.to_message(row) for row in rows]
 
 
-def switch(connection: sqlite3.Connection) -> bool:
-    """Make the next model the active one, if there is one; the old vectors are left to clear away.
+def switch(connection: sqlite3.Connection, built: str) -> None:
+    """Make the next model the active one; the old vectors are left to clear away.
 
-    Messages that it lacks are pending from here on.
+    Messages that it lacks are pending from here on. Nothing happens if it was done already.
 
-    :returns: whether there was one.
+    :param built: the identity under which its vectors are kept.
     """
-    built = properties.get(connection, properties.NEXT_ID)
     name = properties.get(connection, properties.NEXT_NAME)
-    if built is None or name is None:
-        return False
+    if name is None or properties.get(connection, properties.NEXT_ID) != built:
+        return
     former = properties.get(connection, properties.MODEL_ID)
     connection.execute("DELETE FROM pending")
     connection.execute("INSERT INTO pending SELECT message_id FROM rebuilding")
@@ -76,7 +75,6 @@ def switch(connection: sqlite3.Connection) -> bool:
         properties.put(connection, properties.FORMER_ID, former)
     properties.put(connection, properties.MODEL_ID, built.removesuffix(_AGAIN))
     properties.put(connection, properties.MODEL_NAME, name)
-    return True
 
 
 def _rename(connection: sqlite3.Connection, built: str, model_id: str) -> None:
