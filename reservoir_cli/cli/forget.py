@@ -52,9 +52,9 @@ def forget(
 ) -> None:
     """Delete messages, and every word of them, from all files of the store.
 
-    One of --id, --trace-id and --conversation looks in the whole partition; the others in an
-    instance. Importing a file again does not bring back what was forgotten. Backups and exports
-    made earlier are out of reach.
+    --id, --trace-id and --conversation look in the whole partition, the others in an instance.
+    Importing a file again does not bring back what was forgotten. Backups and exports made
+    earlier are out of reach.
     """
     from reservoir_cli import forgetting
     from reservoir_cli.cli import output
