@@ -46,7 +46,14 @@ DELAYS = (0, 1, 3, 8)
 DEFAULT = "default: 0.7 similarity + 0.3 recency"
 #: Contexts for a ranking: the newest messages are not taken before their turn.
 _BY_PRIORITY = {"min_history_messages": 0}
-_DRAWN = ("recency only", "cosine", "BM25 (FTS5)", "0.6 mm(cosine) + 0.4 mm(BM25)", DEFAULT)
+_DRAWN = (
+    "recency only",
+    "0.7 cosine + 0.3 linear recency",
+    "BM25 (FTS5)",
+    "cosine",
+    "0.6 mm(cosine) + 0.4 mm(BM25)",
+    DEFAULT,
+)
 
 
 def read(path: Path) -> tuple[Conversations, list[Question]]:

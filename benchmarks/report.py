@@ -41,7 +41,7 @@ def draw(path: Path, found: Mapping[str, Figures], title: str) -> None:
     except ImportError:
         raise SystemExit("--plot needs matplotlib: pip install 'reservoir-cli[bench]'") from None
 
-    figure = Figure(figsize=(7.5, 4.5), layout="constrained")
+    figure = Figure(figsize=(6.5, 5), layout="constrained")
     axes = figure.subplots()
     for name, each in found.items():
         budgets = [int(budget) for budget in each["by_budget"]]
@@ -54,7 +54,7 @@ def draw(path: Path, found: Mapping[str, Figures], title: str) -> None:
     axes.set_ylabel("share of the evidence inside")
     axes.set_title(title)
     axes.grid(alpha=0.3)
-    axes.legend(fontsize="small", loc="center left", bbox_to_anchor=(1.0, 0.5))
+    figure.legend(fontsize="small", loc="outside lower center", ncols=2)
     figure.savefig(path, dpi=120)
 
 

@@ -485,6 +485,21 @@ def test_messages_forgotten_while_they_are_embedded_do_no_harm(
     assert found.cosine.tolist() == pytest.approx([1], abs=1e-6)
 
 
+def test_a_fact_at_the_end_of_a_long_reply_is_found_first(
+    store: Store, add: Adding, embedder: Embedder
+) -> None:
+    topics = ["the garden", "a new bicycle", "the tax return", "train tickets", "a wedding cake"]
+    add(*(Message("user", f"Tell me about {topics[n % 5]}, number {n}.") for n in range(300)))
+    filler = "Caching pays where reads are many and writes are few, so measure before you decide. "
+    fact = "By the way, the spare key to the boat house hangs behind the blue fuse box."
+    (reply,) = add(Message("assistant", filler * 200 + "\n\n" + fact))
+    assert reply is not None
+    assert len(reply.content.split()) > 3_000
+    assert embed(store, embedder) == 301
+    found = store.candidates(HERE, "i", "", embedder.encode_query("Where is the boat house key?"))
+    assert int(found.ids[int(np.nanargmax(found.cosine))]) == reply.id
+
+
 def test_the_real_model_tells_meaning(store: Store, add: Adding, embedder: Embedder) -> None:
     add(
         Message("user", "The cat sleeps on the sofa"),

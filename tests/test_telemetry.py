@@ -22,13 +22,9 @@ def told():
 
 
 @pytest.fixture
-def reservoir(tmp_path, told):
-    settings = {"embedding_model": str(tmp_path / "no-model")}
-    with Reservoir.open(tmp_path / "s.db", settings=settings, notify=told.append) as opened:
-        said = [Message("user", f"{SECRET} {number} " * 20) for number in range(30)]
-        opened.ingest(said, embed=False)
-        ids = [each.id for each in opened.view(opened.scope(), 0)]
-        opened.store.add_passages("none", ids, [], 1.0)  # nothing is pending
+def reservoir(tmp_path, told, fake_embedder):
+    with Reservoir.open(tmp_path / "s.db", notify=told.append, embedder=fake_embedder) as opened:
+        opened.ingest([Message("user", f"{SECRET} {number} " * 20) for number in range(30)])
         yield opened
 
 
@@ -147,10 +143,12 @@ def test_a_store_that_others_write_to_is_not_waited_for_and_that_is_said(
     assert all(wait is not None and wait <= 0.1 for wait in waits)
 
 
-def test_a_read_only_store_gets_no_record_and_no_complaint(reservoir, told, monkeypatch):
+def test_a_read_only_store_gets_no_record_and_no_complaint(
+    reservoir, told, fake_embedder, monkeypatch
+):
     monkeypatch.setattr("reservoir_cli.store.sqlite.os.access", lambda *_: False)
     with closing(open_store(reservoir.store.location)) as store:
-        reader = Reservoir(store, reservoir.config, notify=told.append)
+        reader = Reservoir(store, reservoir.config, notify=told.append, embedder=fake_embedder)
         told.clear()
         ask(reader, budget=700)
     assert rows(reservoir) == []

@@ -15,12 +15,13 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from reservoir_cli import paths
+from reservoir_cli.embedding import passages
 from reservoir_cli.embedding.identity import model_files
 from reservoir_cli.embedding.locate import sha256
 
 MANIFEST = "manifest.json"
 #: How models are compiled; another rule makes other files, of the same vectors.
-_RULE = "onnx, dynamo, basic, external weights; 1"
+_RULE = "onnx, dynamo, eager attention, basic, external weights; 1"
 #: A folder that was begun so many seconds ago will not be finished.
 _ABANDONED = 3_600
 
@@ -84,7 +85,8 @@ def place_of(source: Path) -> Path:
         (path.relative_to(source).as_posix(), state.st_size, state.st_mtime_ns)
         for path, state in states
     ]
-    made_from = json.dumps([_RULE, runtime, tokenizers, str(source.resolve()), files])
+    rules = [_RULE, passages.RULE, runtime, tokenizers]
+    made_from = json.dumps([*rules, str(source.resolve()), files])
     return paths.models_dir() / hashlib.sha256(made_from.encode()).hexdigest()[:32]
 
 

@@ -139,6 +139,9 @@ def _sampled(
 def _export(model: Any, target: Path) -> None:
     """Write a model and all its modules as one graph of any batch and length.
 
+    Attention is written out, since the exporter guards torch's own against rows that are padding
+    and nothing else; without that, long texts take a seventh less time.
+
     :raises Refused: the exporter cannot.
     """
     import torch
@@ -148,8 +151,11 @@ def _export(model: Any, target: Path) -> None:
     features = model.preprocess(["two texts of", "unlike length, so that one is padded"])
     names = [name for name in _INPUTS if name in features]
     shape = {0: torch.export.Dim.DYNAMIC, 1: torch.export.Dim.DYNAMIC}
+    transformer = model[0].auto_model
+    usual = transformer.config._attn_implementation
     try:
-        with torch.inference_mode(False), torch.no_grad():
+        transformer.set_attn_implementation("eager")
+        with torch.no_grad():
             program = torch.onnx.export(
                 Whole(model, names).eval(),
                 tuple(features[name] for name in names),
@@ -161,6 +167,8 @@ def _export(model: Any, target: Path) -> None:
             )
     except Exception as error:  # the exporter raises whatever it meets
         raise Refused(f"it cannot be exported: {type(error).__name__}") from error
+    finally:
+        transformer.set_attn_implementation(usual)
     assert program is not None
     program.save(target, external_data=True)
 

@@ -13,10 +13,13 @@ from itertools import chain
 #: Characters from ``start`` up to, and not with, ``end``.
 Span = tuple[int, int]
 
-#: No passage has more word pieces, and each takes in the end of the one before it.
+#: No passage has more word pieces; one that does not end with a paragraph is taken up again by
+#: so many of its last pieces.
 PIECES, OVERLAP = 200, 40
 #: Names what :func:`cut` does: another rule makes other vectors, and so another identity.
-RULE = f"passages of {PIECES} word pieces, overlap {OVERLAP}, at paragraphs, lines, sentences"
+RULE = (
+    f"passages: paragraphs of about {PIECES // 2} word pieces, else {PIECES} overlapping {OVERLAP}"
+)
 
 #: How good a place is for a cut.
 _INSIDE, _WORD, _SENTENCE, _LINE, _PARAGRAPH = range(5)
@@ -44,9 +47,14 @@ def limit_for(max_length: int, taken: int) -> int:
 def cut(text: str, pieces: Sequence[Span], limit: int = PIECES) -> list[Span]:
     """Cut a text into passages at the ends of paragraphs, lines, sentences or words.
 
+    A passage ends with the paragraph that ends nearest to half the limit, and the next begins
+    anew: what is about one thing stays together and alone (long messages made of LoCoMo's
+    turns were found first for 58 questions in 100, 54 by passages as long as they may be). Where
+    no paragraph ends, it is as long as it may be, and its end is repeated.
+
     :param pieces: where each word piece stands in the text, in order; what lies between them,
         such as spaces, belongs to the piece before.
-    :param limit: pieces a passage may have; a fifth of it is the overlap.
+    :param limit: pieces a passage may have.
     :returns: passages in order, which together cover the text; one if the text is short. A
         passage is longer than the limit only if a single character is.
     """
@@ -54,17 +62,20 @@ def cut(text: str, pieces: Sequence[Span], limit: int = PIECES) -> list[Span]:
         return [(0, len(text))]
     places = _Places(text, *_ends(pieces))
     overlap = limit * OVERLAP // PIECES
-    spans: list[Span] = []
-    first = 0
-    while len(pieces) - first > limit:
-        last = places.best(first + limit - 2 * overlap, first + limit, first + limit, first)
-        spans.append((places.at(first), places.at(last)))
-        if last == len(pieces):
-            return spans
-        back = places.best(last - overlap * 3 // 2, last - overlap // 2, last - overlap, first)
-        first = min(back, last)
-    spans.append((places.at(first), len(text)))
-    return spans
+    cuts = [(0, 0)]  # where a passage begins, and where the one before it ended
+    while (rest := len(pieces) - (first := cuts[-1][0])) > limit * 3 // 4:
+        if end := places.paragraph(first, limit):
+            cuts.append((end, end))
+        elif rest <= limit:
+            break
+        else:
+            end = places.best(first + limit - 2 * overlap, first + limit, first + limit, first)
+            if end == len(pieces):
+                break
+            again = places.best(end - overlap * 3 // 2, end - overlap // 2, end - overlap, first)
+            cuts.append((min(again, end), end))
+    ends = [places.at(end) for _, end in cuts[1:]] + [len(text)]
+    return [(places.at(start), end) for (start, _), end in zip(cuts, ends, strict=True)]
 
 
 def _ends(pieces: Sequence[Span]) -> tuple[list[int], list[int]]:
@@ -98,6 +109,17 @@ class _Places:
         if place == 0:
             return 0
         return self.starts[place] if place < len(self.starts) else len(self.text)
+
+    def paragraph(self, first: int, limit: int) -> int | None:
+        """Where a passage from here on ends with a paragraph, neither short nor too long."""
+        high = min(first + limit, len(self.starts) - 1)
+        possible = [
+            place
+            for place in range(first + max(1, limit * 3 // 10), high + 1)
+            if self._is_possible(place) and self._rank(place) == _PARAGRAPH
+        ]
+        middle = first + limit // 2
+        return min(possible, key=lambda place: abs(place - middle), default=None)
 
     def best(self, low: int, high: int, wanted: int, after: int) -> int:
         """The best place in low…high, of equals the nearest to the one wanted.

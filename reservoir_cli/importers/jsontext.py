@@ -19,9 +19,9 @@ LARGEST = 64 << 20
 _TOO_LARGE = f"larger than {LARGEST >> 20} MB"
 _AT_ONCE = 1 << 20
 _GAP = re.compile(r"[\s,]*")
-#: Everything up to the next bracket that stands outside of a string, without and with it.
+#: Everything up to the next brackets that stand outside of a string, without and with them.
 _PLAIN = re.compile(r'[^"\[\]{}]*+(?:"(?:[^"\\]++|\\.)*+"[^"\[\]{}]*+)*+', re.DOTALL)
-_BRACKET = re.compile(_PLAIN.pattern + r"([\[\]{}])", re.DOTALL)
+_BRACKETS = re.compile(_PLAIN.pattern + r"([\[{]++|[\]}]++)", re.DOTALL)
 _DECODER = json.JSONDecoder()
 
 
@@ -178,14 +178,16 @@ class _Text:
 
     def value(self, place: str) -> Any:
         """The next value, or why there is none; afterwards it stands behind it."""
+        depth, seen = 0, 0
         while True:
             try:
                 value, end = _DECODER.raw_decode(self.buffer, self.at)
             except (ValueError, RecursionError) as error:
-                closed = self._end_of_value()
-                if closed is not None:
-                    self.at = closed
+                depth, end, closed = self._closed(depth, self.at + seen)
+                if closed:
+                    self.at = end
                     return Skipped(place, _reason(error))
+                seen = end - self.at
             else:
                 if end < len(self.buffer) or self._final:
                     self.at = end
@@ -194,35 +196,34 @@ class _Text:
                 self.at = len(self.buffer)
                 return Skipped(place, "cut off or damaged, up to the end of the file")
             if len(self.buffer) - self.at > LARGEST:
-                self._pass_over()
+                self.at += seen
+                self._pass_over(depth)
                 return Skipped(place, _TOO_LARGE)
             self._more()
 
-    def _end_of_value(self) -> int | None:
-        """Where the brackets of the next value are closed, if that is in sight."""
-        depth, at = self._closed(0, self.at)
-        return at if depth == 0 else None
+    def _closed(self, depth: int, at: int) -> tuple[int, int, bool]:
+        """Go on from a place to where so many open brackets are closed, if that is in sight.
 
-    def _closed(self, depth: int, at: int) -> tuple[int, int]:
-        """Go on to where so many open brackets are closed; how many are left, and where.
-
-        :param depth: 0 where the first bracket is still to come; then at least 1 is left.
+        :returns: how many are open still, the place behind, and whether they are all closed.
         """
-        while match := _BRACKET.match(self.buffer, at):
-            depth += 1 if match[1] in "[{" else -1
-            at = match.end()
-            if depth < 0 and match[1] == "]":  # the end of the array itself
-                return 0, match.start(1)
-            if depth <= 0:
-                return 0, at
+        while match := _BRACKETS.match(self.buffer, at):
+            run, at = match[1], match.end()
+            if run[0] in "[{":
+                depth += len(run)
+            elif depth > len(run):
+                depth -= len(run)
+            elif depth == 0 and run[0] == "]":  # the end of the array itself
+                return 0, match.start(1), True
+            else:
+                return 0, match.start(1) + max(depth, 1), True
         plain = _PLAIN.match(self.buffer, at)
-        return max(depth, 1), plain.end() if plain else at
+        return depth, plain.end() if plain else at, False
 
-    def _pass_over(self) -> None:
+    def _pass_over(self, depth: int) -> None:
         """Go behind a value without keeping it; a string that is too large ends the reading."""
-        depth, self.at = self._closed(0, self.at)
-        while depth > 0 and not self._final and len(self.buffer) - self.at <= LARGEST:
+        closed = False
+        while not closed and not self._final and len(self.buffer) - self.at <= LARGEST:
             self._more()
-            depth, self.at = self._closed(depth, self.at)
-        if depth > 0:
+            depth, self.at, closed = self._closed(depth, self.at)
+        if not closed:
             self._final, self.at = True, len(self.buffer)

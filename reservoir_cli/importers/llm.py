@@ -22,8 +22,9 @@ from reservoir_cli.importers.fields import call, moment, obj, objects, text
 from reservoir_cli.importers.threads import Thread
 from reservoir_cli.messages import Conversation, Message, ToolCall
 
-#: What reading a damaged database ends in; SQLite may quote bytes that are no text.
-_DAMAGED = (sqlite3.Error, UnicodeError)
+#: What reading a damaged database ends in: SQLite may quote bytes that are no text, and a column
+#: may have lost its name.
+_DAMAGED = (sqlite3.Error, UnicodeError, KeyError)
 _ROLES = ("user", "assistant", "system", "tool")
 
 
@@ -100,8 +101,9 @@ class _Log:
         """The rows of a table that belong to something; none where the log has no such table."""
         if table not in self.tables:
             return []
+        # In brackets: what stands in double quotes and is no column is taken for a text.
         found = self.connection.execute(
-            f'SELECT * FROM "{table}" WHERE "{key}" = ? ORDER BY "{order}"', (value,)
+            f"SELECT * FROM [{table}] WHERE [{key}] = ? ORDER BY [{order}]", (value,)
         )
         return [dict(row) for row in found]
 
@@ -110,7 +112,7 @@ class _Log:
         if table not in self.owned:
             owned: dict[str, list[Any]] = {}
             if table in self.tables:
-                query = f'SELECT response_id, id FROM "{table}" ORDER BY id'
+                query = f"SELECT response_id, id FROM [{table}] ORDER BY id"
                 for owner, number in self.connection.execute(query):
                     owned.setdefault(owner, []).append(number)
             self.owned[table] = owned

@@ -147,13 +147,18 @@ def _text(row: dict[str, Any], key: str) -> str | None:
 
 
 def _time(value: Any) -> datetime | None:
+    """A time in ISO 8601 (UTC without a zone) or in milliseconds since 1970, in UTC."""
     if value is None:
         return None
     if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value):
-        return from_epoch_ms(int(value))
-    try:
-        moment = datetime.fromisoformat(value)
-    except (TypeError, ValueError):
-        raise ValueError("created_at is not a time") from None
-    # In UTC at once: a zone can carry the last day of the year 9999 into the next.
-    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).astimezone(UTC)
+        moment = from_epoch_ms(int(value))
+    else:
+        try:
+            moment = datetime.fromisoformat(value)
+        except (TypeError, ValueError):
+            raise ValueError("created_at is not a time") from None
+        # In UTC at once: a zone can carry the last day of the year 9999 into the next.
+        moment = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).astimezone(UTC)
+    if moment.year < 1970:
+        raise ValueError("created_at is before 1970")
+    return moment

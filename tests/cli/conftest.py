@@ -168,10 +168,20 @@ def cli(tmp_path):
 def sample_home(tmp_path_factory, compiled_models):
     """The samples with their vectors, made once; tests take a copy."""
     home = tmp_path_factory.mktemp("samples") / "home"
+    _with_model(home, compiled_models)("ingest", *map(str, sorted(SAMPLES.glob("*.jsonl"))))
+    return home
+
+
+@pytest.fixture
+def cli_with_model(tmp_path, compiled_models):
+    """A person with an empty store and the embedding model, which is compiled already."""
+    return _with_model(tmp_path / "home", compiled_models)
+
+
+def _with_model(home, compiled_models):
     (home / "cache").mkdir(parents=True)
     (home / "cache" / "models").symlink_to(compiled_models)
-    Cli(home, model=True)("ingest", *map(str, sorted(SAMPLES.glob("*.jsonl"))))
-    return home
+    return Cli(home, model=True)
 
 
 @pytest.fixture

@@ -1,4 +1,3 @@
-import json
 import re
 
 import pytest
@@ -306,12 +305,29 @@ def test_with_vectors_too_one_instance_never_shows_another(samples):
 
 
 @pytest.mark.model
-def test_embed_gives_every_pending_message_its_vector_once(cli):
-    del cli.env["RESERVOIR_EMBEDDING_MODEL"]
+def test_embed_gives_every_pending_message_its_vector_once(cli_with_model):
+    cli = cli_with_model
     cli.store({"content": "one"}, {"content": "two"})
     done = cli("embed", "--json")
     assert done.document["schema_version"] == 1
     assert done.document["embedded"] == 2
+    assert done.document["engine"] == "compiled"
+    assert done.document["weights"] == "package"
+    assert done.document["reason"]
+    assert done.err == "embedded 2 messages, compiled engine, weights from the package\n"
     again = cli("embed", "--json", env={"RESERVOIR_EMBEDDING_MODEL": "nobody/absent-model"})
     assert again.document["embedded"] == 0  # nothing is pending, so no model is needed
-    assert json.loads(again.out)["model"] == done.document["model"]
+    assert again.document["engine"] is None
+    assert again.document["model"] == done.document["model"]
+
+
+@pytest.mark.model
+def test_where_the_cache_cannot_be_written_the_reference_runs_and_says_why(cli):
+    del cli.env["RESERVOIR_EMBEDDING_MODEL"]
+    cli.say("one")
+    (cli.home / "cache").mkdir()
+    (cli.home / "cache" / "models").write_text("a file is in the way")
+    done = cli("embed", "--json")
+    assert (done.document["embedded"], done.document["engine"]) == (1, "reference")
+    assert done.document["reason"] == "the cache folder cannot be written"
+    assert "sentence-transformers: the cache folder cannot be written" in done.err

@@ -58,6 +58,27 @@ def test_a_keyword_search_and_a_context_load_no_model(cli):
     assert not re.search(r"\| +(torch|sentence_transformers|transformers)$", done.err, re.M)
 
 
+TORCH = ("torch", "sentence_transformers", "transformers", "huggingface_hub", "onnx", "onnxscript")
+
+
+@pytest.mark.model
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["context", "why did we drop redis?", "-p", "work"],
+        ["search", "--semantic", "redis", "-p", "work"],
+        ["ingest"],
+    ],
+    ids=lambda each: each[0],
+)
+def test_a_model_that_is_compiled_needs_no_torch(samples, arguments):
+    command = (sys.executable, "-X", "importtime", "-m", "reservoir_cli")
+    done = samples(*arguments, stdin="hello", command=command)
+    imported = set(re.findall(r"^import time:.*\| +([\w.]+)$", done.err, re.M))
+    assert {"onnxruntime", "tokenizers"} <= imported
+    assert not imported & set(TORCH)
+
+
 def test_the_commands_of_this_version_are_registered():
     assert set(COMMANDS) >= {"ingest", "view", "search", "context", "config", "embed"}
 

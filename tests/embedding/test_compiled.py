@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reservoir_cli.embedding import Embedder
-from reservoir_cli.embedding.compiled import batches
+from reservoir_cli.embedding.compiled import BATCH_PIECES, batches
 from reservoir_cli.embedding.locate import DEFAULT_MODEL, locate
 from reservoir_cli.embedding.passages import PIECES
 from reservoir_cli.embedding.reference import ReferenceEmbedder
@@ -145,10 +145,12 @@ def test_every_text_is_in_one_batch_and_none_is_too_large(lengths: list[int]) ->
     groups = list(batches(lengths))
     assert sorted(place for group in groups for place in group) == list(range(len(lengths)))
     for group in groups:
-        assert len(group) == 1 or max(lengths[place] for place in group) * len(group) <= 1_000
+        assert (
+            len(group) == 1 or max(lengths[place] for place in group) * len(group) <= BATCH_PIECES
+        )
     longest_first = [lengths[place] for group in groups for place in group]
     assert all(one >= two for one, two in pairwise(longest_first))
 
 
 def test_texts_of_one_length_fill_their_batches() -> None:
-    assert [len(group) for group in batches([30] * 100)] == [33, 33, 33, 1]
+    assert [len(group) for group in batches([30] * 100)] == [16] * 6 + [4]

@@ -109,6 +109,36 @@ def test_each_passage_begins_before_the_one_before_it_ends() -> None:
         assert text[start:].startswith(SENTENCE[:8])
 
 
+PARAGRAPHS = [
+    # word pieces of the paragraphs, of the passages
+    ([50] * 9, [100, 100, 100, 150]),
+    ([100] * 4, [100, 100, 100, 100]),
+    ([150, 20, 90], [150, 110]),
+    ([120, 190, 10], [120, 190, 10]),
+    ([70, 130, 1], [70, 131]),
+]
+
+
+@pytest.mark.parametrize(("lengths", "expected"), PARAGRAPHS)
+def test_paragraphs_stay_together_and_are_not_repeated(
+    lengths: list[int], expected: list[int]
+) -> None:
+    text = "\n\n".join("word " * length for length in lengths)
+    pieces = pieces_of(text)
+    spans = cut(text, pieces)
+    assert [inside(span, pieces) for span in spans] == expected
+    assert all(end == start for (_, end), (start, _) in pairwise(spans))
+
+
+@pytest.mark.parametrize("limit", range(1, 12))
+def test_small_limits_come_to_an_end_too(limit: int) -> None:
+    text = "word word\n\n" * 40
+    pieces = pieces_of(text)
+    spans = cut(text, pieces, limit)
+    assert "".join(text[slice(*span)] for span in spans).count("word") >= 80
+    assert all(1 <= inside(span, pieces) <= limit for span in spans)
+
+
 def test_no_character_is_cut_though_it_has_several_pieces() -> None:
     text = "😀" * 500
     pieces = [(at, at + 1) for at in range(500) for _ in range(4)]

@@ -373,6 +373,15 @@ def test_rows_without_ids_do_not_hide_the_others(tmp_path: Any) -> None:
     assert skipped(found) == [("response 6", "no id"), ("turn 1", "no id")]
 
 
+def test_a_log_that_has_lost_a_column_is_read_up_to_there(tmp_path: Any) -> None:
+    path = newer_log(older_log(tmp_path / "logs.db"))
+    with closing(sqlite3.connect(path)) as log, log:
+        log.execute("ALTER TABLE messages RENAME COLUMN hash TO digest")
+    [found] = found_in(path).values()
+    assert [told(each) for each in records(found)] == LOG
+    assert [place for place, _ in skipped(found)] == ["what follows"]
+
+
 def test_a_log_that_cannot_be_written_to_is_read_and_nothing_lies_beside_it(tmp_path: Any) -> None:
     path = older_log(tmp_path / "logs.db")
     before = path.read_bytes()
