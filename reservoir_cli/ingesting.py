@@ -8,7 +8,7 @@ from itertools import accumulate, islice
 
 from reservoir_cli.embedding import Embedder, Progress
 from reservoir_cli.errors import ReservoirError
-from reservoir_cli.importers import Record, Skipped
+from reservoir_cli.importers import Record, Skipped, Vectors
 from reservoir_cli.messages import (
     Conversation,
     Message,
@@ -23,7 +23,7 @@ from reservoir_cli.tokens import TokenCounter
 _BATCH = 1_000
 #: A group is safe when it is done, and is sorted by length: of so many messages, or fewer if
 #: they have so many characters, which take some five seconds.
-_GROUP, _GROUP_CHARACTERS = 512, 200_000
+GROUP, _GROUP_CHARACTERS = 512, 200_000
 
 
 #: So many reasons are kept; of a file in which everything is wrong, the others are counted only.
@@ -34,6 +34,7 @@ _REASONS = 1_000
 class Totals:
     """What an import did, or with a dry run would do.
 
+    :param forgotten: messages that were forgotten once, and stay so.
     :param mended: messages in which something that is no text was replaced by U+FFFD.
     :param passed_over: files of a folder or zip that are of no use here.
     :param reasons: each of the ``skipped`` with its place, up to a thousand.
@@ -43,6 +44,7 @@ class Totals:
     imported: int = 0
     already: int = 0
     skipped: int = 0
+    forgotten: int = 0
     mended: int = 0
     passed_over: int = 0
     reasons: list[str] = field(default_factory=list)
@@ -53,6 +55,7 @@ class Totals:
         self.imported += other.imported
         self.already += other.already
         self.skipped += other.skipped
+        self.forgotten += other.forgotten
         self.mended += other.mended
         self.passed_over += other.passed_over
         self.reasons += other.reasons[: _REASONS - len(self.reasons)]
@@ -90,6 +93,19 @@ class Destination:
         return Scope(there, self.instance or own or self.home or there)
 
 
+@dataclass(frozen=True, slots=True)
+class Model:
+    """The model whose vectors a store takes.
+
+    :param synapse_threshold: from this likeness on messages are linked.
+    """
+
+    model_id: str
+    name: str
+    dimensions: int
+    synapse_threshold: float
+
+
 def load(
     store: Store,
     records: Iterable[Record | Skipped],
@@ -100,16 +116,20 @@ def load(
     now: datetime,
     dry_run: bool = False,
     after_batch: Callable[[], None] = lambda: None,
+    model: Callable[[], Model | None] = lambda: None,
 ) -> Totals:
     """Save the messages of a file; what is there already is left as it is.
 
     :param where: the file's name, for the reasons.
     :param dry_run: find out what would be done, and leave the store as it was.
     :param after_batch: called each time a batch is safe.
+    :param model: asked for when a file has vectors; those of another model are left out.
     """
     loader = _Loader(store, destination, counter, now, where)
     source = iter(records)
     while batch := list(islice(source, _BATCH)):
+        if not dry_run and loader.model is None and any(map(_has_vectors, batch)):
+            loader.model = model()
         if dry_run:
             with suppress(_Undone), store.writing():
                 loader.save(batch, dry_run=True)
@@ -119,6 +139,29 @@ def load(
                 loader.save(batch)
         after_batch()
     return loader.totals
+
+
+def _has_vectors(record: Record | Skipped) -> bool:
+    return isinstance(record, Record) and record.vectors is not None
+
+
+def _passages_of(vectors: Vectors, message_id: int, model: Model) -> list[Passage]:
+    """Vectors of a file as passages; none if they are of another model, or no unit vectors."""
+    import numpy as np
+
+    if vectors.model_id != model.model_id:
+        return []
+    if any(len(vector) != model.dimensions for *_, vector in vectors.passages):
+        return []
+    matrix = np.array([vector for *_, vector in vectors.passages], np.float32)
+    if not np.allclose(np.linalg.norm(matrix, axis=1), 1, atol=1e-3):
+        return []
+    return [
+        Passage(message_id, number, start, end, vector)
+        for number, ((start, end, _), vector) in enumerate(
+            zip(vectors.passages, matrix, strict=True)
+        )
+    ]
 
 
 class _Undone(Exception):
@@ -137,6 +180,7 @@ class _Loader:
         where: str,
     ) -> None:
         self.totals = Totals()
+        self.model: Model | None = None
         self._store, self._destination, self._counter = store, destination, counter
         self._now, self._where = now, where
         self._clock = _Clock(now)
@@ -145,10 +189,11 @@ class _Loader:
 
     def save(self, batch: Sequence[Record | Skipped], *, dry_run: bool = False) -> None:
         """Add a batch to the store, and to the totals."""
-        for scope, some in self._by_place(batch).items():
+        for scope, some in self._by_place(self._not_forgotten(batch)).items():
             messages = [each.message for each in some]
             self._store.add_conversations(scope, self._news(scope, some))
             added = self._store.add(scope, messages, counter=self._counter, now=self._now)
+            self._take_vectors(some, added)
             fresh = sum(each is not None for each in added)
             if dry_run:
                 fresh = self._first_time(scope, messages, added)
@@ -159,10 +204,38 @@ class _Loader:
             if isinstance(bad, Skipped):
                 self.totals.skip(f"{self._where}, {bad.place}: {bad.reason}")
 
-    def _by_place(self, batch: Sequence[Record | Skipped]) -> dict[Scope, list[Record]]:
+    def _not_forgotten(self, batch: Sequence[Record | Skipped]) -> list[Record]:
+        """The records of a batch, without what was forgotten once."""
+        records = [each for each in batch if isinstance(each, Record)]
+        gone = self._store.forgotten([each.message for each in records])
+        self.totals.forgotten += sum(gone)
+        return [each for each, was in zip(records, gone, strict=True) if not was]
+
+    def _take_vectors(
+        self, records: Sequence[Record], added: Sequence[StoredMessage | None]
+    ) -> None:
+        """Take over the vectors that come with messages, where they are of the store's model."""
+        if self.model is None:
+            return
+        given = {
+            stored.id: passages
+            for record, stored in zip(records, added, strict=True)
+            if stored and record.vectors
+            if (passages := _passages_of(record.vectors, stored.id, self.model))
+        }
+        if given:
+            if self._store.active_model() is None:
+                self._store.activate_model(self.model.model_id, self.model.name)
+            self._store.add_passages(
+                self.model.model_id,
+                list(given),
+                [each for some in given.values() for each in some],
+                self.model.synapse_threshold,
+            )
+
+    def _by_place(self, records: Sequence[Record]) -> dict[Scope, list[Record]]:
         """Records by partition and instance, each in the order of the file, and with a time."""
         places: dict[Scope, list[Record]] = {}
-        records = [each for each in batch if isinstance(each, Record)]
         self._clock.look_ahead(each.message for each in records)
         for each in records:
             there = self._destination.of(each)
@@ -251,11 +324,11 @@ def embed_pending(
     total = store.pending_count(scope) if limit is None else limit
     done = 0
     while limit is None or done < limit:
-        most = min(_GROUP, total - done or 1)
-        some = _first_of(store.pending(most, scope, newest=newest))
+        most = min(GROUP, total - done or 1)
+        some = first_group(store.pending(most, scope, newest=newest))
         if not some:
             break
-        passages = _embedded(some, embedder)
+        passages = embedded(some, embedder)
         with store.writing(wait):
             if store.active_model() is None:
                 store.activate_model(embedder.model_id, embedder.name)
@@ -271,18 +344,19 @@ def _require_same_model(store: Store, embedder: Embedder) -> None:
     if active is not None and active[0] != embedder.model_id:
         raise ReservoirError(
             f"the vectors of this store are of another model than {embedder.name}",
-            hint=f"reservoir config --set embedding_model={active[1]}",
+            hint=f"reservoir embed --rebuild, or config --set embedding_model={active[1]}",
         )
 
 
-def _first_of(messages: list[StoredMessage]) -> list[StoredMessage]:
-    """As many of them as make a group; one, however long it is."""
+def first_group(messages: list[StoredMessage]) -> list[StoredMessage]:
+    """As many of some messages as are safe together soon; one, however long it is."""
     lengths = accumulate(len(plain_text(each)) for each in messages)
     count = sum(1 for length in lengths if length <= _GROUP_CHARACTERS)
     return messages[: max(1, count)]
 
 
-def _embedded(messages: list[StoredMessage], embedder: Embedder) -> list[Passage]:
+def embedded(messages: list[StoredMessage], embedder: Embedder) -> list[Passage]:
+    """The passages of messages with their vectors."""
     # A message without any text keeps no vector, and is no longer pending.
     texts = [(each.id, text) for each in messages if (text := plain_text(each)).strip()]
     spans = [

@@ -87,6 +87,24 @@ def examine(
 _Part = TypeVar("_Part")
 
 
+def back_up(store: Store, target: Path, progress: "Progress") -> None:
+    """Copy a store as it is now, whole or not at all, while others write.
+
+    :raises ReservoirError: there is no store, or the copy cannot be written.
+    """
+    source = Path(store.location)
+    if not source.exists():
+        raise ReservoirError(f"there is no store at {source}", hint="reservoir ingest makes it")
+    paths.refuse_store(target, source)
+    if target.is_dir():
+        raise ReservoirError(f"{target} is a folder", hint="name a file in it")
+    try:
+        with paths.whole_private(target) as unfinished:
+            store.copy_to(unfinished, progress)
+    except OSError as error:
+        raise ReservoirError(f"cannot write {target}: {error.strerror}") from None
+
+
 def _opened(name: str, opening: Callable[[], _Part]) -> Generator[Check, None, _Part | None]:
     try:
         return opening()

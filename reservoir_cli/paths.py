@@ -5,7 +5,11 @@ move one file. Otherwise each platform's own places are used.
 """
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+
+from reservoir_cli.errors import UsageError
 
 APP = "reservoir"
 
@@ -55,20 +59,48 @@ def replace_private(path: Path, text: str) -> None:
 
     :raises OSError: the folder cannot be written; the old file is untouched then.
     """
+    make_private_dir(path.resolve().parent)
+    with (
+        whole_private(path) as unfinished,
+        unfinished.open("w", encoding="utf-8", newline="\n") as file,
+    ):
+        file.write(text)
+
+
+@contextmanager
+def whole_private(path: Path) -> Iterator[Path]:
+    """An empty file to be filled, which takes a path's place if nothing goes wrong.
+
+    It lies beside it, is readable by the user alone, and is on the disk before it is renamed.
+
+    :raises OSError: the folder cannot be written; the old file is untouched then.
+    """
     import tempfile
 
     path = path.resolve()  # a link stays a link: what it points at is replaced
-    make_private_dir(path.parent)
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    os.close(handle)
     try:
-        with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
+        yield Path(name)
+        handle = os.open(name, os.O_RDWR)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
         os.replace(name, path)
     except BaseException:
         Path(name).unlink(missing_ok=True)
         raise
+
+
+def refuse_store(path: Path, store: Path) -> None:
+    """Refuse to write over the store itself, or what lies beside it.
+
+    :raises UsageError: the path is one of its files.
+    """
+    own = [store.with_name(store.name + ending).resolve() for ending in ("", "-wal", "-shm")]
+    if path.resolve() in own:
+        raise UsageError(f"{path} is the store itself", hint="name another file")
 
 
 def _home() -> Path | None:

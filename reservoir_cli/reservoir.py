@@ -16,7 +16,7 @@ from reservoir_cli.store import Filter, Store, open_store
 if TYPE_CHECKING:
     from reservoir_cli.embedding import Embedder, Engine, Progress
     from reservoir_cli.importers import File, Found
-    from reservoir_cli.ingesting import Destination, Totals
+    from reservoir_cli.ingesting import Destination, Model, Totals
     from reservoir_cli.rendering import ContextWindow
     from reservoir_cli.searching import Hit
     from reservoir_cli.tokens import TokenCounter
@@ -162,7 +162,7 @@ class Reservoir:
                     home = each.importer.instance
                     destination = ingesting.Destination(partition, instance, usual, home)
                     done.add(self._load(each, destination, dry_run))
-                if done.skipped and not done.imported + done.already:
+                if done.skipped and not done.imported + done.already + done.forgotten:
                     done.unreadable.append(_name(source))
                 totals.add(done)
         return totals
@@ -181,7 +181,24 @@ class Reservoir:
             now=datetime.now(UTC),
             dry_run=dry_run,
             after_batch=lambda: self._progress("MB read", file.done >> 20, file.size >> 20),
+            model=lambda: self._import_model(scope),
         )
+
+    def _import_model(self, scope: Scope) -> "Model | None":
+        """The model whose vectors an import may bring: the store's, else the one that is set."""
+        from reservoir_cli.ingesting import Model
+
+        threshold = self._synapse_threshold(scope)
+        active, dimensions = self.store.active_model(), self.store.dimensions()
+        if active and dimensions:
+            return Model(*active, dimensions, threshold)
+        try:
+            embedder = self._load_embedder()
+        except ModelUnavailableError:
+            return None
+        if active and active[0] != embedder.model_id:
+            return None
+        return Model(embedder.model_id, embedder.name, embedder.dimensions, threshold)
 
     def embed(
         self,
@@ -207,6 +224,28 @@ class Reservoir:
             limit=newest,
             newest=newest is not None,
         )
+
+    def rebuild(self) -> int:
+        """Make vectors of every message by the model that is set, then compare those.
+
+        Until it is complete others go on with the old ones; broken off, it goes on where it was.
+
+        :returns: how many messages were embedded by this run.
+        :raises ModelUnavailableError: there is no such model.
+        """
+        from reservoir_cli import rebuilding
+
+        return rebuilding.rebuild(
+            self.store,
+            self._load_embedder(),
+            synapse_threshold=self._synapse_threshold(Scope(None)),
+            progress=self._progress,
+        )
+
+    def needs_rebuilding(self) -> bool:
+        """Whether the vectors of the store are of another model than the one that is set."""
+        wanted, active = self._load_embedder().model_id, self.store.active_model()
+        return active is not None and active[0] != wanted
 
     def view(
         self,
@@ -343,6 +382,24 @@ class Reservoir:
         if save:
             self.save_question(built)
         return built
+
+    def forget(self, ids: Sequence[int]) -> None:
+        """Delete messages for good; see :func:`reservoir_cli.forgetting.forget`.
+
+        :raises ReservoirError: they are gone, but a reader keeps their words in the files.
+        """
+        from reservoir_cli.forgetting import forget
+
+        forget(self.store, ids, self._progress)
+
+    def backup(self, file: str | Path) -> None:
+        """Copy the store to a file, which is replaced when the copy is whole.
+
+        :raises ReservoirError: there is nothing to copy, or it cannot be written.
+        """
+        from reservoir_cli.maintenance import back_up
+
+        back_up(self.store, Path(file), self._progress)
 
     def save_question(self, window: "ContextWindow") -> list[StoredMessage]:
         """Store the question of a window as a user message with the window's trace id."""

@@ -175,6 +175,14 @@ class Settings:
         partition=True,
     )
 
+    retention_days: int | None = _setting(
+        None,
+        "forget --expired deletes what is older (unset: nothing)",
+        low=1,
+        high=36_500,
+        partition=True,
+    )
+
     system_prompt: str | None = _setting(
         None, "system prompt when --system is not given", partition=True
     )

@@ -22,6 +22,11 @@ EXAMPLES = {
     "stats": "reservoir stats --since 7d",
     "trim": "reservoir trim messages.json --iteration 3 --budget 4000",
     "embed": "reservoir embed",
+    "conversations": "reservoir conversations -p work -i chatgpt",
+    "partitions": "reservoir partitions --rename work acme",
+    "backup": "reservoir backup reservoir-copy.db",
+    "forget": 'reservoir forget --match "card number" --all-partitions',
+    "export": "reservoir export -p work --all-instances -o work.jsonl",
     "doctor": "reservoir doctor",
 }
 

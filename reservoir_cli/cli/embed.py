@@ -1,19 +1,53 @@
-"""``reservoir embed``: give pending messages their vectors."""
+"""``reservoir embed``: give messages their vectors, by this model or another."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from reservoir_cli.cli import options
 
+if TYPE_CHECKING:
+    from reservoir_cli.config import Config
+    from reservoir_cli.reservoir import Reservoir
 
-def embed(ctx: typer.Context, as_json: options.Json = False) -> None:
-    """Embed every message that has no vector yet."""
+
+def embed(
+    ctx: typer.Context,
+    model: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Change to this model: a name, or a folder."),
+    ] = None,
+    rebuild: Annotated[
+        bool, typer.Option("--rebuild", help="Make all vectors anew, then use those.")
+    ] = False,
+    as_json: options.Json = False,
+) -> None:
+    """Embed every message that has no vector yet.
+
+    With --model or --rebuild new vectors are made beside the old ones, which are used until the
+    new ones are complete. Broken off, the same command goes on where it was.
+    """
+    from reservoir_cli import rebuilding
     from reservoir_cli.cli import output
 
     with options.open_reservoir(ctx, create=True) as reservoir:
-        done = reservoir.embed()
+        before, name = reservoir.config, _absolute(model)
+        if name:
+            reservoir.config = before.with_flags({"embedding_model": name})
+        if rebuild or (name and reservoir.needs_rebuilding()):
+            done = reservoir.rebuild()
+        else:
+            if name:
+                reservoir.store.give_up_model()
+            done = reservoir.embed()
+            rebuilding.clear_away(reservoir.store)
+        _say_unfinished(reservoir)
+        if name:
+            _keep_setting(before, name)
         active, engine = reservoir.store.active_model(), reservoir.engine
     by = f", {engine.kind} engine, weights from the {engine.origin}" if engine else ""
-    output.aside(f"embedded {done:,} message{'' if done == 1 else 's'}{by}")
+    output.aside(f"embedded {options.counted(done, 'message')}{by}")
     if as_json:
         output.document(
             {
@@ -24,3 +58,36 @@ def embed(ctx: typer.Context, as_json: options.Json = False) -> None:
                 "weights": engine.origin if engine else None,
             }
         )
+
+
+def _absolute(model: str | None) -> str | None:
+    """A model's name; a folder is found from everywhere."""
+    if model is None or not Path(model).is_dir():
+        return model
+    return str(Path(model).resolve())
+
+
+def _say_unfinished(reservoir: "Reservoir") -> None:
+    from reservoir_cli.cli import output
+
+    if begun := reservoir.store.next_model():
+        left = reservoir.store.lacking_count()
+        output.note(
+            f"vectors by {begun[1]} are not complete, {options.counted(left, 'message')} to go: "
+            f"reservoir embed --model {begun[1]}"
+        )
+
+
+def _keep_setting(config: "Config", name: str) -> None:
+    """Let questions be embedded by the model that the messages are embedded by."""
+    from reservoir_cli import settings_file
+    from reservoir_cli.cli import output
+
+    value, origin = config.lookup("embedding_model")
+    if value == name:
+        return
+    if origin == "environment":
+        output.warn(f"RESERVOIR_EMBEDDING_MODEL names another model: set it to {name}")
+        return
+    settings_file.edit(config.path, {"embedding_model": name})
+    output.note(f"setting embedding_model is {name} from here on")

@@ -136,12 +136,14 @@ def _report(totals: "Totals", dry_run: bool) -> None:
     from reservoir_cli.cli import output
 
     output.aside(totals.line(dry_run=dry_run))
-    if not totals.imported + totals.already + totals.skipped:
+    if not totals.imported + totals.already + totals.skipped + totals.forgotten:
         output.note("nothing to ingest")
     for reason in totals.reasons:
         output.aside(f"  {reason}")
     if more := totals.skipped - len(totals.reasons):
         output.aside(f"  and {more:,} more")
+    if totals.forgotten:
+        output.note(f"{totals.forgotten:,} messages that were forgotten stay forgotten")
     if totals.mended:
         output.note(f"characters that are no text became U+FFFD in {totals.mended:,} messages")
     if totals.passed_over:
@@ -157,6 +159,7 @@ def _print_totals(totals: "Totals", dry_run: bool) -> None:
             "imported": totals.imported,
             "already_there": totals.already,
             "skipped": totals.skipped,
+            "forgotten": totals.forgotten,
             "passed_over": totals.passed_over,
             "unreadable": totals.unreadable,
             "reasons": totals.reasons,

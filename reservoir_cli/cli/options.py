@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from reservoir_cli.errors import UsageError
-from reservoir_cli.messages import Scope, clean_text
+from reservoir_cli.messages import Scope, clean_text, parse_role
 
 if TYPE_CHECKING:
     from reservoir_cli.reservoir import Reservoir
+    from reservoir_cli.store import Filter
 
 
 def _name(value: str | None) -> str | None:
@@ -50,6 +51,15 @@ TraceId = Annotated[
     str | None,
     typer.Option("--trace-id", metavar="ID", help="Question and reply of one.", callback=_name),
 ]
+Match = Annotated[
+    str | None,
+    typer.Option(metavar="TEXT", help="Only those that say this, word for word; case ignored."),
+]
+Since = Annotated[
+    str | None, typer.Option(metavar="T", help="From this time, or an age such as 7d.")
+]
+Until = Annotated[str | None, typer.Option(metavar="T", help="Up to this time, or an age.")]
+Yes = Annotated[bool, typer.Option("-y", "--yes", help="Do not ask.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 JsonLines = Annotated[bool, typer.Option("--jsonl", help="Print one JSON row a line.")]
 
@@ -121,6 +131,61 @@ def read_scope(
     if all_instances or (whole_partition and instance is None):
         return Scope(scope.partition)
     return scope
+
+
+def message_filter(
+    *,
+    role: str | None = None,
+    trace_id: str | None = None,
+    conversation_id: str | None = None,
+    since: str | None = None,
+    until: str | None = None,
+    text: str | None = None,
+) -> "Filter":
+    """Which messages are meant, as it was typed.
+
+    :raises UsageError: an unknown role, what is no time, or an empty text.
+    """
+    from datetime import UTC, datetime
+
+    from reservoir_cli.store import Filter
+    from reservoir_cli.times import parse_time
+
+    if text is not None and not text.strip():
+        raise UsageError("--match needs a text")
+    now = datetime.now(UTC)
+    return Filter(
+        role=parse_role(role).value if role else None,
+        trace_id=trace_id,
+        conversation_id=conversation_id,
+        since=parse_time(since, now) if since else None,
+        until=parse_time(until, now) if until else None,
+        text=clean_text(text) if text else None,
+    )
+
+
+def require_answer(yes: bool) -> None:
+    """Refuse to go on where nobody can be asked.
+
+    :raises UsageError: stdin is no terminal, and ``--yes`` was not given.
+    """
+    if not yes and (sys.stdin is None or not sys.stdin.isatty()):
+        raise UsageError("there is no terminal to ask at", hint="add --yes")
+
+
+def confirm(question: str, yes: bool) -> None:
+    """Ask a person, unless they said yes beforehand; without a yes the run ends with 1."""
+    from reservoir_cli.cli import output
+
+    require_answer(yes)
+    if not yes and not output.ask(question):
+        output.note("nothing was changed")
+        raise typer.Exit(1)
+
+
+def counted(count: int, noun: str) -> str:
+    """A number and what it counts, such as ``1 message`` or ``1,200 messages``."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 def one_form(**flags: bool) -> None:

@@ -100,6 +100,14 @@ def aside(text: str) -> None:
     _tell("", text, "dim")
 
 
+def ask(question: str) -> bool:
+    """Put a question on the terminal; anything but y or yes is a no."""
+    progress.stop()
+    sys.stderr.write(f"{_shown(question)} [y/N] ")
+    sys.stderr.flush()
+    return sys.stdin.readline().strip().lower() in ("y", "yes")
+
+
 def error(failure: ReservoirError, *, as_json: bool) -> None:
     """Show an error: one line, and a hint if there is one."""
     _tell("error: ", failure.message, "bold red")

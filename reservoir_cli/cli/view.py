@@ -1,15 +1,12 @@
 """``reservoir view``: read what is stored."""
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from reservoir_cli.cli import options
 from reservoir_cli.errors import ReservoirError, UsageError
-from reservoir_cli.messages import Scope, parse_role
-
-if TYPE_CHECKING:
-    from reservoir_cli.store import Filter
+from reservoir_cli.messages import Scope
 
 
 def view(
@@ -32,12 +29,8 @@ def view(
         str | None, typer.Option(metavar="ID", help="Only this conversation.")
     ] = None,
     role: Annotated[str | None, typer.Option(help="Only this role.")] = None,
-    since: Annotated[
-        str | None, typer.Option(metavar="T", help="From this time, or an age such as 7d.")
-    ] = None,
-    until: Annotated[
-        str | None, typer.Option(metavar="T", help="Up to this time, or an age.")
-    ] = None,
+    since: options.Since = None,
+    until: options.Until = None,
     timestamps: Annotated[
         bool, typer.Option("--timestamps", help="Time and trace in front.")
     ] = False,
@@ -59,9 +52,14 @@ def view(
             if missing := sorted(set(ids) - {each.id for each in found}):
                 raise ReservoirError(f"no message {missing[0]} in {whole}")
         else:
-            found = reservoir.view(
-                scope, count, _filter(trace_id, conversation, role, since, until)
+            where = options.message_filter(
+                role=role,
+                trace_id=trace_id,
+                conversation_id=conversation,
+                since=since,
+                until=until,
             )
+            found = reservoir.view(scope, count, where)
             if not found and not reservoir.view(scope, 1):
                 output.elsewhere(scope, reservoir.store.places())
     if as_json:
@@ -70,25 +68,3 @@ def view(
         output.lines(each.to_row() for each in found)
     else:
         output.messages(found, timestamps=timestamps, oneline=oneline)
-
-
-def _filter(
-    trace_id: str | None,
-    conversation: str | None,
-    role: str | None,
-    since: str | None,
-    until: str | None,
-) -> "Filter":
-    from datetime import UTC, datetime
-
-    from reservoir_cli.store import Filter
-    from reservoir_cli.times import parse_time
-
-    now = datetime.now(UTC)
-    return Filter(
-        role=parse_role(role).value if role else None,
-        trace_id=trace_id,
-        conversation_id=conversation,
-        since=parse_time(since, now) if since else None,
-        until=parse_time(until, now) if until else None,
-    )

@@ -25,6 +25,17 @@ _SUFFIXES = (*_JSON, ".txt", ".md", ".markdown", ".db", ".sqlite", ".sqlite3")
 
 
 @dataclass(frozen=True, slots=True)
+class Vectors:
+    """A message's passages as a file has them: where each begins and ends, and its vector.
+
+    :param model_id: identity of the model, as of :class:`reservoir_cli.embedding.Embedder`.
+    """
+
+    model_id: str
+    passages: tuple[tuple[int, int, tuple[float, ...]], ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Record:
     """A message as a file has it; ``None`` where the file does not say.
 
@@ -35,6 +46,7 @@ class Record:
     partition: str | None = None
     instance: str | None = None
     conversation: Conversation | None = None
+    vectors: Vectors | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,6 +211,7 @@ __all__ = [
     "Record",
     "Skipped",
     "Unreadable",
+    "Vectors",
     "choose",
     "decode",
     "find",

@@ -6,7 +6,8 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
-from reservoir_cli.importers import File, Record, Skipped, has_key, is_json
+from reservoir_cli.importers import File, Record, Skipped, Vectors, has_key, is_json
+from reservoir_cli.importers.fields import obj
 from reservoir_cli.importers.jsontext import entries
 from reservoir_cli.importers.threads import SourceIds
 from reservoir_cli.messages import (
@@ -16,7 +17,10 @@ from reservoir_cli.messages import (
     call_from_dict,
     clean_text,
     from_epoch_ms,
+    plain_text,
 )
+
+_Thread = tuple[str | None, str | None, str | None]
 
 
 class Native:
@@ -32,6 +36,7 @@ class Native:
     def read(self, file: File) -> Iterator[Record | Skipped]:
         """Each row keeps its place, its time and its identity; one without gets its own."""
         identities = SourceIds()
+        told: dict[_Thread, Conversation] = {}
         for found in entries(file):
             if isinstance(found, Skipped):
                 yield found
@@ -40,16 +45,27 @@ class Native:
             listed = value.get("messages")
             for number, row in enumerate(listed if isinstance(listed, list) else [value], 1):
                 try:
-                    yield _identified(_record(row), identities)
+                    yield _of_thread(_identified(_record(row), identities), told)
                 except (ValueError, TypeError, OverflowError) as error:
                     where = f"{place}, message {number}" if isinstance(listed, list) else place
                     reason = str(error) if type(error) is ValueError else "a value of a wrong type"
                     yield Skipped(where, reason)
 
 
+def _thread(record: Record) -> _Thread:
+    return record.partition, record.instance, record.message.conversation_id
+
+
+def _of_thread(record: Record, told: dict[_Thread, Conversation]) -> Record:
+    """The first row of a conversation tells of it, and may not be imported: so each has it."""
+    thread = _thread(record)
+    if record.conversation is not None:
+        told[thread] = record.conversation
+    return replace(record, conversation=told.get(thread))
+
+
 def _identified(record: Record, identities: SourceIds) -> Record:
-    message = record.message
-    thread = (record.partition, record.instance, message.conversation_id)
+    message, thread = record.message, _thread(record)
     if message.source_id is not None:
         identities.follow(thread, message.source_id)
         return record
@@ -65,7 +81,9 @@ def _record(row: Any) -> Record:
     calls = row.get("tool_calls") or []
     if not isinstance(calls, list):
         raise ValueError("tool_calls is not a list of calls")
-    if not isinstance(content, str) or not (content.strip() or calls or role == Role.TOOL):
+    # What was stored once may come back, even if it says nothing.
+    kept = calls or role == Role.TOOL or row.get("source_id")
+    if not isinstance(content, str) or not (content.strip() or kept):
         raise ValueError("no content")
     message = Message(
         str(role),
@@ -79,7 +97,13 @@ def _record(row: Any) -> Record:
         source_id=_text(row, "source_id"),
         conversation_id=_text(row, "conversation_id"),
     )
-    return Record(message, _text(row, "partition"), _text(row, "instance"), _conversation(row))
+    return Record(
+        message,
+        _text(row, "partition"),
+        _text(row, "instance"),
+        _conversation(row),
+        _vectors(row, len(plain_text(message))),
+    )
 
 
 def _conversation(row: dict[str, Any]) -> Conversation | None:
@@ -89,6 +113,28 @@ def _conversation(row: dict[str, Any]) -> Conversation | None:
     return Conversation(
         number, _text(about, "title"), _text(about, "source"), _text(about, "model")
     )
+
+
+def _vectors(row: dict[str, Any], length: int) -> Vectors | None:
+    """The vectors of a row, if they can be; without them the message is embedded anew.
+
+    :param length: characters of the message.
+    """
+    model, listed = row.get("embedding_model"), row.get("passages")
+    number = model.get("id") if isinstance(model, dict) else None
+    if not isinstance(number, str):
+        return None
+    if not isinstance(listed, list):
+        listed = [{"start": 0, "end": length, "embedding": row.get("embedding")}]
+    passages = []
+    for each in listed:
+        start, end, vector = (obj(each).get(key) for key in ("start", "end", "embedding"))
+        if not (type(start) is type(end) is int and 0 <= start < end <= length):
+            return None
+        if not isinstance(vector, list) or not all(type(part) is float for part in vector):
+            return None
+        passages.append((start, end, tuple(vector)))
+    return Vectors(number, tuple(passages)) if passages else None
 
 
 def _text(row: dict[str, Any], key: str) -> str | None:

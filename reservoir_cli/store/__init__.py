@@ -4,32 +4,42 @@ Callers see :class:`Store` only. Messages and their full-text rows are written i
 transaction; vectors follow in a second one, so that a message is safe before it is embedded.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from reservoir_cli.errors import UsageError
 from reservoir_cli.messages import Conversation, Message, Scope, StoredMessage
 
 if TYPE_CHECKING:
+    from array import array
+
     import numpy as np
     from numpy.typing import NDArray
 
     from reservoir_cli.tokens import TokenCounter
     from reservoir_cli.window import Candidates
 
+#: Told what is being done, how much of it is done, and how much there is (0: unknown).
+Progress = Callable[[str, int, int], None]
+
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """Which messages of a scope are meant; ``None`` leaves a field open."""
+    """Which messages of a scope are meant; ``None`` leaves a field open.
+
+    :param text: they say this, word for word, in content or tool calls; case is ignored.
+    """
 
     role: str | None = None
     trace_id: str | None = None
     conversation_id: str | None = None
     since: datetime | None = None
     until: datetime | None = None
+    text: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +68,37 @@ class Fault:
 
     detail: str
     repairable: bool
+
+
+#: Partition, instance, and conversation: ``None`` for what an instance has outside of any.
+ThreadName = tuple[str, str, str | None]
+
+
+@dataclass(frozen=True, slots=True)
+class PlaceSummary:
+    """What a partition holds in one instance.
+
+    :param bytes: of text, in UTF-8.
+    """
+
+    partition: str
+    instance: str
+    messages: int
+    bytes: int
+    first: datetime
+    last: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class ConversationSummary:
+    """A conversation, how many messages it has, and when they were said."""
+
+    partition: str
+    instance: str
+    conversation: Conversation
+    messages: int
+    first: datetime
+    last: datetime
 
 
 class Store(Protocol):
@@ -176,6 +217,78 @@ class Store(Protocol):
     def places(self) -> list[tuple[str, str, int]]:
         """(partition, instance, messages), the fullest first."""
 
+    def find(self, scope: Scope, where: Filter = Filter()) -> "array[int]":
+        """The ids of messages, in order of time."""
+
+    def threads(self, scope: Scope, where: Filter = Filter()) -> "dict[ThreadName, array[int]]":
+        """The ids of messages by their thread, threads and messages in order of time."""
+
+    def conversation(self, partition: str, instance: str, number: str) -> Conversation | None:
+        """What an import told of a conversation."""
+
+    def conversations(self, scope: Scope) -> list[ConversationSummary]:
+        """The conversations of a scope, in order of their first messages."""
+
+    def place_summaries(self, scope: Scope) -> list[PlaceSummary]:
+        """The instances of each partition, in order of their names."""
+
+    def passages(self, ids: Sequence[int]) -> dict[int, list[Passage]]:
+        """The passages of messages by the active model; a message without vectors has none."""
+
+    def dimensions(self) -> int | None:
+        """How long the vectors of the active model are; ``None`` while there are none."""
+
+    def forget(self, ids: Sequence[int], progress: Progress = ...) -> None:
+        """Delete messages and all that is derived from them, and bar them from imports.
+
+        Then call :meth:`finish_forgetting`: until it is done, words may be left in the files.
+        """
+
+    def finish_forgetting(self) -> bool:
+        """See to it that no word of what was forgotten is left in any file of the store.
+
+        :returns: whether it is done; a reader may stand in the way.
+        """
+
+    def forgotten(self, messages: Sequence[Message]) -> list[bool]:
+        """Of each message whether one of its source and source id was forgotten."""
+
+    def move_partition(self, old: str, new: str) -> tuple[int, int]:
+        """Bring all messages of a partition into another.
+
+        :returns: how many were moved, and how many were there already and are gone.
+        """
+
+    def copy_to(self, target: Path, progress: Progress = ...) -> None:
+        """Copy the store as it is at this moment into an empty file."""
+
+    def next_model(self) -> tuple[str, str] | None:
+        """(identity, name) of the model that is being built beside the active one."""
+
+    def begin_model(self, model_id: str, name: str) -> str:
+        """Begin to build a model's vectors, or go on.
+
+        :returns: the identity to store them under.
+        """
+
+    def give_up_model(self) -> None:
+        """Remove what was built of the next model."""
+
+    def lacking(self, limit: int) -> list[StoredMessage]:
+        """Messages without vectors of the next model, as they came in."""
+
+    def lacking_count(self) -> int:
+        """How many messages have no vectors of the next model."""
+
+    def switch_model(self, kept_as: str) -> None:
+        """Make the next model the active one, if it is still this; what it lacks is pending."""
+
+    def clear_former_model(self) -> bool:
+        """Remove a portion of the vectors that a switch left behind.
+
+        :returns: whether there is more.
+        """
+
 
 def open_store(location: str, *, create: bool = True, patience: float = 30.0) -> Store:
     """Open the store at a path; a file that is not there is made, or stands in empty.
@@ -192,4 +305,14 @@ def open_store(location: str, *, create: bool = True, patience: float = 30.0) ->
     return SqliteStore(location, create=create, patience=patience)
 
 
-__all__ = ["Fault", "Filter", "Passage", "Store", "open_store"]
+__all__ = [
+    "ConversationSummary",
+    "Fault",
+    "Filter",
+    "Passage",
+    "PlaceSummary",
+    "Progress",
+    "Store",
+    "ThreadName",
+    "open_store",
+]

@@ -16,7 +16,7 @@ from reservoir_cli.messages import (
     plain_text,
     to_epoch_ms,
 )
-from reservoir_cli.store import fulltext, queries
+from reservoir_cli.store import fulltext, properties, queries
 from reservoir_cli.tokens import TokenCounter, counter_id
 
 
@@ -82,11 +82,12 @@ def _row(scope: Scope, message: Message, trace_id: str | None, moment: int) -> t
         clean_text(json.dumps(calls, ensure_ascii=False)) if calls else None,
         _cleaned(message.tool_call_id),
         moment,
-        *_source(message),
+        *source_of(message),
     )
 
 
-def _source(message: Message) -> tuple[str, str]:
+def source_of(message: Message) -> tuple[str, str]:
+    """What an import knows a message by; a message without an id of its own gets a new one."""
     own = message.source_id
     return clean_text(message.source or "python"), clean_text(own) if own else str(uuid.uuid4())
 
@@ -100,7 +101,7 @@ def _present(
 ) -> set[tuple[str, str]]:
     """(source, source id) of those of the messages that are there already."""
     asked: dict[str, list[str]] = {}
-    for source, own in (_source(each) for each in messages if each.source_id):
+    for source, own in (source_of(each) for each in messages if each.source_id):
         asked.setdefault(source, []).append(own)
     found: set[tuple[str, str]] = set()
     for source, ids in asked.items():
@@ -145,9 +146,13 @@ def _index(connection: sqlite3.Connection, scope: Scope, texts: Sequence[tuple[i
         "INSERT INTO messages_fts (rowid, text, scope) VALUES (?, ?, ?)",
         [(number, fulltext.indexed_text(text), keys) for number, text in texts],
     )
-    connection.executemany(
-        "INSERT INTO pending (message_id) VALUES (?)", [(number,) for number, _ in texts]
-    )
+    lacking = ["pending"]
+    if properties.get(connection, properties.NEXT_ID):  # another model is being built
+        lacking.append("rebuilding")
+    for table in lacking:
+        connection.executemany(
+            f"INSERT INTO {table} (message_id) VALUES (?)", [(number,) for number, _ in texts]
+        )
 
 
 def _newest_time(connection: sqlite3.Connection, scope: Scope) -> int:

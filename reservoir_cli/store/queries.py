@@ -10,6 +10,7 @@ from reservoir_cli.messages import (
     Scope,
     StoredMessage,
     call_from_dict,
+    call_text,
     from_epoch_ms,
     to_epoch_ms,
 )
@@ -32,6 +33,38 @@ def where_scope(scope: Scope) -> tuple[str, list[str]]:
     if scope.instance is None:
         return "m.partition = ?", [scope.partition]
     return "m.partition = ? AND m.instance = ?", [scope.partition, scope.instance]
+
+
+def conditions(scope: Scope, where: Filter) -> tuple[str, list[str | int]]:
+    """The condition on ``messages m`` that a scope and a filter make, and the values it takes."""
+    in_scope, values = where_scope(scope)
+    parts: list[str] = [in_scope]
+    bound: list[str | int] = [*values]
+    for condition, value in (
+        ("m.role = ?", where.role),
+        ("m.trace_id = ?", where.trace_id),
+        ("m.conversation_id = ?", where.conversation_id),
+        ("m.created_at >= ?", to_epoch_ms(where.since) if where.since else None),
+        ("m.created_at <= ?", to_epoch_ms(where.until) if where.until else None),
+        ("holds(m.content, m.tool_calls, ?)", where.text.casefold() if where.text else None),
+    ):
+        if value is not None:
+            parts.append(condition)
+            bound.append(value)
+    return " AND ".join(parts), bound
+
+
+def holds(content: str, tool_calls: str | None, text: str) -> bool:
+    """Whether a message says a text; an SQL function on every connection.
+
+    SQLite's own comparisons ignore case in ASCII only.
+
+    :param text: casefolded.
+    """
+    if text in content.casefold():
+        return True
+    calls = json.loads(tool_calls) if tool_calls else []
+    return any(text in call_text(call_from_dict(each)).casefold() for each in calls)
 
 
 def one_thread(conversation_id: str | None) -> tuple[str, str, list[str]]:
@@ -71,19 +104,7 @@ def last(
     connection: sqlite3.Connection, scope: Scope, count: int, where: Filter
 ) -> list[StoredMessage]:
     """The newest messages of a scope, oldest first; all when ``count`` is 0."""
-    condition, values = where_scope(scope)
-    parts: list[str] = [condition]
-    bound: list[str | int] = [*values]
-    for column, value in (
-        ("role = ?", where.role),
-        ("trace_id = ?", where.trace_id),
-        ("conversation_id = ?", where.conversation_id),
-        ("created_at >= ?", to_epoch_ms(where.since) if where.since else None),
-        ("created_at <= ?", to_epoch_ms(where.until) if where.until else None),
-    ):
-        if value is not None:
-            parts.append(f"m.{column}")
-            bound.append(value)
+    condition, bound = conditions(scope, where)
     # Named, for the planner would walk through the whole scope to save itself the sorting.
     index = ""
     if scope.partition is not None and where.trace_id is not None:
@@ -92,7 +113,7 @@ def last(
         index = "INDEXED BY messages_by_conversation"
     rows = connection.execute(
         f"""
-        SELECT {COLUMNS} FROM messages m {index} WHERE {" AND ".join(parts)}
+        SELECT {COLUMNS} FROM messages m {index} WHERE {condition}
         ORDER BY m.created_at DESC, m.id DESC LIMIT ?
         """,
         [*bound, count or -1],
@@ -227,12 +248,17 @@ def pending_count(connection: sqlite3.Connection, scope: Scope) -> int:
     return int(row.fetchone()[0])
 
 
-def still_pending(connection: sqlite3.Connection, ids: Sequence[int]) -> set[int]:
-    """Those of these messages that have no vectors yet."""
+def still_pending(
+    connection: sqlite3.Connection, ids: Sequence[int], table: str = "pending"
+) -> set[int]:
+    """Those of these messages that have no vectors yet.
+
+    :param table: ``rebuilding`` for the model that is being built.
+    """
     found: set[int] = set()
     for some in portions(ids):
         rows = connection.execute(
-            f"SELECT message_id FROM pending WHERE message_id IN ({marks(some)})", some
+            f"SELECT message_id FROM {table} WHERE message_id IN ({marks(some)})", some
         )
         found.update(row[0] for row in rows)
     return found

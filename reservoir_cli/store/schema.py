@@ -166,6 +166,21 @@ def m003_vector_chunks(db: Database) -> None:
     db.execute("INSERT OR IGNORE INTO pending SELECT id FROM messages")
 
 
+@migrations()
+def m004_forgotten_and_rebuilding(db: Database) -> None:
+    """Marks of what was forgotten, and what a model being built still lacks."""
+    # A mark is an HMAC of (source, source id) under the key ``forgotten_key`` of properties.
+    db.execute("CREATE TABLE forgotten (mark BLOB PRIMARY KEY) WITHOUT ROWID")
+    # As ``pending``, for the model of properties ``next_model_id`` and ``next_model_name``.
+    db.execute(
+        """
+        CREATE TABLE rebuilding (
+            message_id INTEGER PRIMARY KEY REFERENCES messages (id) ON DELETE CASCADE
+        )
+        """
+    )
+
+
 def migrate(connection: sqlite3.Connection, version: int, application: int) -> None:
     """Bring a file up to date in one transaction; of two processes the second finds it done.
 

@@ -9,7 +9,7 @@ import sqlite3
 import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,7 +23,8 @@ from reservoir_cli.messages import (
     StoredMessage,
     to_epoch_ms,
 )
-from reservoir_cli.store import Fault, Filter, Passage, queries
+from reservoir_cli.store import Fault, Filter, Passage, properties, queries, sealing
+from reservoir_cli.store.keeping import Keeping
 
 if TYPE_CHECKING:
     import numpy as np
@@ -33,12 +34,12 @@ if TYPE_CHECKING:
     from reservoir_cli.window import Candidates
 
 #: The number of migrations in ``schema.py``.
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 #: Stands in the file's header and says whose it is: "Rsvr".
 APPLICATION_ID = 0x52737672
 
 
-class SqliteStore:
+class SqliteStore(Keeping):
     """A :class:`~reservoir_cli.store.Store` in one file."""
 
     def __init__(self, location: str, *, create: bool, patience: float) -> None:
@@ -90,13 +91,15 @@ class SqliteStore:
             ) from error
 
     def _connect(self, uri: str) -> sqlite3.Connection:
-        return sqlite3.connect(
+        connection = sqlite3.connect(
             uri,
             uri=True,
             timeout=self._patience,
             isolation_level=None,
             check_same_thread=False,
         )
+        connection.create_function("holds", 3, queries.holds, deterministic=True)
+        return connection
 
     def _prepare(self) -> None:
         version = self._connection.execute("PRAGMA user_version").fetchone()[0]
@@ -150,7 +153,10 @@ class SqliteStore:
                 time.sleep(0.01)
 
     def close(self) -> None:
-        """Close the file."""
+        """Close the file, and finish what a reader stopped :meth:`forget` from finishing."""
+        with suppress(sqlite3.Error):
+            if not self.read_only:
+                sealing.finish(self._connection, wait=0)
         self._connection.close()
 
     # Transactions
@@ -222,6 +228,13 @@ class SqliteStore:
         except sqlite3.Error as error:
             raise _translated(error, self.location) from error
 
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """The connection to oneself, outside of transactions."""
+        with self._lock, self._errors():
+            self._require_writable()
+            yield
+
     # Writing
 
     def add(
@@ -271,7 +284,8 @@ class SqliteStore:
 
         with self.writing():
             # A message may have been forgotten, or embedded by another process, since it was read.
-            due = queries.still_pending(self._connection, message_ids)
+            lacking = self._lacking(model_id)
+            due = queries.still_pending(self._connection, message_ids, lacking)
             vectors: dict[int, list[NDArray[np.float32]]] = {}
             rows = []
             for each in passages:
@@ -281,11 +295,24 @@ class SqliteStore:
                     rows.append((each.message_id, model_id, *span, pack(each.vector)))
             self._connection.executemany("INSERT INTO embeddings VALUES (?, ?, ?, ?, ?, ?)", rows)
             self._connection.executemany(
-                "DELETE FROM pending WHERE message_id = ?", [(each,) for each in message_ids]
+                f"DELETE FROM {lacking} WHERE message_id = ?", [(each,) for each in message_ids]
             )
             stacked = {number: np.stack(some) for number, some in vectors.items()}
             chunks.append(self._connection, model_id, sorted(due), stacked)
             synapses.tie(self._connection, sorted(due), model_id, synapse_threshold)
+
+    def _lacking(self, model_id: str) -> str:
+        """The table of messages without vectors of a model.
+
+        :raises ReservoirError: vectors of it are of no use, as of a model given up meanwhile.
+        """
+        if model_id == properties.get(self._connection, properties.NEXT_ID):
+            return "rebuilding"
+        if properties.get(self._connection, properties.MODEL_ID) in (None, model_id):
+            return "pending"
+        raise ReservoirError(
+            "the model of this store was changed meanwhile", hint="run the command again"
+        )
 
     def faults(self) -> list[Fault]:
         """See :class:`~reservoir_cli.store.Store`."""
@@ -337,22 +364,17 @@ class SqliteStore:
     def activate_model(self, model_id: str, name: str) -> None:
         """See :class:`~reservoir_cli.store.Store`."""
         with self.writing():
-            self._connection.executemany(
-                "INSERT OR REPLACE INTO properties (key, value) VALUES (?, ?)",
-                [("embedding_model_id", model_id), ("embedding_model_name", name)],
-            )
+            properties.put(self._connection, properties.MODEL_ID, model_id)
+            properties.put(self._connection, properties.MODEL_NAME, name)
 
     # Reading
 
     def active_model(self) -> tuple[str, str] | None:
         """See :class:`~reservoir_cli.store.Store`."""
         with self.snapshot():
-            found = dict(
-                self._connection.execute(
-                    "SELECT key, value FROM properties WHERE key LIKE 'embedding_model%'"
-                ).fetchall()
-            )
-        return (found["embedding_model_id"], found["embedding_model_name"]) if found else None
+            found = properties.get(self._connection, properties.MODEL_ID)
+            name = properties.get(self._connection, properties.MODEL_NAME)
+        return (found, name) if found and name else None
 
     def pending(self, limit: int, scope: Scope, *, newest: bool = False) -> list[StoredMessage]:
         """See :class:`~reservoir_cli.store.Store`."""

@@ -5,13 +5,15 @@ messages by their float32 vectors.
 """
 
 import sqlite3
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import groupby
 
 import numpy as np
 from numpy.typing import NDArray
 
 from reservoir_cli.messages import Scope
-from reservoir_cli.store import chunks, queries
+from reservoir_cli.store import Passage, chunks, queries
 
 #: How many messages are compared a second time, by their whole vectors.
 RESCORED = 200
@@ -113,3 +115,25 @@ def exact(
         for (number, _), cosine in zip(rows, (matrix @ vector).tolist(), strict=True):
             found[number] = max(cosine, found.get(number, -1.0))
     return np.array([found[number] for number in ids.tolist()], np.float32)
+
+
+def passages(
+    connection: sqlite3.Connection, model_id: str, ids: Sequence[int]
+) -> dict[int, list[Passage]]:
+    """The passages of messages, by the message; one without vectors has none."""
+    found: dict[int, list[Passage]] = {}
+    for some in queries.portions(ids):
+        rows = connection.execute(
+            f"""
+            SELECT message_id, passage, start, "end", vector FROM embeddings
+            WHERE model_id = ? AND message_id IN ({queries.marks(some)})
+            ORDER BY message_id, passage
+            """,
+            [model_id, *some],
+        )
+        for number, group in groupby(rows, key=lambda row: row[0]):
+            found[number] = [
+                Passage(number, passage, start, end, np.frombuffer(vector, "<f4"))
+                for _, passage, start, end, vector in group
+            ]
+    return found

@@ -168,7 +168,10 @@ SKIPPED = [
     ("no role", {key: value for key, value in ROW.items() if key != "role"}),
     ("no content", {**ROW, "content": None}),
     ("a content that is a list", {**ROW, "content": ["x"]}),
-    ("neither words nor calls", {**ROW, "content": " ", "tool_calls": None}),
+    (
+        "neither words nor calls",
+        {**ROW, "content": " ", "tool_calls": None, "tool_call_id": None, "source_id": None},
+    ),
     ("a name that is a number", {**ROW, "name": 5}),
     ("a partition that is a list", {**ROW, "partition": []}),
     ("a time that is none", {**ROW, "created_at": "yesterday"}),

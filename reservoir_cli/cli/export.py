@@ -1,0 +1,98 @@
+"""``reservoir export``: take messages out."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from reservoir_cli.cli import options
+from reservoir_cli.errors import UsageError
+
+#: Characters that are printed at once.
+_AT_ONCE = 1 << 16
+
+
+def export(
+    ctx: typer.Context,
+    partition: options.Partition = None,
+    instance: options.Instance = None,
+    all_instances: options.AllInstances = False,
+    all_partitions: options.AllPartitions = False,
+    match: options.Match = None,
+    since: options.Since = None,
+    until: options.Until = None,
+    form: Annotated[
+        str | None,
+        typer.Option(
+            "--format",
+            metavar="NAME",
+            help="jsonl, json, openai, anthropic, sharegpt or markdown (default: jsonl).",
+        ),
+    ] = None,
+    with_embeddings: Annotated[
+        bool, typer.Option("--with-embeddings", help="Add the vectors; jsonl and json only.")
+    ] = False,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "-o", "--output", metavar="FILE", help="Write to a file, whole or not at all."
+        ),
+    ] = None,
+    as_json: options.Json = False,
+    as_lines: options.JsonLines = False,
+) -> None:
+    """Print every message of an instance, or of all of them, in order of time.
+
+    What jsonl and json hold, ingest brings back as it was. The other formats are for other
+    programs: a conversation a line, or as Markdown.
+    """
+    from reservoir_cli import exporters
+    from reservoir_cli.cli import output
+    from reservoir_cli.exporters import saving
+
+    chosen = _format(form, as_json, as_lines)
+    to_file = out is not None and str(out) != "-"
+    totals = exporters.Totals()
+    with options.open_reservoir(ctx) as reservoir:
+        scope = options.read_scope(reservoir, partition, instance, all_instances, all_partitions)
+        pieces = exporters.export(
+            reservoir.store,
+            scope,
+            options.message_filter(text=match, since=since, until=until),
+            chosen,
+            totals,
+            embeddings=with_embeddings,
+            progress=output.progress if to_file else lambda *_: None,
+        )
+        if out is not None and to_file:
+            saving.save(out, pieces, Path(reservoir.store.location))
+            output.aside(f"exported {options.counted(totals.messages, 'message')} to {out}")
+        else:
+            _print(pieces)
+        if not totals.messages and not reservoir.view(scope, 1):
+            output.elsewhere(scope, reservoir.store.places())
+    if totals.left_out:
+        thoughts = options.counted(totals.left_out, "thought")
+        output.note(f"{thoughts} left out: jsonl, json and markdown have them")
+
+
+def _format(form: str | None, as_json: bool, as_lines: bool) -> str:
+    options.one_form(format=form is not None, json=as_json, jsonl=as_lines)
+    if form == "document":
+        raise UsageError("unknown format 'document'")
+    return "document" if as_json else form or "jsonl"
+
+
+def _print(pieces: Iterator[str]) -> None:
+    from reservoir_cli.cli import output
+
+    gathered: list[str] = []
+    size = 0
+    for piece in pieces:
+        gathered.append(piece)
+        size += len(piece)
+        if size > _AT_ONCE:
+            output.write("".join(gathered))
+            gathered, size = [], 0
+    output.write("".join(gathered))

@@ -1,0 +1,138 @@
+"""``reservoir partitions``: what lies where, and moving or deleting it."""
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from reservoir_cli.cli import options
+from reservoir_cli.errors import ReservoirError, UsageError
+from reservoir_cli.messages import Scope, clean_text
+
+if TYPE_CHECKING:
+    from reservoir_cli.reservoir import Reservoir
+
+
+def partitions(
+    ctx: typer.Context,
+    rename: Annotated[
+        tuple[str, str] | None,
+        typer.Option(metavar="A B", help="Call partition A by the new name B."),
+    ] = None,
+    merge: Annotated[
+        tuple[str, str] | None,
+        typer.Option(metavar="A B", help="Bring all of partition A into partition B."),
+    ] = None,
+    delete: Annotated[
+        str | None, typer.Option(metavar="P", help="Forget everything in partition P.")
+    ] = None,
+    yes: options.Yes = False,
+    as_json: options.Json = False,
+) -> None:
+    """List what each partition and instance holds; rename, merge or delete a partition.
+
+    An instance keeps its name, but for the one named like the partition.
+    """
+    if sum(each is not None for each in (rename, merge, delete)) > 1:
+        raise UsageError("choose one of --rename, --merge and --delete")
+    if delete is not None:
+        options.require_answer(yes)
+    with options.open_reservoir(ctx) as reservoir:
+        if rename is not None:
+            _rename(reservoir, *rename)
+        elif merge is not None:
+            _merge(reservoir, *merge)
+        elif delete is not None:
+            _delete(reservoir, delete, yes)
+        if as_json or (rename, merge, delete) == (None, None, None):
+            _list(reservoir, as_json)
+
+
+def _rename(reservoir: "Reservoir", old: str, new: str) -> None:
+    if new in _known(reservoir, old, new):
+        raise ReservoirError(f"there is a partition {new}", hint="--merge brings two together")
+    _move(reservoir, old, new, "renamed")
+
+
+def _merge(reservoir: "Reservoir", old: str, new: str) -> None:
+    if new not in _known(reservoir, old, new):
+        raise ReservoirError(f"there is no partition {new}", hint="--rename gives a new name")
+    _move(reservoir, old, new, "merged")
+
+
+def _known(reservoir: "Reservoir", old: str, new: str | None = None) -> set[str]:
+    """The partitions there are, with the one that something is to be done with.
+
+    :raises ReservoirError: it is not among them.
+    """
+    if new is not None and (not new.strip() or clean_text(new) != new):
+        raise UsageError("a partition needs a name, not an empty text")
+    if old == new:
+        raise UsageError("the two names are the same")
+    known = {partition for partition, *_ in reservoir.store.places()}
+    if old not in known:
+        hint = f"there are {', '.join(sorted(known))}" if known else None
+        raise ReservoirError(f"there is no partition {old}", hint=hint)
+    return known
+
+
+def _move(reservoir: "Reservoir", old: str, new: str, done: str) -> None:
+    from reservoir_cli.cli import output
+
+    output.progress("moving", 0, 0)
+    moved, there = reservoir.store.move_partition(old, new)
+    output.aside(f"{done} {old} to {new}: {options.counted(moved, 'message')}")
+    if there:
+        output.note(f"{options.counted(there, 'message')} of {old} were in {new} already")
+    config = reservoir.config
+    if config.settings().partition == old:
+        output.note(f"{old} is used when -p is not given: reservoir config --set partition={new}")
+    if old in config.partitions:
+        output.note(f"settings of [partitions.{old}] stay in {config.path}")
+
+
+def _delete(reservoir: "Reservoir", name: str, yes: bool) -> None:
+    from reservoir_cli import forgetting
+    from reservoir_cli.cli import output
+
+    _known(reservoir, name)
+    found = reservoir.store.find(Scope(name))
+    count = options.counted(len(found), "message")
+    options.confirm(f"forget all of {name}, {count}, for good?", yes)
+    forgetting.forget(reservoir.store, found, output.progress)
+    output.aside(f"forgot {count}")
+    output.note("backups and exports made earlier still have them")
+
+
+def _list(reservoir: "Reservoir", as_json: bool) -> None:
+    from reservoir_cli.cli import output
+
+    found = reservoir.store.place_summaries(Scope(None))
+    if as_json:
+        output.document(
+            {
+                "partitions": [
+                    {
+                        "partition": each.partition,
+                        "instance": each.instance,
+                        "messages": each.messages,
+                        "bytes": each.bytes,
+                        "first": each.first.isoformat(),
+                        "last": each.last.isoformat(),
+                    }
+                    for each in found
+                ]
+            }
+        )
+        return
+    rows = [
+        (
+            *(each.partition, each.instance, f"{each.messages:,}", f"{each.bytes:,}"),
+            *(moment.isoformat(timespec="seconds") for moment in (each.first, each.last)),
+        )
+        for each in found
+    ]
+    columns = ("partition", "instance", "messages", "bytes", "first", "last")
+    if rows:
+        output.table(columns, rows, numeric=("messages", "bytes"))
+    else:
+        output.note("nothing is stored yet: reservoir ingest")

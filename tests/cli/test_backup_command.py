@@ -1,0 +1,145 @@
+"""cli.md: backup makes a consistent copy while others write."""
+
+import sqlite3
+import subprocess
+import threading
+
+import pytest
+
+#: Ten megabytes.
+BULK = "AS SELECT randomblob(4000) FROM messages a, messages b"
+
+
+def dump(path):
+    connection = sqlite3.connect(path)
+    try:
+        return list(connection.iterdump())
+    finally:
+        connection.close()
+
+
+@pytest.fixture
+def copied(cli, tmp_path):
+    cli.store(*({"content": f"message {number}"} for number in range(50)))
+    target = tmp_path / "copies" / "one.db"
+    target.parent.mkdir()
+    return cli, target
+
+
+def test_a_copy_holds_everything_and_is_a_store(copied):
+    cli, target = copied
+    done = cli("backup", str(target), "--json")
+    assert done.document == {
+        "schema_version": 1,
+        "file": str(target),
+        "bytes": target.stat().st_size,
+    }
+    assert done.err.startswith(f"copied the store to {target}, ")
+    assert target.stat().st_mode & 0o777 == 0o600
+    assert [each.name for each in target.parent.iterdir()] == ["one.db"]
+    assert dump(target) == dump(cli.db)
+    assert len(cli("--db", str(target), "view", "0").out.splitlines()) == 50
+    cli("--db", str(target), "doctor")
+    with sqlite3.connect(target) as connection:
+        assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+
+
+def test_a_file_that_is_there_is_replaced_only_with_a_yes(copied):
+    cli, target = copied
+    target.write_text("precious")
+    assert "add --yes" in cli("backup", str(target), code=2).err
+    assert target.read_text() == "precious"
+    cli("backup", str(target), "--yes")
+    assert dump(target) == dump(cli.db)
+
+
+@pytest.mark.parametrize(
+    ("file", "code", "said"),
+    [
+        ("none/x.db", 1, "No such file or directory"),
+        (".", 1, "is a folder"),
+        ("home/reservoir.db", 2, "is the store itself"),
+        ("home/reservoir.db-wal", 2, "is the store itself"),
+    ],
+)
+def test_a_place_that_cannot_be_written_is_an_error(copied, file, code, said):
+    cli, _ = copied
+    before = dump(cli.db)
+    assert said in cli("backup", file, "--yes", code=code).err
+    assert dump(cli.db) == before
+
+
+def test_without_a_store_there_is_nothing_to_copy(cli, tmp_path):
+    assert "there is no store" in cli("backup", str(tmp_path / "x.db"), code=1).err
+    assert not (tmp_path / "x.db").exists()
+    assert not cli.db.exists()
+
+
+def test_a_read_only_store_is_copied(copied, as_owner):
+    cli, target = copied
+    cli.db.chmod(0o400)
+    cli("backup", str(target), command=(*as_owner, "reservoir"))
+    assert len(cli("--db", str(target), "view", "0").out.splitlines()) == 50
+
+
+def test_a_copy_is_of_one_moment_while_others_write(copied):
+    """A writer keeps two rows equal; no copy may tell them apart."""
+    cli, target = copied
+    with sqlite3.connect(cli.db) as connection:
+        connection.execute("INSERT INTO properties VALUES ('left', '0'), ('right', '0')")
+        connection.execute(
+            "CREATE TABLE bulk AS SELECT randomblob(4000) FROM messages a, messages b"
+        )
+    done = threading.Event()
+
+    def write():
+        writer = sqlite3.connect(cli.db, isolation_level=None, timeout=30)
+        number = 0
+        while not done.is_set():
+            number += 1
+            writer.execute("BEGIN IMMEDIATE")
+            for key in ("left", "right"):
+                writer.execute("UPDATE properties SET value = ? WHERE key = ?", (number, key))
+            writer.execute("UPDATE bulk SET rowid = rowid WHERE rowid % 100 = ?", [number % 100])
+            writer.execute("COMMIT")
+        writer.close()
+
+    thread = threading.Thread(target=write)
+    thread.start()
+    try:
+        seen = set()
+        for _ in range(3):
+            cli("backup", str(target), "--yes")
+            with sqlite3.connect(target) as copy:
+                left, right = (
+                    row[0]
+                    for row in copy.execute(
+                        "SELECT value FROM properties WHERE key IN ('left', 'right') ORDER BY key"
+                    )
+                )
+                assert copy.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+            copy.close()
+            assert left == right
+            seen.add(left)
+    finally:
+        done.set()
+        thread.join()
+    assert len(seen) == 3  # the writer did write in between
+
+
+def test_a_copy_that_is_broken_off_leaves_what_was_there(copied):
+    cli, target = copied
+    with sqlite3.connect(cli.db) as connection:
+        connection.execute(
+            "CREATE TABLE bulk AS SELECT randomblob(9000) FROM messages a, messages b"
+        )
+    target.write_text("precious")
+    process = cli.start("backup", str(target), "--yes", stderr=subprocess.PIPE)
+    while process.poll() is None and not list(target.parent.glob(".one.db.*")):
+        pass
+    process.terminate()
+    process.communicate()
+    assert process.returncode in (0, 143)
+    if process.returncode == 143:
+        assert target.read_text() == "precious"
+        assert [each.name for each in target.parent.iterdir()] == ["one.db"]

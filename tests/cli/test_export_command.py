@@ -1,0 +1,167 @@
+"""cli.md: export prints messages, or writes them to a file whole or not at all."""
+
+import json
+import os
+import subprocess
+
+import pytest
+
+MODE = 0o777
+
+
+def contents(text):
+    return [json.loads(line)["content"] for line in text.splitlines()]
+
+
+@pytest.fixture
+def spread(cli):
+    """Messages in two partitions and three instances."""
+    cli.store(
+        {"content": "own"},
+        {"content": "other instance", "instance": "chatgpt"},
+        {"content": "other partition", "partition": "work", "instance": "work"},
+    )
+    return cli
+
+
+SCOPES = [
+    ([], ["own"]),
+    (["-i", "chatgpt"], ["other instance"]),
+    (["--all-instances"], ["own", "other instance"]),
+    (["-p", "work"], ["other partition"]),
+    (["--all-partitions"], ["own", "other instance", "other partition"]),
+    (["--all-partitions", "--match", "OTHER"], ["other instance", "other partition"]),
+    (["--all-partitions", "--since", "2026-05-09T14:00:02"], ["other partition"]),
+    (["--all-partitions", "--until", "2026-05-09T14:00:00"], ["own"]),
+]
+
+
+@pytest.mark.parametrize(("options", "expected"), SCOPES, ids=lambda each: " ".join(each))
+def test_scope_and_filters_follow_the_rules_of_reads(spread, options, expected):
+    assert contents(spread("export", *options).out) == expected
+
+
+def test_an_empty_scope_prints_nothing_and_says_where_messages_are(spread):
+    done = spread("export", "-p", "nowhere")
+    assert done.out == ""
+    assert done.err.startswith("note: nothing in nowhere/nowhere; 1 message in ")
+
+
+def test_json_is_a_document_and_jsonl_are_rows(spread):
+    assert spread("export", "--json").document["schema_version"] == 1
+    assert contents(spread("export", "--jsonl").out) == ["own"]
+    assert spread("export", "--format", "json").document[0]["content"] == "own"
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["--format", "csv"],
+        ["--format", "document"],
+        ["--format", "jsonl", "--json"],
+        ["--format", "markdown", "--with-embeddings"],
+        ["--match", ""],
+        ["--since", "yesterday"],
+        ["--all-partitions", "-p", "work"],
+    ],
+    ids=" ".join,
+)
+def test_wrong_usage_is_exit_2(spread, options):
+    assert spread("export", *options, code=2).out.count("content") == 0
+
+
+def test_a_file_is_private_whole_and_ends_up_alone(spread, tmp_path):
+    target = tmp_path / "out" / "x.jsonl"
+    target.parent.mkdir()
+    target.write_text("before")
+    done = spread("export", "--all-partitions", "-o", str(target))
+    assert (done.out, done.err) == ("", f"exported 3 messages to {target}\n")
+    assert len(contents(target.read_text())) == 3
+    assert target.stat().st_mode & MODE == 0o600
+    assert [each.name for each in target.parent.iterdir()] == ["x.jsonl"]
+
+
+def test_a_file_stays_as_it_was_when_the_export_fails(spread, tmp_path):
+    target = tmp_path / "x.jsonl"
+    target.write_text("before")
+    spread("export", "-o", str(target), "--format", "csv", code=2)
+    spread.db.write_bytes(spread.db.read_bytes()[:8192] + b"\xff" * 20_000)
+    spread("export", "-o", str(target), code=3)
+    assert target.read_text() == "before"
+    assert {each.name for each in tmp_path.iterdir()} == {"x.jsonl", "home"}
+
+
+@pytest.mark.parametrize("ending", ["", "-wal"])
+def test_the_store_is_never_overwritten(spread, ending):
+    before = spread.db.read_bytes()
+    done = spread("export", "-o", f"{spread.db}{ending}", code=2)
+    assert "is the store itself" in done.err
+    assert spread.db.read_bytes() == before
+
+
+@pytest.mark.parametrize("target", ["none/x", "."])
+def test_a_place_that_cannot_be_written_is_exit_1(spread, target):
+    assert "error: cannot write" in spread("export", "-o", target, code=1).err
+
+
+def test_a_dash_and_a_device_are_written_to_directly(spread):
+    assert contents(spread("export", "-o", "-").out) == ["own"]
+    spread("export", "-o", os.devnull)
+    assert os.path.exists(os.devnull)
+    assert not os.path.isfile(os.devnull)
+
+
+def test_a_closed_pipe_ends_quietly(cli):
+    cli.store(*({"content": "x" * 2000} for _ in range(500)))
+    done = cli.shell("reservoir export | head -1; echo ${PIPESTATUS[0]}")
+    assert done.out.endswith("\n0\n")
+    assert done.err == ""
+
+
+def test_a_read_only_store_is_exported(spread, as_owner):
+    spread.db.chmod(0o400)
+    spread.db.parent.chmod(0o500)
+    try:
+        done = spread("export", command=(*as_owner, "reservoir"))
+    finally:
+        spread.db.parent.chmod(0o700)
+    assert contents(done.out) == ["own"]
+
+
+def test_an_export_by_a_terminal_shows_its_progress_on_stderr_only(cli, tmp_path):
+    cli.store(*({"content": "hello"} for _ in range(3)))
+    target = tmp_path / "x.jsonl"
+    done = cli.on_terminal("export", "-o", str(target), streams=("stderr",))
+    assert done.out == ""
+    assert "exported 3 messages" in done.err
+
+
+@pytest.mark.model
+def test_the_samples_come_back_with_their_vectors(samples, tmp_path):
+    file = tmp_path / "all.jsonl"
+    samples("export", "--all-partitions", "--with-embeddings", "-o", str(file))
+    other = ("--db", str(tmp_path / "other.db"))
+    samples(*other, "ingest", "--no-embed", str(file))
+
+    def rows(*before):
+        printed = samples(*before, "export", "--all-partitions", "--with-embeddings").out
+        return [
+            {key: value for key, value in json.loads(line).items() if key != "id"}
+            for line in printed.splitlines()
+        ]
+
+    assert rows(*other) == rows()
+    assert "not embedded" not in samples(*other, "doctor").out
+
+
+def test_exporting_needs_memory_for_a_portion_only(cli):
+    cli.store(*({"content": f"{number} " + "x" * 20_000} for number in range(3_000)))
+    measured = (
+        "import resource, subprocess, sys;"
+        "subprocess.run(['reservoir', 'export'], stdout=subprocess.DEVNULL, check=True);"
+        "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)"
+    )
+    done = subprocess.run(
+        ["python", "-c", measured], env=cli.env, capture_output=True, check=True, text=True
+    )
+    assert int(done.stdout) < 120_000  # KB; the messages alone are 60,000

@@ -1,0 +1,208 @@
+"""cli.md, forget: what it takes, whom it asks, and what it says."""
+
+import os
+import pty
+import sqlite3
+import subprocess
+import time
+
+import pytest
+
+
+@pytest.fixture
+def spread(cli):
+    """Six messages in two partitions and three instances."""
+    cli.store(
+        {"content": "own one", "trace_id": "t1"},
+        {"content": "own secret", "trace_id": "t1", "conversation_id": "c1"},
+        {"content": "other secret", "instance": "chatgpt", "trace_id": "t2"},
+        {"content": "other two", "instance": "chatgpt", "conversation_id": "c2"},
+        {"content": "work secret", "partition": "work", "instance": "work"},
+        {"content": "work three", "partition": "work", "instance": "work"},
+    )
+    return cli
+
+
+def left(cli):
+    return {row["content"] for row in cli.rows("--all-partitions")}
+
+
+ALL = {"own one", "own secret", "other secret", "other two", "work secret", "work three"}
+
+WHICH = [
+    (["--id", "1"], {"own one"}),
+    (["--id", "1", "--id", "3"], {"own one", "other secret"}),
+    (["--trace-id", "t1"], {"own one", "own secret"}),
+    (["--trace-id", "t2"], {"other secret"}),
+    (["--conversation", "c2"], {"other two"}),
+    (["--match", "SECRET"], {"own secret"}),
+    (["--match", "secret", "-i", "chatgpt"], {"other secret"}),
+    (["--match", "secret", "--all-instances"], {"own secret", "other secret"}),
+    (["--match", "secret", "--all-partitions"], {"own secret", "other secret", "work secret"}),
+    (["--match", "secret", "-p", "work"], {"work secret"}),
+    (["--before", "2026-05-09T14:00:01"], {"own one"}),
+    (["--before", "2026-05-09T14:00:05", "-p", "work"], {"work secret"}),
+    (["--scope"], {"own one", "own secret"}),
+    (["--scope", "-p", "work"], {"work secret", "work three"}),
+    (["--scope", "--all-partitions"], ALL),
+]
+
+
+@pytest.mark.parametrize(("options", "gone"), WHICH, ids=lambda each: " ".join(each))
+def test_exactly_what_is_meant_goes(spread, options, gone):
+    shown = spread("forget", *options, "--dry-run")
+    assert {line.split("\t")[3].removeprefix("user: ") for line in shown.out.splitlines()} == gone
+    assert left(spread) == ALL
+    done = spread("forget", *options, "--yes")
+    assert done.out == ""
+    noun = "message" if len(gone) == 1 else "messages"
+    assert done.err == (
+        f"forgot {len(gone)} {noun}\nnote: backups and exports made earlier still have them\n"
+    )
+    assert left(spread) == ALL - gone
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        [],
+        ["--id", "1", "--scope"],
+        ["--match", "x", "--before", "7d"],
+        ["--match", ""],
+        ["--before", "yesterday"],
+        ["--id", "0"],
+        ["--scope", "--all-partitions", "-p", "work"],
+    ],
+    ids=" ".join,
+)
+def test_wrong_usage_is_exit_2_and_changes_nothing(spread, options):
+    spread("forget", *options, "--yes", code=2)
+    assert left(spread) == ALL
+
+
+@pytest.mark.parametrize("options", [["--scope"], ["--match", "not there"]], ids=" ".join)
+def test_a_pipe_without_yes_is_exit_2(spread, options):
+    done = spread("forget", *options, stdin="y\n", code=2)
+    assert done.err == "error: there is no terminal to ask at\nhint: add --yes\n"
+    assert left(spread) == ALL
+
+
+def test_a_message_that_is_not_there_is_exit_1_and_the_others_stay(spread):
+    for options in (["--id", "1", "--id", "99"], ["--id", "5"]):
+        assert "error: no message" in spread("forget", *options, "--yes", code=1).err
+    assert left(spread) == ALL
+
+
+NOTES = [
+    (["--match", "secret", "-i", "empty"], "nothing in default/empty; 1 message in default/"),
+    (["--match", "three"], "nothing in default/default; 1 message in work/work (-p work -i work"),
+    (["--match", "absent"], "nothing to forget in default/default"),
+    (["--conversation", "absent"], "nothing to forget in default/*"),
+    (["--scope", "-p", "nowhere"], "nothing in nowhere/nowhere; 2 messages in "),
+    (["--expired"], "nothing expires: setting retention_days is unset"),
+]
+
+
+@pytest.mark.parametrize(("options", "note"), NOTES, ids=lambda each: str(each))
+def test_finding_nothing_says_where_it_lies(spread, options, note):
+    done = spread("forget", *options, "--yes")
+    assert done.out == ""
+    assert done.err.startswith(f"note: {note}")
+    assert left(spread) == ALL
+
+
+def test_json_tells_what_was_done(spread):
+    dry = spread("forget", "--match", "own", "--dry-run", "--json").document
+    assert dry == {"schema_version": 1, "forgotten": 2, "ids": [1, 2], "dry_run": True}
+    done = spread("forget", "--match", "own", "--yes", "--json").document
+    assert done == {**dry, "dry_run": False}
+    none = spread("forget", "--match", "own", "--yes", "--json").document
+    assert (none["forgotten"], none["ids"]) == (0, [])
+    refused = spread("forget", "--scope", "--json", code=2).document
+    assert refused["error"]["exit_code"] == 2
+
+
+def answered(cli, answer, *arguments):
+    """Run a command on a terminal, and type an answer; its exit code and what was shown."""
+    master, slave = pty.openpty()
+    process = subprocess.Popen(
+        ["reservoir", *arguments],
+        stdin=slave,
+        stdout=subprocess.DEVNULL,
+        stderr=slave,
+        env=cli.env,
+        cwd=cli.home.parent,
+    )
+    os.close(slave)
+    shown = b""
+    while b"[y/N]" not in shown:
+        shown += os.read(master, 1024)
+    os.write(master, answer)
+    while process.poll() is None:
+        time.sleep(0.01)
+    os.close(master)
+    return process.returncode, shown.decode()
+
+
+@pytest.mark.parametrize(
+    ("answer", "code", "gone"),
+    [
+        (b"y\n", 0, {"own secret"}),
+        (b"YES\n", 0, {"own secret"}),
+        (b"\n", 1, set()),
+        (b"n\n", 1, set()),
+    ],
+)
+def test_a_terminal_is_shown_the_count_and_asked(spread, answer, code, gone):
+    ended, shown = answered(spread, answer, "forget", "--match", "secret")
+    assert shown.endswith("forget 1 message in default/default for good? [y/N] ")
+    assert ended == code
+    assert left(spread) == ALL - gone
+
+
+def test_expired_goes_by_the_setting_of_each_partition(spread):
+    spread("config", "--set", "partitions.work.retention_days=1")
+    spread.say("new", "-p", "work")
+    spread("forget", "--expired", "--all-partitions", "--yes")
+    assert left(spread) == {each for each in ALL if "work" not in each} | {"new"}
+    spread("config", "--set", "retention_days=0", code=2)
+
+
+def test_importing_the_file_again_leaves_it_forgotten_and_says_so(spread):
+    spread("forget", "--match", "secret", "--all-partitions", "--yes")
+    done = spread("ingest", "--no-embed", "--json", str(spread.home / "rows.jsonl"))
+    assert "note: 3 messages that were forgotten stay forgotten" in done.err
+    assert (done.document["already_there"], done.document["forgotten"]) == (3, 3)
+    spread.say("own secret")
+    assert "own secret" in left(spread)
+
+
+def test_a_store_that_is_read_only_is_exit_3(spread, as_owner):
+    spread.db.chmod(0o400)
+    done = spread("forget", "--scope", "--yes", command=(*as_owner, "reservoir"), code=3)
+    assert "cannot be written to" in done.err
+    assert left(spread) == ALL
+
+
+def test_a_locked_store_is_exit_4(locked, impatient):
+    locked("forget", "--scope", "--yes", env=impatient, code=4)
+
+
+def test_a_reader_in_the_way_is_exit_1_and_the_next_command_finishes(spread):
+    reader = sqlite3.connect(spread.db, isolation_level=None)
+    reader.execute("BEGIN")
+    reader.execute("SELECT COUNT(*) FROM messages").fetchone()
+    done = spread("forget", "--match", "three", "-p", "work", "--yes", "--json", code=1)
+    assert "another program is reading it" in done.document["error"]["message"]
+    assert left(spread) == ALL - {"work three"}
+    assert any(b"work three" in each.read_bytes() for each in spread.home.glob("reservoir.db*"))
+    reader.close()
+    (spread.home / "rows.jsonl").unlink()
+    spread("view")
+    assert not any(b"work three" in each.read_bytes() for each in spread.home.glob("reservoir.db*"))
+
+
+def test_an_empty_home_has_nothing_to_forget(cli):
+    done = cli("forget", "--scope", "--yes")
+    assert done.err == "note: nothing is stored yet: reservoir ingest\n"
+    assert not cli.db.exists()

@@ -1,0 +1,148 @@
+"""cli.md: partitions and conversations say what lies where; a partition can be moved or deleted."""
+
+import pytest
+
+
+@pytest.fixture
+def spread(cli):
+    cli.store(
+        {"content": "own"},
+        {"content": "größer", "instance": "chatgpt", "conversation_id": "c"},
+        {"content": "answer", "instance": "chatgpt", "conversation_id": "c", "role": "assistant"},
+        {
+            "content": "work",
+            "partition": "work",
+            "instance": "work",
+            "conversation_id": "d",
+            "conversation": {"title": "Jobs\n in Redis", "source": "claude", "model": "opus"},
+        },
+    )
+    return cli
+
+
+def places(cli):
+    found = cli("partitions", "--json").document["partitions"]
+    return {(each["partition"], each["instance"]): each["messages"] for each in found}
+
+
+BEFORE = {("default", "chatgpt"): 2, ("default", "default"): 1, ("work", "work"): 1}
+
+
+def test_partitions_are_listed_with_what_they_hold(spread):
+    document = spread("partitions", "--json").document
+    assert document["schema_version"] == 1
+    assert document["partitions"][0] == {
+        "partition": "default",
+        "instance": "chatgpt",
+        "messages": 2,
+        "bytes": 14,
+        "first": "2026-05-09T14:00:01+00:00",
+        "last": "2026-05-09T14:00:02+00:00",
+    }
+    lines = spread("partitions").out.splitlines()
+    assert lines[2].split("\t")[:4] == ["work", "work", "1", "4"]
+    assert places(spread) == BEFORE
+
+
+def test_a_renamed_partition_is_found_by_its_new_name(spread):
+    done = spread("partitions", "--rename", "work", "acme")
+    assert (done.out, done.err) == ("", "renamed work to acme: 1 message\n")
+    assert [row["content"] for row in spread.rows("-p", "acme")] == ["work"]
+    assert spread("search", "--keyword", "work", "-p", "acme").out == "1. user: work\n"
+    assert "contents" not in spread("doctor").out
+
+
+def test_a_rename_says_which_settings_still_name_the_old_one(spread):
+    spread("config", "--set", "partitions.default.recent_context_size=5")
+    done = spread("partitions", "--rename", "default", "home")
+    assert "reservoir config --set partition=home" in done.err
+    assert "settings of [partitions.default] stay in" in done.err
+
+
+def test_two_partitions_are_merged(spread):
+    done = spread("partitions", "--merge", "work", "default", "--json")
+    assert {each["partition"] for each in done.document["partitions"]} == {"default"}
+    assert places(spread) == {("default", "chatgpt"): 2, ("default", "default"): 2}
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "said"),
+    [
+        (["--rename", "work", "default"], 1, "hint: --merge brings two together"),
+        (["--merge", "work", "nowhere"], 1, "hint: --rename gives a new name"),
+        (["--rename", "nowhere", "x"], 1, "hint: there are default, work"),
+        (["--delete", "nowhere", "--yes"], 1, "hint: there are default, work"),
+        (["--rename", "work", "work"], 2, "the two names are the same"),
+        (["--rename", "work", " "], 2, "needs a name"),
+        (["--rename", "work"], 2, "requires 2 arguments"),
+        (["--rename", "work", "x", "--delete", "work"], 2, "choose one of"),
+        (["--delete", "work"], 2, "add --yes"),
+    ],
+    ids=lambda each: " ".join(each) if isinstance(each, list) else "",
+)
+def test_what_cannot_be_done_changes_nothing(spread, options, code, said):
+    assert said in spread("partitions", *options, code=code).err
+    assert places(spread) == BEFORE
+
+
+def test_a_deleted_partition_is_forgotten(spread):
+    done = spread("partitions", "--delete", "default", "--yes")
+    assert done.err.startswith("forgot 3 messages\n")
+    assert places(spread) == {("work", "work"): 1}
+    (spread.home / "rows.jsonl").rename(spread.home / "kept")
+    assert not any("größer".encode() in each.read_bytes() for each in spread.home.glob("*.db*"))
+    (spread.home / "kept").rename(spread.home / "rows.jsonl")
+    spread("ingest", "--no-embed", str(spread.home / "rows.jsonl"))
+    assert places(spread) == {("work", "work"): 1}
+
+
+def test_conversations_are_listed_with_what_is_known_of_them(spread):
+    document = spread("conversations", "-p", "work", "--json").document
+    assert document["conversations"] == [
+        {
+            "id": "d",
+            "title": "Jobs\n in Redis",
+            "source": "claude",
+            "model": "opus",
+            "partition": "work",
+            "instance": "work",
+            "messages": 1,
+            "first": "2026-05-09T14:00:03+00:00",
+            "last": "2026-05-09T14:00:03+00:00",
+        }
+    ]
+    [line] = spread("conversations", "-p", "work").out.splitlines()
+    assert line.split("\t")[:4] == ["d", "Jobs in Redis", "claude", "1"]
+
+
+SCOPES = [
+    ([], ["c"]),
+    (["-i", "chatgpt"], ["c"]),
+    (["-i", "default"], []),
+    (["--all-partitions"], ["c", "d"]),
+]
+
+
+@pytest.mark.parametrize(("options", "expected"), SCOPES, ids=lambda each: " ".join(each))
+def test_conversations_are_those_of_the_scope(spread, options, expected):
+    found = spread("conversations", *options, "--json").document["conversations"]
+    assert [each["id"] for each in found] == expected
+
+
+def test_finding_no_conversation_says_why(spread):
+    done = spread("conversations", "-i", "default")
+    assert done.err == "note: the messages in default/default are in no conversation\n"
+    assert spread("conversations", "-p", "x").err.startswith("note: nothing in x/*; ")
+
+
+def test_an_empty_store_says_so(cli):
+    for command in ("partitions", "conversations"):
+        assert cli(command).err == "note: nothing is stored yet: reservoir ingest\n"
+
+
+@pytest.mark.parametrize("option", [["--rename", "work", "x"], ["--delete", "work", "--yes"]])
+def test_a_read_only_store_can_be_listed_and_not_changed(spread, as_owner, option):
+    spread.db.chmod(0o400)
+    as_reader = {"command": (*as_owner, "reservoir")}
+    assert "cannot be written to" in spread("partitions", *option, **as_reader, code=3).err
+    assert len(spread("partitions", **as_reader).out.splitlines()) == 3

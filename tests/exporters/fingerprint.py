@@ -1,0 +1,42 @@
+"""A store in one number: everything that is kept, but for the numbers it was given."""
+
+import hashlib
+import json
+import sqlite3
+
+MESSAGES = (
+    "trace_id, conversation_id, partition, instance, role, content, name, tool_calls, "
+    "tool_call_id, created_at, source, source_id, tokens, counter, terms, asks"
+)
+
+
+def fingerprint(location: str, *, vectors: bool = True) -> str:
+    """SHA-256 over messages, conversations and, if asked for, vectors and links."""
+    digest = hashlib.sha256()
+    for query in queries(vectors):
+        with sqlite3.connect(location) as connection:
+            for row in connection.execute(query):
+                plain = [part.hex() if isinstance(part, bytes) else part for part in row]
+                digest.update(json.dumps(plain).encode())
+        connection.close()
+    return digest.hexdigest()
+
+
+def queries(vectors: bool) -> list[str]:
+    found = [
+        f"SELECT {MESSAGES} FROM messages ORDER BY created_at, id",
+        "SELECT * FROM conversations ORDER BY 1, 2, 3",
+    ]
+    if vectors:
+        found += [
+            """
+            SELECT m.source, m.source_id, e.model_id, e.passage, e.start, e."end", e.vector
+            FROM embeddings e JOIN messages m ON m.id = e.message_id ORDER BY 1, 2, 3, 4
+            """,
+            """
+            SELECT a.source, a.source_id, b.source, b.source_id, s.score, s.kind
+            FROM synapses s JOIN messages a ON a.id = s.source_id
+            JOIN messages b ON b.id = s.target_id ORDER BY 1, 2, 3, 4
+            """,
+        ]
+    return found
