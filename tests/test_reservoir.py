@@ -48,3 +48,13 @@ def test_a_saved_question_keeps_the_trace_of_its_window(reservoir: Reservoir) ->
     [stored] = reservoir.view(reservoir.scope(), 1)
     assert (stored.content, stored.trace_id) == ("what now?", window.request.trace_id)
     assert window.selection.history == ()
+
+
+def test_forgetting_and_backing_up_are_verbs_of_the_object(tmp_path: Path) -> None:
+    with Reservoir.open(tmp_path / "store.db") as reservoir:
+        [stored] = reservoir.ingest([Message("user", "quokkas")], embed=False)
+        reservoir.backup(tmp_path / "copy.db")
+        reservoir.forget([stored.id])
+        assert reservoir.view(Scope(None), 0) == []
+    with Reservoir.open(tmp_path / "copy.db") as copied:
+        assert [each.content for each in copied.view(Scope(None), 0)] == ["quokkas"]
