@@ -435,10 +435,9 @@ class Reservoir:
             from reservoir_cli.embedding import load_embedder
 
             name = self.config.settings().embedding_model
-            self._embedder = load_embedder(name, offline=self.offline, progress=self._progress)
-            engine = self._embedder.engine
-            if engine.kind == "reference":
-                self._notify(f"the embedding model runs by sentence-transformers: {engine.reason}")
+            self._embedder = load_embedder(
+                name, offline=self.offline, progress=self._progress, notify=self._notify
+            )
         return self._embedder
 
     def embed_if_possible(

@@ -49,15 +49,25 @@ class Embedder(Protocol):
         """The spans of characters that a text is embedded as; the whole of a short one."""
 
 
-def load_embedder(name: str, *, offline: bool, progress: Progress) -> Embedder:
+def _ignore(_: str) -> None:
+    """Tell nobody."""
+
+
+def load_embedder(
+    name: str, *, offline: bool, progress: Progress, notify: Callable[[str], None] = _ignore
+) -> Embedder:
     """Find a model on this machine, or fetch it, and make it ready.
 
     The first use of a model compiles it; later ones open what was compiled.
 
     :param name: a sentence-transformers name, or a folder.
     :param offline: never touch the network.
+    :param notify: told why the slower engine runs, if it does.
     :raises ModelUnavailableError: it is not here and cannot be fetched, or is damaged.
     """
     from reservoir_cli.embedding.loading import load
 
-    return load(name, offline=offline, progress=progress)
+    embedder = load(name, offline=offline, progress=progress)
+    if embedder.engine.kind == "reference":
+        notify(f"the embedding model runs by sentence-transformers: {embedder.engine.reason}")
+    return embedder

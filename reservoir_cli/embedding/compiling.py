@@ -3,7 +3,10 @@
 Only the first use of a model comes here; it takes some ten seconds and 600 MB of libraries.
 """
 
+import errno
 import logging
+import os
+import shutil
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -177,8 +180,13 @@ def _optimise(folder: Path) -> None:
     """Optimise an exported graph, its weights in a file of their own that can be mapped.
 
     :raises Refused: ONNX Runtime cannot.
+    :raises OSError: there is no room for the weights; the runtime would not say so.
     """
     import onnxruntime
+
+    size = sum(path.stat().st_size for path in folder.glob(f"{_EXPORTED}*"))
+    if shutil.disk_usage(folder).free < size:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     options = onnxruntime.SessionOptions()
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_BASIC
