@@ -26,7 +26,7 @@ from typing import Any
 SAMPLES = Path(__file__).parent.parent / "samples"
 MODEL = "sentence-transformers/all-MiniLM-L6-v2"
 BATCH_SIZES = (8, 16, 32, 64)
-SETS = {"short": 600, "mixed": 120}
+SETS = {"short": 600, "mixed": 60}
 ENGINES = ("sentence-transformers", "reservoir, engine", "reservoir, embed")
 
 
@@ -41,7 +41,7 @@ def texts_of(kind: str) -> list[str]:
     chance = random.Random(3)
     texts = []
     for _ in range(SETS[kind]):
-        low, high = (14, 30) if kind == "short" else (4, 1_100)
+        low, high = (9, 22) if kind == "short" else (4, 1_100)
         length = round(math.exp(chance.uniform(math.log(low), math.log(high))))
         start = chance.randrange(len(words) - length)
         texts.append(" ".join(words[start : start + length]))
@@ -158,7 +158,7 @@ def measure(kind: str, rounds: int) -> dict[str, Any]:
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description="How fast many messages are embedded.")
-    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--json", type=Path, metavar="FILE")
     parser.add_argument("--child", nargs=2, metavar=("ENGINE", "FILE"), help=argparse.SUPPRESS)
     arguments = parser.parse_args()

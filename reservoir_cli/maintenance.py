@@ -187,7 +187,7 @@ def _model_checks(config: "Config", store: Store | None, progress: "Progress") -
             "vectors",
             Status.FAULT,
             f"the vectors of the store are of another model ({active[1]})",
-            f"reservoir config --set embedding_model={active[1]}",
+            f"reservoir embed --rebuild, or config --set embedding_model={active[1]}",
         )
     elif store is not None:
         progress("measuring", 0, 0)

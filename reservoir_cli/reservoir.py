@@ -472,7 +472,7 @@ class Reservoir:
             if active is not None and active[0] != embedder.model_id:
                 raise ModelUnavailableError(
                     f"the vectors of this store are of another model than {embedder.name}",
-                    f"reservoir config --set embedding_model={active[1]}",
+                    f"reservoir embed --rebuild, or config --set embedding_model={active[1]}",
                 )
         except ModelUnavailableError as error:
             if required:

@@ -38,7 +38,7 @@ class CompiledEmbedder:
         self.name = name
         self.model_id = manifest.model_id
         self.dimensions = manifest.dimensions
-        self.engine = Engine("compiled", "compiled here once, and compared", origin)
+        self.engine = Engine("compiled", "compiled here, and found equal to the reference", origin)
         self._manifest = manifest
         self._tokenizer = Tokenizer.from_file(str(folder / TOKENIZER))
         self._session = _session(folder / MODEL)

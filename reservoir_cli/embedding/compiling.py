@@ -101,7 +101,7 @@ def _compiled(folder: Path, reference: ReferenceEmbedder) -> Manifest:
     for path in folder.glob(f"{_EXPORTED}*"):
         path.unlink()
     assert reference.tokenizer is not None
-    reference.tokenizer.save(str(folder / TOKENIZER))
+    reference.tokenizer.save(str(folder / TOKENIZER), pretty=False)
     manifest = _manifest(reference)
     _require_agreement(folder, manifest, expected)
     return manifest

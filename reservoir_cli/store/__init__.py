@@ -117,6 +117,9 @@ class Store(Protocol):
         :raises StoreLockedError: others kept it for longer.
         """
 
+    def passing(self) -> AbstractContextManager[None]:
+        """Writes inside do not wait for the disk: a power cut may take them back, and only them."""
+
     def snapshot(self) -> AbstractContextManager[None]:
         """One read transaction: everything read inside is of one moment."""
 

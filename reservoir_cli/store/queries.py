@@ -127,7 +127,7 @@ def by_id(connection: sqlite3.Connection, ids: Sequence[int], scope: Scope) -> l
     found = []
     for some in portions(ids):
         found += connection.execute(
-            # By their ids alone: the planner would walk through the whole scope to find a few.
+            # By their ids: for many of them the planner would rather walk through the partition.
             f"""
             SELECT {COLUMNS} FROM messages m NOT INDEXED
             WHERE m.id IN ({marks(some)}) AND {condition}

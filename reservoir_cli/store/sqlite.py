@@ -109,8 +109,12 @@ class SqliteStore(Keeping):
                 f"(schema {version}, this one knows {SCHEMA_VERSION})",
                 hint="upgrade reservoir-cli",
             )
-        for pragma in ("foreign_keys = ON", "secure_delete = ON", "synchronous = FULL"):
-            self._connection.execute(f"PRAGMA {pragma}").fetchall()
+        for pragma, value in (
+            ("foreign_keys", "ON"),
+            ("secure_delete", "ON"),
+            ("synchronous", "FULL"),
+        ):
+            self._set(pragma, value)
         self._refuse_others()
         if version < SCHEMA_VERSION:
             if self.read_only:
@@ -159,22 +163,34 @@ class SqliteStore(Keeping):
 
     @contextmanager
     def writing(self, wait: float | None = None) -> Iterator[None]:
-        """One write transaction, committed at the end; inner ones join it."""
+        """See :class:`~reservoir_cli.store.Store`."""
         with self._lock, self._errors():
             if self._connection.in_transaction:
                 yield
                 return
             self._require_writable()
             if wait is not None:
-                self._connection.execute(f"PRAGMA busy_timeout = {int(wait * 1000)}")
+                self._set("busy_timeout", int(wait * 1000))
             try:
                 self._connection.execute("BEGIN IMMEDIATE")
             finally:
                 if wait is not None:
-                    patience = int(self._patience * 1000)
-                    self._connection.execute(f"PRAGMA busy_timeout = {patience}")
+                    self._set("busy_timeout", int(self._patience * 1000))
             with self._until("COMMIT"):
                 yield
+
+    @contextmanager
+    def passing(self) -> Iterator[None]:
+        """See :class:`~reservoir_cli.store.Store`."""
+        with self._lock, self._errors():
+            self._set("synchronous", "NORMAL")
+            try:
+                yield
+            finally:
+                self._set("synchronous", "FULL")
+
+    def _set(self, pragma: str, value: str | int) -> None:
+        self._connection.execute(f"PRAGMA {pragma} = {value}").fetchall()
 
     @contextmanager
     def snapshot(self) -> Iterator[None]:

@@ -48,7 +48,11 @@ WHICH = [
 ]
 
 
-@pytest.mark.parametrize(("options", "gone"), WHICH, ids=[" ".join(row[0]) for row in WHICH])
+@pytest.mark.parametrize(
+    ("options", "gone"),
+    WHICH,
+    ids=lambda each: " ".join(sorted(each) if isinstance(each, set) else each),
+)
 def test_exactly_what_is_meant_goes(spread, options, gone):
     shown = spread("forget", *options, "--dry-run")
     assert {line.split("\t")[3].removeprefix("user: ") for line in shown.out.splitlines()} == gone
