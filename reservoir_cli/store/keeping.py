@@ -21,7 +21,6 @@ from reservoir_cli.store import (
     finding,
     properties,
     sealing,
-    tombstones,
 )
 
 if TYPE_CHECKING:
@@ -118,6 +117,8 @@ class Keeping(ABC):
 
         with self.snapshot():
             sources = [source_of(each) for each in messages]
+            from reservoir_cli.store import tombstones  # it loads OpenSSL
+
             gone = tombstones.forgotten(self._connection, sources)
             return [each in gone for each in sources]
 
