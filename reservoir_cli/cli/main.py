@@ -3,9 +3,10 @@
 import os
 import signal
 import sys
+from contextlib import suppress
 from pathlib import Path
 from types import FrameType
-from typing import Annotated, Any
+from typing import Annotated, Any, NoReturn
 
 import typer
 
@@ -66,7 +67,22 @@ def main() -> None:
         else:
             stream.reconfigure(encoding="utf-8", errors="replace", newline="\n")
     signal.signal(signal.SIGTERM, _terminated)
-    sys.exit(_run())
+    try:
+        code: Any = _run()
+    except SystemExit as leaving:
+        code = leaving.code
+    _leave(code if isinstance(code, int) else 0 if code is None else 1)
+
+
+def _leave(code: int) -> NoReturn:
+    """End at once: everything is written and closed.
+
+    Taking numpy, the model's runtime and all modules down in good order takes 30 ms.
+    """
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError, ValueError):  # nobody reads it any more
+            stream.flush()
+    os._exit(code)
 
 
 def _run() -> int:
