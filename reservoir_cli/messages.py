@@ -53,6 +53,7 @@ class Message:
     :param created_at: an aware datetime.
     :param trace_id: ties a question, its reply, and the tool calls between them.
     :param source: the tool it came from; with ``source_id`` it makes imports repeatable.
+    :param secrets: kinds of secrets that were found in it; see :mod:`reservoir_cli.redaction`.
     :raises UsageError: unknown role, or a time without a zone.
     """
 
@@ -66,6 +67,7 @@ class Message:
     source: str | None = None
     source_id: str | None = None
     conversation_id: str | None = None
+    secrets: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         parse_role(self.role)
@@ -82,6 +84,7 @@ class StoredMessage:
 
     :param id: never used again, even after the message is forgotten.
     :param tokens: its count by ``counter``, the name and version of a token counter.
+    :param secrets: kinds of secrets that were found in it, each once, in order of their names.
     """
 
     id: int
@@ -99,10 +102,11 @@ class StoredMessage:
     source_id: str
     tokens: int
     counter: str = ""
+    secrets: tuple[str, ...] = ()
 
     def to_row(self) -> dict[str, Any]:
         """The message as plain JSON values: the row that ``--json`` and ``export`` print."""
-        return {
+        row = {
             "id": self.id,
             "trace_id": self.trace_id,
             "conversation_id": self.conversation_id,
@@ -118,6 +122,7 @@ class StoredMessage:
             "source_id": self.source_id,
             "tokens": self.tokens,
         }
+        return row | ({"secrets": list(self.secrets)} if self.secrets else {})
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,208 @@
+"""Secrets in messages: keys, tokens and passwords are found, and marked, masked or removed.
+
+What is found goes by rules, see :mod:`reservoir_cli.redaction.rules`; it is a help against
+accidents and no proof that a text holds none.
+"""
+
+import re
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from functools import cache
+from operator import attrgetter
+from typing import TypeVar
+
+from reservoir_cli.messages import Message, StoredMessage
+from reservoir_cli.redaction.rules import BLOCKS, GUESSES, SHORTEST_TOKEN, TOKENS, Rule
+
+#: Longer texts are searched in parts of so many characters, which overlap by a private key.
+_PART, _OVERLAP = 1_000_000, 25_000
+
+
+_Some = TypeVar("_Some", Message, StoredMessage)
+
+
+class Mode(StrEnum):
+    """What is done about secrets.
+
+    ``mark`` notes that a message has some, ``mask`` hides them in all that is printed as well,
+    and ``remove`` keeps them out of the store.
+    """
+
+    OFF = "off"
+    MARK = "mark"
+    MASK = "mask"
+    REMOVE = "remove"
+
+
+@dataclass(frozen=True, slots=True)
+class Secret:
+    """Where a secret stands in a text, and what kind it is."""
+
+    kind: str
+    start: int
+    end: int
+
+
+def find(text: str) -> list[Secret]:
+    """The secrets of a text in their order; none overlaps another."""
+    if len(text) > _PART:
+        return _find_in_parts(text)
+    # The only letter that becomes two in lower case: places are to be those of the text.
+    lowered = text.replace("\u0130", "i").lower()
+    found: list[Secret] = []
+    for rule in _tokens_in(text):
+        _note(rule, text, found)
+    for rule in BLOCKS:
+        if any(word in lowered for word in rule.words):
+            _note(rule, text, found)
+    for rule in GUESSES:
+        if any(word in lowered for word in rule.words):
+            _note(rule, lowered, found, of=text)
+    return found
+
+
+def without_secrets(text: str) -> tuple[str, list[str]]:
+    """A text with its secrets replaced by what they were, and the kind of each."""
+    found = find(text)
+    pieces, done = [], 0
+    for each in found:
+        pieces += [text[done : each.start], f"[redacted:{each.kind}]"]
+        done = each.end
+    return "".join([*pieces, text[done:]]), [each.kind for each in found]
+
+
+def inspected(message: Message, mode: Mode) -> tuple[Message, Counter[str]]:
+    """A message as it is to be stored, and the secrets that were found in it by their kinds.
+
+    Its ``secrets`` are the kinds of those it still has.
+    """
+    if mode is Mode.OFF:
+        return message, Counter()
+    clean, kinds = _cleared(message)
+    if not kinds:
+        return message, Counter()
+    if mode is Mode.REMOVE:
+        return clean, Counter(kinds)
+    return replace(message, secrets=tuple(sorted(set(kinds)))), Counter(kinds)
+
+
+def kinds_in(message: StoredMessage) -> tuple[str, ...]:
+    """The kinds of secrets that a message holds, each once, in order of their names."""
+    return tuple(sorted(set(_cleared(message)[1])))
+
+
+class Mask:
+    """Hides the secrets of what is printed, where the settings of its partition say so."""
+
+    def __init__(self, mode_of: Callable[[str], str]) -> None:
+        """Make a mask.
+
+        :param mode_of: the setting ``redact`` of a partition.
+        """
+        self.hides = cache(lambda partition: Mode(mode_of(partition)) is Mode.MASK)
+
+    def messages(self, found: Iterable[StoredMessage]) -> list[StoredMessage]:
+        """The messages as they may be printed; those that need no change are the same objects."""
+        return [self.message(each) for each in found]
+
+    def message(self, message: StoredMessage) -> StoredMessage:
+        """One message as it may be printed.
+
+        It is searched again, marked or not: it may have come before there were marks.
+        """
+        return _cleared(message)[0] if self.hides(message.partition) else message
+
+    def text(self, partition: str, text: str) -> str:
+        """A text of a partition, such as a title, as it may be printed."""
+        return without_secrets(text)[0] if self.hides(partition) else text
+
+
+def told(counts: Counter[str]) -> str:
+    """What was found, as a person reads it: ``3 secrets (aws-access-key, password-in-url 2)``."""
+    total = counts.total()
+    kinds = ", ".join(
+        kind if count == 1 else f"{kind} {count:,}" for kind, count in sorted(counts.items())
+    )
+    return f"{total:,} {'secret' if total == 1 else 'secrets'} ({kinds})"
+
+
+def _cleared(message: _Some) -> tuple[_Some, Sequence[str]]:
+    """A message without its secrets, and their kinds; without any it is the same object."""
+    content, kinds = without_secrets(message.content)
+    calls = []
+    for call in message.tool_calls:
+        arguments, more = without_secrets(call.arguments)
+        calls.append(replace(call, arguments=arguments))
+        kinds += more
+    if not kinds:
+        return message, ()
+    return replace(message, content=content, tool_calls=tuple(calls)), kinds
+
+
+def _tokens_in(text: str) -> list[Rule]:
+    """The rules whose tokens stand in a text.
+
+    They are looked for in its long words alone, of which most texts have few.
+    """
+    long = " ".join(word for word in text.split() if len(word) >= SHORTEST_TOKEN)
+    if not long:
+        return []
+    lowered = long.lower()
+    return [
+        rule
+        for rule in TOKENS
+        if any(word in lowered for word in rule.words) and re.search(rule.pattern, long)
+    ]
+
+
+def _note(rule: Rule, text: str, found: list[Secret], of: str = "") -> None:
+    """Add what a rule finds in its place, unless it was found before.
+
+    :param of: what ``text`` is in lower case, for rules that guess.
+    """
+    for match in re.finditer(rule.pattern, text):
+        start, end = match.span(match.re.groups)
+        if of and not _is_real(of[start:end]):
+            continue
+        at = bisect_left(found, start, key=attrgetter("start"))
+        before, behind = found[max(0, at - 1) : at], found[at : at + 1]
+        if all(each.end <= start for each in before) and all(each.start >= end for each in behind):
+            found.insert(at, Secret(rule.kind, start, end))
+
+
+def _find_in_parts(text: str) -> list[Secret]:
+    found: list[Secret] = []
+    for begin in range(0, len(text), _PART - _OVERLAP):
+        for each in find(text[begin : begin + _PART]):
+            start = begin + each.start
+            if not found or start >= found[-1].end:
+                found.append(Secret(each.kind, start, begin + each.end))
+    return found
+
+
+#: Words that people write where a secret belongs.
+_PLACEHOLDER = (
+    r"(?i)example|placeholder|change.?me|your|xxx|\*\*\*|\.\.\.|…|redacted|dummy|sample|insert|foobar"
+    r"|fake|mock|test|^pass|password$|secret$|todo|replace|none|null|undefined|12345"
+)
+#: A variable, a path, or a name in code: where a secret comes from.
+_REFERENCE = (
+    r"[$%<#@&]|[~.]?/|[A-Za-z_][\w$]*(?:(?:\.|->|::)[A-Za-z_][\w$]*)+$"
+    r"|[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+$"
+)
+
+
+def _is_real(value: str) -> bool:
+    """Whether a value may be a secret, and no placeholder, word, or name of something.
+
+    What people call secret without one digit is a word far more often than a password.
+    """
+    return (
+        any(map(str.isdigit, value))
+        and any(map(str.isalpha, value))
+        and not re.search(_PLACEHOLDER, value)
+        and not re.match(_REFERENCE, value)
+    )

@@ -1,0 +1,173 @@
+"""What secrets look like: one rule a kind of key, token or password.
+
+The formats are those that the services publish. The tests hold them against the patterns of
+detect-secrets, which takes ten times as long to load as a message takes to be stored.
+"""
+
+from typing import NamedTuple
+
+#: No token is shorter.
+SHORTEST_TOKEN = 20
+
+
+class Rule(NamedTuple):
+    """How one kind of secret is found.
+
+    :param kind: what it is called where it was.
+    :param words: in lower case; one of them is in everything that the pattern matches, so that
+        the pattern is compiled and tried only where one is.
+    :param pattern: its first group is the secret, or without a group all of it.
+    """
+
+    kind: str
+    words: tuple[str, ...]
+    pattern: str
+
+
+def _token(kind: str, pattern: str, *words: str) -> Rule:
+    # It does not begin in the middle of a word, a hash or a path.
+    return Rule(kind, words, rf"(?<![A-Za-z0-9+/_-]){pattern}")
+
+
+#: Tokens with a shape of their own, without any space in them.
+TOKENS = (
+    # Language models and their services
+    _token("openai-key", r"sk-(?:proj|svcacct|admin|None)-[\w-]{20,200}", "sk-"),
+    _token("openai-key", r"sk-[\w-]{20,200}T3BlbkFJ[\w-]{20,200}", "t3blbkfj"),
+    _token("anthropic-key", r"sk-ant-[a-z0-9]{2,10}-[\w-]{20,200}", "sk-ant-"),
+    _token("openrouter-key", r"sk-or-v1-[0-9a-f]{64}", "sk-or-v1-"),
+    _token("google-api-key", r"AIza[\w-]{35}(?![\w-])", "aiza"),
+    _token("google-oauth-secret", r"GOCSPX-[\w-]{28}", "gocspx-"),
+    _token("google-oauth-token", r"ya29\.[\w-]{20,500}", "ya29."),
+    _token("huggingface-token", r"hf_[A-Za-z]{34,40}(?!\w)", "hf_"),
+    _token("groq-key", r"gsk_[A-Za-z0-9]{52}", "gsk_"),
+    _token("xai-key", r"xai-[A-Za-z0-9]{70,90}", "xai-"),
+    _token("perplexity-key", r"pplx-[A-Za-z0-9]{40,60}", "pplx-"),
+    _token("replicate-token", r"r8_[A-Za-z0-9]{37}", "r8_"),
+    # Clouds
+    _token(
+        "aws-access-key",
+        r"(?:A3T[A-Z0-9]|ABIA|ACCA|AKIA|ASIA)[0-9A-Z]{16}(?![0-9A-Za-z])",
+        *("a3t", "abia", "acca", "akia", "asia"),
+    ),
+    _token("azure-storage-key", r"AccountKey=([A-Za-z0-9+/=]{88})", "accountkey="),
+    _token("databricks-token", r"dapi[0-9a-f]{32}(?!\w)", "dapi"),
+    _token("digitalocean-token", r"do[opr]_v1_[0-9a-f]{64}", "_v1_"),
+    _token("docker-token", r"dckr_(?:pat|oat)_[\w-]{27,40}", "dckr_"),
+    _token("grafana-token", r"glsa_[A-Za-z0-9]{32}_[0-9a-f]{8}", "glsa_"),
+    _token("supabase-token", r"sbp_[0-9a-f]{40}", "sbp_"),
+    _token("tailscale-key", r"tskey-[a-z]{2,10}-[A-Za-z0-9-]{20,80}", "tskey-"),
+    _token("vault-token", r"hvs\.[\w-]{24,200}", "hvs."),
+    # Code and packages
+    _token("github-token", r"gh[pousr]_\w{36,255}", "ghp_", "gho_", "ghu_", "ghs_", "ghr_"),
+    _token("github-token", r"github_pat_\w{36,255}", "github_pat_"),
+    _token(
+        "gitlab-token",
+        r"(?:glpat|gldt|glft|glsoat|glrt)-[\w.-]{20,60}",
+        *("glpat-", "gldt-", "glft-", "glsoat-", "glrt-"),
+    ),
+    _token("gitlab-token", r"GR1348941[\w-]{20,50}(?!\w)", "gr1348941"),
+    _token("gitlab-token", r"glcbt-(?:[0-9a-fA-F]{2}_)?[\w-]{20,50}(?!\w)", "glcbt-"),
+    _token("gitlab-token", r"glimt-[\w-]{25}(?!\w)", "glimt-"),
+    _token("gitlab-token", r"glptt-[\w-]{40}(?!\w)", "glptt-"),
+    _token("gitlab-token", r"glagent-[\w-]{50,1024}(?!\w)", "glagent-"),
+    _token("gitlab-token", r"gloas-[\w-]{64}(?!\w)", "gloas-"),
+    _token("npm-token", r"npm_[A-Za-z0-9]{36}(?!\w)", "npm_"),
+    _token("npm-token", r"//\S{1,200}/:_authToken=\"?([\w-]{20,200})", ":_authtoken="),
+    _token("pypi-token", r"pypi-AgE[\w-]{70,1000}", "pypi-age"),
+    _token("artifactory-key", r"AKC[A-Za-z0-9]{30,200}(?!\w)", "akc"),
+    _token("artifactory-key", r"AP[0-9A-F][A-Za-z0-9]{60,200}(?!\w)", "ap"),
+    # Messages, mail, money, work
+    _token("slack-token", r"(?i:xox[abeoprs])-(?:\d{1,20}-){1,4}[A-Za-z0-9]{16,200}", "xox"),
+    _token("slack-token", r"xapp-\d-[A-Z0-9]{5,20}-\d{5,20}-[a-f0-9]{20,100}", "xapp-"),
+    _token(
+        "slack-webhook",
+        r"(?i:https://hooks\.slack\.com/services/T\w{1,30}/B\w{1,30}/\w{1,60})",
+        "hooks.slack.com/services/t",
+    ),
+    _token("discord-token", r"[MNO][\w-]{23,25}\.[\w-]{6}\.[\w-]{27,38}(?![\w.-])", "."),
+    _token("telegram-token", r"\d{8,10}:[\w-]{35}(?![\w-])", ":"),
+    _token("mailchimp-key", r"[0-9a-z]{32}-us[0-9]{1,2}(?!\w)", "-us"),
+    _token("sendgrid-key", r"SG\.[\w-]{22}\.[\w-]{43}", "sg."),
+    _token("twilio-key", r"(?:AC|SK)[0-9a-f]{32}(?!\w)", "ac", "sk"),
+    _token("stripe-key", r"[rs]k_live_[0-9a-zA-Z]{24,247}", "k_live_"),
+    _token("stripe-secret", r"whsec_[A-Za-z0-9+/=]{32,64}", "whsec_"),
+    _token("square-secret", r"sq0csp-[0-9A-Za-z\\_-]{43}", "sq0csp-"),
+    _token("shopify-token", r"shp(?:at|ca|pa|ss)_[0-9a-fA-F]{32}(?!\w)", "shp"),
+    _token("linear-key", r"lin_api_[A-Za-z0-9]{40}", "lin_api_"),
+    _token("notion-token", r"ntn_[A-Za-z0-9]{40,60}", "ntn_"),
+    _token("age-key", r"AGE-SECRET-KEY-1[0-9A-Z]{58}", "age-secret-key-1"),
+    _token(
+        "json-web-token",
+        r"eyJ[\w=-]{8,4000}\.[\w=-]{8,8000}(?:\.[\w.+/=-]{0,2000})?",
+        "eyj",
+    ),
+)
+
+#: Keys of several lines. One that is cut off is a secret to where it goes.
+BLOCKS = (
+    Rule(
+        "private-key",
+        ("private key",),
+        r"-----BEGIN (?:[A-Z0-9]{2,10} ){0,2}PRIVATE KEY(?: BLOCK)?-----"
+        r"(?:(?s:.{20,20000}?)-----END [A-Z0-9 ]{0,30}PRIVATE KEY(?: BLOCK)?-----"
+        r"|[\s\\nr]{0,9}[A-Za-z0-9+/=\s\\]{20,20000})",
+    ),
+    Rule(
+        "private-key",
+        ("putty-user-key-file-",),
+        r"PuTTY-User-Key-File-\d: (?s:.{20,20000}?)Private-MAC: [0-9a-f]{1,128}",
+    ),
+)
+
+#: Names under which secrets are kept.
+_NAMES = (
+    "(?:api|access|auth|service|account|db|database|priv|private|client|secret)[_ -]?key"
+    "|(?:db|database|key)_?pass|pass(?:word|wort|wd|phrase)|pwd|secret"
+    "|(?:api|access|auth|refresh|bearer)[_ -]?token|contrase(?:ñ|n)a"
+)
+#: A name that ends so holds something about a secret, not the secret.
+_ABOUT = "".join(
+    f"(?<!{ending})"
+    for ending in (
+        *("id", "name", "path", "file", "url", "uri", "type", "hash", "length", "count", "field"),
+        *("version", "label", "policy", "arn", "ref", "hint", "env", "prompt", "regex"),
+    )
+)
+_VALUE = r"[^\s\"'`\\,;<>(){}\[\]]"
+
+#: What goes by the words around it, and may be a placeholder or a name. These are for texts in
+#: lower case.
+GUESSES = (
+    Rule(
+        "password-in-url",
+        ("://",),
+        r"://[^:/?#\[\]@!$&'()*+,;=\s]{0,200}:([^:/?#\[\]@!$&'()*+,;=\s]{1,200})@",
+    ),
+    Rule(
+        "authorization",
+        ("authorization",),
+        r"authorization[\"'\\]{0,4}\s{0,3}[:=]\s{0,3}[\"'\\]{0,4}(?:bearer|basic|token)\s{1,3}"
+        r"([a-z0-9._~+/=-]{12,4000})",
+    ),
+    Rule(
+        "aws-secret-key",
+        ("aws",),
+        r"aws.{0,20}?(?:key|pwd|pw|password|pass|token).{0,20}?[\"'=: ]([0-9a-z/+]{40})(?![\w/+])",
+    ),
+    # name = "value", name: value, "name": "value", name => value, --name=value
+    Rule(
+        "secret-value",
+        ("key", "pass", "pwd", "secret", "token", "contrase"),
+        rf"(?:{_NAMES})[a-z0-9_]{{0,40}}+{_ABOUT}[\]\"'`\\]{{0,4}}\s{{0,3}}(?::=|=>|={{1,3}}|:)"
+        rf"[ \t]{{0,3}}[\"'`\\]{{0,3}}({_VALUE}{{6,200}}+)(?![(\[{{])",
+    ),
+    Rule(
+        "password-in-words",
+        ("password", "passphrase", "passwort"),
+        r"(?:password|passphrase|passwort)\s{1,3}(?:is|was|ist|war)\s{0,3}:?\s{1,3}[\"'`]?"
+        rf"({_VALUE}{{6,200}})",
+    ),
+)
+
+RULES = (*TOKENS, *BLOCKS, *GUESSES)

@@ -1,0 +1,165 @@
+import random
+import re
+import string
+
+import pytest
+from detect_secrets.core.plugins.util import get_mapping_from_secret_type_to_class
+from detect_secrets.plugins.base import RegexBasedDetector
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from reservoir_cli.messages import Message, ToolCall
+from reservoir_cli.redaction import Mode, find, inspected, told, without_secrets
+from reservoir_cli.redaction.rules import GUESSES, RULES, SHORTEST_TOKEN, TOKENS, Rule
+
+#: What detect-secrets finds by its shape and we do not, and why.
+OTHERWISE = {
+    "IPPublicDetector": "an address is no secret",
+    "PrivateKeyDetector": "it takes the first line for the key; we want the key",
+    "CloudantDetector": "found by its name, as all values of names for secrets",
+    "IbmCloudIamDetector": "as above",
+    "IbmCosHmacDetector": "as above",
+    "SoftlayerDetector": "as above",
+    "ArtifactoryDetector": "it takes words of ten letters; the keys have 73",
+    "BasicAuthDetector": "it takes placeholders too",
+    "AWSKeyDetector": "its second pattern takes placeholders too; the first is held below",
+    "JwtTokenDetector": "it takes tokens of four letters",
+    "NpmDetector": "it takes the rest of the line with the token",
+    "SlackDetector": "it takes ends of one letter",
+    "TwilioKeyDetector": "it takes any letters; the keys are hexadecimal",
+}
+DETECTED = [
+    pytest.param(pattern, id=f"{title}-{number}")
+    for title, plugin in sorted(get_mapping_from_secret_type_to_class().items())
+    if issubclass(plugin, RegexBasedDetector) and plugin.__name__ not in OTHERWISE
+    for number, pattern in enumerate(plugin().denylist)
+]
+RULE_IDS = [f"{each.kind}-{number}" for number, each in enumerate(RULES)]
+AKIA = r"(?:A3T[A-Z0-9]|ABIA|ACCA|AKIA|ASIA)[0-9A-Z]{16}"
+
+
+def ascii_of(pattern: str | re.Pattern[str]) -> st.SearchStrategy[str]:
+    return st.from_regex(pattern, fullmatch=True, alphabet=st.characters(codec="ascii"))
+
+
+@pytest.mark.parametrize("pattern", [*DETECTED, pytest.param(re.compile(AKIA), id="AWS")])
+@settings(max_examples=10, deadline=None)
+@given(data=st.data())
+def test_what_a_well_kept_detector_finds_by_its_shape_is_found(
+    pattern: re.Pattern[str], data: st.DataObject
+) -> None:
+    secret = data.draw(ascii_of(pattern))
+    assume(len(secret) >= SHORTEST_TOKEN)
+    text = f"it is {secret} , keep it"
+    shown, kinds = without_secrets(text)
+    assert kinds
+    assert secret not in shown
+
+
+@pytest.mark.parametrize("rule", RULES, ids=RULE_IDS)
+@settings(max_examples=10, deadline=None)
+@given(data=st.data())
+def test_one_of_its_words_is_in_all_that_a_rule_matches(rule: Rule, data: st.DataObject) -> None:
+    # Possessive quantifiers are unknown to the generator; they match no more than plain ones.
+    matched = data.draw(ascii_of(rule.pattern.replace("}+", "}")))
+    assert any(word in matched.lower() for word in rule.words)
+    if rule in TOKENS:
+        assert len(matched) >= SHORTEST_TOKEN
+        assert not re.search(r"\s", matched)
+
+
+@pytest.mark.parametrize("rule", GUESSES, ids=[each.kind for each in GUESSES])
+def test_rules_for_lower_case_have_none_but_lower_case(rule: Rule) -> None:
+    assert not re.search(r"(?<!\\)[A-Z]", rule.pattern)
+
+
+def drawn(count: int, letters: str = string.ascii_letters + string.digits) -> str:
+    return "".join(random.Random(count).choices(letters, k=count))
+
+
+KEY = f"-----BEGIN OPENSSH PRIVATE KEY-----\n{drawn(64)}\n-----END OPENSSH PRIVATE KEY-----"
+FOUND = {
+    f"export OPENAI_API_KEY=sk-proj-{drawn(48)}": ("openai-key", f"sk-proj-{drawn(48)}"),
+    f"use sk-ant-api03-{drawn(90)}.": ("anthropic-key", f"sk-ant-api03-{drawn(90)}"),
+    "DB_PASSWORD=hunter2xyz": ("secret-value", "hunter2xyz"),
+    'password: "S3cr3t-Pw"': ("secret-value", "S3cr3t-Pw"),
+    '{"command": "export API_TOKEN=\\"a1B2c3D4e5\\""}': ("secret-value", "a1B2c3D4e5"),
+    "client_secret => 8Q~abcDEF123": ("secret-value", "8Q~abcDEF123"),
+    "mysql -u root --password=Gr33nTea!": ("secret-value", "Gr33nTea!"),
+    "Passwort: Geheim123": ("secret-value", "Geheim123"),
+    "İstanbul: API_KEY=Geheim123": ("secret-value", "Geheim123"),
+    "postgres://app:Tr0ub4dor@db:5432/prod": ("password-in-url", "Tr0ub4dor"),
+    "the password is Tr0ub4dor&3 by the way": ("password-in-words", "Tr0ub4dor&3"),
+    "-H 'Authorization: Bearer a1b2c3d4e5f6g7h8'": ("authorization", "a1b2c3d4e5f6g7h8"),
+    f"aws_secret_access_key = {drawn(40)}": ("aws-secret-key", drawn(40)),
+    f"here:\n{KEY}\nthanks": ("private-key", KEY),
+}
+
+
+@pytest.mark.parametrize("text", FOUND)
+def test_secrets_are_found_where_they_stand(text: str) -> None:
+    kind, secret = FOUND[text]
+    assert [(each.kind, text[each.start : each.end]) for each in find(text)] == [(kind, secret)]
+    assert without_secrets(text)[0] == text.replace(secret, f"[redacted:{kind}]")
+
+
+def test_a_private_key_that_is_cut_off_is_a_secret_to_where_it_goes() -> None:
+    text = f"-----BEGIN RSA PRIVATE KEY-----\n{drawn(64)}\n{drawn(30)}"
+    assert without_secrets(text)[0] == "[redacted:private-key]"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "the secret is out, and the password is known to all",
+        "password: must have 8 characters",
+        "550e8400-e29b-41d4-a716-446655440000",
+        "sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855",
+        "commit 1b2c3d4e5f60718293a4b5c6d7e8f90112233445",
+        'integrity="sha512-9f8a7b6c5d4e3f2a1b0c9f8a7b6c5d4e3f2a1b0c9f8a7b6c5d4e3f2a1b0c=="',
+        "api_key = os.environ['OPENAI_API_KEY2']",
+        "password = get_password(user1)",
+        "secret: ${SECRET1}",
+        "password: {{ vault_password_2 }}",
+        "token_count = 4096tokens",
+        "secret_name: app-credentials-2",
+        "https://user:password@example.com/",
+        "postgres://USER:your_password1@host/db",
+        "password = settings.db.password2",
+        "",
+    ],
+)
+def test_words_hashes_and_names_of_secrets_are_left_alone(text: str) -> None:
+    assert find(text) == []
+
+
+def test_long_texts_are_searched_to_their_end() -> None:
+    secrets = [f"ghp_{drawn(36)}", f"PASSWORD={drawn(20)}"]
+    text = ("word " * 250_000).join(["", *secrets])
+    assert [each.kind for each in find(text)] == ["github-token", "secret-value"]
+    at_a_seam = "x" * 999_980 + f" ghp_{drawn(36)} " + "y" * 100
+    assert [each.kind for each in find(at_a_seam)] == ["github-token"]
+
+
+def test_tool_calls_are_searched_and_stay_json() -> None:
+    call = ToolCall("1", "Bash", '{"command": "PASSWORD=\\"hunter2xyz\\" ./run"}')
+    message = Message("assistant", "I run it.", tool_calls=(call,))
+    clean, found = inspected(message, Mode.REMOVE)
+    assert dict(found) == {"secret-value": 1}
+    assert clean.tool_calls[0].arguments == (
+        '{"command": "PASSWORD=\\"[redacted:secret-value]\\" ./run"}'
+    )
+    marked, _ = inspected(message, Mode.MARK)
+    assert marked.tool_calls == message.tool_calls
+    assert marked.secrets == ("secret-value",)
+    assert inspected(message, Mode.OFF) == (message, {})
+
+
+def test_what_was_found_is_told_by_kind() -> None:
+    _, found = inspected(Message("user", "PASSWORD=a1b2c3 PWD=b2c3d4 a://u:c3d4e5@h"), Mode.MARK)
+    assert told(found) == "3 secrets (password-in-url, secret-value 2)"
+
+
+def test_what_was_replaced_is_not_found_again() -> None:
+    once, _ = without_secrets("".join(f"{text}\n" for text in FOUND))
+    assert without_secrets(once) == (once, [])
