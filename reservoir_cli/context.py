@@ -16,6 +16,7 @@ from reservoir_cli.embedding import Embedder
 from reservoir_cli.errors import StoreError
 from reservoir_cli.messages import Role, Scope, StoredMessage, plain_text, to_epoch_ms
 from reservoir_cli.packing import Costs
+from reservoir_cli.redaction import Mask
 from reservoir_cli.rendering import ContextWindow, turns
 from reservoir_cli.selection import Rules, select
 from reservoir_cli.settings import Settings
@@ -47,12 +48,14 @@ def build_context(
     *,
     window: int,
     reserve: int,
+    mask: Mask,
 ) -> ContextWindow:
     """Choose the best context that a token budget can buy.
 
     :param embedder: ``None`` to go by full text and recency alone.
     :param window: tokens the model reads and writes at once.
     :param reserve: tokens kept for the answer.
+    :param mask: hides the secrets of messages before they are weighed and printed.
     :raises UsageError: the budget does not fit the model.
     """
     started = perf_counter()
@@ -83,7 +86,7 @@ def build_context(
         tiers = _tiers(scored, bool(request.query.strip()), settings, store, scope)
         chosen = _to_read(scored, tiers, budget.history if fill else 0)
         rows = store.with_partners([int(each) for each in found.ids[chosen]], scope)
-    rows = _recounted(rows, store, meter)
+    rows = _masked(_recounted(rows, store, meter), mask, meter)
     read = perf_counter()
     pool = _pool(rows, scored, tiers, settings.max_tool_result_tokens, meter)
     selection, used = _selected(request, pool, budget, settings, meter, len(found.ids), fill)
@@ -289,6 +292,15 @@ def _recounted(rows: list[StoredMessage], store: Store, meter: Meter) -> list[St
     with suppress(StoreError), store.writing(wait=0):
         store.renew_counts({each.id: each.tokens for each in rows if each.id in stale}, name)
     return rows
+
+
+def _masked(rows: list[StoredMessage], mask: Mask, meter: Meter) -> list[StoredMessage]:
+    """Rows as they may be printed, counted as they then are."""
+    shown = mask.messages(rows)
+    return [
+        each if each is row else replace(each, tokens=meter.counter.count(plain_text(each)))
+        for row, each in zip(rows, shown, strict=True)
+    ]
 
 
 def _pool(

@@ -1,9 +1,11 @@
 """Bringing messages in: batches into the store first, vectors afterwards."""
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from functools import cache
 from itertools import accumulate, islice
 
 from reservoir_cli.embedding import Embedder, Progress
@@ -17,6 +19,7 @@ from reservoir_cli.messages import (
     clean_text,
     plain_text,
 )
+from reservoir_cli.redaction import Mode, inspected, without_secrets
 from reservoir_cli.store import Passage, Store
 from reservoir_cli.tokens import TokenCounter
 
@@ -36,6 +39,8 @@ class Totals:
 
     :param forgotten: messages that were forgotten once, and stay so.
     :param mended: messages in which something that is no text was replaced by U+FFFD.
+    :param secrets: how many secrets of each kind were found in what was imported.
+    :param modes: what was done about secrets, in one partition or another.
     :param passed_over: files of a folder or zip that are of no use here.
     :param reasons: each of the ``skipped`` with its place, up to a thousand.
     :param unreadable: what was named to be imported, and holds nothing but what was skipped.
@@ -47,6 +52,8 @@ class Totals:
     forgotten: int = 0
     mended: int = 0
     passed_over: int = 0
+    secrets: Counter[str] = field(default_factory=Counter)
+    modes: set[Mode] = field(default_factory=set)
     reasons: list[str] = field(default_factory=list)
     unreadable: list[str] = field(default_factory=list)
 
@@ -58,6 +65,8 @@ class Totals:
         self.forgotten += other.forgotten
         self.mended += other.mended
         self.passed_over += other.passed_over
+        self.secrets += other.secrets
+        self.modes |= other.modes
         self.reasons += other.reasons[: _REASONS - len(self.reasons)]
         self.unreadable += other.unreadable
 
@@ -114,6 +123,7 @@ def load(
     where: str,
     counter: TokenCounter,
     now: datetime,
+    redact: Callable[[str], str] = lambda _: Mode.OFF,
     dry_run: bool = False,
     after_batch: Callable[[], None] = lambda: None,
     model: Callable[[], Model | None] = lambda: None,
@@ -121,11 +131,12 @@ def load(
     """Save the messages of a file; what is there already is left as it is.
 
     :param where: the file's name, for the reasons.
+    :param redact: what is done about secrets in a partition, a :class:`Mode`.
     :param dry_run: find out what would be done, and leave the store as it was.
     :param after_batch: called each time a batch is safe.
     :param model: asked for when a file has vectors; those of another model are left out.
     """
-    loader = _Loader(store, destination, counter, now, where)
+    loader = _Loader(store, destination, counter, now, where, redact)
     source = iter(records)
     while batch := list(islice(source, _BATCH)):
         if not dry_run and loader.model is None and any(map(_has_vectors, batch)):
@@ -178,11 +189,13 @@ class _Loader:
         counter: TokenCounter,
         now: datetime,
         where: str,
+        redact: Callable[[str], str],
     ) -> None:
         self.totals = Totals()
         self.model: Model | None = None
         self._store, self._destination, self._counter = store, destination, counter
         self._now, self._where = now, where
+        self._mode = cache(lambda partition: Mode(redact(partition)))
         self._clock = _Clock(now)
         self._told: dict[Scope, Conversation] = {}
         self._counted: set[int] = set()
@@ -190,13 +203,19 @@ class _Loader:
     def save(self, batch: Sequence[Record | Skipped], *, dry_run: bool = False) -> None:
         """Add a batch to the store, and to the totals."""
         for scope, some in self._by_place(self._not_forgotten(batch)).items():
-            messages = [each.message for each in some]
+            mode = self._mode(str(scope.partition))
+            self.totals.modes.add(mode)
+            checked = [inspected(each.message, mode) for each in some]
+            messages = [message for message, _ in checked]
             self._store.add_conversations(scope, self._news(scope, some))
             added = self._store.add(scope, messages, counter=self._counter, now=self._now)
-            self._take_vectors(some, added)
-            fresh = sum(each is not None for each in added)
+            self._take_vectors(some, messages, added)
+            new = [each is not None for each in added]
             if dry_run:
-                fresh = self._first_time(scope, messages, added)
+                new = self._first_time(scope, messages, new)
+            fresh = sum(new)
+            for (_, kinds), is_new in zip(checked, new, strict=True):
+                self.totals.secrets += kinds if is_new else Counter()
             self.totals.mended += sum(clean_text(each.content) != each.content for each in messages)
             self.totals.imported += fresh
             self.totals.already += len(added) - fresh
@@ -212,15 +231,21 @@ class _Loader:
         return [each for each, was in zip(records, gone, strict=True) if not was]
 
     def _take_vectors(
-        self, records: Sequence[Record], added: Sequence[StoredMessage | None]
+        self,
+        records: Sequence[Record],
+        messages: Sequence[Message],
+        added: Sequence[StoredMessage | None],
     ) -> None:
-        """Take over the vectors that come with messages, where they are of the store's model."""
+        """Take over the vectors that come with messages, where they are of the store's model.
+
+        A message from which a secret was taken says something else than its vectors.
+        """
         if self.model is None:
             return
         given = {
             stored.id: passages
-            for record, stored in zip(records, added, strict=True)
-            if stored and record.vectors
+            for record, message, stored in zip(records, messages, added, strict=True)
+            if stored and record.vectors and message.content == record.message.content
             if (passages := _passages_of(record.vectors, stored.id, self.model))
         }
         if given:
@@ -250,22 +275,21 @@ class _Loader:
             told = each.conversation
             if told is not None and told != self._told.get(scope):
                 self._told[scope] = told
+                if told.title and self._mode(str(scope.partition)) is Mode.REMOVE:
+                    told = replace(told, title=without_secrets(told.title)[0])
                 news.append(told)
         return news
 
     def _first_time(
-        self,
-        scope: Scope,
-        messages: Iterable[Message],
-        added: Iterable[StoredMessage | None],
-    ) -> int:
-        """How many were added that no batch before has added, and taken back."""
-        fresh = 0
-        for message, stored in zip(messages, added, strict=True):
+        self, scope: Scope, messages: Iterable[Message], added: Iterable[bool]
+    ) -> list[bool]:
+        """Which were added that no batch before has added, and taken back."""
+        first = []
+        for message, was_added in zip(messages, added, strict=True):
             key = hash((scope, message.source, message.source_id))
-            fresh += stored is not None and key not in self._counted
+            first.append(was_added and key not in self._counted)
             self._counted.add(key)
-        return fresh
+        return first
 
 
 @dataclass

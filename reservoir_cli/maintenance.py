@@ -8,6 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from time import perf_counter
@@ -16,7 +17,7 @@ from typing import TYPE_CHECKING, TypeVar
 from reservoir_cli import paths
 from reservoir_cli.errors import ModelUnavailableError, ReservoirError
 from reservoir_cli.messages import Scope
-from reservoir_cli.store import Store
+from reservoir_cli.store import Filter, Store
 
 if TYPE_CHECKING:
     from reservoir_cli.config import Config
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
 _QUESTION = "why did we decide that, and when?"
 _TIMES = 5
+_PORTION = 1_000
 
 
 class Status(StrEnum):
@@ -71,6 +73,7 @@ def examine(
                 progress("repairing", 0, 0)
                 _tighten(store.location)
                 store.repair(config.settings().synapse_threshold)
+                _mark_secrets(store, config, progress)
             progress("checking the store", 0, 0)
             yield from _store_checks(store)
         except ReservoirError as error:
@@ -146,6 +149,33 @@ def _store_checks(store: Store) -> Iterator[Check]:
         )
     else:
         yield Check("vectors", Status.OK, f"{held['embedded']:,} messages embedded")
+    if secret := len(store.find(Scope(None), Filter(secrets=True))):
+        noun = "message" if secret == 1 else "messages"
+        yield Check(
+            "secrets",
+            Status.NOTE,
+            f"found in {secret:,} {noun}",
+            "reservoir view 0 --secrets --all-partitions; forget --id N deletes one",
+        )
+
+
+def _mark_secrets(store: Store, config: "Config", progress: "Progress") -> None:
+    """Look again through what was stored before there were marks, or with other rules."""
+    from reservoir_cli.redaction import Mode, kinds_in
+
+    off = cache(lambda partition: config.lookup("redact", partition)[0] == Mode.OFF)
+    ids = store.find(Scope(None))
+    for start in range(0, len(ids), _PORTION):
+        progress("looking for secrets", start, len(ids))
+        found = store.by_id(ids[start : start + _PORTION], Scope(None))
+        kinds = {each.id: kinds_in(each) for each in found if not off(each.partition)}
+        news = {
+            each.id: kinds[each.id]
+            for each in found
+            if kinds.get(each.id, each.secrets) != each.secrets
+        }
+        if news:
+            store.mark_secrets(news)
 
 
 def _files(store: Path) -> Iterator[Path]:

@@ -1,5 +1,6 @@
 """The public object: a store, its settings, and one method a verb."""
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from datetime import UTC, datetime
@@ -10,6 +11,7 @@ from reservoir_cli import config, paths
 from reservoir_cli.config import Config, recommended_budget, required_window
 from reservoir_cli.errors import ModelUnavailableError, ReservoirError, UsageError
 from reservoir_cli.messages import Message, Scope, StoredMessage
+from reservoir_cli.redaction import Mask, Mode, inspected, told
 from reservoir_cli.settings import Value
 from reservoir_cli.store import Filter, Store, open_store
 
@@ -23,6 +25,14 @@ if TYPE_CHECKING:
 
 #: How many pending messages a question embeds on its way.
 _CATCH_UP = 64
+
+
+#: What was done about the secrets that were found, and what else can be.
+_DONE_ABOUT = {
+    Mode.MARK: "marked; config --set redact=mask hides them in what is printed",
+    Mode.MASK: "masked in what is printed",
+    Mode.REMOVE: "removed before they are stored",
+}
 
 
 #: Named texts: (name, text) pairs, or a mapping.
@@ -55,6 +65,7 @@ class Reservoir:
         self._notify = notify
         self._progress = progress
         self._embedder = embedder
+        self.mask = Mask(self._redact)
 
     @classmethod
     def open(
@@ -126,9 +137,19 @@ class Reservoir:
         :returns: the stored messages, without those whose source id was there already.
         """
         scope = self.scope(partition, instance)
+        mode = Mode(self._redact(scope.partition))
+        checked = [inspected(each, mode) for each in messages]
         added = self.store.add(
-            scope, messages, counter=self._counter(scope), now=datetime.now(UTC), pair=pair
+            scope,
+            [message for message, _ in checked],
+            counter=self._counter(scope),
+            now=datetime.now(UTC),
+            pair=pair,
         )
+        found: Counter[str] = Counter()
+        for (_, kinds), each in zip(checked, added, strict=True):
+            found += kinds if each else Counter()
+        self._tell_secrets(found, {mode})
         if embed:
             self.embed_if_possible(scope, backlog=len(added) + _CATCH_UP)
         return [each for each in added if each is not None]
@@ -165,6 +186,7 @@ class Reservoir:
                 if done.skipped and not done.imported + done.already + done.forgotten:
                     done.unreadable.append(_name(source))
                 totals.add(done)
+        self._tell_secrets(totals.secrets, totals.modes)
         return totals
 
     def _load(self, found: "Found", destination: "Destination", dry_run: bool) -> "Totals":
@@ -179,6 +201,7 @@ class Reservoir:
             where=file.name,
             counter=self._counter(scope),
             now=datetime.now(UTC),
+            redact=self._redact,
             dry_run=dry_run,
             after_batch=lambda: self._progress("MB read", file.done >> 20, file.size >> 20),
             model=lambda: self._import_model(scope),
@@ -254,7 +277,15 @@ class Reservoir:
         where: Filter = Filter(),  # noqa: B008 - it is frozen
     ) -> list[StoredMessage]:
         """The last messages of a scope, oldest first; all of them when ``count`` is 0."""
-        return self.store.last(scope, count, where)
+        return self.mask.messages(self.store.last(scope, count, where))
+
+    def messages(
+        self,
+        ids: Sequence[int],
+        scope: Scope = Scope(None),  # noqa: B008 - it is frozen
+    ) -> list[StoredMessage]:
+        """These messages, where they are in the scope, oldest first."""
+        return self.mask.messages(self.store.by_id(ids, scope))
 
     def search(
         self,
@@ -287,7 +318,7 @@ class Reservoir:
         embedder = None
         if mode != "keyword":
             embedder = self._embedder_for_question(there, required=mode == "semantic")
-        return searching.search(
+        found = searching.search(
             self.store,
             embedder,
             term,
@@ -300,6 +331,7 @@ class Reservoir:
             link=link,
             deduplicate=deduplicate,
         )
+        return [each.masked(self.mask) for each in found]
 
     def context(
         self,
@@ -377,7 +409,14 @@ class Reservoir:
         embedder = self._embedder_for_question(Scope(there)) if query.strip() else None
         meter = Meter.of(counter, known.token_multiplier, known.token_safety)
         built = build_context(
-            request, known, self.store, embedder, meter, window=window, reserve=reserve
+            request,
+            known,
+            self.store,
+            embedder,
+            meter,
+            window=window,
+            reserve=reserve,
+            mask=self.mask,
         )
         if save:
             self.save_question(built)
@@ -421,6 +460,14 @@ class Reservoir:
             self._notify(f"this run is not recorded: {type(error).__name__}")
 
     # Parts
+
+    def _redact(self, partition: str | None) -> str:
+        return str(self.config.lookup("redact", partition)[0])
+
+    def _tell_secrets(self, found: "Counter[str]", modes: set[Mode]) -> None:
+        if found:
+            done = ", or ".join(_DONE_ABOUT[each] for each in sorted(modes - {Mode.OFF}))
+            self._notify(f"{told(found)} {done}")
 
     def _counter(self, scope: Scope) -> "TokenCounter":
         from reservoir_cli.tokens import storing_counter

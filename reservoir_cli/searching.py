@@ -1,6 +1,6 @@
 """Finding messages: by words, by meaning, or by both."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, Literal, get_args
 
@@ -10,6 +10,7 @@ from reservoir_cli import ranking
 from reservoir_cli.dates import date_scores, find_dates
 from reservoir_cli.embedding import Embedder
 from reservoir_cli.messages import Scope, StoredMessage, to_epoch_ms
+from reservoir_cli.redaction import Mask
 from reservoir_cli.settings import Settings
 from reservoir_cli.store import Store
 from reservoir_cli.window import Scored
@@ -37,6 +38,12 @@ class Hit:
     bm25: float | None = None
     linked: tuple[StoredMessage, ...] = ()
     all_words: bool = True
+
+    def masked(self, mask: Mask) -> "Hit":
+        """The hit as it may be printed."""
+        return replace(
+            self, message=mask.message(self.message), linked=tuple(mask.messages(self.linked))
+        )
 
     def to_row(self) -> dict[str, Any]:
         """The hit as plain JSON values."""

@@ -175,6 +175,12 @@ class Settings:
         partition=True,
     )
 
+    redact: str = _setting(
+        "mark",
+        "secrets: off, mark them, mask them in what is printed, or remove them before storing",
+        choices=("off", "mark", "mask", "remove"),
+        partition=True,
+    )
     retention_days: int | None = _setting(
         None,
         "forget --expired deletes what is older (unset: nothing)",

@@ -114,7 +114,7 @@ def context(
         if not window.kept:
             options.say_elsewhere(reservoir, window.request.partition, instance)
         try:
-            _print(window, explain)
+            _print(window, explain, masked=reservoir.mask.hides(window.request.partition))
         finally:  # the question was asked, even if nobody reads the context to its end
             if save:
                 reservoir.save_question(window)
@@ -124,7 +124,7 @@ def context(
         raise typer.Exit(_TRUNCATED)
 
 
-def _print(window: "ContextWindow", explain: bool) -> None:
+def _print(window: "ContextWindow", explain: bool, *, masked: bool) -> None:
     from reservoir_cli.cli import output
     from reservoir_cli.cli.explain import print_explanation
 
@@ -133,6 +133,9 @@ def _print(window: "ContextWindow", explain: bool) -> None:
         output.warn(each)
     if cut := sum(each.cut for each in window.kept):
         output.note(f"long tool results are cut: {cut} (max_tool_result_tokens; 0 never cuts)")
+    if secret := sum(bool(each.message.secrets) for each in window.kept):
+        done = "masked" if masked else "printed as they are; config --set redact=mask hides them"
+        output.note(f"secrets in {options.counted(secret, 'message')} {done}")
     rendered = window.to(explain=explain)
     if isinstance(rendered, str):
         output.window_text(rendered)

@@ -1,8 +1,15 @@
 """``reservoir conversations``: which threads there are."""
 
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
 import typer
 
 from reservoir_cli.cli import options
+
+if TYPE_CHECKING:
+    from reservoir_cli.reservoir import Reservoir
+    from reservoir_cli.store import ConversationSummary
 
 
 def conversations(
@@ -23,7 +30,7 @@ def conversations(
         scope = options.read_scope(
             reservoir, partition, instance, all_instances, all_partitions, whole_partition=True
         )
-        found = reservoir.store.conversations(scope)
+        found = [_masked(each, reservoir) for each in reservoir.store.conversations(scope)]
         if not found:
             if reservoir.view(scope, 1):
                 output.note(f"the messages in {scope} are in no conversation")
@@ -62,3 +69,9 @@ def conversations(
     columns = ("id", "title", "source", "messages", "first", "last")
     if rows:
         output.table(columns, rows, numeric=("messages",))
+
+
+def _masked(found: "ConversationSummary", reservoir: "Reservoir") -> "ConversationSummary":
+    """A conversation with its title as it may be printed."""
+    title = reservoir.mask.text(found.partition, found.conversation.title or "") or None
+    return replace(found, conversation=replace(found.conversation, title=title))

@@ -62,6 +62,7 @@ def export(
             options.message_filter(text=match, since=since, until=until),
             chosen,
             totals,
+            mask=reservoir.mask,
             embeddings=with_embeddings,
             progress=output.progress if to_file else lambda *_: None,
         )
@@ -72,6 +73,11 @@ def export(
             _print(pieces)
         if not totals.messages and not reservoir.view(scope, 1):
             output.elsewhere(scope, reservoir.store.places())
+    if totals.masked:
+        messages = options.counted(totals.masked, "message")
+        output.note(
+            f"secrets of {messages} are masked; RESERVOIR_REDACT=mark writes them as they are"
+        )
     if totals.left_out:
         thoughts = options.counted(totals.left_out, "thought")
         output.note(f"{thoughts} left out: jsonl, json and markdown have them")

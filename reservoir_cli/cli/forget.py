@@ -188,7 +188,7 @@ def _show(reservoir: "Reservoir", found: Sequence[int], as_json: bool) -> None:
                         f"{each.partition}/{each.instance}",
                         output.message_line(each, False, True),
                     )
-                    for each in reservoir.store.by_id(found[start : start + _AT_ONCE], Scope(None))
+                    for each in reservoir.messages(found[start : start + _AT_ONCE])
                 ],
             )
     output.aside(f"would forget {options.counted(len(found), 'message')}")

@@ -162,6 +162,7 @@ def _print_totals(totals: "Totals", dry_run: bool) -> None:
             "forgotten": totals.forgotten,
             "passed_over": totals.passed_over,
             "unreadable": totals.unreadable,
+            "secrets": dict(sorted(totals.secrets.items())),
             "reasons": totals.reasons,
             "dry_run": dry_run,
         }

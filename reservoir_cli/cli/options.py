@@ -141,6 +141,7 @@ def message_filter(
     since: str | None = None,
     until: str | None = None,
     text: str | None = None,
+    secrets: bool = False,
 ) -> "Filter":
     """Which messages are meant, as it was typed.
 
@@ -161,6 +162,7 @@ def message_filter(
         since=parse_time(since, now) if since else None,
         until=parse_time(until, now) if until else None,
         text=clean_text(text) if text else None,
+        secrets=secrets,
     )
 
 

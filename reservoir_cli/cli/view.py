@@ -31,6 +31,9 @@ def view(
     role: Annotated[str | None, typer.Option(help="Only this role.")] = None,
     since: options.Since = None,
     until: options.Until = None,
+    secrets: Annotated[
+        bool, typer.Option("--secrets", help="Only messages in which secrets were found.")
+    ] = False,
     timestamps: Annotated[
         bool, typer.Option("--timestamps", help="Time and trace in front.")
     ] = False,
@@ -45,10 +48,10 @@ def view(
     with options.open_reservoir(ctx) as reservoir:
         scope = options.read_scope(reservoir, partition, instance, all_instances, all_partitions)
         if ids:
-            if trace_id or conversation or role or since or until:
+            if trace_id or conversation or role or since or until or secrets:
                 raise UsageError("--id names messages: leave the other filters out")
             whole = scope if instance else Scope(scope.partition)
-            found = reservoir.store.by_id(ids, whole)
+            found = reservoir.messages(ids, whole)
             if missing := sorted(set(ids) - {each.id for each in found}):
                 raise ReservoirError(f"no message {missing[0]} in {whole}")
         else:
@@ -58,6 +61,7 @@ def view(
                 conversation_id=conversation,
                 since=since,
                 until=until,
+                secrets=secrets,
             )
             found = reservoir.view(scope, count, where)
             if not found and not reservoir.view(scope, 1):

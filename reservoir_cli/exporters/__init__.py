@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from reservoir_cli.errors import UsageError
 from reservoir_cli.messages import Scope
+from reservoir_cli.redaction import Mask
 from reservoir_cli.store import Filter, Progress, Store
 
 if TYPE_CHECKING:
@@ -26,10 +27,12 @@ class Totals:
     """What an export wrote so far.
 
     :param left_out: messages that a format has no place for: thinking.
+    :param masked: messages with a secret that is hidden.
     """
 
     messages: int = 0
     left_out: int = 0
+    masked: int = 0
 
 
 def export(
@@ -39,22 +42,24 @@ def export(
     form: str,
     totals: Totals,
     *,
+    mask: Mask,
     embeddings: bool = False,
     progress: Progress = lambda *_: None,
 ) -> Iterator[str]:
     """The messages of a scope in a format, piece by piece.
 
     :param totals: counts what is written.
+    :param mask: hides what secrets are to be hidden; such a message has no vectors.
     :param embeddings: with the vectors of the active model; rows only.
     :raises UsageError: an unknown format, or one that has no place for vectors.
     """
     if form in ROWS:
-        return _rows(store, scope, where, form, totals, embeddings, progress)
+        return _rows(store, scope, where, form, totals, mask, embeddings, progress)
     if form not in CONVERSATIONS:
         raise UsageError(f"unknown format {form!r}", hint=f"formats are {', '.join(FORMATS)}")
     if embeddings:
         raise UsageError(f"the format {form} has no place for embeddings", hint="use jsonl or json")
-    return _conversations(store, scope, where, form, totals, progress)
+    return _conversations(store, scope, where, form, totals, mask, progress)
 
 
 def _rows(
@@ -63,6 +68,7 @@ def _rows(
     where: Filter,
     form: str,
     totals: Totals,
+    mask: Mask,
     embeddings: bool,
     progress: Progress,
 ) -> Iterator[str]:
@@ -72,16 +78,23 @@ def _rows(
     ids = store.find(scope, where)
 
     def counted() -> Iterator[rows.Row]:
-        for row in rows.rows(store, ids, embeddings=embeddings):
+        for row, masked in rows.rows(store, ids, mask, embeddings=embeddings):
             yield row
             totals.messages += 1
+            totals.masked += masked
             progress("exporting", totals.messages, len(ids))
 
     return write(counted())
 
 
 def _conversations(
-    store: Store, scope: Scope, where: Filter, form: str, totals: Totals, progress: Progress
+    store: Store,
+    scope: Scope,
+    where: Filter,
+    form: str,
+    totals: Totals,
+    mask: Mask,
+    progress: Progress,
 ) -> Iterator[str]:
     from reservoir_cli.exporters.threads import threads
 
@@ -89,9 +102,13 @@ def _conversations(
     found = store.threads(scope, where)
     total = sum(map(len, found.values()))
     done = 0
-    for thread in threads(store, found):
+    for read in threads(store, found):
+        thread = read.masked(mask)
         kept = thread if form == "markdown" else thread.without_thinking()
         done += len(thread.messages)
+        totals.masked += sum(
+            a is not b for a, b in zip(read.messages, thread.messages, strict=True)
+        )
         totals.messages += len(kept.messages)
         totals.left_out += len(thread.messages) - len(kept.messages)
         progress("exporting", done, total)

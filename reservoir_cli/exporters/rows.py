@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from reservoir_cli.messages import Scope, StoredMessage, plain_text
+from reservoir_cli.redaction import Mask
 from reservoir_cli.store import Passage, Store, ThreadName
 
 _AT_ONCE = 1_000
@@ -12,8 +13,12 @@ _AT_ONCE = 1_000
 Row = dict[str, Any]
 
 
-def rows(store: Store, ids: Sequence[int], *, embeddings: bool) -> Iterator[Row]:
-    """Messages as rows; the first of a conversation tells what is known of it.
+def rows(
+    store: Store, ids: Sequence[int], mask: Mask, *, embeddings: bool
+) -> Iterator[tuple[Row, bool]]:
+    """Messages as rows, and whether a secret of theirs is hidden.
+
+    The first of a conversation tells what is known of it.
 
     :param ids: in order of time.
     """
@@ -22,11 +27,12 @@ def rows(store: Store, ids: Sequence[int], *, embeddings: bool) -> Iterator[Row]
     for start in range(0, len(ids), _AT_ONCE):
         found = store.by_id(ids[start : start + _AT_ONCE], Scope(None))
         vectors = store.passages([each.id for each in found]) if active else {}
-        for each in found:
-            row = each.to_row() | _conversation(store, each, told)
-            if active and each.id in vectors:
+        for each, shown in zip(found, mask.messages(found), strict=True):
+            masked = shown is not each
+            row = shown.to_row() | _conversation(store, each, told, mask)
+            if active and each.id in vectors and not masked:
                 row |= _embedding(each, active, vectors[each.id])
-            yield row
+            yield row, masked
 
 
 def jsonl(rows: Iterator[Row]) -> Iterator[str]:
@@ -49,7 +55,7 @@ def document(rows: Iterator[Row]) -> Iterator[str]:
     return array(rows, '{"schema_version": 1, "messages": [', "]}")
 
 
-def _conversation(store: Store, message: StoredMessage, told: set[ThreadName]) -> Row:
+def _conversation(store: Store, message: StoredMessage, told: set[ThreadName], mask: Mask) -> Row:
     number = message.conversation_id
     thread = (message.partition, message.instance, number)
     if number is None or thread in told:
@@ -58,7 +64,8 @@ def _conversation(store: Store, message: StoredMessage, told: set[ThreadName]) -
     about = store.conversation(message.partition, message.instance, number)
     if about is None:
         return {}
-    known = {"title": about.title, "source": about.source, "model": about.model}
+    title = about.title and mask.text(message.partition, about.title)
+    known = {"title": title, "source": about.source, "model": about.model}
     return {"conversation": known}
 
 

@@ -14,6 +14,7 @@ from reservoir_cli.messages import (
     StoredMessage,
     call_text,
 )
+from reservoir_cli.redaction import Mask
 from reservoir_cli.rendering.turns import CONTEXT, Turn
 from reservoir_cli.store import Store, ThreadName
 from reservoir_cli.window import Section
@@ -32,6 +33,13 @@ class Thread:
     name: ThreadName
     about: Conversation | None
     messages: Sequence[StoredMessage]
+
+    def masked(self, mask: Mask) -> "Thread":
+        """The thread as it may be printed."""
+        about = self.about
+        if about and about.title:
+            about = replace(about, title=mask.text(self.name[0], about.title))
+        return replace(self, about=about, messages=mask.messages(self.messages))
 
     def without_thinking(self) -> "Thread":
         """What was said aloud: no program sends thoughts back to a model."""

@@ -32,6 +32,7 @@ class Filter:
     """Which messages of a scope are meant; ``None`` leaves a field open.
 
     :param text: they say this, word for word, in content or tool calls; case is ignored.
+    :param secrets: only those in which secrets were found.
     """
 
     role: str | None = None
@@ -40,6 +41,7 @@ class Filter:
     since: datetime | None = None
     until: datetime | None = None
     text: str | None = None
+    secrets: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,6 +164,9 @@ class Store(Protocol):
 
     def renew_counts(self, counts: Mapping[int, int], counter: str) -> None:
         """Replace the stored token counts of messages, which another counter made."""
+
+    def mark_secrets(self, found: Mapping[int, Sequence[str]]) -> None:
+        """Note the kinds of secrets that messages hold, in place of what was noted before."""
 
     def add_run(self, run: Mapping[str, Any]) -> None:
         """Record a context that was built: numbers and names, never text."""

@@ -60,7 +60,8 @@ def add(
         there.add(row[-2:])
         number += 1
         text = clean_text(plain_text(each))
-        row = (number, *row, counter.count(text), counted_by)
+        marks = " ".join(sorted(set(each.secrets))) or None
+        row = (number, *row, counter.count(text), counted_by, marks)
         rows.append((*row, fulltext.count_terms(text), fulltext.asks(text)))
         texts.append((number, text))
         added.append(queries.to_message(row))
@@ -128,8 +129,8 @@ def _insert(connection: sqlite3.Connection, rows: Sequence[tuple[Any, ...]]) -> 
     connection.executemany(
         """
         INSERT INTO messages (id, trace_id, conversation_id, partition, instance, role, content,
-        name, tool_calls, tool_call_id, created_at, source, source_id, tokens, counter,
-        terms, asks) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+        name, tool_calls, tool_call_id, created_at, source, source_id, tokens, counter, secrets,
+        terms, asks) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
         """,
         rows,
     )

@@ -20,7 +20,8 @@ Value = TypeVar("Value")
 
 COLUMNS = (
     "m.id, m.trace_id, m.conversation_id, m.partition, m.instance, m.role, m.content, m.name, "
-    "m.tool_calls, m.tool_call_id, m.created_at, m.source, m.source_id, m.tokens, m.counter"
+    "m.tool_calls, m.tool_call_id, m.created_at, m.source, m.source_id, m.tokens, m.counter, "
+    "m.secrets"
 )
 #: SQLite takes 32,766 values in one statement; we stay far below.
 _AT_ONCE = 5_000
@@ -51,6 +52,8 @@ def conditions(scope: Scope, where: Filter) -> tuple[str, list[str | int]]:
         if value is not None:
             parts.append(condition)
             bound.append(value)
+    if where.secrets:
+        parts.append("m.secrets NOT NULL")
     return " AND ".join(parts), bound
 
 
@@ -97,6 +100,7 @@ def to_message(row: Sequence[Any]) -> StoredMessage:
         source_id=row[12],
         tokens=row[13],
         counter=row[14],
+        secrets=tuple(row[15].split()) if row[15] else (),
     )
 
 

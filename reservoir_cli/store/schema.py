@@ -181,6 +181,13 @@ def m004_forgotten_and_rebuilding(db: Database) -> None:
     )
 
 
+@migrations()
+def m005_secrets(db: Database) -> None:
+    """Marks of messages that hold secrets."""
+    # The kinds that were found in it, with a space between; NULL where none was.
+    db.execute("ALTER TABLE messages ADD COLUMN secrets TEXT")
+
+
 def migrate(connection: sqlite3.Connection, version: int, application: int) -> None:
     """Bring a file up to date in one transaction; of two processes the second finds it done.
 

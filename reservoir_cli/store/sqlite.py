@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from reservoir_cli.window import Candidates
 
 #: The number of migrations in ``schema.py``.
-SCHEMA_VERSION = 4
+SCHEMA_VERSION = 5
 #: Stands in the file's header and says whose it is: "Rsvr".
 APPLICATION_ID = 0x52737672
 
@@ -351,6 +351,14 @@ class SqliteStore(Keeping):
             self._connection.executemany(
                 "UPDATE messages SET tokens = ?, counter = ? WHERE id = ?",
                 [(tokens, counter, number) for number, tokens in counts.items()],
+            )
+
+    def mark_secrets(self, found: Mapping[int, Sequence[str]]) -> None:
+        """See :class:`~reservoir_cli.store.Store`."""
+        with self.writing():
+            self._connection.executemany(
+                "UPDATE messages SET secrets = ? WHERE id = ?",
+                [(" ".join(sorted(set(kinds))) or None, each) for each, kinds in found.items()],
             )
 
     def add_run(self, run: Mapping[str, Any]) -> None:

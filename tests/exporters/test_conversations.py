@@ -10,15 +10,17 @@ from validators import problems
 from reservoir_cli import exporters
 from reservoir_cli.importers import File, Record, importers
 from reservoir_cli.messages import Conversation, Message, Scope, StoredMessage, ToolCall
+from reservoir_cli.redaction import Mask
 from reservoir_cli.store import Filter, Store
 
 Adding = Callable[..., list[StoredMessage | None]]
+MASK = Mask(lambda _: "off")
 FORMS = ["openai", "anthropic", "sharegpt"]
 
 
 def exported(store: Store, form: str) -> tuple[str, exporters.Totals]:
     totals = exporters.Totals()
-    text = "".join(exporters.export(store, Scope(None), Filter(), form, totals))
+    text = "".join(exporters.export(store, Scope(None), Filter(), form, totals, mask=MASK))
     return text, totals
 
 

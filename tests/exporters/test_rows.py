@@ -19,16 +19,18 @@ from reservoir_cli.errors import UsageError
 from reservoir_cli.importers import File
 from reservoir_cli.importers.native import Native
 from reservoir_cli.messages import Conversation, Message, Role, Scope, StoredMessage, ToolCall
+from reservoir_cli.redaction import Mask
 from reservoir_cli.store import Filter, Store, open_store
 from reservoir_cli.tokens import load_counter
 
 EVERYTHING = Scope(None)
+MASK = Mask(lambda _: "off")
 Adding = Callable[..., list[StoredMessage | None]]
 
 
 def exported(store: Store, form: str = "jsonl", where: Filter | None = None, **more: Any) -> str:
     totals = exporters.Totals()
-    pieces = exporters.export(store, EVERYTHING, where or Filter(), form, totals, **more)
+    pieces = exporters.export(store, EVERYTHING, where or Filter(), form, totals, mask=MASK, **more)
     return "".join(pieces)
 
 

@@ -1,0 +1,193 @@
+"""Secrets are found as messages come in; the setting ``redact`` says what is done about them."""
+
+import json
+import subprocess
+
+PASSWORD = "Tr0ub4dor9"
+KEY = "sk-ant-api03-" + "aB3" * 30
+SAYS = f"The queue is redis://jobs:{PASSWORD}@cache:6379/0 in production."
+CALL = {"id": "c1", "name": "Bash", "arguments": json.dumps({"command": f'KEY="{KEY}" ./run'})}
+
+
+def bring(cli, redact):
+    """A question with a password, and a call and a title with a key, each in another way."""
+    env = {"RESERVOIR_REDACT": redact}
+    said = cli("ingest", "--no-embed", stdin=SAYS, env=env)
+    rows = [
+        {"role": "assistant", "content": "I look at the queue.", "tool_calls": [CALL]},
+        {"role": "tool", "content": f"logged in with {KEY}", "tool_call_id": "c1"},
+        {"role": "user", "content": "Is the queue empty?"},
+    ]
+    about = {"conversation": {"title": f"Queue with {KEY}", "source": "test", "model": None}}
+    file = cli.home / "rows.jsonl"
+    lines = [
+        json.dumps(
+            {"partition": "default", "instance": "default", "source": "t", "source_id": str(number)}
+            | {"conversation_id": "c", "created_at": "2026-05-09T14:00:00Z"}
+            | row
+            | about
+        )
+        for number, row in enumerate(rows)
+    ]
+    file.write_text("\n".join(lines), encoding="utf-8")
+    imported = cli("ingest", "--no-embed", "--json", str(file), env=env)
+    return said, imported
+
+
+READS = [
+    ("view", "0"),
+    ("view", "0", "--json"),
+    ("view", "0", "--jsonl"),
+    ("view", "--id", "1"),
+    ("search", "queue"),
+    ("search", "queue", "--keyword", "--link", "--json"),
+    ("search", "queue", "--explain"),
+    ("context", "the queue"),
+    ("context", "the queue", "--format", "json", "--explain"),
+    ("context", "the queue", "--explain"),
+    ("context", "the queue", "--format", "openai"),
+    ("context", "the queue", "--format", "anthropic"),
+    ("export",),
+    ("export", "--json"),
+    ("export", "--format", "openai"),
+    ("export", "--format", "anthropic"),
+    ("export", "--format", "sharegpt"),
+    ("export", "--format", "markdown"),
+    ("conversations",),
+    ("conversations", "--json"),
+    ("forget", "--scope", "--dry-run"),
+    ("stats",),
+    ("doctor",),
+]
+
+
+def test_by_default_they_are_stored_whole_and_marked(cli):
+    said, imported = bring(cli, "mark")
+    assert "1 secret (password-in-url) marked" in said.err
+    assert "2 secrets (anthropic-key 2) marked" in imported.err
+    assert imported.document["secrets"] == {"anthropic-key": 2}
+    rows = cli.rows()
+    assert rows[-1]["content"] == SAYS
+    assert rows[-1]["secrets"] == ["password-in-url"]
+    assert [each.get("secrets") for each in rows[:3]] == [["anthropic-key"]] * 2 + [None]
+    assert len(cli.rows("--secrets")) == 3
+
+
+def test_a_context_says_how_many_of_its_messages_have_some(cli):
+    bring(cli, "mark")
+    done = cli("context", "the queue")
+    assert "note: secrets in 3 messages printed as they are" in done.err
+    assert PASSWORD in done.out
+    masked = cli("context", "the queue", env={"RESERVOIR_REDACT": "mask"})
+    assert "note: secrets in 3 messages masked" in masked.err
+
+
+def test_masked_they_are_in_nothing_that_is_printed(cli):
+    bring(cli, "mark")
+    cli.env["RESERVOIR_REDACT"] = "mask"
+    for command in READS:
+        shown = cli(*command)
+        assert PASSWORD not in shown.out + shown.err, command
+        assert KEY not in shown.out + shown.err, command
+        if command[0] not in ("stats", "doctor"):
+            assert "[redacted:" in shown.out, command
+
+
+def test_masked_they_are_not_on_a_terminal_either(cli):
+    bring(cli, "mark")
+    for command in (("view", "0"), ("search", "queue"), ("context", "the queue", "--explain")):
+        shown = cli.on_terminal(
+            *command, streams=("stdout", "stderr"), env={"RESERVOIR_REDACT": "mask"}
+        )
+        assert "[redacted:" in shown.out, command
+        assert PASSWORD not in shown.out, command
+        assert KEY not in shown.out, command
+
+
+def test_masking_does_not_need_marks(cli):
+    bring(cli, "off")
+    assert cli.rows("--secrets") == []
+    assert PASSWORD in cli("view", "0").out
+    assert PASSWORD not in cli("view", "0", env={"RESERVOIR_REDACT": "mask"}).out
+
+
+def test_what_is_masked_is_counted_as_it_is_printed(cli):
+    long = "-----BEGIN RSA PRIVATE KEY-----\n" + "aB3d" * 800 + "\n-----END RSA PRIVATE KEY-----"
+    cli.say(f"the key of the queue is {long}")
+    tight = ("context", "the queue", "--budget", "120")
+    assert "the key of the queue" not in cli(*tight).out
+    masked = cli(*tight, env={"RESERVOIR_REDACT": "mask"})
+    assert "the key of the queue is [redacted:private-key]" in masked.out
+
+
+def test_an_export_says_that_it_is_masked(cli):
+    bring(cli, "mask")
+    masked = cli("export", env={"RESERVOIR_REDACT": "mask"})
+    assert "secrets of 3 messages are masked" in masked.err
+    whole = cli("export", env={"RESERVOIR_REDACT": "mark"})
+    assert KEY in whole.out
+    assert "masked" not in whole.err
+
+
+def test_removed_they_are_in_no_file_of_the_store(cli):
+    said, imported = bring(cli, "remove")
+    assert "1 secret (password-in-url) removed" in said.err
+    assert "2 secrets (anthropic-key 2) removed" in imported.err
+    cli("search", "queue")
+    (cli.home / "rows.jsonl").unlink()
+    for secret in (PASSWORD, KEY):
+        found = subprocess.run(["grep", "-ral", secret, str(cli.home)], capture_output=True)
+        assert found.returncode == 1, found.stdout
+    rows = cli.rows()
+    assert rows[-1]["content"] == SAYS.replace(PASSWORD, "[redacted:password-in-url]")
+    assert json.loads(rows[0]["tool_calls"][0]["arguments"]) == {
+        "command": 'KEY="[redacted:anthropic-key]" ./run'
+    }
+    assert not any("secrets" in row for row in rows)
+
+
+def test_what_was_removed_is_the_same_message_when_it_comes_again(cli):
+    bring(cli, "remove")
+    again = cli("ingest", "--no-embed", str(cli.home / "rows.jsonl"))
+    assert "imported 0, already there 3" in again.err
+    assert "secret" not in again.err
+
+
+def test_a_dry_run_says_what_would_be_found(cli):
+    bring(cli, "remove")
+    file = cli.home / "note.txt"
+    file.write_text(f"key {KEY}", encoding="utf-8")
+    assert "1 secret (anthropic-key)" in cli("ingest", "--dry-run", str(file)).err
+
+
+def test_a_partition_may_have_its_own_way(cli):
+    cli("config", "--set", "partitions.work.redact=remove")
+    cli.say(SAYS, "-p", "work")
+    cli.say(SAYS, "-p", "home")
+    assert PASSWORD not in cli("view", "-p", "work").out
+    assert PASSWORD in cli("view", "-p", "home").out
+
+
+def test_a_question_that_is_saved_is_searched_too(cli):
+    done = cli("context", SAYS, "--save", env={"RESERVOIR_REDACT": "remove"})
+    assert "1 secret (password-in-url) removed" in done.err
+    assert PASSWORD not in cli("view").out
+
+
+def test_doctor_finds_the_marked_and_repair_marks_what_came_before(cli):
+    bring(cli, "off")
+    assert not [each for each in doctor(cli) if each["name"] == "secrets"]
+    cli("doctor", "--repair")
+    assert [each["detail"] for each in doctor(cli) if each["name"] == "secrets"] == [
+        "found in 3 messages"
+    ]
+    assert len(cli.rows("--secrets")) == 3
+
+
+def doctor(cli):
+    return cli("doctor", "--json").document["checks"]
+
+
+def test_a_wrong_way_is_refused(cli):
+    done = cli("config", "--set", "redact=hide", code=2)
+    assert "must be one of off, mark, mask, remove" in done.err
