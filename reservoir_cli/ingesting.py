@@ -37,6 +37,7 @@ class Totals:
     :param forgotten: messages that were forgotten once, and stay so.
     :param mended: messages in which something that is no text was replaced by U+FFFD.
     :param passed_over: files of a folder or zip that are of no use here.
+    :param conversations: ids of those that were met, whether new or not.
     :param reasons: each of the ``skipped`` with its place, up to a thousand.
     :param unreadable: what was named to be imported, and holds nothing but what was skipped.
     """
@@ -47,6 +48,7 @@ class Totals:
     forgotten: int = 0
     mended: int = 0
     passed_over: int = 0
+    conversations: set[str] = field(default_factory=set)
     reasons: list[str] = field(default_factory=list)
     unreadable: list[str] = field(default_factory=list)
 
@@ -58,6 +60,7 @@ class Totals:
         self.forgotten += other.forgotten
         self.mended += other.mended
         self.passed_over += other.passed_over
+        self.conversations |= other.conversations
         self.reasons += other.reasons[: _REASONS - len(self.reasons)]
         self.unreadable += other.unreadable
 
@@ -192,6 +195,8 @@ class _Loader:
         for scope, some in self._by_place(self._not_forgotten(batch)).items():
             messages = [each.message for each in some]
             self._store.add_conversations(scope, self._news(scope, some))
+            met = (each.conversation_id for each in messages)
+            self.totals.conversations.update(each for each in met if each)
             added = self._store.add(scope, messages, counter=self._counter, now=self._now)
             self._take_vectors(some, added)
             fresh = sum(each is not None for each in added)

@@ -100,12 +100,27 @@ def aside(text: str) -> None:
     _tell("", text, "dim")
 
 
-def ask(question: str) -> bool:
-    """Put a question on the terminal; anything but y or yes is a no."""
+def ask(question: str, *, usual: bool = False) -> bool:
+    """Put a question on the terminal; anything but y or yes is a no.
+
+    :param usual: what Enter alone stands for.
+    """
+    answer = read_answer(f"{question} {'[Y/n]' if usual else '[y/N]'}")
+    if answer == "":
+        return usual
+    return answer is not None and answer.lower() in ("y", "yes")
+
+
+def read_answer(question: str) -> str | None:
+    """Put a question on the terminal, and read a line; ``None`` where there is none (Ctrl-D)."""
     progress.stop()
-    sys.stderr.write(f"{_shown(question)} [y/N] ")
+    sys.stderr.write(f"{_shown(question)} ")
     sys.stderr.flush()
-    return sys.stdin.readline().strip().lower() in ("y", "yes")
+    line = sys.stdin.readline()
+    if not line:
+        sys.stderr.write("\n")
+        return None
+    return line.strip()
 
 
 def error(failure: ReservoirError, *, as_json: bool) -> None:

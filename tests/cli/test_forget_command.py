@@ -1,10 +1,6 @@
 """cli.md, forget: what it takes, whom it asks, and what it says."""
 
-import os
-import pty
 import sqlite3
-import subprocess
-import time
 
 import pytest
 
@@ -126,41 +122,21 @@ def test_json_tells_what_was_done(spread):
     assert refused["error"]["exit_code"] == 2
 
 
-def answered(cli, answer, *arguments):
-    """Run a command on a terminal, and type an answer; its exit code and what was shown."""
-    master, slave = pty.openpty()
-    process = subprocess.Popen(
-        ["reservoir", *arguments],
-        stdin=slave,
-        stdout=subprocess.DEVNULL,
-        stderr=slave,
-        env=cli.env,
-        cwd=cli.home.parent,
-    )
-    os.close(slave)
-    shown = b""
-    while b"[y/N]" not in shown:
-        shown += os.read(master, 1024)
-    os.write(master, answer)
-    while process.poll() is None:
-        time.sleep(0.01)
-    os.close(master)
-    return process.returncode, shown.decode()
-
-
 @pytest.mark.parametrize(
     ("answer", "code", "gone"),
     [
-        (b"y\n", 0, {"own secret"}),
-        (b"YES\n", 0, {"own secret"}),
-        (b"\n", 1, set()),
-        (b"n\n", 1, set()),
+        ("y\n", 0, {"own secret"}),
+        ("YES\n", 0, {"own secret"}),
+        ("\n", 1, set()),
+        ("n\n", 1, set()),
+        ("\x04", 1, set()),
+        ("\x03", 130, set()),
     ],
 )
 def test_a_terminal_is_shown_the_count_and_asked(spread, answer, code, gone):
-    ended, shown = answered(spread, answer, "forget", "--match", "secret")
-    assert shown.endswith("forget 1 message in default/default for good? [y/N] ")
-    assert ended == code
+    done = spread.talk("forget", "--match", "secret", answers=[("[y/N] ", answer)])
+    assert done.out.startswith("forget 1 message in default/default for good? [y/N] ")
+    assert done.code == code
     assert left(spread) == ALL - gone
 
 
