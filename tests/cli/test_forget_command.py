@@ -87,6 +87,33 @@ def test_a_pipe_without_yes_is_exit_2(spread, options):
     assert left(spread) == ALL
 
 
+WRONG = [
+    (["--match", ""], 2, "error: --match needs a text\n"),
+    (["--before", "someday"], 2, "error: 'someday' is not a time"),
+    (["--expired"], 0, "note: nothing expires: setting retention_days is unset\n"),
+]
+
+
+@pytest.mark.parametrize(("options", "code", "said"), WRONG, ids=lambda each: str(each))
+def test_what_is_wrong_is_said_before_yes_is_asked_for(spread, options, code, said):
+    assert spread("forget", *options, code=code).err.startswith(said)
+
+
+def test_what_expires_is_not_forgotten_in_a_pipe_without_yes(spread):
+    spread("config", "--set", "retention_days=1")
+    assert "hint: add --yes" in spread("forget", "--expired", code=2).err
+    assert left(spread) == ALL
+
+
+@pytest.mark.parametrize("command", [["forget", "--yes"], ["view"]], ids=lambda each: each[0])
+def test_a_message_of_another_partition_is_said_to_be_there(spread, command):
+    row = spread.rows("-p", "work")[0]
+    done = spread(*command, "--id", str(row["id"]), code=1)
+    assert done.err.startswith(f"error: no message {row['id']} in default/*\nhint: ")
+    assert done.err.endswith("in partition work: -p work\n")
+    assert left(spread) == ALL
+
+
 def test_a_message_that_is_not_there_is_exit_1_and_the_others_stay(spread):
     for options in (["--id", "1", "--id", "99"], ["--id", "5"]):
         assert "error: no message" in spread("forget", *options, "--yes", code=1).err
