@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 _MOST_LOOKED_AT = 100
 #: A question that fits a prompt: one line, and neither a command nor markup.
 _FITTING = re.compile(r"[^\x00-\x1f\x7f-\x9f`\"$\\!/<][^\x00-\x1f\x7f-\x9f`\"$\\!]{10,88}")
+#: Tokens that can be read at a glance.
+_SHORT = 1_000
 _UNITS = ("bytes", "KB", "MB", "GB")
 
 
@@ -55,10 +57,10 @@ def init(
     no_embed: Annotated[bool, typer.Option("--no-embed", help="Store now, embed later.")] = False,
     as_json: options.Json = False,
 ) -> None:
-    """Find the histories of other tools on this machine, and import them.
+    """Find histories on this machine, and import them.
 
-    Looks for Claude Code, Codex and llm. Asks before anything is read, shows what was found,
-    and imports what you choose; again, it adds only what is new.
+    Looks for those of Claude Code, Codex and llm. Asks before anything is read, shows what was
+    found, and imports what you choose; again, it adds only what is new.
     """
     from reservoir_cli.cli import output
     from reservoir_cli.importers import histories
@@ -257,10 +259,10 @@ def _try(ctx: typer.Context, read: Sequence[_Read], home: str, *, offer: bool) -
         place = (
             "" if reservoir.config.lookup("partition")[0] == home else f" -p {shlex.quote(home)}"
         )
-        command = f'reservoir context "{question}"{place}'
+        command = f'reservoir context "{question}"{place} --budget {_SHORT}'
         output.aside(f"now try: {command}")
         if offer and output.ask("Run it?", usual=True):
-            window = reservoir.context(question, partition=home)
+            window = reservoir.context(question, partition=home, budget=_SHORT)
             output.window_text(str(window.to("text")))
             output.aside(window.summary())
             reservoir.record_run(window)

@@ -67,7 +67,7 @@ def test_enter_to_every_question_imports_all_and_asks_the_first_question(machine
     assert stored(machine) == everything()
     [command] = re.findall(r"now try: (.*)\n", done.out)
     # It is a question of these histories, and the command does what was shown.
-    question = re.fullmatch(r'reservoir context "(.*)"', command)[1]
+    question = re.fullmatch(r'reservoir context "(.*)" --budget 1000', command)[1]
     assert question in [row["content"] for row in machine.rows("--all-instances")]
     again = machine.shell(command)
     assert again.out.strip().endswith(question)
@@ -134,6 +134,24 @@ def test_whoever_says_no_has_nothing_imported_and_nothing_made(machine, answers,
     assert done.code == code
     assert "Traceback" not in done.out
     assert not machine.home.exists()
+
+
+def test_an_interrupted_import_is_whole_and_the_next_one_finishes_it(machine):
+    log = Path(machine.env["HOME"], ".config/io.datasette.llm/logs.db")
+    many = 2_500
+    with sqlite3.connect(log) as connection:
+        connection.executemany(
+            "INSERT INTO responses VALUES (?, 'gpt', ?, NULL, 'Yes.', 'c2', '2026-03-02T08:00:00')",
+            [(f"m{number}", f"Is it {number}?") for number in range(many)],
+        )
+    connection.close()
+    answers = [(READ, "\n"), (WHICH, "3\n"), (WHERE, "work\n"), ("MB read", "\x03")]
+    done = machine.talk("init", "--no-embed", answers=answers)
+    assert done.code == 130
+    assert "Traceback" not in done.out
+    machine("doctor")
+    machine("init", "--yes", "--no-embed")
+    assert stored(machine) == {**everything("work"), ("work", "llm"): 2 + 2 * many}
 
 
 def test_nothing_is_opened_before_the_yes(machine, tmp_path):
