@@ -173,23 +173,32 @@ class Cli:
         )
         os.close(slave)
         shown = ""
-        for awaited, typed in answers:
-            shown += _up_to(master, awaited)
-            os.write(master, typed.encode())
-        shown += _all_of(master)
-        return Result(process.wait(PATIENCE), shown.replace("\r\n", "\n"), "")
-
-
-def _up_to(master: int, awaited: str) -> str:
-    """What a terminal shows, up to something that must come."""
-    shown = b""
-    while awaited.encode() not in shown:
-        ready, _, _ = select.select([master], [], [], PATIENCE)
-        assert ready, f"no {awaited!r} after {shown.decode()!r}"
         try:
-            shown += os.read(master, 65_536)
-        except OSError:
-            raise AssertionError(f"ended without {awaited!r}: {shown.decode()!r}") from None
+            for awaited, typed in answers:
+                shown += _up_to(master, awaited)
+                os.write(master, typed.encode())
+            shown += _up_to(master, None)
+            return Result(process.wait(PATIENCE), shown.replace("\r\n", "\n"), "")
+        finally:
+            process.kill()
+            process.wait()
+            os.close(master)
+
+
+def _up_to(master: int, awaited: str | None) -> str:
+    """What a terminal shows, up to something that must come, or to the end of the process."""
+    shown = b""
+    while awaited is None or awaited.encode() not in shown:
+        ready, _, _ = select.select([master], [], [], PATIENCE)
+        assert ready, f"no {awaited or 'end'} after {shown.decode()!r}"
+        try:
+            part = os.read(master, 65_536)
+        except OSError:  # Linux says EIO when the last process has closed the other end
+            part = b""
+        if not part:
+            assert awaited is None, f"ended without {awaited}: {shown.decode()!r}"
+            break
+        shown += part
     return shown.decode()
 
 
