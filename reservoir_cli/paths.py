@@ -6,6 +6,7 @@ is told here, too.
 """
 
 import os
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -59,9 +60,12 @@ def llm_log() -> Path:
     """Where llm keeps its log, as ``llm logs path`` says; it need not exist."""
     if own := os.environ.get("LLM_USER_PATH"):
         return Path(own) / "logs.db"
+    own_name = "io.datasette.llm"
+    if sys.platform == "darwin":  # XDG variables, which platformdirs heeds there, llm does not
+        return Path.home() / "Library" / "Application Support" / own_name / "logs.db"
     import platformdirs
 
-    folder = platformdirs.user_config_path("io.datasette.llm", appauthor=False, roaming=True)
+    folder = platformdirs.user_config_path(own_name, appauthor=False, roaming=True)
     return folder / "logs.db"
 
 

@@ -17,6 +17,7 @@ from reading import found_in, records, skipped
 from reservoir_cli import Reservoir
 from reservoir_cli.importers import Record
 from reservoir_cli.messages import Message
+from reservoir_cli.paths import llm_log
 
 ROOT = Path(__file__).parents[2]
 OLDER, NEWEST = "0.31.1", "0.36"
@@ -84,6 +85,26 @@ def talk(llm: Callable[[str], Path], tmp_path: Path) -> Talk:
         return tmp_path / "llm" / "logs.db"
 
     return talking
+
+
+PLACES = [{}, {"XDG_CONFIG_HOME": "elsewhere"}, {"LLM_USER_PATH": "own"}]
+
+
+@pytest.mark.parametrize("places", PLACES, ids=["usual", "XDG", "its own"])
+def test_the_log_is_looked_for_where_llm_keeps_it(
+    llm: Callable[[str], Path],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    places: dict[str, str],
+) -> None:
+    for name in ("XDG_CONFIG_HOME", "LLM_USER_PATH"):
+        monkeypatch.delenv(name, raising=False)
+    for name, folder in {"HOME": "", **places}.items():
+        monkeypatch.setenv(name, str(tmp_path / folder))
+    said = subprocess.run(
+        [llm(NEWEST), "-m", "llm", "logs", "path"], capture_output=True, check=True
+    )
+    assert str(llm_log()) == said.stdout.decode().strip()
 
 
 NEW = ["-m", "scripted"]
