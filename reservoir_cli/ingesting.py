@@ -42,6 +42,7 @@ class Totals:
     :param secrets: how many secrets of each kind were found in what was imported.
     :param modes: what was done about secrets, in one partition or another.
     :param passed_over: files of a folder or zip that are of no use here.
+    :param conversations: ids of those that were met, whether new or not.
     :param reasons: each of the ``skipped`` with its place, up to a thousand.
     :param unreadable: what was named to be imported, and holds nothing but what was skipped.
     """
@@ -54,6 +55,7 @@ class Totals:
     passed_over: int = 0
     secrets: Counter[str] = field(default_factory=Counter)
     modes: set[Mode] = field(default_factory=set)
+    conversations: set[str] = field(default_factory=set)
     reasons: list[str] = field(default_factory=list)
     unreadable: list[str] = field(default_factory=list)
 
@@ -67,6 +69,7 @@ class Totals:
         self.passed_over += other.passed_over
         self.secrets += other.secrets
         self.modes |= other.modes
+        self.conversations |= other.conversations
         self.reasons += other.reasons[: _REASONS - len(self.reasons)]
         self.unreadable += other.unreadable
 
@@ -208,6 +211,8 @@ class _Loader:
             checked = [inspected(each.message, mode) for each in some]
             messages = [message for message, _ in checked]
             self._store.add_conversations(scope, self._news(scope, some))
+            met = (each.conversation_id for each in messages)
+            self.totals.conversations.update(each for each in met if each)
             added = self._store.add(scope, messages, counter=self._counter, now=self._now)
             self._take_vectors(some, messages, added)
             new = [each is not None for each in added]

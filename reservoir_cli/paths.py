@@ -1,10 +1,12 @@
 """Where files live, settings, data, cache and log, and how they are kept private.
 
 ``RESERVOIR_HOME`` moves them all into one folder; ``RESERVOIR_CONFIG`` and ``RESERVOIR_DB``
-move one file. Otherwise each platform's own places are used.
+move one file. Otherwise each platform's own places are used. Where other tools keep what is theirs
+is told here, too.
 """
 
 import os
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -42,6 +44,37 @@ def models_dir() -> Path:
 def log_file() -> Path:
     """The log, ``reservoir.log``; it need not exist."""
     return (_home() or _platform("log")) / "reservoir.log"
+
+
+def claude_code_sessions() -> Path:
+    """Where Claude Code keeps its sessions; it need not exist."""
+    return _of_tool("CLAUDE_CONFIG_DIR", ".claude") / "projects"
+
+
+def codex_sessions() -> Path:
+    """Where Codex keeps its sessions; it need not exist."""
+    return _of_tool("CODEX_HOME", ".codex") / "sessions"
+
+
+def llm_log() -> Path:
+    """Where llm keeps its log, as ``llm logs path`` says; it need not exist."""
+    if own := os.environ.get("LLM_USER_PATH"):
+        return Path(own) / "logs.db"
+    own_name = "io.datasette.llm"
+    if sys.platform == "darwin":  # XDG variables, which platformdirs heeds there, llm does not
+        return Path.home() / "Library" / "Application Support" / own_name / "logs.db"
+    import platformdirs
+
+    folder = platformdirs.user_config_path(own_name, appauthor=False, roaming=True)
+    return folder / "logs.db"
+
+
+def shown(path: Path) -> str:
+    """A path as a person would write it: ``~`` stands for the home."""
+    try:
+        return str(Path("~") / path.relative_to(Path.home()))
+    except (ValueError, RuntimeError):
+        return str(path)
 
 
 def make_private_dir(folder: Path) -> None:
@@ -106,6 +139,12 @@ def refuse_store(path: Path, store: Path) -> None:
 def _home() -> Path | None:
     home = os.environ.get("RESERVOIR_HOME")
     return Path(home).expanduser() if home else None
+
+
+def _of_tool(variable: str, usual: str) -> Path:
+    """The folder of another tool: what its own variable names, else below the home."""
+    own = os.environ.get(variable)
+    return Path(own).expanduser() if own else Path.home() / usual
 
 
 def _platform(kind: str) -> Path:

@@ -186,7 +186,7 @@ class Reservoir:
                 if done.skipped and not done.imported + done.already + done.forgotten:
                     done.unreadable.append(_name(source))
                 totals.add(done)
-        self._tell_secrets(totals.secrets, totals.modes)
+        self._tell_secrets(totals.secrets, set() if dry_run else totals.modes)
         return totals
 
     def _load(self, found: "Found", destination: "Destination", dry_run: bool) -> "Totals":
@@ -465,9 +465,10 @@ class Reservoir:
         return str(self.config.lookup("redact", partition)[0])
 
     def _tell_secrets(self, found: "Counter[str]", modes: set[Mode]) -> None:
+        """Say what was found, and what was done about it; nothing yet without ``modes``."""
         if found:
             done = ", or ".join(_DONE_ABOUT[each] for each in sorted(modes - {Mode.OFF}))
-            self._notify(f"{told(found)} {done}")
+            self._notify(f"{told(found)} {done or 'found'}")
 
     def _counter(self, scope: Scope) -> "TokenCounter":
         from reservoir_cli.tokens import storing_counter

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
 #: Each command with an example. It is the function of that name in the module of that name.
 EXAMPLES = {
+    "init": "reservoir init",
     "ingest": 'echo "why did we drop Redis?" | reservoir ingest -p work',
     "view": "reservoir view 20 -p work --timestamps",
     "search": 'reservoir search "job queue" -p work',

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from reservoir_cli.cli import options
-from reservoir_cli.errors import ReservoirError, UsageError
+from reservoir_cli.errors import UsageError
 from reservoir_cli.messages import Scope
 
 if TYPE_CHECKING:
@@ -61,8 +61,6 @@ def forget(
 
     which = _Which(tuple(ids or ()), trace_id, conversation, match, before, expired, everything)
     which.check()
-    if not dry_run:
-        options.require_answer(yes)
     with options.open_reservoir(ctx) as reservoir:
         scope = options.read_scope(
             reservoir,
@@ -73,6 +71,8 @@ def forget(
             whole_partition=which.by_name,
         )
         targets = which.targets(reservoir, scope)
+        if targets and not dry_run:
+            options.require_answer(yes)
         found = which.found(reservoir, scope, targets)
         if not found:
             _say_nothing_found(reservoir, scope, which, targets)
@@ -151,7 +151,7 @@ class _Which:
             return forgetting.find(reservoir.store, targets)
         found = [each.id for each in reservoir.store.by_id(sorted(set(self.ids)), scope)]
         if missing := sorted(set(self.ids) - set(found)):
-            raise ReservoirError(f"no message {missing[0]} in {scope}")
+            raise options.no_message(reservoir, missing[0], scope)
         return found
 
 

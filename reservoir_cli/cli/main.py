@@ -12,7 +12,7 @@ import typer
 
 from reservoir_cli import __version__
 from reservoir_cli.cli import output
-from reservoir_cli.cli.commands import CommandGroup
+from reservoir_cli.cli.commands import EXAMPLES, CommandGroup
 from reservoir_cli.cli.options import Globals
 from reservoir_cli.errors import ReservoirError, UsageError
 
@@ -118,7 +118,22 @@ def _as_usage(failure: Any) -> UsageError:
     context = getattr(failure, "ctx", None)
     name = context.command_path if context else "reservoir"
     message = " ".join(failure.format_message().split()).rstrip(".")
-    return UsageError(message[:1].lower() + message[1:], hint=f"{name} --help")
+    hint = None if context else _as_written(getattr(failure, "option_name", None))
+    return UsageError(message[:1].lower() + message[1:], hint=hint or f"{name} --help")
+
+
+def _as_written(option: str | None) -> str | None:
+    """How an option is written with its values, such as ``reservoir view --since T``."""
+    name = next((word for word in sys.argv[1:] if word in EXAMPLES), None)
+    if name is None:
+        return None
+    group: Any = typer.main.get_command(app)
+    command = group.commands[name]
+    with typer.Context(command) as context:
+        for each in command.params:
+            if option in each.opts:
+                return f"reservoir {name} {option} {each.make_metavar(context)}"
+    return None
 
 
 def _failed(failure: ReservoirError) -> int:

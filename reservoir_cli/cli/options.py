@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from reservoir_cli.errors import UsageError
+from reservoir_cli.errors import ReservoirError, UsageError
 from reservoir_cli.messages import Scope, clean_text, parse_role
 
 if TYPE_CHECKING:
@@ -164,6 +164,14 @@ def message_filter(
         text=clean_text(text) if text else None,
         secrets=secrets,
     )
+
+
+def no_message(reservoir: "Reservoir", number: int, scope: Scope) -> ReservoirError:
+    """The error for a message that is not where it was looked for; it says where it is."""
+    hint = None
+    for each in reservoir.store.by_id([number], Scope(None)):
+        hint = f"it is in partition {each.partition}: -p {each.partition}"
+    return ReservoirError(f"no message {number} in {scope}", hint=hint)
 
 
 def require_answer(yes: bool) -> None:

@@ -7,6 +7,7 @@ import json
 import os
 import re
 import sys
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, TextIO
 
@@ -100,12 +101,27 @@ def aside(text: str) -> None:
     _tell("", text, "dim")
 
 
-def ask(question: str) -> bool:
-    """Put a question on the terminal; anything but y or yes is a no."""
+def ask(question: str, *, usual: bool = False) -> bool:
+    """Put a question on the terminal; anything but y or yes is a no.
+
+    :param usual: what Enter alone stands for.
+    """
+    answer = read_answer(f"{question} {'[Y/n]' if usual else '[y/N]'}")
+    if answer == "":
+        return usual
+    return answer is not None and answer.lower() in ("y", "yes")
+
+
+def read_answer(question: str) -> str | None:
+    """Put a question on the terminal, and read a line; ``None`` where there is none (Ctrl-D)."""
     progress.stop()
-    sys.stderr.write(f"{_shown(question)} [y/N] ")
+    sys.stderr.write(f"{_shown(question)} ")
     sys.stderr.flush()
-    return sys.stdin.readline().strip().lower() in ("y", "yes")
+    line = sys.stdin.readline()
+    if not line:
+        sys.stderr.write("\n")
+        return None
+    return line.strip()
 
 
 def error(failure: ReservoirError, *, as_json: bool) -> None:
@@ -144,6 +160,10 @@ def elsewhere(
     others = [place for place in places if not _inside(scope, place)]
     if not others:
         return
+    if near := _nearest(scope, places):
+        said = ", ".join(f"{_messages(count)} in {name} (-p {name})" for name, count in near)
+        note(f"nothing in {scope}; {said}")
+        return
     partition, instance, count = max(
         others, key=lambda place: (place[0] == scope.partition, place[2])
     )
@@ -151,8 +171,26 @@ def elsewhere(
         ways = [f"-i {instance}", in_partition]
     else:
         ways = [f"-p {partition} -i {instance}", *([beyond] if beyond else [])]
-    noun = "message" if count == 1 else "messages"
-    note(f"nothing in {scope}; {count:,} {noun} in {partition}/{instance} ({', or '.join(ways)})")
+    there = f"{partition}/{instance} ({', or '.join(ways)})"
+    note(f"nothing in {scope}; {_messages(count)} in {there}")
+
+
+def _nearest(scope: Scope, places: Sequence[tuple[str, str, int]]) -> list[tuple[str, int]]:
+    """Partitions whose names are almost the one that was typed, if there is none of that name."""
+    counts: Counter[str] = Counter()
+    for partition, _, count in places:
+        counts[partition] += count
+    if scope.partition is None or scope.partition in counts:
+        return []
+    from difflib import get_close_matches
+
+    typed = {each.casefold(): each for each in counts}
+    near = get_close_matches(scope.partition.casefold(), typed)
+    return [(typed[each], counts[typed[each]]) for each in near]
+
+
+def _messages(count: int) -> str:
+    return f"{count:,} {'message' if count == 1 else 'messages'}"
 
 
 def messages(found: Sequence[StoredMessage], *, timestamps: bool, oneline: bool) -> None:

@@ -34,45 +34,55 @@ def partitions(
     """
     if sum(each is not None for each in (rename, merge, delete)) > 1:
         raise UsageError("choose one of --rename, --merge and --delete")
-    if delete is not None:
+    if (rename, merge, delete) != (None, None, None):
         options.require_answer(yes)
     with options.open_reservoir(ctx) as reservoir:
         if rename is not None:
-            _rename(reservoir, *rename)
+            _rename(reservoir, *rename, yes)
         elif merge is not None:
-            _merge(reservoir, *merge)
+            _merge(reservoir, *merge, yes)
         elif delete is not None:
             _delete(reservoir, delete, yes)
         if as_json or (rename, merge, delete) == (None, None, None):
             _list(reservoir, as_json)
 
 
-def _rename(reservoir: "Reservoir", old: str, new: str) -> None:
-    if new in _known(reservoir, old, new):
+def _rename(reservoir: "Reservoir", old: str, new: str, yes: bool) -> None:
+    known = _known(reservoir, old, new)
+    if new in known:
         raise ReservoirError(f"there is a partition {new}", hint="--merge brings two together")
+    options.confirm(f"rename {old} to {new}, with {known[old]}?", yes)
     _move(reservoir, old, new, "renamed")
 
 
-def _merge(reservoir: "Reservoir", old: str, new: str) -> None:
-    if new not in _known(reservoir, old, new):
+def _merge(reservoir: "Reservoir", old: str, new: str, yes: bool) -> None:
+    known = _known(reservoir, old, new)
+    if new not in known:
         raise ReservoirError(f"there is no partition {new}", hint="--rename gives a new name")
+    options.confirm(f"merge {old}, {known[old]}, into {new}, {known[new]}, for good?", yes)
     _move(reservoir, old, new, "merged")
 
 
-def _known(reservoir: "Reservoir", old: str, new: str | None = None) -> set[str]:
-    """The partitions there are, with the one that something is to be done with.
+def _known(reservoir: "Reservoir", old: str, new: str | None = None) -> dict[str, str]:
+    """The partitions there are, each with how much it holds, in words.
 
-    :raises ReservoirError: it is not among them.
+    :raises ReservoirError: the one that something is to be done with is not among them.
     """
     if new is not None and (not new.strip() or clean_text(new) != new):
         raise UsageError("a partition needs a name, not an empty text")
     if old == new:
         raise UsageError("the two names are the same")
-    known = {partition for partition, *_ in reservoir.store.places()}
-    if old not in known:
-        hint = f"there are {', '.join(sorted(known))}" if known else None
+    counts: dict[str, list[int]] = {}
+    for partition, _, count in reservoir.store.places():
+        counts.setdefault(partition, []).append(count)
+    if old not in counts:
+        hint = f"there are {', '.join(sorted(counts))}" if counts else None
         raise ReservoirError(f"there is no partition {old}", hint=hint)
-    return known
+    return {
+        partition: f"{options.counted(sum(each), 'message')} in "
+        f"{options.counted(len(each), 'instance')}"
+        for partition, each in counts.items()
+    }
 
 
 def _move(reservoir: "Reservoir", old: str, new: str, done: str) -> None:

@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from reservoir_cli.cli import options
-from reservoir_cli.errors import ReservoirError, UsageError
+from reservoir_cli.errors import UsageError
 from reservoir_cli.messages import Scope
 
 
@@ -53,7 +53,7 @@ def view(
             whole = scope if instance else Scope(scope.partition)
             found = reservoir.messages(ids, whole)
             if missing := sorted(set(ids) - {each.id for each in found}):
-                raise ReservoirError(f"no message {missing[0]} in {whole}")
+                raise options.no_message(reservoir, missing[0], whole)
         else:
             where = options.message_filter(
                 role=role,

@@ -22,7 +22,8 @@ _ROLES = {
 #: What the application adds and nobody said.
 _ADDED = ("reasoning_recap", "user_editable_context", "model_editable_context")
 
-Placed = tuple[str, dict[str, Any]]
+#: A message, and its number in the branch.
+Placed = tuple[int, dict[str, Any]]
 
 
 class ChatGPT:
@@ -54,12 +55,13 @@ def _conversation(
         return
     branch = _branch(mapping, value.get("current_node"))
     told: list[Placed] = []
+    bad: dict[int, str] = {}
     for number, node in enumerate(branch, 1):
         message = node.get("message")
         if isinstance(message, dict):
-            told.append((f"{place}, message {number}", message))
+            told.append((number, message))
         elif message is not None:
-            yield Skipped(f"{place}, message {number}", "not a message")
+            bad[number] = "not a message"
     identity = text(value.get("conversation_id")) or text(value.get("id"))
     known = Conversation(identity, text(value.get("title")), ChatGPT.name) if identity else None
     if known:
@@ -68,11 +70,13 @@ def _conversation(
     identities.follow(id(thread), identity or "")
     times = [moment(message.get("create_time")) for _, message in told]
     read = _Branch(with_neighbours(times, moment(value.get("create_time"))))
-    for at, (where, message) in enumerate(told):
+    for at, (number, message) in enumerate(told):
         try:
             read.take(at, message)
         except ValueError as error:
-            yield Skipped(where, str(error))
+            bad[number] = str(error)
+    for number, reason in sorted(bad.items()):
+        yield Skipped(f"{place}, message {number}", reason)
     for own, each in read.all():
         yield thread.record(each, own or identities.new(id(thread), each))
 

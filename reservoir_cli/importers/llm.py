@@ -8,7 +8,7 @@ conversation at that time.
 
 import json
 import sqlite3
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -90,7 +90,9 @@ class _Log:
     connection: sqlite3.Connection
     threads: dict[str, Thread] = field(default_factory=dict)
     said: dict[str, str] = field(default_factory=dict)
+    begun: set[str] = field(default_factory=set)
     seen: set[str] = field(default_factory=set)
+    told: dict[str, set[str]] = field(default_factory=dict)
     owned: dict[str, dict[str, list[Any]]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -153,6 +155,8 @@ class _Log:
             except ValueError as error:
                 yield Skipped(place, str(error))
                 continue
+            if thread.conversation:
+                self.begun.add(thread.conversation.id)
             for part, message in told:
                 yield thread.record(message, f"{identity}:{part}")
 
@@ -167,17 +171,23 @@ class _Log:
         if system.strip() and self.said.get(key) != system:
             self.said[key] = system
             yield "system", Message("system", system, at)
-        for each in self._of_response("tool_results", identity):
-            yield f"result {each['id']}", _answer(each, at)
         prompt = self._with_fragments("prompt_fragments", identity, response.get("prompt"))
         attached = self._rows("prompt_attachments", "response_id", identity, "order")
         markers = [self._marker(each.get("attachment_id")) for each in attached]
-        prompt = "\n".join([*markers, *filter(str.strip, [prompt])])
+        results = self._of_response("tool_results", identity)
+        for each in results:
+            # What tools show is attached to the empty prompt that brings their results.
+            shown = markers if each is results[-1] and not prompt.strip() else []
+            yield f"result {each['id']}", _answer(each, at, shown)
+        if prompt.strip() or not results:
+            prompt = "\n".join([*markers, *filter(str.strip, [prompt])])
         if prompt.strip():
             yield "prompt", Message("user", prompt, at)
         reply, calls = _string(response.get("response")), self._calls(identity)
         if reply.strip() or calls:
             yield "response", Message("assistant", reply, at, tool_calls=calls)
+        if thinking := _string(response.get("reasoning")).strip():
+            yield "thinking", thought(thinking, at)
 
     def _calls(self, identity: str) -> tuple[ToolCall, ...]:
         return tuple(
@@ -221,30 +231,64 @@ class _Log:
                 continue
             model, at = text(turn.get("model")), moment(turn.get("datetime_utc"))
             thread = self._thread(key, "threads", model)
-            for reached in self._chain(turn.get("tip_message_hash")):
+            for reached, shown in self._folded(self._news(key, turn.get("tip_message_hash"))):
                 try:
-                    made = self._messages(reached, at)
+                    made = self._messages(reached, at, shown)
                 except ValueError as error:
                     yield Skipped(f"{place}, message {reached['hash']}", str(error))
                     continue
                 for part, message in enumerate(made, 1):
-                    own = str(reached["hash"])
+                    own = f"{key}:{reached['hash']}"
                     yield thread.record(message, own if part == 1 else f"{own}#{part}")
 
-    def _chain(self, tip: Any) -> list[dict[str, Any]]:
-        """The messages that end in one, but for those that were reached before, oldest first."""
-        chain = []
-        while isinstance(tip, str) and tip not in self.seen:
-            self.seen.add(tip)
+    def _news(self, key: str, tip: Any) -> list[dict[str, Any]]:
+        """The messages that a turn adds to its thread, oldest first.
+
+        Threads share the messages they begin with. What was told in another one is not told
+        again, but for a question that is answered here once more; nor is what the older tables
+        tell of a conversation that goes on in a thread.
+        """
+        told = self.told.setdefault(key, set())
+        begun = not told and key in self.begun
+        chain: list[dict[str, Any]] = []
+        asked = False
+        while isinstance(tip, str) and tip not in told:
             row = self._one("messages", "hash", tip)
-            if not row:
+            known = begun or tip in self.seen
+            if not row or (asked and known and row.get("role") != "system"):
                 break
+            told.add(tip)
+            self.seen.add(tip)
             chain.append(row)
+            asked = asked or (row.get("role") == "user" and not self._shown(row))
             tip = row.get("parent_hash")
         return chain[::-1]
 
-    def _messages(self, row: dict[str, Any], at: datetime | None) -> list[Message]:
-        """What a message says; results of calls stand beside a user's words."""
+    def _folded(
+        self, chain: list[dict[str, Any]]
+    ) -> Iterator[tuple[dict[str, Any], Sequence[str]]]:
+        """Messages, and to the results of tools what these tools show."""
+        for row, following in zip(chain, [*chain[1:], {}], strict=True):
+            if not self._shown(row):
+                yield row, self._shown(following)
+
+    def _shown(self, row: dict[str, Any]) -> list[str]:
+        """Markers of what a tool shows, where a user's message is nothing but that."""
+        before = self._one("messages", "hash", row.get("parent_hash"))
+        if row.get("role") != "user" or before.get("role") != "tool":
+            return []
+        parts = self._rows("parts", "message_hash", row["hash"], "position")
+        if any(part.get("type") != "attachment" for part in parts):
+            return []
+        return [self._marker(_attached(_payload(part.get("payload")))) for part in parts]
+
+    def _messages(
+        self, row: dict[str, Any], at: datetime | None, shown: Sequence[str]
+    ) -> list[Message]:
+        """What a message says; results of calls stand beside a user's words.
+
+        :param shown: markers of what the tools show.
+        """
         role = row.get("role")
         if role not in _ROLES:
             raise ValueError("unknown role")
@@ -259,16 +303,16 @@ class _Log:
                     made = call(payload.get("tool_call_id"), name, payload.get("arguments"))
                     calls.append(made)
                 case "tool_result":
-                    results.append(_answer({"name": part.get("tool_name"), **payload}, at))
+                    results.append({"name": part.get("tool_name"), **payload})
                 case "attachment":
-                    texts.append(self._marker(payload.get("attachment_id")))
+                    texts.append(self._marker(_attached(payload)))
                 case _:
                     texts.append(self._text(part, payload))
         said = "\n".join(filter(None, texts))
         spoken = [Message(str(role), said, at, tool_calls=tuple(calls))]
         thinking = "\n".join(filter(str.strip, thoughts))
         return [
-            *results,
+            *(_answer(each, at, shown if each is results[-1] else ()) for each in results),
             *(spoken if said.strip() or calls else []),
             *([thought(thinking, at)] if thinking else []),
         ]
@@ -295,10 +339,19 @@ def _payload(value: Any) -> dict[str, Any]:
         return {}
 
 
-def _answer(about: dict[str, Any], at: datetime | None) -> Message:
-    """The result of a tool call."""
+def _attached(payload: dict[str, Any]) -> Any:
+    """The id of the attachment that a part stands for."""
+    return obj(payload.get("attachment")).get("id")
+
+
+def _answer(about: dict[str, Any], at: datetime | None, shown: Sequence[str]) -> Message:
+    """The result of a tool call.
+
+    :param shown: markers of what the tool shows.
+    """
     answered, name = text(about.get("tool_call_id")), text(about.get("name"))
-    return Message("tool", _string(about.get("output")), at, name=name, tool_call_id=answered)
+    said = "\n".join([*filter(None, [_string(about.get("output"))]), *shown])
+    return Message("tool", said, at, name=name, tool_call_id=answered)
 
 
 def _string(value: Any) -> str:

@@ -1,15 +1,18 @@
 """A person at a shell: real processes, a home of their own, terminals where one is wanted."""
 
+import fcntl
 import json
 import os
 import pty
+import select
 import shutil
 import sqlite3
 import subprocess
 import sys
 import tempfile
+import termios
 import tty
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -144,6 +147,59 @@ class Cli:
         if "stdout" in streams:
             return Result(code, shown, other)
         return Result(code, other, shown)
+
+    def talk(
+        self,
+        *arguments: str,
+        answers: Sequence[tuple[str, str]],
+        env: Mapping[str, str] | None = None,
+    ) -> Result:
+        """Run a command as a person does, on a terminal that is its own.
+
+        :param answers: what the person waits for, and then types; ``\x03`` is Ctrl-C and
+            ``\x04`` is Ctrl-D.
+        :returns: with all that was shown, what was typed included, in ``out``.
+        """
+        master, slave = pty.openpty()
+        process = subprocess.Popen(
+            [RESERVOIR, *arguments],
+            stdin=slave,
+            stdout=slave,
+            stderr=slave,
+            env={**self.env, "NO_COLOR": "1", **(env or {})},
+            cwd=self.home.parent,
+            start_new_session=True,
+            preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
+        )
+        os.close(slave)
+        shown = ""
+        try:
+            for awaited, typed in answers:
+                shown += _up_to(master, awaited)
+                os.write(master, typed.encode())
+            shown += _up_to(master, None)
+            return Result(process.wait(PATIENCE), shown.replace("\r\n", "\n"), "")
+        finally:
+            process.kill()
+            process.wait()
+            os.close(master)
+
+
+def _up_to(master: int, awaited: str | None) -> str:
+    """What a terminal shows, up to something that must come, or to the end of the process."""
+    shown = b""
+    while awaited is None or awaited.encode() not in shown:
+        ready, _, _ = select.select([master], [], [], PATIENCE)
+        assert ready, f"no {awaited or 'end'} after {shown.decode()!r}"
+        try:
+            part = os.read(master, 65_536)
+        except OSError:  # Linux says EIO when the last process has closed the other end
+            part = b""
+        if not part:
+            assert awaited is None, f"ended without {awaited}: {shown.decode()!r}"
+            break
+        shown += part
+    return shown.decode()
 
 
 def _all_of(master: int) -> str:

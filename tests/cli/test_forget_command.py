@@ -1,10 +1,6 @@
 """cli.md, forget: what it takes, whom it asks, and what it says."""
 
-import os
-import pty
 import sqlite3
-import subprocess
-import time
 
 import pytest
 
@@ -91,6 +87,33 @@ def test_a_pipe_without_yes_is_exit_2(spread, options):
     assert left(spread) == ALL
 
 
+WRONG = [
+    (["--match", ""], 2, "error: --match needs a text\n"),
+    (["--before", "someday"], 2, "error: 'someday' is not a time"),
+    (["--expired"], 0, "note: nothing expires: setting retention_days is unset\n"),
+]
+
+
+@pytest.mark.parametrize(("options", "code", "said"), WRONG, ids=lambda each: str(each))
+def test_what_is_wrong_is_said_before_yes_is_asked_for(spread, options, code, said):
+    assert spread("forget", *options, code=code).err.startswith(said)
+
+
+def test_what_expires_is_not_forgotten_in_a_pipe_without_yes(spread):
+    spread("config", "--set", "retention_days=1")
+    assert "hint: add --yes" in spread("forget", "--expired", code=2).err
+    assert left(spread) == ALL
+
+
+@pytest.mark.parametrize("command", [["forget", "--yes"], ["view"]], ids=lambda each: each[0])
+def test_a_message_of_another_partition_is_said_to_be_there(spread, command):
+    row = spread.rows("-p", "work")[0]
+    done = spread(*command, "--id", str(row["id"]), code=1)
+    assert done.err.startswith(f"error: no message {row['id']} in default/*\nhint: ")
+    assert done.err.endswith("in partition work: -p work\n")
+    assert left(spread) == ALL
+
+
 def test_a_message_that_is_not_there_is_exit_1_and_the_others_stay(spread):
     for options in (["--id", "1", "--id", "99"], ["--id", "5"]):
         assert "error: no message" in spread("forget", *options, "--yes", code=1).err
@@ -126,41 +149,21 @@ def test_json_tells_what_was_done(spread):
     assert refused["error"]["exit_code"] == 2
 
 
-def answered(cli, answer, *arguments):
-    """Run a command on a terminal, and type an answer; its exit code and what was shown."""
-    master, slave = pty.openpty()
-    process = subprocess.Popen(
-        ["reservoir", *arguments],
-        stdin=slave,
-        stdout=subprocess.DEVNULL,
-        stderr=slave,
-        env=cli.env,
-        cwd=cli.home.parent,
-    )
-    os.close(slave)
-    shown = b""
-    while b"[y/N]" not in shown:
-        shown += os.read(master, 1024)
-    os.write(master, answer)
-    while process.poll() is None:
-        time.sleep(0.01)
-    os.close(master)
-    return process.returncode, shown.decode()
-
-
 @pytest.mark.parametrize(
     ("answer", "code", "gone"),
     [
-        (b"y\n", 0, {"own secret"}),
-        (b"YES\n", 0, {"own secret"}),
-        (b"\n", 1, set()),
-        (b"n\n", 1, set()),
+        ("y\n", 0, {"own secret"}),
+        ("YES\n", 0, {"own secret"}),
+        ("\n", 1, set()),
+        ("n\n", 1, set()),
+        ("\x04", 1, set()),
+        ("\x03", 130, set()),
     ],
 )
 def test_a_terminal_is_shown_the_count_and_asked(spread, answer, code, gone):
-    ended, shown = answered(spread, answer, "forget", "--match", "secret")
-    assert shown.endswith("forget 1 message in default/default for good? [y/N] ")
-    assert ended == code
+    done = spread.talk("forget", "--match", "secret", answers=[("[y/N] ", answer)])
+    assert done.out.startswith("forget 1 message in default/default for good? [y/N] ")
+    assert done.code == code
     assert left(spread) == ALL - gone
 
 

@@ -45,7 +45,7 @@ def test_partitions_are_listed_with_what_they_hold(spread):
 
 
 def test_a_renamed_partition_is_found_by_its_new_name(spread):
-    done = spread("partitions", "--rename", "work", "acme")
+    done = spread("partitions", "--rename", "work", "acme", "--yes")
     assert (done.out, done.err) == ("", "renamed work to acme: 1 message\n")
     assert [row["content"] for row in spread.rows("-p", "acme")] == ["work"]
     assert spread("search", "--keyword", "work", "-p", "acme").out == "1. user: work\n"
@@ -54,13 +54,13 @@ def test_a_renamed_partition_is_found_by_its_new_name(spread):
 
 def test_a_rename_says_which_settings_still_name_the_old_one(spread):
     spread("config", "--set", "partitions.default.recent_context_size=5")
-    done = spread("partitions", "--rename", "default", "home")
+    done = spread("partitions", "--rename", "default", "home", "--yes")
     assert "reservoir config --set partition=home" in done.err
     assert "settings of [partitions.default] stay in" in done.err
 
 
 def test_two_partitions_are_merged(spread):
-    done = spread("partitions", "--merge", "work", "default", "--json")
+    done = spread("partitions", "--merge", "work", "default", "--yes", "--json")
     assert {each["partition"] for each in done.document["partitions"]} == {"default"}
     assert places(spread) == {("default", "chatgpt"): 2, ("default", "default"): 2}
 
@@ -68,21 +68,49 @@ def test_two_partitions_are_merged(spread):
 @pytest.mark.parametrize(
     ("options", "code", "said"),
     [
-        (["--rename", "work", "default"], 1, "hint: --merge brings two together"),
-        (["--merge", "work", "nowhere"], 1, "hint: --rename gives a new name"),
-        (["--rename", "nowhere", "x"], 1, "hint: there are default, work"),
+        (["--rename", "work", "default", "--yes"], 1, "hint: --merge brings two together"),
+        (["--merge", "work", "nowhere", "--yes"], 1, "hint: --rename gives a new name"),
+        (["--rename", "nowhere", "x", "--yes"], 1, "hint: there are default, work"),
         (["--delete", "nowhere", "--yes"], 1, "hint: there are default, work"),
-        (["--rename", "work", "work"], 2, "the two names are the same"),
-        (["--rename", "work", " "], 2, "needs a name"),
-        (["--rename", "work"], 2, "requires 2 arguments"),
+        (["--rename", "work", "work", "--yes"], 2, "the two names are the same"),
+        (["--rename", "work", " ", "--yes"], 2, "needs a name"),
+        (
+            ["--rename", "work"],
+            2,
+            "requires 2 arguments\nhint: reservoir partitions --rename A B\n",
+        ),
+        (["--delete"], 2, "requires an argument\nhint: reservoir partitions --delete P\n"),
         (["--rename", "work", "x", "--delete", "work"], 2, "choose one of"),
         (["--delete", "work"], 2, "add --yes"),
+        (["--rename", "work", "x"], 2, "add --yes"),
+        (["--merge", "work", "default"], 2, "add --yes"),
+        (["--merge", "work", "default", "--json"], 2, "add --yes"),
     ],
     ids=lambda each: " ".join(each) if isinstance(each, list) else "",
 )
 def test_what_cannot_be_done_changes_nothing(spread, options, code, said):
     assert said in spread("partitions", *options, code=code).err
     assert places(spread) == BEFORE
+
+
+MOVES = {
+    "rename work to acme, with 1 message in 1 instance?": ["--rename", "work", "acme"],
+    "merge default, 3 messages in 2 instances, into work, 1 message in 1 instance, for good?": [
+        *("--merge", "default", "work")
+    ],
+    "forget all of default, 3 messages, for good?": ["--delete", "default"],
+}
+
+
+@pytest.mark.parametrize(("question", "option"), MOVES.items(), ids=["rename", "merge", "delete"])
+def test_a_terminal_is_told_what_will_happen_and_asked(spread, question, option):
+    refused = spread.talk("partitions", *option, answers=[("[y/N] ", "\n")])
+    assert refused.out.startswith(f"{question} [y/N] ")
+    assert (refused.code, places(spread)) == (1, BEFORE)
+    assert spread.talk("partitions", *option, answers=[("[y/N] ", "\x03")]).code == 130
+    assert places(spread) == BEFORE
+    assert spread.talk("partitions", *option, answers=[("[y/N] ", "y\n")]).code == 0
+    assert places(spread) != BEFORE
 
 
 def test_a_deleted_partition_is_forgotten(spread):
@@ -140,9 +168,9 @@ def test_an_empty_store_says_so(cli):
         assert cli(command).err == "note: nothing is stored yet: reservoir ingest\n"
 
 
-@pytest.mark.parametrize("option", [["--rename", "work", "x"], ["--delete", "work", "--yes"]])
+@pytest.mark.parametrize("option", [["--rename", "work", "x"], ["--delete", "work"]])
 def test_a_read_only_store_can_be_listed_and_not_changed(spread, as_owner, option):
     spread.db.chmod(0o400)
     as_reader = {"command": (*as_owner, "reservoir")}
-    assert "cannot be written to" in spread("partitions", *option, **as_reader, code=3).err
+    assert "cannot be written to" in spread("partitions", *option, "--yes", **as_reader, code=3).err
     assert len(spread("partitions", **as_reader).out.splitlines()) == 3

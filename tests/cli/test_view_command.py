@@ -126,6 +126,22 @@ def test_a_view_of_another_partition_names_the_partition_that_has_messages(cli):
     assert "-p work" in told
 
 
+@pytest.mark.parametrize("command", [["view"], ["search", "--keyword", "hello"], ["conversations"]])
+def test_a_partition_that_is_misspelt_is_answered_by_the_nearest_names(cli, command):
+    cli.store(
+        *({"content": "fullest", "partition": "kitchen"} for _ in range(3)),
+        *({"content": "near", "partition": "Work", "instance": each} for each in "ab"),
+        {"content": "near", "partition": "workx"},
+    )
+    told = cli(*command, "-p", "wrok").err
+    assert told.startswith("note: nothing in wrok/")
+    assert told.endswith("; 2 messages in Work (-p Work), 1 message in workx (-p workx)\n")
+    assert "3 messages in kitchen" in cli(*command, "-p", "xyz").err
+    assert cli("view", "-p", "kitchen", "-i", "wrok").err.startswith(
+        "note: nothing in kitchen/wrok; 3"
+    )
+
+
 def test_a_filter_that_leaves_nothing_does_not_send_the_user_elsewhere(cli):
     cli.say("here", "--at", AT)
     cli.say("there", "-i", "other", "--at", AT)

@@ -85,7 +85,7 @@ def newer_log(path: Path, also_older: str | None = None) -> Path:
             "user",
             [
                 {**text, "text_ref": [{"fragment": 1}, {"literal": " What is it?"}]},
-                {"type": "attachment", "attachment_id": "a1"},
+                {"type": "attachment", "attachment": {"id": "a1"}},
             ],
         ),
         (
@@ -111,7 +111,7 @@ def newer_log(path: Path, also_older: str | None = None) -> Path:
         (
             "b2:u3",
             "b2:a2",
-            "user",
+            "tool",
             [
                 {
                     "type": "tool_result",

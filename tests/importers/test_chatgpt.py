@@ -152,6 +152,22 @@ def test_messages_without_ids_get_their_own_and_conversations_stay_apart() -> No
     assert messages(nameless("one"))[1].source_id == found[1].source_id
 
 
+def test_what_is_skipped_is_told_in_the_order_of_the_file() -> None:
+    broken = talk(
+        node("a", None, author={"role": "robot"}),
+        {"id": "b", "parent": "a", "message": 5},
+        node("c", "b", author={"role": "robot"}),
+        {"id": "d", "parent": "c", "message": "x"},
+    )
+    found = read(lines(broken), ChatGPT())
+    assert skipped(found) == [
+        ("the document, message 1", "unknown role"),
+        ("the document, message 2", "not a message"),
+        ("the document, message 3", "unknown role"),
+        ("the document, message 4", "not a message"),
+    ]
+
+
 def test_a_newer_export_has_the_identities_of_the_older() -> None:
     older = messages(talk(*FORK[:1], FORK[2]))
     newer = messages(talk(*FORK))

@@ -1,0 +1,234 @@
+"""``reservoir init``: a person with histories of other tools, at a terminal."""
+
+import re
+import shutil
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+IMPORTERS = Path(__file__).parents[1] / "importers"
+READ, WHICH, WHERE, RUN = "Read them", "Import which", "Partition to keep", "Run it?"
+TOOLS = {"claude-code": 11, "codex": 7, "llm": 2}
+
+
+@pytest.fixture
+def machine(cli, tmp_path):
+    """A home with sessions of Claude Code and Codex, and a log of llm, where they usually are."""
+    home = tmp_path / "person"
+    claude, codex = home / ".claude/projects/-src", home / ".codex/sessions/2026/05/09"
+    log = home / ".config/io.datasette.llm/logs.db"
+    for folder in (claude, codex, log.parent):
+        folder.mkdir(parents=True)
+    shutil.copy(IMPORTERS / "samples/claude-code.jsonl", claude / "5e55.jsonl")
+    (claude / "notes.md").write_text("no session")
+    shutil.copy(IMPORTERS / "samples/codex.jsonl", codex / "rollout-1.jsonl")
+    say_to_llm(log, "r1", "Which bird has a pouch?", "A pelican.")
+    cli.env["HOME"] = str(home)
+    return cli
+
+
+def say_to_llm(log, identity, prompt, response):
+    with sqlite3.connect(log) as connection:
+        connection.execute(
+            "CREATE TABLE IF NOT EXISTS responses (id TEXT PRIMARY KEY, model TEXT, prompt TEXT, "
+            "system TEXT, response TEXT, conversation_id TEXT, datetime_utc TEXT)"
+        )
+        connection.execute(
+            "INSERT INTO responses VALUES (?, 'gpt', ?, NULL, ?, 'c1', '2026-03-01T08:00:00')",
+            (identity, prompt, response),
+        )
+    connection.close()
+
+
+def stored(cli):
+    """How many messages lie in each place."""
+    if not cli.db.exists():
+        return {}
+    found = cli("partitions", "--json").document["partitions"]
+    return {(each["partition"], each["instance"]): each["messages"] for each in found}
+
+
+def everything(partition="default"):
+    return {(partition, tool): count for tool, count in TOOLS.items()}
+
+
+def rows(shown):
+    """Of the table: number, tool, conversations, messages, new."""
+    found = re.findall(r"(?m)^(\d) +(Claude Code|Codex|llm) +(\d+) +(\d+) +(\d+)", shown)
+    return [(tool, *map(int, counts)) for _, tool, *counts in found]
+
+
+def test_enter_to_every_question_imports_all_and_asks_the_first_question(machine):
+    done = machine.talk("init", answers=[(each, "\n") for each in (READ, WHICH, WHERE, RUN)])
+    assert done.code == 0
+    assert "Claude Code: 1 file, 6.0 KB, ~/.claude/projects\n" in done.out
+    assert rows(done.out) == [("Claude Code", 2, 11, 11), ("Codex", 1, 7, 7), ("llm", 1, 2, 2)]
+    assert stored(machine) == everything()
+    [command] = re.findall(r"now try: (.*)\n", done.out)
+    # It is a question of these histories, and the command does what was shown.
+    question = re.fullmatch(r'reservoir context "(.*)" --budget 1000', command)[1]
+    assert question in [row["content"] for row in machine.rows("--all-instances")]
+    again = machine.shell(command)
+    assert again.out.strip().endswith(question)
+    assert again.out.strip() in done.out
+    assert machine("stats", "--json").document["runs"] == 2
+    assert not (machine.home / "reservoir.toml").exists()
+
+
+def test_what_is_picked_goes_to_the_partition_that_is_typed_which_stays_the_usual_one(machine):
+    answers = [(READ, "y\n"), (WHICH, "7\n"), (WHICH, "3, 2\n"), (WHERE, "work\n"), (RUN, "n\n")]
+    done = machine.talk("init", answers=answers)
+    assert done.code == 0
+    assert "type numbers from 1 to 3, such as 1,2,3, or none" in done.out
+    assert stored(machine) == {("work", "codex"): 7, ("work", "llm"): 2}
+    assert machine("config", "--get", "partition").out == "work\n"
+    assert " -p " not in re.findall(r"now try: (.*)\n", done.out)[0]
+
+
+def test_again_it_says_what_is_there_and_adds_only_what_is_new(machine):
+    machine("init", "--yes", "--no-embed")
+    log = Path(machine.env["HOME"], ".config/io.datasette.llm/logs.db")
+    say_to_llm(log, "r2", "How heavy is it?", "Ten kilos.")
+    done = machine.talk("init", answers=[(READ, "\n"), (WHICH, "\n"), (WHERE, "\n"), (RUN, "n\n")])
+    assert rows(done.out) == [("Claude Code", 2, 11, 0), ("Codex", 1, 7, 0), ("llm", 1, 4, 2)]
+    assert "by number, or none? [3]" in done.out
+    assert "llm: imported 2, already there 2, skipped 0" in done.out
+    assert stored(machine) == {**everything(), ("default", "llm"): 4}
+    last = machine.talk("init", answers=[(READ, "\n"), (RUN, "n\n")])
+    assert (last.code, "nothing new for default" in last.out) == (0, True)
+
+
+def test_another_partition_is_not_filled_with_what_is_in_the_usual_one_unasked(machine):
+    machine("init", "--yes", "--no-embed")
+    log = Path(machine.env["HOME"], ".config/io.datasette.llm/logs.db")
+    say_to_llm(log, "r2", "How heavy is it?", "Ten kilos.")
+    twice = "a second time? [y/N]"
+    answers = [
+        (READ, "\n"),
+        (WHICH, "\n"),
+        (WHERE, "x\n"),
+        (twice, "\n"),
+        (WHERE, "\n"),
+        (RUN, "n\n"),
+    ]
+    done = machine.talk("init", answers=answers)
+    assert "2 messages of them are in default already" in done.out
+    assert {partition for partition, _ in stored(machine)} == {"default"}
+
+
+REFUSED = {
+    "no to reading": ([(READ, "n\n")], 1),
+    "none of them": ([(READ, "y\n"), (WHICH, "none\n")], 1),
+    "end of input at the first question": ([(READ, "\x04")], 1),
+    "end of input at the second question": ([(READ, "\n"), (WHICH, "\x04")], 1),
+    "end of input at the third question": ([(READ, "\n"), (WHICH, "\n"), (WHERE, "\x04")], 1),
+    "interrupted at the first question": ([(READ, "\x03")], 130),
+    "interrupted at the third question": ([(READ, "\n"), (WHICH, "\n"), (WHERE, "\x03")], 130),
+}
+
+
+@pytest.mark.parametrize(("answers", "code"), REFUSED.values(), ids=REFUSED)
+def test_whoever_says_no_has_nothing_imported_and_nothing_made(machine, answers, code):
+    done = machine.talk("init", answers=answers)
+    assert done.code == code
+    assert "Traceback" not in done.out
+    assert not machine.home.exists()
+
+
+def test_an_interrupted_import_is_whole_and_the_next_one_finishes_it(machine):
+    log = Path(machine.env["HOME"], ".config/io.datasette.llm/logs.db")
+    many = 2_500
+    with sqlite3.connect(log) as connection:
+        connection.executemany(
+            "INSERT INTO responses VALUES (?, 'gpt', ?, NULL, 'Yes.', 'c2', '2026-03-02T08:00:00')",
+            [(f"m{number}", f"Is it {number}?") for number in range(many)],
+        )
+    connection.close()
+    answers = [(READ, "\n"), (WHICH, "3\n"), (WHERE, "work\n"), ("MB read", "\x03")]
+    done = machine.talk("init", "--no-embed", answers=answers)
+    assert done.code == 130
+    assert "Traceback" not in done.out
+    machine("doctor")
+    machine("init", "--yes", "--no-embed")
+    assert stored(machine) == {**everything("work"), ("work", "llm"): 2 + 2 * many}
+
+
+def test_nothing_is_opened_before_the_yes(machine, tmp_path):
+    # Python tells its hooks of everything that is opened.
+    (tmp_path / "sitecustomize.py").write_text(
+        "import os, sys\n"
+        f"told = os.open({str(tmp_path / 'opened')!r}, os.O_CREAT | os.O_WRONLY | os.O_APPEND)\n"
+        "def hook(event, arguments):\n"
+        "    if event in ('open', 'sqlite3.connect'):\n"
+        "        os.write(told, f'{arguments[0]}\\n'.encode())\n"
+        "sys.addaudithook(hook)\n"
+    )
+    env, opened = {"PYTHONPATH": str(tmp_path)}, tmp_path / "opened"
+    histories = ("5e55.jsonl", "rollout-1.jsonl", "logs.db")
+    machine.talk("init", answers=[(READ, "n\n")], env=env)
+    assert not any(each in opened.read_text() for each in histories)
+    machine.talk("init", "--dry-run", answers=[(READ, "y\n")], env=env)
+    assert all(each in opened.read_text() for each in histories)
+
+
+def test_without_a_terminal_it_needs_yes_and_then_asks_nothing(machine):
+    done = machine("init", stdin="y\n", code=2)
+    assert done.err == "error: there is no terminal to ask at\nhint: add --yes\n"
+    assert machine("init", "--json", code=2).document["error"]["kind"] == "usage"
+    done = machine("init", "--yes", "--no-embed", "-p", "work")
+    assert done.out == ""
+    assert stored(machine) == everything("work")
+    assert machine("config", "--get", "partition").out == "work\n"
+
+
+def test_a_dry_run_shows_everything_and_makes_nothing(machine):
+    document = machine("init", "--yes", "--dry-run", "--json").document
+    counts = ("files", "conversations", "messages", "already_there", "new", "imported", "skipped")
+    assert document["schema_version"] == 1
+    assert document["partition"] == "default"
+    assert [
+        (each["format"], *(each[name] for name in counts)) for each in document["histories"]
+    ] == [
+        ("claude-code", 1, 2, 11, 0, 11, 0, 5),
+        ("codex", 1, 1, 7, 0, 7, 0, 5),
+        ("llm", 1, 1, 2, 0, 2, 0, 0),
+    ]
+    assert (document["try"], document["dry_run"]) == (None, True)
+    asked = machine.talk("init", "--dry-run", answers=[(READ, "\n")])
+    assert len(rows(asked.out)) == 3
+    assert not machine.home.exists()
+
+
+def test_one_that_cannot_be_read_does_not_keep_the_others_away(machine):
+    log = Path(machine.env["HOME"], ".config/io.datasette.llm/logs.db")
+    log.write_bytes(b"SQLite format 3\0" + bytes(2_000))
+    done = machine("init", "--yes", "--no-embed", "--json", code=1)
+    assert "logs.db" in done.err
+    assert stored(machine) == {key: each for key, each in everything().items() if "llm" not in key}
+    assert [bool(each["error"]) for each in done.document["histories"]] == [False, False, True]
+
+
+def test_variables_of_the_tools_say_where_they_keep_their_histories(machine, tmp_path):
+    home = Path(machine.env["HOME"])
+    elsewhere = tmp_path / "elsewhere"
+    shutil.move(home / ".claude", elsewhere / "c")
+    shutil.move(home / ".codex", elsewhere / "x")
+    shutil.move(home / ".config/io.datasette.llm", elsewhere / "l")
+    machine.env |= {
+        "CLAUDE_CONFIG_DIR": str(elsewhere / "c"),
+        "CODEX_HOME": str(elsewhere / "x"),
+        "LLM_USER_PATH": str(elsewhere / "l"),
+    }
+    machine("init", "--yes", "--no-embed")
+    assert stored(machine) == everything()
+
+
+def test_where_nothing_is_found_it_says_where_it_looked_and_what_to_do(cli, tmp_path):
+    cli.env["HOME"] = str(tmp_path)
+    done = cli.talk("init", answers=[])
+    assert done.code == 0
+    for place in ("~/.claude/projects", "~/.codex/sessions", "~/.config/io.datasette.llm/logs.db"):
+        assert f"  {place} (" in done.out
+    assert "reservoir ingest export.zip" in done.out
+    assert not cli.home.exists()

@@ -1,0 +1,76 @@
+"""Run by the Python of an environment that has ``llm``: its own commands, with a scripted model.
+
+Each line of stdin has the arguments of one ``llm`` command, as a JSON array. Nothing of
+Reservoir is imported here, and nothing touches the network.
+"""
+
+import json
+import os
+import sys
+
+import llm
+from llm.cli import cli
+from llm.plugins import pm
+
+try:
+    from llm.parts import StreamEvent
+except ImportError:  # before 0.32 a model has no way to tell what it thinks
+    StreamEvent = None
+
+
+class Scripted(llm.Model):
+    """Calls the tools it is given once, then answers."""
+
+    model_id = "scripted"
+    can_stream = False
+    supports_tools = True
+    attachment_types = frozenset({"image/png"})
+
+    def execute(self, prompt, stream, response, conversation):
+        if prompt.tools and not prompt.tool_results:
+            for number, tool in enumerate(prompt.tools, 1):
+                arguments = {"what": "pelican"}
+                called = llm.ToolCall(tool.name, arguments, tool_call_id=f"call_{number}")
+                response.add_tool_call(called)
+            return
+        if prompt.tool_results:
+            yield " and ".join(each.output for each in prompt.tool_results)
+            return
+        asked = (prompt.prompt or "").splitlines()[-1]
+        if StreamEvent and "think" in asked:
+            yield StreamEvent(type="reasoning", chunk="It has a beak.")
+            yield StreamEvent(type="text", chunk=f"Thoughts on: {asked}")
+        else:
+            yield f"Answer to: {asked}"
+
+
+class Plugin:
+    """What an installed plugin would bring."""
+
+    @staticmethod
+    @llm.hookimpl
+    def register_models(register):
+        """The model."""
+        register(Scripted())
+
+    @staticmethod
+    @llm.hookimpl
+    def register_tools(register):
+        """A tool that answers in words, and one that shows a picture."""
+
+        def measure(what: str) -> str:
+            return f"{what}: 1.5 m"
+
+        def photograph(what: str) -> llm.ToolOutput:
+            picture = llm.Attachment(type="image/png", content=b"\x89PNG\r\n\x1a\n" + what.encode())
+            return llm.ToolOutput(output="click", attachments=[picture])
+
+        register(measure)
+        register(photograph)
+
+
+pm.register(Plugin(), name="scripted")
+commands = [json.loads(line) for line in sys.stdin]
+sys.stdin = open(os.devnull, encoding="utf-8")  # llm would add to a prompt what it finds there
+for each in commands:
+    cli.main(args=each, standalone_mode=False)
