@@ -3,7 +3,9 @@
 import json
 import os
 import subprocess
+import sys
 import time
+from pathlib import Path
 
 import pytest
 
@@ -55,6 +57,17 @@ def test_a_pipe_closed_from_the_start_ends_it_quietly(cli, arguments):
     assert "Traceback" not in err
     assert "Broken" not in err
     assert process.returncode == 0
+
+
+def test_the_demo_ends_quietly_when_its_pipe_is_closed(cli):
+    reading, writing = os.pipe()
+    os.close(reading)
+    demo = Path(__file__).parents[2] / "samples" / "demo.py"
+    done = subprocess.run(
+        [sys.executable, demo], stdout=writing, stderr=subprocess.PIPE, env=cli.env, check=False
+    )
+    os.close(writing)
+    assert (done.returncode, done.stderr) == (0, b"")
 
 
 def test_a_closed_stderr_pipe_does_not_fail_a_command(cli):
