@@ -22,8 +22,8 @@ def config(
         list[str] | None,
         typer.Option(metavar="KEY", help="Go back to the default; repeatable."),
     ] = None,
-    show: Annotated[bool, typer.Option("--list", help="Print all of them.")] = False,
-    path: Annotated[bool, typer.Option("--path", help="Print where the file is.")] = False,
+    show: Annotated[bool, typer.Option("--list", help="Print all of them (default).")] = False,
+    path: Annotated[bool, typer.Option("--path", help="Print where the settings file is.")] = False,
     as_json: options.Json = False,
 ) -> None:
     """Show or change settings.

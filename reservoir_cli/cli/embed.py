@@ -23,7 +23,7 @@ def embed(
     ] = False,
     as_json: options.Json = False,
 ) -> None:
-    """Embed every message that has no vector yet.
+    """Embed messages that are not yet, to find them by meaning.
 
     With --model or --rebuild new vectors are made beside the old ones, which are used until the
     new ones are complete. Broken off, the same command goes on where it was.

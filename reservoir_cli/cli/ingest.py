@@ -25,13 +25,14 @@ def ingest(
         list[str] | None,
         typer.Argument(
             metavar="[FILE]...",
-            help="Files, folders or zips to import; - or nothing reads stdin.",
+            help="Files, folders or zips to import; without any, or with -, stdin is read.",
         ),
     ] = None,
     partition: options.Partition = None,
     instance: options.Instance = None,
     role: Annotated[
-        str | None, typer.Option(help="user, assistant, system or tool (default: user).")
+        str | None,
+        typer.Option(metavar="ROLE", help="user, assistant, system or tool (default: user)."),
     ] = None,
     trace_id: options.TraceId = None,
     at: Annotated[
@@ -49,7 +50,9 @@ def ingest(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Say what would be imported; store nothing.")
     ] = False,
-    no_embed: Annotated[bool, typer.Option("--no-embed", help="Store now, embed later.")] = False,
+    no_embed: Annotated[
+        bool, typer.Option("--no-embed", help="Store only; `embed` catches up later.")
+    ] = False,
     as_json: options.Json = False,
 ) -> None:
     """Store a message from stdin, or import files.

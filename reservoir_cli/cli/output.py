@@ -29,7 +29,7 @@ _ROLE_STYLES = {
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 #: A column of text that is narrower says nothing.
 _LEGIBLE = 24
-_color = True
+_color = not os.environ.get("NO_COLOR")
 
 
 def configure(*, color: bool) -> None:
@@ -206,6 +206,23 @@ def window_text(text: str) -> None:
     for role, style in _ROLE_STYLES.items():
         dressed.highlight_regex(rf"(?m)^{role}:", style)
     _console(sys.stdout).print(dressed, soft_wrap=True, end="")
+
+
+def dressed_help(text: str) -> str:
+    """A help text; for a terminal with its heads and options set off."""
+    if not sys.stdout.isatty() or not _color:
+        return text
+    from rich.text import Text
+
+    dressed = Text(text)
+    dressed.highlight_regex(r"(?m)^(Usage|Arguments|Options|Commands|Example):", "bold")
+    dressed.highlight_regex(r"(?m)^  (\[?[A-Za-z]+\]?(\.\.\.)?)(?=  )", "bold cyan")
+    dressed.highlight_regex(r"(?<![\w-])--?[a-z][\w-]*", "cyan")
+    dressed.highlight_regex(r"\[(default|required)[^]]*\]", "dim")
+    console = _console(sys.stdout)
+    with console.capture() as shown:
+        console.print(dressed, soft_wrap=True, end="")
+    return shown.get()
 
 
 def table(

@@ -14,11 +14,14 @@ if TYPE_CHECKING:
 
 def search(
     ctx: typer.Context,
-    term: Annotated[str, typer.Argument(help='Words, "phrases", prefix*; - reads stdin.')],
+    term: Annotated[
+        str, typer.Argument(metavar="TERM", help='Words, "a phrase", prefix*; - reads stdin.')
+    ],
     semantic: Annotated[bool, typer.Option("--semantic", help="By meaning alone.")] = False,
     keyword: Annotated[bool, typer.Option("--keyword", help="By words alone.")] = False,
     limit: Annotated[
-        int, typer.Option("-n", "--limit", min=1, max=1_000_000, help="How many at most.")
+        int,
+        typer.Option("-n", "--limit", metavar="N", min=1, max=1_000_000, help="How many at most."),
     ] = 10,
     partition: options.Partition = None,
     instance: options.Instance = None,
@@ -26,19 +29,29 @@ def search(
     all_partitions: options.AllPartitions = False,
     threshold: Annotated[
         float | None,
-        typer.Option(min=0, max=1, metavar="X", help="Only above it, on (1 + cosine)/2."),
+        typer.Option(
+            min=0,
+            max=1,
+            metavar="X",
+            help="Only what is closer in meaning than this: (1 + cosine)/2, 0 to 1.",
+        ),
     ] = None,
-    link: Annotated[bool, typer.Option("--link", help="Add what belongs to each hit.")] = False,
+    link: Annotated[
+        bool, typer.Option("--link", help="Add the messages that are tied to each hit.")
+    ] = False,
     deduplicate: Annotated[
-        bool, typer.Option("--deduplicate", help="Of equal contents the best.")
+        bool, typer.Option("--deduplicate", help="Of messages that say the same show the best.")
     ] = False,
     explain: Annotated[
-        bool, typer.Option("--explain", help="Show what each score is made of.")
+        bool, typer.Option("--explain", help="Show what each score is made of, and the ids.")
     ] = False,
     as_json: options.Json = False,
     as_lines: options.JsonLines = False,
 ) -> None:
-    """Find messages by meaning and words, the best first."""
+    """Find messages by meaning and words, the best first.
+
+    It looks at the whole partition, or at the instance that -i names.
+    """
     from reservoir_cli.cli import output
 
     options.one_form(semantic=semantic, keyword=keyword)

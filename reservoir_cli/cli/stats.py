@@ -15,11 +15,16 @@ _DAYS = 30
 def stats(
     ctx: typer.Context,
     since: Annotated[
-        str | None, typer.Option(metavar="T", help="From this time, or an age such as 7d.")
+        str | None,
+        typer.Option(metavar="T", help="From a time on: 2026-05-09, or an age such as 7d."),
     ] = None,
     as_json: options.Json = False,
 ) -> None:
-    """Show how many contexts were built, what they took, and what the store holds."""
+    """Show what contexts took over time, and what the store holds.
+
+    A truncation is a message that was left out of a context, or cut, for lack of room. Pending
+    are messages that wait for `reservoir embed`; one without any text is neither that nor embedded.
+    """
     from datetime import UTC, datetime
 
     from reservoir_cli import telemetry

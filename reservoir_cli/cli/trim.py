@@ -36,9 +36,10 @@ def trim(
         str, typer.Option("--format", metavar="NAME", help="openai, anthropic or auto.")
     ] = "auto",
 ) -> None:
-    """Trim the old messages of a tool loop to a budget, and print the list to send.
+    """Trim the message list of a tool loop to a budget.
 
-    Without a budget, and in the first iteration, nothing is trimmed; less than 500 counts as 500.
+    It prints the list that the next request should send. Without a budget, and in the first
+    iteration, nothing is trimmed; less than 500 counts as 500.
 
     The first message and the current turn are never cut. A request body with a list of
     messages comes out as a body.

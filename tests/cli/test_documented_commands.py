@@ -170,7 +170,7 @@ def unknown_options(words: str) -> set[str]:
         assert name in EXAMPLES
         known |= {
             option
-            for each in Commands(None)[name].params
+            for each in Commands()[name].params
             for option in (*each.opts, *each.secondary_opts)
         }
     return set(given) - known

@@ -4,6 +4,8 @@ import re
 
 import pytest
 
+from reservoir_cli.cli.commands import EXAMPLES
+
 COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 NASTY = "red \x1b[31m bell \x07 c1 \x9b del \x7f\nnext line"
 
@@ -115,9 +117,26 @@ def test_a_context_without_a_question_on_a_terminal_is_wrong_usage(cli):
     assert "error: " in shown.out + shown.err
 
 
-def test_help_has_borders_on_a_terminal_only(cli):
-    assert "╭" in cli.on_terminal("view", "--help").out
-    assert "╭" not in cli("view", "--help").out
+@pytest.mark.parametrize("command", [["--help"], ["view", "--help"], []], ids=" ".join)
+def test_help_is_the_same_on_a_terminal_but_for_colour(cli, command):
+    piped = cli(*command, env={"COLUMNS": "80"}).out
+    shown = cli.on_terminal(*command, env={"COLUMNS": "80"}).out
+    assert COLOUR.search(shown)
+    assert COLOUR.sub("", shown) == piped
+    for plain in (
+        cli.on_terminal(*command, env={"COLUMNS": "80", "NO_COLOR": "1"}),
+        cli.on_terminal("--no-color", *command, env={"COLUMNS": "80"}),
+    ):
+        assert plain.out == piped
+
+
+@pytest.mark.parametrize(
+    ("name", "width"), [*((name, "60") for name in EXAMPLES), ("context", "80"), ("context", "140")]
+)
+def test_help_fits_the_terminal(cli, name, width):
+    lines = cli(name, "--help", env={"COLUMNS": width}).out.splitlines()
+    assert max(map(len, lines)) < int(width)
+    assert not [line for line in lines if "<=x" in line or "x>=" in line or "<str>" in line]
 
 
 def test_a_dumb_terminal_gets_plain_text(said):
