@@ -4,14 +4,19 @@ from typing import Annotated
 
 import typer
 
-from reservoir_cli.cli import options
+from reservoir_cli.cli import completing, options
 from reservoir_cli.errors import UsageError
 
 
 def budget(
     ctx: typer.Context,
     model: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Model to plan for; `models` lists them.")
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="Model to plan for; `models` lists them.",
+            autocompletion=completing.models,
+        ),
     ] = None,
     maximum: Annotated[
         int | None,

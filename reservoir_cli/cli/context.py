@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from reservoir_cli.cli import options
+from reservoir_cli.cli import completing, options
 from reservoir_cli.errors import UsageError
 
 if TYPE_CHECKING:
@@ -25,7 +25,11 @@ def context(
     ] = None,
     model: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="Model that will read it; `models` lists them."),
+        typer.Option(
+            metavar="NAME",
+            help="Model that will read it; `models` lists them.",
+            autocompletion=completing.models,
+        ),
     ] = None,
     budget: Annotated[
         str | None,
@@ -42,6 +46,7 @@ def context(
             "--format",
             metavar="NAME",
             help="text, markdown, json, or a request: openai, azure, ollama, anthropic.",
+            autocompletion=completing.context_formats,
         ),
     ] = "text",
     system: Annotated[
@@ -81,6 +86,7 @@ def context(
         typer.Option(
             metavar="WHERE",
             help="Look in the instance, the partition, or auto: the partition unless -i is given.",
+            autocompletion=completing.choices("recall_scope"),
         ),
     ] = None,
     fill: Annotated[
@@ -93,12 +99,18 @@ def context(
     order: Annotated[
         str | None,
         typer.Option(
-            metavar="HOW", help="Choose by score, or by tiers: recent, similar, linked, older."
+            metavar="HOW",
+            help="Choose by score, or by tiers: recent, similar, linked, older.",
+            autocompletion=completing.among("score", "tiers"),
         ),
     ] = None,
     profile: Annotated[
         str | None,
-        typer.Option(metavar="SIZE", help="How many to consider, for a small or a large model."),
+        typer.Option(
+            metavar="SIZE",
+            help="How many to consider, for a small or a large model.",
+            autocompletion=completing.choices("profile"),
+        ),
     ] = None,
     save: Annotated[
         bool, typer.Option("--save", help="Store the question, too, once the context is built.")

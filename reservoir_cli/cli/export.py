@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from reservoir_cli.cli import options
+from reservoir_cli.cli import completing, options
 from reservoir_cli.errors import UsageError
 
 #: Characters that are printed at once.
@@ -28,6 +28,7 @@ def export(
             "--format",
             metavar="NAME",
             help="jsonl, json, openai, anthropic, sharegpt or markdown (default: jsonl).",
+            autocompletion=completing.export_formats,
         ),
     ] = None,
     with_embeddings: Annotated[

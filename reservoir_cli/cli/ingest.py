@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from reservoir_cli.cli import options
+from reservoir_cli.cli import completing, options
 from reservoir_cli.errors import ReservoirError, UsageError
 from reservoir_cli.messages import Message, parse_role
 
@@ -32,7 +32,11 @@ def ingest(
     instance: options.Instance = None,
     role: Annotated[
         str | None,
-        typer.Option(metavar="ROLE", help="user, assistant, system or tool (default: user)."),
+        typer.Option(
+            metavar="ROLE",
+            help="user, assistant, system or tool (default: user).",
+            autocompletion=options.a_role,
+        ),
     ] = None,
     trace_id: options.TraceId = None,
     at: Annotated[
@@ -45,6 +49,7 @@ def ingest(
             metavar="NAME",
             help="reservoir, chatgpt, claude, claude-code, codex, llm, sharegpt, anthropic, "
             "openai, markdown or text (default: by what the file holds).",
+            autocompletion=completing.import_formats,
         ),
     ] = None,
     dry_run: Annotated[

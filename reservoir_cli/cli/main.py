@@ -12,7 +12,7 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 from reservoir_cli import __version__
-from reservoir_cli.cli import output
+from reservoir_cli.cli import completing, output
 from reservoir_cli.cli.commands import CommandGroup
 from reservoir_cli.cli.options import Globals
 from reservoir_cli.errors import ReservoirError, UsageError
@@ -88,6 +88,8 @@ def main() -> None:
         else:
             stream.reconfigure(encoding="utf-8", errors="replace", newline="\n")
     signal.signal(signal.SIGTERM, _terminated)
+    if completing.VARIABLE in os.environ or any("-completion" in each for each in sys.argv[1:2]):
+        completing.prepare()
     try:
         code: Any = _run()
     except SystemExit as leaving:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from reservoir_cli.cli import completing
 from reservoir_cli.errors import UsageError
 from reservoir_cli.messages import Scope, clean_text, parse_role
 
@@ -34,6 +35,7 @@ Partition = Annotated[
         "--partition",
         metavar="NAME",
         help='A person, a project (default: the setting "partition").',
+        autocompletion=completing.partitions,
         callback=_name,
     ),
 ]
@@ -44,6 +46,7 @@ Instance = Annotated[
         "--instance",
         metavar="NAME",
         help="A tool, a topic in it (default: the one named like the partition).",
+        autocompletion=completing.instances,
         callback=_name,
     ),
 ]
@@ -57,6 +60,8 @@ TraceId = Annotated[
         "--trace-id", metavar="ID", help="What a question and its replies share.", callback=_name
     ),
 ]
+#: What completes a role.
+a_role = completing.among("user", "assistant", "system", "tool")
 Match = Annotated[
     str | None,
     typer.Option(metavar="TEXT", help="Only those that hold this text; case is ignored."),

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from reservoir_cli.cli import options
+from reservoir_cli.cli import completing, options
 from reservoir_cli.errors import ReservoirError, UsageError
 
 #: A smaller budget would not hold one exchange.
@@ -33,7 +33,13 @@ def trim(
         ),
     ] = None,
     form: Annotated[
-        str, typer.Option("--format", metavar="NAME", help="openai, anthropic or auto.")
+        str,
+        typer.Option(
+            "--format",
+            metavar="NAME",
+            help="openai, anthropic or auto.",
+            autocompletion=completing.among(*_FORMATS),
+        ),
     ] = "auto",
 ) -> None:
     """Trim the message list of a tool loop to a budget.

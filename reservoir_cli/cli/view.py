@@ -40,7 +40,11 @@ def view(
     ] = None,
     role: Annotated[
         str | None,
-        typer.Option(metavar="ROLE", help="Only user, assistant, system or tool."),
+        typer.Option(
+            metavar="ROLE",
+            help="Only user, assistant, system or tool.",
+            autocompletion=options.a_role,
+        ),
     ] = None,
     since: options.Since = None,
     until: options.Until = None,
