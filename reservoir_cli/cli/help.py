@@ -34,21 +34,24 @@ class _Helpful(Command):
         """The usage line; what is required stands there without braces."""
         return [piece.strip("{}") for piece in super().collect_usage_pieces(ctx)]
 
+    def records(self, ctx: "Context", kind: str | None = None) -> list[tuple[str, str]]:
+        """Arguments and options as they are written, each with what it does.
+
+        :param kind: only ``argument`` or ``option``.
+        """
+        found = [each for each in self.get_params(ctx) if kind in (None, each.param_type_name)]
+        shown = [record for each in found if (record := each.get_help_record(ctx))]
+        return [(words, _RANGE.sub("", about).removesuffix("  []")) for words, about in shown]
+
 
 class HelpfulCommand(_Helpful, TyperCommand):
     """A command."""
 
     def format_options(self, ctx: "Context", formatter: "HelpFormatter") -> None:
         """Arguments, then options."""
-        sections: dict[str, list[tuple[str, str]]] = {}
-        for each in self.get_params(ctx):
-            if record := each.get_help_record(ctx):
-                words, about = record
-                told = _RANGE.sub("", about).removesuffix("  []")
-                sections.setdefault(each.param_type_name, []).append((words, told))
-        for name in ("argument", "option"):
-            if records := sections.get(name):
-                with formatter.section(f"{name.capitalize()}s"):
+        for title, kind in (("Arguments", "argument"), ("Options", "option")):
+            if records := self.records(ctx, kind):
+                with formatter.section(title):
                     formatter.write_dl(records)
 
 
