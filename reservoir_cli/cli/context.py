@@ -78,7 +78,7 @@ def context(
     threshold: Annotated[
         float | None,
         typer.Option(
-            metavar="X", min=0, max=1, help="Recall nothing less similar: (1 + cosine)/2, 0 to 1."
+            metavar="X", min=0, max=1, help="Least (1 + cosine)/2 that counts as similar, 0 to 1."
         ),
     ] = None,
     recall_scope: Annotated[
@@ -163,10 +163,23 @@ def context(
         finally:  # the question was asked, even if nobody reads the context to its end
             if save:
                 reservoir.save_question(window)
+                _say_where(window)
             reservoir.record_run(window)
     if strict and window.truncated:
         output.note(f"--strict: {window.truncations:,} left out or cut for lack of room")
         raise typer.Exit(_TRUNCATED)
+
+
+def _say_where(window: "ContextWindow") -> None:
+    """Say that a question begins a conversation of its own, if it may be meant to go on one."""
+    from reservoir_cli.cli import output
+
+    partition, source = window.request.partition, window.scope["instance"]
+    if window.request.instance is None and source not in (None, partition):
+        output.note(
+            f"the question is saved in {partition}/{partition}; the newest messages are of "
+            f"{partition}/{source} (-i {source} goes on there)"
+        )
 
 
 def _print(window: "ContextWindow", explain: bool) -> None:

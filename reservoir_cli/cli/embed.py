@@ -45,7 +45,8 @@ def embed(
         _say_unfinished(reservoir)
         if name:
             _keep_setting(before, name)
-        active, engine = reservoir.store.active_model(), reservoir.engine
+        active = reservoir.store.active_model()
+        engine = reservoir.load_engine() if as_json else reservoir.engine
     by = f", {engine.kind} engine, weights from the {engine.origin}" if engine else ""
     output.aside(f"embedded {options.counted(done, 'message')}{by}")
     if as_json:

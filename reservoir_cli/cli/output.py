@@ -29,6 +29,8 @@ _ROLE_STYLES = {
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 #: A column of text that is narrower says nothing.
 _LEGIBLE = 24
+#: A moment in UTC: in a table to be looked at, minutes are enough.
+_MOMENT = re.compile(r"^(\d{4}-\d\d-\d\dT\d\d:\d\d):\d\d\+00:00$")
 _color = not os.environ.get("NO_COLOR")
 
 
@@ -156,10 +158,12 @@ def elsewhere(
 
 
 def messages(found: Sequence[StoredMessage], *, timestamps: bool, oneline: bool) -> None:
-    """Print messages as ``role: content``."""
+    """Print messages as ``role: content``; a terminal also shows their ids."""
     if sys.stdout.isatty():
+        width = max((len(str(each.id)) for each in found), default=0)
         for each in found:
-            _console(sys.stdout).print(_dressed(each, timestamps, oneline), soft_wrap=True)
+            shown = _dim(f"{each.id:>{width}} ").append_text(_dressed(each, timestamps, oneline))
+            _console(sys.stdout).print(shown, soft_wrap=True)
     else:
         write("".join(f"{message_line(each, timestamps, oneline)}\n" for each in found))
 
@@ -185,12 +189,12 @@ def hits(ranked: Sequence[tuple[int, float, StoredMessage, Sequence[StoredMessag
 
     for rank, score, message, linked in ranked:
         head = Text().append(f"{rank}. ", "bold").append_text(_dressed(message, False, False))
-        head.append(f"\n   {_stamp(message).rstrip()} score {score:.3f}", "dim")
+        head.append(f"\n   score {score:.3f} · {_whereabouts(message)}", "dim")
         _console(sys.stdout).print(head, soft_wrap=True)
         for each in linked:
-            _console(sys.stdout).print(
-                Text("   ").append_text(_dressed(each, False, False)), soft_wrap=True
-            )
+            below = Text("   ").append_text(_dressed(each, False, False))
+            below.append(f"\n      {_whereabouts(each)}", "dim")
+            _console(sys.stdout).print(below, soft_wrap=True)
 
 
 def window_text(text: str) -> None:
@@ -239,29 +243,45 @@ def table(
 
 
 def side_table(
-    columns: Sequence[str], rows: Sequence[Sequence[str]], numeric: Sequence[str] = ()
+    columns: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    numeric: Sequence[str] = (),
+    dispensable: Sequence[str] = ("text",),
 ) -> None:
     """Print a table to stderr, in columns even where it is no terminal.
 
-    The last column takes what room a terminal has left, and is left out where that is little.
+    The last column is a text: it takes what room a terminal has left.
+
+    :param dispensable: what is left out where there is no room, the first of them first.
     """
-    widths = [max(len(row[at]) for row in (columns, *rows)) for at in range(len(columns) - 1)]
-    if sys.stderr.isatty():
-        console = _console(sys.stderr)
-        left = console.width - sum(widths) - 2 * len(columns)
-        if left >= _LEGIBLE:
-            rows = [(*row[:-1], row[-1][:left]) for row in rows]
-        else:
-            columns, rows = columns[:-1], [row[:-1] for row in rows]
-        console.print(_rich_table(columns, rows, numeric))
+    widths = {
+        name: max(len(row[at]) for row in (columns, *rows)) for at, name in enumerate(columns)
+    }
+    widths[columns[-1]] = _LEGIBLE
+    if not sys.stderr.isatty():
+        for row in (columns, *rows):
+            cells = [
+                cell.rjust(widths[name]) if name in numeric else cell.ljust(widths[name])
+                for cell, name in zip(row[:-1], columns, strict=False)
+            ]
+            sys.stderr.write("  ".join(cells).rstrip() + "\n")
         return
-    columns, rows = columns[:-1], [row[:-1] for row in rows]
-    for row in (columns, *rows):
-        cells = [
-            cell.rjust(width) if name in numeric else cell.ljust(width)
-            for cell, width, name in zip(row, widths, columns, strict=True)
-        ]
-        sys.stderr.write("  ".join(cells).rstrip() + "\n")
+    console = _console(sys.stderr)
+    shown = list(columns)
+    for name in dispensable:
+        if _table_width(shown, widths) > console.width:
+            shown.remove(name)
+    left = console.width - _table_width(shown, widths) + _LEGIBLE
+    picked = [
+        [cell[:left] if name == columns[-1] else cell for name, cell in cells if name in shown]
+        for cells in (list(zip(columns, row, strict=True)) for row in rows)
+    ]
+    console.print(_rich_table(shown, picked, numeric))
+
+
+def _table_width(columns: Sequence[str], widths: Mapping[str, int]) -> int:
+    """How wide a table of ours is: its columns, and two spaces between them."""
+    return sum(widths[name] for name in columns) + 2 * len(columns)
 
 
 def _rich_table(
@@ -275,7 +295,7 @@ def _rich_table(
     for name in columns:
         shown.add_column(name, justify="right" if name in numeric else "left", overflow="fold")
     for row in rows:
-        shown.add_row(*(_plain(cell) for cell in row))
+        shown.add_row(*(_plain(_MOMENT.sub(r"\1Z", cell)) for cell in row))
     return shown
 
 
@@ -283,15 +303,20 @@ class ProgressBar:
     """Long work on stderr, if that is a terminal; it makes way for anything that is printed.
 
     Call it with what is being done, how much of it is done, and how much there is (0: unknown).
+    Work that is done once, and says so, is told of in a pipe, too: nobody expects it.
     """
 
     def __init__(self) -> None:
+        self._told: set[str] = set()
         self._bar: Progress | None = None
         self._task: TaskID | None = None
 
     def __call__(self, what: str, done: int, total: int) -> None:
         """Show how far the work has come."""
         if not sys.stderr.isatty():
+            if what.endswith(", once") and what not in self._told:
+                self._told.add(what)
+                note(what)
             return
         if self._bar is None or self._task is None:
             from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn
@@ -361,6 +386,18 @@ def _dressed(message: StoredMessage, timestamps: bool, oneline: bool) -> "Text":
     shown.append(_stamp(message) if timestamps else "", "dim")
     shown.append(f"{message.role}:", _ROLE_STYLES[message.role.value])
     return shown.append(_shown(text.removeprefix(f"{message.role}:")))
+
+
+def _whereabouts(message: StoredMessage) -> str:
+    """When and where a message was said, and its id."""
+    moment = f"{message.created_at:%Y-%m-%dT%H:%MZ}"
+    return _shown(f"{moment} · {message.partition}/{message.instance} · id {message.id}")
+
+
+def _dim(text: str) -> "Text":
+    from rich.text import Text
+
+    return Text().append(text, "dim")
 
 
 def _stamp(message: StoredMessage) -> str:

@@ -7,9 +7,17 @@ import typer
 
 from reservoir_cli.cli import options
 from reservoir_cli.errors import UsageError
+from reservoir_cli.messages import Scope
 
 if TYPE_CHECKING:
+    from reservoir_cli.reservoir import Reservoir
     from reservoir_cli.searching import Hit
+
+#: What the columns of --explain are.
+_LEGEND = (
+    "cosine: how close the meaning is, -1 to 1 · bm25: how well the words match, more is better · "
+    "similarity: both, with neighbours and dates, 0 to 1 · score: what they are sorted by"
+)
 
 
 def search(
@@ -72,8 +80,8 @@ def search(
             link=link,
             deduplicate=deduplicate,
         )
-        if not found and not reservoir.view(scope, 1):
-            output.elsewhere(scope, reservoir.store.places())
+        if not found:
+            _say_nothing_found(reservoir, scope, keyword)
     if found and not found[0].all_words:
         output.note("no message has all the words; these have some of them")
     if explain:
@@ -81,13 +89,28 @@ def search(
             ("rank", "id", "score", "similarity", "cosine", "bm25", "text"),
             [_parts(each) for each in found],
             numeric=("rank", "id", "score", "similarity", "cosine", "bm25"),
+            dispensable=("text", "similarity", "score"),
         )
+        output.aside(_LEGEND)
     if as_json:
         output.document({"query": term, "hits": [each.to_row() for each in found]})
     elif as_lines:
         output.lines(each.to_row() for each in found)
     else:
         output.hits([(each.rank, each.score, each.message, each.linked) for each in found])
+
+
+def _say_nothing_found(reservoir: "Reservoir", scope: Scope, keyword: bool) -> None:
+    from reservoir_cli.cli import output
+
+    if not reservoir.view(scope, 1):
+        output.elsewhere(scope, reservoir.store.places())
+    elif keyword:
+        output.note(
+            f"nothing in {scope} has these words (word* finds beginnings, --semantic meanings)"
+        )
+    else:
+        output.note(f"nothing in {scope} is close enough")
 
 
 def _parts(hit: "Hit") -> Sequence[str]:

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from reservoir_cli.cli import output
+
 LONG = "0123456789 " * 20
 
 
@@ -68,6 +70,23 @@ def test_the_demo_ends_quietly_when_its_pipe_is_closed(cli):
     )
     os.close(writing)
     assert (done.returncode, done.stderr) == (0, b"")
+
+
+def test_what_takes_long_once_is_told_in_a_pipe_once(capsys):
+    progress = output.ProgressBar()
+    for done in (0, 1):
+        progress("compiling the embedding model, once", done, 0)
+        progress("embedding", done, 2)
+    assert capsys.readouterr().err == "note: compiling the embedding model, once\n"
+
+
+def test_a_saved_question_says_when_it_begins_a_conversation_of_its_own(cli):
+    cli.say("of the backend", "-p", "work", "-i", "backend")
+    done = cli("context", "what?", "-p", "work", "--save")
+    assert "note: the question is saved in work/work; " in done.err
+    assert "-i backend" in done.err
+    for scope in (["-p", "work"], ["-p", "work", "-i", "backend"]):
+        assert "saved in" not in cli("context", "and what?", *scope, "--save").err
 
 
 def test_a_closed_stderr_pipe_does_not_fail_a_command(cli):

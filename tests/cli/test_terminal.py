@@ -87,10 +87,30 @@ def test_control_characters_of_names_are_not_obeyed_on_stderr(cli):
     assert "\x1b[31m" not in shown.err
 
 
-def test_a_terminal_shows_the_same_words_as_a_pipe(said):
+def test_a_terminal_shows_the_same_words_as_a_pipe_behind_dim_ids(said):
     piped = said("view", "--timestamps").out
     shown = said.on_terminal("view", "--timestamps").out
-    assert COLOUR.sub("", shown) == piped
+    assert re.sub(r"(?m)^\d ", "", COLOUR.sub("", shown)) == piped
+    for row in said.rows():
+        assert f"\x1b[2m{row['id']} \x1b[0m" in shown
+
+
+def test_a_search_on_a_terminal_says_when_where_and_which(said):
+    (row,) = said("search", "--keyword", "lost", "--json").document["hits"]
+    shown = said.on_terminal("search", "--keyword", "lost").out
+    moment = f"{row['created_at'][:16]}Z"
+    assert f" · {moment} · default/default · id {row['id']}" in COLOUR.sub("", shown)
+
+
+def test_a_table_gives_way_to_a_narrow_terminal(said):
+    asked = ("context", "why did we drop Redis in the end?", "--explain")
+    for width, wanted, unwanted in ((60, "prio", "tier"), (80, "tier", "text"), (140, "text", "")):
+        shown = said.on_terminal(*asked, streams=("stderr",), env={"COLUMNS": str(width)}).err
+        head, rule, *rows = COLOUR.sub("", shown).splitlines()[-6:]
+        assert max(map(len, (head, rule, *rows[:2]))) <= width
+        assert wanted in head.split()
+        assert unwanted not in head.split()
+        assert [row for row in rows if "newest" in row]
 
 
 def test_times_are_dim_and_what_was_said_is_not(said):
@@ -102,13 +122,13 @@ def test_times_are_dim_and_what_was_said_is_not(said):
 def test_a_long_line_is_not_broken_on_a_terminal(cli):
     text = "word " * 200 + "end"
     cli.say(text)
-    assert COLOUR.sub("", cli.on_terminal("view").out) == f"user: {text}\n"
+    assert COLOUR.sub("", cli.on_terminal("view").out) == f"1 user: {text}\n"
 
 
 def test_markup_of_rich_in_a_message_is_only_text(cli):
     cli.say("[bold]not bold[/bold] :smile: [/] 3 [link=x]")
     shown = COLOUR.sub("", cli.on_terminal("view").out)
-    assert shown == "user: [bold]not bold[/bold] :smile: [/] 3 [link=x]\n"
+    assert shown == "1 user: [bold]not bold[/bold] :smile: [/] 3 [link=x]\n"
 
 
 def test_a_context_without_a_question_on_a_terminal_is_wrong_usage(cli):
