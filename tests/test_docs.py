@@ -1,4 +1,4 @@
-"""The example file and the man page say what the program does."""
+"""The example file, the man page and the links say what the program does."""
 
 import re
 import runpy
@@ -14,6 +14,7 @@ from reservoir_cli.settings import DEFAULTS, SETTINGS, check_value
 
 ROOT = Path(__file__).parent.parent
 EXAMPLE = ROOT / "reservoir.toml.example"
+PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
 MAN_PAGE = ROOT / "docs" / "reservoir.1"
 TOP = EXAMPLE.read_text(encoding="utf-8").split("# [partitions")[0]
 
@@ -43,6 +44,30 @@ def test_the_example_is_a_settings_file(tmp_path: Path) -> None:
 
 def test_the_example_as_it_is_changes_nothing(tmp_path: Path) -> None:
     assert config.load(EXAMPLE).settings() == config.load(None).settings()
+
+
+def links(page: Path) -> list[str]:
+    text = re.sub(r"(?ms)^```.*?^```$", "", page.read_text(encoding="utf-8"))
+    return re.findall(r"\]\((?!https?://)([^)\s]+)\)", text)
+
+
+def anchors(page: Path) -> set[str]:
+    titles = re.findall(r"(?m)^#+ (.+)$", page.read_text(encoding="utf-8"))
+    return {re.sub(r"[^\w -]", "", title).lower().replace(" ", "-") for title in titles}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_lead_somewhere(page: Path) -> None:
+    for link in links(page):
+        name, _, anchor = link.partition("#")
+        target = page.parent / name if name else page
+        assert target.exists(), link
+        assert not anchor or anchor in anchors(target), link
+
+
+def test_the_picture_of_the_readme_fetches_nothing() -> None:
+    drawn = (ROOT / "docs" / "explain.svg").read_text(encoding="utf-8")
+    assert re.findall(r"(?:url\((?!#)|href=)[^)>]*", drawn) == []
 
 
 def test_the_man_page_says_what_the_help_texts_say() -> None:

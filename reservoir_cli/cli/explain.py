@@ -26,8 +26,8 @@ _WHY = {
 #: What is left out where a terminal is narrow, the first of them first.
 _DISPENSABLE = ("text", "day", "tier", "rec", "sim")
 _LEGEND = (
-    "sim: how well it fits the question · rec: how new it is, 1 for the newest · "
-    "prio: what they are chosen by, 0.7 sim + 0.3 rec unless set otherwise"
+    "sim: how well it fits the question · rec: how new it is · "
+    "prio: 0.7 sim + 0.3 rec, unless set otherwise"
 )
 
 

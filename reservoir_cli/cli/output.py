@@ -273,10 +273,18 @@ def side_table(
             shown.remove(name)
     left = console.width - _table_width(shown, widths) + _LEGIBLE
     picked = [
-        [cell[:left] if name == columns[-1] else cell for name, cell in cells if name in shown]
+        [
+            _fitted(cell, left) if name == columns[-1] else cell
+            for name, cell in cells
+            if name in shown
+        ]
         for cells in (list(zip(columns, row, strict=True)) for row in rows)
     ]
     console.print(_rich_table(shown, picked, numeric))
+
+
+def _fitted(text: str, width: int) -> str:
+    return text if len(text) <= width else f"{text[: width - 1]}…"
 
 
 def _table_width(columns: Sequence[str], widths: Mapping[str, int]) -> int:

@@ -8,6 +8,7 @@ files, targets, extras and options it names must exist all the same.
 import os
 import pty
 import re
+import runpy
 import shlex
 import shutil
 import subprocess
@@ -184,3 +185,16 @@ def test_a_command_in_a_sentence_exists(page, span):
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_the_example_of_a_help_text_runs(reader, name):
     typed(reader, EXAMPLES[name])
+
+
+def test_the_picture_of_the_readme_shows_what_is_printed(reader):
+    """If not: ``python docs/pictures.py``."""
+    drawn = (ROOT / "docs" / "explain.svg").read_text(encoding="utf-8")
+    shown = re.sub(r"<[^>]*>", "\n", drawn).replace("&#160;", " ")
+    asked = runpy.run_path(str(ROOT / "docs" / "pictures.py"))["ASKED"]
+    assert f"$ reservoir {shlex.join(asked)}" in shown.replace("&#x27;", "'")
+    head, *rows = reader(*asked).err.splitlines()
+    for column in head.split():
+        assert re.search(rf"(?m)^ *{column} *$", shown), column
+    for row in rows[:-3]:
+        assert f"\n{row[:15]}" in shown, row
