@@ -24,7 +24,7 @@ _WHY = {
 
 
 #: What is left out where a terminal is narrow, the first of them first.
-_DISPENSABLE = ("text", "day", "tier", "rec", "sim")
+_SPARE = ("text", "day", "tier", "rec", "sim")
 _LEGEND = (
     "sim: how well it fits the question · rec: how new it is · "
     "prio: 0.7 sim + 0.3 rec, unless set otherwise"
@@ -33,17 +33,21 @@ _LEGEND = (
 
 def print_explanation(window: "ContextWindow") -> None:
     """Print the table to stderr."""
-    from reservoir_cli.cli import output
+    from reservoir_cli.cli import options, output
     from reservoir_cli.rendering.document import explained
 
     selection = window.selection
     left_out = [each.candidate for each in (*selection.dropped, *selection.passed_over)]
     candidates = {each.message.id: each for each in (*window.kept, *left_out)}
     rows = [_cells(row, candidates[row["id"]]) for row in explained(window)]
-    output.side_table(COLUMNS, rows, numeric=COLUMNS[4:8], dispensable=_DISPENSABLE)
-    output.aside(_LEGEND)
+    output.side_table(COLUMNS, rows, numeric=COLUMNS[4:8], spare=_SPARE)
+    output.legend(_LEGEND)
     if left := window.not_reached:
-        output.aside(f"{left:,} messages that could only have filled the budget were not reached")
+        were = "was" if left == 1 else "were"
+        output.aside(
+            f"{options.counted(left, 'message')} that could only have filled the budget "
+            f"{were} not reached"
+        )
 
 
 def _first_words(candidate: "Candidate") -> str:

@@ -10,13 +10,13 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, TextIO
 
+from reservoir_cli.cli import tables
 from reservoir_cli.errors import ReservoirError
 from reservoir_cli.messages import Scope, StoredMessage, plain_text
 
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.progress import Progress, TaskID
-    from rich.table import Table
     from rich.text import Text
 
 _ROLE_STYLES = {
@@ -27,10 +27,6 @@ _ROLE_STYLES = {
 }
 #: Control characters, which could command a terminal; tab and line feed may stay.
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")
-#: A column of text that is narrower says nothing.
-_LEGIBLE = 24
-#: A moment in UTC: in a table to be looked at, minutes are enough.
-_MOMENT = re.compile(r"^(\d{4}-\d\d-\d\dT\d\d:\d\d):\d\d\+00:00$")
 _color = not os.environ.get("NO_COLOR")
 
 
@@ -100,6 +96,14 @@ def warn(text: str) -> None:
 def aside(text: str) -> None:
     """A line on stderr that needs no word before it, such as a summary."""
     _tell("", text, "dim")
+
+
+def legend(text: str) -> None:
+    """Explain a table on stderr; a terminal breaks it between words."""
+    if sys.stderr.isatty():
+        _console(sys.stderr).print(_dim(text))
+    else:
+        aside(text)
 
 
 def ask(question: str) -> bool:
@@ -237,7 +241,8 @@ def table(
     :param numeric: columns that are set to the right.
     """
     if sys.stdout.isatty():
-        _console(sys.stdout).print(_rich_table(columns, rows, numeric))
+        console = _console(sys.stdout)
+        console.print(tables.fitted(columns, rows, console.width, plain=_plain, numeric=numeric))
     else:
         write("".join("\t".join(row) + "\n" for row in rows))
 
@@ -246,65 +251,36 @@ def side_table(
     columns: Sequence[str],
     rows: Sequence[Sequence[str]],
     numeric: Sequence[str] = (),
-    dispensable: Sequence[str] = ("text",),
+    spare: Sequence[str] = (),
 ) -> None:
     """Print a table to stderr, in columns even where it is no terminal.
 
-    The last column is a text: it takes what room a terminal has left.
+    The last column is a text: it is cut to the room that a terminal has left.
 
-    :param dispensable: what is left out where there is no room, the first of them first.
+    :param spare: columns that are left out where there is no room, the first of them first.
     """
-    widths = {
-        name: max(len(row[at]) for row in (columns, *rows)) for at, name in enumerate(columns)
-    }
-    widths[columns[-1]] = _LEGIBLE
-    if not sys.stderr.isatty():
-        for row in (columns, *rows):
-            cells = [
-                cell.rjust(widths[name]) if name in numeric else cell.ljust(widths[name])
-                for cell, name in zip(row[:-1], columns, strict=False)
-            ]
-            sys.stderr.write("  ".join(cells).rstrip() + "\n")
+    if sys.stderr.isatty():
+        console = _console(sys.stderr)
+        console.print(
+            tables.fitted(
+                columns,
+                rows,
+                console.width,
+                plain=_plain,
+                numeric=numeric,
+                spare=spare,
+                cut=columns[-1],
+            )
+        )
         return
-    console = _console(sys.stderr)
-    shown = list(columns)
-    for name in dispensable:
-        if _table_width(shown, widths) > console.width:
-            shown.remove(name)
-    left = console.width - _table_width(shown, widths) + _LEGIBLE
-    picked = [
-        [
-            _fitted(cell, left) if name == columns[-1] else cell
-            for name, cell in cells
-            if name in shown
+    columns, rows = columns[:-1], [row[:-1] for row in rows]
+    widths = [max(map(len, cells)) for cells in zip(columns, *rows, strict=True)]
+    for row in (columns, *rows):
+        cells = [
+            cell.rjust(width) if name in numeric else cell.ljust(width)
+            for cell, width, name in zip(row, widths, columns, strict=True)
         ]
-        for cells in (list(zip(columns, row, strict=True)) for row in rows)
-    ]
-    console.print(_rich_table(shown, picked, numeric))
-
-
-def _fitted(text: str, width: int) -> str:
-    return text if len(text) <= width else f"{text[: width - 1]}…"
-
-
-def _table_width(columns: Sequence[str], widths: Mapping[str, int]) -> int:
-    """How wide a table of ours is: its columns, and two spaces between them."""
-    return sum(widths[name] for name in columns) + 2 * len(columns)
-
-
-def _rich_table(
-    columns: Sequence[str], rows: Sequence[Sequence[str]], numeric: Sequence[str]
-) -> "Table":
-    """A table without a frame; cells that are too long are folded."""
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Table
-
-    shown = Table(box=SIMPLE_HEAD, show_header=any(columns), show_edge=False, padding=(0, 1, 0, 0))
-    for name in columns:
-        shown.add_column(name, justify="right" if name in numeric else "left", overflow="fold")
-    for row in rows:
-        shown.add_row(*(_plain(_MOMENT.sub(r"\1Z", cell)) for cell in row))
-    return shown
+        sys.stderr.write("  ".join(cells).rstrip() + "\n")
 
 
 class ProgressBar:

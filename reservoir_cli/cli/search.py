@@ -89,9 +89,9 @@ def search(
             ("rank", "id", "score", "similarity", "cosine", "bm25", "text"),
             [_parts(each) for each in found],
             numeric=("rank", "id", "score", "similarity", "cosine", "bm25"),
-            dispensable=("text", "similarity", "score"),
+            spare=("text", "score", "similarity"),
         )
-        output.aside(_LEGEND)
+        output.legend(_LEGEND)
     if as_json:
         output.document({"query": term, "hits": [each.to_row() for each in found]})
     elif as_lines:

@@ -54,7 +54,10 @@ def stats(
             percent = key == "utilisation"
             middle, high = (_number(summary[key][part], percent) for part in ("median", "p95"))
             rows.append((name, f"median {middle}, 95% at most {high}"))
-    rows += [(f"model {name or '(none)'}", bar) for name, bar in _bars(summary["models"])]
+    rows += [
+        (f"model {name}" if name else "without a model", bar)
+        for name, bar in _bars(summary["models"])
+    ]
     if summary["days"]:
         rows.append((f"last {_DAYS} days", sparkline(summary["days"])))
     held = summary["store"]
