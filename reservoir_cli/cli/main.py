@@ -76,7 +76,7 @@ def globals_(
     """Options that stand before the command."""
     ctx.obj = Globals(config_file, db, offline)
     if ctx.invoked_subcommand is None:
-        output.write(ctx.get_help() + "\n")
+        typer.echo(ctx.get_help())
 
 
 def main() -> None:
