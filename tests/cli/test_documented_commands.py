@@ -19,8 +19,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+import typer
 
-from reservoir_cli.cli.commands import EXAMPLES, Commands
+from reservoir_cli.cli.commands import EXAMPLES
+from reservoir_cli.cli.main import BEFORE_COMMAND, app
 
 ROOT = Path(__file__).parents[2]
 PATIENCE = 300
@@ -166,15 +168,13 @@ def unknown_options(words: str) -> set[str]:
     """Options of a typed command that it does not have."""
     given = re.findall(r"(?<![\w-])--?[a-z][\w-]*", re.sub(r'"[^"]*"', "", words))
     name = words.split()[0]
-    known = {"--db", "--config", "--offline", "--no-color", "--version", "--help"}
+    command = typer.main.get_command(app)
     if not name.startswith("-"):
-        assert name in EXAMPLES
-        known |= {
-            option
-            for each in Commands()[name].params
-            for option in (*each.opts, *each.secondary_opts)
-        }
-    return set(given) - known
+        command = command.commands[name]
+    known = {
+        option for each in command.params for option in (*each.opts, *each.secondary_opts)
+    } | BEFORE_COMMAND.keys()
+    return set(given) - known - {"--help"}
 
 
 @pytest.mark.parametrize(("page", "span"), INLINE, ids=lambda each: each)
