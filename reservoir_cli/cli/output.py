@@ -340,7 +340,10 @@ def _tell(prefix: str, text: str, style: str) -> None:
     line = f"{prefix}{_shown(text)}"
     try:
         if sys.stderr.isatty() and _color:
-            _console(sys.stderr).print(_plain(line), style=style, soft_wrap=True)
+            # Only the label has a colour, which is legible on any background, as dim text is.
+            shown = _plain(line)
+            shown.stylize(style, 0, None if style == "dim" else len(prefix))
+            _console(sys.stderr).print(shown, soft_wrap=True)
         else:
             sys.stderr.write(line + "\n")
             sys.stderr.flush()

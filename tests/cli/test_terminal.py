@@ -120,6 +120,13 @@ def test_times_are_dim_and_what_was_said_is_not(said):
     assert not re.search(r"\x1b\[(\d+;)*2(;\d+)*m[^\x1b]*why did we", shown)
 
 
+def test_what_is_said_of_an_error_has_the_colour_of_the_terminal(cli):
+    shown = cli.on_terminal("view", "many", streams=("stderr",)).err
+    assert re.fullmatch(
+        r"\x1b\[1;31merror: \x1b\[0m[^\x1b]+\n\x1b\[33mhint: \x1b\[0m[^\x1b]+\n", shown
+    )
+
+
 def test_a_long_line_is_not_broken_on_a_terminal(cli):
     text = "word " * 200 + "end"
     cli.say(text)
