@@ -4,6 +4,7 @@ import os
 import pty
 import shutil
 import subprocess
+import threading
 
 import pytest
 
@@ -48,13 +49,16 @@ def test_tab_completes_what_is_typed_once_it_is_installed(said, tmp_path, shell)
         cwd=tmp_path,
     )
     os.close(slave)
+    watchdog = threading.Timer(PATIENCE, process.kill)
+    watchdog.start()
     os.write(master, lines.replace("→", "\t").encode())
     try:
         while os.read(master, 65_536):
             pass
     except OSError:  # Linux says EIO when the last process has closed the other end
         pass
-    process.wait(PATIENCE)
+    process.wait()
+    watchdog.cancel()
     os.close(master)
     got = [(tmp_path / str(number)).read_text(encoding="utf-8") for number in range(len(TYPED))]
     assert '"partitions"' in got[0]
