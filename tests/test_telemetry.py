@@ -200,6 +200,11 @@ def test_runs_are_counted_by_model_and_by_day():
     assert found["days"] == {"2026-05-09": 1, "2026-05-10": 2, "2026-05-12": 1}
 
 
+def test_a_percentile_is_a_value_that_occurred():
+    found = telemetry.summarize([run(ms=each) for each in (10.0, 20.0, 400.0)], {})
+    assert found["ms"] == {"median": 20, "p95": 400}
+
+
 def test_one_run_is_its_own_percentile():
     assert telemetry.summarize([run(input_tokens=42)], {})["input_tokens"] == {
         "median": 42,

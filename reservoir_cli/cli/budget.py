@@ -4,27 +4,40 @@ from typing import Annotated
 
 import typer
 
-from reservoir_cli.cli import options
+from reservoir_cli.cli import completing, options
 from reservoir_cli.errors import UsageError
 
 
 def budget(
     ctx: typer.Context,
-    model: Annotated[str | None, typer.Option(metavar="M", help="Model to plan for.")] = None,
-    maximum: Annotated[
-        int | None, typer.Option("--max", metavar="N", min=1, help="Window instead of a model's.")
+    model: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="Model to plan for; `models` lists them.",
+            autocompletion=completing.models,
+        ),
     ] = None,
-    system: Annotated[int, typer.Option(metavar="N", min=0, help="System prompt.")] = 0,
-    procedure: Annotated[int, typer.Option(metavar="N", min=0, help="Procedures.")] = 0,
-    knowledge: Annotated[int, typer.Option(metavar="N", min=0, help="Knowledge.")] = 0,
-    episodes: Annotated[int, typer.Option(metavar="N", min=0, help="Episodes.")] = 0,
-    current: Annotated[int, typer.Option(metavar="N", min=0, help="The question.")] = 0,
+    maximum: Annotated[
+        int | None,
+        typer.Option("--max", metavar="N", min=1, help="Window to plan for, instead of a model's."),
+    ] = None,
+    system: Annotated[
+        int, typer.Option(metavar="N", min=0, help="Tokens of the system prompt.")
+    ] = 0,
+    procedure: Annotated[int, typer.Option(metavar="N", min=0, help="Tokens of procedures.")] = 0,
+    knowledge: Annotated[int, typer.Option(metavar="N", min=0, help="Tokens of knowledge.")] = 0,
+    episodes: Annotated[int, typer.Option(metavar="N", min=0, help="Tokens of episodes.")] = 0,
+    current: Annotated[int, typer.Option(metavar="N", min=0, help="Tokens of the question.")] = 0,
     output_reserve: Annotated[
-        int | None, typer.Option(metavar="N", min=0, help="Kept for the answer.")
+        int | None, typer.Option(metavar="N", min=0, help="Tokens kept free for the answer.")
     ] = None,
     as_json: options.Json = False,
 ) -> None:
-    """Show what is left for history, line by line; the last line is the number alone."""
+    """Show where the tokens of a context go, line by line.
+
+    The last line is what is left for history, the number alone.
+    """
     from reservoir_cli import config
     from reservoir_cli.budget import plan
     from reservoir_cli.cli import output

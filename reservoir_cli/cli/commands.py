@@ -5,7 +5,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import typer
-from typer.core import TyperGroup
+
+from reservoir_cli.cli.help import HelpfulCommand, HelpfulGroup
 
 if TYPE_CHECKING:
     from typer._click import Command
@@ -33,13 +34,9 @@ EXAMPLES = {
 
 
 class Commands(MutableMapping[str, "Command"]):
-    """The commands by name; looking one up loads it.
+    """The commands by name; looking one up loads it."""
 
-    :param rich_markup_mode: as of the app.
-    """
-
-    def __init__(self, rich_markup_mode: Any) -> None:
-        self._rich_markup_mode = rich_markup_mode
+    def __init__(self) -> None:
         self._loaded: dict[str, Command] = {}
 
     def __getitem__(self, name: str) -> "Command":
@@ -52,10 +49,10 @@ class Commands(MutableMapping[str, "Command"]):
         app = typer.Typer(
             add_completion=False,
             pretty_exceptions_enable=False,
-            rich_markup_mode=self._rich_markup_mode,
+            rich_markup_mode=None,
         )
         function = getattr(import_module(f"reservoir_cli.cli.{name}"), name)
-        app.command(name, epilog=f"Example: {example}")(function)
+        app.command(name, epilog=f"Example: {example}", cls=HelpfulCommand)(function)
         return typer.main.get_command(app)
 
     def __setitem__(self, name: str, command: "Command") -> None:
@@ -71,9 +68,9 @@ class Commands(MutableMapping[str, "Command"]):
         return len(EXAMPLES)
 
 
-class CommandGroup(TyperGroup):
+class CommandGroup(HelpfulGroup):
     """A group of :class:`Commands`."""
 
     def __init__(self, **attributes: Any) -> None:
         super().__init__(**attributes)
-        self.commands = Commands(self.rich_markup_mode)
+        self.commands = Commands()

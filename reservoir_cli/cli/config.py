@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from reservoir_cli.cli import options
+from reservoir_cli.cli import completing, options
 from reservoir_cli.errors import UsageError
 
 if TYPE_CHECKING:
@@ -15,15 +15,27 @@ def config(
     ctx: typer.Context,
     changes: Annotated[
         list[str] | None,
-        typer.Option("--set", metavar="KEY=VALUE", help="Change a setting; repeatable."),
+        typer.Option(
+            "--set",
+            metavar="KEY=VALUE",
+            help="Change a setting; repeatable.",
+            autocompletion=completing.assignments,
+        ),
     ] = None,
-    get: Annotated[str | None, typer.Option(metavar="KEY", help="Print one value.")] = None,
+    get: Annotated[
+        str | None,
+        typer.Option(metavar="KEY", help="Print one value.", autocompletion=completing.settings),
+    ] = None,
     unset: Annotated[
         list[str] | None,
-        typer.Option(metavar="KEY", help="Go back to the default; repeatable."),
+        typer.Option(
+            metavar="KEY",
+            help="Go back to the default; repeatable.",
+            autocompletion=completing.settings,
+        ),
     ] = None,
-    show: Annotated[bool, typer.Option("--list", help="Print all of them.")] = False,
-    path: Annotated[bool, typer.Option("--path", help="Print where the file is.")] = False,
+    show: Annotated[bool, typer.Option("--list", help="Print all of them (default).")] = False,
+    path: Annotated[bool, typer.Option("--path", help="Print where the settings file is.")] = False,
     as_json: options.Json = False,
 ) -> None:
     """Show or change settings.

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from reservoir_cli.cli import options
+from reservoir_cli.cli import completing, options
 from reservoir_cli.errors import UsageError
 
 if TYPE_CHECKING:
@@ -18,12 +18,25 @@ _TRUNCATED = 6
 def context(
     ctx: typer.Context,
     query: Annotated[
-        str | None, typer.Argument(help="The question; - or nothing reads stdin.")
+        str | None,
+        typer.Argument(
+            metavar="[QUERY]", help="The question; without it, or with -, stdin is read."
+        ),
     ] = None,
-    model: Annotated[str | None, typer.Option(metavar="M", help="Model it is for.")] = None,
+    model: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="Model that will read it; `models` lists them.",
+            autocompletion=completing.models,
+        ),
+    ] = None,
     budget: Annotated[
         str | None,
-        typer.Option(metavar="N|recommended", help="Tokens for everything that is printed."),
+        typer.Option(
+            metavar="N|recommended",
+            help="Tokens for all that is printed (default: what the model takes).",
+        ),
     ] = None,
     partition: options.Partition = None,
     instance: options.Instance = None,
@@ -32,53 +45,85 @@ def context(
         typer.Option(
             "--format",
             metavar="NAME",
-            help="text, markdown, json, openai, azure, ollama or anthropic.",
+            help="text, markdown, json, or a request: openai, azure, ollama, anthropic.",
+            autocompletion=completing.context_formats,
         ),
     ] = "text",
-    system: Annotated[str | None, typer.Option(metavar="T|@FILE", help="System prompt.")] = None,
+    system: Annotated[
+        str | None, typer.Option(metavar="TEXT|@FILE", help="System prompt, or the file it is in.")
+    ] = None,
     procedure: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME=T|@FILE", help="An instruction by name; repeatable."),
+        typer.Option(metavar="NAME=TEXT|@FILE", help="An instruction; repeatable."),
     ] = None,
     knowledge: Annotated[
         list[str] | None,
-        typer.Option(metavar="SOURCE=T|@FILE", help="Retrieved text by source; repeatable."),
+        typer.Option(metavar="SOURCE=TEXT|@FILE", help="A text you looked up; repeatable."),
     ] = None,
     episode: Annotated[
         list[str] | None,
-        typer.Option(metavar="T|@FILE", help="A snippet of a past conversation; repeatable."),
+        typer.Option(metavar="TEXT|@FILE", help="A piece of a past conversation; repeatable."),
     ] = None,
     output_reserve: Annotated[
-        int | None, typer.Option(metavar="N", min=0, help="Tokens kept for the answer.")
+        int | None, typer.Option(metavar="N", min=0, help="Tokens kept free for the answer.")
     ] = None,
     recent: Annotated[
-        int | None, typer.Option(metavar="N", min=0, help="Newest messages to consider.")
+        int | None,
+        typer.Option(metavar="N", min=0, help="How many of the newest messages to consider."),
     ] = None,
     similar: Annotated[
-        int | None, typer.Option(metavar="N", min=0, help="Most similar messages to consider.")
+        int | None,
+        typer.Option(metavar="N", min=0, help="How many of the most similar messages to consider."),
     ] = None,
     threshold: Annotated[
         float | None,
-        typer.Option(metavar="X", min=0, max=1, help="What counts as similar, (1 + cosine)/2."),
+        typer.Option(
+            metavar="X", min=0, max=1, help="Least (1 + cosine)/2 that counts as similar, 0 to 1."
+        ),
     ] = None,
     recall_scope: Annotated[
-        str | None, typer.Option(metavar="WHERE", help="auto, instance or partition.")
+        str | None,
+        typer.Option(
+            metavar="WHERE",
+            help="Look in the instance, the partition, or auto: the partition unless -i is given.",
+            autocompletion=completing.choices("recall_scope"),
+        ),
     ] = None,
     fill: Annotated[
         bool | None,
-        typer.Option("--fill/--no-fill", help="Go on until the budget is spent."),
+        typer.Option(
+            "--fill/--no-fill",
+            help="Add older messages until the budget is spent (default: with --budget).",
+        ),
     ] = None,
-    order: Annotated[str | None, typer.Option(metavar="HOW", help="score or tiers.")] = None,
+    order: Annotated[
+        str | None,
+        typer.Option(
+            metavar="HOW",
+            help="Choose by score, or by tiers: recent, similar, linked, older.",
+            autocompletion=completing.among("score", "tiers"),
+        ),
+    ] = None,
     profile: Annotated[
-        str | None, typer.Option(metavar="SIZE", help="Sizes: small or large.")
+        str | None,
+        typer.Option(
+            metavar="SIZE",
+            help="How many to consider, for a small or a large model.",
+            autocompletion=completing.choices("profile"),
+        ),
     ] = None,
-    save: Annotated[bool, typer.Option("--save", help="Store the question afterwards.")] = False,
+    save: Annotated[
+        bool, typer.Option("--save", help="Store the question, too, once the context is built.")
+    ] = False,
     trace_id: options.TraceId = None,
     explain: Annotated[
-        bool, typer.Option("--explain", help="Say of each candidate why it is in or out.")
+        bool, typer.Option("--explain", help="Say of each message why it is in or out.")
     ] = False,
     strict: Annotated[
-        bool, typer.Option("--strict", help="Exit with 6 if anything was truncated.")
+        bool,
+        typer.Option(
+            "--strict", help="Exit with 6 if anything was left out or cut for lack of room."
+        ),
     ] = False,
 ) -> None:
     """Print the best context for a question, inside a token budget.
@@ -118,10 +163,23 @@ def context(
         finally:  # the question was asked, even if nobody reads the context to its end
             if save:
                 reservoir.save_question(window)
+                _say_where(window)
             reservoir.record_run(window)
     if strict and window.truncated:
         output.note(f"--strict: {window.truncations:,} left out or cut for lack of room")
         raise typer.Exit(_TRUNCATED)
+
+
+def _say_where(window: "ContextWindow") -> None:
+    """Say that a question begins a conversation of its own, if it may be meant to go on one."""
+    from reservoir_cli.cli import output
+
+    partition, source = window.request.partition, window.scope["instance"]
+    if window.request.instance is None and source not in (None, partition):
+        output.note(
+            f"the question is saved in {partition}/{partition}; the newest messages are of "
+            f"{partition}/{source} (-i {source} goes on there)"
+        )
 
 
 def _print(window: "ContextWindow", explain: bool, *, masked: bool) -> None:

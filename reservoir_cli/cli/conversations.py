@@ -20,9 +20,10 @@ def conversations(
     all_partitions: options.AllPartitions = False,
     as_json: options.Json = False,
 ) -> None:
-    """List the conversations of a partition or instance, the oldest first.
+    """List the conversations of a partition or instance.
 
-    Messages outside of conversations, such as those from stdin, are in none.
+    The oldest comes first. Messages outside of conversations, such as those from stdin, are in
+    none.
     """
     from reservoir_cli.cli import output
 

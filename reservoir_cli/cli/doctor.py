@@ -15,9 +15,10 @@ def doctor(
     ] = False,
     as_json: options.Json = False,
 ) -> None:
-    """Check settings, store, model and speed, and say what to do about what is wrong.
+    """Check settings, store, model and speed.
 
-    Exit code 1 if there is a fault; notes are only worth knowing.
+    It says what to do about what is wrong. Exit code 1 if there is a fault; notes are only worth
+    knowing.
     """
     from reservoir_cli import config, maintenance, paths
     from reservoir_cli.cli import output

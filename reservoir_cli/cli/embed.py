@@ -23,7 +23,7 @@ def embed(
     ] = False,
     as_json: options.Json = False,
 ) -> None:
-    """Embed every message that has no vector yet.
+    """Embed messages that are not yet, to find them by meaning.
 
     With --model or --rebuild new vectors are made beside the old ones, which are used until the
     new ones are complete. Broken off, the same command goes on where it was.
@@ -45,7 +45,8 @@ def embed(
         _say_unfinished(reservoir)
         if name:
             _keep_setting(before, name)
-        active, engine = reservoir.store.active_model(), reservoir.engine
+        active = reservoir.store.active_model()
+        engine = reservoir.load_engine() if as_json else reservoir.engine
     by = f", {engine.kind} engine, weights from the {engine.origin}" if engine else ""
     output.aside(f"embedded {options.counted(done, 'message')}{by}")
     if as_json:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from reservoir_cli.messages import plain_text
+from reservoir_cli.messages import Role, plain_text
 
 if TYPE_CHECKING:
     from reservoir_cli.rendering import ContextWindow
@@ -15,7 +15,7 @@ _WHY = {
     "priority": "by priority",
     "tier": "by tier",
     "no room": "no room left",
-    "too large": "larger than budget",
+    "too large": "larger than the room",
     "duplicate": "said already",
     "orphan result": "its call is missing",
     "unanswered call": "no result for its call",
@@ -23,25 +23,46 @@ _WHY = {
 }
 
 
+#: What is left out where a terminal is narrow, the first of them first.
+_SPARE = ("text", "day", "tier", "rec", "sim")
+_LEGEND = (
+    "sim: how well it fits the question · rec: how new it is · "
+    "prio: 0.7 sim + 0.3 rec, unless set otherwise"
+)
+
+
 def print_explanation(window: "ContextWindow") -> None:
     """Print the table to stderr."""
-    from reservoir_cli.cli import output
+    from reservoir_cli.cli import options, output
     from reservoir_cli.rendering.document import explained
 
     selection = window.selection
     left_out = [each.candidate for each in (*selection.dropped, *selection.passed_over)]
-    texts = {each.message.id: _first_words(each) for each in (*window.kept, *left_out)}
-    rows = [_cells(row, texts[row["id"]]) for row in explained(window)]
-    output.side_table(COLUMNS, rows, numeric=COLUMNS[4:8])
+    candidates = {each.message.id: each for each in (*window.kept, *left_out)}
+    rows = [_cells(row, candidates[row["id"]]) for row in explained(window)]
+    output.side_table(COLUMNS, rows, numeric=COLUMNS[4:8], spare=_SPARE)
+    output.legend(_LEGEND)
     if left := window.not_reached:
-        output.aside(f"{left:,} messages that could only have filled the budget were not reached")
+        were = "was" if left == 1 else "were"
+        output.aside(
+            f"{options.counted(left, 'message')} that could only have filled the budget "
+            f"{were} not reached"
+        )
 
 
 def _first_words(candidate: "Candidate") -> str:
     return " ".join(plain_text(candidate.message)[:200].split())
 
 
-def _cells(row: dict[str, Any], text: str) -> Sequence[str]:
+def _why(reason: str, candidate: "Candidate") -> str:
+    """A reason in words; a call and its results are too large together."""
+    message = candidate.message
+    if reason == "too large" and (message.role is Role.TOOL or message.tool_calls):
+        return "too large with its call" if message.role is Role.TOOL else "too large with results"
+    return _WHY.get(reason, reason)
+
+
+def _cells(row: dict[str, Any], candidate: "Candidate") -> Sequence[str]:
     return (
         str(row["id"]),
         row["created_at"][:10],
@@ -52,6 +73,6 @@ def _cells(row: dict[str, Any], text: str) -> Sequence[str]:
         f"{row['priority']:.3f}",
         f"{row['tokens']:,}",
         "✓" if row["outcome"] == "kept" else "·",
-        _WHY.get(row["reason"], row["reason"]),
-        text,
+        _why(row["reason"], candidate),
+        _first_words(candidate),
     )

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from reservoir_cli.cli import options
+from reservoir_cli.cli import completing, options
 from reservoir_cli.errors import UsageError
 
 #: Characters that are printed at once.
@@ -28,6 +28,7 @@ def export(
             "--format",
             metavar="NAME",
             help="jsonl, json, openai, anthropic, sharegpt or markdown (default: jsonl).",
+            autocompletion=completing.export_formats,
         ),
     ] = None,
     with_embeddings: Annotated[
@@ -42,7 +43,7 @@ def export(
     as_json: options.Json = False,
     as_lines: options.JsonLines = False,
 ) -> None:
-    """Print every message of an instance, or of all of them, in order of time.
+    """Print all messages of an instance, or of more, by time.
 
     What jsonl and json hold, ingest brings back as it was. The other formats are for other
     programs: a conversation a line, or as Markdown.

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from reservoir_cli.cli import options
+from reservoir_cli.cli import completing, options
 from reservoir_cli.errors import ReservoirError, UsageError
 from reservoir_cli.messages import Message, parse_role
 
@@ -25,13 +25,18 @@ def ingest(
         list[str] | None,
         typer.Argument(
             metavar="[FILE]...",
-            help="Files, folders or zips to import; - or nothing reads stdin.",
+            help="Files, folders or zips to import; without any, or with -, stdin is read.",
         ),
     ] = None,
     partition: options.Partition = None,
     instance: options.Instance = None,
     role: Annotated[
-        str | None, typer.Option(help="user, assistant, system or tool (default: user).")
+        str | None,
+        typer.Option(
+            metavar="ROLE",
+            help="user, assistant, system or tool (default: user).",
+            autocompletion=options.a_role,
+        ),
     ] = None,
     trace_id: options.TraceId = None,
     at: Annotated[
@@ -44,12 +49,15 @@ def ingest(
             metavar="NAME",
             help="reservoir, chatgpt, claude, claude-code, codex, llm, sharegpt, anthropic, "
             "openai, markdown or text (default: by what the file holds).",
+            autocompletion=completing.import_formats,
         ),
     ] = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Say what would be imported; store nothing.")
     ] = False,
-    no_embed: Annotated[bool, typer.Option("--no-embed", help="Store now, embed later.")] = False,
+    no_embed: Annotated[
+        bool, typer.Option("--no-embed", help="Store only; `embed` catches up later.")
+    ] = False,
     as_json: options.Json = False,
 ) -> None:
     """Store a message from stdin, or import files.

@@ -1,6 +1,7 @@
 """The door: the app, its global options, and the only place that catches errors and exits."""
 
 import os
+import re
 import signal
 import sys
 from contextlib import suppress
@@ -11,21 +12,32 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 from reservoir_cli import __version__
-from reservoir_cli.cli import output
+from reservoir_cli.cli import completing, output
 from reservoir_cli.cli.commands import EXAMPLES, CommandGroup
 from reservoir_cli.cli.options import Globals
 from reservoir_cli.errors import ReservoirError, UsageError
+
+#: Options of all commands, and what they take.
+BEFORE_COMMAND = {"--config": " FILE", "--db": " PATH", "--offline": "", "--no-color": ""}
+#: What the option parser says, and how one says it.
+_IN_WORDS = (
+    (r"'\[?([A-Z]+)\]?'", r"\1"),
+    (r"is not a valid int\w*( range)?$", "is not a whole number"),
+    (r"is not a valid float( range)?$", "is not a number"),
+    (r"is not in the range x>=(\S+)$", r"is less than \1"),
+    (r"is not in the range (\S+)<=x<=(\S+)$", r"is not between \1 and \2"),
+)
 
 app = typer.Typer(
     name="reservoir",
     cls=CommandGroup,
     help="Your conversations with every model in one private file, "
     "and the best context for the next question.",
+    epilog="reservoir COMMAND --help says more of each.",
     invoke_without_command=True,
     pretty_exceptions_enable=False,
-    # In a pipe the help has no borders, as all output.
-    rich_markup_mode="rich" if sys.stdout is not None and sys.stdout.isatty() else None,
-    context_settings={"help_option_names": ["-h", "--help"]},
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 
 
@@ -35,27 +47,36 @@ def _show_version(wanted: bool) -> None:
         raise typer.Exit
 
 
+def _choose_color(unwanted: bool) -> None:
+    """Settled before help is asked for, which is shown at once."""
+    output.configure(color=not unwanted)
+
+
 @app.callback()
 def globals_(
     ctx: typer.Context,
     config_file: Annotated[
-        Path | None, typer.Option("--config", metavar="FILE", help="Use this settings file.")
+        Path | None, typer.Option("--config", metavar="FILE", help="Settings file to use.")
     ] = None,
     db: Annotated[
-        str | None, typer.Option("--db", metavar="PATH|URL", help="Use this store.")
+        str | None, typer.Option("--db", metavar="PATH|URL", help="Store to use.")
     ] = None,
-    offline: Annotated[bool, typer.Option("--offline", help="Never touch the network.")] = False,
-    no_color: Annotated[bool, typer.Option("--no-color", help="No colour.")] = False,
+    offline: Annotated[bool, typer.Option("--offline", help="Never use the network.")] = False,
+    _no_color: Annotated[
+        bool,
+        typer.Option(
+            "--no-color", callback=_choose_color, is_eager=True, help="Print without colour."
+        ),
+    ] = False,
     version: Annotated[
         bool,
-        typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version."),
+        typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version."),
     ] = False,
 ) -> None:
     """Options that stand before the command."""
-    output.configure(color=not no_color)
     ctx.obj = Globals(config_file, db, offline)
     if ctx.invoked_subcommand is None:
-        output.write(ctx.get_help() + "\n")
+        typer.echo(ctx.get_help())
 
 
 def main() -> None:
@@ -67,6 +88,8 @@ def main() -> None:
         else:
             stream.reconfigure(encoding="utf-8", errors="replace", newline="\n")
     signal.signal(signal.SIGTERM, _terminated)
+    if completing.VARIABLE in os.environ or any("-completion" in each for each in sys.argv[1:2]):
+        completing.prepare()
     try:
         code: Any = _run()
     except SystemExit as leaving:
@@ -117,7 +140,15 @@ def _as_usage(failure: Any) -> UsageError:
     """A complaint of the option parser as an error of ours."""
     context = getattr(failure, "ctx", None)
     name = context.command_path if context else "reservoir"
+    option = getattr(failure, "option_name", None)
+    if option in BEFORE_COMMAND:
+        return UsageError(
+            f"{option} goes before the command",
+            hint=name.replace(" ", f" {option}{BEFORE_COMMAND[option]} ", 1),
+        )
     message = " ".join(failure.format_message().split()).rstrip(".")
+    for pattern, words in _IN_WORDS:
+        message = re.sub(pattern, words, message)
     hint = None if context else _as_written(getattr(failure, "option_name", None))
     return UsageError(message[:1].lower() + message[1:], hint=hint or f"{name} --help")
 

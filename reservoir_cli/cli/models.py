@@ -6,7 +6,12 @@ from reservoir_cli.cli import options
 
 
 def models(ctx: typer.Context, as_json: options.Json = False) -> None:
-    """List the models, their context windows, and what a context may take of them."""
+    """List the models that are known, and their limits in tokens.
+
+    Window is what a model reads and writes at once; reserve what is kept for its answer; available
+    what a context may take; recommended what --budget recommended takes. More models:
+    reservoir config --set models.NAME.context_window=N
+    """
     from reservoir_cli import config
     from reservoir_cli.cli import output
 

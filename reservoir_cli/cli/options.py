@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from reservoir_cli.cli import completing
 from reservoir_cli.errors import ReservoirError, UsageError
 from reservoir_cli.messages import Scope, clean_text, parse_role
 
@@ -32,7 +33,9 @@ Partition = Annotated[
     typer.Option(
         "-p",
         "--partition",
-        help="Partition to use (default: setting partition).",
+        metavar="NAME",
+        help='A person, a project (default: the setting "partition").',
+        autocompletion=completing.partitions,
         callback=_name,
     ),
 ]
@@ -41,27 +44,35 @@ Instance = Annotated[
     typer.Option(
         "-i",
         "--instance",
-        help="Instance in it (default: the partition's own name).",
+        metavar="NAME",
+        help="A tool, a topic in it (default: the one named like the partition).",
+        autocompletion=completing.instances,
         callback=_name,
     ),
 ]
-AllInstances = Annotated[bool, typer.Option("--all-instances", help="Read the whole partition.")]
-AllPartitions = Annotated[bool, typer.Option("--all-partitions", help="Read everything.")]
+AllInstances = Annotated[
+    bool, typer.Option("--all-instances", help="Take all instances of the partition.")
+]
+AllPartitions = Annotated[bool, typer.Option("--all-partitions", help="Take everything there is.")]
 TraceId = Annotated[
     str | None,
-    typer.Option("--trace-id", metavar="ID", help="Question and reply of one.", callback=_name),
+    typer.Option(
+        "--trace-id", metavar="ID", help="What a question and its replies share.", callback=_name
+    ),
 ]
+#: What completes a role.
+a_role = completing.among("user", "assistant", "system", "tool")
 Match = Annotated[
     str | None,
-    typer.Option(metavar="TEXT", help="Only those that say this, word for word; case ignored."),
+    typer.Option(metavar="TEXT", help="Only those that hold this text; case is ignored."),
 ]
 Since = Annotated[
-    str | None, typer.Option(metavar="T", help="From this time, or an age such as 7d.")
+    str | None, typer.Option(metavar="T", help="From a time on: 2026-05-09, or an age such as 7d.")
 ]
-Until = Annotated[str | None, typer.Option(metavar="T", help="Up to this time, or an age.")]
+Until = Annotated[str | None, typer.Option(metavar="T", help="Up to a time, or an age.")]
 Yes = Annotated[bool, typer.Option("-y", "--yes", help="Do not ask.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
-JsonLines = Annotated[bool, typer.Option("--jsonl", help="Print one JSON row a line.")]
+JsonLines = Annotated[bool, typer.Option("--jsonl", help="Print a JSON object a line.")]
 
 
 #: The greatest number SQLite can hold.

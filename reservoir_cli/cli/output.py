@@ -11,13 +11,13 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, TextIO
 
+from reservoir_cli.cli import tables
 from reservoir_cli.errors import ReservoirError
 from reservoir_cli.messages import Scope, StoredMessage, plain_text
 
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.progress import Progress, TaskID
-    from rich.table import Table
     from rich.text import Text
 
 _ROLE_STYLES = {
@@ -28,9 +28,7 @@ _ROLE_STYLES = {
 }
 #: Control characters, which could command a terminal; tab and line feed may stay.
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")
-#: A column of text that is narrower says nothing.
-_LEGIBLE = 24
-_color = True
+_color = not os.environ.get("NO_COLOR")
 
 
 def configure(*, color: bool) -> None:
@@ -99,6 +97,14 @@ def warn(text: str) -> None:
 def aside(text: str) -> None:
     """A line on stderr that needs no word before it, such as a summary."""
     _tell("", text, "dim")
+
+
+def legend(text: str) -> None:
+    """Explain a table on stderr; a terminal breaks it between words."""
+    if sys.stderr.isatty():
+        _console(sys.stderr).print(_dim(text))
+    else:
+        aside(text)
 
 
 def ask(question: str, *, usual: bool = False) -> bool:
@@ -194,10 +200,12 @@ def _messages(count: int) -> str:
 
 
 def messages(found: Sequence[StoredMessage], *, timestamps: bool, oneline: bool) -> None:
-    """Print messages as ``role: content``."""
+    """Print messages as ``role: content``; a terminal also shows their ids."""
     if sys.stdout.isatty():
+        width = max((len(str(each.id)) for each in found), default=0)
         for each in found:
-            _console(sys.stdout).print(_dressed(each, timestamps, oneline), soft_wrap=True)
+            shown = _dim(f"{each.id:>{width}} ").append_text(_dressed(each, timestamps, oneline))
+            _console(sys.stdout).print(shown, soft_wrap=True)
     else:
         write("".join(f"{message_line(each, timestamps, oneline)}\n" for each in found))
 
@@ -223,12 +231,12 @@ def hits(ranked: Sequence[tuple[int, float, StoredMessage, Sequence[StoredMessag
 
     for rank, score, message, linked in ranked:
         head = Text().append(f"{rank}. ", "bold").append_text(_dressed(message, False, False))
-        head.append(f"\n   {_stamp(message).rstrip()} score {score:.3f}", "dim")
+        head.append(f"\n   score {score:.3f} · {_whereabouts(message)}", "dim")
         _console(sys.stdout).print(head, soft_wrap=True)
         for each in linked:
-            _console(sys.stdout).print(
-                Text("   ").append_text(_dressed(each, False, False)), soft_wrap=True
-            )
+            below = Text("   ").append_text(_dressed(each, False, False))
+            below.append(f"\n      {_whereabouts(each)}", "dim")
+            _console(sys.stdout).print(below, soft_wrap=True)
 
 
 def window_text(text: str) -> None:
@@ -246,6 +254,23 @@ def window_text(text: str) -> None:
     _console(sys.stdout).print(dressed, soft_wrap=True, end="")
 
 
+def dressed_help(text: str) -> str:
+    """A help text; for a terminal with its heads and options set off."""
+    if not sys.stdout.isatty() or not _color:
+        return text
+    from rich.text import Text
+
+    dressed = Text(text)
+    dressed.highlight_regex(r"(?m)^(Usage|Arguments|Options|Commands|Example):", "bold")
+    dressed.highlight_regex(r"(?m)^  (\[?[A-Za-z]+\]?(\.\.\.)?)(?=  )", "bold cyan")
+    dressed.highlight_regex(r"(?<![\w-])--?[a-z][\w-]*", "cyan")
+    dressed.highlight_regex(r"\[(default|required)[^]]*\]", "dim")
+    console = _console(sys.stdout)
+    with console.capture() as shown:
+        console.print(dressed, soft_wrap=True, end="")
+    return shown.get()
+
+
 def table(
     columns: Sequence[str], rows: Sequence[Sequence[str]], numeric: Sequence[str] = ()
 ) -> None:
@@ -254,29 +279,40 @@ def table(
     :param numeric: columns that are set to the right.
     """
     if sys.stdout.isatty():
-        _console(sys.stdout).print(_rich_table(columns, rows, numeric))
+        console = _console(sys.stdout)
+        console.print(tables.fitted(columns, rows, console.width, plain=_plain, numeric=numeric))
     else:
         write("".join("\t".join(row) + "\n" for row in rows))
 
 
 def side_table(
-    columns: Sequence[str], rows: Sequence[Sequence[str]], numeric: Sequence[str] = ()
+    columns: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    numeric: Sequence[str] = (),
+    spare: Sequence[str] = (),
 ) -> None:
     """Print a table to stderr, in columns even where it is no terminal.
 
-    The last column takes what room a terminal has left, and is left out where that is little.
+    The last column is a text: it is cut to the room that a terminal has left.
+
+    :param spare: columns that are left out where there is no room, the first of them first.
     """
-    widths = [max(len(row[at]) for row in (columns, *rows)) for at in range(len(columns) - 1)]
     if sys.stderr.isatty():
         console = _console(sys.stderr)
-        left = console.width - sum(widths) - 2 * len(columns)
-        if left >= _LEGIBLE:
-            rows = [(*row[:-1], row[-1][:left]) for row in rows]
-        else:
-            columns, rows = columns[:-1], [row[:-1] for row in rows]
-        console.print(_rich_table(columns, rows, numeric))
+        console.print(
+            tables.fitted(
+                columns,
+                rows,
+                console.width,
+                plain=_plain,
+                numeric=numeric,
+                spare=spare,
+                cut=columns[-1],
+            )
+        )
         return
     columns, rows = columns[:-1], [row[:-1] for row in rows]
+    widths = [max(map(len, cells)) for cells in zip(columns, *rows, strict=True)]
     for row in (columns, *rows):
         cells = [
             cell.rjust(width) if name in numeric else cell.ljust(width)
@@ -285,34 +321,24 @@ def side_table(
         sys.stderr.write("  ".join(cells).rstrip() + "\n")
 
 
-def _rich_table(
-    columns: Sequence[str], rows: Sequence[Sequence[str]], numeric: Sequence[str]
-) -> "Table":
-    """A table without a frame; cells that are too long are folded."""
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Table
-
-    shown = Table(box=SIMPLE_HEAD, show_header=any(columns), show_edge=False, padding=(0, 1, 0, 0))
-    for name in columns:
-        shown.add_column(name, justify="right" if name in numeric else "left", overflow="fold")
-    for row in rows:
-        shown.add_row(*(_plain(cell) for cell in row))
-    return shown
-
-
 class ProgressBar:
     """Long work on stderr, if that is a terminal; it makes way for anything that is printed.
 
     Call it with what is being done, how much of it is done, and how much there is (0: unknown).
+    Work that is done once, and says so, is told of in a pipe, too: nobody expects it.
     """
 
     def __init__(self) -> None:
+        self._told: set[str] = set()
         self._bar: Progress | None = None
         self._task: TaskID | None = None
 
     def __call__(self, what: str, done: int, total: int) -> None:
         """Show how far the work has come."""
         if not sys.stderr.isatty():
+            if what.endswith(", once") and what not in self._told:
+                self._told.add(what)
+                note(what)
             return
         if self._bar is None or self._task is None:
             from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn
@@ -352,7 +378,10 @@ def _tell(prefix: str, text: str, style: str) -> None:
     line = f"{prefix}{_shown(text)}"
     try:
         if sys.stderr.isatty() and _color:
-            _console(sys.stderr).print(_plain(line), style=style, soft_wrap=True)
+            # Only the label has a colour, which is legible on any background, as dim text is.
+            shown = _plain(line)
+            shown.stylize(style, 0, None if style == "dim" else len(prefix))
+            _console(sys.stderr).print(shown, soft_wrap=True)
         else:
             sys.stderr.write(line + "\n")
             sys.stderr.flush()
@@ -382,6 +411,18 @@ def _dressed(message: StoredMessage, timestamps: bool, oneline: bool) -> "Text":
     shown.append(_stamp(message) if timestamps else "", "dim")
     shown.append(f"{message.role}:", _ROLE_STYLES[message.role.value])
     return shown.append(_shown(text.removeprefix(f"{message.role}:")))
+
+
+def _whereabouts(message: StoredMessage) -> str:
+    """When and where a message was said, and its id."""
+    moment = f"{message.created_at:%Y-%m-%dT%H:%MZ}"
+    return _shown(f"{moment} · {message.partition}/{message.instance} · id {message.id}")
+
+
+def _dim(text: str) -> "Text":
+    from rich.text import Text
+
+    return Text().append(text, "dim")
 
 
 def _stamp(message: StoredMessage) -> str:

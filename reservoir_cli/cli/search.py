@@ -7,18 +7,29 @@ import typer
 
 from reservoir_cli.cli import options
 from reservoir_cli.errors import UsageError
+from reservoir_cli.messages import Scope
 
 if TYPE_CHECKING:
+    from reservoir_cli.reservoir import Reservoir
     from reservoir_cli.searching import Hit
+
+#: What the columns of --explain are.
+_LEGEND = (
+    "cosine: how close the meaning is, -1 to 1 · bm25: how well the words match, more is better · "
+    "similarity: both, with neighbours and dates, 0 to 1 · score: what they are sorted by"
+)
 
 
 def search(
     ctx: typer.Context,
-    term: Annotated[str, typer.Argument(help='Words, "phrases", prefix*; - reads stdin.')],
+    term: Annotated[
+        str, typer.Argument(metavar="TERM", help='Words, "a phrase", prefix*; - reads stdin.')
+    ],
     semantic: Annotated[bool, typer.Option("--semantic", help="By meaning alone.")] = False,
     keyword: Annotated[bool, typer.Option("--keyword", help="By words alone.")] = False,
     limit: Annotated[
-        int, typer.Option("-n", "--limit", min=1, max=1_000_000, help="How many at most.")
+        int,
+        typer.Option("-n", "--limit", metavar="N", min=1, max=1_000_000, help="How many at most."),
     ] = 10,
     partition: options.Partition = None,
     instance: options.Instance = None,
@@ -26,19 +37,29 @@ def search(
     all_partitions: options.AllPartitions = False,
     threshold: Annotated[
         float | None,
-        typer.Option(min=0, max=1, metavar="X", help="Only above it, on (1 + cosine)/2."),
+        typer.Option(
+            min=0,
+            max=1,
+            metavar="X",
+            help="Only what is closer in meaning than this: (1 + cosine)/2, 0 to 1.",
+        ),
     ] = None,
-    link: Annotated[bool, typer.Option("--link", help="Add what belongs to each hit.")] = False,
+    link: Annotated[
+        bool, typer.Option("--link", help="Add the messages that are tied to each hit.")
+    ] = False,
     deduplicate: Annotated[
-        bool, typer.Option("--deduplicate", help="Of equal contents the best.")
+        bool, typer.Option("--deduplicate", help="Of messages that say the same show the best.")
     ] = False,
     explain: Annotated[
-        bool, typer.Option("--explain", help="Show what each score is made of.")
+        bool, typer.Option("--explain", help="Show what each score is made of, and the ids.")
     ] = False,
     as_json: options.Json = False,
     as_lines: options.JsonLines = False,
 ) -> None:
-    """Find messages by meaning and words, the best first."""
+    """Find messages by meaning and words, the best first.
+
+    It looks at the whole partition, or at the instance that -i names.
+    """
     from reservoir_cli.cli import output
 
     options.one_form(semantic=semantic, keyword=keyword)
@@ -59,8 +80,8 @@ def search(
             link=link,
             deduplicate=deduplicate,
         )
-        if not found and not reservoir.view(scope, 1):
-            output.elsewhere(scope, reservoir.store.places())
+        if not found:
+            _say_nothing_found(reservoir, scope, keyword)
     if found and not found[0].all_words:
         output.note("no message has all the words; these have some of them")
     if explain:
@@ -68,13 +89,28 @@ def search(
             ("rank", "id", "score", "similarity", "cosine", "bm25", "text"),
             [_parts(each) for each in found],
             numeric=("rank", "id", "score", "similarity", "cosine", "bm25"),
+            spare=("text", "score", "similarity"),
         )
+        output.legend(_LEGEND)
     if as_json:
         output.document({"query": term, "hits": [each.to_row() for each in found]})
     elif as_lines:
         output.lines(each.to_row() for each in found)
     else:
         output.hits([(each.rank, each.score, each.message, each.linked) for each in found])
+
+
+def _say_nothing_found(reservoir: "Reservoir", scope: Scope, keyword: bool) -> None:
+    from reservoir_cli.cli import output
+
+    if not reservoir.view(scope, 1):
+        output.elsewhere(scope, reservoir.store.places())
+    elif keyword:
+        output.note(
+            f"nothing in {scope} has these words (word* finds beginnings, --semantic meanings)"
+        )
+    else:
+        output.note(f"nothing in {scope} is close enough")
 
 
 def _parts(hit: "Hit") -> Sequence[str]:

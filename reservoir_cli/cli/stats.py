@@ -10,16 +10,22 @@ from reservoir_cli.cli import options
 
 _BARS = "▁▂▃▄▅▆▇█"
 _DAYS = 30
+_NAMES = {"pending": "not embedded yet", "synapses": "ties between messages"}
 
 
 def stats(
     ctx: typer.Context,
     since: Annotated[
-        str | None, typer.Option(metavar="T", help="From this time, or an age such as 7d.")
+        str | None,
+        typer.Option(metavar="T", help="From a time on: 2026-05-09, or an age such as 7d."),
     ] = None,
     as_json: options.Json = False,
 ) -> None:
-    """Show how many contexts were built, what they took, and what the store holds."""
+    """Show what contexts took over time, and what the store holds.
+
+    Short of room are contexts from which something was left out or cut because the budget was
+    spent. Every message is embedded, waits for `reservoir embed`, or is without text.
+    """
     from datetime import UTC, datetime
 
     from reservoir_cli import telemetry
@@ -35,8 +41,8 @@ def stats(
         return
     rows = [
         ("contexts built", f"{summary['runs']:,}"),
-        ("with truncation", f"{summary['truncated_runs']:,}"),
-        ("truncations", f"{summary['truncation_events']:,}"),
+        ("short of room", f"{summary['truncated_runs']:,}"),
+        ("left out or cut", f"{summary['truncation_events']:,}"),
     ]
     for key, name in (
         ("input_tokens", "tokens"),
@@ -47,11 +53,17 @@ def stats(
         if summary[key]["median"] is not None:
             percent = key == "utilisation"
             middle, high = (_number(summary[key][part], percent) for part in ("median", "p95"))
-            rows.append((name, f"median {middle}, 95% below {high}"))
-    rows += [(f"model {name or '(none)'}", bar) for name, bar in _bars(summary["models"])]
+            rows.append((name, f"median {middle}, 95% at most {high}"))
+    rows += [
+        (f"model {name}" if name else "without a model", bar)
+        for name, bar in _bars(summary["models"])
+    ]
     if summary["days"]:
         rows.append((f"last {_DAYS} days", sparkline(summary["days"])))
-    rows += [(f"stored {name}", f"{count:,}") for name, count in summary["store"].items()]
+    held = summary["store"]
+    rows += [(f"stored {_NAMES.get(name, name)}", f"{count:,}") for name, count in held.items()]
+    if without := held["messages"] - held["embedded"] - held["pending"]:
+        rows.append(("stored without text", f"{without:,}"))
     output.table(("", ""), rows)
 
 

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from reservoir_cli.cli import options
+from reservoir_cli.cli import completing, options
 from reservoir_cli.errors import ReservoirError, UsageError
 
 #: A smaller budget would not hold one exchange.
@@ -33,12 +33,19 @@ def trim(
         ),
     ] = None,
     form: Annotated[
-        str, typer.Option("--format", metavar="NAME", help="openai, anthropic or auto.")
+        str,
+        typer.Option(
+            "--format",
+            metavar="NAME",
+            help="openai, anthropic or auto.",
+            autocompletion=completing.among(*_FORMATS),
+        ),
     ] = "auto",
 ) -> None:
-    """Trim the old messages of a tool loop to a budget, and print the list to send.
+    """Trim the message list of a tool loop to a budget.
 
-    Without a budget, and in the first iteration, nothing is trimmed; less than 500 counts as 500.
+    It prints the list that the next request should send. Without a budget, and in the first
+    iteration, nothing is trimmed; less than 500 counts as 500.
 
     The first message and the current turn are never cut. A request body with a list of
     messages comes out as a body.

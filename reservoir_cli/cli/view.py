@@ -12,7 +12,13 @@ from reservoir_cli.messages import Scope
 def view(
     ctx: typer.Context,
     count: Annotated[
-        int, typer.Argument(min=0, max=options.MOST, help="How many of the newest; 0 for all.")
+        int,
+        typer.Argument(
+            metavar="[COUNT]",
+            min=0,
+            max=options.MOST,
+            help="How many of the newest; 0 for all.",
+        ),
     ] = 10,
     partition: options.Partition = None,
     instance: options.Instance = None,
@@ -21,27 +27,43 @@ def view(
     ids: Annotated[
         list[int] | None,
         typer.Option(
-            "--id", metavar="N", min=1, max=options.MOST, help="Just this message; repeatable."
+            "--id",
+            metavar="N",
+            min=1,
+            max=options.MOST,
+            help="Only the message of this id; repeatable.",
         ),
     ] = None,
     trace_id: options.TraceId = None,
     conversation: Annotated[
         str | None, typer.Option(metavar="ID", help="Only this conversation.")
     ] = None,
-    role: Annotated[str | None, typer.Option(help="Only this role.")] = None,
+    role: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ROLE",
+            help="Only user, assistant, system or tool.",
+            autocompletion=options.a_role,
+        ),
+    ] = None,
     since: options.Since = None,
     until: options.Until = None,
     secrets: Annotated[
         bool, typer.Option("--secrets", help="Only messages in which secrets were found.")
     ] = False,
     timestamps: Annotated[
-        bool, typer.Option("--timestamps", help="Time and trace in front.")
+        bool, typer.Option("--timestamps", help="Put time and trace id in front.")
     ] = False,
-    oneline: Annotated[bool, typer.Option("--oneline", help="One message a line.")] = False,
+    oneline: Annotated[
+        bool, typer.Option("--oneline", help="One message a line; line breaks become \\n.")
+    ] = False,
     as_json: options.Json = False,
     as_lines: options.JsonLines = False,
 ) -> None:
-    """Print the last messages, oldest first."""
+    """Print the last messages, oldest first.
+
+    A terminal also shows the id of each message, which --id and `forget --id` take.
+    """
     from reservoir_cli.cli import output
 
     options.one_form(json=as_json, jsonl=as_lines)

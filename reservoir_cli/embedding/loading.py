@@ -11,6 +11,8 @@ from reservoir_cli.embedding.locate import Located, check_weights, locate
 if TYPE_CHECKING:
     from reservoir_cli.embedding.reference import ReferenceEmbedder
 
+_COMPILING = "compiling the embedding model, which takes some 20 seconds, once"
+
 
 def load(name: str, *, offline: bool, progress: Progress) -> Embedder:
     """See :func:`reservoir_cli.embedding.load_embedder`."""
@@ -46,11 +48,11 @@ def _compiled(name: str, found: Located, place: Path, progress: Progress) -> Emb
     from reservoir_cli.embedding.compiling import compile_into
 
     check_weights(found)
-    reference = _reference(name, found, "", progress)
+    progress(_COMPILING, 0, 0)
+    reference = _reference(name, found, "", lambda *_: None)
     reason = "what was compiled is gone again"
     try:
         with cache.building(place) as folder:
-            progress("compiling the embedding model, once", 0, 0)
             refused = compile_into(folder, reference)
         reason = refused or reason
         if not refused and (opened := _opened(name, found, place, progress)):

@@ -120,7 +120,7 @@ def _download(name: str, progress: Progress) -> Path:
     for candidate in _hub_names(name):
         try:
             HfApi().model_info(candidate, timeout=5)  # without a network this fails soon
-            progress(f"downloading the embedding model {candidate}", 0, 0)
+            progress(f"downloading the embedding model {candidate}, once", 0, 0)
             return Path(snapshot_download(candidate, ignore_patterns=_OTHER_RUNTIMES))
         except (OSError, httpx2.HTTPError, HFValidationError) as error:
             problem = error

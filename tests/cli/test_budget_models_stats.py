@@ -187,7 +187,7 @@ def test_stats_count_the_runs_since_a_moment_and_what_they_took(used):
 def test_stats_show_a_bar_a_model_and_a_sparkline(used):
     shown = dict(line.split("\t", 1) for line in used("stats").out.splitlines())
     assert shown["contexts built"] == "3"
-    assert shown["model gpt-4"].count("█") == 2 * shown["model (none)"].count("█")
+    assert shown["model gpt-4"].count("█") == 2 * shown["without a model"].count("█")
     (days,) = (value for name, value in shown.items() if "days" in name)
     assert len(days) == 30
     assert days.endswith("█")

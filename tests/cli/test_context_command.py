@@ -319,6 +319,7 @@ def test_embed_gives_every_pending_message_its_vector_once(cli_with_model):
     assert again.document["embedded"] == 0  # nothing is pending, so no model is needed
     assert again.document["engine"] is None
     assert again.document["model"] == done.document["model"]
+    assert cli("embed", "--json").document["engine"] == "compiled"  # nor is it needed to tell
 
 
 @pytest.mark.model

@@ -15,13 +15,18 @@ from reservoir_cli import __version__
 WRONG_USAGE = [
     (["nonsense"], "nonsense"),
     (["view", "--nonsense"], "--nonsense"),
-    (["view", "many"], "many"),
+    (["view", "many"], "COUNT: 'many' is not a whole number"),
     (["view", "-1"], "-1"),
+    (["context", "x", "--recent", "-1"], "-1 is less than 0"),
+    (["view", "--id", "0"], "0 is not between 1 and"),
+    (["search", "x", "--threshold", "high"], "'high' is not a number"),
+    (["view", "--db", "x.db"], "--db goes before the command"),
+    (["view", "--no-color"], "--no-color goes before the command"),
     (["view", "--role", "bot"], "bot"),
     (["view", "--since", "someday"], "someday"),
     (["view", "--all-instances", "-i", "x"], "--all-instances"),
     (["view", "--all-partitions", "-p", "x"], "--all-partitions"),
-    (["search"], "term"),
+    (["search"], "TERM"),
     (["search", "   "], "empty"),
     (["search", "x", "--limit", "0"], "limit"),
     (["search", "x", "--semantic", "--keyword"], "--keyword"),
@@ -63,6 +68,11 @@ def test_with_json_an_error_is_a_document_too(cli, arguments, kind, code):
     assert list(error) == ["kind", "message", "hint", "exit_code"]
     assert (done.document["schema_version"], error["kind"], error["exit_code"]) == (1, kind, code)
     assert done.err.startswith(f"error: {error['message']}\n")
+
+
+def test_an_option_behind_the_command_is_shown_in_its_place(cli):
+    done = cli("view", "3", "--db", "x.db", code=2)
+    assert done.err.splitlines()[1] == "hint: reservoir --db PATH view"
 
 
 def test_an_error_without_json_leaves_stdout_alone(cli):

@@ -3,9 +3,13 @@
 import json
 import os
 import subprocess
+import sys
 import time
+from pathlib import Path
 
 import pytest
+
+from reservoir_cli.cli import output
 
 LONG = "0123456789 " * 20
 
@@ -55,6 +59,34 @@ def test_a_pipe_closed_from_the_start_ends_it_quietly(cli, arguments):
     assert "Traceback" not in err
     assert "Broken" not in err
     assert process.returncode == 0
+
+
+def test_the_demo_ends_quietly_when_its_pipe_is_closed(cli):
+    reading, writing = os.pipe()
+    os.close(reading)
+    demo = Path(__file__).parents[2] / "samples" / "demo.py"
+    done = subprocess.run(
+        [sys.executable, demo], stdout=writing, stderr=subprocess.PIPE, env=cli.env, check=False
+    )
+    os.close(writing)
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+def test_what_takes_long_once_is_told_in_a_pipe_once(capsys):
+    progress = output.ProgressBar()
+    for done in (0, 1):
+        progress("compiling the embedding model, once", done, 0)
+        progress("embedding", done, 2)
+    assert capsys.readouterr().err == "note: compiling the embedding model, once\n"
+
+
+def test_a_saved_question_says_when_it_begins_a_conversation_of_its_own(cli):
+    cli.say("of the backend", "-p", "work", "-i", "backend")
+    done = cli("context", "what?", "-p", "work", "--save")
+    assert "note: the question is saved in work/work; " in done.err
+    assert "-i backend" in done.err
+    for scope in (["-p", "work"], ["-p", "work", "-i", "backend"]):
+        assert "saved in" not in cli("context", "and what?", *scope, "--save").err
 
 
 def test_a_closed_stderr_pipe_does_not_fail_a_command(cli):

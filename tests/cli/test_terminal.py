@@ -4,6 +4,8 @@ import re
 
 import pytest
 
+from reservoir_cli.cli.commands import EXAMPLES
+
 COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 NASTY = "red \x1b[31m bell \x07 c1 \x9b del \x7f\nnext line"
 
@@ -85,10 +87,31 @@ def test_control_characters_of_names_are_not_obeyed_on_stderr(cli):
     assert "\x1b[31m" not in shown.err
 
 
-def test_a_terminal_shows_the_same_words_as_a_pipe(said):
+def test_a_terminal_shows_the_same_words_as_a_pipe_behind_dim_ids(said):
     piped = said("view", "--timestamps").out
     shown = said.on_terminal("view", "--timestamps").out
-    assert COLOUR.sub("", shown) == piped
+    assert re.sub(r"(?m)^\d ", "", COLOUR.sub("", shown)) == piped
+    for row in said.rows():
+        assert f"\x1b[2m{row['id']} \x1b[0m" in shown
+
+
+def test_a_search_on_a_terminal_says_when_where_and_which(said):
+    (row,) = said("search", "--keyword", "lost", "--json").document["hits"]
+    shown = said.on_terminal("search", "--keyword", "lost").out
+    moment = f"{row['created_at'][:16]}Z"
+    assert f" · {moment} · default/default · id {row['id']}" in COLOUR.sub("", shown)
+
+
+def test_a_table_gives_way_to_a_narrow_terminal(said):
+    asked = ("context", "why did we drop Redis in the end?", "--explain")
+    for width, wanted, unwanted in ((60, "prio", "day"), (140, "text", "")):
+        shown = said.on_terminal(*asked, streams=("stderr",), env={"COLUMNS": str(width)}).err
+        lines = COLOUR.sub("", shown).splitlines()
+        head, rule, *rows = lines[next(at for at, line in enumerate(lines) if line[:3] == "id ") :]
+        assert max(map(len, (head, rule, *rows[:2]))) <= width
+        assert wanted in head.split()
+        assert unwanted not in head.split()
+        assert len([row for row in rows if " newest" in row]) == 2
 
 
 def test_times_are_dim_and_what_was_said_is_not(said):
@@ -97,16 +120,23 @@ def test_times_are_dim_and_what_was_said_is_not(said):
     assert not re.search(r"\x1b\[(\d+;)*2(;\d+)*m[^\x1b]*why did we", shown)
 
 
+def test_what_is_said_of_an_error_has_the_colour_of_the_terminal(cli):
+    shown = cli.on_terminal("view", "many", streams=("stderr",)).err
+    assert re.fullmatch(
+        r"\x1b\[1;31merror: \x1b\[0m[^\x1b]+\n\x1b\[33mhint: \x1b\[0m[^\x1b]+\n", shown
+    )
+
+
 def test_a_long_line_is_not_broken_on_a_terminal(cli):
     text = "word " * 200 + "end"
     cli.say(text)
-    assert COLOUR.sub("", cli.on_terminal("view").out) == f"user: {text}\n"
+    assert COLOUR.sub("", cli.on_terminal("view").out) == f"1 user: {text}\n"
 
 
 def test_markup_of_rich_in_a_message_is_only_text(cli):
     cli.say("[bold]not bold[/bold] :smile: [/] 3 [link=x]")
     shown = COLOUR.sub("", cli.on_terminal("view").out)
-    assert shown == "user: [bold]not bold[/bold] :smile: [/] 3 [link=x]\n"
+    assert shown == "1 user: [bold]not bold[/bold] :smile: [/] 3 [link=x]\n"
 
 
 def test_a_context_without_a_question_on_a_terminal_is_wrong_usage(cli):
@@ -115,9 +145,26 @@ def test_a_context_without_a_question_on_a_terminal_is_wrong_usage(cli):
     assert "error: " in shown.out + shown.err
 
 
-def test_help_has_borders_on_a_terminal_only(cli):
-    assert "╭" in cli.on_terminal("view", "--help").out
-    assert "╭" not in cli("view", "--help").out
+@pytest.mark.parametrize("command", [["--help"], ["view", "--help"], []], ids=" ".join)
+def test_help_is_the_same_on_a_terminal_but_for_colour(cli, command):
+    piped = cli(*command, env={"COLUMNS": "80"}).out
+    shown = cli.on_terminal(*command, env={"COLUMNS": "80"}).out
+    assert COLOUR.search(shown)
+    assert COLOUR.sub("", shown) == piped
+    for plain in (
+        cli.on_terminal(*command, env={"COLUMNS": "80", "NO_COLOR": "1"}),
+        cli.on_terminal("--no-color", *command, env={"COLUMNS": "80"}),
+    ):
+        assert plain.out == piped
+
+
+@pytest.mark.parametrize(
+    ("name", "width"), [*((name, "60") for name in EXAMPLES), ("context", "80"), ("context", "140")]
+)
+def test_help_fits_the_terminal(cli, name, width):
+    lines = cli(name, "--help", env={"COLUMNS": width}).out.splitlines()
+    assert max(map(len, lines)) < int(width)
+    assert not [line for line in lines if "<=x" in line or "x>=" in line or "<str>" in line]
 
 
 def test_a_dumb_terminal_gets_plain_text(said):

@@ -1,0 +1,59 @@
+"""The help texts: the same words on a terminal, in a pipe, in the docs and in the man page.
+
+A terminal gets colour. Ranges are told in words where they matter.
+"""
+
+import re
+from typing import TYPE_CHECKING
+
+from typer.core import TyperCommand, TyperGroup
+
+if TYPE_CHECKING:
+    from typer._click import Command, Context, HelpFormatter
+else:
+    Command = object
+
+#: A range as the option parser writes it, such as ``0<=x<=1`` or ``x>=0``.
+_RANGE = re.compile(r"(?:; )?(?:\d+<=)?x[<>]=\d+(?:; )?")
+
+
+class _Helpful(Command):
+    """What commands and groups have in common."""
+
+    def get_help(self, ctx: "Context") -> str:
+        """The whole help text, dressed if a terminal shows it."""
+        from reservoir_cli.cli import output
+
+        return output.dressed_help(super().get_help(ctx))
+
+    def get_short_help_str(self, limit: int = 45) -> str:
+        """The first paragraph; one that is long is wrapped, not cut."""
+        return " ".join((self.help or "").split("\n\n")[0].split())
+
+    def collect_usage_pieces(self, ctx: "Context") -> list[str]:
+        """The usage line; what is required stands there without braces."""
+        return [piece.strip("{}") for piece in super().collect_usage_pieces(ctx)]
+
+    def records(self, ctx: "Context", kind: str | None = None) -> list[tuple[str, str]]:
+        """Arguments and options as they are written, each with what it does.
+
+        :param kind: only ``argument`` or ``option``.
+        """
+        found = [each for each in self.get_params(ctx) if kind in (None, each.param_type_name)]
+        shown = [record for each in found if (record := each.get_help_record(ctx))]
+        return [(words, _RANGE.sub("", about).removesuffix("  []")) for words, about in shown]
+
+
+class HelpfulCommand(_Helpful, TyperCommand):
+    """A command."""
+
+    def format_options(self, ctx: "Context", formatter: "HelpFormatter") -> None:
+        """Arguments, then options."""
+        for title, kind in (("Arguments", "argument"), ("Options", "option")):
+            if records := self.records(ctx, kind):
+                with formatter.section(title):
+                    formatter.write_dl(records)
+
+
+class HelpfulGroup(_Helpful, TyperGroup):
+    """A group of commands."""

@@ -1,0 +1,90 @@
+"""Tables on a terminal: where there is no room, the least needed gives way."""
+
+import re
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rich.table import Table
+    from rich.text import Text
+
+#: A column of text that is narrower says nothing.
+LEGIBLE = 24
+#: Columns whose cells may be folded, or cut; all others are shown whole.
+_LONG = {"title", "value", "found", "to do", "message", "text"}
+#: Columns that are left out where there is no room, the first of them first.
+SPARE = ("bytes", "source", "first", "messages", "reserve", "recommended", "available")
+_MOMENT = re.compile(r"^((\d{4}-\d\d-\d\d)T\d\d:\d\d):\d\d\+00:00$")
+
+
+def fitted(
+    columns: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    room: int,
+    *,
+    plain: "Callable[[str], Text]",
+    numeric: Sequence[str] = (),
+    spare: Sequence[str] = SPARE,
+    cut: str | None = None,
+) -> "Table":
+    """A table without a frame that fits into so many columns of a terminal, if it can.
+
+    Moments are shown to the minute, or the day.
+
+    :param plain: a cell as it may be shown.
+    :param numeric: columns that are set to the right.
+    :param spare: columns that may be left out, the first of them first.
+    :param cut: a column whose cells are cut rather than folded.
+    """
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+
+    rows = [[_MOMENT.sub(r"\1Z", cell) for cell in row] for row in rows]
+    if _width(columns, rows) > room:
+        rows = [
+            [re.sub(r"^(\d{4}-\d\d-\d\d)T\d\d:\d\dZ$", r"\1", cell) for cell in row] for row in rows
+        ]
+    for name in spare:
+        if name in columns and _width(columns, rows) > room:
+            columns, rows = _without(columns.index(name), columns, rows)
+    if cut in columns:
+        at = columns.index(cut)
+        left = room - _width(*_without(at, columns, rows)) - 2
+        rows = [[*row[:at], _shortened(row[at], left), *row[at + 1 :]] for row in rows]
+    shown = Table(box=SIMPLE_HEAD, show_header=any(columns), show_edge=False, padding=(0, 1, 0, 0))
+    for name in columns:
+        shown.add_column(
+            name,
+            justify="right" if name in numeric else "left",
+            overflow="fold",
+            no_wrap=any(columns) and name not in _LONG,
+        )
+    for row in rows:
+        shown.add_row(*(plain(cell) for cell in row))
+    return shown
+
+
+def _without(
+    at: int, columns: Sequence[str], rows: Sequence[Sequence[str]]
+) -> tuple[list[str], list[list[str]]]:
+    """A table without one of its columns."""
+    first, *others = ([*row[:at], *row[at + 1 :]] for row in (columns, *rows))
+    return first, others
+
+
+def _shortened(text: str, width: int) -> str:
+    """A text of at most so many columns; an ellipsis says that it goes on."""
+    from rich.cells import cell_len, set_cell_size
+
+    return text if cell_len(text) <= width else f"{set_cell_size(text, width - 1).rstrip()}…"
+
+
+def _width(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> int:
+    """How wide a table is at least: its columns, and two spaces behind each."""
+    from rich.cells import cell_len
+
+    widths = [max(map(cell_len, cells)) for cells in zip(columns, *rows, strict=True)]
+    for at, name in enumerate(columns):
+        if name in _LONG:
+            widths[at] = min(widths[at], LEGIBLE)
+    return sum(widths) + 2 * len(widths) - 1

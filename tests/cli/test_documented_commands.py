@@ -1,0 +1,203 @@
+"""Every block of commands in README and docs runs, as a reader would run it.
+
+A block is a fence named ``sh``, ``console`` (commands behind ``$``, then what they print) or
+``python``. One that cannot run here has ``<!-- not run: WHY -->`` on the line above its fence; the
+files, targets, extras and options it names must exist all the same. One that runs, but prints
+something else on each machine, has ``<!-- output differs: WHY -->`` there.
+"""
+
+import os
+import pty
+import re
+import runpy
+import shlex
+import shutil
+import subprocess
+import sys
+import tomllib
+import zipfile
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+import typer
+
+from reservoir_cli.cli.commands import EXAMPLES
+from reservoir_cli.cli.main import BEFORE_COMMAND, app
+
+ROOT = Path(__file__).parents[2]
+PATIENCE = 300
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+EXPORTS = ROOT / "tests" / "importers" / "samples"
+#: Programs a reader has beside ours: they read what they are given, and answer.
+PROGRAMS = {
+    "llm": """[ "$*" = "logs path" ] && exec echo "$HOME/llm.db"
+[ -t 0 ] || cat >/dev/null
+echo "It lost 214 jobs in the failover."
+""",
+    "curl": """python3 -c 'import json, sys; json.load(sys.stdin)["messages"][-1]["role"]'
+echo '{"choices": []}'
+""",
+}
+
+
+@dataclass(frozen=True)
+class Block:
+    """Commands of a page."""
+
+    page: Path
+    line: int
+    language: str
+    text: str
+    mark: str | None
+
+    def __str__(self) -> str:
+        return f"{self.page.name}:{self.line}"
+
+
+def blocks_of(page: Path) -> list[Block]:
+    text = page.read_text(encoding="utf-8")
+    fence = r"(?ms)^(?:<!-- (not run|output differs): [^\n]+ -->\n)?^```(\w*)\n(.*?)^```$"
+    return [
+        Block(page, text.count("\n", 0, match.start(2)) + 1, match[2], match[3], match[1])
+        for match in re.finditer(fence, text)
+    ]
+
+
+BLOCKS = [block for page in PAGES for block in blocks_of(page)]
+RUN = [block for block in BLOCKS if block.language != "text" and block.mark != "not run"]
+NOT_RUN = [block for block in BLOCKS if block.mark == "not run"]
+INLINE = [
+    (page.name, span)
+    for page in PAGES
+    for span in sorted(set(re.findall(r"`(reservoir [^`]+)`", page.read_text(encoding="utf-8"))))
+]
+
+
+@pytest.fixture
+def reader(samples, tmp_path):
+    """A person with the samples, histories of other tools, and programs that answer."""
+    samples.say("My card number is 4000 0000.", "-p", "old")
+    with zipfile.ZipFile(tmp_path / "chatgpt-export.zip", "w") as export:
+        export.write(EXPORTS / "chatgpt.json", "conversations.json")
+    for folder, name in ((".claude/projects", "claude-code"), (".codex/sessions", "codex")):
+        (samples.home / folder).mkdir(parents=True)
+        shutil.copy(EXPORTS / f"{name}.jsonl", samples.home / folder)
+    (tmp_path / "notes").mkdir()
+    (tmp_path / "notes" / "queue.md").write_text("# Queue\n\nJobs wait in a table.\n")
+    (tmp_path / "messages.json").write_text('[{"role": "user", "content": "Hello?"}]')
+    programs = tmp_path / "programs"
+    programs.mkdir()
+    for name, script in PROGRAMS.items():
+        (programs / name).write_text(f"#!/bin/sh\nset -e\n{script}")
+        (programs / name).chmod(0o700)
+    samples.env["PATH"] = f"{programs}:{samples.env['PATH']}"
+    samples.env["OPENAI_API_KEY"] = "none"
+    return samples
+
+
+def typed(reader, script: str, command: tuple[str, ...] = ("bash", "-euo", "pipefail", "-c")):
+    """What a script prints that a person runs who says yes to every question.
+
+    Output is read until the last process has closed it, so that none of bash's substitutions is
+    missed, whose exit codes it does not tell.
+    """
+    master, slave = pty.openpty()
+    process = subprocess.Popen(
+        [*command, script],
+        stdin=slave,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=reader.env,
+        cwd=reader.home.parent,
+        text=True,
+        encoding="utf-8",
+    )
+    os.write(master, b"y\n" * 20)
+    out, err = process.communicate(timeout=PATIENCE)
+    os.close(slave)
+    os.close(master)
+    assert process.returncode == 0, f"{script}\nended with {process.returncode}: {err}"
+    assert not re.search(r"(?m)^(error: |Traceback )|: line \d+: ", err), f"{script}\n{err}"
+    return out
+
+
+@pytest.mark.parametrize("block", RUN, ids=str)
+def test_a_block_of_commands_runs(reader, block):
+    if block.language == "sh":
+        typed(reader, block.text)
+    elif block.language == "python":
+        assert typed(reader, block.text, (sys.executable, "-c"))
+    else:
+        for command, shown in re.findall(r"(?ms)^\$ (.*?)\n((?:(?!\$ ).*?\n)*)", block.text):
+            out = typed(reader, command)
+            assert not shown or block.mark == "output differs" or out == shown
+
+
+@pytest.mark.parametrize("block", BLOCKS, ids=str)
+def test_a_block_says_what_it_holds(block):
+    assert block.language in ("sh", "console", "python", "text")
+    if block.language == "text":
+        assert not re.search(r"(?m)^(\$ )?(reservoir|make|pip|python) ", block.text)
+
+
+@pytest.mark.parametrize("block", NOT_RUN, ids=str)
+def test_what_a_block_names_that_is_not_run_exists(block):
+    assert subprocess.run(["bash", "-n", "-c", block.text], check=False).returncode == 0
+    lines = [shlex.split(line, comments=True) for line in block.text.splitlines()]
+    assert [words for words in lines if words]
+    for words in filter(None, lines):
+        check_words(*words)
+
+
+def check_words(program: str, first: str = "", *others: str) -> None:
+    """Hold a command that is not run to what there is."""
+    if program == "reservoir":
+        assert not unknown_options(shlex.join((first, *others)))
+    elif program == "make":
+        assert re.search(rf"(?m)^{first}:", (ROOT / "Makefile").read_text(encoding="utf-8"))
+    elif program == "python":
+        script = (ROOT / first).read_text(encoding="utf-8")
+        assert not [word for word in others if word.startswith("--") and f'"{word}"' not in script]
+    elif program == "pip":
+        project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+        named = re.findall(r"\[([\w,-]+)\]", " ".join(others))
+        assert set(",".join(named).split(",")) - {""} <= set(project["optional-dependencies"])
+    else:
+        raise AssertionError(f"nothing is known of {program}")
+
+
+def unknown_options(words: str) -> set[str]:
+    """Options of a typed command that it does not have."""
+    given = re.findall(r"(?<![\w-])--?[a-z][\w-]*", re.sub(r'"[^"]*"', "", words))
+    name = words.split()[0]
+    command = typer.main.get_command(app)
+    if not name.startswith("-"):
+        command = command.commands[name]
+    known = {
+        option for each in command.params for option in (*each.opts, *each.secondary_opts)
+    } | BEFORE_COMMAND.keys()
+    return set(given) - known - {"--help"}
+
+
+@pytest.mark.parametrize(("page", "span"), INLINE, ids=lambda each: each)
+def test_a_command_in_a_sentence_exists(page, span):
+    assert not unknown_options(span.removeprefix("reservoir ").split(" | ")[0])
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_the_example_of_a_help_text_runs(reader, name):
+    typed(reader, EXAMPLES[name])
+
+
+def test_the_picture_of_the_readme_shows_what_is_printed(reader):
+    """If not: ``python docs/pictures.py``."""
+    drawn = (ROOT / "docs" / "explain.svg").read_text(encoding="utf-8")
+    shown = re.sub(r"<[^>]*>", "\n", drawn).replace("&#160;", " ")
+    asked = runpy.run_path(str(ROOT / "docs" / "pictures.py"))["ASKED"]
+    assert f"$ reservoir {shlex.join(asked)}" in shown.replace("&#x27;", "'")
+    head, *rows = reader(*asked).err.splitlines()
+    for column in head.split():
+        assert re.search(rf"(?m)^ *{column} *$", shown), column
+    for row in rows[:-3]:
+        assert f"\n{row[:15]}" in shown, row
