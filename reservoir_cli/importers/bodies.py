@@ -44,6 +44,8 @@ class _Talk:
     def __init__(self, source: str, identities: SourceIds) -> None:
         self._thread = Thread(source)
         self._identities = identities
+        # The address may be that of an earlier talk, whose last message this one does not follow.
+        identities.follow(id(self), "")
 
     def records(self, place: str, value: Any, read: Read) -> Iterator[Record | Skipped]:
         try:
