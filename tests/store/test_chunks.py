@@ -96,6 +96,15 @@ def test_what_is_embedded_is_as_it_was_when_it_was_pending(store, add):
     assert list(after) == list(before)
 
 
+def test_what_is_pending_is_not_read_row_by_row(store, add):
+    talks = [Message("user", "a note", conversation_id=f'"{number}", 7') for number in range(200)]
+    ids = [*told(add, 200), *(each.id for each in add(*talks))]
+    fetched = []
+    store._connection.row_factory = lambda _, row: fetched.append(row) or row
+    assert sorted(seen(store)) == ids
+    assert len(fetched) < 20
+
+
 def test_the_cosine_of_a_message_is_its_best_passages(store, add):
     [number] = told(add, 1)
     store.activate_model("m", "model")
