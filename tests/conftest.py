@@ -53,7 +53,7 @@ Adding = Callable[..., list[StoredMessage | None]]
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
-        if "compiled_models" in getattr(item, "fixturenames", ()):
+        if {"compiled_models", "tiny_model"} & set(getattr(item, "fixturenames", ())):
             item.add_marker("model")
 
 
