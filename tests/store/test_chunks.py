@@ -1,18 +1,18 @@
 """store.md: chunks hold all that ranking needs, and can be made again."""
 
 from collections.abc import Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
 import hypothesis.extra.numpy as arrays
 import numpy as np
 import pytest
+from builders import NOW
 from hypothesis import given
 from hypothesis import strategies as st
 
 from reservoir_cli.messages import Message, Scope
 from reservoir_cli.store import Passage, Store, chunks, vectors
 
-NOW = datetime(2026, 5, 9, 12, tzinfo=UTC)
 HERE = Scope("p", "i")
 DIMENSIONS = 16
 
