@@ -75,8 +75,9 @@ def test_the_sdist_gives_the_same_wheel(wheel: Path, sdist: Path, tmp_path: Path
 
 
 def test_the_sdist_holds_what_testing_and_measuring_need(sdist: Path) -> None:
-    tracked = {"Makefile", "README.md", "CHANGELOG.md", "LICENSE", "constraints.txt"}
-    tracked |= {"pyproject.toml", "reservoir.toml.example", "PKG-INFO", ".gitignore"}
+    tracked = {"Makefile", "README.md", "CHANGELOG.md", "CONTRIBUTING.md", "LICENSE"}
+    tracked |= {"pyproject.toml", "constraints.txt", "reservoir.toml.example"}
+    tracked |= {"PKG-INFO", ".gitignore"}
     folders = {"reservoir_cli", "tests", "samples", "docs", "benchmarks"}
     assert {each.name for each in sdist.iterdir()} == tracked | folders
     assert not [each for each in sdist.rglob("*") if each.suffix in (".pyc", ".db")]
