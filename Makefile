@@ -5,10 +5,11 @@ BIN := $(VENV)/bin
 # The pins of constraints.txt are what was tested; torch's is a CPU build there.
 PIP := $(BIN)/python -m pip --disable-pip-version-check install -q -c constraints.txt
 
+ENVIRONMENTS = $(BIN)/python tests/packaging/environments.py dist/*.whl
 MEASURE := HF_HUB_OFFLINE=1 $(BIN)/python
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test lint bench docs clean
+.PHONY: help install demo test lint dist smoke packages bench docs clean
 
 help: ## Show what there is
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "make %-8s %s\n", $$1, $$2}'
@@ -28,6 +29,16 @@ lint: $(VENV)/.developed ## Check style, types and the plan of the house
 	$(BIN)/lint-imports
 	$(BIN)/cog --check docs/*.md
 
+dist: $(VENV)/.developed ## Build the wheel and the source distribution into dist
+	rm -rf dist
+	$(BIN)/python -m hatchling build
+
+smoke: dist ## Install the wheel into a fresh environment and use it there
+	$(ENVIRONMENTS) pinned
+
+packages: dist ## Test the wheel with the lowest and newest dependencies, and other Pythons
+	$(ENVIRONMENTS)
+
 bench: $(VENV)/.measured ## Measure recall on the samples, and speed at small sizes
 	$(MEASURE) benchmarks/samples.py
 	$(MEASURE) benchmarks/loading.py --messages 20000
@@ -38,7 +49,7 @@ docs: $(VENV)/.documented ## Build the site of README and docs in site/
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 clean: ## Remove what make made
-	rm -rf $(VENV) .demo .pytest_cache site
+	rm -rf $(VENV) .demo .pytest_cache site dist
 
 $(VENV)/.measured: $(VENV)/.developed
 	$(PIP) -e '.[bundled-model,dev,bench]'

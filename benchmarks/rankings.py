@@ -215,6 +215,10 @@ class Index:
         self._db.execute("CREATE VIRTUAL TABLE stems USING fts5vocab(q, row)")
         self._db.executemany("INSERT INTO t (rowid, text) VALUES (?, ?)", enumerate(texts))
 
+    def close(self) -> None:
+        """Give its memory back."""
+        self._db.close()
+
     def scores(self, words: str) -> Floats:
         """FTS5's BM25 of each text, higher is better; 0 where none of the words stands.
 

@@ -3,6 +3,7 @@
 import hashlib
 import sqlite3
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -26,8 +27,9 @@ class CachedEmbedder:
         self.name, self.model_id = model.name, model.model_id
         self.dimensions, self.engine = model.dimensions, model.engine
         folder.mkdir(parents=True, exist_ok=True)
-        self._kept = sqlite3.connect(folder / f"vectors-{self.model_id[:16]}.db", timeout=60)
-        self._kept.execute("CREATE TABLE IF NOT EXISTS vectors (text PRIMARY KEY, vector)")
+        self._file = folder / f"vectors-{self.model_id[:16]}.db"
+        with self._opened() as kept:
+            kept.execute("CREATE TABLE IF NOT EXISTS vectors (text PRIMARY KEY, vector)")
 
     def encode_query(self, text: str) -> Floats:
         """See :class:`~reservoir_cli.embedding.Embedder`."""
@@ -46,19 +48,24 @@ class CachedEmbedder:
         self, kind: str, texts: Sequence[str], encode: Callable[[Sequence[str]], Floats]
     ) -> Floats:
         keys = [hashlib.sha256(f"{kind}\0{each}".encode()).digest() for each in texts]
-        found = {key: vector for key in keys if (vector := self._read(key)) is not None}
+        with self._opened() as kept:
+            found = {key: vector for key in keys if (vector := _read(kept, key)) is not None}
         missing = {key: text for key, text in zip(keys, texts, strict=True) if key not in found}
         if missing:
             fresh = dict(zip(missing, encode(list(missing.values())), strict=True))
             rows = [(key, vector.astype("<f4").tobytes()) for key, vector in fresh.items()]
-            with self._kept:
-                self._kept.executemany("INSERT OR REPLACE INTO vectors VALUES (?, ?)", rows)
+            with self._opened() as kept, kept:
+                kept.executemany("INSERT OR REPLACE INTO vectors VALUES (?, ?)", rows)
             found |= fresh
         return np.stack([found[key] for key in keys])
 
-    def _read(self, key: bytes) -> Floats | None:
-        row = self._kept.execute("SELECT vector FROM vectors WHERE text = ?", [key]).fetchone()
-        return np.frombuffer(row[0], "<f4") if row else None
+    def _opened(self) -> "closing[sqlite3.Connection]":
+        return closing(sqlite3.connect(self._file, timeout=60))
+
+
+def _read(kept: sqlite3.Connection, key: bytes) -> Floats | None:
+    row = kept.execute("SELECT vector FROM vectors WHERE text = ?", [key]).fetchone()
+    return np.frombuffer(row[0], "<f4") if row else None
 
 
 def cached_embedder(name: str, folder: Path) -> CachedEmbedder:

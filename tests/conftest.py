@@ -5,12 +5,13 @@ import hashlib
 import os
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 
 import hypothesis
 import numpy as np
 import pytest
+from builders import NOW
 from numpy.typing import NDArray
 
 from reservoir_cli.embedding import Embedder, Engine, load_embedder
@@ -18,8 +19,6 @@ from reservoir_cli.messages import Message, Scope, StoredMessage
 from reservoir_cli.settings import DEFAULT_MODEL_NAME
 from reservoir_cli.store import Store, open_store
 from reservoir_cli.tokens import load_counter
-
-NOW = datetime(2026, 5, 9, 12, tzinfo=UTC)
 
 # A slow machine is no failure.
 hypothesis.settings.register_profile("reservoir", deadline=None)
@@ -53,7 +52,7 @@ Adding = Callable[..., list[StoredMessage | None]]
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
-        if "compiled_models" in getattr(item, "fixturenames", ()):
+        if {"compiled_models", "tiny_model"} & set(getattr(item, "fixturenames", ())):
             item.add_marker("model")
 
 

@@ -2,6 +2,7 @@
 
 import hypothesis
 import pytest
+from contract import AVAILABLE
 from hypothesis import strategies as st
 
 from reservoir_cli import config
@@ -9,18 +10,6 @@ from reservoir_cli.budget import Meter, plan
 from reservoir_cli.errors import UsageError
 from reservoir_cli.tokens import load_counter
 from reservoir_cli.window import Section
-
-KNOWN = {
-    "gpt-3.5-turbo": 3_072,
-    "gpt-4": 6_144,
-    "gpt-4-turbo": 120_000,
-    "gpt-4o": 120_000,
-    "gpt-4o-mini": 120_000,
-    "llama3.1:8b": 30_720,
-    "llama3.1:70b": 30_720,
-    "mistral:7b": 30_720,
-    "codellama": 15_360,
-}
 
 
 def planned(window=10_000, reserve=2_000, **given):
@@ -45,7 +34,7 @@ class Rough(Exact):
     exact = False
 
 
-@pytest.mark.parametrize(("model", "available"), KNOWN.items(), ids=lambda each: f"§2 {each}")
+@pytest.mark.parametrize(("model", "available"), AVAILABLE.items(), ids=lambda each: f"§2 {each}")
 def test_the_known_figures_come_out_of_the_plan(model, available):
     known = config.load()
     settings = known.settings(model=model)

@@ -3,16 +3,17 @@
 import dataclasses
 import json
 import sqlite3
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 
 import hypothesis
 import numpy as np
 import pytest
+from builders import NOW, Compass
+from contract import AVAILABLE
 from hypothesis import strategies as st
 
 from reservoir_cli import Reservoir, UsageError, config
-from reservoir_cli.embedding import Engine
 from reservoir_cli.messages import Message, Role, Scope, ToolCall
 from reservoir_cli.rendering import providers
 from reservoir_cli.store import Passage, open_store
@@ -20,24 +21,9 @@ from reservoir_cli.tokens import load_counter
 from reservoir_cli.window import FORMATS, Section, Tier
 
 SAMPLES = Path(__file__).parent.parent / "samples"
-NOW = datetime(2026, 5, 9, 12, tzinfo=UTC)
 COUNTER = load_counter("approximate")
 NEVER = 2.0
 WORDS = "amber birch cedar delta ember fjord grove heath inlet jetty knoll ledge marsh".split()
-
-
-class Compass:
-    """An embedder whose every question points along the first axis."""
-
-    name = model_id = "compass"
-    engine = Engine("compiled", "as ever", "folder")
-    dimensions = 2
-
-    def encode_query(self, text):
-        return np.array([1, 0], np.float32)
-
-    def encode_documents(self, texts):
-        raise AssertionError("every message has its vector")
 
 
 class Memory:
@@ -334,20 +320,8 @@ def test_building_a_context_never_changes_a_stored_message(memory, form):
 
 # §2 The budget
 
-KNOWN = {
-    "gpt-3.5-turbo": 3_072,
-    "gpt-4": 6_144,
-    "gpt-4-turbo": 120_000,
-    "gpt-4o": 120_000,
-    "gpt-4o-mini": 120_000,
-    "llama3.1:8b": 30_720,
-    "llama3.1:70b": 30_720,
-    "mistral:7b": 30_720,
-    "codellama": 15_360,
-}
 
-
-@pytest.mark.parametrize(("model", "available"), KNOWN.items(), ids=lambda each: f"§2 {each}")
+@pytest.mark.parametrize(("model", "available"), AVAILABLE.items(), ids=lambda each: f"§2 {each}")
 def test_a_context_has_what_its_model_leaves(memory, model, available):
     assert memory.ask(model=model).budget.available == available
 

@@ -4,10 +4,11 @@ import random
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from builders import EVERYWHERE, NOW, embed
 
 from reservoir_cli import config, forgetting, ingesting
 from reservoir_cli.embedding import Embedder
@@ -17,8 +18,7 @@ from reservoir_cli.messages import Conversation, Message, Scope, StoredMessage, 
 from reservoir_cli.store import Filter, Store, open_store
 from reservoir_cli.tokens import load_counter
 
-NOW = datetime(2026, 5, 9, 12, tzinfo=UTC)
-HERE, EVERYWHERE = Scope("p", "i"), Scope(None)
+HERE = Scope("p", "i")
 Adding = Callable[..., list[StoredMessage | None]]
 
 SECRET = Message(
@@ -37,12 +37,6 @@ TRACES = [
     *("zyxwvut", "Übersee", "übersee", "ubersee", "ubers", "機密", "機", "密"),
     *("tracequux", "namequux", "callquux", "toolquux", "argumentquux", "quux"),
 ]
-
-
-def embed(store: Store, embedder: Embedder) -> None:
-    ingesting.embed_pending(
-        store, embedder, EVERYWHERE, synapse_threshold=0, progress=lambda *_: None
-    )
 
 
 def files(store: Store) -> dict[str, bytes]:
@@ -78,14 +72,14 @@ def test_no_word_is_left_in_any_file(
     add(*small_talk(before))
     [secret] = add(SECRET)
     store.add_conversations(HERE, [Conversation("conversationquux", "Titlequux", "sourcequux")])
-    embed(store, fake_embedder)
+    embed(store, fake_embedder, synapse_threshold=0)
     add(*small_talk(after, seed=1))
     assert traces(store)
     assert secret
     forgetting.forget(store, [secret.id])
     assert traces(store) == set()
     assert store.faults() == []
-    embed(store, fake_embedder)
+    embed(store, fake_embedder, synapse_threshold=0)
     assert len(store.last(HERE, 0)) == before + after
 
 
@@ -100,7 +94,7 @@ def test_of_many_messages_forgotten_at_once_no_word_is_left(
             for _ in range(20)
         ]
         add(*(each for pair in zip(texts, small_talk(80, round_), strict=True) for each in pair))
-        embed(store, fake_embedder)
+        embed(store, fake_embedder, synapse_threshold=0)
     found = store.find(EVERYWHERE, Filter(text="ZYXWVUT"))
     assert len(found) == 480
     forgetting.forget(store, found)

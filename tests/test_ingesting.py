@@ -1,11 +1,12 @@
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import numpy as np
 import pytest
+from builders import EVERYWHERE, NOW, embed
 from numpy.typing import NDArray
 
 from reservoir_cli import ingesting
@@ -17,10 +18,8 @@ from reservoir_cli.messages import Conversation, Message, Scope, StoredMessage, 
 from reservoir_cli.store import Store, open_store
 from reservoir_cli.tokens import load_counter
 
-NOW = datetime(2026, 5, 9, 12, tzinfo=UTC)
 HOUR, MS = timedelta(hours=1), timedelta(milliseconds=1)
 HERE = Scope("p", "i")
-EVERYWHERE = Scope(None)
 
 Adding = Callable[..., list[StoredMessage | None]]
 
@@ -57,11 +56,6 @@ def record(content: str, created_at: datetime | None = None, **more: Any) -> Rec
 
 def said(store: Store, scope: Scope = HERE) -> list[str]:
     return [each.content for each in store.last(scope, 0)]
-
-
-def embed(store: Store, embedder: Embedder, scope: Scope = EVERYWHERE, **more: Any) -> int:
-    how = {"progress": lambda *_: None, "synapse_threshold": 0.85, **more}
-    return ingesting.embed_pending(store, embedder, scope, **how)
 
 
 # Loading

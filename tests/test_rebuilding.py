@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from builders import EVERYWHERE, embed
 from numpy.typing import NDArray
 
 from reservoir_cli import forgetting, ingesting, rebuilding
@@ -15,7 +16,7 @@ from reservoir_cli.errors import ReservoirError
 from reservoir_cli.messages import Message, Scope, StoredMessage
 from reservoir_cli.store import Store, open_store
 
-EVERYWHERE, HERE = Scope(None), Scope("p", "i")
+HERE = Scope("p", "i")
 Adding = Callable[..., list[StoredMessage | None]]
 
 
@@ -54,15 +55,9 @@ def small_groups(monkeypatch: pytest.MonkeyPatch) -> None:
 def filled(store: Store, add: Adding, old: Embedder) -> Store:
     """25 messages with vectors of the old model, and one that is pending."""
     add(*(Message("user", f"message {number}") for number in range(25)))
-    embed(store, old)
+    embed(store, old, synapse_threshold=0)
     add(Message("user", "pending"))
     return store
-
-
-def embed(store: Store, embedder: Embedder) -> int:
-    return ingesting.embed_pending(
-        store, embedder, EVERYWHERE, synapse_threshold=0, progress=lambda *_: None
-    )
 
 
 def rebuild(store: Store, embedder: Any) -> int:
@@ -139,7 +134,7 @@ def test_messages_that_come_in_meanwhile_get_vectors_of_the_new_model(
     def say(group: int) -> None:
         add(Message("user", f"said meanwhile {group}"))
         if embedded:
-            embed(filled, old)
+            embed(filled, old, synapse_threshold=0)
             assert compared(filled, old) == 27 + group
 
     rebuild(filled, Watched(new, lambda group: say(group) if group < 3 else None))
@@ -152,7 +147,7 @@ def test_what_the_new_model_lacks_at_the_switch_is_pending(
     kept_as = filled.begin_model(new.model_id, new.name)
     filled.switch_model(kept_as)
     assert filled.pending_count(EVERYWHERE) == 26
-    assert embed(filled, new) == 26
+    assert embed(filled, new, synapse_threshold=0) == 26
     rebuilding.clear_away(filled)
     check(filled, new, 26)
 
@@ -172,7 +167,7 @@ def test_making_one_model_anew_can_be_broken_off_too(filled: Store, old: Embedde
     with pytest.raises(KeyboardInterrupt):
         rebuild(filled, Watched(old, stop))
     assert compared(filled, old) == 25
-    assert embed(filled, old) == 1
+    assert embed(filled, old, synapse_threshold=0) == 1
     assert rebuild(filled, old) == 16
     check(filled, old, 26)
 
@@ -194,7 +189,7 @@ def test_giving_up_leaves_the_old_model_as_it_was(
     filled.begin_model(new.model_id, new.name)
     filled.add_passages(new.model_id, [1], ingesting.embedded(filled.lacking(1), new), 0)
     filled.give_up_model()
-    embed(filled, old)
+    embed(filled, old, synapse_threshold=0)
     check(filled, old, 26)
 
 

@@ -6,6 +6,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from builders import NOW
+from contract import BUDGET, DOCUMENT, PLACED, ROW
 from validators import problems
 
 from reservoir_cli import Message, Reservoir, ToolCall, UsageError
@@ -28,7 +30,6 @@ from reservoir_cli.window import (
     TokenBudget,
 )
 
-NOW = datetime(2026, 5, 9, 12, tzinfo=UTC)
 PROVIDERS = ("openai", "azure", "ollama", "anthropic")
 METER = Meter(ApproximateCounter(), 1.1)
 ALIKE = Scores(0.5, 0.4, 1.5, 0.25, 0.425, True)
@@ -505,24 +506,6 @@ def test_without_a_query_a_body_ends_with_the_last_question(form):
 
 # json
 
-ROW = {
-    "id",
-    "trace_id",
-    "conversation_id",
-    "partition",
-    "instance",
-    "role",
-    "content",
-    "name",
-    "tool_calls",
-    "tool_call_id",
-    "created_at",
-    "source",
-    "source_id",
-    "tokens",
-}
-SCORED = {"section", "tier", "tokens", "similarity", "cosine", "bm25", "recency", "priority"}
-
 
 @pytest.fixture
 def document(tmp_path) -> dict[str, Any]:
@@ -553,39 +536,12 @@ def document(tmp_path) -> dict[str, Any]:
 
 
 def test_json_has_every_field(document):
-    assert list(document) == [
-        "schema_version",
-        "query",
-        "trace_id",
-        "scope",
-        "model",
-        "counter",
-        "budget",
-        "messages",
-        "dropped",
-        "not_reached",
-        "truncated",
-        "timings_ms",
-    ]
-    assert list(document["budget"]) == [
-        "window",
-        "reserve",
-        "available",
-        "system",
-        "procedure",
-        "knowledge",
-        "episodes",
-        "current",
-        "history_available",
-        "history_used",
-        "used",
-        "utilisation",
-        "window_utilisation",
-    ]
+    assert tuple(document) == DOCUMENT
+    assert tuple(document["budget"]) == BUDGET
     assert document["schema_version"] == 1
     assert document["query"] == "which fox?"
     for row in document["messages"]:
-        assert set(row) == ROW | SCORED
+        assert set(row) == {*ROW, *PLACED}
     assert document["dropped"]
     for row in document["dropped"]:
         assert set(row) == {"id", "tier", "tokens", "priority", "reason"}

@@ -1,31 +1,15 @@
 """cli.md search, and context.md §4 Thresholds, over vectors made by hand."""
 
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
 import numpy as np
 import pytest
+from builders import NOW, Compass
 
 from reservoir_cli import Reservoir, UsageError, config
-from reservoir_cli.embedding import Engine
 from reservoir_cli.messages import Message, Scope
 from reservoir_cli.store import Passage
 from reservoir_cli.tokens import load_counter
-
-NOW = datetime(2026, 5, 9, 12, tzinfo=UTC)
-
-
-class Compass:
-    """An embedder whose every question points along the first axis."""
-
-    name = model_id = "compass"
-    engine = Engine("compiled", "as ever", "folder")
-    dimensions = 2
-
-    def encode_query(self, text):
-        return np.array([1, 0], np.float32)
-
-    def encode_documents(self, texts):
-        raise AssertionError("every message has its vector")
 
 
 @pytest.fixture

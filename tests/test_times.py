@@ -4,13 +4,12 @@ from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from builders import NOW
 from hypothesis import given
 from hypothesis import strategies as st
 
 from reservoir_cli.errors import UsageError
 from reservoir_cli.times import format_duration, parse_duration, parse_time
-
-NOW = datetime(2026, 5, 9, 12, tzinfo=UTC)
 
 
 @pytest.fixture

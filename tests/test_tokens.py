@@ -17,9 +17,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tokenizers import Tokenizer, models, pre_tokenizers, processors
 
-from reservoir_cli import tokens
 from reservoir_cli.errors import ModelUnavailableError, UsageError
-from reservoir_cli.tokens import ApproximateCounter, RatioCounter, load_counter
+from reservoir_cli.tokens import (
+    ApproximateCounter,
+    RatioCounter,
+    huggingface,
+    load_counter,
+    tiktoken,
+)
 
 approximate = ApproximateCounter().count
 ratio = RatioCounter().count
@@ -346,7 +351,7 @@ def library(monkeypatch: pytest.MonkeyPatch) -> list[str]:
             raise ValueError("Unknown encoding")
         return SimpleNamespace(encode_ordinary=lambda text: text.split())
 
-    monkeypatch.setattr(tokens, "find_spec", lambda name: SimpleNamespace(name=name))
+    monkeypatch.setattr(tiktoken, "find_spec", lambda name: SimpleNamespace(name=name))
     stand_in = SimpleNamespace(get_encoding=get_encoding, __version__="1.2")
     monkeypatch.setitem(sys.modules, "tiktoken", stand_in)
     return asked
@@ -358,7 +363,7 @@ def cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     content = b"aGk= 0\n"
     digest = hashlib.sha256(content).hexdigest()
     for encoding in ("o200k_base", "p50k_edit"):
-        monkeypatch.setitem(tokens._VOCABULARIES, encoding, (("some-file", digest),))
+        monkeypatch.setitem(tiktoken.VOCABULARIES, encoding, (("some-file", digest),))
     (tmp_path / "some-file").write_bytes(content)
     return tmp_path
 
@@ -372,14 +377,14 @@ def test_tiktoken_counts_by_encode_ordinary(library: list[str], cache: Path) -> 
 
 
 def test_tiktoken_missing_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tokens, "find_spec", lambda name: None)
+    monkeypatch.setattr(tiktoken, "find_spec", lambda name: None)
     with pytest.raises(ModelUnavailableError) as caught:
         load_counter("tiktoken:o200k_base")
     assert caught.value.exit_code == 5
     assert "reservoir-cli[tiktoken]" in str(caught.value.hint)
 
 
-@pytest.mark.parametrize("encoding", sorted(tokens._VOCABULARIES))
+@pytest.mark.parametrize("encoding", sorted(tiktoken.VOCABULARIES))
 def test_tiktoken_is_not_called_without_its_vocabulary(
     encoding: str, library: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -439,12 +444,12 @@ def test_the_files_looked_for_are_those_tiktoken_reads() -> None:
     public = pytest.importorskip("tiktoken_ext.openai_public")
     source = Path(public.__file__).read_text(encoding="utf-8")
     addresses = [word for word in source.split('"') if word.startswith("https://")]
-    known = {file for files in tokens._VOCABULARIES.values() for file in files}
+    known = {file for files in tiktoken.VOCABULARIES.values() for file in files}
     assert {name for name, _ in known} == {
         hashlib.sha1(address.encode()).hexdigest() for address in addresses
     }
     assert all(digest in source for _, digest in known)
-    assert set(tokens._VOCABULARIES) <= set(public.ENCODING_CONSTRUCTORS)
+    assert set(tiktoken.VOCABULARIES) <= set(public.ENCODING_CONSTRUCTORS)
 
 
 # --- huggingface ----------------------------------------------------------------------
@@ -514,7 +519,7 @@ def test_huggingface_refuses_what_is_no_tokenizer(tmp_path: Path, content: bytes
 def test_huggingface_refuses_without_the_library(
     tokenizer_file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tokens, "find_spec", lambda name: None)
+    monkeypatch.setattr(huggingface, "find_spec", lambda name: None)
     with pytest.raises(ModelUnavailableError, match="not installed"):
         load_counter(f"huggingface:{tokenizer_file}")
 

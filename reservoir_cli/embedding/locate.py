@@ -112,9 +112,7 @@ def _hub_cache() -> Path:
 
 
 def _download(name: str, progress: Progress) -> Path:
-    import httpx2
     from huggingface_hub import HfApi, snapshot_download
-    from huggingface_hub.errors import HFValidationError
 
     problem: Exception | None = None
     for candidate in _hub_names(name):
@@ -122,7 +120,7 @@ def _download(name: str, progress: Progress) -> Path:
             HfApi().model_info(candidate, timeout=5)  # without a network this fails soon
             progress(f"downloading the embedding model {candidate}, once", 0, 0)
             return Path(snapshot_download(candidate, ignore_patterns=_OTHER_RUNTIMES))
-        except (OSError, httpx2.HTTPError, HFValidationError) as error:
+        except Exception as error:  # the client's HTTP library, and so its errors, change
             problem = error
     raise ModelUnavailableError(
         f"the embedding model {name} is not on this machine and could not be fetched", _HINT

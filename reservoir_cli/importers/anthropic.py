@@ -2,13 +2,11 @@
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 from reservoir_cli.importers import File, Record, Skipped, blocks, has_key, is_json
 from reservoir_cli.importers.blocks import content_text
-from reservoir_cli.importers.jsontext import entries
-from reservoir_cli.importers.threads import SourceIds, Thread
+from reservoir_cli.importers.bodies import read_bodies
 from reservoir_cli.messages import Message
 
 _BLOCK = re.compile(r'"type"\s*:\s*"(?:tool_use|tool_result|thinking|redacted_thinking)"')
@@ -28,51 +26,15 @@ class Anthropic:
 
     def read(self, file: File) -> Iterator[Record | Skipped]:
         """Bodies are conversations of their own; bare messages are one a file."""
-        identities = SourceIds()
-        bare = _Talk(identities)
-        for found in entries(file):
-            if isinstance(found, Skipped):
-                yield found
-                continue
-            place, value = found
-            listed = value.get("messages")
-            if not isinstance(listed, list):
-                yield from bare.read(place, value)
-                continue
-            talk = _Talk(identities)
-            yield from talk.begin(f"{place}, system", value.get("system"))
-            for number, each in enumerate(listed, 1):
-                yield from talk.read(f"{place}, message {number}", each)
+        return read_bodies(file, self.name, _messages, before=("system", _system))
 
 
-@dataclass
-class _Talk:
-    """One conversation: its messages get their ids from what they follow."""
-
-    identities: SourceIds
-
-    def __post_init__(self) -> None:
-        self.thread = Thread(Anthropic.name)
-
-    def begin(self, place: str, system: Any) -> Iterator[Record | Skipped]:
-        try:
-            said = content_text(system)
-        except ValueError:
-            yield Skipped(place, "neither a text nor a list of blocks")
-            return
-        if said.strip():
-            yield self._record(Message("system", said))
-
-    def read(self, place: str, value: Any) -> Iterator[Record | Skipped]:
-        try:
-            made = _messages(value)
-        except ValueError as error:
-            yield Skipped(place, str(error))
-            return
-        yield from map(self._record, made)
-
-    def _record(self, message: Message) -> Record:
-        return self.thread.record(message, self.identities.new(id(self), message))
+def _system(value: Any) -> list[Message]:
+    try:
+        said = content_text(value)
+    except ValueError:
+        raise ValueError("neither a text nor a list of blocks") from None
+    return [Message("system", said)] if said.strip() else []
 
 
 def _messages(value: Any) -> list[Message]:

@@ -3,12 +3,13 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 from reservoir_cli.importers import File, Record, Skipped, has_key, is_json
 from reservoir_cli.importers.blocks import THINKING, content_text, file_marker, thought
 from reservoir_cli.importers.fields import call, moment, obj, objects, text, with_neighbours
-from reservoir_cli.importers.jsontext import entries
+from reservoir_cli.importers.jsontext import read_each
 from reservoir_cli.importers.threads import SourceIds, Thread
 from reservoir_cli.messages import Conversation, Message
 
@@ -38,16 +39,11 @@ class ChatGPT:
 
     def read(self, file: File) -> Iterator[Record | Skipped]:
         """Conversation by conversation, each from its first message to its current one."""
-        identities = SourceIds()
-        for found in entries(file):
-            if isinstance(found, Skipped):
-                yield found
-            else:
-                yield from _conversation(*found, identities)
+        return read_each(file, partial(_conversation, SourceIds()))
 
 
 def _conversation(
-    place: str, value: dict[str, Any], identities: SourceIds
+    identities: SourceIds, place: str, value: dict[str, Any]
 ) -> Iterator[Record | Skipped]:
     mapping = value.get("mapping")
     if not isinstance(mapping, dict):

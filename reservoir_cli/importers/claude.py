@@ -3,12 +3,13 @@
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 from reservoir_cli.importers import File, Record, Skipped, blocks, has_key, is_json
 from reservoir_cli.importers.blocks import file_marker
 from reservoir_cli.importers.fields import moment, obj, objects, text, with_neighbours
-from reservoir_cli.importers.jsontext import entries
+from reservoir_cli.importers.jsontext import read_each
 from reservoir_cli.importers.threads import SourceIds, Thread
 from reservoir_cli.messages import Conversation, Message
 
@@ -27,16 +28,11 @@ class Claude:
 
     def read(self, file: File) -> Iterator[Record | Skipped]:
         """Conversation by conversation, in the order of the file."""
-        identities = SourceIds()
-        for found in entries(file):
-            if isinstance(found, Skipped):
-                yield found
-            else:
-                yield from _conversation(*found, identities)
+        return read_each(file, partial(_conversation, SourceIds()))
 
 
 def _conversation(
-    place: str, value: dict[str, Any], identities: SourceIds
+    identities: SourceIds, place: str, value: dict[str, Any]
 ) -> Iterator[Record | Skipped]:
     listed = value.get("chat_messages")
     if not isinstance(listed, list):

@@ -70,7 +70,11 @@ class File:
         :raises OSError: it cannot be opened.
         """
         self.done = 0
-        return io.BufferedReader(_Counted(self), _AT_ONCE)
+        try:
+            source = self.start()
+        except (zipfile.BadZipFile, NotImplementedError, RuntimeError):
+            raise Unreadable("damaged, or packed in a way that is not known") from None
+        return io.BufferedReader(_Counted(self, source), _AT_ONCE)
 
     def head(self) -> bytes:
         """Its first 64 KB."""
@@ -81,12 +85,9 @@ class File:
 class _Counted(io.RawIOBase):
     """Bytes of a file, counted while they are read, up to the limit of a zip member."""
 
-    def __init__(self, file: File) -> None:
+    def __init__(self, file: File, source: IO[bytes]) -> None:
         self._file = file
-        try:
-            self._source = file.start()
-        except (zipfile.BadZipFile, NotImplementedError, RuntimeError):
-            raise Unreadable("damaged, or packed in a way that is not known") from None
+        self._source = source
 
     def readable(self) -> bool:
         return True

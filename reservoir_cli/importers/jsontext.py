@@ -7,10 +7,10 @@ is nested too deeply, or is too large is skipped, and reading goes on behind it.
 import codecs
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, BinaryIO
 
-from reservoir_cli.importers import File, Skipped
+from reservoir_cli.importers import File, Record, Skipped
 
 Entry = tuple[str, dict[str, Any]]
 
@@ -41,6 +41,20 @@ def entries(file: File) -> Iterator[Entry | Skipped]:
                 yield place, value
             else:
                 yield Skipped(place, "not a JSON object")
+
+
+def read_each(
+    file: File, read: Callable[[str, dict[str, Any]], Iterable[Record | Skipped]]
+) -> Iterator[Record | Skipped]:
+    """What the entries of a file say, and in their places those that are none.
+
+    :param read: given an entry's place, and the entry.
+    """
+    for found in entries(file):
+        if isinstance(found, Skipped):
+            yield found
+        else:
+            yield from read(*found)
 
 
 def _first_character(stream: BinaryIO) -> bytes:

@@ -1,14 +1,12 @@
 """OpenAI chat messages: a request body, ``{"messages": […]}`` a line, or bare messages."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 from reservoir_cli.importers import File, Record, Skipped, has_key, is_json
 from reservoir_cli.importers.blocks import content_text
+from reservoir_cli.importers.bodies import read_bodies
 from reservoir_cli.importers.fields import text
-from reservoir_cli.importers.jsontext import entries
-from reservoir_cli.importers.threads import SourceIds, Thread
 from reservoir_cli.messages import Message, call_from_dict
 
 _ROLES = {
@@ -33,40 +31,10 @@ class OpenAI:
 
     def read(self, file: File) -> Iterator[Record | Skipped]:
         """Lists are conversations of their own; bare messages are one a file."""
-        identities = SourceIds()
-        bare = _Talk(identities)
-        for found in entries(file):
-            if isinstance(found, Skipped):
-                yield found
-                continue
-            place, value = found
-            listed = value.get("messages")
-            if not isinstance(listed, list):
-                yield bare.read(place, value)
-                continue
-            talk = _Talk(identities)
-            for number, each in enumerate(listed, 1):
-                yield talk.read(f"{place}, message {number}", each)
+        return read_bodies(file, self.name, _messages)
 
 
-@dataclass
-class _Talk:
-    """One conversation: its messages get their ids from what they follow."""
-
-    identities: SourceIds
-
-    def __post_init__(self) -> None:
-        self.thread = Thread(OpenAI.name)
-
-    def read(self, place: str, value: Any) -> Record | Skipped:
-        try:
-            message = _message(value)
-        except ValueError as error:
-            return Skipped(place, str(error))
-        return self.thread.record(message, self.identities.new(id(self), message))
-
-
-def _message(value: Any) -> Message:
+def _messages(value: Any) -> list[Message]:
     if not isinstance(value, dict):
         raise ValueError("not a message")
     role = _ROLES.get(str(value.get("role")))
@@ -78,10 +46,11 @@ def _message(value: Any) -> Message:
     content = content_text(value.get("content"))
     if not content.strip() and not calls and role != "tool":
         raise ValueError("empty")
-    return Message(
+    message = Message(
         role,
         content,
         name=text(value.get("name")),
         tool_calls=tuple(call_from_dict(each) for each in calls),
         tool_call_id=text(value.get("tool_call_id")),
     )
+    return [message]

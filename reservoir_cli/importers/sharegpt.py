@@ -4,11 +4,12 @@ import hashlib
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from reservoir_cli.importers import File, Record, Skipped, has_key, is_json
 from reservoir_cli.importers.fields import call, text
-from reservoir_cli.importers.jsontext import entries
+from reservoir_cli.importers.jsontext import read_each
 from reservoir_cli.importers.threads import SourceIds, Thread
 from reservoir_cli.messages import Conversation, Message, ToolCall
 
@@ -37,19 +38,19 @@ class ShareGPT:
 
     def read(self, file: File) -> Iterator[Record | Skipped]:
         """Conversation by conversation, in the order of the file."""
-        identities = SourceIds()
-        for found in entries(file):
-            if isinstance(found, Skipped):
-                yield found
-                continue
-            place, value = found
-            listed = value.get("conversations")
-            if not isinstance(listed, list):
-                yield Skipped(place, "no list of messages")
-                continue
-            talk = _Talk(identities, value)
-            for number, each in enumerate(listed, 1):
-                yield talk.read(f"{place}, message {number}", each)
+        return read_each(file, partial(_conversation, SourceIds()))
+
+
+def _conversation(
+    identities: SourceIds, place: str, value: dict[str, Any]
+) -> Iterator[Record | Skipped]:
+    listed = value.get("conversations")
+    if not isinstance(listed, list):
+        yield Skipped(place, "no list of messages")
+        return
+    talk = _Talk(identities, value)
+    for number, each in enumerate(listed, 1):
+        yield talk.read(f"{place}, message {number}", each)
 
 
 @dataclass

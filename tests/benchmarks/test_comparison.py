@@ -1,5 +1,7 @@
 """The rankings that benchmarks compare, and that their formula is the program's."""
 
+from contextlib import closing
+
 import long_answers
 import numpy as np
 import pytest
@@ -36,12 +38,13 @@ def test_reach_in_tokens_counts_what_lies_between(each, reach):
 
 
 def test_full_text_counts_stems_and_scores_what_holds_them():
-    index = Index(["painting the door", "a painted wall, painted twice", "nothing"])
-    assert index.counts("paint door").tolist() == [[1, 0, 0], [1, 2, 0]]
-    scores = index.scores("paint door")
-    assert scores[2] == 0
-    assert (scores[:2] > 0).all()
-    assert index.scores("").tolist() == [0, 0, 0]
+    texts = ["painting the door", "a painted wall, painted twice", "nothing"]
+    with closing(Index(texts)) as index:
+        assert index.counts("paint door").tolist() == [[1, 0, 0], [1, 2, 0]]
+        scores = index.scores("paint door")
+        assert scores[2] == 0
+        assert (scores[:2] > 0).all()
+        assert index.scores("").tolist() == [0, 0, 0]
 
 
 @pytest.fixture(scope="module")

@@ -3,6 +3,7 @@
 import sqlite3
 import subprocess
 import threading
+from contextlib import closing
 
 import pytest
 
@@ -40,7 +41,7 @@ def test_a_copy_holds_everything_and_is_a_store(copied):
     assert dump(target) == dump(cli.db)
     assert len(cli("--db", str(target), "view", "0").out.splitlines()) == 50
     cli("--db", str(target), "doctor")
-    with sqlite3.connect(target) as connection:
+    with closing(sqlite3.connect(target)) as connection, connection:
         assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
 
 
@@ -85,7 +86,7 @@ def test_a_read_only_store_is_copied(copied, as_owner):
 def test_a_copy_is_of_one_moment_while_others_write(copied):
     """A writer keeps two rows equal; no copy may tell them apart."""
     cli, target = copied
-    with sqlite3.connect(cli.db) as connection:
+    with closing(sqlite3.connect(cli.db)) as connection, connection:
         connection.execute("INSERT INTO properties VALUES ('left', '0'), ('right', '0')")
         connection.execute(
             "CREATE TABLE bulk AS SELECT randomblob(4000) FROM messages a, messages b"
@@ -110,7 +111,7 @@ def test_a_copy_is_of_one_moment_while_others_write(copied):
         seen = set()
         for _ in range(3):
             cli("backup", str(target), "--yes")
-            with sqlite3.connect(target) as copy:
+            with closing(sqlite3.connect(target)) as copy, copy:
                 left, right = (
                     row[0]
                     for row in copy.execute(
@@ -129,7 +130,7 @@ def test_a_copy_is_of_one_moment_while_others_write(copied):
 
 def test_a_copy_that_is_broken_off_leaves_what_was_there(copied):
     cli, target = copied
-    with sqlite3.connect(cli.db) as connection:
+    with closing(sqlite3.connect(cli.db)) as connection, connection:
         connection.execute(
             "CREATE TABLE bulk AS SELECT randomblob(9000) FROM messages a, messages b"
         )

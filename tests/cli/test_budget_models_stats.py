@@ -3,18 +3,8 @@
 import sqlite3
 
 import pytest
+from contract import AVAILABLE
 
-KNOWN = {
-    "gpt-3.5-turbo": 3_072,
-    "gpt-4": 6_144,
-    "gpt-4-turbo": 120_000,
-    "gpt-4o": 120_000,
-    "gpt-4o-mini": 120_000,
-    "llama3.1:8b": 30_720,
-    "llama3.1:70b": 30_720,
-    "mistral:7b": 30_720,
-    "codellama": 15_360,
-}
 #: Models whose figures the contract names: window, reserve, recommended.
 TABLE = {
     "gpt-3.5-turbo": (4_096, 1_024, None),
@@ -35,7 +25,7 @@ TABLE = {
 # budget
 
 
-@pytest.mark.parametrize(("model", "available"), KNOWN.items(), ids=lambda each: f"§2 {each}")
+@pytest.mark.parametrize(("model", "available"), AVAILABLE.items(), ids=lambda each: f"§2 {each}")
 def test_budget_ends_with_the_known_figure_of_a_model(cli, model, available):
     shown = cli("budget", "--model", model).out.splitlines()
     assert shown[-1] == str(available)

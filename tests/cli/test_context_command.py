@@ -1,45 +1,11 @@
 import re
 
 import pytest
+from contract import BUDGET, DOCUMENT, PLACED, ROW, SCORES
 
 from reservoir_cli.models import find_model
 
 QUESTION = "why did we drop Redis?"
-TOP = [
-    "schema_version",
-    "query",
-    "trace_id",
-    "scope",
-    "model",
-    "counter",
-    "budget",
-    "messages",
-    "dropped",
-    "not_reached",
-    "truncated",
-    "timings_ms",
-]
-BUDGET = [
-    "window",
-    "reserve",
-    "available",
-    "system",
-    "procedure",
-    "knowledge",
-    "episodes",
-    "current",
-    "history_available",
-    "history_used",
-    "used",
-    "utilisation",
-    "window_utilisation",
-]
-ROW = {
-    *("id", "trace_id", "conversation_id", "partition", "instance", "role", "content", "name"),
-    *("tool_calls", "tool_call_id", "created_at", "source", "source_id", "tokens"),
-    *("section", "tier", "similarity", "cosine", "bm25", "recency", "priority"),
-}
-SCORES = ("similarity", "cosine", "bm25", "recency", "priority")
 SUMMARY = re.compile(
     r"≈?[\d,]+ of [\d,]+ tokens \(\d+%\) · \d+ recent · \d+ recalled · \d+ dropped"
     r" · reserve [\d,]+( · [\w.:-]+)?"
@@ -262,8 +228,8 @@ def test_a_question_asked_again_is_not_answered_by_itself(cli):
 def test_the_document_is_complete_and_its_priorities_follow_the_formula(samples):
     done = samples("context", QUESTION, "-p", "work", "--budget", "300", "--format", "json")
     document = done.document
-    assert list(document) == TOP
-    assert list(document["budget"]) == BUDGET
+    assert tuple(document) == DOCUMENT
+    assert tuple(document["budget"]) == BUDGET
     assert document["schema_version"] == 1
     assert document["query"] == QUESTION
     budget = document["budget"]
@@ -278,7 +244,7 @@ def test_the_document_is_complete_and_its_priorities_follow_the_formula(samples)
     )
     assert current["tier"] is None
     for row in stored:
-        assert set(row) == ROW
+        assert set(row) == {*ROW, *PLACED}
         assert row["section"] in ("recalled", "history")
         assert row["tier"] in ("recent", "similar", "synapse", "older")
         assert all(isinstance(row[score], int | float) for score in SCORES)

@@ -1,6 +1,7 @@
 """cli.md: doctor says what is in order, and what to do about what is not."""
 
 import sqlite3
+from contextlib import closing
 
 import pytest
 
@@ -14,7 +15,7 @@ def checks(done) -> dict[str, tuple[str, str | None]]:
 
 
 def break_full_text(store) -> None:
-    with sqlite3.connect(store) as connection:
+    with closing(sqlite3.connect(store)) as connection, connection:
         connection.execute("INSERT INTO messages_fts (messages_fts) VALUES ('delete-all')")
 
 
@@ -76,7 +77,7 @@ def test_files_that_others_may_read_are_noted_and_repair_closes_them(cli):
 
 
 def links(store) -> list[tuple]:
-    with sqlite3.connect(store) as connection:
+    with closing(sqlite3.connect(store)) as connection, connection:
         return connection.execute("SELECT * FROM synapses ORDER BY 1, 2").fetchall()
 
 
@@ -85,7 +86,7 @@ def test_repair_gives_what_embedding_gave(samples):
     question = ("search", "why did we drop Redis?", "--all-partitions", "--json")
     before, tied = samples(*question).document, links(samples.db)
     assert tied
-    with sqlite3.connect(samples.db) as connection:
+    with closing(sqlite3.connect(samples.db)) as connection, connection:
         connection.execute("DELETE FROM vector_chunks")
         connection.execute("DELETE FROM synapses")
     assert samples(*question).document != before

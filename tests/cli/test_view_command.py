@@ -2,23 +2,8 @@ import json
 import re
 
 import pytest
+from contract import ROW
 
-ROW = [
-    "id",
-    "trace_id",
-    "conversation_id",
-    "partition",
-    "instance",
-    "role",
-    "content",
-    "name",
-    "tool_calls",
-    "tool_call_id",
-    "created_at",
-    "source",
-    "source_id",
-    "tokens",
-]
 AT = "2026-05-09T14:23:01Z"
 TRACE = "1b2c3d4e-0000-4000-8000-000000000000"
 
@@ -78,7 +63,7 @@ def test_json_is_one_document_with_every_field_of_a_row(two):
     assert list(document) == ["schema_version", "messages"]
     assert document["schema_version"] == 1
     first, second = document["messages"]
-    assert list(first) == ROW
+    assert tuple(first) == ROW
     assert (first["id"], first["trace_id"]) == (1, TRACE)
     assert (first["partition"], first["instance"], first["source"]) == ("default", "default", "cli")
     assert first["created_at"] == "2026-05-09T14:23:01+00:00"

@@ -137,6 +137,7 @@ def test_a_refusal_stands_until_the_libraries_change(
     assert place.exists() == stands
 
 
+@pytest.mark.model
 def test_the_versions_of_the_libraries_are_known_without_them() -> None:
     from importlib.metadata import version
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from conftest import TinyModel, quietly  # type: ignore[import-not-found]
+from tiny_models import TinyModel, modules, quietly
 
 from reservoir_cli.embedding import compiling, load_embedder, loading
 from reservoir_cli.embedding.locate import Located
@@ -216,11 +216,11 @@ def test_a_cache_that_others_can_write_leaves_the_model_to_the_reference(
 def static(folder: Path) -> None:
     """A model without a transformer."""
     from sentence_transformers import SentenceTransformer
-    from sentence_transformers.sentence_transformer.modules import StaticEmbedding
     from tokenizers import Tokenizer
 
     tokenizer = Tokenizer.from_file(str(folder.parent / "tokenizer.json"))
-    SentenceTransformer(modules=[StaticEmbedding(tokenizer, embedding_dim=8)]).save(str(folder))
+    part = modules().StaticEmbedding(tokenizer, embedding_dim=8)
+    SentenceTransformer(modules=[part]).save(str(folder))
 
 
 def test_a_model_without_a_transformer_runs_on_the_reference(

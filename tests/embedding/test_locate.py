@@ -101,6 +101,22 @@ def test_a_model_that_is_absent_offline_is_an_error_with_a_hint(name: str, offli
     assert "embedding_model" in str(caught.value.hint)
 
 
+def test_a_hub_that_does_not_answer_is_an_error_with_a_hint(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delenv("HF_HUB_OFFLINE")
+    monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:1")  # where nobody listens
+    script = (
+        "from reservoir_cli.embedding import locate; from reservoir_cli.errors import *\n"
+        "try: locate.locate('nobody/absent', offline=False, progress=print)\n"
+        "except ModelUnavailableError as error: print(error.message, error.hint is not None)"
+    )
+    told = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True).stdout
+    assert told == (
+        "the embedding model nobody/absent is not on this machine and could not be fetched True\n"
+    )
+
+
 @pytest.mark.parametrize("name", ["sentence-transformers/mini", "mini"])
 def test_a_model_in_the_hubs_cache_is_found_by_its_long_and_short_name(
     empty_cache: Path, name: str

@@ -3,6 +3,7 @@
 import hashlib
 import json
 import sqlite3
+from contextlib import closing
 
 MESSAGES = (
     "trace_id, conversation_id, partition, instance, role, content, name, tool_calls, "
@@ -14,11 +15,10 @@ def fingerprint(location: str, *, vectors: bool = True) -> str:
     """SHA-256 over messages, conversations and, if asked for, vectors and links."""
     digest = hashlib.sha256()
     for query in queries(vectors):
-        with sqlite3.connect(location) as connection:
+        with closing(sqlite3.connect(location)) as connection:
             for row in connection.execute(query):
                 plain = [part.hex() if isinstance(part, bytes) else part for part in row]
                 digest.update(json.dumps(plain).encode())
-        connection.close()
     return digest.hexdigest()
 
 

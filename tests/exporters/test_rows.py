@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from builders import embed
 from fingerprint import fingerprint
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -44,12 +45,6 @@ def imported(text: str, store: Store, embedder: Embedder | None = None) -> inges
         counter=load_counter("approximate"),
         now=datetime.now(UTC),
         model=lambda: model,
-    )
-
-
-def embed(store: Store, embedder: Embedder) -> None:
-    ingesting.embed_pending(
-        store, embedder, EVERYTHING, synapse_threshold=0.5, progress=lambda *_: None
     )
 
 
@@ -104,7 +99,7 @@ def test_vectors_come_back_and_nothing_is_embedded_again(
     store: Store, other: Store, add: Adding, fake_embedder: Embedder
 ) -> None:
     add(*(Message("user", f"message {number}", source_id=f"{number}") for number in range(30)))
-    embed(store, fake_embedder)
+    embed(store, fake_embedder, synapse_threshold=0.5)
     imported(exported(store, embeddings=True), other, fake_embedder)
     assert other.pending_count(EVERYTHING) == 0
     assert other.active_model() == store.active_model()
@@ -116,7 +111,7 @@ def test_a_message_of_several_passages_comes_back_with_all_of_them(
     store: Store, other: Store, add: Adding, embedder: Embedder
 ) -> None:
     add(Message("user", "The queue lost jobs. " * 400, source_id="long"))
-    embed(store, embedder)
+    embed(store, embedder, synapse_threshold=0.5)
     text = exported(store, embeddings=True)
     assert len(json.loads(text)["passages"]) > 1
     assert len(json.loads(text)["embedding"]) == 384
@@ -126,7 +121,7 @@ def test_a_message_of_several_passages_comes_back_with_all_of_them(
 
 def row_with(add: Adding, store: Store, embedder: Embedder, **changed: Any) -> str:
     add(Message("user", "hello", source_id="1"))
-    embed(store, embedder)
+    embed(store, embedder, synapse_threshold=0.5)
     row = json.loads(exported(store, embeddings=True))
     return json.dumps({**row, **changed})
 
@@ -154,7 +149,7 @@ def test_vectors_that_are_of_no_use_are_made_anew(
     done = imported(row_with(add, store, fake_embedder, **changed), other, fake_embedder)
     assert (done.imported, done.skipped) == (1, 0)
     assert other.pending_count(EVERYTHING) == 1
-    embed(other, fake_embedder)
+    embed(other, fake_embedder, synapse_threshold=0.5)
     assert other.faults() == []
 
 

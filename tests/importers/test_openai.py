@@ -213,6 +213,12 @@ def test_the_same_conversation_twice_in_a_file_is_two() -> None:
     assert len({each.message.trace_id for each in records}) == 4
 
 
+def test_a_conversation_has_the_identities_it_would_have_alone() -> None:
+    bodies = [{"messages": [user(f"q{each}"), assistant(f"r{each}")]} for each in range(20)]
+    alone = [each for body in bodies for each in ids(lines(body))]
+    assert ids(lines(*bodies)) == alone
+
+
 @pytest.mark.parametrize(
     "other",
     [user("q1 "), assistant("q1"), {**user("q1"), "name": "mara"}],

@@ -1,18 +1,18 @@
 """store.md: chunks hold all that ranking needs, and can be made again."""
 
 from collections.abc import Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
 import hypothesis.extra.numpy as arrays
 import numpy as np
 import pytest
+from builders import NOW
 from hypothesis import given
 from hypothesis import strategies as st
 
 from reservoir_cli.messages import Message, Scope
 from reservoir_cli.store import Passage, Store, chunks, vectors
 
-NOW = datetime(2026, 5, 9, 12, tzinfo=UTC)
 HERE = Scope("p", "i")
 DIMENSIONS = 16
 
@@ -94,6 +94,15 @@ def test_what_is_embedded_is_as_it_was_when_it_was_pending(store, add):
     after = seen(store)
     assert [row[:-1] for row in after.values()] == [row[:-1] for row in before.values()]
     assert list(after) == list(before)
+
+
+def test_what_is_pending_is_not_read_row_by_row(store, add):
+    talks = [Message("user", "a note", conversation_id=f'"{number}", 7') for number in range(200)]
+    ids = [*told(add, 200), *(each.id for each in add(*talks))]
+    fetched = []
+    store._connection.row_factory = lambda _, row: fetched.append(row) or row
+    assert sorted(seen(store)) == ids
+    assert len(fetched) < 20
 
 
 def test_the_cosine_of_a_message_is_its_best_passages(store, add):

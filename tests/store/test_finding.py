@@ -3,15 +3,15 @@
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 import pytest
+from builders import NOW
 
 from reservoir_cli.messages import Conversation, Message, Scope, StoredMessage
 from reservoir_cli.store import Filter, Store, queries
 
-NOW = datetime(2026, 5, 9, 12, tzinfo=UTC)
 Adding = Callable[..., list[StoredMessage | None]]
 
 

@@ -1,10 +1,10 @@
 import unicodedata
 from collections.abc import Callable, Iterator
 from contextlib import closing
-from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from builders import NOW
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -13,7 +13,6 @@ from reservoir_cli.store import Store, fulltext, open_store
 from reservoir_cli.tokens import load_counter
 from reservoir_cli.window import Candidates
 
-NOW = datetime(2026, 5, 9, 12, tzinfo=UTC)
 HERE = Scope("p", "i")
 
 Adding = Callable[..., list[StoredMessage | None]]

@@ -1,13 +1,11 @@
 """store.md: the words of a question are read at a bounded cost."""
 
-from datetime import UTC, datetime
-
 import pytest
+from builders import NOW
 
 from reservoir_cli.messages import Message, Scope
 from reservoir_cli.store import postings
 
-NOW = datetime(2026, 5, 9, 12, tzinfo=UTC)
 HERE = Scope("p", "i")
 
 

@@ -12,13 +12,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from builders import NOW
 
 from reservoir_cli.errors import StoreError, StoreLockedError, UsageError
 from reservoir_cli.messages import Conversation, Message, Scope, StoredMessage, ToolCall
 from reservoir_cli.store import Filter, Passage, Store, open_store
 from reservoir_cli.tokens import load_counter
 
-NOW = datetime(2026, 5, 9, 12, tzinfo=UTC)
 HOUR = timedelta(hours=1)
 HERE = Scope("p", "i")
 EVERYWHERE = Scope(None)

@@ -1,16 +1,16 @@
 """context.md §4 Synapses."""
 
 import sqlite3
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
 import numpy as np
 import pytest
+from builders import NOW
 
 from reservoir_cli.messages import Message, Scope
 from reservoir_cli.store import Passage, open_store
 from reservoir_cli.tokens import load_counter
 
-NOW = datetime(2026, 5, 9, 12, tzinfo=UTC)
 P = Scope("p")
 
 

@@ -1,0 +1,48 @@
+"""Days in a row, and reckoning with them."""
+
+from dataclasses import dataclass
+from datetime import date, timedelta
+
+DAY = timedelta(days=1)
+# Yearless dates stand in a leap year, so that 29 February is one.
+ANY_YEAR = 2000
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Local days, from the first to before the end; every year's if no year was named."""
+
+    start: date
+    end: date
+    every_year: bool = False
+
+    def in_year(self, year: int) -> "Span":
+        """These days in one year; empty for 29 February where there is none."""
+        end = _move(self.end, year + self.end.year - self.start.year)
+        return Span(_move(self.start, year), end)
+
+
+def _move(day: date, year: int) -> date:
+    try:
+        return day.replace(year=year)
+    except ValueError:
+        return date(year, 3, 1)
+
+
+def any_year(month: int, day: int = 1) -> date:
+    """A day without a year."""
+    return date(ANY_YEAR, month, day)
+
+
+def months_later(first: date, count: int = 1) -> date:
+    """The same day some months later, or the last of that month if it is shorter."""
+    year, month = divmod(first.year * 12 + first.month - 1 + count, 12)
+    following = date(year + (month == 11), (month + 1) % 12 + 1, 1)
+    return date(year, month + 1, min(first.day, (following - DAY).day))
+
+
+def later(day: date, count: int, unit: str) -> date:
+    """The day so many days, weeks, months or years later."""
+    if unit in ("day", "week"):
+        return day + DAY * count * (7 if unit == "week" else 1)
+    return months_later(day, count * (12 if unit == "year" else 1))

@@ -1,0 +1,68 @@
+"""Counts of any model that has a ``tokenizer.json``, by the library tokenizers."""
+
+import hashlib
+import importlib
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from reservoir_cli.errors import ModelUnavailableError
+
+
+class HuggingFaceCounter:
+    """Counts with a model's own ``tokenizer.json``."""
+
+    exact = True
+
+    def __init__(self, path: str) -> None:
+        """Load a tokenizer from disk.
+
+        :param path: a ``tokenizer.json``, or a folder with one; ``~`` is the home folder.
+        :raises ModelUnavailableError: the library or the file is absent, or it is no tokenizer.
+        """
+        if find_spec("tokenizers") is None:
+            raise ModelUnavailableError(
+                "the counter huggingface needs a library that is not installed",
+                hint='pip install tokenizers, or token_counter = "approximate"',
+            )
+        file = Path(path).expanduser()
+        if file.is_dir():
+            file /= "tokenizer.json"
+        try:
+            content = file.read_bytes()
+        except OSError as error:
+            raise ModelUnavailableError(
+                f"no tokenizer at {file}",
+                hint="give a tokenizer.json, or a folder with one, from the model's repository",
+            ) from error
+        try:
+            self._tokenizer: Any = importlib.import_module("tokenizers").Tokenizer.from_buffer(
+                content
+            )
+        except Exception as error:  # the library raises nothing narrower
+            raise ModelUnavailableError(
+                f"{file} is not a tokenizer that the tokenizers library can read",
+                hint="download it again, or pip install --upgrade tokenizers",
+            ) from error
+        # Files published for embedding models cut at the model's length or pad up to it.
+        self._tokenizer.no_truncation()
+        self._tokenizer.no_padding()
+        self.name = f"huggingface:{path}"
+        # The file may be replaced under the same path, so its content is the version.
+        self.version = hashlib.sha256(content).hexdigest()[:16]
+
+    def count(self, text: str) -> int:
+        """Count the tokens of a text, without the special ones a model puts around it."""
+        if not text:
+            return 0
+        try:
+            encoded = self._tokenizer.encode(text, add_special_tokens=False)
+        except (TypeError, UnicodeEncodeError):  # how a lone surrogate is refused
+            encoded = self._tokenizer.encode(_without_surrogates(text), add_special_tokens=False)
+        # Some tokenizers drop blanks; a message of them still takes a place.
+        return max(1, len(encoded.ids))
+
+
+def _without_surrogates(text: str) -> str:
+    """Join surrogate pairs and replace lone surrogates, which have no UTF-8 form."""
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")

@@ -1,0 +1,31 @@
+"""What other programs go by: names in their order, and figures. One list for all who check it."""
+
+ROW = (
+    *("id", "trace_id", "conversation_id", "partition", "instance", "role", "content", "name"),
+    *("tool_calls", "tool_call_id", "created_at", "source", "source_id", "tokens"),
+)
+#: What a row of a context has beyond that.
+SCORES = ("similarity", "cosine", "bm25", "recency", "priority")
+PLACED = ("section", "tier", *SCORES)
+#: A context as JSON, and the budget in it.
+DOCUMENT = (
+    *("schema_version", "query", "trace_id", "scope", "model", "counter", "budget", "messages"),
+    *("dropped", "not_reached", "truncated", "timings_ms"),
+)
+BUDGET = (
+    *("window", "reserve", "available", "system", "procedure", "knowledge", "episodes"),
+    *("current", "history_available", "history_used", "used", "utilisation"),
+    "window_utilisation",
+)
+#: The tokens that a context may take of the models that everybody knows.
+AVAILABLE = {
+    "gpt-3.5-turbo": 3_072,
+    "gpt-4": 6_144,
+    "gpt-4-turbo": 120_000,
+    "gpt-4o": 120_000,
+    "gpt-4o-mini": 120_000,
+    "llama3.1:8b": 30_720,
+    "llama3.1:70b": 30_720,
+    "mistral:7b": 30_720,
+    "codellama": 15_360,
+}

@@ -1,0 +1,112 @@
+"""Small models with random weights, saved as sentence-transformers saves them."""
+
+import importlib
+import warnings
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from reservoir_cli.embedding import Embedder, load_embedder
+
+TinyModel = Callable[..., Path]
+
+TALK = [
+    "The cat sleeps on the sofa, and nobody wakes it.",
+    "We moved the job queue to Postgres because its backups are simpler!",
+    "Why did the deploy fail at night? The worker lost its lease.",
+    "def f(x): return x ** 2  # 0123456789",
+]
+SIGNS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]"]
+
+
+def quietly(name: str | Path) -> Embedder:
+    """Load a model; what the libraries say meanwhile is not ours."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return load_embedder(str(name), offline=True, progress=lambda *_: None)
+
+
+def save(
+    folder: Path,
+    architecture: str,
+    pooling: str,
+    prompts: Mapping[str, str] | None,
+    more: Mapping[str, Any],
+) -> None:
+    import torch
+    import transformers
+    from sentence_transformers import SentenceTransformer
+
+    parts = modules()
+    torch.manual_seed(7)
+    tokenizer = _tokenizer(more.get("padding_side", "right"))
+    config = getattr(transformers, f"{architecture}Config")(
+        vocab_size=len(tokenizer),
+        hidden_size=32,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        num_key_value_heads=4,
+        intermediate_size=64,
+        max_position_embeddings=140,
+        pad_token_id=0,
+        # The same under the names that some architectures have for them.
+        **(
+            {"dim": 32, "n_layers": 2, "n_heads": 4, "hidden_dim": 64}
+            if "Distil" in architecture
+            else {}
+        ),
+        **({"embedding_size": 16} if architecture in ("Albert", "Electra") else {}),
+    )
+    model = getattr(transformers, f"{architecture}Model")(config)
+    for parameter in model.parameters():  # large weights, so that texts are far apart
+        if parameter.dim() > 1:
+            torch.nn.init.normal_(parameter, std=0.5)
+    model.save_pretrained(folder / "plain")
+    tokenizer.save_pretrained(folder / "plain")
+    transformer = parts.Transformer(str(folder / "plain"))
+    transformer.max_seq_length = 128
+    chain: list[Any] = [
+        transformer,
+        parts.Pooling(32, pooling, include_prompt=more.get("include_prompt", True)),
+    ]
+    width = 32
+    if more.get("dense"):
+        chain.append(parts.Dense(width, 24))
+        width = 24
+    if more.get("layer_norm"):
+        chain.append(parts.LayerNorm(width))
+    if more.get("normalize"):
+        chain.append(parts.Normalize())
+    SentenceTransformer(modules=chain, prompts=dict(prompts or {})).save(str(folder))
+
+
+def modules() -> Any:
+    """The parts of a model: sentence-transformers 5.1 and 6 have them in different places."""
+    try:
+        return importlib.import_module("sentence_transformers.sentence_transformer.modules")
+    except ImportError:
+        return importlib.import_module("sentence_transformers.models")
+
+
+def _tokenizer(padding_side: str) -> Any:
+    """A fast tokenizer of word pieces, trained on a little talk."""
+    from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors, trainers
+    from transformers import PreTrainedTokenizerFast
+
+    made = Tokenizer(models.WordPiece(unk_token="[UNK]"))
+    made.normalizer = normalizers.BertNormalizer()
+    made.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    made.train_from_iterator(TALK, trainers.WordPieceTrainer(vocab_size=200, special_tokens=SIGNS))
+    made.post_processor = processors.TemplateProcessing(
+        single="[CLS] $A [SEP]", special_tokens=[("[CLS]", 2), ("[SEP]", 3)]
+    )
+    made.enable_truncation(16)  # as many are published; the model reads more
+    made.enable_padding(length=16)
+    return PreTrainedTokenizerFast(
+        tokenizer_object=made,
+        padding_side=padding_side,
+        pad_token="[PAD]",
+        unk_token="[UNK]",
+        cls_token="[CLS]",
+        sep_token="[SEP]",
+    )

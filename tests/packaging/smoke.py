@@ -1,0 +1,80 @@
+"""Use the installed package as a person would, with nothing but itself and the standard library.
+
+Run by the Python of an environment into which the wheel was installed with ``bundled-model``.
+"""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from importlib.metadata import version
+from importlib.util import find_spec
+from pathlib import Path
+
+RESERVOIR = Path(sys.executable).with_name("reservoir")
+TOOLS = ("pytest", "hypothesis", "mypy", "importlinter", "cogapp", "hatchling")
+SAID = [
+    ("user", "Should the job queue stay in Redis?"),
+    ("assistant", "No: it lost 214 jobs in the failover. Postgres keeps them."),
+    ("user", "The cat sleeps on the sofa, and nobody wakes it."),
+]
+
+
+def run(home: str, *arguments: str, stdin: str = "") -> str:
+    """What a command says; it ends with 0 and warns of nothing."""
+    done = subprocess.run(
+        [RESERVOIR, *arguments],
+        input=stdin,
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        cwd=home,
+        env={**os.environ, "RESERVOIR_HOME": home, "HF_HUB_OFFLINE": "1"},
+        timeout=600,
+        check=False,
+    )
+    assert done.returncode == 0, (arguments, done)
+    assert not any(word in done.stderr.lower() for word in ("warning", "error")), done.stderr
+    return done.stdout
+
+
+def use(home: str) -> None:
+    """Every command that a first hour needs."""
+    assert run(home, "--version").split()[-1] == version("reservoir-cli")
+    assert "context" in run(home, "--help")
+    for role, text in SAID:
+        run(home, "ingest", "-p", "work", "--role", role, stdin=text)
+
+    for mode, term, found in (
+        ("--semantic", "a sleepy pet", "cat"),  # by meaning: it has no word of the message
+        ("--keyword", "failover", "214 jobs"),
+    ):
+        told = json.loads(run(home, "search", term, "-p", "work", mode, "--json"))
+        assert found in told["hits"][0]["content"], told
+
+    question = "Why did we drop Redis?"
+    context = run(home, "context", question, "-p", "work", "--budget", "400")
+    assert "214 jobs" in context
+    assert context.rstrip().endswith(question)
+    shown = json.loads(run(home, "view", "0", "-p", "work", "--json"))["messages"]
+    assert [(row["role"], row["content"]) for row in shown] == SAID
+    checks = json.loads(run(home, "doctor", "--json"))["checks"]
+    assert not [each for each in checks if each["status"] == "fail"], checks
+
+
+def main() -> None:
+    """Use it, and say so."""
+    spec = find_spec("reservoir_cli")
+    assert spec is not None
+    assert spec.origin is not None
+    assert Path(spec.origin).is_relative_to(sys.prefix), spec.origin
+    present = [tool for tool in TOOLS if find_spec(tool)]
+    assert not present, f"development tools are installed: {present}"
+    with tempfile.TemporaryDirectory() as home:
+        use(home)
+    print(f"reservoir {version('reservoir-cli')} works")
+
+
+if __name__ == "__main__":
+    main()
