@@ -1,4 +1,4 @@
-"""cli.md, forget: no word of what was forgotten stays in any file of the store."""
+"""No word of what was forgotten stays in any file of the store."""
 
 import random
 import sqlite3

@@ -1,4 +1,4 @@
-"""cli.md, embed: another model's vectors are made beside the old ones, then used at once."""
+"""Another model's vectors are made beside the old ones, then used at once."""
 
 import sqlite3
 from collections.abc import Callable, Sequence

@@ -1,4 +1,4 @@
-"""cli.md search, and context.md §4 Thresholds, over vectors made by hand."""
+"""Searching and its thresholds, over vectors made by hand."""
 
 from datetime import timedelta
 

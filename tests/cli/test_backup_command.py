@@ -1,4 +1,4 @@
-"""cli.md: backup makes a consistent copy while others write."""
+"""Backup makes a consistent copy while others write."""
 
 import sqlite3
 import subprocess

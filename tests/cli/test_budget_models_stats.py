@@ -1,4 +1,4 @@
-"""cli.md budget, models, stats; context.md §2 and §6, typed at a shell."""
+"""``budget``, ``models`` and ``stats``, typed at a shell."""
 
 import sqlite3
 

@@ -1,4 +1,4 @@
-"""cli.md: doctor says what is in order, and what to do about what is not."""
+"""Doctor says what is in order, and what to do about what is not."""
 
 import sqlite3
 from contextlib import closing

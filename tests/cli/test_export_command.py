@@ -1,4 +1,4 @@
-"""cli.md: export prints messages, or writes them to a file whole or not at all."""
+"""Export prints messages, or writes them to a file whole or not at all."""
 
 import json
 import os

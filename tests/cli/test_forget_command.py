@@ -1,4 +1,4 @@
-"""cli.md, forget: what it takes, whom it asks, and what it says."""
+"""``forget``: what it takes, whom it asks, and what it says."""
 
 import sqlite3
 

@@ -1,4 +1,4 @@
-"""cli.md: partitions and conversations say what lies where; a partition can be moved or deleted."""
+"""Partitions and conversations say what lies where; a partition can be moved or deleted."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""``budget``, ``models``, ``stats`` and ``trim``, as far as cli.md says what they print."""
+"""``budget``, ``models``, ``stats`` and ``trim``."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""cli.md, embed: real processes change a real store from one real model to another."""
+"""``embed --model``: real processes change a real store from one real model to another."""
 
 import json
 import os

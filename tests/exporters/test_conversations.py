@@ -1,4 +1,4 @@
-"""formats.md, OpenAI, Anthropic, ShareGPT, Markdown: conversations for other programs."""
+"""OpenAI, Anthropic, ShareGPT, Markdown: conversations for other programs."""
 
 import json
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""formats.md, Reservoir: what is exported comes back as it was."""
+"""Reservoir's own rows: what is exported comes back as it was."""
 
 import io
 import json

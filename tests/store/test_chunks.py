@@ -1,4 +1,4 @@
-"""store.md: chunks hold all that ranking needs, and can be made again."""
+"""Chunks hold all that ranking needs, and can be made again."""
 
 from collections.abc import Sequence
 from datetime import timedelta

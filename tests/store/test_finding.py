@@ -1,4 +1,4 @@
-"""store.md: messages are found by conditions, and read by their ids alone."""
+"""Messages are found by conditions, and read by their ids alone."""
 
 import sqlite3
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""cli.md, partitions: what is moved is found in its new place as if it had always been there."""
+"""What is moved is found in its new place as if it had always been there."""
 
 import sqlite3
 from collections.abc import Callable

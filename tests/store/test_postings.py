@@ -1,4 +1,4 @@
-"""store.md: the words of a question are read at a bounded cost."""
+"""The words of a question are read at a bounded cost."""
 
 import pytest
 from builders import NOW
