@@ -1,4 +1,4 @@
-"""context.md §2 and §3: the arithmetic of a window's tokens."""
+"""The arithmetic of a window's tokens."""
 
 import hypothesis
 import pytest

@@ -1,4 +1,4 @@
-"""context.md §1 to §4 through ``Reservoir.context``: a real store, vectors made by hand."""
+"""``Reservoir.context``: a real store, vectors made by hand."""
 
 import dataclasses
 import json

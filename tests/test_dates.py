@@ -1,4 +1,4 @@
-"""context.md §4 dates: which a question names, and how near to them a message is."""
+"""Dates: which a question names, and how near to them a message is."""
 
 import subprocess
 import sys

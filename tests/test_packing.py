@@ -1,4 +1,4 @@
-"""context.md §4: where a kept message is printed, and what counts once."""
+"""Packing: where a kept message is printed, and what counts once."""
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta

@@ -333,7 +333,7 @@ def spoken(value: Any) -> Iterator[str]:
 
 
 def recalled_text(messages: Sequence[StoredMessage]) -> str:
-    """The recalled section as context.md §1 describes it."""
+    """The recalled section, read back from what is printed."""
     lines, day = ["[Recalled Messages]"], ""
     for each in messages:
         if each.created_at.date().isoformat() != day:

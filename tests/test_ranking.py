@@ -1,4 +1,4 @@
-"""context.md §4: priority and recency (what makes a message similar is tested elsewhere)."""
+"""Priority and recency (what makes a message similar is tested elsewhere)."""
 
 from dataclasses import replace
 

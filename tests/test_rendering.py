@@ -1,4 +1,4 @@
-"""context.md §1 and §5, sentence by sentence: what a window looks like in every format."""
+"""What a window looks like in every format."""
 
 import json
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""context.md §4: order, units, what is dropped and why. Pure, with costs made by hand."""
+"""Order, units, what is dropped and why. Pure, with costs made by hand."""
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta

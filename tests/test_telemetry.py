@@ -1,4 +1,4 @@
-"""context.md §6: records of runs, the log, and their summary."""
+"""Records of runs, the log, and their summary."""
 
 import json
 import os

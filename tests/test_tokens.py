@@ -1,4 +1,4 @@
-"""Counting tokens (context.md §3): each counter's rules, and how near the estimate comes."""
+"""Counting tokens: each counter's rules, and how near the estimate comes."""
 
 # ruff: noqa: RUF001 -- these texts are in other scripts on purpose
 

@@ -1,4 +1,4 @@
-"""context.md §7, rule by rule, for lists in OpenAI's and in Anthropic's shape."""
+"""Trimming, rule by rule, for lists in OpenAI's and in Anthropic's shape."""
 
 import copy
 import json

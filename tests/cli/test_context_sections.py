@@ -1,4 +1,4 @@
-"""context.md §1, §2 and §4 as a person sees them: sections, exit codes, --explain, settings."""
+"""``context`` as a person sees it: sections, exit codes, --explain, settings."""
 
 import json
 import stat

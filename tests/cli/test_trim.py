@@ -1,4 +1,4 @@
-"""``reservoir trim`` as a process (context.md §7)."""
+"""``reservoir trim`` as a process."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""context.md §4 Synapses."""
+"""Synapses: which messages are linked, and how strongly."""
 
 import sqlite3
 from datetime import timedelta
