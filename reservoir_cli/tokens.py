@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from reservoir_cli.errors import ModelUnavailableError, UsageError
+from reservoir_cli.reading import read_bounded
 
 __all__ = [
     "AnthropicCounter",
@@ -373,8 +374,8 @@ class HuggingFaceCounter:
         if file.is_dir():
             file /= "tokenizer.json"
         try:
-            content = file.read_bytes()
-        except OSError as error:
+            content = read_bounded(file)
+        except (OSError, ValueError) as error:
             raise ModelUnavailableError(
                 f"no tokenizer at {file}",
                 hint="give a tokenizer.json, or a folder with one, from the model's repository",

@@ -18,10 +18,13 @@ from typing import IO, BinaryIO
 
 from reservoir_cli.errors import ReservoirError
 from reservoir_cli.messages import clean_text
+from reservoir_cli.reading import open_regular, read_bounded
 
 #: How much of a file tells its format.
 _HEAD = 65_536
 _AT_ONCE = 1 << 18
+#: What comes through a pipe has to be kept in memory; a file does not.
+LARGEST_PIPED = 512 << 20
 #: A zip member may unpack to so many times its size, and to so much in any case. Deflate can
 #: reach 1,032; text that people write stays below 30.
 _RATIO, _HARMLESS = 200, 64 << 20
@@ -56,7 +59,7 @@ class File:
     @classmethod
     def of_path(cls, path: Path, size: int) -> "File":
         """A regular file on disk."""
-        return cls(str(path), size, lambda: path.open("rb", buffering=0), path)
+        return cls(str(path), size, lambda: open_regular(path), path)
 
     @property
     def stem(self) -> str:
@@ -138,7 +141,7 @@ def _on_disk(path: Path) -> File:
     if stat.S_ISREG(found.st_mode):
         return File.of_path(path, found.st_size)
     # A pipe can be read only once.
-    return File.of_bytes(str(path), path.read_bytes())
+    return File.of_bytes(str(path), read_bounded(path, LARGEST_PIPED))
 
 
 def _in_folder(folder: Path) -> Iterator[File]:
@@ -183,7 +186,7 @@ def read_text(path: Path) -> tuple[str, bool]:
     :raises ReservoirError: it cannot be read, or is not text.
     """
     try:
-        data = path.read_bytes()
+        data = read_bounded(path)
     except OSError as error:
         raise ReservoirError(f"cannot read {path}: {error.strerror}") from None
     return decode(data, str(path))
