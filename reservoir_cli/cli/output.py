@@ -25,8 +25,9 @@ _ROLE_STYLES = {
     "system": "magenta",
     "tool": "yellow",
 }
-#: Control characters, which could command a terminal; tab and line feed may stay.
-_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+#: What could command a terminal, or show text in another order than it has: control characters,
+#: and those that embed, override and isolate directions. Tab and line feed may stay.
+_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 #: A column of text that is narrower says nothing.
 _LEGIBLE = 24
 _color = True
@@ -43,14 +44,14 @@ class ClosedPipe(Exception):
 
 
 def write(text: str) -> None:
-    """Print data, to the last byte, as it is.
+    """Print data: to the last byte as it is, but for what could command a terminal.
 
     :raises ClosedPipe: nobody reads it any more.
     :raises ReservoirError: it cannot be written, as on a full disk.
     """
     progress.stop()
     try:
-        sys.stdout.write(text)
+        sys.stdout.write(_shown(text) if sys.stdout.isatty() else text)
         sys.stdout.flush()
     except BrokenPipeError:
         _silence(sys.stdout)
@@ -103,7 +104,7 @@ def aside(text: str) -> None:
 def ask(question: str) -> bool:
     """Put a question on the terminal; anything but y or yes is a no."""
     progress.stop()
-    sys.stderr.write(f"{_shown(question)} [y/N] ")
+    sys.stderr.write(f"{_line(question)} [y/N] ")
     sys.stderr.flush()
     return sys.stdin.readline().strip().lower() in ("y", "yes")
 
@@ -218,7 +219,12 @@ def table(
     if sys.stdout.isatty():
         _console(sys.stdout).print(_rich_table(columns, rows, numeric))
     else:
-        write("".join("\t".join(row) + "\n" for row in rows))
+        write("".join("\t".join(map(_cell, row)) + "\n" for row in rows))
+
+
+def _cell(text: str) -> str:
+    """What stands between tabs, on one line."""
+    return text.replace("\t", "\\t").replace("\r", "\\r").replace("\n", "\\n")
 
 
 def side_table(
@@ -311,10 +317,12 @@ progress = ProgressBar()
 
 def _tell(prefix: str, text: str, style: str) -> None:
     progress.stop()
-    line = f"{prefix}{_shown(text)}"
+    line = f"{prefix}{_line(text)}"
     try:
         if sys.stderr.isatty() and _color:
-            _console(sys.stderr).print(_plain(line), style=style, soft_wrap=True)
+            from rich.text import Text
+
+            _console(sys.stderr).print(Text(line), style=style, soft_wrap=True)
         else:
             sys.stderr.write(line + "\n")
             sys.stderr.flush()
@@ -351,8 +359,21 @@ def _stamp(message: StoredMessage) -> str:
 
 
 def _shown(text: str) -> str:
-    """Text for a terminal: control characters are written out."""
-    return _CONTROL.sub(lambda match: f"\\x{ord(match[0]):02x}", text)
+    """Text for a terminal: what could command it is written out.
+
+    JSON stays JSON: what it allows raw in its texts is written as it escapes it.
+    """
+    return text if text.isascii() and text.isprintable() else _CONTROL.sub(_written_out, text)
+
+
+def _written_out(match: re.Match[str]) -> str:
+    number = ord(match[0])
+    return f"\\x{number:02x}" if number < 0x20 else f"\\u{number:04x}"
+
+
+def _line(text: str) -> str:
+    """Text for a terminal on one line."""
+    return _shown(text.replace("\n", "\\n"))
 
 
 def _inside(scope: Scope, place: tuple[str, str, int]) -> bool:
