@@ -72,17 +72,22 @@ def edit(path: Path, changes: Mapping[str, str | None]) -> None:
         ) from None
 
 
-def _read(path: Path, text: str) -> tuple[dict[str, Value], Tables, Tables]:
+def _read(path: Path, text: str) -> Contents:
     if not text.strip():
         return {}, {}, {}
+    try:
+        return _parsed(path, text)
+    except RecursionError:
+        raise UsageError(f"{path} is nested too deeply") from None
+
+
+def _parsed(path: Path, text: str) -> Contents:
     import tomllib
 
     try:
         document = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise UsageError(f"{path} is not valid TOML: {error}") from None
-    except RecursionError:
-        raise UsageError(f"{path} is nested too deeply") from None
     except ValueError:  # what int() says of thousands of digits
         raise UsageError(f"{path} has a number of too many digits") from None
     values: dict[str, Value] = {}

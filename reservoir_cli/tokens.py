@@ -370,7 +370,7 @@ class HuggingFaceCounter:
                 "the counter huggingface needs a library that is not installed",
                 hint='pip install tokenizers, or token_counter = "approximate"',
             )
-        file = Path(path).expanduser()
+        file = Path(os.path.expanduser(path))
         if file.is_dir():
             file /= "tokenizer.json"
         try:

@@ -105,10 +105,15 @@ def _hub_cache() -> Path:
     """Where the hub's client keeps its downloads, by the same variables as it goes by."""
     own = os.environ.get("HF_HUB_CACHE") or os.environ.get("HUGGINGFACE_HUB_CACHE")
     if own:
-        return Path(os.path.expandvars(own)).expanduser()
+        return _expanded(own)
     caches = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
     home = os.environ.get("HF_HOME") or f"{caches}/huggingface"
-    return Path(os.path.expandvars(home)).expanduser() / "hub"
+    return _expanded(home) / "hub"
+
+
+def _expanded(path: str) -> Path:
+    """As the hub's client does it: ``~`` of a user who is not there stays as it is."""
+    return Path(os.path.expanduser(os.path.expandvars(path)))
 
 
 def _download(name: str, progress: Progress) -> Path:

@@ -10,12 +10,15 @@ from functools import reduce
 import numpy as np
 from numpy.typing import NDArray
 
+from reservoir_cli.errors import UsageError
 from reservoir_cli.messages import Scope
 from reservoir_cli.store import candidates, fulltext, postings
 
 _K1, _B = 1.2, 0.75
 #: Places in the index as one number: message above, position below.
 _SHIFT = 32
+#: More words take seconds, and nobody types them.
+_MOST_TERMS = 10_000
 
 _Ints = NDArray[np.int64]
 
@@ -26,9 +29,12 @@ def search(
     """Messages with all that was typed, else with any of it.
 
     :param model_id: the model whose chunks tell how long messages are.
+    :raises UsageError: too many words.
     :returns: (id, BM25) best first, ties newest first, and whether the hits hold all of it.
     """
     terms = list(dict.fromkeys(fulltext.typed_terms(text)))
+    if len(terms) > _MOST_TERMS:
+        raise UsageError(f"a keyword search takes {_MOST_TERMS:,} words at most")
     ids, lengths = candidates.lengths(connection, scope, model_id)
     if not terms or not len(ids):
         return [], True
