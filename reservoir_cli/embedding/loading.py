@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from reservoir_cli.embedding import Embedder, Progress, cache
 from reservoir_cli.embedding.locate import Located, check_weights, locate
+from reservoir_cli.embedding.trust import require_plain
 
 if TYPE_CHECKING:
     from reservoir_cli.embedding.reference import ReferenceEmbedder
@@ -21,7 +22,6 @@ def load(name: str, *, offline: bool, progress: Progress) -> Embedder:
         place = cache.place_of(found.folder)
         return _opened(name, found, place, progress) or _compiled(name, found, place, progress)
     except cache.CacheUnusableError as problem:
-        check_weights(found)
         return _reference(name, found, problem.reason, progress)
 
 
@@ -45,7 +45,6 @@ def _compiled(name: str, found: Located, place: Path, progress: Progress) -> Emb
     """Compile a model and open it; if that fails, the reference is loaded already."""
     from reservoir_cli.embedding.compiling import compile_into
 
-    check_weights(found)
     reference = _reference(name, found, "", progress)
     reason = "what was compiled is gone again"
     try:
@@ -66,5 +65,7 @@ def _reference(
 ) -> "ReferenceEmbedder":
     from reservoir_cli.embedding.reference import ReferenceEmbedder
 
+    check_weights(found)
+    require_plain(name, found.folder)
     progress("loading the embedding model", 0, 0)
     return ReferenceEmbedder(name, found, reason, model_id)

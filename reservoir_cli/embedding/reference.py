@@ -87,7 +87,11 @@ def _load(name: str, folder: str) -> Any:
         logging.disable_progress_bar()  # type: ignore[no-untyped-call]
         logging.set_verbosity_error()  # type: ignore[no-untyped-call]
         model = SentenceTransformer(
-            folder, device="cpu", local_files_only=True, trust_remote_code=False
+            folder,
+            device="cpu",
+            local_files_only=True,
+            trust_remote_code=False,
+            model_kwargs={"use_safetensors": True},
         )
         return model.float().eval()
     except (ImportError, OSError, ValueError, KeyError, RuntimeError) as error:
