@@ -52,12 +52,18 @@ class Span:
         return Span(_move(self.start, year), end)
 
 
+#: A text that somebody pastes is no question, and would be read for dates for seconds.
+_LONGEST = 10_000
+
+
 def find_dates(question: str, now: datetime) -> tuple[Span, ...]:
     """Find the dates that a question names, each read once and at its most precise.
 
+    Of a question that is longer only the first 10,000 characters are read.
+
     :param now: with a zone; yesterday and the like are against its day there.
     """
-    tokens = _read_tokens(question, now.year + _YEARS_AHEAD)
+    tokens = _read_tokens(question[:_LONGEST], now.year + _YEARS_AHEAD)
     if not any(token.kind.isupper() or token.kind in _SIGNS for token in tokens):
         return ()
     reader = _Reader(tokens, now)
