@@ -35,6 +35,17 @@ _HARMLESS_ZIP = 1 << 30
 _LARGEST_TABLE = 16 << 20
 
 
+#: What reading a damaged zip ends in; numbers in it are taken for what they say.
+_DAMAGED = (
+    zipfile.BadZipFile,
+    NotImplementedError,
+    ValueError,
+    EOFError,
+    OverflowError,
+    struct.error,
+)
+
+
 class Unreadable(Exception):
     """A file cannot be read on; the message says why and never quotes the file."""
 
@@ -93,7 +104,7 @@ class _Counted(io.RawIOBase):
         self._file = file
         try:
             self._source = file.start()
-        except (zipfile.BadZipFile, NotImplementedError, RuntimeError):
+        except (*_DAMAGED, RuntimeError):
             raise Unreadable("damaged, or packed in a way that is not known") from None
 
     def readable(self) -> bool:
@@ -103,7 +114,7 @@ class _Counted(io.RawIOBase):
         view = memoryview(buffer)  # type: ignore[arg-type]
         try:
             data = self._source.read(len(view))
-        except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, ValueError):
+        except (*_DAMAGED, zlib.error):
             raise Unreadable("the zip is damaged here") from None
         view[: len(data)] = data
         self._file.done += len(data)
@@ -171,7 +182,7 @@ def _in_zip(file: File, open_files: ExitStack) -> Iterator[File]:
     """The members of a zip, in order of their names; they are read where they are."""
     try:
         archive = zipfile.ZipFile(_Portions(open_files.enter_context(file.start())))
-    except (zipfile.BadZipFile, NotImplementedError, ValueError, EOFError, struct.error):
+    except _DAMAGED:
         raise ReservoirError(f"{file.name} is a damaged zip") from None
     open_files.callback(archive.close)
     members = [each for each in archive.infolist() if not _is_no_file(each)]
