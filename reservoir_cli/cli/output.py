@@ -186,7 +186,7 @@ def hits(ranked: Sequence[tuple[int, float, StoredMessage, Sequence[StoredMessag
 
     for rank, score, message, linked in ranked:
         head = Text().append(f"{rank}. ", "bold").append_text(_dressed(message, False, False))
-        head.append(f"\n   {_stamp(message).rstrip()} score {score:.3f}", "dim")
+        head.append(_shown(f"\n   {_stamp(message).rstrip()} score {score:.3f}"), "dim")
         _console(sys.stdout).print(head, soft_wrap=True)
         for each in linked:
             _console(sys.stdout).print(
@@ -349,7 +349,7 @@ def _dressed(message: StoredMessage, timestamps: bool, oneline: bool) -> "Text":
 
     text = message_line(message, False, oneline)
     shown = Text()
-    shown.append(_stamp(message) if timestamps else "", "dim")
+    shown.append(_shown(_stamp(message)) if timestamps else "", "dim")
     shown.append(f"{message.role}:", _ROLE_STYLES[message.role.value])
     return shown.append(_shown(text.removeprefix(f"{message.role}:")))
 

@@ -6,11 +6,13 @@ of its own, so that what it answers is what a new process would answer.
 
 import json
 import os
+import pty
 import select
 import signal
 import sys
 import tempfile
 import time
+import tty
 import warnings
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -146,7 +148,7 @@ def hold(answer: Answer) -> None:
     words = words[: words.index("--")] if "--" in words else words
     if "--json" in words and answer.out:
         assert answer.document["schema_version"] == 1, told
-    if "--jsonl" in words:
+    if "--jsonl" in words and answer.code == 0:
         for line in answer.out.decode().split("\n"):
             assert not line or isinstance(json.loads(line, parse_constant=_no_constant), dict), told
     if answer.code in (1, 2, 3, 4, 5) and "--json" not in words and answer.code != 1:
@@ -167,3 +169,34 @@ def _commands_a_terminal(character: str) -> bool:
         or 0x7F <= number < 0xA0
         or character in "\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
     )
+
+
+def on_terminal(
+    *arguments: str, env: Mapping[str, str], folder: Path, typed: bytes = b""
+) -> tuple[int, str]:
+    """Run a command on a terminal of its own.
+
+    :param typed: what a person types.
+    :returns: its exit code, and every byte that the terminal got.
+    """
+    master, slave = pty.openpty()
+    tty.setraw(slave)
+    os.write(master, typed)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        child = os.fork()
+    if not child:
+        _become(arguments, (slave, slave, slave), env, folder)
+    os.close(slave)
+    parts = []
+    with suppress(OSError):  # Linux says EIO when the other end is closed
+        while part := os.read(master, 65_536):
+            parts.append(part)
+    status = _waited(child)
+    os.close(master)
+    return os.waitstatus_to_exitcode(status), b"".join(parts).decode()
+
+
+def commands_in(text: str) -> set[str]:
+    """What in a text a terminal would obey, or show in another order."""
+    return {each for each in text if each not in "\n\t" and _commands_a_terminal(each)}
