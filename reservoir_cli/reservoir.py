@@ -84,7 +84,10 @@ class Reservoir:
         place = str(location) if location is not None else paths.store_location()
         store = open_store(place, create=create)
         if opened := paths.tighten(paths.private_files(Path(store.location))):
-            names = ", ".join(each.name for each in opened)
+            # What lies beside a store goes without saying.
+            beside = ("-wal", "-shm", "-journal")
+            names = ", ".join(each.name for each in opened if not each.name.endswith(beside))
+            names = names or opened[0].name
             notify(f"others could read {names}: now nobody but you can")
         return cls(
             store, known, embedder=embedder, offline=offline, notify=notify, progress=progress
