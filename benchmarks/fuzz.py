@@ -3,7 +3,8 @@
     python benchmarks/fuzz.py [--trials N] [--seconds S] [--only PART…]
 
 ``parsers`` and ``zips`` run in this process; ``lines``, ``environments`` and ``settings`` run the
-whole command in a fork of it; ``processes`` starts it anew each time. With atheris installed
+whole command in a fork of it; ``processes`` starts it anew each time, and ``memory`` with files
+that would fill it. With atheris installed
 (``pip install -e '.[fuzz]'``), ``coverage`` lets it look for bytes that reach new code, S seconds
 for each parser. What must hold is in tests/hostile. Chance decides what is tried; a failure
 prints what was given.
@@ -17,6 +18,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -32,7 +34,7 @@ from seeds import SEEDS, damaged_zip, spliced
 from settings_files import environments, settings_bytes
 
 RESERVOIR = Path(sys.executable).with_name("reservoir")
-PARTS = ("parsers", "zips", "coverage", "lines", "environments", "settings", "processes")
+PARTS = ("parsers", "zips", "coverage", "lines", "environments", "settings", "processes", "memory")
 
 
 def tried(name: str, trials: int, once: Callable[[random.Random], None]) -> bool:
@@ -179,6 +181,89 @@ def settings_trial(made: Path, folder: Path) -> Callable[[bytes], None]:
     return once
 
 
+#: A command may take no more memory than this for any of the files below, in MB. What it takes
+#: by itself is 45, and with the model 180.
+MOST_MEMORY = 1_500
+
+
+#: Runs a command and prints its exit code and the MB it took at most. It is small itself: a
+#: process counts what its parent took, too.
+MEASURED = """
+import os, sys
+child = os.fork()
+if not child:
+    os.dup2(2, 1)
+    os.execv(sys.argv[1], sys.argv[1:])
+_, status, used = os.wait4(child, 0)
+print(os.waitstatus_to_exitcode(status), used.ru_maxrss >> 10)
+"""
+
+
+def memory(folder: Path) -> bool:
+    """Files that would fill the memory, each by a process of its own; what it took at most."""
+    (folder / "home").mkdir(mode=0o700)
+    env = worlds.environment(folder)
+    good = True
+    for name, (arguments, stdin) in large(folder).items():
+        began = time.perf_counter()
+        with stdin.open("rb") as given:
+            done = subprocess.run(
+                [sys.executable, "-S", "-c", MEASURED, str(RESERVOIR), *arguments],
+                stdin=given,
+                capture_output=True,
+                env=env,
+                cwd=folder,
+                check=False,
+            )
+        code, most = map(int, done.stdout.split()[-2:])
+        seconds = time.perf_counter() - began
+        fine = code in forked.CODES and most < MOST_MEMORY
+        good &= fine
+        verdict = "" if fine else "  FAILED"
+        print(
+            f"memory {name:<36}{most:>6,} MB {seconds:>6.1f} s  exit {code}{verdict}",
+            flush=True,
+        )
+    return good
+
+
+def large(folder: Path) -> dict[str, tuple[list[str], Path]]:
+    """Names of inputs, and what is run with each: arguments and stdin."""
+    words = "lorem ipsum dolor sit amet redis queue 12345 "
+    row = '{"role": "user", "content": "%s"}\n'
+    made = {
+        "line.jsonl": row % ("x" * (100 << 20)),
+        "text.txt": words * (60 * (1 << 20) // len(words)),
+        "question.txt": words * (10 * (1 << 20) // len(words)),
+        "deep.json": "[" * (30 << 20),
+        "objects.json": '{"a":' * (10 << 20),
+        "digits.json": '{"role": "user", "content": "a", "x": %s}' % ("9" * (60 << 20)),
+        "rows.jsonl": "".join(row % number for number in range(50_000)),
+    }
+    for name, text in made.items():
+        (folder / name).write_text(text)
+    with zipfile.ZipFile(folder / "bomb.zip", "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("a.jsonl", row % "a" + " " * (900 << 20))
+    with zipfile.ZipFile(folder / "many.zip", "w") as archive:
+        for number in range(10_000):
+            archive.writestr(f"{number}.json", row % number)
+    nothing, zero = Path(os.devnull), Path("/dev/zero")
+    imported = {
+        f"ingest {name}": (["ingest", "--no-embed", name], nothing)
+        for name in (*made, "bomb.zip", "many.zip")
+    }
+    return {
+        **imported,
+        "ingest </dev/zero": (["ingest"], zero),
+        "ingest - --format openai </dev/zero": (["ingest", "-", "--format", "openai"], zero),
+        "context - <question.txt": (["context", "-"], folder / "question.txt"),
+        "search --keyword - <question.txt": (["search", "--keyword", "-"], folder / "question.txt"),
+        "trim deep.json": (["trim", "deep.json", "--iteration", "2"], nothing),
+        "context of 60 MB": (["context", "lorem?", "--budget", "900"], nothing),
+        "view of 60 MB": (["view", "0", "--json"], nothing),
+    }
+
+
 def run_parsers(parts: list[str], trials: int, seconds: int) -> bool:
     """What is tried on functions."""
     good = True
@@ -211,6 +296,9 @@ def run_commands(parts: list[str], trials: int) -> bool:
         if "processes" in parts:
             everything = st.one_of(*map(lines, commands()))
             good &= drawn("processes", trials, everything, process_trial(made, folder))
+        if "memory" in parts:
+            Path(place, "large").mkdir()
+            good &= memory(Path(place, "large"))
     return good
 
 

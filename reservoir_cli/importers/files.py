@@ -25,7 +25,7 @@ from reservoir_cli.reading import open_regular, read_bounded
 _HEAD = 65_536
 _AT_ONCE = 1 << 18
 #: What comes through a pipe has to be kept in memory; a file does not.
-LARGEST_PIPED = 512 << 20
+LARGEST_PIPED = 256 << 20
 #: A zip member may unpack to so many times its size, and to so much in any case. Deflate can
 #: reach 1,032; text that people write stays below 30.
 _RATIO, _HARMLESS = 200, 64 << 20
