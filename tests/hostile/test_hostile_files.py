@@ -3,21 +3,25 @@
 import io
 import json
 import os
+import sqlite3
 import struct
 import threading
 import time
 import zipfile
 import zlib
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
+from datetime import UTC, datetime
 from pathlib import Path
 
 import forked
 import pytest
 import world as worlds
 
-from reservoir_cli import reading
+from reservoir_cli import ingesting, reading
+from reservoir_cli.embedding import Embedder
 from reservoir_cli.errors import ReservoirError
-from reservoir_cli.importers import File, Skipped, files, find
+from reservoir_cli.importers import File, Record, Skipped, files, find, llm
+from reservoir_cli.messages import Role, StoredMessage
 
 ROW = b'{"role": "user", "content": "a"}\n'
 
@@ -276,3 +280,44 @@ def test_a_row_twice_named_is_json_all_the_same(world: Path) -> None:
     (row,) = forked.run("view", "-p", "twice", "--json", env=env, folder=world).document["messages"]
     assert (row["role"], row["content"]) == ("user", "two")
     assert json.dumps(row)
+
+
+def test_a_keyword_search_of_a_book_is_refused(world: Path) -> None:
+    for words in (" ".join(f"w{number}" for number in range(10_001)), "\u4e2d" * 10_001):
+        line = refused(world, "search", "--keyword", "-", stdin=words.encode())
+        assert line == "error: a keyword search takes 10,000 words at most"
+
+
+def test_only_the_beginning_of_an_endless_message_is_embedded(
+    fake_embedder: Embedder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ingesting, "LONGEST", 100)
+    texts = {1: "short", 2: "long " * 50, 3: " " * 200 + "behind"}
+    found = ingesting.embedded(
+        [stored(number, text) for number, text in texts.items()], fake_embedder
+    )
+    assert [(each.message_id, each.start, each.end) for each in found] == [(1, 0, 5), (2, 0, 100)]
+
+
+def stored(number: int, text: str) -> StoredMessage:
+    at = datetime(2026, 5, 9, tzinfo=UTC)
+    return StoredMessage(
+        number, "t", None, "p", "i", Role.USER, text, None, (), None, at, "s", "s", 1
+    )
+
+
+def test_a_foreign_log_gives_no_value_that_fills_the_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(llm, "LARGEST", 1_000)
+    with closing(sqlite3.connect(tmp_path / "logs.db")) as connection, connection:
+        columns = "id, model, prompt, system, response, conversation_id, datetime_utc"
+        connection.execute(f"CREATE TABLE responses ({columns})")
+        for number, text in enumerate(("short", "x" * 2_000)):
+            row = (str(number), "m", text, None, "reply", None, "2026-05-09T12:00:00")
+            connection.execute("INSERT INTO responses VALUES (?, ?, ?, ?, ?, ?, ?)", row)
+    with ExitStack() as open_files:
+        [file] = find(tmp_path / "logs.db", None, open_files)[0]
+        *good, last = file.records()
+    assert [each.message.content for each in good if isinstance(each, Record)] == ["short", "reply"]
+    assert last == Skipped("what follows", "the database cannot be read: SQLITE_TOOBIG")
