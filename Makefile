@@ -35,7 +35,7 @@ bench: $(VENV)/.measured ## Measure recall on the samples, and speed at small si
 	$(MEASURE) benchmarks/scale.py --messages 1000 10000 --runs 3
 
 soak: $(VENV)/.fuzzed ## Try hostile input at length
-	$(BIN)/python benchmarks/fuzz.py
+	$(MEASURE) benchmarks/fuzz.py
 
 clean: ## Remove what make made
 	rm -rf $(VENV) .demo
