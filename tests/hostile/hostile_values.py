@@ -124,7 +124,6 @@ FILES = (
     "note.md/below",
     "other.db",
     "torn.db",
-    "/dev/null",
     "-",
 )
 

@@ -55,7 +55,8 @@ _TABLES = st.dictionaries(
     st.one_of(_VALUES, st.dictionaries(_KEYS, st.one_of(_VALUES, st.dictionaries(_KEYS, _VALUES)))),
     max_size=4,
 )
-_BROKEN = (
+#: What has broken a reader of settings once, or could.
+BROKEN = (
     b"a=" + b"[" * 100_000,
     b"x = " + b"9" * 5000,
     b"\0",
@@ -73,7 +74,7 @@ _BROKEN = (
 )
 #: What may stand in a settings file: nonsense, right names with wrong values, and noise.
 settings_bytes = st.one_of(
-    st.sampled_from(_BROKEN),
+    st.sampled_from(BROKEN),
     st.binary(max_size=80),
     _TABLES.map(lambda tables: tomli_w.dumps(tables).encode("utf-8", "replace")),
 )

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.strategies import DataObject
 from lines import commands, lines
-from settings_files import environments, settings_bytes
+from settings_files import BROKEN, environments, settings_bytes
 
 #: The same in every run; the long form goes on from chance.
 short = settings(
@@ -51,6 +51,17 @@ def test_no_environment_breaks_a_command(made_world: Path, tmp_path: Path, env: 
 @short
 @given(text=settings_bytes)
 def test_no_settings_file_breaks_a_command(made_world: Path, tmp_path: Path, text: bytes):
+    _hold_settings(made_world, tmp_path, text)
+
+
+@pytest.mark.parametrize("number", range(len(BROKEN)))
+def test_no_broken_settings_file_breaks_a_command(
+    made_world: Path, tmp_path: Path, number: int
+) -> None:
+    _hold_settings(made_world, tmp_path, BROKEN[number])
+
+
+def _hold_settings(made_world: Path, tmp_path: Path, text: bytes) -> None:
     folder = worlds.copied(made_world, tmp_path / "world")
     file = folder / "home" / "reservoir.toml"
     file.write_bytes(text)

@@ -18,6 +18,7 @@ import pytest
 import world as worlds
 
 from reservoir_cli import ingesting, reading
+from reservoir_cli.dates import find_dates
 from reservoir_cli.embedding import Embedder
 from reservoir_cli.errors import ReservoirError
 from reservoir_cli.importers import File, Record, Skipped, files, find, llm
@@ -79,15 +80,16 @@ def test_what_is_too_large_for_the_memory_is_refused(tmp_path: Path) -> None:
     assert len(reading.read_bounded(tmp_path / "large", 101)) == 101
 
 
-@pytest.mark.parametrize("target", ["/dev/null", "pipe"])
 @pytest.mark.parametrize("command", [["backup", "-y", "{}"], ["config", "--set", "partition=a"]])
-def test_only_a_regular_file_is_replaced(world: Path, command: list[str], target: str) -> None:
-    os.mkfifo(world / "pipe")
+def test_only_a_regular_file_is_replaced(world: Path, command: list[str]) -> None:
+    # Not a device: where this fails for root, the system would lose it.
+    target = "pipe"
+    os.mkfifo(world / target)
     env = {**worlds.environment(world), "RESERVOIR_CONFIG": target}
     answer = forked.run(*(each.format(target) for each in command), env=env, folder=world)
     assert answer.code in (1, 2)
     assert answer.err.startswith("error: ")
-    assert not (world / target).is_file()
+    assert (world / target).is_fifo()
     assert not list(world.glob(".*"))
 
 
@@ -263,13 +265,18 @@ def test_a_time_that_is_none_is_refused(world: Path, when: str) -> None:
     assert "is not a time" in line or "is out of range" in line
 
 
-@pytest.mark.parametrize("piece", ["1,", "1 ", "on may ", "\u4e2d", "a*", "("])
-def test_a_million_characters_are_a_question_of_seconds(world: Path, piece: str) -> None:
+@pytest.mark.parametrize("piece", ["1,", "on may ", "\u4e2d"])
+def test_a_million_characters_are_a_question(world: Path, piece: str) -> None:
     env = worlds.environment(world)
     text = (piece * (1_000_000 // len(piece))).encode()
     for arguments in (["context", "-", "--budget", "300"], ["search", "--keyword", "-"]):
-        answer = forked.run(*arguments, stdin=text, env=env, folder=world)
-        forked.hold(answer)  # one that hangs is ended by a signal, and fails here
+        forked.hold(forked.run(*arguments, stdin=text, env=env, folder=world))
+
+
+def test_only_the_beginning_of_a_question_is_read_for_dates() -> None:
+    date, now = "what was on 9 May 2026?", datetime(2026, 6, 1, tzinfo=UTC)
+    assert find_dates("word " * 1_000 + date, now)
+    assert not find_dates("word " * 2_000 + date, now)
 
 
 def test_a_row_twice_named_is_json_all_the_same(world: Path) -> None:

@@ -32,6 +32,14 @@ def test_a_file_never_takes_the_place_of_a_closed_stream(world: Path, closed: st
     assert "WARNING" in (world / "home" / "reservoir.log").read_text("utf-8")
 
 
+def test_no_file_gets_the_number_of_a_closed_stream(world: Path) -> None:
+    script = (
+        "import os; from reservoir_cli.cli.main import _take_streams; _take_streams(); "
+        "os._exit(os.open('x', os.O_CREAT | os.O_WRONLY))"
+    )
+    assert shell(world, f'"{sys.executable}" -c "{script}" <&- >&- 2>&-').returncode > 2
+
+
 @pytest.mark.parametrize("command", ["ingest --no-embed", "context", "search -"])
 def test_a_stream_without_an_end_is_refused(world: Path, command: str) -> None:
     done = shell(world, f"ulimit -v 2000000; reservoir {command} </dev/zero")
