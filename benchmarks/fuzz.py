@@ -115,7 +115,7 @@ def guided(name: str, seconds: int) -> None:
     with tempfile.TemporaryDirectory() as corpus, tempfile.TemporaryDirectory() as artifacts:
         for number, seed in enumerate(SEEDS):
             Path(corpus, str(number)).write_bytes(seed)
-        limits = {"max_total_time": seconds, "timeout": 20, "rss_limit_mb": 4096, "max_len": 8192}
+        limits = {"max_total_time": seconds, "timeout": 20, "rss_limit_mb": 4096, "max_len": 2048}
         told = [f"-{key}={value}" for key, value in limits.items()]
         words = [sys.argv[0], corpus, f"-artifact_prefix={artifacts}/", *told]
         atheris.Setup(words, instrumented[name])
