@@ -371,7 +371,7 @@ class HuggingFaceCounter:
                 hint='pip install tokenizers, or token_counter = "approximate"',
             )
         file = Path(os.path.expanduser(path))
-        if file.is_dir():
+        if os.path.isdir(file):  # False, too, for what no file could be called
             file /= "tokenizer.json"
         try:
             content = read_bounded(file)

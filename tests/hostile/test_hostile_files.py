@@ -326,3 +326,27 @@ def test_a_foreign_log_gives_no_value_that_fills_the_memory(
         *good, last = file.records()
     assert [each.message.content for each in good if isinstance(each, Record)] == ["short", "reply"]
     assert last == Skipped("what follows", "the database cannot be read: SQLITE_TOOBIG")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["embed", "--model", "{}"],
+        ["ingest", "{}"],
+        ["export", "-o", "{}"],
+        ["backup", "-y", "{}"],
+        ["--db", "{}", "view"],
+        ["--config", "{}", "view"],
+        ["trim", "{}", "--iteration", "1"],
+        ["context", "x", "--system", "@{}"],
+    ],
+    ids=" ".join,
+)
+def test_a_name_that_no_file_could_have_is_refused(world: Path, arguments: list[str]) -> None:
+    name = "x" * 5_000
+    env = worlds.environment(world)
+    answer = forked.run(*(each.format(name) for each in arguments), env=env, folder=world)
+    forked.hold(answer)
+    assert answer.code
+    counter = {**env, "RESERVOIR_TOKEN_COUNTER": f"huggingface:{name}"}
+    forked.hold(forked.run("context", "x", env=counter, folder=world))
