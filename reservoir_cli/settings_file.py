@@ -7,6 +7,7 @@ from typing import Any
 
 from reservoir_cli import paths
 from reservoir_cli.errors import UsageError
+from reservoir_cli.reading import read_bounded
 from reservoir_cli.settings import (
     ALIASES,
     MODEL_ONLY,
@@ -19,6 +20,9 @@ from reservoir_cli.settings import (
 
 Tables = dict[str, dict[str, Value]]
 _Change = tuple[str | None, str | None, str, Value]
+#: A settings file that is larger is something else.
+_LARGEST = 1 << 20
+
 Contents = tuple[dict[str, Value], Tables, Tables]
 
 
@@ -68,15 +72,24 @@ def edit(path: Path, changes: Mapping[str, str | None]) -> None:
         ) from None
 
 
-def _read(path: Path, text: str) -> tuple[dict[str, Value], Tables, Tables]:
+def _read(path: Path, text: str) -> Contents:
     if not text.strip():
         return {}, {}, {}
+    try:
+        return _parsed(path, text)
+    except RecursionError:
+        raise UsageError(f"{path} is nested too deeply") from None
+
+
+def _parsed(path: Path, text: str) -> Contents:
     import tomllib
 
     try:
         document = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise UsageError(f"{path} is not valid TOML: {error}") from None
+    except ValueError:  # what int() says of thousands of digits
+        raise UsageError(f"{path} has a number of too many digits") from None
     values: dict[str, Value] = {}
     tables: dict[str, Tables] = {"partitions": {}, "models": {}}
     for key, value in document.items():
@@ -92,7 +105,7 @@ def _read(path: Path, text: str) -> tuple[dict[str, Value], Tables, Tables]:
 
 def _read_text(path: Path, *, required: bool) -> str:
     try:
-        return path.read_text(encoding="utf-8-sig")
+        return read_bounded(path, _LARGEST).decode("utf-8-sig").replace("\r\n", "\n")
     except FileNotFoundError:
         if required:
             raise UsageError(f"there is no settings file {path}") from None

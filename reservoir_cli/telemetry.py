@@ -8,16 +8,16 @@ import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from pathlib import Path
 from typing import Any
 
+from reservoir_cli import paths
 from reservoir_cli.messages import from_epoch_ms, to_epoch_ms
 from reservoir_cli.rendering import ContextWindow
 from reservoir_cli.store import Store
 
 #: Seconds a run record waits for other writers before it is given up.
 _PATIENCE = 0.1
-_LOG_BYTES, _LOG_FILES = 1_000_000, 3
+_LOG_BYTES = 1_000_000
 
 
 def record(store: Store, window: ContextWindow) -> None:
@@ -49,25 +49,30 @@ def record(store: Store, window: ContextWindow) -> None:
         store.add_run(run)
 
 
-def log_truncation(window: ContextWindow, path: Path) -> None:
-    """Write a line to the log if something was left out for lack of room."""
+def log_truncation(window: ContextWindow) -> None:
+    """Write a line to the log if something was left out for lack of room.
+
+    :raises OSError: the log cannot be written.
+    """
     if not window.truncated:
         return
-    from reservoir_cli.paths import make_private_dir
-
+    files = paths.log_files()
     line = (
         f"{window.request.now.isoformat(timespec='seconds')} WARNING context truncated: "
         f"{window.truncations} left out or cut, {window.used} of {window.budget.available} tokens, "
-        f"{window.scope['partition']}/{window.scope['instance']}"
+        # As JSON: a name may hold what would begin another line.
+        f"{json.dumps(window.scope['partition'])}/{json.dumps(window.scope['instance'])}"
     )
-    make_private_dir(path.parent)
+    paths.make_private_dir(files[0].parent)
     # By hand: the standard library's rotating log takes 15 ms to load, the files are the same.
-    if path.exists() and path.stat().st_size + len(line) > _LOG_BYTES:
-        for number in range(_LOG_FILES - 1, 0, -1):
-            older = path.with_name(f"{path.name}.{number - 1}") if number > 1 else path
-            if older.exists():
-                older.replace(path.with_name(f"{path.name}.{number}"))
-    handle = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+    if files[0].exists() and files[0].stat().st_size + len(line) > _LOG_BYTES:
+        for newer, older in zip(files[-2::-1], files[:0:-1], strict=True):
+            if newer.exists():
+                newer.replace(older)
+    paths.tighten(files)
+    # A pipe in its place would wait for a reader.
+    flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_NONBLOCK", 0)
+    handle = os.open(files[0], flags, 0o600)
     with open(handle, "a", encoding="utf-8", newline="\n") as log:
         log.write(f"{line}\n")
 

@@ -1,5 +1,6 @@
 """``reservoir backup``: copy the store."""
 
+import os
 from pathlib import Path
 from typing import Annotated
 
@@ -21,7 +22,7 @@ def backup(
     """
     from reservoir_cli.cli import output
 
-    if file.exists():
+    if os.path.exists(file):  # False, too, for what no file could be called
         options.confirm(f"replace {file}?", yes)
     with options.open_reservoir(ctx) as reservoir:
         reservoir.backup(file)

@@ -226,12 +226,14 @@ def _text(text: str, option: str) -> str:
     if not text.startswith("@"):
         return text
     from reservoir_cli.importers import decode
+    from reservoir_cli.reading import read_bounded
 
     path = Path(text[1:])
     try:
-        data = path.read_bytes()
-    except OSError as error:
+        data = read_bounded(path)
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or "not a path"
         raise UsageError(
-            f"{option}: cannot read {path}: {error.strerror}", hint="@@ writes a plain @"
+            f"{option}: cannot read {path}: {reason}", hint="@@ writes a plain @"
         ) from None
     return decode(data, str(path))[0].strip("\r\n")

@@ -63,9 +63,10 @@ def embed(
 
 def _absolute(model: str | None) -> str | None:
     """A model's name; a folder is found from everywhere."""
-    if model is None or not Path(model).is_dir():
+    try:
+        return str(Path(model).resolve()) if model and Path(model).is_dir() else model
+    except (OSError, ValueError):  # no name that a file could have
         return model
-    return str(Path(model).resolve())
 
 
 def _say_unfinished(reservoir: "Reservoir") -> None:

@@ -9,6 +9,7 @@ import typer
 from reservoir_cli.cli import completing, options
 from reservoir_cli.errors import ReservoirError, UsageError
 from reservoir_cli.messages import Message, parse_role
+from reservoir_cli.reading import LARGEST
 
 #: Blank lines around a text; what is indented stays indented.
 _OUTER_BLANK_LINES = re.compile(r"\A(?:[ \t]*\r?\n)+|(?:\r?\n[ \t]*)+\Z")
@@ -114,7 +115,7 @@ def _one_message(
 
     chosen = parse_role(role or "user").value
     moment = parse_time(at, datetime.now(UTC)) if at is not None else None
-    text, replaced = decode(_stdin(), "stdin")
+    text, replaced = decode(_stdin(LARGEST), "stdin")
     if replaced:
         output.note("bytes that are no text were replaced by U+FFFD")
     content = _OUTER_BLANK_LINES.sub("", text)
@@ -135,8 +136,9 @@ def _one_message(
 
 def _file(source: str) -> "str | File":
     from reservoir_cli.importers import File
+    from reservoir_cli.importers.files import LARGEST_PIPED
 
-    return File.of_bytes("stdin", _stdin()) if source == "-" else source
+    return File.of_bytes("stdin", _stdin(LARGEST_PIPED)) if source == "-" else source
 
 
 def _report(totals: "Totals", dry_run: bool) -> None:
@@ -177,9 +179,9 @@ def _print_totals(totals: "Totals", dry_run: bool) -> None:
     )
 
 
-def _stdin() -> bytes:
+def _stdin(most: int) -> bytes:
     from reservoir_cli.cli import output
 
     if sys.stdin is not None and sys.stdin.isatty():
         output.note("type the message, then end it with Ctrl-D")
-    return options.read_stdin()
+    return options.read_stdin(most)

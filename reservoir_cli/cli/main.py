@@ -27,6 +27,9 @@ _IN_WORDS = (
     (r"is not in the range x>=(\S+)$", r"is less than \1"),
     (r"is not in the range (\S+)<=x<=(\S+)$", r"is not between \1 and \2"),
 )
+#: By this variable a shell asks what could follow on its line.
+_COMPLETE = "_RESERVOIR_COMPLETE"
+_SHELLS = re.compile("(complete|source)_(bash|zsh|fish|powershell|pwsh)")
 
 app = typer.Typer(
     name="reservoir",
@@ -81,12 +84,9 @@ def globals_(
 
 def main() -> None:
     """Run the command line and exit with its code."""
-    for name in ("stdout", "stderr"):
-        stream = getattr(sys, name)
-        if stream is None:  # it was closed before we began
-            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))
-        else:
-            stream.reconfigure(encoding="utf-8", errors="replace", newline="\n")
+    # What nobody but us may not read either is of no use: files have modes of their own.
+    os.umask(os.umask(0o077) & 0o077)
+    _take_streams()
     signal.signal(signal.SIGTERM, _terminated)
     if completing.VARIABLE in os.environ or any("-completion" in each for each in sys.argv[1:2]):
         completing.prepare()
@@ -95,6 +95,24 @@ def main() -> None:
     except SystemExit as leaving:
         code = leaving.code
     _leave(code if isinstance(code, int) else 0 if code is None else 1)
+
+
+def _take_streams() -> None:
+    """UTF-8 for stdout and stderr; what was closed before we began leads nowhere.
+
+    Otherwise the next file that is opened would take its number, and be written to.
+    """
+    for number in range(3):
+        with suppress(OSError):
+            os.fstat(number)
+            continue
+        os.open(os.devnull, os.O_RDWR)
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is None:
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))
+        else:
+            stream.reconfigure(encoding="utf-8", errors="replace", newline="\n")
 
 
 def _leave(code: int) -> NoReturn:
@@ -109,6 +127,8 @@ def _leave(code: int) -> NoReturn:
 
 
 def _run() -> int:
+    if not _SHELLS.fullmatch(os.environ.get(_COMPLETE, "")):
+        os.environ.pop(_COMPLETE, None)  # no shell asks for completion
     try:
         outcome: Any = app(standalone_mode=False)
         return outcome if isinstance(outcome, int) else 0
@@ -124,10 +144,11 @@ def _run() -> int:
     except typer.Abort:
         return 130
     except Exception as failure:
-        if os.environ.get("RESERVOIR_DEBUG") == "1":
-            raise
         if hasattr(failure, "format_message"):  # the command line itself was wrong
             return _failed(_as_usage(failure))
+        if _COMPLETE in os.environ:
+            return _failed(UsageError(f"{_COMPLETE} is for shells", hint=f"unset {_COMPLETE}"))
+        _debug(failure)
         # Only its type is shown: its text might quote a message.
         return _failed(
             ReservoirError(
@@ -169,10 +190,29 @@ def _as_written(option: str | None) -> str | None:
 
 def _failed(failure: ReservoirError) -> int:
     words = sys.argv[1 : sys.argv.index("--") if "--" in sys.argv else None]
+    if failure.__cause__:
+        _debug(failure)
     output.error(failure, as_json="--json" in words)
-    if failure.__cause__ and os.environ.get("RESERVOIR_DEBUG") == "1":
-        raise failure
     return failure.exit_code
+
+
+def _debug(failure: BaseException) -> None:
+    """With ``RESERVOIR_DEBUG=1`` show where a failure arose.
+
+    Of foreign errors only the type is shown: their text might quote a message.
+    """
+    if os.environ.get("RESERVOIR_DEBUG") != "1":
+        return
+    import traceback
+
+    cause = failure.__cause__ or (None if failure.__suppress_context__ else failure.__context__)
+    if cause is not None:
+        _debug(cause)
+    output.aside("Traceback (most recent call last):")
+    for line in "".join(traceback.format_tb(failure.__traceback__)).splitlines():
+        output.aside(line)
+    said = str(failure) if isinstance(failure, ReservoirError) else "(its text is not shown)"
+    output.aside(f"{type(failure).__name__}: {said}")
 
 
 def _terminated(_signal: int, _frame: FrameType | None) -> None:

@@ -12,6 +12,7 @@ import typer
 from reservoir_cli.cli import completing
 from reservoir_cli.errors import ReservoirError, UsageError
 from reservoir_cli.messages import Scope, clean_text, parse_role
+from reservoir_cli.reading import LARGEST, read_stream
 
 if TYPE_CHECKING:
     from reservoir_cli.reservoir import Reservoir
@@ -228,9 +229,18 @@ def text_or_stdin(text: str) -> str:
     return decode(read_stdin(), "stdin")[0].strip()
 
 
-def read_stdin() -> bytes:
-    """All of stdin; nothing when it is closed."""
-    return sys.stdin.buffer.read() if sys.stdin is not None else b""
+def read_stdin(most: int = LARGEST) -> bytes:
+    """All of stdin; nothing when it is closed.
+
+    :param most: how many bytes it may have.
+    :raises ReservoirError: it has more, or cannot be read.
+    """
+    if sys.stdin is None:
+        return b""
+    try:
+        return read_stream(sys.stdin.buffer, most)
+    except OSError as error:
+        raise ReservoirError(f"cannot read stdin: {error.strerror}") from None
 
 
 def say_elsewhere(reservoir: "Reservoir", partition: str, instance: str | None) -> None:

@@ -26,8 +26,9 @@ _ROLE_STYLES = {
     "system": "magenta",
     "tool": "yellow",
 }
-#: Control characters, which could command a terminal; tab and line feed may stay.
-_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+#: What could command a terminal, or show text in another order than it has: control characters,
+#: and those that embed, override and isolate directions. Tab and line feed may stay.
+_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 _color = not os.environ.get("NO_COLOR")
 
 
@@ -42,14 +43,14 @@ class ClosedPipe(Exception):
 
 
 def write(text: str) -> None:
-    """Print data, to the last byte, as it is.
+    """Print data: to the last byte as it is, but for what could command a terminal.
 
     :raises ClosedPipe: nobody reads it any more.
     :raises ReservoirError: it cannot be written, as on a full disk.
     """
     progress.stop()
     try:
-        sys.stdout.write(text)
+        sys.stdout.write(_shown(text) if sys.stdout.isatty() else text)
         sys.stdout.flush()
     except BrokenPipeError:
         _silence(sys.stdout)
@@ -121,7 +122,7 @@ def ask(question: str, *, usual: bool = False) -> bool:
 def read_answer(question: str) -> str | None:
     """Put a question on the terminal, and read a line; ``None`` where there is none (Ctrl-D)."""
     progress.stop()
-    sys.stderr.write(f"{_shown(question)} ")
+    sys.stderr.write(f"{_line(question)} ")
     sys.stderr.flush()
     line = sys.stdin.readline()
     if not line:
@@ -231,11 +232,11 @@ def hits(ranked: Sequence[tuple[int, float, StoredMessage, Sequence[StoredMessag
 
     for rank, score, message, linked in ranked:
         head = Text().append(f"{rank}. ", "bold").append_text(_dressed(message, False, False))
-        head.append(f"\n   score {score:.3f} · {_whereabouts(message)}", "dim")
+        head.append(_shown(f"\n   score {score:.3f} · {_whereabouts(message)}"), "dim")
         _console(sys.stdout).print(head, soft_wrap=True)
         for each in linked:
             below = Text("   ").append_text(_dressed(each, False, False))
-            below.append(f"\n      {_whereabouts(each)}", "dim")
+            below.append(_shown(f"\n      {_whereabouts(each)}"), "dim")
             _console(sys.stdout).print(below, soft_wrap=True)
 
 
@@ -282,7 +283,12 @@ def table(
         console = _console(sys.stdout)
         console.print(tables.fitted(columns, rows, console.width, plain=_plain, numeric=numeric))
     else:
-        write("".join("\t".join(row) + "\n" for row in rows))
+        write("".join("\t".join(map(_cell, row)) + "\n" for row in rows))
+
+
+def _cell(text: str) -> str:
+    """What stands between tabs, on one line."""
+    return text.replace("\t", "\\t").replace("\r", "\\r").replace("\n", "\\n")
 
 
 def side_table(
@@ -375,11 +381,13 @@ progress = ProgressBar()
 
 def _tell(prefix: str, text: str, style: str) -> None:
     progress.stop()
-    line = f"{prefix}{_shown(text)}"
+    line = f"{prefix}{_line(text)}"
     try:
         if sys.stderr.isatty() and _color:
             # Only the label has a colour, which is legible on any background, as dim text is.
-            shown = _plain(line)
+            from rich.text import Text
+
+            shown = Text(line)
             shown.stylize(style, 0, None if style == "dim" else len(prefix))
             _console(sys.stderr).print(shown, soft_wrap=True)
         else:
@@ -408,7 +416,7 @@ def _dressed(message: StoredMessage, timestamps: bool, oneline: bool) -> "Text":
 
     text = message_line(message, False, oneline)
     shown = Text()
-    shown.append(_stamp(message) if timestamps else "", "dim")
+    shown.append(_shown(_stamp(message)) if timestamps else "", "dim")
     shown.append(f"{message.role}:", _ROLE_STYLES[message.role.value])
     return shown.append(_shown(text.removeprefix(f"{message.role}:")))
 
@@ -430,8 +438,21 @@ def _stamp(message: StoredMessage) -> str:
 
 
 def _shown(text: str) -> str:
-    """Text for a terminal: control characters are written out."""
-    return _CONTROL.sub(lambda match: f"\\x{ord(match[0]):02x}", text)
+    """Text for a terminal: what could command it is written out.
+
+    JSON stays JSON: what it allows raw in its texts is written as it escapes it.
+    """
+    return text if text.isascii() and text.isprintable() else _CONTROL.sub(_written_out, text)
+
+
+def _written_out(match: re.Match[str]) -> str:
+    number = ord(match[0])
+    return f"\\x{number:02x}" if number < 0x20 else f"\\u{number:04x}"
+
+
+def _line(text: str) -> str:
+    """Text for a terminal on one line."""
+    return _shown(text.replace("\n", "\\n"))
 
 
 def _inside(scope: Scope, place: tuple[str, str, int]) -> bool:

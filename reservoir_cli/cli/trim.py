@@ -77,12 +77,14 @@ def _read(file: str) -> Any:
 
     text = options.text_or_stdin("-") if file == "-" else read_text(Path(file))[0]
     try:
-        return json.loads(text)
+        document = json.loads(text)
+        json.dumps(document, allow_nan=False)  # neither NaN nor what is too large for a number
     except (ValueError, RecursionError):
         raise ReservoirError(
             f"{'stdin' if file == '-' else file} is not JSON",
             hint="give a list of messages, or a request body that has one",
         ) from None
+    return document
 
 
 def _messages(document: Any) -> list[dict[str, Any]]:

@@ -13,14 +13,18 @@ from reservoir_cli.dates.words import MONTH_KINDS, OWNERS, SIGNS
 
 _YEARS_AHEAD = 10
 _MAX_NESTING = 3
+#: A text that somebody pastes is no question, and would be read for dates for seconds.
+_LONGEST = 10_000
 
 
 def find_dates(question: str, now: datetime) -> tuple[Span, ...]:
     """Find the dates that a question names, each read once and at its most precise.
 
+    Of a question that is longer only the first 10,000 characters are read.
+
     :param now: with a zone; yesterday and the like are against its day there.
     """
-    tokens = read_tokens(question, now.year + _YEARS_AHEAD)
+    tokens = read_tokens(question[:_LONGEST], now.year + _YEARS_AHEAD)
     if not any(token.kind.isupper() or token.kind in SIGNS for token in tokens):
         return ()
     reader = _Reader(tokens, now)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from reservoir_cli.embedding import Engine
 from reservoir_cli.embedding.cache import Manifest
-from reservoir_cli.embedding.passages import Span, cut
+from reservoir_cli.embedding.passages import QUESTION, Span, cut
 from reservoir_cli.embedding.tokenizing import pieces
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ class CompiledEmbedder:
 
     def encode_query(self, text: str) -> "NDArray[np.float32]":
         """See :class:`~reservoir_cli.embedding.Embedder`."""
-        return self._encoded([self._manifest.query_prompt + text]).reshape(-1)
+        return self._encoded([self._manifest.query_prompt + text[:QUESTION]]).reshape(-1)
 
     def encode_documents(self, texts: Sequence[str]) -> "NDArray[np.float32]":
         """See :class:`~reservoir_cli.embedding.Embedder`."""

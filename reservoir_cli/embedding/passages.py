@@ -21,6 +21,9 @@ _SHORT, _PARAGRAPHS = 40, 80
 #: Names what :func:`cut` does: another rule makes other vectors, and so another identity.
 RULE = f"paragraphs of {_SHORT}, {_PARAGRAPHS} word pieces, or {PIECES} overlapping {OVERLAP}"
 
+#: No model reads a question further than so many characters.
+QUESTION = 50_000
+
 #: How good a place is for a cut.
 _INSIDE, _WORD, _SENTENCE, _LINE, _PARAGRAPH = range(5)
 _BLANK_LINE = re.compile(r"\n[ \t\r]*\n")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from reservoir_cli.embedding import Engine
 from reservoir_cli.embedding.identity import model_identity
 from reservoir_cli.embedding.locate import Located
-from reservoir_cli.embedding.passages import Span, cut, limit_for
+from reservoir_cli.embedding.passages import QUESTION, Span, cut, limit_for
 from reservoir_cli.embedding.tokenizing import mended, pieces, words
 from reservoir_cli.errors import ModelUnavailableError
 
@@ -52,7 +52,7 @@ class ReferenceEmbedder:
 
     def encode_query(self, text: str) -> "NDArray[np.float32]":
         """See :class:`~reservoir_cli.embedding.Embedder`."""
-        return self._encoded(self.model.encode_query, [text]).reshape(-1)
+        return self._encoded(self.model.encode_query, [text[:QUESTION]]).reshape(-1)
 
     def encode_documents(self, texts: Sequence[str]) -> "NDArray[np.float32]":
         """See :class:`~reservoir_cli.embedding.Embedder`."""
@@ -87,7 +87,11 @@ def _load(name: str, folder: str) -> Any:
         logging.disable_progress_bar()  # type: ignore[no-untyped-call]
         logging.set_verbosity_error()  # type: ignore[no-untyped-call]
         model = SentenceTransformer(
-            folder, device="cpu", local_files_only=True, trust_remote_code=False
+            folder,
+            device="cpu",
+            local_files_only=True,
+            trust_remote_code=False,
+            model_kwargs={"use_safetensors": True},
         )
         return model.float().eval()
     except (ImportError, OSError, ValueError, KeyError, RuntimeError) as error:

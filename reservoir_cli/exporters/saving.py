@@ -13,8 +13,8 @@ def save(path: Path, pieces: Iterator[str], store: Path) -> None:
     :param store: where the messages come from; it is not overwritten.
     :raises ReservoirError: it cannot be written.
     """
-    paths.refuse_store(path, store)
     try:
+        paths.refuse_store(path, store)
         if path.exists() and not path.is_file():
             _write(path, pieces)  # a pipe or a device; a folder says what is wrong
             return

@@ -8,6 +8,7 @@ import codecs
 import io
 import os
 import stat
+import struct
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator
@@ -18,13 +19,31 @@ from typing import IO, BinaryIO
 
 from reservoir_cli.errors import ReservoirError
 from reservoir_cli.messages import clean_text
+from reservoir_cli.reading import open_regular, read_bounded
 
 #: How much of a file tells its format.
 _HEAD = 65_536
 _AT_ONCE = 1 << 18
+#: What comes through a pipe has to be kept in memory; a file does not.
+LARGEST_PIPED = 256 << 20
 #: A zip member may unpack to so many times its size, and to so much in any case. Deflate can
 #: reach 1,032; text that people write stays below 30.
 _RATIO, _HARMLESS = 200, 64 << 20
+#: All members together may unpack to so much, which takes seconds, or to so many times their size.
+_HARMLESS_ZIP = 1 << 30
+#: The table of a zip: some 100 bytes for each file, and ten times as much in memory.
+_LARGEST_TABLE = 16 << 20
+
+
+#: What reading a damaged zip ends in; numbers in it are taken for what they say.
+_DAMAGED = (
+    zipfile.BadZipFile,
+    NotImplementedError,
+    ValueError,
+    EOFError,
+    OverflowError,
+    struct.error,
+)
 
 
 class Unreadable(Exception):
@@ -56,7 +75,7 @@ class File:
     @classmethod
     def of_path(cls, path: Path, size: int) -> "File":
         """A regular file on disk."""
-        return cls(str(path), size, lambda: path.open("rb", buffering=0), path)
+        return cls(str(path), size, lambda: open_regular(path), path)
 
     @property
     def stem(self) -> str:
@@ -72,7 +91,7 @@ class File:
         self.done = 0
         try:
             source = self.start()
-        except (zipfile.BadZipFile, NotImplementedError, RuntimeError):
+        except (*_DAMAGED, RuntimeError):
             raise Unreadable("damaged, or packed in a way that is not known") from None
         return io.BufferedReader(_Counted(self, source), _AT_ONCE)
 
@@ -96,7 +115,7 @@ class _Counted(io.RawIOBase):
         view = memoryview(buffer)  # type: ignore[arg-type]
         try:
             data = self._source.read(len(view))
-        except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, ValueError):
+        except (*_DAMAGED, zlib.error):
             raise Unreadable("the zip is damaged here") from None
         view[: len(data)] = data
         self._file.done += len(data)
@@ -139,7 +158,7 @@ def _on_disk(path: Path) -> File:
     if stat.S_ISREG(found.st_mode):
         return File.of_path(path, found.st_size)
     # A pipe can be read only once.
-    return File.of_bytes(str(path), path.read_bytes())
+    return File.of_bytes(str(path), read_bounded(path, LARGEST_PIPED))
 
 
 def _in_folder(folder: Path) -> Iterator[File]:
@@ -152,7 +171,10 @@ def _in_folder(folder: Path) -> Iterator[File]:
         folders.sort()
         for name in sorted(names):
             path = Path(where, name)
-            found = path.lstat()
+            try:
+                found = path.lstat()
+            except FileNotFoundError:  # it was there a moment ago
+                continue
             if stat.S_ISREG(found.st_mode):
                 yield File.of_path(path, found.st_size)
 
@@ -160,18 +182,48 @@ def _in_folder(folder: Path) -> Iterator[File]:
 def _in_zip(file: File, open_files: ExitStack) -> Iterator[File]:
     """The members of a zip, in order of their names; they are read where they are."""
     try:
-        archive = zipfile.ZipFile(open_files.enter_context(file.start()))
-    except (zipfile.BadZipFile, NotImplementedError, ValueError, EOFError):
+        archive = zipfile.ZipFile(_Portions(open_files.enter_context(file.start())))
+    except _DAMAGED:
         raise ReservoirError(f"{file.name} is a damaged zip") from None
     open_files.callback(archive.close)
-    for each in sorted(archive.infolist(), key=lambda member: member.filename):
-        if each.is_dir():
-            continue
+    members = [each for each in archive.infolist() if not _is_no_file(each)]
+    # No member gives more than it says, so that this is all there can be.
+    if sum(each.file_size for each in members) > max(_HARMLESS_ZIP, _RATIO * file.size):
+        raise ReservoirError(f"{file.name} unpacks to far more than its size")
+    for each in sorted(members, key=lambda member: member.filename):
         if each.flag_bits & 1:
             raise ReservoirError(f"{file.name} is a zip with a password", hint="unpack it first")
         limit = max(_HARMLESS, _RATIO * each.compress_size)
         name = f"{file.name}/{each.filename}"
         yield File(name, each.file_size, _opening(archive, each), limit=limit)
+
+
+def _is_no_file(member: zipfile.ZipInfo) -> bool:
+    return member.is_dir() or stat.S_ISLNK(member.external_attr >> 16)
+
+
+class _Portions(io.RawIOBase):
+    """A file of which nobody gets more at once than the table of a large zip takes."""
+
+    def __init__(self, source: IO[bytes]) -> None:
+        self._source = source
+
+    def read(self, size: int = -1) -> bytes:
+        if size > _LARGEST_TABLE:
+            raise zipfile.BadZipFile
+        return self._source.read(size)
+
+    def seek(self, offset: int, whence: int = 0) -> int:
+        return self._source.seek(offset, whence)
+
+    def tell(self) -> int:
+        return self._source.tell()
+
+    def seekable(self) -> bool:
+        return True
+
+    def readable(self) -> bool:
+        return True
 
 
 def _opening(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> Callable[[], IO[bytes]]:
@@ -184,7 +236,7 @@ def read_text(path: Path) -> tuple[str, bool]:
     :raises ReservoirError: it cannot be read, or is not text.
     """
     try:
-        data = path.read_bytes()
+        data = read_bounded(path)
     except OSError as error:
         raise ReservoirError(f"cannot read {path}: {error.strerror}") from None
     return decode(data, str(path))

@@ -11,11 +11,10 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, BinaryIO
 
 from reservoir_cli.importers import File, Record, Skipped
+from reservoir_cli.reading import LARGEST
 
 Entry = tuple[str, dict[str, Any]]
 
-#: The longest entry, in bytes: a conversation, or a line.
-LARGEST = 64 << 20
 _TOO_LARGE = f"larger than {LARGEST >> 20} MB"
 _AT_ONCE = 1 << 20
 _GAP = re.compile(r"[\s,]*")

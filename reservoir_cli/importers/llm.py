@@ -21,6 +21,7 @@ from reservoir_cli.importers.blocks import file_marker, thought
 from reservoir_cli.importers.fields import call, moment, obj, objects, text
 from reservoir_cli.importers.threads import Thread
 from reservoir_cli.messages import Conversation, Message, ToolCall
+from reservoir_cli.reading import LARGEST
 
 #: What reading a damaged database ends in: SQLite may quote bytes that are no text, and a column
 #: may have lost its name.
@@ -77,6 +78,9 @@ def _opened(path: Path) -> sqlite3.Connection:
         except _DAMAGED:
             connection.close()
             continue
+        connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, LARGEST)
+        connection.execute("PRAGMA trusted_schema = OFF")
+        connection.execute("PRAGMA temp_store = MEMORY")
         connection.row_factory = sqlite3.Row
         connection.text_factory = lambda data: data.decode("utf-8", "replace")
         return connection

@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 
 from reservoir_cli.importers import File, Record, Skipped
-from reservoir_cli.importers.jsontext import LARGEST
 from reservoir_cli.messages import Message, content_hash
+from reservoir_cli.reading import LARGEST
 
 
 class Plain:

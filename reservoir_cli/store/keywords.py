@@ -10,12 +10,15 @@ from functools import reduce
 import numpy as np
 from numpy.typing import NDArray
 
+from reservoir_cli.errors import UsageError
 from reservoir_cli.messages import Scope
 from reservoir_cli.store import candidates, fulltext, postings
 
 _K1, _B = 1.2, 0.75
 #: Places in the index as one number: message above, position below.
 _SHIFT = 32
+#: More words take seconds, and nobody types them.
+_MOST_STEMS = 10_000
 
 _Ints = NDArray[np.int64]
 
@@ -26,15 +29,19 @@ def search(
     """Messages with all that was typed, else with any of it.
 
     :param model_id: the model whose chunks tell how long messages are.
+    :raises UsageError: too many words.
     :returns: (id, BM25) best first, ties newest first, and whether the hits hold all of it.
     """
     terms = list(dict.fromkeys(fulltext.typed_terms(text)))
     ids, lengths = candidates.lengths(connection, scope, model_id)
     if not terms or not len(ids):
         return [], True
+    stemmed = _stems(connection, terms)
+    if sum(len(stems) for stems, _ in stemmed) > _MOST_STEMS:
+        raise UsageError(f"a keyword search takes {_MOST_STEMS:,} words at most")
     norms = _K1 * (1 - _B + _B * lengths / max(float(lengths.mean()), 1e-9))
     scores, held = np.zeros(len(ids)), []
-    for stems, is_prefix in _stems(connection, terms):
+    for stems, is_prefix in stemmed:
         messages, counts = np.unique(
             _phrase(connection, stems, is_prefix) >> _SHIFT, return_counts=True
         )

@@ -49,6 +49,7 @@ class SqliteStore(Keeping):
         self._lock = threading.RLock()
         with self._errors():
             path = _path(location)
+            self.location = str(path)
             self._connection = self._open(path, create)
             try:
                 self._prepare()
@@ -67,16 +68,16 @@ class SqliteStore(Keeping):
             raise StoreError(f"{path} is a folder", hint="give the path of a file")
         # SQLite keeps files beside the store, so the folder must be writable too.
         if os.access(path, os.W_OK) and os.access(path.parent, os.W_OK):
-            return self._connect(f"{path.absolute().as_uri()}?mode=rw")
+            return self._connect(f"{_uri(path)}?mode=rw")
         self.read_only = True
-        connection = self._connect(f"{path.absolute().as_uri()}?mode=ro")
+        connection = self._connect(f"{_uri(path)}?mode=ro")
         try:
             connection.execute("SELECT 1 FROM sqlite_master").fetchone()
         except sqlite3.OperationalError:
             # A WAL file cannot be read in a folder that cannot be written to: nobody writes to
             # it then, and it may be taken as it lies.
             connection.close()
-            connection = self._connect(f"{path.absolute().as_uri()}?immutable=1")
+            connection = self._connect(f"{_uri(path)}?immutable=1")
         return connection
 
     def _create(self, path: Path) -> None:
@@ -113,6 +114,10 @@ class SqliteStore(Keeping):
             ("foreign_keys", "ON"),
             ("secure_delete", "ON"),
             ("synchronous", "FULL"),
+            # Sorted and looked up words would lie in a temporary file otherwise.
+            ("temp_store", "MEMORY"),
+            # What a file says of itself is not run: it may come from anywhere.
+            ("trusted_schema", "OFF"),
         ):
             self._set(pragma, value)
         self._refuse_others()
@@ -466,6 +471,15 @@ def _path(location: str) -> Path:
         return Path(location).expanduser()
     except RuntimeError:
         raise StoreError(f"there is no home folder for {location}") from None
+
+
+def _uri(path: Path) -> str:
+    try:
+        return path.absolute().as_uri()
+    except OSError:
+        raise StoreError(
+            f"cannot open the store {path}: the current folder is gone", hint="give a whole path"
+        ) from None
 
 
 def _exists(path: Path) -> bool:

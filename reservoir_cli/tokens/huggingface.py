@@ -2,11 +2,13 @@
 
 import hashlib
 import importlib
+import os
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from reservoir_cli.errors import ModelUnavailableError
+from reservoir_cli.reading import read_bounded
 
 
 class HuggingFaceCounter:
@@ -25,12 +27,12 @@ class HuggingFaceCounter:
                 "the counter huggingface needs a library that is not installed",
                 hint='pip install tokenizers, or token_counter = "approximate"',
             )
-        file = Path(path).expanduser()
-        if file.is_dir():
+        file = Path(os.path.expanduser(path))
+        if os.path.isdir(file):  # False, too, for what no file could be called
             file /= "tokenizer.json"
         try:
-            content = file.read_bytes()
-        except OSError as error:
+            content = read_bounded(file)
+        except (OSError, ValueError) as error:
             raise ModelUnavailableError(
                 f"no tokenizer at {file}",
                 hint="give a tokenizer.json, or a folder with one, from the model's repository",

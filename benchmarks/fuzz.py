@@ -1,0 +1,321 @@
+"""Hostile input at length: bytes for every parser, words for every command line.
+
+    python benchmarks/fuzz.py [--trials N] [--seconds S] [--only PART…]
+
+``parsers`` and ``zips`` run in this process; ``lines``, ``environments`` and ``settings`` run the
+whole command in a fork of it; ``processes`` starts it anew each time, and ``memory`` with files
+that would fill it. With atheris installed
+(``pip install -e '.[fuzz]'``), ``coverage`` lets it look for bytes that reach new code, S seconds
+for each parser. What must hold is in tests/hostile. Chance decides what is tried; a failure
+prints what was given.
+"""
+
+import argparse
+import importlib.util
+import os
+import random
+import subprocess
+import sys
+import tempfile
+import time
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "hostile"))
+
+import forked
+import world as worlds
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+from lines import Line, commands, lines
+from parsers import PARSERS
+from seeds import SEEDS, damaged_zip, spliced
+from settings_files import environments, settings_bytes
+
+RESERVOIR = Path(sys.executable).with_name("reservoir")
+PARTS = ("parsers", "zips", "coverage", "lines", "environments", "settings", "processes", "memory")
+
+
+def tried(name: str, trials: int, once: Callable[[random.Random], None]) -> bool:
+    """Try something so often, and say how it went."""
+    began, failures = time.perf_counter(), 0
+    for _ in range(trials):
+        seed = random.getrandbits(64)
+        try:
+            once(random.Random(seed))
+        except Exception as error:
+            failures += 1
+            print(f"  {name}, seed {seed}: {type(error).__name__}: {str(error)[:500]}", flush=True)
+    seconds = time.perf_counter() - began
+    print(f"{name:<24}{trials:>9,} trials {seconds:>7,.0f} s  {failures} failures", flush=True)
+    return not failures
+
+
+def drawn(name: str, trials: int, strategy: st.SearchStrategy, once: Callable) -> bool:
+    """Try examples of a strategy; of failures Hypothesis shows the smallest."""
+    began = time.perf_counter()
+
+    @settings(
+        max_examples=trials,
+        database=None,
+        deadline=None,
+        phases=[Phase.generate, Phase.shrink],
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(example=strategy)
+    def run(example: object) -> None:
+        once(example)
+
+    failures = 0
+    try:
+        run()
+    except Exception as error:
+        failures = 1
+        print(f"  {name}: {type(error).__name__}: {str(error)[:1000]}", flush=True)
+    seconds = time.perf_counter() - began
+    print(f"{name:<24}{trials:>9,} trials {seconds:>7,.0f} s  {failures} failures", flush=True)
+    return not failures
+
+
+def parser_trial(name: str) -> Callable[[random.Random], None]:
+    """Noise, or pieces of samples, for one parser."""
+
+    def once(source: random.Random) -> None:
+        noise = source.randbytes(source.choice((0, 3, 40, 400)))
+        PARSERS[name](noise if source.random() < 0.1 else spliced(source))
+
+    return once
+
+
+def coverage(name: str, seconds: int) -> bool:
+    """Let atheris look for what breaks a parser, in a process of its own."""
+    command = [sys.executable, __file__, "--atheris", name, "--seconds", str(seconds)]
+    done = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
+    told = [line for line in done.stderr.splitlines() if line.startswith("Done ")]
+    if done.returncode or not told:
+        print(f"  coverage {name}: {done.stderr[-2000:]}", flush=True)
+        return False
+    runs = int(told[0].split()[1])
+    print(f"{'coverage ' + name:<24}{runs:>9,} trials {seconds:>7,} s  0 failures", flush=True)
+    return True
+
+
+def guided(name: str, seconds: int) -> None:
+    """Be the process that atheris runs in."""
+    import atheris
+
+    with atheris.instrument_imports(include=["reservoir_cli"]):
+        for module in [
+            each for each in sys.modules if each.startswith(("reservoir_cli", "parsers"))
+        ]:
+            del sys.modules[module]
+        from parsers import PARSERS as instrumented
+
+    with tempfile.TemporaryDirectory() as corpus, tempfile.TemporaryDirectory() as artifacts:
+        for number, seed in enumerate(SEEDS):
+            Path(corpus, str(number)).write_bytes(seed)
+        limits = {"max_total_time": seconds, "timeout": 20, "rss_limit_mb": 4096, "max_len": 2048}
+        told = [f"-{key}={value}" for key, value in limits.items()]
+        words = [sys.argv[0], corpus, f"-artifact_prefix={artifacts}/", *told]
+        atheris.Setup(words, instrumented[name])
+        atheris.Fuzz()
+
+
+def line_trial(made: Path, folder: Path) -> Callable[[Line], None]:
+    """One command line in a world of its own."""
+
+    def once(line: Line) -> None:
+        worlds.copied(made, folder)
+        before = worlds.held(folder)
+        env = worlds.environment(folder)
+        forked.hold(forked.run(*line.arguments, stdin=line.stdin, env=env, folder=folder))
+        after = worlds.held(folder)
+        assert not line.reads or after == before
+
+    return once
+
+
+def process_trial(made: Path, folder: Path) -> Callable[[Line], None]:
+    """The same by a process that is started for it."""
+
+    def once(line: Line) -> None:
+        worlds.copied(made, folder)
+        before = worlds.held(folder)
+        done = subprocess.run(
+            [os.fsencode(each) for each in (str(RESERVOIR), *line.arguments)],
+            input=line.stdin,
+            capture_output=True,
+            env=worlds.environment(folder),
+            cwd=folder,
+            timeout=forked.PATIENCE,
+            check=False,
+        )
+        told = done.stderr.decode("utf-8", "replace")
+        forked.hold(forked.Answer(line.arguments, done.returncode, done.stdout, told))
+        assert not line.reads or worlds.held(folder) == before
+
+    return once
+
+
+def environment_trial(made: Path, folder: Path) -> Callable[[dict[str, str]], None]:
+    """A question under a hostile environment."""
+
+    def once(env: dict[str, str]) -> None:
+        worlds.copied(made, folder)
+        full = {**worlds.environment(folder), **env}
+        forked.hold(forked.run("context", "queue?", env=full, folder=folder))
+
+    return once
+
+
+def settings_trial(made: Path, folder: Path) -> Callable[[bytes], None]:
+    """A question under a hostile settings file."""
+
+    def once(text: bytes) -> None:
+        worlds.copied(made, folder)
+        (folder / "home" / "reservoir.toml").write_bytes(text)
+        env = worlds.environment(folder)
+        forked.hold(forked.run("context", "queue?", env=env, folder=folder))
+
+    return once
+
+
+#: A command may take no more memory than this for any of the files below, in MB. What it takes
+#: by itself is 45, and with the model 180.
+MOST_MEMORY = 1_500
+
+
+#: Runs a command and prints its exit code and the MB it took at most. It is small itself: a
+#: process counts what its parent took, too.
+MEASURED = """
+import os, sys
+child = os.fork()
+if not child:
+    os.dup2(2, 1)
+    os.execv(sys.argv[1], sys.argv[1:])
+_, status, used = os.wait4(child, 0)
+print(os.waitstatus_to_exitcode(status), used.ru_maxrss >> 10)
+"""
+
+
+def memory(folder: Path) -> bool:
+    """Files that would fill the memory, each by a process of its own; what it took at most."""
+    (folder / "home").mkdir(mode=0o700)
+    env = worlds.environment(folder)
+    good = True
+    for name, (arguments, stdin) in large(folder).items():
+        began = time.perf_counter()
+        with stdin.open("rb") as given:
+            done = subprocess.run(
+                [sys.executable, "-S", "-c", MEASURED, str(RESERVOIR), *arguments],
+                stdin=given,
+                capture_output=True,
+                env=env,
+                cwd=folder,
+                check=False,
+            )
+        code, most = map(int, done.stdout.split()[-2:])
+        seconds = time.perf_counter() - began
+        fine = code in forked.CODES and most < MOST_MEMORY
+        good &= fine
+        verdict = "" if fine else "  FAILED"
+        print(
+            f"memory {name:<36}{most:>6,} MB {seconds:>6.1f} s  exit {code}{verdict}",
+            flush=True,
+        )
+    return good
+
+
+def large(folder: Path) -> dict[str, tuple[list[str], Path]]:
+    """Names of inputs, and what is run with each: arguments and stdin."""
+    words = "lorem ipsum dolor sit amet redis queue 12345 "
+    row = '{"role": "user", "content": "%s"}\n'
+    made = {
+        "line.jsonl": row % ("x" * (100 << 20)),
+        "text.txt": words * (60 * (1 << 20) // len(words)),
+        "question.txt": words * (10 * (1 << 20) // len(words)),
+        "deep.json": "[" * (30 << 20),
+        "objects.json": '{"a":' * (10 << 20),
+        "digits.json": '{"role": "user", "content": "a", "x": %s}' % ("9" * (60 << 20)),
+        "rows.jsonl": "".join(row % number for number in range(50_000)),
+    }
+    for name, text in made.items():
+        (folder / name).write_text(text)
+    with zipfile.ZipFile(folder / "bomb.zip", "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("a.jsonl", row % "a" + " " * (900 << 20))
+    with zipfile.ZipFile(folder / "many.zip", "w") as archive:
+        for number in range(10_000):
+            archive.writestr(f"{number}.json", row % number)
+    nothing, zero = Path(os.devnull), Path("/dev/zero")
+    imported = {
+        f"ingest {name}": (["ingest", "--no-embed", name], nothing)
+        for name in (*made, "bomb.zip", "many.zip")
+    }
+    return {
+        **imported,
+        "ingest </dev/zero": (["ingest"], zero),
+        "ingest - --format openai </dev/zero": (["ingest", "-", "--format", "openai"], zero),
+        "context - <question.txt": (["context", "-"], folder / "question.txt"),
+        "search --keyword - <question.txt": (["search", "--keyword", "-"], folder / "question.txt"),
+        "trim deep.json": (["trim", "deep.json", "--iteration", "2"], nothing),
+        "context of 60 MB": (["context", "lorem?", "--budget", "900"], nothing),
+        "view of 60 MB": (["view", "0", "--json"], nothing),
+    }
+
+
+def run_parsers(parts: list[str], trials: int, seconds: int) -> bool:
+    """What is tried on functions."""
+    good = True
+    if "parsers" in parts:
+        for name in PARSERS:
+            good &= tried(name, trials * 10, parser_trial(name))
+    if "zips" in parts:
+        good &= tried("zips", trials * 10, lambda source: PARSERS["file"](damaged_zip(source)))
+    if "coverage" in parts and not importlib.util.find_spec("atheris"):
+        print("coverage: atheris is not installed (pip install -e '.[fuzz]')", flush=True)
+    elif "coverage" in parts:
+        for name in PARSERS:
+            good &= coverage(name, seconds)
+    return good
+
+
+def run_commands(parts: list[str], trials: int) -> bool:
+    """What is tried on whole commands."""
+    good = True
+    with tempfile.TemporaryDirectory() as place:
+        forked.load_all()
+        made, folder = worlds.make(Path(place, "made")), Path(place, "world")
+        if "lines" in parts:
+            for name in commands():
+                good &= drawn(f"line {name}", trials, lines(name), line_trial(made, folder))
+        if "environments" in parts:
+            good &= drawn("environments", trials, environments, environment_trial(made, folder))
+        if "settings" in parts:
+            good &= drawn("settings files", trials, settings_bytes, settings_trial(made, folder))
+        if "processes" in parts:
+            everything = st.one_of(*map(lines, commands()))
+            good &= drawn("processes", trials, everything, process_trial(made, folder))
+        if "memory" in parts:
+            Path(place, "large").mkdir()
+            good &= memory(Path(place, "large"))
+    return good
+
+
+def main() -> None:
+    """Read the options, and run."""
+    options = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    options.add_argument("--trials", type=int, default=400, help="of each (parsers: ten times)")
+    options.add_argument("--seconds", type=int, default=30, help="coverage, for each parser")
+    options.add_argument("--only", nargs="+", choices=PARTS, default=list(PARTS))
+    options.add_argument("--atheris", choices=list(PARSERS), help=argparse.SUPPRESS)
+    chosen = options.parse_args()
+    if chosen.atheris:
+        guided(chosen.atheris, chosen.seconds)
+        return
+    good = run_parsers(chosen.only, chosen.trials, chosen.seconds)
+    sys.exit(0 if run_commands(chosen.only, chosen.trials) and good else 1)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,69 @@
+"""What is typed is data: no word of it is read as SQL, as a query, or as a place elsewhere."""
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import forked
+import pytest
+import world as worlds
+from hostile_values import INJECTIONS
+
+#: Every option that a word goes through on its way to the store.
+WAYS = [
+    ["view", "0", "-p", "{}"],
+    ["view", "0", "-i", "{}"],
+    ["view", "0", "--trace-id", "{}"],
+    ["view", "0", "--conversation", "{}"],
+    ["search", "--keyword", "{}"],
+    ["search", "{}", "--link", "--deduplicate"],
+    ["search", "x", "-p", "{}"],
+    ["context", "{}"],
+    ["context", "x", "--trace-id", "{}", "-p", "{}", "-i", "{}"],
+    ["conversations", "-p", "{}"],
+    ["export", "--match", "{}"],
+    ["export", "-p", "{}", "-i", "{}"],
+    ["forget", "--match", "{}", "--dry-run"],
+    ["forget", "--trace-id", "{}", "--dry-run"],
+    ["forget", "--conversation", "{}", "--dry-run"],
+    ["partitions", "--rename", "{}", "{}2"],
+]
+
+
+def schema(folder: Path) -> list[tuple[object, ...]]:
+    with closing(sqlite3.connect(folder / "home" / "reservoir.db")) as connection:
+        return connection.execute("SELECT * FROM sqlite_master ORDER BY name").fetchall()
+
+
+@pytest.mark.parametrize("way", WAYS, ids=" ".join)
+def test_no_word_is_read_as_a_query(world: Path, way: list[str]) -> None:
+    env = worlds.environment(world)
+    before, plan = worlds.held(world), schema(world)
+    for word in INJECTIONS:
+        answer = forked.run(*(each.format(word) for each in way), env=env, folder=world)
+        forked.hold(answer)
+        assert answer.code in (0, 1, 2)
+    after = worlds.held(world)
+    assert "--rename" in way or after == before
+    assert len(after) == len(before)
+    assert schema(world) == plan
+    assert not (world / "stolen.db").exists()
+
+
+def test_a_match_is_the_text_itself(world: Path) -> None:
+    env = worlds.environment(world)
+    rows = [str(row[6]) for row in worlds.held(world) if row[3] == "default"]
+    assert any("queue %" in each for each in rows)
+    for word in ("%", "_", "' OR 1=1 --", '"unclosed', "\\", "*"):
+        told = forked.run(
+            "export", "--match", f"queue {word} q", "--format", "jsonl", env=env, folder=world
+        )
+        assert told.out.decode().count("\n") == sum(f"queue {word} q" in each for each in rows) == 1
+
+
+def test_no_name_leads_into_another_partition(world: Path) -> None:
+    env = worlds.environment(world)
+    for word in INJECTIONS[1:]:
+        for command in (["view", "0"], ["search", "--keyword", "queue"], ["export"]):
+            answer = forked.run(*command, "-p", word, env=env, folder=world)
+            assert (answer.code, answer.out) == (0, b""), (command, word)

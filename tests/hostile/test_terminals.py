@@ -1,0 +1,125 @@
+"""Nothing that is stored, named or typed commands a terminal; in a pipe every byte is as it was."""
+
+import json
+import re
+from pathlib import Path
+
+import forked
+import pytest
+import world as worlds
+from hostile_values import ESCAPES
+
+ESC = ESCAPES[0]
+#: What we say to a terminal ourselves: bold and dim, and a bar that comes and goes.
+OWN = re.compile(r"\x1b\[(0|1|2|2;3)m")
+BAR = re.compile(r"\x1b\[(2K|1A|\?25[lh])|\r")
+PRINTING = [
+    ["view", "0"],
+    ["view", "0", "--oneline", "--timestamps"],
+    ["view", "0", "--json"],
+    ["view", "0", "--jsonl"],
+    ["search", "--keyword", "queue", "-n", "100"],
+    ["search", "queue", "-n", "100", "--explain"],
+    ["search", "queue", "-n", "100", "--link"],
+    ["search", "queue", "--json"],
+    ["context", "queue?"],
+    ["context", "queue?", "--explain"],
+    ["context", "queue?", "--format", "markdown"],
+    ["context", "queue?", "--format", "json", "--explain"],
+    ["context", "queue?", "--format", "anthropic"],
+    ["context", f"queue {ESC}?", "--format", "openai", "--model", "gpt-4o"],
+    ["conversations", "--all-partitions"],
+    ["conversations", "--all-partitions", "--json"],
+    ["partitions"],
+    ["partitions", "--json"],
+    ["stats"],
+    ["models"],
+    ["doctor"],
+    ["config", "--list"],
+    ["config", "--get", "partition"],
+    ["config", "--path"],
+    ["export", "--all-partitions"],
+    ["export", "--all-partitions", "--format", "markdown"],
+    ["export", "--all-partitions", "--format", "sharegpt"],
+    ["trim", "list.json", "--iteration", "1"],
+]
+FAILING = [
+    ["view", "-p", f"evil{ESC}", "-i", "absent"],
+    ["view", "--role", ESC],
+    ["view", "--since", ESC],
+    ["view", ESC],
+    [ESC],
+    ["search", "--threshold", ESC, "x"],
+    ["config", "--get", ESC],
+    ["config", "--set", f"partitions.{ESC}.nonsense=1"],
+    ["context", "x", "--model", ESC],
+    ["context", "x", "--system", f"@{ESC}"],
+    ["ingest", f"{ESC}\nerror: forged"],
+    ["export", "-o", f"{ESC}/x"],
+    ["--db", f"{ESC}/../note.md", "view"],
+    ["--config", ESC, "view"],
+    ["partitions", "--rename", ESC, "x"],
+    ["embed", "--model", f"{ESC}"],
+]
+
+
+def named(arguments: list[str]) -> str:
+    return " ".join(arguments).encode("ascii", "backslashreplace").decode()
+
+
+@pytest.mark.parametrize("arguments", [*PRINTING, *FAILING], ids=named)
+def test_a_terminal_is_never_commanded(world: Path, arguments: list[str]) -> None:
+    env = {**worlds.environment(world), "NO_COLOR": "1", "TERM": "xterm-256color"}
+    for name in (f"evil{ESC}", "default"):
+        code, shown = forked.on_terminal(
+            *arguments, env={**env, "RESERVOIR_PARTITION": name}, folder=world
+        )
+        assert shown or arguments == ["stats"]
+        said = OWN.sub("", BAR.sub("", shown) if arguments == ["doctor"] else shown)
+        found = forked.commands_in(said)
+        assert not found, found
+        assert arguments in FAILING or code == 0
+        assert "\nerror: forged" not in shown
+
+
+def test_a_question_on_a_terminal_names_nothing_raw(world: Path) -> None:
+    env = {**worlds.environment(world), "NO_COLOR": "1", "TERM": "xterm"}
+    command = ["partitions", "--delete", f"evil{ESC}"]
+    code, shown = forked.on_terminal(*command, env=env, folder=world, typed=b"n\n")
+    assert code == 1
+    assert "forget all of evil\\x1b[31m" in shown
+    assert not forked.commands_in(shown)
+    assert len(worlds.held(world)) == len(worlds.held(world.parent / "world"))
+
+
+@pytest.mark.parametrize("arguments", [["view", "0", "--json"], ["export", "--format", "json"]])
+def test_json_on_a_terminal_is_json_and_says_the_same(world: Path, arguments: list[str]) -> None:
+    env = {**worlds.environment(world), "TERM": "xterm"}
+    _, shown = forked.on_terminal(*arguments, env=env, folder=world)
+    piped = forked.run(*arguments, env=env, folder=world)
+    assert json.loads(shown) == json.loads(piped.out)
+
+
+def test_a_pipe_gets_every_byte(world: Path) -> None:
+    env = worlds.environment(world)
+    piped = forked.run("view", "0", env=env, folder=world).out.decode()
+    for each in ESCAPES:
+        assert f"user: queue {each} question?\n" in piped
+
+
+def test_a_table_in_a_pipe_has_a_line_for_each_row(world: Path) -> None:
+    env = worlds.environment(world)
+    named_so = f"a\tb\nc{ESC}"
+    forked.run("ingest", "--no-embed", "-p", named_so, stdin=b"x", env=env, folder=world)
+    rows = forked.run("partitions", env=env, folder=world).out.decode().splitlines()
+    assert all(len(row.split("\t")) == 6 for row in rows)
+    assert any(row.startswith(rf"a\tb\nc{ESC}") for row in rows)
+
+
+def test_a_log_has_a_line_for_each_run(world: Path) -> None:
+    env = {**worlds.environment(world), "RESERVOIR_PARTITION": f"x\nforged{ESC}"}
+    forked.run("ingest", "--no-embed", stdin=b"word " * 500, env=env, folder=world)
+    forked.run("context", "word?", "--budget", "50", env=env, folder=world)
+    (line,) = (world / "home" / "reservoir.log").read_text(encoding="utf-8").splitlines()
+    assert re.match(r"\d{4}-.* WARNING context truncated: ", line)
+    assert not forked.commands_in(line)

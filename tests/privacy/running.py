@@ -1,0 +1,67 @@
+"""Real processes in a home of their own, watched from outside."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+RESERVOIR = Path(sys.executable).with_name("reservoir")
+
+
+@dataclass(frozen=True)
+class Done:
+    """What a process left behind."""
+
+    code: int
+    out: str
+    err: str
+
+
+class Home:
+    """Runs ``reservoir`` in a folder, with its home in it and its temporary files watched.
+
+    :param model: whether the embedding model may be used; it is compiled already then.
+    """
+
+    def __init__(self, folder: Path, models: Path | None = None) -> None:
+        self.folder, self.home, self.temporary = folder, folder / "home", folder / "tmp"
+        self.temporary.mkdir(parents=True, mode=0o700)
+        self.env = {
+            "PATH": os.environ["PATH"],
+            "HOME": str(folder),
+            "RESERVOIR_HOME": str(self.home),
+            "TMPDIR": str(self.temporary),
+            "LANG": "C.UTF-8",
+            "TZ": "UTC",
+        }
+        if models:
+            (self.home / "cache").mkdir(parents=True, mode=0o700)
+            (self.home / "cache" / "models").symlink_to(models)
+        else:
+            self.env |= {"RESERVOIR_EMBEDDING_MODEL": "nobody/absent-model", "HF_HUB_OFFLINE": "1"}
+
+    def __call__(
+        self,
+        *arguments: str,
+        stdin: str = "",
+        env: Mapping[str, str] | None = None,
+        umask: int = -1,
+        before: tuple[str, ...] = (),
+    ) -> Done:
+        """Run a command to its end.
+
+        :param before: what stands before it, such as a shell that limits it.
+        """
+        done = subprocess.run(
+            [*before, RESERVOIR, *arguments],
+            input=stdin.encode(),
+            capture_output=True,
+            env={**self.env, **(env or {})},
+            cwd=self.folder,
+            umask=umask,
+            timeout=120,
+            check=False,
+        )
+        return Done(done.returncode, done.stdout.decode("utf-8", "replace"), done.stderr.decode())

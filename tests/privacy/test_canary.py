@@ -1,0 +1,213 @@
+"""A word that stands in messages only is found where messages are shown, and nowhere else."""
+
+import json
+import os
+import sqlite3
+import subprocess
+import threading
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from running import RESERVOIR, Home
+
+from reservoir_cli.messages import Conversation, Message, Scope, ToolCall
+from reservoir_cli.reservoir import Reservoir
+
+CANARY = "zqxcanaryzqx"
+#: What is told by the runs themselves: an error shows what was typed, to whom typed it.
+TYPED = "zqxtypedzqx"
+
+
+@pytest.fixture
+def stored(home: Home) -> Home:
+    """A store with the canary in every field that text comes into."""
+    with Reservoir.open(home.home / "reservoir.db") as reservoir:
+        call = ToolCall("call1", CANARY, json.dumps({CANARY: CANARY}))
+        about = Conversation("thread", title=CANARY)
+        reservoir.store.add_conversations(Scope("default", "default"), [about])
+        thread = {"conversation_id": "thread", "source": "test"}
+        reservoir.ingest(
+            [
+                Message("user", f"why {CANARY}? " * 40, name=CANARY, **thread),
+                Message("assistant", CANARY, tool_calls=(call,), **thread),
+                Message("tool", f"{CANARY} {{]", tool_call_id="call1", name=CANARY, **thread),
+                Message("system", CANARY, **thread),
+            ],
+            embed=False,
+        )
+    for name, text in (
+        (
+            "bad.json",
+            f'[{{"role": "user", "content": "{CANARY}"}}, {{"role": "{CANARY}"}}, {CANARY}',
+        ),
+        ("bad.jsonl", f'{{"role": "user", "content": {CANARY}}}\n{{"{CANARY}": 1}}\n'),
+        ("deep.jsonl", '{"role": "user", "x": ' + "[" * 9000 + f'"{CANARY}"\n'),
+        ("rows.jsonl", f'{{"role": "user", "content": "{CANARY}", "created_at": "{CANARY}"}}\n'),
+        ("bad.toml", f'system_prompt = "{CANARY}"\nrecent_context_size = "many"\n'),
+        ("list.json", f'[{{"role": "user", "content": ["{CANARY}", 5]}}, "{CANARY}"]'),
+    ):
+        (home.folder / name).write_text(text)
+    (home.folder / "log.db").write_bytes(b"SQLite format 3\0" + CANARY.encode() * 500)
+    return home
+
+
+SUCCEEDING = [
+    ["view", "0"],
+    ["search", TYPED],
+    ["search", "--keyword", f'"{TYPED}" {TYPED}*'],
+    ["context", TYPED, "--budget", "60"],
+    ["context", TYPED, "--budget", "300", "--save"],
+    ["context", TYPED, "--format", "anthropic", "--explain", "--knowledge", f"a={TYPED}"],
+    ["conversations"],
+    ["partitions"],
+    ["stats", "--json"],
+    ["export", "-o", "out.jsonl"],
+    ["forget", "--match", TYPED, "--all-partitions", "-y", "--dry-run"],
+    ["ingest", "--no-embed"],
+    ["ingest", "--no-embed", "rows.jsonl"],
+    ["doctor"],
+    ["backup", "copy.db", "-y"],
+]
+FAILING = [
+    ["ingest", "--no-embed", "bad.json", "deep.jsonl"],
+    ["ingest", "--no-embed", "log.db"],
+    ["ingest", "--no-embed", "rows.jsonl", "bad.jsonl"],
+    ["ingest", "--format", "llm", "log.db"],
+    ["ingest", "--format", "chatgpt", "rows.jsonl"],
+    ["--config", "bad.toml", "view"],
+    ["trim", "bad.json", "--iteration", "2"],
+    ["trim", "list.json", "--iteration", "2"],
+    ["search", "x", "--semantic"],
+    ["view", "--id", "999"],
+    ["context", "x", "--budget", "0"],
+    ["export", "-o", "absent/out.jsonl"],
+]
+DEBUG = {"RESERVOIR_DEBUG": "1"}
+
+
+def quiet(home: Home, told: str) -> None:
+    """Nothing told, logged, recorded or left behind has the canary, or what was asked."""
+    assert CANARY not in told, told[-2000:]
+    for file in [*home.home.glob("*.log*"), *home.temporary.rglob("*")]:
+        if file.is_file():
+            text = file.read_bytes().decode("utf-8", "replace")
+            assert CANARY not in text, file
+            assert TYPED not in text, file
+    with closing(sqlite3.connect(home.home / "reservoir.db")) as connection:
+        runs = connection.execute("SELECT * FROM context_runs").fetchall()
+        properties = connection.execute("SELECT * FROM properties").fetchall()
+    assert CANARY not in repr((runs, properties))
+    assert TYPED not in repr((runs, properties))
+
+
+def test_commands_that_succeed_tell_it_on_stdout_alone(stored: Home) -> None:
+    shown = 0
+    for command in SUCCEEDING:
+        done = stored(*command, stdin=f"said {CANARY}", env=DEBUG)
+        assert done.code == 0, done
+        shown += CANARY in done.out
+        quiet(stored, done.err)
+    assert shown >= 4  # so that it can be found at all
+    assert (stored.home / "reservoir.log").stat().st_size
+
+
+def test_commands_that_fail_do_not_tell_it(stored: Home) -> None:
+    for command in FAILING:
+        done = stored(*command, stdin=CANARY, env=DEBUG)
+        assert done.code, done
+        quiet(stored, done.err + done.out)
+
+
+def test_a_store_that_is_corrupt_does_not_tell_it(stored: Home) -> None:
+    whole = (stored.home / "reservoir.db").read_bytes()
+    damaged = bytearray(whole)
+    for place in range(4096 + 100, len(damaged), 4096):
+        damaged[place : place + 8] = b"\xff" * 8
+    (stored.folder / "torn.db").write_bytes(bytes(damaged))
+    for command in (["view", "0"], ["search", "why"], ["context", "why?"], ["doctor"], ["export"]):
+        done = stored("--db", "torn.db", *command, env=DEBUG)
+        quiet(stored, done.err)
+        assert done.code in (0, 1, 3)
+
+
+def test_a_store_that_is_locked_does_not_tell_it(stored: Home) -> None:
+    with closing(sqlite3.connect(stored.home / "reservoir.db", isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        for command in (["view", "0"], ["context", TYPED, "--budget", "60"]):
+            done = stored(*command, env=DEBUG)
+            assert done.code == 0
+            assert CANARY not in done.err
+    quiet(stored, "")
+
+
+@pytest.mark.skipif(not os.path.exists("/bin/bash"), reason="needs a shell that sets limits")
+@pytest.mark.parametrize("command", ["ingest --no-embed", "export -o out.jsonl", "backup c.db -y"])
+def test_a_full_disk_does_not_tell_it(stored: Home, command: str) -> None:
+    limit = ("bash", "-c", 'ulimit -f 8; exec "$0" "$@"')
+    done = stored(*command.split(), stdin=CANARY * 9_000, env=DEBUG, before=limit)
+    assert done.code in (1, 3), done
+    assert done.err.splitlines()[-1].startswith(("error: ", "hint: "))
+    quiet(stored, done.err + done.out)
+    assert {each.name for each in stored.folder.glob(".*")} == set()
+
+
+def test_an_error_that_nobody_foresaw_does_not_tell_it(stored: Home) -> None:
+    """A value that no version writes ends in the one place that catches everything."""
+    with closing(sqlite3.connect(stored.home / "reservoir.db")) as connection, connection:
+        connection.execute("PRAGMA ignore_check_constraints = ON")
+        connection.execute("UPDATE messages SET role = ?", (CANARY,))
+    for env in ({}, DEBUG):
+        done = stored("view", "0", env=env)
+        assert done.code in (1, 3)
+        assert CANARY not in done.err
+        assert ("Traceback" in done.err) == bool(env)
+
+
+def test_no_process_names_more_than_what_was_typed(stored: Home) -> None:
+    """Neither the command nor a child of it, from its first moment to its last."""
+    if not Path("/proc/self/cmdline").exists():
+        pytest.skip("there is no /proc")
+    seen: set[str] = set()
+    over = threading.Event()
+
+    def watch() -> None:
+        while not over.is_set():
+            for place in Path("/proc").glob("[0-9]*"):
+                try:
+                    name = (place / "comm").read_text() + (place / "cmdline").read_text("latin-1")
+                    mine = str(stored.home) in (place / "environ").read_text("latin-1")
+                except OSError:
+                    continue
+                if mine:
+                    seen.add(name)
+
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    try:
+        for command in (["context", "-"], ["view", "0"], ["ingest", "--no-embed"]):
+            stored(*command, stdin=f"{CANARY} {TYPED}")
+    finally:
+        over.set()
+        watcher.join()
+    assert any("reservoir" in each for each in seen)
+    assert CANARY not in repr(seen)
+    assert TYPED not in repr(seen)
+
+
+def test_nothing_is_written_to_a_temporary_file(stored: Home) -> None:
+    """A folder for temporary files that cannot be written to changes nothing."""
+    env = {"TMPDIR": "/nonexistent", "SQLITE_TMPDIR": "/nonexistent"}
+    assert stored("search", "--keyword", "why*", env=env).code == 0
+    with Reservoir.open(stored.home / "reservoir.db") as reservoir:
+        connection = reservoir.store._connection  # type: ignore[attr-defined]
+        assert connection.execute("PRAGMA temp_store").fetchone() == (2,)
+
+
+def test_a_pipe_that_breaks_does_not_tell_it(stored: Home) -> None:
+    line = f"'{RESERVOIR}' view 0 | head -c 1 >/dev/null; echo ${{PIPESTATUS[0]}}"
+    done = subprocess.run(
+        ["bash", "-c", line], env={**stored.env, **DEBUG}, capture_output=True, check=False
+    )
+    assert done.stdout == b"0\n"
+    assert done.stderr == b""

@@ -1,0 +1,109 @@
+"""Files of ours are the user's alone, whatever the umask; folders of the user are not touched."""
+
+import os
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from running import Home
+
+pytestmark = pytest.mark.skipif(os.name != "posix", reason="the modes of POSIX files")
+UMASKS = [0o000, 0o022, 0o077, 0o777]
+#: Everything that makes a file or a folder.
+MAKING = [
+    ["ingest", "--no-embed"],
+    ["context", "word?", "--budget", "40", "--save"],
+    ["config", "--set", "partition=work"],
+    ["config", "--set", "recent_context_size=7"],
+    ["export", "--all-partitions", "-o", "out/export.jsonl"],
+    ["backup", "out/copy.db", "-y"],
+    ["forget", "--match", "nothing like it", "--all-partitions", "-y"],
+    ["doctor", "--repair"],
+]
+
+
+@pytest.fixture
+def out(home: Home) -> Path:
+    """A folder of the user's, open to others."""
+    folder = home.folder / "out"
+    folder.mkdir()
+    folder.chmod(0o755)
+    return folder
+
+
+def mode(path: Path) -> int:
+    return stat.S_IMODE(path.lstat().st_mode)
+
+
+def everything(folder: Path) -> Iterator[Path]:
+    for each in folder.rglob("*"):
+        if not each.is_symlink():
+            yield each
+
+
+@pytest.mark.parametrize("umask", UMASKS, ids=oct)
+def test_what_is_made_is_for_the_user_alone(home: Home, out: Path, umask: int) -> None:
+    for command in MAKING:
+        done = home(*command, stdin="word " * 300, umask=umask)
+        assert done.code == 0, done
+        # While it runs nothing is open either: what SQLite keeps beside a store has its mode.
+        for each in everything(home.folder):
+            if each != out:
+                assert mode(each) == (0o700 if each.is_dir() else 0o600), each
+    assert (home.home / "reservoir.log").stat().st_size
+    assert mode(out) == 0o755
+    assert {each.name for each in out.iterdir()} == {"export.jsonl", "copy.db"}
+
+
+def test_files_of_ours_that_others_may_read_are_tightened_with_a_note(home: Home) -> None:
+    for command in MAKING[:3]:
+        home(*command, stdin="word " * 300)
+    ours = [home.home / name for name in ("reservoir.db", "reservoir.log", "reservoir.toml")]
+    for each in ours:
+        each.chmod(0o664)
+    home.home.chmod(0o755)
+    done = home("view", "1")
+    assert "others could read reservoir.db, reservoir.log, reservoir.toml" in done.err
+    assert [mode(each) for each in ours] == [0o600] * 3
+    assert mode(home.home) == 0o755  # a folder is the user's own business once it is there
+    assert "others could" not in home("view", "1").err
+
+
+def test_no_right_is_given_that_was_not_there(home: Home) -> None:
+    home("ingest", "--no-embed", stdin="hello")
+    (home.home / "reservoir.db").chmod(0o444)
+    assert home("view").out.endswith("hello\n")
+    assert mode(home.home / "reservoir.db") == 0o400
+
+
+def test_a_store_behind_a_link_is_tightened_where_it_lies(home: Home) -> None:
+    home("ingest", "--no-embed", stdin="hello")
+    (home.home / "reservoir.db").rename(home.folder / "real.db")
+    (home.home / "reservoir.db").symlink_to(home.folder / "real.db")
+    (home.folder / "real.db").chmod(0o644)
+    assert "others could read real.db" in home("view").err
+    assert mode(home.folder / "real.db") == 0o600
+    assert (home.home / "reservoir.db").is_symlink()
+    home("ingest", "--no-embed", stdin="more")
+    assert not (home.home / "reservoir.db-wal").exists()
+
+
+def test_what_is_not_ours_is_not_touched(home: Home) -> None:
+    home("ingest", "--no-embed", stdin="hello")
+    shared = home.folder / "shared.toml"
+    shared.write_text("recent_context_size = 5\n")
+    note = home.folder / "note.md"
+    note.write_text("a note")
+    for each in (shared, note):
+        each.chmod(0o644)
+    (home.home / "reservoir.toml").symlink_to(shared)
+    for command in (
+        ["view"],
+        ["--config", str(shared), "view"],
+        ["ingest", "--no-embed", str(note)],
+    ):
+        assert "others could" not in home(*command).err
+    assert "others could" not in home("view", env={"RESERVOIR_CONFIG": str(shared)}).err
+    home("--db", str(note), "view")
+    assert mode(shared) == mode(note) == 0o644
