@@ -72,7 +72,7 @@ def examine(
                 _tighten(store.location)
                 store.repair(config.settings().synapse_threshold)
             progress("checking the store", 0, 0)
-            yield from _store_checks(store)
+            yield from _store_checks(store, repaired=repair)
         except ReservoirError as error:
             yield _failed("store", error)
             store.close()
@@ -117,7 +117,7 @@ def _failed(name: str, error: ReservoirError) -> Check:
     return Check(name, Status.FAULT, error.message, error.hint)
 
 
-def _store_checks(store: Store) -> Iterator[Check]:
+def _store_checks(store: Store, *, repaired: bool) -> Iterator[Check]:
     path = Path(store.location)
     if not path.exists():
         yield Check("store", Status.NOTE, f"{path} is not there yet", "reservoir ingest makes it")
@@ -131,7 +131,8 @@ def _store_checks(store: Store) -> Iterator[Check]:
         + (", read only" if store.read_only else ""),
     )
     for fault in store.faults():
-        fix = "reservoir doctor --repair" if fault.repairable else "restore it from a backup"
+        mend = fault.repairable and not repaired
+        fix = "reservoir doctor --repair" if mend else _way_back(path)
         yield Check("contents", Status.FAULT, fault.detail, fix)
     open_to_others = [each for each in _files(path) if _others_may_read(each)]
     if open_to_others:
@@ -146,6 +147,11 @@ def _store_checks(store: Store) -> Iterator[Check]:
         )
     else:
         yield Check("vectors", Status.OK, f"{held['embedded']:,} messages embedded")
+
+
+def _way_back(store: Path) -> str:
+    """How a backup is put in place of a store that is beyond repair."""
+    return f"move {store}, {store.name}-wal and {store.name}-shm away, copy a backup to {store}"
 
 
 def _files(store: Path) -> Iterator[Path]:

@@ -6,12 +6,14 @@ move one file. Otherwise each platform's own places are used.
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from reservoir_cli.errors import UsageError
 
 APP = "reservoir"
+#: A file that was begun so many seconds ago will not be finished.
+_ABANDONED = 24 * 3_600
 
 
 def config_file() -> Path:
@@ -78,6 +80,7 @@ def whole_private(path: Path) -> Iterator[Path]:
     import tempfile
 
     path = path.resolve()  # a link stays a link: what it points at is replaced
+    sweep_unfinished(path)
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     os.close(handle)
     try:
@@ -91,6 +94,51 @@ def whole_private(path: Path) -> Iterator[Path]:
     except BaseException:
         Path(name).unlink(missing_ok=True)
         raise
+    _sync_folder(path.parent)
+
+
+def sweep_unfinished(path: Path) -> None:
+    """Remove what killed processes left beside a path that they were about to replace."""
+    import shutil
+    import time
+    from glob import escape
+
+    for each in path.parent.glob(f".{escape(path.name)}.????????"):
+        with suppress(OSError):
+            if time.time() - each.lstat().st_mtime > _ABANDONED:
+                shutil.rmtree(each) if each.is_dir() else each.unlink()
+
+
+def _sync_folder(folder: Path) -> None:
+    """See to it that a new name in a folder outlives a power cut."""
+    if os.name != "posix":
+        return
+    with suppress(OSError):  # some file systems do not know it
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+
+@contextmanager
+def one_at_a_time(path: Path) -> Iterator[None]:
+    """Keep other processes from changing a file between reading and replacing it.
+
+    They wait for the folder, which is there before the file and stays when that is replaced.
+    """
+    handle = None
+    if os.name == "posix":
+        import fcntl
+
+        with suppress(OSError):  # it is not there yet, or on a file system without locks
+            handle = os.open(path.resolve().parent, os.O_RDONLY)
+            fcntl.flock(handle, fcntl.LOCK_EX)
+    try:
+        yield
+    finally:
+        if handle is not None:
+            os.close(handle)
 
 
 def refuse_store(path: Path, store: Path) -> None:

@@ -450,8 +450,8 @@ class Reservoir:
         :param backlog: how much may be caught up on the way; more is left to ``embed``, but for
             the newest messages.
         """
-        pending = self.store.pending_count(scope)
         try:
+            pending = self.store.pending_count(scope)
             if backlog is None or pending <= backlog:
                 self.embed(scope)
             else:

@@ -5,8 +5,9 @@ follow from them.
 """
 
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
+from reservoir_cli.errors import StoreError
 from reservoir_cli.messages import Scope, plain_text
 from reservoir_cli.store import chunks, fulltext, queries, synapses
 
@@ -14,9 +15,41 @@ _AT_ONCE = 1_000
 
 
 def file_faults(connection: sqlite3.Connection) -> list[str]:
-    """What SQLite finds wrong with the file itself; no text of a message is in it."""
-    found = [row[0] for row in connection.execute("PRAGMA quick_check(10)")]
-    return [] if found == ["ok"] else [line.splitlines()[0] for line in found]
+    """What SQLite finds wrong with the file itself; no text of a message is in it.
+
+    Call it outside of transactions. The full text is looked into unless others are writing.
+    """
+    found = [row[0] for row in connection.execute("PRAGMA integrity_check(10)")]
+    if found != ["ok"]:
+        return [each.replace("*** in database main ***\n", "").splitlines()[0] for each in found]
+    patience = connection.execute("PRAGMA busy_timeout").fetchone()[0]
+    connection.execute("PRAGMA busy_timeout = 0")
+    try:
+        connection.execute("INSERT INTO messages_fts (messages_fts) VALUES ('integrity-check')")
+    except sqlite3.OperationalError:  # it is read only, or somebody writes
+        return []
+    except sqlite3.DatabaseError:
+        return ["the full text is malformed"]
+    finally:
+        connection.execute(f"PRAGMA busy_timeout = {patience}")
+    return []
+
+
+def unreadable(connection: sqlite3.Connection) -> list[int]:
+    """Ids of messages whose rows hold what no message can hold."""
+    found: list[int] = []
+    for some in _portions(connection, "1"):
+        if not _readable(connection, some):
+            found += [each for each in some if not _readable(connection, [each])]
+    return found
+
+
+def _readable(connection: sqlite3.Connection, ids: Sequence[int]) -> bool:
+    try:
+        queries.by_id(connection, ids, Scope(None))
+    except (StoreError, sqlite3.OperationalError):  # the latter where it is no UTF-8
+        return False
+    return True
 
 
 def missing_from_full_text(connection: sqlite3.Connection) -> int:
