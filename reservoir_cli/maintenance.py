@@ -79,7 +79,10 @@ def examine(
             store = None
     yield _counters()
     if config is not None:
-        yield from _model_checks(config, store, progress)
+        try:
+            yield from _model_checks(config, store, progress, repair=repair)
+        except ReservoirError as error:  # the store again
+            yield _failed("store", error)
     if store is not None:
         store.close()
 
@@ -172,21 +175,10 @@ def _tighten(location: str) -> None:
                 path.chmod(0o600)
 
 
-def _model_checks(config: "Config", store: Store | None, progress: "Progress") -> Iterator[Check]:
-    from reservoir_cli.embedding import load_embedder
-
-    embedder = None
-    try:
-        name = config.settings().embedding_model
-        embedder = load_embedder(name, offline=True, progress=progress)
-    except ModelUnavailableError as error:
-        yield Check("model", Status.NOTE, error.message, error.hint)
-    if embedder is not None:
-        engine = embedder.engine
-        size = f"{embedder.dimensions} dimensions"
-        yield Check("model", Status.OK, f"{embedder.name}, {size}, {engine.origin}")
-        status = Status.OK if engine.kind == "compiled" else Status.NOTE
-        yield Check("engine", status, f"{engine.kind}: {engine.reason}")
+def _model_checks(
+    config: "Config", store: Store | None, progress: "Progress", *, repair: bool
+) -> Iterator[Check]:
+    embedder = yield from _embedder(config, progress, repair=repair)
     active = store.active_model() if store else None
     if embedder and active and active[0] != embedder.model_id:
         yield Check(
@@ -198,6 +190,34 @@ def _model_checks(config: "Config", store: Store | None, progress: "Progress") -
     elif store is not None:
         progress("measuring", 0, 0)
         yield _speed(store, embedder, config)
+
+
+def _embedder(
+    config: "Config", progress: "Progress", *, repair: bool
+) -> Generator[Check, None, "Embedder | None"]:
+    """The model, unless it is absent, or damaged and not to be repaired."""
+    from reservoir_cli.embedding import compiled_is_damaged, load_embedder
+
+    try:
+        name = config.settings().embedding_model
+        progress("checking the embedding model", 0, 0)
+        if compiled_is_damaged(name, remove=repair):
+            detail = "the compiled model is damaged"
+            if not repair:
+                yield Check("engine", Status.FAULT, detail, "reservoir doctor --repair")
+                return None
+            fix = "reservoir embed --rebuild, if vectors were made by it since"
+            yield Check("engine", Status.NOTE, f"{detail}, and is made anew", fix)
+        embedder = load_embedder(name, offline=True, progress=progress)
+    except ModelUnavailableError as error:
+        yield Check("model", Status.NOTE, error.message, error.hint)
+        return None
+    engine = embedder.engine
+    size = f"{embedder.dimensions} dimensions"
+    yield Check("model", Status.OK, f"{embedder.name}, {size}, {engine.origin}")
+    status = Status.OK if engine.kind == "compiled" else Status.NOTE
+    yield Check("engine", status, f"{engine.kind}: {engine.reason}")
+    return embedder
 
 
 def _counters() -> Check:

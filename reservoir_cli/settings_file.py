@@ -68,7 +68,8 @@ def edit(path: Path, changes: Mapping[str, str | None]) -> None:
             paths.replace_private(path, _edited(path, before, parsed, wanted))
     except OSError as error:
         raise UsageError(
-            f"cannot write {path}: {error.strerror}", hint="check the room on the disk and the permissions of the folder"
+            f"cannot write {path}: {error.strerror}",
+            hint="check the room on the disk and the permissions of the folder",
         ) from None
 
 
