@@ -37,8 +37,9 @@ def rewrite(damaged: sqlite3.Connection, path: Path, fresh: Path, make: Callable
             _copy(target)
         make()
 
-        def alone(_status: int, _left: int, _pages: int) -> None:
-            if _version(watching) != before:  # we have the write lock by now
+        def alone(_status: int, left: int, _pages: int) -> None:
+            # We have the write lock by now; with the last portion it is written and let go.
+            if left and _version(watching) != before:
                 raise StoreLockedError(
                     "another process wrote to the store while it was repaired",
                     hint="run reservoir doctor --repair again",
