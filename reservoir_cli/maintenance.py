@@ -3,7 +3,7 @@
 import os
 import statistics
 import sys
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -70,7 +70,8 @@ def examine(
             if repair and config is not None:
                 progress("repairing", 0, 0)
                 _tighten(store.location)
-                store.repair(config.settings().synapse_threshold)
+                if mended := store.repair(config.settings().synapse_threshold):
+                    yield _mended(mended)
             progress("checking the store", 0, 0)
             yield from _store_checks(store, repaired=repair)
         except ReservoirError as error:
@@ -118,6 +119,12 @@ def _opened(name: str, opening: Callable[[], _Part]) -> Generator[Check, None, _
 
 def _failed(name: str, error: ReservoirError) -> Check:
     return Check(name, Status.FAULT, error.message, error.hint)
+
+
+def _mended(ids: Sequence[int]) -> Check:
+    numbers = ", ".join(map(str, ids[:10])) + (", …" if len(ids) > 10 else "")
+    detail = f"bytes that are no text became U+FFFD in messages {numbers}"
+    return Check("texts", Status.NOTE, detail, "what stood there is in a backup")
 
 
 def _store_checks(store: Store, *, repaired: bool) -> Iterator[Check]:

@@ -8,7 +8,7 @@ import sqlite3
 from collections.abc import Iterator, Sequence
 
 from reservoir_cli.errors import StoreError
-from reservoir_cli.messages import Scope, plain_text
+from reservoir_cli.messages import Scope, clean_text, plain_text
 from reservoir_cli.store import chunks, fulltext, queries, synapses
 
 _AT_ONCE = 1_000
@@ -60,6 +60,28 @@ def missing_from_full_text(connection: sqlite3.Connection) -> int:
         int(connection.execute(one_way.format(*names)).fetchone()[0])
         for names in (pair, pair[::-1])
     )
+
+
+def mend_texts(connection: sqlite3.Connection) -> list[int]:
+    """Put U+FFFD where a text is no UTF-8 any more, for nothing could read the message otherwise.
+
+    :returns: ids of the messages that are changed.
+    """
+    columns = connection.execute("PRAGMA table_info(messages)").fetchall()
+    names = [row[1] for row in columns if row[2] == "TEXT"]
+    blobs = ", ".join(f"CAST({name} AS BLOB)" for name in names)
+    mended = []
+    for number in unreadable(connection):
+        select = f"SELECT {blobs} FROM messages WHERE id = ?"
+        for name, value in zip(names, connection.execute(select, [number]).fetchone(), strict=True):
+            if value is not None and value != (whole := _decoded(value)).encode():
+                connection.execute(f"UPDATE messages SET {name} = ? WHERE id = ?", [whole, number])
+                mended.append(number)
+    return list(dict.fromkeys(mended))
+
+
+def _decoded(data: bytes) -> str:
+    return clean_text(data.decode("utf-8", "replace"))
 
 
 def rebuild_full_text(connection: sqlite3.Connection) -> None:

@@ -20,21 +20,26 @@ _DISPENSABLE = {"embeddings", "pending", "rebuilding", "context_runs"}
 _PAGES = 8
 
 
-def rewrite(damaged: sqlite3.Connection, path: Path, fresh: Path, make: Callable[[], None]) -> None:
+def rewrite(path: Path, fresh: Path, make: Callable[[], None], patience: float) -> None:
     """Replace the pages of a store by those of a fresh one that holds the same.
 
-    :param damaged: outside of transactions.
     :param fresh: an empty store of the same schema.
     :param make: makes everything derived in the fresh store, when the rest is there.
+    :param patience: seconds to wait while others write.
     :raises StoreError: messages cannot be read any more.
     :raises StoreLockedError: another process wrote meanwhile; nothing is changed then.
     """
-    uri = f"{path.as_uri()}?mode=ro"
-    with closing(sqlite3.connect(uri, uri=True, isolation_level=None)) as watching:
+    uri = path.as_uri()
+    with (
+        closing(_connected(f"{uri}?mode=ro", patience)) as watching,
+        closing(_connected(fresh.as_uri(), patience)) as source,
+        # Not the caller's: what failed there may have left something open.
+        closing(_connected(f"{uri}?mode=rw", patience)) as target,
+    ):
         before = _version(watching)
-        with closing(sqlite3.connect(fresh, isolation_level=None, uri=True)) as target:
-            target.execute("ATTACH ? AS old", [uri])
-            _copy(target)
+        source.execute("ATTACH ? AS old", [f"{uri}?mode=ro"])
+        _copy(source)
+        source.execute("DETACH old")
         make()
 
         def alone(_status: int, left: int, _pages: int) -> None:
@@ -45,9 +50,13 @@ def rewrite(damaged: sqlite3.Connection, path: Path, fresh: Path, make: Callable
                     hint="run reservoir doctor --repair again",
                 )
 
-        with closing(sqlite3.connect(fresh, isolation_level=None)) as source:
-            source.backup(damaged, pages=_PAGES, progress=alone)
-    damaged.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+        target.execute("PRAGMA secure_delete = ON").fetchall()
+        source.backup(target, pages=_PAGES, progress=alone)
+        target.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+
+
+def _connected(uri: str, patience: float) -> sqlite3.Connection:
+    return sqlite3.connect(uri, uri=True, timeout=patience, isolation_level=None)
 
 
 def _version(connection: sqlite3.Connection) -> int:

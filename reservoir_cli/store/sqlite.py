@@ -371,7 +371,7 @@ class SqliteStore(Keeping):
                 found.append(Fault(f"{_messages(len(unreadable))} cannot be read: {ids}", False))
             return found
 
-    def repair(self, synapse_threshold: float) -> None:
+    def repair(self, synapse_threshold: float) -> list[int]:
         """See :class:`~reservoir_cli.store.Store`."""
         from reservoir_cli.store import repair
 
@@ -379,15 +379,16 @@ class SqliteStore(Keeping):
             self._require_writable()
             damaged = repair.file_faults(self._connection)
         if damaged:
-            self._rewrite(synapse_threshold)
-            return
+            return self._rewrite(synapse_threshold)
         with self.writing():
+            mended = repair.mend_texts(self._connection)
             repair.rebuild_full_text(self._connection)
             if active := self.active_model():
                 repair.rebuild_chunks(self._connection, active[0])
                 repair.rebuild_synapses(self._connection, active[0], synapse_threshold)
+        return mended
 
-    def _rewrite(self, synapse_threshold: float) -> None:
+    def _rewrite(self, synapse_threshold: float) -> list[int]:
         """Write the store anew, in a file beside it that only the user can read."""
         import tempfile
 
@@ -397,16 +398,18 @@ class SqliteStore(Keeping):
         beside = f".{self._file.name}."
         with tempfile.TemporaryDirectory(prefix=beside, dir=self._file.parent) as folder:
             fresh = SqliteStore(f"{folder}/fresh.db", create=True, patience=self._patience)
+            mended: list[int] = []
             try:
                 with self._alone():
                     salvage.rewrite(
-                        self._connection,
                         self._file,
                         fresh._file,
-                        lambda: fresh.repair(synapse_threshold),
+                        lambda: mended.extend(fresh.repair(synapse_threshold)),
+                        self._patience,
                     )
             finally:
                 fresh.close()
+        return mended
 
     def renew_counts(self, counts: Mapping[int, int], counter: str) -> None:
         """See :class:`~reservoir_cli.store.Store`."""
@@ -566,6 +569,8 @@ def _translated(error: sqlite3.Error, location: str) -> ReservoirError:
         return StoreLockedError(
             "the store is locked by another process", hint="try again when it has finished"
         )
+    if isinstance(error, sqlite3.OperationalError) and not hasattr(error, "sqlite_errorcode"):
+        code = sqlite3.SQLITE_CORRUPT  # Python's own error: a text that is no UTF-8
     # Not the error's own text: it may quote what was searched for, or what is stored.
     name = getattr(error, "sqlite_errorname", type(error).__name__)
     if code in _FAULTS:
