@@ -23,13 +23,15 @@ _WORDS = "queue redis postgres deploy worker lease cat sofa backup night index t
 NEEDLE = "zebrafish"
 
 
-def text(chance: random.Random, number: int) -> str:
-    """A message that no other trial has; seldom one of many pages."""
-    count = 20_000 if chance.random() < 0.1 else chance.randint(1, 80)
+def text(chance: random.Random, number: int, *, long: bool = True) -> str:
+    """A message that no other trial has; seldom one of many pages, if it may be long."""
+    count = 20_000 if long and chance.random() < 0.1 else chance.randint(1, 80)
     return f"{number}: {' '.join(chance.choices(_WORDS, k=count))} end of {number}"
 
 
-def rows(file: Path, chance: random.Random, count: int, needle_every: int = 0) -> None:
+def rows(
+    file: Path, chance: random.Random, count: int, *, needle_every: int = 0, name: str = "row"
+) -> None:
     """Write an export of conversations with ids and times of their own."""
     start = datetime(2026, 1, 1, tzinfo=UTC)
     with file.open("w", encoding="utf-8") as lines:
@@ -44,9 +46,9 @@ def rows(file: Path, chance: random.Random, count: int, needle_every: int = 0) -
                 "content": said,
                 "created_at": (start + timedelta(minutes=number)).isoformat(),
                 "source": "trial",
-                "source_id": str(number),
-                "trace_id": f"trace-{number // 2}",
-                "conversation_id": f"talk-{number // 20}",
+                "source_id": f"{name}-{number}",
+                "trace_id": f"{name}-trace-{number // 2}",
+                "conversation_id": f"{name}-talk-{number // 20}",
             }
             lines.write(json.dumps(row) + "\n")
 

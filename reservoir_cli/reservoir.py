@@ -204,10 +204,12 @@ class Reservoir:
         self,
         scope: Scope = Scope(None),  # noqa: B008 - it is frozen
         newest: int | None = None,
+        most: int | None = None,
     ) -> int:
         """Give every pending message its vector.
 
         :param newest: only so many, the newest ones.
+        :param most: only so many, as they came in; else also what others bring in meanwhile.
         :returns: how many got one.
         :raises ModelUnavailableError: there is no model.
         """
@@ -221,7 +223,7 @@ class Reservoir:
             scope,
             synapse_threshold=self._synapse_threshold(scope),
             progress=self._progress,
-            limit=newest,
+            limit=most if newest is None else newest,
             newest=newest is not None,
         )
 
@@ -453,7 +455,8 @@ class Reservoir:
         try:
             pending = self.store.pending_count(scope)
             if backlog is None or pending <= backlog:
-                self.embed(scope)
+                # No more than that: while others bring messages in, there is no end of them.
+                self.embed(scope, most=pending)
             else:
                 self.embed(scope, newest=backlog)
                 self._notify(_not_embedded(pending - backlog))
