@@ -18,7 +18,7 @@ from trials import Home, faults
 
 #: Questions that the texts of the trials answer.
 _ASKED = ("why did the deploy of the queue fail?", "redis or postgres?", "lease of the worker")
-_ROWS = 2_000
+_ROWS = 300
 
 
 @dataclass
@@ -119,7 +119,7 @@ class _Together:
             number += 1
             file = folder / f"import-{number}.jsonl"
             rows(file, random.Random(number), _ROWS, name=f"import-{number}")
-            if self.run("import", "ingest", "--no-embed", "--json", str(file)):
+            if self.run("import", "ingest", str(file)):
                 self.crowd.imported += _ROWS
             file.unlink()
 
