@@ -8,7 +8,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check install -q -c constraint
 MEASURE := HF_HUB_OFFLINE=1 $(BIN)/python
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test lint bench clean
+.PHONY: help install demo test lint bench soak clean
 
 help: ## Show what there is
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "make %-8s %s\n", $$1, $$2}'
@@ -33,6 +33,9 @@ bench: $(VENV)/.measured ## Measure recall on the samples, and speed at small si
 	$(MEASURE) benchmarks/loading.py --messages 20000
 	$(MEASURE) benchmarks/cold.py --messages 10000 --runs 5
 	$(MEASURE) benchmarks/scale.py --messages 1000 10000 --runs 3
+
+soak: $(VENV)/.developed ## Try for an hour to break the store: kills, damage, full disks, a crowd
+	$(MEASURE) benchmarks/soak.py
 
 clean: ## Remove what make made
 	rm -rf $(VENV) .demo

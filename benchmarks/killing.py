@@ -5,6 +5,7 @@ Each kind is a function ``(folder, seed, trials) → Tally``; what it needs of m
 
 import json
 import random
+import shutil
 import sqlite3
 import tomllib
 from collections.abc import Callable
@@ -15,6 +16,7 @@ from pathlib import Path
 from sqlite_utils import Database
 from trials import Home, Tally, copied, faults, settle
 
+from reservoir_cli.embedding import cache
 from reservoir_cli.store import fulltext
 from reservoir_cli.store.schema import migrations
 from reservoir_cli.store.sqlite import APPLICATION_ID, SCHEMA_VERSION
@@ -208,6 +210,32 @@ def older_store(path: Path, version: int, count: int) -> None:
         )
         connection.execute("INSERT OR IGNORE INTO pending SELECT id FROM messages")
         connection.commit()
+
+
+def compile_model(folder: Path, seed: int, trials: int) -> Tally:
+    """The first use of the model, which compiles it: whole, or not there; the message is safe."""
+    name = "sentence-transformers/all-MiniLM-L6-v2"
+    home = Home(folder / "compile", RESERVOIR_EMBEDDING_MODEL=name)
+    chance, models = random.Random(seed), home.folder / "cache" / "models"
+    seconds = home.seconds("ingest", stdin="compiles the model")
+    tally = Tally("compile")
+    with tally.timed():
+        for number in range(trials):
+            where = f"seed {seed} at {number}"
+            shutil.rmtree(models)
+            said = f"said while it compiles, {number}"
+            # The first seconds load libraries; whoever is killed there has begun nothing.
+            done = home.killed(chance, seconds, "ingest", stdin=said)
+            tally.trials += 1
+            tally.hit += done.code < 0
+            tally.lost += (said,) not in home.rows("content") and bool(done.out)
+            finished = models.glob("[!.]*") if models.exists() else ()
+            tally.hold(not any(map(cache.damaged, finished)), f"half a model, {where}")
+            tally.hold(not faults(home.db), f"a fault, {where}")
+        home.must("embed")
+        tally.hold(home("doctor").code == 0, f"doctor finds a fault, seed {seed}")
+        tally.size += sum(each.stat().st_size for each in models.rglob("*"))
+    return tally
 
 
 def migrate(folder: Path, seed: int, trials: int, count: int = 3_000) -> Tally:

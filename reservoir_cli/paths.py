@@ -41,6 +41,14 @@ def models_dir() -> Path:
     return cache_dir() / "models"
 
 
+def embedding_lock(store: str) -> Path:
+    """What is locked while messages of a store are embedded; its folder need not exist."""
+    import hashlib
+
+    name = hashlib.sha256(os.fsencode(os.path.abspath(store))).hexdigest()[:16]
+    return cache_dir() / f"embedding-{name}.lock"
+
+
 def log_file() -> Path:
     """The log, ``reservoir.log``; it need not exist."""
     return (_home() or _platform("log")) / "reservoir.log"
@@ -122,20 +130,27 @@ def _sync_folder(folder: Path) -> None:
 
 
 @contextmanager
-def one_at_a_time(path: Path) -> Iterator[None]:
-    """Keep other processes from changing a file between reading and replacing it.
+def one_at_a_time(path: Path, *, wait: bool = True) -> Iterator[bool]:
+    """Do something that only one process should do at a time; a killed one is in nobody's way.
 
-    They wait for the folder, which is there before the file and stays when that is replaced.
+    :param path: a folder, or a file that is made for this and holds nothing. Never the store:
+        to close it would take away SQLite's own locks.
+    :param wait: until others have done; else it is ``False`` if somebody is at it.
     """
-    handle = None
+    handle, free = None, True
     if os.name == "posix":
         import fcntl
 
-        with suppress(OSError):  # it is not there yet, or on a file system without locks
-            handle = os.open(path.resolve().parent, os.O_RDONLY)
-            fcntl.flock(handle, fcntl.LOCK_EX)
+        # Where it cannot be made, or on a file system without locks, nobody is kept waiting.
+        with suppress(OSError):
+            mode = os.O_RDONLY if path.is_dir() else os.O_RDWR | os.O_CREAT
+            handle = os.open(path, mode, 0o600)
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+            except BlockingIOError:
+                free = False
     try:
-        yield
+        yield free
     finally:
         if handle is not None:
             os.close(handle)

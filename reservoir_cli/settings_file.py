@@ -61,7 +61,7 @@ def edit(path: Path, changes: Mapping[str, str | None]) -> None:
         parsed.append((table, name, setting, _as_written(setting, value, text)))
     try:
         paths.make_private_dir(path.resolve().parent)
-        with paths.one_at_a_time(path):
+        with paths.one_at_a_time(path.resolve().parent):
             before = _read_text(path, required=False)
             # A broken file is reported, not overwritten.
             wanted = _changed(_read(path, before), parsed)

@@ -10,20 +10,10 @@ from pathlib import Path
 
 import killing
 import pytest
+from filling import room
 from trials import Home, faults
 
 posix_only = pytest.mark.skipif(os.name != "posix", reason="limits and modes of POSIX")
-
-
-def room(most: int) -> Callable[[], None]:
-    """Let a process write no file longer than so many bytes, as a quota or a full disk does."""
-
-    def limit() -> None:
-        import resource
-
-        resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))
-
-    return limit
 
 
 @pytest.fixture
