@@ -104,9 +104,11 @@ def _copied(target: sqlite3.Connection, name: str) -> bool:
         target.execute(
             f"INSERT INTO main.{name} ({columns}) SELECT {columns} FROM old.{name} NOT INDEXED"
         )
-    except sqlite3.DatabaseError:
+    except sqlite3.DatabaseError as error:
         if name not in _DISPENSABLE:
-            raise
+            raise StoreError(
+                f"the store is corrupt: not all {name} can be read", hint="they are in a backup"
+            ) from error
         target.execute("ROLLBACK TO a_table")
         return False
     finally:

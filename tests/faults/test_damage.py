@@ -112,6 +112,21 @@ def test_a_value_that_no_message_has_is_an_error_that_names_the_message(filled: 
     assert filled("doctor").code == 1
 
 
+def test_a_repair_that_cannot_read_a_message_changes_nothing_and_names_the_way(
+    filled: Home,
+) -> None:
+    drop_from_index(filled.db)  # or there would be no reason to write it anew
+    with closing(sqlite3.connect(filled.db)) as connection, connection:
+        connection.execute("PRAGMA ignore_check_constraints = ON")
+        connection.execute("UPDATE messages SET role = 'uses' WHERE id = 2")
+    before = filled.rows("*")
+    failed = filled("doctor", "--repair")
+    assert failed.code == 1
+    assert "not all messages can be read\tthey are in a backup" in failed.out
+    assert filled.rows("*") == before
+    assert not [each for each in filled.folder.iterdir() if each.name.startswith(".")]
+
+
 @pytest.mark.parametrize("column", ["ids", "codes", "flags"])
 def test_what_ranking_reads_and_cannot_is_found_and_made_again(tmp_path: Path, column: str) -> None:
     home = damaging.build(tmp_path, 20)
