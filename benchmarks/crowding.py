@@ -69,8 +69,8 @@ class _Together:
     def going(self) -> bool:
         return time.perf_counter() < self._end
 
-    def run(self, kind: str, *arguments: str, stdin: str = "") -> str:
-        """Run one command; what it printed, or nothing if it failed."""
+    def run(self, kind: str, *arguments: str, stdin: str = "") -> str | None:
+        """Run one command; what it printed, or ``None`` if it failed."""
         began = time.perf_counter()
         process = self.home.start(*arguments)
         process.stdin.write(stdin.encode())
@@ -87,7 +87,7 @@ class _Together:
             self.crowd.runs[kind].append(run)
             if code or "locked" in err or "Traceback" in err:
                 self.crowd.wrong.append(f"{kind} ended with {code}: {err.strip()[-300:]}")
-        return out if code == 0 else ""
+        return out if code == 0 else None
 
     def bring_in(self, number: int) -> None:
         """Say one message after the other."""
@@ -119,7 +119,7 @@ class _Together:
             number += 1
             file = folder / f"import-{number}.jsonl"
             rows(file, random.Random(number), _ROWS, name=f"import-{number}")
-            if self.run("import", "ingest", str(file)):
+            if self.run("import", "ingest", str(file)) is not None:
                 self.crowd.imported += _ROWS
             file.unlink()
 

@@ -145,6 +145,7 @@ def test_a_clock_set_back_puts_no_reply_before_its_question(person: Home, tmp_pa
 def test_a_crowd_loses_nothing_and_meets_no_lock(tmp_path: Path) -> None:
     found = crowding.crowd(tmp_path, 3, writers=4, askers=2, importers=1)
     assert found.acknowledged
+    assert found.imported
     assert (found.lost, found.failed, found.wrong) == (0, 0, [])
 
 
