@@ -48,7 +48,8 @@ bench: $(VENV)/.measured ## Measure recall on the samples, and speed at small si
 docs: $(VENV)/.documented ## Build the site of README and docs in site/
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
-soak: $(VENV)/.fuzzed ## Try hostile input at length
+soak: $(VENV)/.fuzzed ## Try for an hour or two to break the store, and to fool the readers
+	$(MEASURE) benchmarks/soak.py
 	$(MEASURE) benchmarks/fuzz.py
 
 clean: ## Remove what make made

@@ -56,6 +56,6 @@ def forget(store: Store, ids: Sequence[int], progress: Progress = lambda *_: Non
     if not store.finish_forgetting():
         raise ReservoirError(
             f"{len(ids):,} messages are gone, but words of them are still in the store's files: "
-            "another program is reading it",
-            hint="end that program, then run any reservoir command: it finishes this",
+            "another program is reading it, or the disk is full",
+            hint="end that program, or make room; then any reservoir command finishes this",
         )

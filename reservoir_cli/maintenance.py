@@ -3,7 +3,7 @@
 import os
 import statistics
 import sys
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -71,17 +71,21 @@ def examine(
             if repair and config is not None:
                 progress("repairing", 0, 0)
                 paths.tighten(_files(Path(store.location)))
-                store.repair(config.settings().synapse_threshold)
+                if mended := store.repair(config.settings().synapse_threshold):
+                    yield _mended(mended)
                 _mark_secrets(store, config, progress)
             progress("checking the store", 0, 0)
-            yield from _store_checks(store)
+            yield from _store_checks(store, repaired=repair)
         except ReservoirError as error:
             yield _failed("store", error)
             store.close()
             store = None
     yield _counters()
     if config is not None:
-        yield from _model_checks(config, store, progress)
+        try:
+            yield from _model_checks(config, store, progress, repair=repair)
+        except ReservoirError as error:  # the store again
+            yield _failed("store", error)
     if store is not None:
         store.close()
 
@@ -119,7 +123,13 @@ def _failed(name: str, error: ReservoirError) -> Check:
     return Check(name, Status.FAULT, error.message, error.hint)
 
 
-def _store_checks(store: Store) -> Iterator[Check]:
+def _mended(ids: Sequence[int]) -> Check:
+    numbers = ", ".join(map(str, ids[:10])) + (", …" if len(ids) > 10 else "")
+    detail = f"bytes that are no text became U+FFFD in messages {numbers}"
+    return Check("texts", Status.NOTE, detail, "what stood there is in a backup")
+
+
+def _store_checks(store: Store, *, repaired: bool) -> Iterator[Check]:
     path = Path(store.location)
     if not path.exists():
         yield Check("store", Status.NOTE, f"{path} is not there yet", "reservoir ingest makes it")
@@ -133,7 +143,8 @@ def _store_checks(store: Store) -> Iterator[Check]:
         + (", read only" if store.read_only else ""),
     )
     for fault in store.faults():
-        fix = "reservoir doctor --repair" if fault.repairable else "restore it from a backup"
+        mend = fault.repairable and not repaired
+        fix = "reservoir doctor --repair" if mend else _way_back(path)
         yield Check("contents", Status.FAULT, fault.detail, fix)
     open_to_others = [each for each in _files(path) if _others_may_read(each)]
     if open_to_others:
@@ -177,6 +188,11 @@ def _mark_secrets(store: Store, config: "Config", progress: "Progress") -> None:
             store.mark_secrets(news)
 
 
+def _way_back(store: Path) -> str:
+    """How a backup is put in place of a store that is beyond repair."""
+    return f"move {store}, {store.name}-wal and {store.name}-shm away, copy a backup to {store}"
+
+
 def _files(store: Path) -> Iterator[Path]:
     """Those of our files that are there."""
     return (each for each in paths.private_files(store) if each.exists())
@@ -186,21 +202,10 @@ def _others_may_read(path: Path) -> bool:
     return os.name == "posix" and bool(path.stat().st_mode & 0o077)
 
 
-def _model_checks(config: "Config", store: Store | None, progress: "Progress") -> Iterator[Check]:
-    from reservoir_cli.embedding import load_embedder
-
-    embedder = None
-    try:
-        name = config.settings().embedding_model
-        embedder = load_embedder(name, offline=True, progress=progress)
-    except ModelUnavailableError as error:
-        yield Check("model", Status.NOTE, error.message, error.hint)
-    if embedder is not None:
-        engine = embedder.engine
-        size = f"{embedder.dimensions} dimensions"
-        yield Check("model", Status.OK, f"{embedder.name}, {size}, {engine.origin}")
-        status = Status.OK if engine.kind == "compiled" else Status.NOTE
-        yield Check("engine", status, f"{engine.kind}: {engine.reason}")
+def _model_checks(
+    config: "Config", store: Store | None, progress: "Progress", *, repair: bool
+) -> Iterator[Check]:
+    embedder = yield from _embedder(config, progress, repair=repair)
     active = store.active_model() if store else None
     if embedder and active and active[0] != embedder.model_id:
         yield Check(
@@ -212,6 +217,34 @@ def _model_checks(config: "Config", store: Store | None, progress: "Progress") -
     elif store is not None:
         progress("measuring", 0, 0)
         yield _speed(store, embedder, config)
+
+
+def _embedder(
+    config: "Config", progress: "Progress", *, repair: bool
+) -> Generator[Check, None, "Embedder | None"]:
+    """The model, unless it is absent, or damaged and not to be repaired."""
+    from reservoir_cli.embedding import compiled_is_damaged, load_embedder
+
+    try:
+        name = config.settings().embedding_model
+        progress("checking the embedding model", 0, 0)
+        if compiled_is_damaged(name, remove=repair):
+            detail = "the compiled model is damaged"
+            if not repair:
+                yield Check("engine", Status.FAULT, detail, "reservoir doctor --repair")
+                return None
+            fix = "reservoir embed --rebuild, if vectors were made by it since"
+            yield Check("engine", Status.NOTE, f"{detail}, and is made anew", fix)
+        embedder = load_embedder(name, offline=True, progress=progress)
+    except ModelUnavailableError as error:
+        yield Check("model", Status.NOTE, error.message, error.hint)
+        return None
+    engine = embedder.engine
+    size = f"{embedder.dimensions} dimensions"
+    yield Check("model", Status.OK, f"{embedder.name}, {size}, {engine.origin}")
+    status = Status.OK if engine.kind == "compiled" else Status.NOTE
+    yield Check("engine", status, f"{engine.kind}: {engine.reason}")
+    return embedder
 
 
 def _counters() -> Check:

@@ -16,6 +16,8 @@ from pathlib import Path
 from reservoir_cli.errors import UsageError
 
 APP = "reservoir"
+#: A file that was begun so many seconds ago will not be finished.
+_ABANDONED = 24 * 3_600
 
 
 def config_file() -> Path:
@@ -41,6 +43,14 @@ def cache_dir() -> Path:
 def models_dir() -> Path:
     """The folder of compiled embedding models; it need not exist."""
     return cache_dir() / "models"
+
+
+def embedding_lock(store: str) -> Path:
+    """What is locked while messages of a store are embedded; its folder need not exist."""
+    import hashlib
+
+    name = hashlib.sha256(os.fsencode(os.path.abspath(store))).hexdigest()[:16]
+    return cache_dir() / f"embedding-{name}.lock"
 
 
 def log_file() -> Path:
@@ -121,6 +131,7 @@ def whole_private(path: Path) -> Iterator[Path]:
     path = real(path)  # a link stays a link: what it points at is replaced
     if path.exists() and not path.is_file():  # least of all /dev/null
         raise OSError(errno.EINVAL, "not a regular file")
+    sweep_unfinished(path)
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     os.close(handle)
     try:
@@ -134,6 +145,58 @@ def whole_private(path: Path) -> Iterator[Path]:
     except BaseException:
         Path(name).unlink(missing_ok=True)
         raise
+    _sync_folder(path.parent)
+
+
+def sweep_unfinished(path: Path) -> None:
+    """Remove what killed processes left beside a path that they were about to replace."""
+    import shutil
+    import time
+    from glob import escape
+
+    for each in path.parent.glob(f".{escape(path.name)}.????????"):
+        with suppress(OSError):
+            if time.time() - each.lstat().st_mtime > _ABANDONED:
+                shutil.rmtree(each) if each.is_dir() else each.unlink()
+
+
+def _sync_folder(folder: Path) -> None:
+    """See to it that a new name in a folder outlives a power cut."""
+    if os.name != "posix":
+        return
+    with suppress(OSError):  # some file systems do not know it
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+
+@contextmanager
+def one_at_a_time(path: Path, *, wait: bool = True) -> Iterator[bool]:
+    """Do something that only one process should do at a time; a killed one is in nobody's way.
+
+    :param path: a folder, or a file that is made for this and holds nothing. Never the store:
+        to close it would take away SQLite's own locks.
+    :param wait: until others have done; else it is ``False`` if somebody is at it.
+    """
+    handle, free = None, True
+    if os.name == "posix":
+        import fcntl
+
+        # Where it cannot be made, or on a file system without locks, nobody is kept waiting.
+        with suppress(OSError):
+            mode = os.O_RDONLY if path.is_dir() else os.O_RDWR | os.O_CREAT
+            handle = os.open(path, mode, 0o600)
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+            except BlockingIOError:
+                free = False
+    try:
+        yield free
+    finally:
+        if handle is not None:
+            os.close(handle)
 
 
 def real(path: Path) -> Path:

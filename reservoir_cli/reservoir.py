@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
@@ -240,10 +240,16 @@ class Reservoir:
         self,
         scope: Scope = Scope(None),  # noqa: B008 - it is frozen
         newest: int | None = None,
+        most: int | None = None,
+        *,
+        wait: bool = True,
     ) -> int:
         """Give every pending message its vector.
 
         :param newest: only so many, the newest ones.
+        :param most: only so many, as they came in; else also what others bring in meanwhile.
+        :param wait: for another process that is embedding; else nothing is done then, for two
+            would make the same vectors.
         :returns: how many got one.
         :raises ModelUnavailableError: there is no model.
         """
@@ -251,15 +257,19 @@ class Reservoir:
 
         if not self.store.pending_count(scope):
             return 0
-        return ingesting.embed_pending(
-            self.store,
-            self._load_embedder(),
-            scope,
-            synapse_threshold=self._synapse_threshold(scope),
-            progress=self._progress,
-            limit=newest,
-            newest=newest is not None,
-        )
+        embedder = self._load_embedder()
+        with paths.one_at_a_time(paths.embedding_lock(self.store.location), wait=wait) as free:
+            if not free:
+                return 0
+            return ingesting.embed_pending(
+                self.store,
+                embedder,
+                scope,
+                synapse_threshold=self._synapse_threshold(scope),
+                progress=self._progress,
+                limit=most if newest is None else newest,
+                newest=newest is not None,
+            )
 
     def rebuild(self) -> int:
         """Make vectors of every message by the model that is set, then compare those.
@@ -511,12 +521,15 @@ class Reservoir:
         :param backlog: how much may be caught up on the way; more is left to ``embed``, but for
             the newest messages.
         """
-        pending = self.store.pending_count(scope)
         try:
-            if backlog is None or pending <= backlog:
-                self.embed(scope)
+            pending = self.store.pending_count(scope)
+            if backlog is None:
+                # No more than that: while others bring messages in, there is no end of them.
+                self.embed(scope, most=pending)
+            elif pending <= backlog:
+                self.embed(scope, most=pending, wait=False)
             else:
-                self.embed(scope, newest=backlog)
+                self.embed(scope, newest=backlog, wait=False)
                 self._notify(_not_embedded(pending - backlog))
         except ReservoirError as error:
             # The messages are safe; what is missing can be caught up.
@@ -549,19 +562,20 @@ class Reservoir:
         from reservoir_cli import ingesting
         from reservoir_cli.errors import StoreLockedError
 
-        try:
-            ingesting.embed_pending(
-                self.store,
-                embedder,
-                scope,
-                synapse_threshold=self._synapse_threshold(scope),
-                progress=_ignore,
-                limit=_CATCH_UP,
-                newest=True,
-                wait=0,
-            )
-        except StoreLockedError:
-            pass  # somebody else writes; these messages take part by their words
+        # Where somebody else embeds or writes, these messages take part by their words.
+        lock = paths.embedding_lock(self.store.location)
+        with suppress(StoreLockedError), paths.one_at_a_time(lock, wait=False) as free:
+            if free:
+                ingesting.embed_pending(
+                    self.store,
+                    embedder,
+                    scope,
+                    synapse_threshold=self._synapse_threshold(scope),
+                    progress=_ignore,
+                    limit=_CATCH_UP,
+                    newest=True,
+                    wait=0,
+                )
 
 
 def _source(given: "str | Path | File") -> "Path | File":

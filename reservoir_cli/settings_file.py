@@ -23,6 +23,8 @@ _Change = tuple[str | None, str | None, str, Value]
 #: A settings file that is larger is something else.
 _LARGEST = 1 << 20
 
+#: What helps where a file cannot be read at all.
+_MENDING = "mend it in an editor, or move it away: without it every setting has its default"
 Contents = tuple[dict[str, Value], Tables, Tables]
 
 
@@ -61,14 +63,17 @@ def edit(path: Path, changes: Mapping[str, str | None]) -> None:
         table, name, setting = split_key(key)
         value = None if text is None else parse_value(setting, text, key)
         parsed.append((table, name, setting, _as_written(setting, value, text)))
-    before = _read_text(path, required=False)
-    wanted = _changed(_read(path, before), parsed)  # a broken file is reported, not overwritten
-    after = _edited(path, before, parsed, wanted)
     try:
-        paths.replace_private(path, after)
+        paths.make_private_dir(paths.real(path).parent)
+        with paths.one_at_a_time(paths.real(path).parent):
+            before = _read_text(path, required=False)
+            # A broken file is reported, not overwritten.
+            wanted = _changed(_read(path, before), parsed)
+            paths.replace_private(path, _edited(path, before, parsed, wanted))
     except OSError as error:
         raise UsageError(
-            f"cannot write {path}: {error.strerror}", hint="check the folder's permissions"
+            f"cannot write {path}: {error.strerror}",
+            hint="check the room on the disk and the permissions of the folder",
         ) from None
 
 
@@ -87,7 +92,7 @@ def _parsed(path: Path, text: str) -> Contents:
     try:
         document = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise UsageError(f"{path} is not valid TOML: {error}") from None
+        raise UsageError(f"{path} is not valid TOML: {error}", hint=_MENDING) from None
     except ValueError:  # what int() says of thousands of digits
         raise UsageError(f"{path} has a number of too many digits") from None
     values: dict[str, Value] = {}
@@ -112,7 +117,7 @@ def _read_text(path: Path, *, required: bool) -> str:
         return ""
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "not UTF-8"
-        raise UsageError(f"cannot read the settings file {path}: {reason}") from None
+        raise UsageError(f"cannot read the settings file {path}: {reason}", hint=_MENDING) from None
 
 
 def _set_once(place: dict[str, Value], key: str, value: Any, table: str, path: Path) -> None:

@@ -1,11 +1,15 @@
 """What the public object does beyond the rooms it calls."""
 
+import os
+from collections.abc import Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from reservoir_cli import Message, Reservoir, Scope
+from reservoir_cli import Message, Reservoir, Scope, paths
+from reservoir_cli.tokens import load_counter
 
 
 @pytest.fixture
@@ -58,3 +62,39 @@ def test_forgetting_and_backing_up_are_verbs_of_the_object(tmp_path: Path) -> No
         assert reservoir.view(Scope(None), 0) == []
     with Reservoir.open(tmp_path / "copy.db") as copied:
         assert [each.content for each in copied.view(Scope(None), 0)] == ["quokkas"]
+
+
+# Several at once
+
+
+@pytest.mark.skipif(os.name != "posix", reason="locks of POSIX")
+def test_what_another_process_is_embedding_is_left_to_it(
+    tmp_path: Path, fake_embedder: Any
+) -> None:
+    path = tmp_path / "store.db"
+    with Reservoir.open(path, embedder=fake_embedder) as reservoir:
+        paths.make_private_dir(paths.cache_dir())
+        with paths.one_at_a_time(paths.embedding_lock(str(path))):
+            reservoir.ingest([Message("user", "one")])
+            assert reservoir.store.pending_count(Scope(None)) == 1
+            assert reservoir.context("one?").kept  # nor does a question wait
+            assert reservoir.store.pending_count(Scope(None)) == 1
+        reservoir.ingest([Message("user", "two")])
+        assert reservoir.store.pending_count(Scope(None)) == 0
+
+
+def test_embedding_ends_though_others_bring_more_in_meanwhile(
+    tmp_path: Path, fake_embedder: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Reservoir.open(tmp_path / "store.db", embedder=fake_embedder) as reservoir:
+        encode, more = fake_embedder.encode_documents, [Message("user", "said meanwhile")]
+        scope = Scope("default", "default")
+
+        def encode_while_others_talk(texts: Sequence[str]) -> object:
+            counter = load_counter("approximate")
+            reservoir.store.add(scope, more, counter=counter, now=datetime.now(UTC))
+            return encode(texts)
+
+        monkeypatch.setattr(fake_embedder, "encode_documents", encode_while_others_talk)
+        reservoir.ingest([Message("user", "one")])
+        assert reservoir.store.pending_count(Scope(None)) == 1

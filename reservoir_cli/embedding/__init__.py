@@ -71,3 +71,14 @@ def load_embedder(
     if embedder.engine.kind == "reference":
         notify(f"the embedding model runs by sentence-transformers: {embedder.engine.reason}")
     return embedder
+
+
+def compiled_is_damaged(name: str, *, remove: bool) -> bool:
+    """Whether a byte of a model's compiled form changed on the disk; every one is read.
+
+    :param remove: take it away then, so that the next use compiles it anew.
+    :raises ModelUnavailableError: the model is not on this machine.
+    """
+    from reservoir_cli.embedding.loading import damaged
+
+    return damaged(name, remove=remove)

@@ -3,6 +3,10 @@
 A folder of ``models`` in the cache holds one model as one set of libraries compiled it, or the
 verdict that they cannot. Its name is a hash of everything that it was made from, so that what
 is there need not be compared with anything, and an upgrade simply looks elsewhere.
+
+Sizes and times of the files are looked at whenever a model is opened, their bytes once a day: that
+takes a fifth of the time of a question. The manifest's own time says when it was last done, and so
+when the model was last in use.
 """
 
 import hashlib
@@ -13,6 +17,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 from reservoir_cli import paths
 from reservoir_cli.embedding import passages
@@ -21,9 +26,12 @@ from reservoir_cli.embedding.locate import sha256
 
 MANIFEST = "manifest.json"
 #: How models are compiled; another rule makes other files, of the same vectors.
-_RULE = "onnx, dynamo, eager attention, basic, external weights; 1"
+_RULE = "onnx, dynamo, eager attention, basic, external weights; 2"
 #: A folder that was begun so many seconds ago will not be finished.
 _ABANDONED = 3_600
+_DAY = 24 * 3_600
+#: What no program of this version can open is kept as long for another version that is in use.
+_OUTDATED = 7 * _DAY
 
 
 class CacheUnusableError(Exception):
@@ -75,19 +83,23 @@ def place_of(source: Path) -> Path:
     :param source: the folder of the published model.
     :raises CacheUnusableError: there is no runtime for compiled models.
     """
-    try:
-        from onnxruntime import __version__ as runtime
-        from tokenizers import __version__ as tokenizers
-    except ImportError as error:
-        raise CacheUnusableError("ONNX Runtime cannot be loaded") from error
     states = [(path, path.stat()) for path in model_files(source)]
     files = [
         (path.relative_to(source).as_posix(), state.st_size, state.st_mtime_ns)
         for path, state in states
     ]
-    rules = [_RULE, passages.RULE, runtime, tokenizers]
-    made_from = json.dumps([*rules, str(source.resolve()), files])
+    made_from = json.dumps([*_rules(), str(source.resolve()), files])
     return paths.models_dir() / hashlib.sha256(made_from.encode()).hexdigest()[:32]
+
+
+def _rules() -> list[str]:
+    """How this version compiles, and by what; a model compiled otherwise is of no use to it."""
+    try:
+        from onnxruntime import __version__ as runtime
+        from tokenizers import __version__ as tokenizers
+    except ImportError as error:
+        raise CacheUnusableError("ONNX Runtime cannot be loaded") from error
+    return [_RULE, passages.RULE, runtime, tokenizers]
 
 
 def read(place: Path) -> Manifest | None:
@@ -98,27 +110,66 @@ def read(place: Path) -> Manifest | None:
     if not place.is_dir():
         return None
     _require_own(place.parent, place)
+    path = place / MANIFEST
     try:
-        stored = json.loads((place / MANIFEST).read_text(encoding="utf-8"))
-        prints = {name: Print(**each) for name, each in stored.pop("files").items()}
-        manifest = Manifest(**stored)
-        whole = all(_is_whole(place / name, each) for name, each in prints.items())
-    except (OSError, ValueError, TypeError, KeyError, AttributeError):
+        age = time.time() - path.stat().st_mtime
+        prints, manifest = _unsealed(path)
+        thorough = not 0 <= age < _DAY
+        whole = all(_is_whole(place / name, each, thorough) for name, each in prints.items())
+    except _DAMAGE:
         whole = False
     if not whole or (manifest.refused and manifest.tools != tool_versions()):
         remove(place)
         return None
+    if thorough:
+        with suppress(OSError):
+            os.utime(path)
+        _sweep(place.parent)
     return manifest
 
 
+#: What reading a manifest that was damaged can end in.
+_DAMAGE = (OSError, ValueError, TypeError, KeyError, AttributeError)
+
+
+def damaged(place: Path) -> bool:
+    """Whether any byte of what lies at a place is not as it was written."""
+    try:
+        prints, _ = _unsealed(place / MANIFEST)
+        return not all(_is_whole(place / name, each, True) for name, each in prints.items())
+    except _DAMAGE:
+        return place.is_dir()
+
+
 def write_manifest(folder: Path, manifest: Manifest) -> None:
-    """Finish a folder: its files are the user's alone, and their fingerprints are noted."""
+    """Finish a folder: its files are the user's alone, on the disk, and their prints are noted."""
     files = {}
     for path in sorted(folder.iterdir()):
         path.chmod(0o600)
+        with path.open("rb+") as file:
+            os.fsync(file.fileno())
         state = path.stat()
         files[path.name] = asdict(Print(state.st_size, state.st_mtime_ns, sha256(path)))
-    paths.replace_private(folder / MANIFEST, json.dumps({**asdict(manifest), "files": files}))
+    stored = {**asdict(manifest), "files": files, "rules": _rules()}
+    sealed = {**stored, "seal": _seal(stored)}
+    paths.replace_private(folder / MANIFEST, json.dumps(sealed))
+
+
+def _unsealed(path: Path) -> tuple[dict[str, Print], Manifest]:
+    """The prints of a folder's files, and what its manifest says.
+
+    :raises ValueError: it is not what was written; so do the other errors of ``_DAMAGE``.
+    """
+    stored = json.loads(path.read_text(encoding="utf-8"))
+    if stored.pop("seal") != _seal(stored):
+        raise ValueError("another seal")
+    del stored["rules"]
+    prints = {name: Print(**each) for name, each in stored.pop("files").items()}
+    return prints, Manifest(**stored)
+
+
+def _seal(stored: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(stored, sort_keys=True).encode()).hexdigest()
 
 
 @contextmanager
@@ -177,12 +228,12 @@ def tool_versions() -> dict[str, str]:
     return found
 
 
-def _is_whole(path: Path, known: Print) -> bool:
-    """Whether a file is as it was written; it is read only if its time says otherwise."""
+def _is_whole(path: Path, known: Print, thorough: bool) -> bool:
+    """Whether a file is as it was written; it is read if its time says otherwise, or if asked."""
     state = path.stat()
     if state.st_size != known.size:
         return False
-    if state.st_mtime_ns != known.modified:
+    if thorough or state.st_mtime_ns != known.modified:
         if sha256(path) != known.sha256:
             return False
         with suppress(OSError):
@@ -209,9 +260,25 @@ def _publish(folder: Path, place: Path) -> None:
 
 
 def _sweep(models: Path) -> None:
-    """Remove what killed processes left."""
+    """Remove what killed processes left, and what nobody has used for long and we cannot use."""
     import shutil
 
-    for folder in models.glob(".building-*"):
-        if time.time() - folder.stat().st_mtime > _ABANDONED:
-            shutil.rmtree(folder, ignore_errors=True)
+    for folder in models.iterdir():
+        with suppress(OSError, CacheUnusableError):
+            if folder.name.startswith(".building-"):
+                if time.time() - folder.stat().st_mtime > _ABANDONED:
+                    shutil.rmtree(folder, ignore_errors=True)
+            elif _is_outdated(folder):
+                remove(folder)
+
+
+def _is_outdated(folder: Path) -> bool:
+    """Whether a compiled model is of another version, and was not opened for a week."""
+    manifest = folder / MANIFEST
+    state = (manifest if manifest.exists() else folder).stat()
+    if not folder.is_dir() or time.time() - state.st_mtime < _OUTDATED:
+        return False
+    try:
+        return bool(json.loads(manifest.read_text(encoding="utf-8"))["rules"] != _rules())
+    except _DAMAGE:
+        return True

@@ -27,6 +27,19 @@ def load(name: str, *, offline: bool, progress: Progress) -> Embedder:
         return _reference(name, found, problem.reason, progress)
 
 
+def damaged(name: str, *, remove: bool) -> bool:
+    """See :func:`reservoir_cli.embedding.compiled_is_damaged`."""
+    found = locate(name, offline=True, progress=lambda *_: None)
+    try:
+        place = cache.place_of(found.folder)
+        bad = cache.damaged(place)
+        if bad and remove:
+            cache.remove(place)
+        return bad
+    except cache.CacheUnusableError:
+        return False
+
+
 def _opened(name: str, found: Located, place: Path, progress: Progress) -> Embedder | None:
     """The model as an earlier start left it; what is damaged is removed."""
     from reservoir_cli.embedding.compiled import CompiledEmbedder

@@ -159,8 +159,11 @@ class Store(Protocol):
     def faults(self) -> list[Fault]:
         """What is wrong with the store itself, or with what is derived from its messages."""
 
-    def repair(self, synapse_threshold: float) -> None:
-        """Make everything again that is derived: full text, what ranking reads, synapses."""
+    def repair(self, synapse_threshold: float) -> list[int]:
+        """Make everything again that is derived: full text, what ranking reads, synapses.
+
+        :returns: ids of messages whose texts had bytes that are no text; U+FFFD stands there now.
+        """
 
     def renew_counts(self, counts: Mapping[int, int], counter: str) -> None:
         """Replace the stored token counts of messages, which another counter made."""

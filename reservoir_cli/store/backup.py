@@ -1,5 +1,7 @@
 """A copy of a store that is of one moment, while others go on writing."""
 
+import errno
+import os
 import sqlite3
 from pathlib import Path
 
@@ -12,6 +14,8 @@ def copy(connection: sqlite3.Connection, target: Path, progress: Progress) -> No
     """Copy a store into an empty file; call it inside a read transaction.
 
     The transaction keeps the copy from starting over whenever somebody writes.
+
+    :raises OSError: there is no room for the copy.
     """
     copied = sqlite3.connect(target, isolation_level=None)
     try:
@@ -20,5 +24,9 @@ def copy(connection: sqlite3.Connection, target: Path, progress: Progress) -> No
             pages=_PAGES,
             progress=lambda _, left, pages: progress("copying pages", pages - left, pages),
         )
+    except sqlite3.OperationalError as error:
+        if error.sqlite_errorname in ("SQLITE_FULL", "SQLITE_IOERR_WRITE"):  # of the copy
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)) from error
+        raise
     finally:
         copied.close()

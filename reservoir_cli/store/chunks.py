@@ -151,10 +151,19 @@ def stored_vectors(
 def faults(connection: sqlite3.Connection, model_id: str) -> int:
     """How many messages are in the chunks of a model and should not be, or the other way."""
     blobs = connection.execute("SELECT ids FROM vector_chunks WHERE model_id = ?", [model_id])
-    held = np.frombuffer(b"".join(row[0] for row in blobs), "<i8")
+    held = np.frombuffer(b"".join(row[0] for row in blobs if len(row[0]) % 8 == 0), "<i8")
     rows = connection.execute("SELECT id FROM messages EXCEPT SELECT message_id FROM pending")
     due = np.fromiter((row[0] for row in rows), np.int64)
-    return len(np.setxor1d(held, due))
+    # A chunk in which a column is of the wrong length cannot be unpacked.
+    widths = " OR ".join(
+        f"LENGTH({name}) != n * {np.dtype(form).itemsize}"
+        for name, form in COLUMNS.items()
+        if name != "codes"
+    )
+    torn = connection.execute(
+        f"SELECT SUM(n) FROM vector_chunks WHERE n < 1 OR LENGTH(codes) % n OR {widths}"
+    ).fetchone()
+    return len(np.setxor1d(held, due)) + abs(int(torn[0] or 0))
 
 
 def _described(

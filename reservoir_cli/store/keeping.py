@@ -45,6 +45,10 @@ class Keeping(ABC):
         """One read transaction."""
 
     @abstractmethod
+    def _decoding(self) -> AbstractContextManager[None]:
+        """Errors of unpacking as those of a damaged file."""
+
+    @abstractmethod
     def _alone(self) -> AbstractContextManager[None]:
         """The connection to oneself, outside of transactions."""
 
@@ -79,7 +83,7 @@ class Keeping(ABC):
         """See :class:`~reservoir_cli.store.Store`."""
         from reservoir_cli.store.vectors import passages
 
-        with self.snapshot():
+        with self.snapshot(), self._decoding():
             model_id = properties.get(self._connection, properties.MODEL_ID)
             return passages(self._connection, model_id, ids) if model_id else {}
 
@@ -101,7 +105,7 @@ class Keeping(ABC):
         """See :class:`~reservoir_cli.store.Store`."""
         from reservoir_cli.store import removal
 
-        with self.writing():
+        with self.writing(), self._decoding():
             removal.remove(self._connection, ids, mark=True, progress=progress)
             progress("rewriting the full text", 0, 0)
             sealing.seal(self._connection)
@@ -128,7 +132,7 @@ class Keeping(ABC):
         """See :class:`~reservoir_cli.store.Store`."""
         from reservoir_cli.store.moving import move
 
-        with self.writing():
+        with self.writing(), self._decoding():
             return move(self._connection, old, new)
 
     def copy_to(self, target: Path, progress: Progress = lambda *_: None) -> None:

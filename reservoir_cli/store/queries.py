@@ -5,6 +5,7 @@ import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, TypeVar
 
+from reservoir_cli.errors import StoreError
 from reservoir_cli.messages import (
     Role,
     Scope,
@@ -82,26 +83,35 @@ def one_thread(conversation_id: str | None) -> tuple[str, str, list[str]]:
 
 
 def to_message(row: Sequence[Any]) -> StoredMessage:
-    """A row of :data:`COLUMNS` as a value."""
-    calls = json.loads(row[8]) if row[8] else ()
-    return StoredMessage(
-        id=row[0],
-        trace_id=row[1],
-        conversation_id=row[2],
-        partition=row[3],
-        instance=row[4],
-        role=Role(row[5]),
-        content=row[6],
-        name=row[7],
-        tool_calls=tuple(call_from_dict(call) for call in calls),
-        tool_call_id=row[9],
-        created_at=from_epoch_ms(row[10]),
-        source=row[11],
-        source_id=row[12],
-        tokens=row[13],
-        counter=row[14],
-        secrets=tuple(row[15].split()) if row[15] else (),
-    )
+    """A row of :data:`COLUMNS` as a value.
+
+    :raises StoreError: it holds what no message can hold: the file was damaged.
+    """
+    try:
+        calls = json.loads(row[8]) if row[8] else ()
+        return StoredMessage(
+            id=row[0],
+            trace_id=row[1],
+            conversation_id=row[2],
+            partition=row[3],
+            instance=row[4],
+            role=Role(row[5]),
+            content=row[6],
+            name=row[7],
+            tool_calls=tuple(call_from_dict(call) for call in calls),
+            tool_call_id=row[9],
+            created_at=from_epoch_ms(row[10]),
+            source=row[11],
+            source_id=row[12],
+            tokens=row[13],
+            counter=row[14],
+            secrets=tuple(row[15].split()) if row[15] else (),
+        )
+    except (ValueError, TypeError, AttributeError, OverflowError) as error:
+        raise StoreError(
+            f"the store is corrupt: message {row[0]} cannot be read",
+            hint="reservoir doctor says what else; the message is in a backup",
+        ) from error
 
 
 def last(

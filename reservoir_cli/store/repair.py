@@ -5,18 +5,51 @@ follow from them.
 """
 
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
-from reservoir_cli.messages import Scope, plain_text
+from reservoir_cli.errors import StoreError
+from reservoir_cli.messages import Scope, clean_text, plain_text
 from reservoir_cli.store import chunks, fulltext, queries, synapses
 
 _AT_ONCE = 1_000
 
 
 def file_faults(connection: sqlite3.Connection) -> list[str]:
-    """What SQLite finds wrong with the file itself; no text of a message is in it."""
-    found = [row[0] for row in connection.execute("PRAGMA quick_check(10)")]
-    return [] if found == ["ok"] else [line.splitlines()[0] for line in found]
+    """What SQLite finds wrong with the file itself; no text of a message is in it.
+
+    Call it outside of transactions. The full text is looked into unless others are writing.
+    """
+    found = [row[0] for row in connection.execute("PRAGMA integrity_check(10)")]
+    if found != ["ok"]:
+        return [each.replace("*** in database main ***\n", "").splitlines()[0] for each in found]
+    patience = connection.execute("PRAGMA busy_timeout").fetchone()[0]
+    connection.execute("PRAGMA busy_timeout = 0")
+    try:
+        connection.execute("INSERT INTO messages_fts (messages_fts) VALUES ('integrity-check')")
+    except sqlite3.OperationalError:  # it is read only, or somebody writes
+        return []
+    except sqlite3.DatabaseError:
+        return ["the full text is malformed"]
+    finally:
+        connection.execute(f"PRAGMA busy_timeout = {patience}")
+    return []
+
+
+def unreadable(connection: sqlite3.Connection) -> list[int]:
+    """Ids of messages whose rows hold what no message can hold."""
+    found: list[int] = []
+    for some in _portions(connection, "1"):
+        if not _readable(connection, some):
+            found += [each for each in some if not _readable(connection, [each])]
+    return found
+
+
+def _readable(connection: sqlite3.Connection, ids: Sequence[int]) -> bool:
+    try:
+        queries.by_id(connection, ids, Scope(None))
+    except (StoreError, sqlite3.OperationalError):  # the latter where it is no UTF-8
+        return False
+    return True
 
 
 def missing_from_full_text(connection: sqlite3.Connection) -> int:
@@ -27,6 +60,28 @@ def missing_from_full_text(connection: sqlite3.Connection) -> int:
         int(connection.execute(one_way.format(*names)).fetchone()[0])
         for names in (pair, pair[::-1])
     )
+
+
+def mend_texts(connection: sqlite3.Connection) -> list[int]:
+    """Put U+FFFD where a text is no UTF-8 any more, for nothing could read the message otherwise.
+
+    :returns: ids of the messages that are changed.
+    """
+    columns = connection.execute("PRAGMA table_info(messages)").fetchall()
+    names = [row[1] for row in columns if row[2] == "TEXT"]
+    blobs = ", ".join(f"CAST({name} AS BLOB)" for name in names)
+    mended = []
+    for number in unreadable(connection):
+        select = f"SELECT {blobs} FROM messages WHERE id = ?"
+        for name, value in zip(names, connection.execute(select, [number]).fetchone(), strict=True):
+            if value is not None and value != (whole := _decoded(value)).encode():
+                connection.execute(f"UPDATE messages SET {name} = ? WHERE id = ?", [whole, number])
+                mended.append(number)
+    return list(dict.fromkeys(mended))
+
+
+def _decoded(data: bytes) -> str:
+    return clean_text(data.decode("utf-8", "replace"))
 
 
 def rebuild_full_text(connection: sqlite3.Connection) -> None:

@@ -51,6 +51,8 @@ class SqliteStore(Keeping):
             path = _path(location)
             self.location = str(path)
             self._connection = self._open(path, create)
+            self._file = path.absolute()
+            self._identity = _identity(self._file)
             try:
                 self._prepare()
             except BaseException:
@@ -66,6 +68,7 @@ class SqliteStore(Keeping):
             self._create(path)
         if path.is_dir():
             raise StoreError(f"{path} is a folder", hint="give the path of a file")
+        _refuse_emptied(path)
         # SQLite keeps files beside the store, so the folder must be writable too.
         if os.access(path, os.W_OK) and os.access(path.parent, os.W_OK):
             return self._connect(f"{_uri(path)}?mode=rw")
@@ -103,13 +106,7 @@ class SqliteStore(Keeping):
         return connection
 
     def _prepare(self) -> None:
-        version = self._connection.execute("PRAGMA user_version").fetchone()[0]
-        if version > SCHEMA_VERSION:
-            raise StoreError(
-                f"the store was written by a newer reservoir "
-                f"(schema {version}, this one knows {SCHEMA_VERSION})",
-                hint="upgrade reservoir-cli",
-            )
+        version = self._known_version()
         for pragma, value in (
             ("foreign_keys", "ON"),
             ("secure_delete", "ON"),
@@ -128,6 +125,25 @@ class SqliteStore(Keeping):
                     hint="make it writable once, so that it can be brought up to date",
                 )
             self._migrate()
+
+    def _known_version(self) -> int:
+        """The schema of the file; asked in each transaction, for a newer program may change it."""
+        version: int = self._connection.execute("PRAGMA user_version").fetchone()[0]
+        if version > SCHEMA_VERSION:
+            raise StoreError(
+                f"the store was written by a newer reservoir "
+                f"(schema {version}, this one knows {SCHEMA_VERSION})",
+                hint="upgrade reservoir-cli",
+            )
+        return version
+
+    def _require_same_file(self) -> None:
+        """What is written to a file that has no name any more would be lost."""
+        if self._identity and _identity(self._file) != self._identity:
+            raise StoreError(
+                f"the store {self.location} was removed or replaced while it was in use",
+                hint="nothing more was stored; run the command again",
+            )
 
     def _refuse_others(self) -> None:
         """Refuse a database that another program made; an empty one may become ours."""
@@ -182,7 +198,10 @@ class SqliteStore(Keeping):
                 if wait is not None:
                     self._set("busy_timeout", int(self._patience * 1000))
             with self._until("COMMIT"):
+                self._require_same_file()
+                self._known_version()
                 yield
+            self._require_same_file()
 
     @contextmanager
     def passing(self) -> Iterator[None]:
@@ -206,6 +225,7 @@ class SqliteStore(Keeping):
                 return
             self._connection.execute("BEGIN")
             with self._until("COMMIT"):
+                self._known_version()
                 yield
 
     @contextmanager
@@ -232,6 +252,17 @@ class SqliteStore(Keeping):
             yield
         except sqlite3.Error as error:
             raise _translated(error, self.location) from error
+
+    @contextmanager
+    def _decoding(self) -> Iterator[None]:
+        """Call what is packed in rows and cannot be unpacked what it is: a damaged file."""
+        try:
+            yield
+        except (ValueError, TypeError, LookupError, OverflowError, ArithmeticError) as error:
+            raise StoreError(
+                f"the store {self.location} is corrupt: what ranking reads is damaged",
+                hint="reservoir doctor --repair",
+            ) from error
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
@@ -287,7 +318,7 @@ class SqliteStore(Keeping):
         from reservoir_cli.store import chunks, synapses
         from reservoir_cli.store.vectors import pack
 
-        with self.writing():
+        with self.writing(), self._decoding():
             # A message may have been forgotten, or embedded by another process, since it was read.
             lacking = self._lacking(model_id)
             due = queries.still_pending(self._connection, message_ids, lacking)
@@ -323,10 +354,13 @@ class SqliteStore(Keeping):
         """See :class:`~reservoir_cli.store.Store`."""
         from reservoir_cli.store import chunks, repair
 
-        with self.snapshot():
-            found = [Fault(each, repairable=False) for each in repair.file_faults(self._connection)]
+        with self._lock, self._errors():
+            # Whatever these say may be about an index, so it is worth trying.
+            found = [Fault(each, repairable=True) for each in repair.file_faults(self._connection)]
             if found:
                 return found
+        with self.snapshot():
+            found = []
             active = self.active_model()
             for count, what in (
                 (repair.missing_from_full_text(self._connection), "the full text"),
@@ -336,19 +370,51 @@ class SqliteStore(Keeping):
                 ),
             ):
                 if count:
-                    noun = "message" if count == 1 else "messages"
-                    found.append(Fault(f"{what} is wrong about {count:,} {noun}", repairable=True))
+                    found.append(Fault(f"{what} is wrong about {_messages(count)}", True))
+            if unreadable := repair.unreadable(self._connection):
+                ids = ", ".join(map(str, unreadable[:10]))
+                found.append(Fault(f"{_messages(len(unreadable))} cannot be read: {ids}", False))
             return found
 
-    def repair(self, synapse_threshold: float) -> None:
+    def repair(self, synapse_threshold: float) -> list[int]:
         """See :class:`~reservoir_cli.store.Store`."""
         from reservoir_cli.store import repair
 
+        with self._lock, self._errors():
+            self._require_writable()
+            damaged = repair.file_faults(self._connection)
+        if damaged:
+            return self._rewrite(synapse_threshold)
         with self.writing():
+            mended = repair.mend_texts(self._connection)
             repair.rebuild_full_text(self._connection)
             if active := self.active_model():
                 repair.rebuild_chunks(self._connection, active[0])
                 repair.rebuild_synapses(self._connection, active[0], synapse_threshold)
+        return mended
+
+    def _rewrite(self, synapse_threshold: float) -> list[int]:
+        """Write the store anew, in a file beside it that only the user can read."""
+        import tempfile
+
+        from reservoir_cli.store import salvage
+
+        paths.sweep_unfinished(self._file)
+        beside = f".{self._file.name}."
+        with tempfile.TemporaryDirectory(prefix=beside, dir=self._file.parent) as folder:
+            fresh = SqliteStore(f"{folder}/fresh.db", create=True, patience=self._patience)
+            mended: list[int] = []
+            try:
+                with self._alone():
+                    salvage.rewrite(
+                        self._file,
+                        fresh._file,
+                        lambda: mended.extend(fresh.repair(synapse_threshold)),
+                        self._patience,
+                    )
+            finally:
+                fresh.close()
+        return mended
 
     def renew_counts(self, counts: Mapping[int, int], counter: str) -> None:
         """See :class:`~reservoir_cli.store.Store`."""
@@ -423,7 +489,7 @@ class SqliteStore(Keeping):
         """See :class:`~reservoir_cli.store.Store`."""
         from reservoir_cli.store.keywords import search
 
-        with self.snapshot():
+        with self.snapshot(), self._decoding():
             active = self.active_model()
             return search(self._connection, text, scope, limit, active[0] if active else None)
 
@@ -433,7 +499,7 @@ class SqliteStore(Keeping):
         """See :class:`~reservoir_cli.store.Store`."""
         from reservoir_cli.store.candidates import candidates
 
-        with self.snapshot():
+        with self.snapshot(), self._decoding():
             active = self.active_model()
             model_id = active[0] if active else None
             return candidates(self._connection, scope, own, question, model_id, vector)
@@ -442,7 +508,7 @@ class SqliteStore(Keeping):
         """See :class:`~reservoir_cli.store.Store`."""
         from reservoir_cli.store.synapses import tied
 
-        with self.snapshot():
+        with self.snapshot(), self._decoding():
             return tied(self._connection, ids, depth, scope)
 
     def runs(self, since: datetime | None) -> list[dict[str, Any]]:
@@ -464,6 +530,10 @@ class SqliteStore(Keeping):
         """See :class:`~reservoir_cli.store.Store`."""
         with self.snapshot():
             return queries.places(self._connection)
+
+
+def _messages(count: int) -> str:
+    return f"{count:,} message{'' if count == 1 else 's'}"
 
 
 def _path(location: str) -> Path:
@@ -499,29 +569,57 @@ def _is_busy(error: sqlite3.Error) -> bool:
     )
 
 
+def _identity(path: Path) -> tuple[int, int] | None:
+    """What tells a file from another one that takes its name; nothing if there is none."""
+    try:
+        state = path.stat()
+    except (OSError, ValueError):
+        return None
+    return state.st_dev, state.st_ino
+
+
+def _refuse_emptied(path: Path) -> None:
+    """Refuse a file of no bytes that was a store once: SQLite would throw its log away."""
+    log = path.with_name(path.name + "-wal")
+    if path.stat().st_size == 0 and _exists(log) and log.stat().st_size:
+        raise StoreError(f"the store {path} was emptied, but its log was not", hint=_WAY_BACK)
+
+
 def _translated(error: sqlite3.Error, location: str) -> ReservoirError:
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
     if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
         return StoreLockedError(
             "the store is locked by another process", hint="try again when it has finished"
         )
-    if code == sqlite3.SQLITE_NOTADB:
-        return StoreError(
-            f"{location} is not a database", hint="give --db the path of a Reservoir store"
-        )
-    if code == sqlite3.SQLITE_CORRUPT:
-        return StoreError(f"the store {location} is corrupt", hint="restore it from a backup")
-    if code == sqlite3.SQLITE_READONLY:
-        return StoreError(
-            f"the store {location} cannot be written to",
-            hint="check the permissions of the file and its folder",
-        )
-    if code == sqlite3.SQLITE_CANTOPEN:
-        return StoreError(
-            f"cannot open the store {location}", hint="check the path and its permissions"
-        )
-    if code == sqlite3.SQLITE_FULL:
-        return StoreError("the disk is full", hint="make room, then run the command again")
-    # Not the error's own text: it may quote what was searched for.
+    if isinstance(error, sqlite3.OperationalError) and not hasattr(error, "sqlite_errorcode"):
+        code = sqlite3.SQLITE_CORRUPT  # Python's own error: a text that is no UTF-8
+    # Not the error's own text: it may quote what was searched for, or what is stored.
     name = getattr(error, "sqlite_errorname", type(error).__name__)
-    return StoreError(f"the store {location} failed: {name}")
+    if code in _FAULTS:
+        return StoreError(*(part.format(location=location, name=name) for part in _FAULTS[code]))
+    return StoreError(f"the store {location} failed: {name}", hint="reservoir doctor")
+
+
+_WAY_BACK = "move it and the files -wal and -shm beside it away, then copy a backup there"
+_PERMISSIONS = "check the permissions of the file and its folder"
+#: What is wrong, and the way out, by SQLite's primary result code.
+_FAULTS = {
+    sqlite3.SQLITE_NOTADB: (
+        "{location} is not a database",
+        "give --db the path of a Reservoir store; if it was one, restore it from a backup",
+    ),
+    sqlite3.SQLITE_CORRUPT: (
+        "the store {location} is corrupt",
+        "reservoir doctor --repair mends what can be made again; the rest is in a backup",
+    ),
+    sqlite3.SQLITE_READONLY: ("the store {location} cannot be written to", _PERMISSIONS),
+    sqlite3.SQLITE_CANTOPEN: ("cannot open the store {location}", _PERMISSIONS),
+    sqlite3.SQLITE_FULL: (
+        "the disk is full: the store {location} has no room",
+        "make room, then run the command again",
+    ),
+    sqlite3.SQLITE_IOERR: (
+        "the disk failed under the store {location}: {name}",
+        "check the disk, the room on it and your quota, then run the command again",
+    ),
+}

@@ -2,6 +2,7 @@
 
 import json
 import os
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from reservoir_cli.embedding.cache import CacheUnusableError, Manifest
 
 MANIFEST = Manifest("identity", "", {"torch": "1"}, dimensions=3, query_prompt="q: ")
 FILES = {"model.onnx": b"graph", "model.bin": b"weights", "tokenizer.json": b"{}"}
+DAY = 24 * 3_600
 posix_only = pytest.mark.skipif(os.name != "posix", reason="the modes of POSIX files")
 
 
@@ -104,6 +106,9 @@ DAMAGES: dict[str, Callable[[Path], object]] = {
     "a manifest with a new field": lambda place: (place / "manifest.json").write_text(
         json.dumps({**json.loads((place / "manifest.json").read_text()), "new": 1})
     ),
+    "a manifest with another value": lambda place: (place / "manifest.json").write_text(
+        (place / "manifest.json").read_text().replace("q: ", "r: ")
+    ),
     "a manifest without files": lambda place: (place / "manifest.json").write_text("{}"),
     "a manifest that is no text": lambda place: (place / "manifest.json").write_bytes(b"\xff"),
 }
@@ -120,6 +125,84 @@ def test_a_copy_with_other_times_is_whole_and_is_read_only_once(kept: Path) -> N
     os.utime(kept / "model.bin", ns=(1, 1))
     assert cache.read(kept) == MANIFEST
     assert (kept / "model.bin").stat().st_mtime_ns > 1
+
+
+# Bytes that change while size and time stay
+
+
+def flip(path: Path) -> None:
+    """Change one bit of a file as a failing disk does."""
+    state = path.stat()
+    data = bytearray(path.read_bytes())
+    data[-1] ^= 1
+    path.write_bytes(data)
+    os.utime(path, ns=(state.st_atime_ns, state.st_mtime_ns))
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_flipped_bit_is_found_by_who_looks_at_every_byte(kept: Path, name: str) -> None:
+    assert not cache.damaged(kept)
+    flip(kept / name)
+    assert cache.damaged(kept)
+
+
+@pytest.mark.parametrize(
+    ("age", "found"), [(DAY - 60, False), (DAY + 60, True), (-60, True)], ids=["young", "old", "?"]
+)
+def test_a_flipped_bit_is_found_once_a_day(kept: Path, age: float, found: bool) -> None:
+    flip(kept / "model.bin")
+    then = time.time() - age
+    os.utime(kept / "manifest.json", (then, then))
+    assert (cache.read(kept) is None) == found
+
+
+def test_the_bytes_are_read_no_more_than_once_a_day(kept: Path) -> None:
+    os.utime(kept / "manifest.json", (1, 1))
+    assert cache.read(kept) == MANIFEST
+    assert time.time() - (kept / "manifest.json").stat().st_mtime < 60
+    flip(kept / "model.bin")
+    assert cache.read(kept) == MANIFEST
+
+
+# What other versions left
+
+
+def outdated(kept: Path, name: str, age: float, manifest: str | None = None) -> Path:
+    """A compiled model of another version, last opened so many seconds ago."""
+    folder = kept.with_name(name)
+    folder.mkdir(mode=0o700)
+    (folder / "model.bin").write_bytes(b"weights")
+    if manifest is None:
+        manifest = json.dumps({"rules": ["of another version"]})
+    (folder / "manifest.json").write_text(manifest)
+    then = time.time() - age
+    os.utime(folder / "manifest.json", (then, then))
+    return folder
+
+
+def test_what_no_program_of_this_version_can_open_goes_after_a_week(kept: Path) -> None:
+    old = outdated(kept, "old", 8 * DAY)
+    before_rules = outdated(kept, "before", 8 * DAY, "{}")
+    in_use = outdated(kept, "used", 6 * DAY)
+    ours = outdated(kept, "ours", 99 * DAY, (kept / "manifest.json").read_text())
+    with cache.building(kept.with_name("new")) as folder:
+        fill(folder)
+    assert [each.exists() for each in (old, before_rules, in_use, ours)] == [
+        False,
+        False,
+        True,
+        True,
+    ]
+
+
+def test_it_goes_with_the_daily_check_too(kept: Path) -> None:
+    old = outdated(kept, "old", 8 * DAY)
+    assert cache.read(kept) == MANIFEST
+    assert old.exists()
+    os.utime(kept / "manifest.json", (1, 1))
+    assert cache.read(kept) == MANIFEST
+    assert not old.exists()
+    assert sorted(each.name for each in kept.parent.iterdir()) == [kept.name]
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,197 @@
+"""Many processes on one store at once: some bring messages in, some ask, one imports.
+
+Each command is a process of its own, as at a prompt. Whatever was acknowledged has to be there.
+"""
+
+import os
+import random
+import statistics
+import sys
+import threading
+import time
+from collections import defaultdict
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from killing import rows, text
+from trials import Home, faults
+
+#: Questions that the texts of the trials answer.
+_ASKED = ("why did the deploy of the queue fail?", "redis or postgres?", "lease of the worker")
+_ROWS = 300
+
+
+@dataclass
+class Run:
+    """One process: when it began, seconds by the wall clock, exit code, most memory in MB."""
+
+    at: float
+    seconds: float
+    code: int
+    megabytes: float
+
+
+@dataclass
+class Crowd:
+    """What a crowd came to.
+
+    :param runs: of each kind of command.
+    :param acknowledged: text by the id that was printed.
+    :param imported: rows of files whose import ended well.
+    :param log: (seconds since the beginning, bytes of the write-ahead log).
+    """
+
+    seconds: float = 0
+    runs: dict[str, list[Run]] = field(default_factory=lambda: defaultdict(list))
+    acknowledged: dict[int, str] = field(default_factory=dict)
+    imported: int = 0
+    lost: int = 0
+    wrong: list[str] = field(default_factory=list)
+    log: list[tuple[float, int]] = field(default_factory=list)
+    size: int = 0
+
+    @property
+    def failed(self) -> int:
+        """Processes that did not end with 0."""
+        return sum(run.code != 0 for some in self.runs.values() for run in some)
+
+
+class _Together:
+    """Loops of processes that end at a moment."""
+
+    def __init__(self, home: Home, seconds: float) -> None:
+        self.home, self.crowd = home, Crowd()
+        self._lock = threading.Lock()
+        self._began = time.perf_counter()
+        self._end = self._began + seconds
+
+    @property
+    def going(self) -> bool:
+        return time.perf_counter() < self._end
+
+    def run(self, kind: str, *arguments: str, stdin: str = "") -> str | None:
+        """Run one command; what it printed, or ``None`` if it failed."""
+        began = time.perf_counter()
+        process = self.home.start(*arguments)
+        process.stdin.write(stdin.encode())
+        process.stdin.close()
+        out, err = process.stdout.read().decode(), process.stderr.read().decode()
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = code = os.waitstatus_to_exitcode(status)
+        process.stdout.close()
+        process.stderr.close()
+        now = time.perf_counter()
+        kilobytes = 1024 if sys.platform == "linux" else 1024**2
+        run = Run(began - self._began, now - began, code, usage.ru_maxrss / kilobytes)
+        with self._lock:
+            self.crowd.runs[kind].append(run)
+            if code or "locked" in err or "Traceback" in err:
+                self.crowd.wrong.append(f"{kind} ended with {code}: {err.strip()[-300:]}")
+        return out if code == 0 else None
+
+    def bring_in(self, number: int) -> None:
+        """Say one message after the other."""
+        chance, count = random.Random(number), 0
+        more = () if number % 2 else ("--no-embed",)
+        kind = "ingest" if number % 2 else "ingest --no-embed"
+        while self.going:
+            count += 1
+            said = f"process {number}, {text(chance, count, long=False)}"
+            out = self.run(kind, "ingest", *more, stdin=said)
+            if out:
+                with self._lock:
+                    self.crowd.acknowledged[int(out)] = said
+
+    def ask(self, number: int) -> None:
+        """Ask one question after the other."""
+        chance = random.Random(number)
+        while self.going:
+            question = chance.choice(_ASKED)
+            if number % 2:
+                self.run("context", "context", question, "--budget", "1000")
+            else:
+                self.run("search", "search", question)
+
+    def load(self, folder: Path) -> None:
+        """Import one file after the other, each of other messages."""
+        number = 0
+        while self.going:
+            number += 1
+            file = folder / f"import-{number}.jsonl"
+            rows(file, random.Random(number), _ROWS, name=f"import-{number}")
+            if self.run("import", "ingest", str(file)) is not None:
+                self.crowd.imported += _ROWS
+            file.unlink()
+
+    def watch(self) -> None:
+        """Note how long the write-ahead log is."""
+        log = self.home.db.with_name(self.home.db.name + "-wal")
+        while self.going:
+            length = log.stat().st_size if log.exists() else 0
+            self.crowd.log.append((time.perf_counter() - self._began, length))
+            time.sleep(0.1)
+
+
+def crowd(
+    folder: Path,
+    seconds: float,
+    models: Path | None = None,
+    *,
+    writers: int = 16,
+    askers: int = 4,
+    importers: int = 1,
+) -> Crowd:
+    """Let many processes work on one store for some time, then look for what was lost."""
+    home = Home(folder / "crowd", models)
+    home.must("ingest", "--no-embed", stdin="the first one")
+    work = _Together(home, seconds)
+    threads = [threading.Thread(target=work.bring_in, args=(each,)) for each in range(writers)]
+    threads += [threading.Thread(target=work.ask, args=(each,)) for each in range(askers)]
+    threads += [threading.Thread(target=work.load, args=(folder,)) for _ in range(importers)]
+    threads.append(threading.Thread(target=work.watch))
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+    found = work.crowd
+    found.seconds = seconds
+    there = dict(home.rows())
+    found.lost = sum(there.get(number) != said for number, said in found.acknowledged.items())
+    brought = home.rows("COUNT(*)", "source = 'trial'")[0][0]
+    found.lost += max(0, found.imported - brought)
+    found.wrong += faults(home.db)
+    found.size = home.db.stat().st_size
+    return found
+
+
+def table(found: Crowd) -> str:
+    """Latencies, failures and memory as a Markdown table."""
+    lines = [
+        "| command | runs | failed | median s | 95 % | longest | MB, first third | last third |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    for kind, runs in sorted(found.runs.items()):
+        times = sorted(run.seconds for run in runs)
+        high = times[min(len(times) - 1, int(0.95 * len(times)))]
+        failed = sum(run.code != 0 for run in runs)
+        early = [run.megabytes for run in runs if run.at < found.seconds / 3] or [0]
+        late = [run.megabytes for run in runs if run.at > found.seconds * 2 / 3] or [0]
+        lines.append(
+            f"| {kind} | {len(runs):,} | {failed} | {statistics.median(times):.2f} | {high:.2f} "
+            f"| {times[-1]:.2f} | {max(early):.0f} | {max(late):.0f} |"
+        )
+    return "\n".join(lines)
+
+
+def summary(found: Crowd) -> str:
+    """In one sentence what was kept, and how long the log was."""
+    third = found.seconds / 3
+    early = max((size for at, size in found.log if at < third), default=0)
+    late = max((size for at, size in found.log if at > 2 * third), default=0)
+    return (
+        f"{found.seconds:.0f} s: {len(found.acknowledged):,} messages acknowledged and "
+        f"{found.imported:,} imported, {found.lost} lost, {found.failed} processes failed, "
+        f"{len(found.wrong)} other faults; the store has {found.size / 1e6:.1f} MB, its log had at "
+        f"most {early / 1e6:.1f} MB in the first third of the time and {late / 1e6:.1f} MB in the "
+        "last."
+    )

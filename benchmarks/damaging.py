@@ -1,0 +1,202 @@
+"""Damage a store as a failing disk does, and see what every command makes of it.
+
+A command either works, or says in one line that the store is damaged and in one what to do;
+``doctor`` finds what SQLite can find, its ``--repair`` mends what is derived, and a backup all.
+"""
+
+import json
+import random
+import sqlite3
+import sys
+from collections import Counter
+from contextlib import closing
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+from killing import rows
+from trials import Done, Home, Tally, copied, settle
+
+from reservoir_cli.messages import Scope
+from reservoir_cli.store import Passage, open_store
+
+#: What is asked of each damaged store; ``export`` says every text.
+READING = (
+    ("export", "--all-partitions"),
+    ("view", "20", "--json"),
+    ("search", "redis postgres", "-n", "20"),
+    ("search", "--keyword", "redis"),
+    ("context", "why did the deploy of the queue fail?", "--budget", "600"),
+    ("partitions",),
+)
+#: What a fault of the store may end with; ``doctor`` ends with 1.
+_REFUSED = 3
+_PAGE = 4096
+
+
+@dataclass
+class Damages(Tally):
+    """A tally with what became of the damages.
+
+    :param outcomes: how many were of no consequence, found, mended, and so on.
+    """
+
+    outcomes: Counter[str] = field(default_factory=Counter)
+
+
+def build(folder: Path, count: int = 400, models: Path | None = None) -> Home:
+    """A store with vectors: the model's, or some of the right shape."""
+    home = Home(folder / "damaged", models)
+    file = folder / "to-damage.jsonl"
+    rows(file, random.Random(5), count)
+    home.must("ingest", *([] if models else ["--no-embed"]), str(file))
+    if models is None:
+        _invent_vectors(home.db)
+    settle(home.db)
+    return home
+
+
+def _invent_vectors(path: Path) -> None:
+    chance = np.random.default_rng(5)
+    with closing(open_store(str(path))) as store:
+        store.activate_model("invented", "nobody/absent-model")
+        while some := store.pending(256, Scope(None)):
+            passages = []
+            for each in some:
+                vector = chance.standard_normal(384).astype(np.float32)
+                vector /= np.linalg.norm(vector)
+                passages.append(Passage(each.id, 0, 0, len(each.content), vector))
+            store.add_passages("invented", [each.id for each in some], passages, 0.85)
+
+
+def damage(data: bytes, chance: random.Random) -> tuple[bytes, str]:
+    """Flip bits, overwrite a sector, or cut the end off; and how it was done."""
+    kind = chance.choice(("a bit", "a bit", "a bit", "some bits", "a sector", "the end"))
+    if kind == "the end":
+        return data[: chance.randrange(len(data))], kind
+    changed = bytearray(data)
+    if kind == "a sector":
+        start = chance.randrange(len(data) // 512) * 512
+        changed[start : start + 512] = chance.choice((bytes(512), chance.randbytes(512)))
+    else:
+        for _ in range(1 if kind == "a bit" else 20):
+            changed[chance.randrange(len(data))] ^= 1 << chance.randrange(8)
+    return bytes(changed), kind
+
+
+def damaged(home: Home, seed: int, trials: int) -> Damages:
+    """Damage a store again and again; each time everything is asked, mended, and restored."""
+    base = home.folder / "base.db"
+    backup = home.folder / "backup.db"
+    copied(home.db, base)
+    home.must("backup", str(backup), "--yes")
+    whole = base.read_bytes()
+    expected = {command: home.must(*command).out for command in READING}
+    said = _texts(expected[READING[0]])
+    tally = Damages("damaged store")
+    with tally.timed():
+        for number in range(trials):
+            chance = random.Random(f"{seed}-{number}")
+            copied(base, home.db)
+            changed, kind = damage(whole, chance)
+            home.db.write_bytes(changed)
+            where = f"{kind}, seed {seed} at {number}"
+            _ask(home, expected, tally, where)
+            _mend(home, said, tally, where)
+            _restore(home, backup, said, tally, where)
+            tally.trials += 1
+            tally.size += len(whole)
+    return tally
+
+
+def _texts(exported: str) -> dict[int, str]:
+    found = (json.loads(line) for line in exported.splitlines())
+    return {row["id"]: row["content"] for row in found}
+
+
+def _ask(home: Home, expected: dict[tuple[str, ...], str], tally: Damages, where: str) -> None:
+    """Every command works, or refuses; nothing else."""
+    noticed = other = False
+    for command in READING:
+        done = home(*command)
+        _hold_to_form(done, tally, f"{command[0]}: {where}", 0, _REFUSED)
+        noticed |= done.code != 0
+        other |= done.code == 0 and done.out != expected[command]
+    tally.hit += noticed
+    silent = other and not noticed
+    told = "a command refuses" if noticed else "other output" if silent else "no consequence"
+    tally.outcomes[told] += 1
+
+
+def _hold_to_form(done: Done, tally: Damages, where: str, *codes: int) -> None:
+    tally.hold(done.code in codes, f"exit code {done.code}: {where}: {done.err.strip()[-200:]}")
+    tally.hold("Traceback" not in done.err, f"a traceback: {where}")
+    if done.code and not done.out.startswith(("ok\t", "note\t", "fault\t")):
+        tally.hold(done.told and "hint: " in done.err, f"not told: {where}: {done.err[-200:]}")
+
+
+def _mend(home: Home, said: dict[int, str], tally: Damages, where: str) -> None:
+    """``doctor`` finds what SQLite finds, and ``--repair`` loses nothing."""
+    wrong = _sqlite_says(home.db)
+    doctor = home("doctor")
+    _hold_to_form(doctor, tally, f"doctor: {where}", 0, 1)
+    tally.hold(doctor.code == 1 or not wrong, f"doctor does not find it: {where}")
+    tally.outcomes["doctor finds it" if doctor.code else "doctor finds nothing"] += 1
+    before = _readable(home.db)
+    repaired = home("doctor", "--repair")
+    _hold_to_form(repaired, tally, f"doctor --repair: {where}", 0, 1)
+    if doctor.code:
+        tally.outcomes["mended" if repaired.code == 0 else "beyond repair"] += 1
+    if repaired.code == 0:
+        again = home("doctor")
+        tally.hold(again.code == 0, f"mended, but doctor finds more: {where}")
+        export = home("export", "--all-partitions")
+        tally.hold(export.code == 0, f"mended, but unreadable: {where}")
+        there = _texts(export.out) if export.code == 0 else {}
+        tally.lost += len(said.keys() - there.keys())
+        changed = sum(there.get(number) != each for number, each in said.items())
+        tally.outcomes["mended, with another text"] += bool(changed and doctor.code)
+        tally.outcomes["nobody finds that a text changed"] += bool(changed and not doctor.code)
+    else:
+        tally.hold("copy a backup" in repaired.out or "backup" in repaired.out, f"no way: {where}")
+        tally.hold(_readable(home.db) >= before, f"a failed repair took something: {where}")
+
+
+def _restore(home: Home, backup: Path, said: dict[int, str], tally: Damages, where: str) -> None:
+    """The way back that is printed: move the files away, copy a backup there."""
+    for each in home.folder.glob("reservoir.db*"):
+        each.unlink()
+    home.db.write_bytes(backup.read_bytes())
+    export = home("export", "--all-partitions")
+    tally.hold(export.code == 0 and _texts(export.out) == said, f"not restored: {where}")
+
+
+def _sqlite_says(path: Path) -> bool:
+    """Whether ``PRAGMA integrity_check`` finds anything wrong."""
+    try:
+        with closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True)) as connection:
+            return connection.execute("PRAGMA integrity_check").fetchall() != [("ok",)]
+    except sqlite3.DatabaseError:
+        return True
+
+
+def _readable(path: Path) -> int:
+    """How many messages SQLite reads before it gives up."""
+    count = 0
+    try:
+        with closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True)) as connection:
+            connection.text_factory = bytes
+            for _ in connection.execute("SELECT id, content FROM messages NOT INDEXED"):
+                count += 1
+    except sqlite3.DatabaseError:
+        pass
+    return count
+
+
+if __name__ == "__main__":
+    import tempfile
+
+    with tempfile.TemporaryDirectory() as made:
+        models = Path(sys.argv[2]) if len(sys.argv) > 2 else None
+        found = damaged(build(Path(made), models=models), 1, int(sys.argv[1]))
+    print(found.outcomes, found.lost, round(found.seconds), *found.wrong, sep="\n")

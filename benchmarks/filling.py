@@ -1,0 +1,118 @@
+"""A disk that is full at a random point, by a limit or by a small file system."""
+
+import random
+import subprocess
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from killing import NEEDLE, rows
+from trials import Home, Tally, copied, faults, settle
+
+
+def room(most: int) -> Callable[[], None]:
+    """Let a process write no file longer than so many bytes; a quota does the same."""
+
+    def limit() -> None:
+        import resource
+
+        resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))
+
+    return limit
+
+
+def limited(folder: Path, seed: int, trials: int, count: int = 1_500) -> Tally:
+    """Files that may not grow: an import, a message or a forgetting that breaks off anywhere."""
+    home, chance = Home(folder / "limited"), random.Random(seed)
+    file = folder / "to-fill.jsonl"
+    rows(file, chance, count, needle_every=10)
+    home.must("ingest", "--no-embed", stdin="the first one")
+    settle(home.db)
+    empty, filled = folder / "empty.db", folder / "filled.db"
+    copied(home.db, empty)
+    home.must("ingest", "--no-embed", str(file))
+    settle(home.db)
+    copied(home.db, filled)
+    whole = home.rows("*")
+    meant = set(home.rows("*", f"content LIKE '%{NEEDLE}%'"))
+    forget = ("forget", "--match", NEEDLE, "--all-partitions", "--yes")
+    tally = Tally("no room (limit)")
+    with tally.timed():
+        for number in range(trials):
+            where = f"seed {seed} at {number}"
+            limit = chance.randrange(filled.stat().st_size * 3 // 2)
+            if number % 2:
+                copied(empty, home.db)
+                done = home("ingest", "--no-embed", str(file), preexec_fn=room(limit))
+                there = home.rows("*")
+                tally.hold(there == whole[: len(there)], f"half a message, {where}")
+                home.must("ingest", "--no-embed", str(file))
+                found = home.rows("*")
+            else:
+                copied(filled, home.db)
+                done = home(*forget, preexec_fn=room(limit))
+                gone = done.code == 0 or "messages are gone" in done.err
+                # What is there besides is what was meant to go, all of it or nothing.
+                there = home.rows("*")
+                found = [*there, *(meant if gone else ())]
+                tally.hold(gone == meant.isdisjoint(there), f"half forgotten, {where}")
+            tally.lost += len(set(whole) - set(found))
+            tally.hold(not faults(home.db), f"a fault, {where}")
+            tally.hold(done.code in (0, 1, 3), f"exit code {done.code}, {where}: {done.err[-200:]}")
+            tally.hold(done.code == 0 or done.told, f"not told, {where}: {done.err[-200:]}")
+            tally.trials += 1
+            tally.hit += done.code != 0
+            tally.size += home.db.stat().st_size
+    return tally
+
+
+def small_disk(folder: Path, seed: int, trials: int, count: int = 1_500) -> Tally | None:
+    """A file system of some hundred kilobytes that others fill up; ``None`` if none can be made."""
+    chance = random.Random(seed)
+    file = folder / "to-disk.jsonl"
+    rows(file, chance, count)
+    tally = Tally("disk full (tmpfs)")
+    with tally.timed():
+        for number in range(trials):
+            where = f"seed {seed} at {number}"
+            with _mounted(folder / "disk", chance.randrange(300, 3_000)) as disk:
+                if disk is None:
+                    return None
+                home, acknowledged = Home(disk / "home"), {}
+                for said in range(4):
+                    done = home("ingest", "--no-embed", stdin=f"{said} {'word ' * 2_000}")
+                    if done.code == 0:
+                        acknowledged[int(done.out)] = said
+                    tally.hold(done.code == 0 or done.told, f"not told, {where}")
+                done = home("ingest", "--no-embed", str(file))
+                tally.hit += done.code != 0
+                tally.hold(done.code == 0 or done.told, f"not told, {where}: {done.err[-200:]}")
+                if acknowledged:
+                    (disk / "room").unlink()  # somebody makes room
+                    there = dict(home.rows())
+                    tally.lost += sum(number not in there for number in acknowledged)
+                    tally.hold(not faults(home.db), f"a fault, {where}")
+                    tally.hold(home("doctor").code == 0, f"doctor, {where}")
+                    tally.size += home.db.stat().st_size
+            tally.trials += 1
+    return tally
+
+
+@contextmanager
+def _mounted(folder: Path, kilobytes: int) -> Iterator[Path | None]:
+    """A small file system with a file in it that can be removed to make room."""
+    folder.mkdir(exist_ok=True)
+    size = f"size={kilobytes + 256}k"
+    mount = ["mount", "-t", "tmpfs", "-o", size, "none", str(folder)]
+    try:
+        done = subprocess.run(mount, capture_output=True, check=False)
+    except FileNotFoundError:
+        done = None
+    if done is None or done.returncode:
+        yield None
+        return
+    try:
+        (folder / "room").write_bytes(bytes(256 * 1024))
+        yield folder
+    finally:
+        subprocess.run(["umount", str(folder)], check=True)

@@ -1,0 +1,338 @@
+"""Kill -9 at random instants of everything that writes, then look whether anything is lost.
+
+Each kind is a function ``(folder, seed, trials) → Tally``; what it needs of models it is given.
+"""
+
+import json
+import random
+import shutil
+import sqlite3
+import tomllib
+from collections.abc import Callable
+from contextlib import closing
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from sqlite_utils import Database
+from trials import Home, Tally, copied, faults, settle
+
+from reservoir_cli.embedding import cache
+from reservoir_cli.store import fulltext
+from reservoir_cli.store.schema import migrations
+from reservoir_cli.store.sqlite import APPLICATION_ID, SCHEMA_VERSION
+
+_WORDS = "queue redis postgres deploy worker lease cat sofa backup night index token".split()
+NEEDLE = "zebrafish"
+
+
+def text(chance: random.Random, number: int, *, long: bool = True) -> str:
+    """A message that no other trial has; seldom one of many pages, if it may be long."""
+    count = 20_000 if long and chance.random() < 0.1 else chance.randint(1, 80)
+    return f"{number}: {' '.join(chance.choices(_WORDS, k=count))} end of {number}"
+
+
+def rows(
+    file: Path, chance: random.Random, count: int, *, needle_every: int = 0, name: str = "row"
+) -> None:
+    """Write an export of conversations with ids and times of their own."""
+    start = datetime(2026, 1, 1, tzinfo=UTC)
+    with file.open("w", encoding="utf-8") as lines:
+        for number in range(count):
+            said = f"{number} {' '.join(chance.choices(_WORDS, k=chance.randint(3, 60)))}"
+            if needle_every and number % needle_every == 0:
+                said += f" {NEEDLE}"
+            row = {
+                "partition": "default",
+                "instance": "default",
+                "role": ("user", "assistant")[number % 2],
+                "content": said,
+                "created_at": (start + timedelta(minutes=number)).isoformat(),
+                "source": "trial",
+                "source_id": f"{name}-{number}",
+                "trace_id": f"{name}-trace-{number // 2}",
+                "conversation_id": f"{name}-talk-{number // 20}",
+            }
+            lines.write(json.dumps(row) + "\n")
+
+
+def ingest(folder: Path, seed: int, trials: int) -> Tally:
+    """Messages from stdin: an id on stdout means that it is on disk."""
+    home, chance = Home(folder / "ingest"), random.Random(seed)
+    home.must("ingest", "--no-embed", stdin="the first one")
+    seconds = home.seconds("ingest", "--no-embed", stdin="the first one")
+    sent, acknowledged = {"the first one"}, {}
+    tally = Tally("ingest")
+    with tally.timed():
+        for number in range(trials):
+            said = text(chance, number)
+            sent.add(said)
+            command = ("ingest", "--no-embed")
+            if number % 3:
+                done = home.killed(chance, seconds, *command, stdin=said)
+            else:
+                done = home.killed_at_its_answer(*command, stdin=said)
+            tally.trials += 1
+            tally.hit += done.code < 0
+            if done.out.endswith("\n"):
+                acknowledged[int(done.out)] = said
+                tally.size += len(said)
+            there = dict(home.rows())
+            tally.lost += sum(there.get(each) != said for each, said in acknowledged.items())
+            tally.hold(sent.issuperset(there.values()), f"a torn message, seed {seed} at {number}")
+            tally.hold(not faults(home.db), f"a fault, seed {seed} at {number}")
+        tally.hold(home("doctor").code == 0, f"doctor finds a fault, seed {seed}")
+    return tally
+
+
+def bring_in(folder: Path, seed: int, trials: int, count: int = 4_000) -> Tally:
+    """An import, killed up to three times and then run to its end, against one that was not."""
+    chance = random.Random(seed)
+    file = folder / "rows.jsonl"
+    rows(file, chance, count)
+    whole = Home(folder / "whole")
+    seconds = whole.seconds("ingest", "--no-embed", str(file))
+    expected = whole.rows("*")
+    tally = Tally("import")
+    with tally.timed():
+        while tally.trials < trials:
+            home = Home(folder / f"import-{tally.trials}")
+            for _ in range(min(chance.randint(1, 3), trials - tally.trials)):
+                done = home.killed(chance, seconds, "ingest", "--no-embed", str(file))
+                tally.trials += 1
+                tally.hit += done.code < 0
+                if home.db.exists() and home.db.stat().st_size:
+                    tally.hold(not faults(home.db), f"a fault, seed {seed} at {tally.trials}")
+                    there = home.rows("*")
+                    part = there == expected[: len(there)]
+                    tally.hold(part, f"not a beginning, seed {seed} at {tally.trials}")
+            home.must("ingest", "--no-embed", str(file))
+            found = home.rows("*")
+            tally.lost += len(set(expected) - set(found))
+            tally.hold(found == expected, f"another result, seed {seed} at {tally.trials}")
+            tally.hold(home("doctor").code == 0, f"doctor, seed {seed} at {tally.trials}")
+            tally.size += home.db.stat().st_size
+    return tally
+
+
+def embed(folder: Path, seed: int, trials: int, models: Path, count: int = 1_200) -> Tally:
+    """Vectors in the making: what is done is done, what is not is pending."""
+    home, chance = Home(folder / "embed", models), random.Random(seed)
+    file = folder / "to-embed.jsonl"
+    rows(file, chance, count)
+    home.must("ingest", "--no-embed", str(file))
+    settle(home.db)
+    base = folder / "pending.db"
+    copied(home.db, base)
+    seconds = home.seconds("embed")
+    expected = _embedded(home)
+    tally = Tally("embed")
+    with tally.timed():
+        while tally.trials < trials:
+            copied(base, home.db)
+            for _ in range(min(chance.randint(1, 3), trials - tally.trials)):
+                done = home.killed(chance, seconds, "embed")
+                tally.trials += 1
+                tally.hit += done.code < 0
+                tally.hold(not faults(home.db), f"a fault, seed {seed} at {tally.trials}")
+                tally.lost += count - len(home.rows())
+            home.must("embed")
+            tally.hold(_embedded(home) == expected, f"not all, seed {seed} at {tally.trials}")
+            tally.hold(home("doctor").code == 0, f"doctor, seed {seed} at {tally.trials}")
+            tally.size += home.db.stat().st_size
+    return tally
+
+
+def _embedded(home: Home) -> tuple[int, ...]:
+    """How many messages, vectors and pending ones there are, and messages that ranking reads."""
+    with closing(sqlite3.connect(home.db)) as connection:
+        counts = ("messages", "embeddings", "pending")
+        found = [connection.execute(f"SELECT COUNT(*) FROM {each}").fetchone() for each in counts]
+        found.append(connection.execute("SELECT SUM(n) FROM vector_chunks").fetchone())
+    return tuple(row[0] for row in found)
+
+
+def forget(folder: Path, seed: int, trials: int, count: int = 1_000) -> Tally:
+    """Forgetting: all of it or nothing, and then no word of it in any file."""
+    home, chance = Home(folder / "forget"), random.Random(seed)
+    file = folder / "to-forget.jsonl"
+    rows(file, chance, count, needle_every=5)
+    home.must("ingest", "--no-embed", str(file))
+    settle(home.db)
+    base = folder / "unforgotten.db"
+    copied(home.db, base)
+    before = dict(home.rows())
+    meant = {number for number, said in before.items() if NEEDLE in said}
+    command = ("forget", "--match", NEEDLE, "--all-partitions", "--yes")
+    seconds = home.seconds(*command)
+    tally = Tally("forget")
+    with tally.timed():
+        for number in range(trials):
+            copied(base, home.db)
+            done = home.killed(chance, seconds, *command)
+            tally.trials += 1
+            tally.hit += done.code < 0
+            there = dict(home.rows())
+            gone = before.keys() - there.keys()
+            tally.lost += len(gone - meant)
+            tally.hold(not gone or gone >= meant, f"half forgotten, seed {seed} at {number}")
+            tally.hold(not faults(home.db), f"a fault, seed {seed} at {number}")
+            home.must("view", "1")  # any command finishes it
+            left = NEEDLE.encode() in home.files().lower()
+            tally.hold(left == (not gone), f"words are left, seed {seed} at {number}")
+            home.must(*command)
+            tally.hold(NEEDLE.encode() not in home.files(), f"words stay, seed {seed} at {number}")
+            tally.hold(dict(home.rows()).keys() == before.keys() - meant, f"seed {seed}, {number}")
+            tally.size += home.db.stat().st_size
+        tally.hold(home("doctor").code == 0, f"doctor finds a fault, seed {seed}")
+    return tally
+
+
+def older_store(path: Path, version: int, count: int) -> None:
+    """A store as an older program left it: the migrations up to a version, and messages."""
+    with closing(sqlite3.connect(path)) as connection:
+        database = Database(connection)
+        names = [each.name for each in migrations.pending(database)]
+        migrations.apply(database, stop_before=names[version])
+        connection.execute(f"PRAGMA user_version = {version}")
+        connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+        columns = connection.execute("PRAGMA table_info(messages)").fetchall()
+        needed = {
+            name: 0 if kind == "INTEGER" else "p" for _, name, kind, need, *_ in columns if need
+        }
+        said = {number: f"message {number} of an older store" for number in range(1, count + 1)}
+        database["messages"].insert_all(
+            {**needed, "id": number, "role": "user", "content": each, "source_id": str(number)}
+            for number, each in said.items()
+        )
+        connection.executemany(
+            "INSERT INTO messages_fts (rowid, text, scope) VALUES (?, ?, ?)",
+            [(number, each, fulltext.scope_keys("p", "p")) for number, each in said.items()],
+        )
+        connection.execute("INSERT OR IGNORE INTO pending SELECT id FROM messages")
+        connection.commit()
+
+
+def compile_model(folder: Path, seed: int, trials: int) -> Tally:
+    """The first use of the model, which compiles it: whole, or not there; the message is safe."""
+    name = "sentence-transformers/all-MiniLM-L6-v2"
+    home = Home(folder / "compile", RESERVOIR_EMBEDDING_MODEL=name)
+    chance, models = random.Random(seed), home.folder / "cache" / "models"
+    seconds = home.seconds("ingest", stdin="compiles the model")
+    tally = Tally("compile")
+    with tally.timed():
+        for number in range(trials):
+            where = f"seed {seed} at {number}"
+            shutil.rmtree(models)
+            said = f"said while it compiles, {number}"
+            # The first seconds load libraries; whoever is killed there has begun nothing.
+            done = home.killed(chance, seconds, "ingest", stdin=said)
+            tally.trials += 1
+            tally.hit += done.code < 0
+            tally.lost += (said,) not in home.rows("content") and bool(done.out)
+            finished = models.glob("[!.]*") if models.exists() else ()
+            tally.hold(not any(map(cache.damaged, finished)), f"half a model, {where}")
+            tally.hold(not faults(home.db), f"a fault, {where}")
+        home.must("embed")
+        tally.hold(home("doctor").code == 0, f"doctor finds a fault, seed {seed}")
+        tally.size += sum(each.stat().st_size for each in models.rglob("*"))
+    return tally
+
+
+def migrate(folder: Path, seed: int, trials: int, count: int = 3_000) -> Tally:
+    """An older store that is brought up to date by whatever command comes first."""
+    home, chance = Home(folder / "migrate"), random.Random(seed)
+    bases = {}
+    for version in range(1, SCHEMA_VERSION):
+        bases[version] = folder / f"schema-{version}.db"
+        older_store(bases[version], version, count)
+    copied(bases[1], home.db)
+    seconds = home.seconds("view", "1")
+    expected = home.rows()
+    tally = Tally("migrate")
+    with tally.timed():
+        for number in range(trials):
+            version = chance.choice(list(bases))
+            copied(bases[version], home.db)
+            done = home.killed(chance, seconds, "view", "1")
+            tally.trials += 1
+            tally.hit += done.code < 0
+            with closing(sqlite3.connect(home.db)) as connection:
+                now = connection.execute("PRAGMA user_version").fetchone()[0]
+                whole = connection.execute("PRAGMA integrity_check").fetchone()[0] == "ok"
+            tally.hold(whole, f"a fault, seed {seed} at {number}")
+            tally.hold(now in (version, SCHEMA_VERSION), f"half migrated, seed {seed} at {number}")
+            tally.lost += len(set(expected) - set(home.rows()))
+            home.must("view", "1")
+            tally.hold(home.rows() == expected, f"another result, seed {seed} at {number}")
+            tally.hold(not faults(home.db), f"a fault, seed {seed} at {number}")
+            tally.size += home.db.stat().st_size
+        tally.hold(home("doctor").code == 0, f"doctor finds a fault, seed {seed}")
+    return tally
+
+
+def write_settings(folder: Path, seed: int, trials: int) -> Tally:
+    """Settings: the old file or the new one, and every remark in it."""
+    home, chance = Home(folder / "settings"), random.Random(seed)
+    remarks = "".join(f"# remark {number}\n" for number in range(200))
+    home.config.write_text(f"{remarks}recent_context_size = 7  # behind it\n", encoding="utf-8")
+    seconds = home.seconds("config", "--set", "recent_context_size=8")
+    tally, known = Tally("config write"), 8
+    with tally.timed():
+        for number in range(trials):
+            wanted = number + 100
+            change = f"recent_context_size={wanted}"
+            done = home.killed(chance, seconds, "config", "--set", change)
+            tally.trials += 1
+            tally.hit += done.code < 0
+            written = home.config.read_text(encoding="utf-8")
+            found = tomllib.loads(written)["recent_context_size"]
+            tally.lost += done.code == 0 and found != wanted
+            tally.hold(found in (known, wanted), f"another value, seed {seed} at {number}")
+            whole = written == f"{remarks}recent_context_size = {found}  # behind it\n"
+            tally.hold(whole, f"half a file, seed {seed} at {number}")
+            known = found
+            tally.size += len(written)
+        tally.hold(home("doctor").code == 0, f"doctor finds a fault, seed {seed}")
+    return tally
+
+
+def back_up(folder: Path, seed: int, trials: int) -> Tally:
+    """A copy that replaces an older one: that, or the new one whole."""
+    home, chance = Home(folder / "backup"), random.Random(seed)
+    file, target = folder / "to-copy.jsonl", folder / "copy.db"
+    rows(file, chance, 4_000)
+    home.must("ingest", "--no-embed", str(file))
+    command = ("backup", str(target), "--yes")
+    seconds = home.seconds(*command)
+    known = target.read_bytes()
+    tally = Tally("backup")
+    with tally.timed():
+        for number in range(trials):
+            home.must("ingest", "--no-embed", stdin=f"one more, {number}")
+            done = home.killed(chance, seconds, *command)
+            tally.trials += 1
+            tally.hit += done.code < 0
+            found = target.read_bytes()
+            if found != known:
+                tally.hold(not faults(target), f"a fault, seed {seed} at {number}")
+                tally.lost += len(set(_said(home.db)) - set(_said(target)))
+            tally.hold(done.code or found != known, f"not copied, seed {seed} at {number}")
+            known = target.read_bytes()
+            tally.size += len(known)
+    return tally
+
+
+def _said(path: Path) -> list[tuple[int, str]]:
+    with closing(sqlite3.connect(path)) as connection:
+        return connection.execute("SELECT id, content FROM messages").fetchall()
+
+
+#: Those that need no model.
+KINDS: dict[str, Callable[[Path, int, int], Tally]] = {
+    "ingest": ingest,
+    "import": bring_in,
+    "forget": forget,
+    "migrate": migrate,
+    "config": write_settings,
+    "backup": back_up,
+}

@@ -1,0 +1,44 @@
+"""A person at a shell, whom things happen to."""
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+from trials import Home
+
+
+@pytest.fixture
+def person(tmp_path: Path) -> Home:
+    """A home without an embedding model."""
+    return Home(tmp_path / "person")
+
+
+@pytest.fixture
+def person_with_model(tmp_path: Path, compiled_models: Path) -> Home:
+    """A home with a compiled model of its own, whose large files take no room."""
+    home = tmp_path / "person"
+    for folder in compiled_models.glob("[!.]*"):
+        copy = home / "cache" / "models" / folder.name
+        copy.mkdir(parents=True)
+        for each in folder.iterdir():
+            os.link(each, copy / each.name)
+    for each in (home / "cache", home / "cache" / "models", *(home / "cache" / "models").iterdir()):
+        each.chmod(0o700)
+    return Home(home, RESERVOIR_EMBEDDING_MODEL="sentence-transformers/all-MiniLM-L6-v2")
+
+
+@pytest.fixture
+def without_rights() -> tuple[str, ...]:
+    """A prefix under which file modes hold, even for root."""
+    if os.name != "posix":
+        pytest.skip("the modes of POSIX files")
+    if os.geteuid() != 0:
+        return ()
+    if shutil.which("setpriv") is None:
+        pytest.skip("root passes over file modes, and setpriv is not here")
+    return (
+        "setpriv",
+        "--bounding-set=-dac_override,-dac_read_search,-fowner",
+        "--inh-caps=-dac_override,-dac_read_search,-fowner",
+    )

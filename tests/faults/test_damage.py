@@ -1,0 +1,173 @@
+"""A store on a failing disk: commands refuse, doctor finds, --repair or a backup mends."""
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import damaging
+import pytest
+from trials import Home, faults, settle
+
+
+def test_random_damage_is_noticed_mended_or_restored(tmp_path: Path) -> None:
+    home = damaging.build(tmp_path, 120)
+    tally = damaging.damaged(home, 7, 5)
+    assert tally.trials == 5
+    assert tally.clean, tally
+
+
+@pytest.fixture
+def filled(person: Home) -> Home:
+    """Three messages in one file, nothing in its log."""
+    for number in range(3):
+        person.must("ingest", "--no-embed", stdin=f"message number {number} about redis")
+    settle(person.db)
+    return person
+
+
+def overwrite(path: Path, old: bytes, new: bytes) -> None:
+    data = path.read_bytes()
+    assert len(old) == len(new)
+    assert old in data
+    path.write_bytes(data.replace(old, new))
+
+
+def drop_from_index(path: Path) -> None:
+    """Make an index forget a row, as a lost page does."""
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        connection.execute("PRAGMA writable_schema = ON")
+        sql = "CREATE INDEX messages_by_trace ON messages (partition, trace_id)"
+        partial = f"{sql} WHERE id > 1"
+        connection.execute("DROP INDEX messages_by_trace")
+        connection.execute(partial)
+        connection.execute(
+            "UPDATE sqlite_schema SET sql = ? WHERE name = 'messages_by_trace'", [sql]
+        )
+    settle(path)
+
+
+def test_an_index_that_lost_a_row_is_found_and_made_again(filled: Home) -> None:
+    before = filled.rows("*")
+    drop_from_index(filled.db)
+    found = filled("doctor")
+    assert found.code == 1
+    assert "missing from index messages_by_trace" in found.out
+    assert "reservoir doctor --repair" in found.out
+    assert filled("doctor", "--repair").code == 0
+    assert filled("doctor").code == 0
+    assert filled.rows("*") == before
+    assert faults(filled.db) == []
+    assert filled.db.stat().st_mode & 0o777 == 0o600
+    assert not [each for each in filled.folder.iterdir() if each.name.startswith(".")]
+
+
+def test_a_repair_gives_way_to_who_writes_meanwhile(
+    filled: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from reservoir_cli.errors import StoreLockedError
+    from reservoir_cli.store import open_store, salvage
+
+    drop_from_index(filled.db)
+    copy = salvage._copy
+
+    def copy_then_another_writes(target: sqlite3.Connection) -> None:
+        copy(target)
+        filled.must("ingest", "--no-embed", stdin="said while it was repaired")
+
+    monkeypatch.setattr(salvage, "_copy", copy_then_another_writes)
+    with closing(open_store(str(filled.db))) as store:
+        with pytest.raises(StoreLockedError, match="while it was repaired"):
+            store.repair(0.85)
+        monkeypatch.undo()
+        assert filled.rows("content", "id = 4") == [("said while it was repaired",)]
+        store.repair(0.85)
+        assert store.faults() == []
+    assert len(filled.rows()) == 4
+
+
+def test_a_text_that_is_no_text_any_more_is_refused_found_and_mended(filled: Home) -> None:
+    overwrite(filled.db, b"number 1 about", b"number \xff about")
+    refused = filled("view", "0")
+    assert (refused.code, refused.out) == (3, "")
+    assert refused.told
+    assert "corrupt" in refused.err
+    assert "about" not in refused.err
+    found = filled("doctor")
+    assert found.code == 1
+    assert "1 message cannot be read: 2" in found.out
+    mended = filled("doctor", "--repair")
+    assert mended.code == 0
+    assert "became U+FFFD in messages 2" in mended.out
+    assert filled.rows("content", "id = 2") == [("message number \ufffd about redis",)]
+    assert len(filled.must("view", "0").out.splitlines()) == 3
+
+
+def test_a_value_that_no_message_has_is_an_error_that_names_the_message(filled: Home) -> None:
+    with closing(sqlite3.connect(filled.db)) as connection, connection:
+        connection.execute("UPDATE messages SET tool_calls = '[{]' WHERE id = 3")
+    refused = filled("view", "0")
+    assert refused.code == 3
+    assert refused.told
+    assert "message 3 cannot be read" in refused.err
+    assert filled("doctor").code == 1
+
+
+def test_a_repair_that_cannot_read_a_message_changes_nothing_and_names_the_way(
+    filled: Home,
+) -> None:
+    drop_from_index(filled.db)  # or there would be no reason to write it anew
+    with closing(sqlite3.connect(filled.db)) as connection, connection:
+        connection.execute("PRAGMA ignore_check_constraints = ON")
+        connection.execute("UPDATE messages SET role = 'uses' WHERE id = 2")
+    before = filled.rows("*")
+    failed = filled("doctor", "--repair")
+    assert failed.code == 1
+    assert "not all messages can be read\tthey are in a backup" in failed.out
+    assert filled.rows("*") == before
+    assert not [each for each in filled.folder.iterdir() if each.name.startswith(".")]
+
+
+@pytest.mark.parametrize("column", ["ids", "codes", "flags"])
+def test_what_ranking_reads_and_cannot_is_found_and_made_again(tmp_path: Path, column: str) -> None:
+    home = damaging.build(tmp_path, 20)
+    ask = ("context", "redis?", "--budget", "300")
+    before = home.must(*ask).out
+    with closing(sqlite3.connect(home.db)) as connection, connection:
+        connection.execute(f"UPDATE vector_chunks SET {column} = x'010203'")
+    asked = home(*ask)
+    assert asked.code in (0, 3)
+    assert asked.code == 0 or asked.told
+    assert home("doctor").code == 1
+    assert home("doctor", "--repair").code == 0
+    assert home.must(*ask).out == before
+
+
+def test_a_store_that_was_emptied_beside_its_log_is_refused(person: Home) -> None:
+    person.must("ingest", "--no-embed", stdin="kept in the log")
+    with closing(sqlite3.connect(person.db)) as reader:  # keeps the log from being emptied
+        reader.execute("SELECT * FROM messages").fetchone()
+        person.must("ingest", "--no-embed", stdin="kept in the log too")
+        log = person.db.with_name("reservoir.db-wal").read_bytes()
+        assert log
+    person.db.write_bytes(b"")
+    person.db.with_name("reservoir.db-wal").write_bytes(log)
+    refused = person("ingest", "--no-embed", stdin="another")
+    assert refused.code == 3
+    assert refused.told
+    assert "was emptied" in refused.err
+    assert person.db.with_name("reservoir.db-wal").read_bytes() == log
+
+
+def test_the_way_back_that_is_printed_leads_back(filled: Home, tmp_path: Path) -> None:
+    backup = tmp_path / "backup.db"
+    filled.must("backup", str(backup))
+    before = filled.rows("*")
+    data = filled.db.read_bytes()
+    filled.db.write_bytes(data[: len(data) // 2])
+    said = filled("doctor", "--repair").out
+    assert "in a backup" in said or "copy a backup" in said
+    for each in filled.folder.glob("reservoir.db*"):
+        each.rename(tmp_path / f"away-{each.name}")
+    filled.db.write_bytes(backup.read_bytes())
+    assert filled("doctor").code == 0
+    assert filled.rows("*") == before

@@ -1,0 +1,168 @@
+"""A disk that is full, read only, or loses its files: an error that says so, and nothing lost."""
+
+import os
+import random
+import sqlite3
+import time
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+
+import killing
+import pytest
+from filling import room
+from trials import Home, faults
+
+posix_only = pytest.mark.skipif(os.name != "posix", reason="limits and modes of POSIX")
+
+
+@pytest.fixture
+def rows(tmp_path: Path) -> Path:
+    """A file of 1,500 messages."""
+    file = tmp_path / "rows.jsonl"
+    killing.rows(file, random.Random(1), 1_500, needle_every=10)
+    return file
+
+
+FULL = {
+    "a new store": (0, ["ingest", "--no-embed"]),
+    "a new store, half made": (50_000, ["ingest", "--no-embed"]),
+}
+
+
+@posix_only
+@pytest.mark.parametrize(("most", "command"), FULL.values(), ids=FULL)
+def test_a_store_that_cannot_be_made_is_made_later(
+    person: Home, most: int, command: list[str]
+) -> None:
+    refused = person(*command, stdin="hello", preexec_fn=room(most))
+    assert (refused.code, refused.out) == (3, "")
+    assert refused.told
+    assert "quota" in refused.err
+    assert person.must(*command, stdin="hello").out == "1\n"
+    assert faults(person.db) == []
+
+
+@posix_only
+def test_without_room_nothing_is_half_written_and_afterwards_all_goes_on(
+    person: Home, rows: Path, tmp_path: Path
+) -> None:
+    person.must("ingest", "--no-embed", stdin="said before")
+    long = "a long message " * 20_000
+    refused = person("ingest", "--no-embed", stdin=long, preexec_fn=room(100_000))
+    assert (refused.code, refused.out) == (3, "")
+    assert refused.told
+    assert person.rows("content") == [("said before",)]
+    assert person.must("ingest", "--no-embed", stdin=long).out == "2\n"
+    before = person.rows("*")
+
+    imported = person("ingest", "--no-embed", str(rows), preexec_fn=room(700_000))
+    assert imported.code == 3
+    assert imported.told
+    part = person.rows("*")
+    assert part[: len(before)] == before
+    assert faults(person.db) == []
+    person.must("ingest", "--no-embed", str(rows))
+    whole = person.rows("*")
+    assert whole[: len(part)] == part
+    assert len(whole) == len(before) + 1_500
+
+    forget = ("forget", "--match", killing.NEEDLE, "--all-partitions", "--yes")
+    assert person(*forget, preexec_fn=room(100_000)).code == 3
+    assert person.rows("*") == whole
+    for command in (["backup", "copy.db"], ["export", "--all-partitions", "-o", "out.jsonl"]):
+        refused = person(*command, preexec_fn=room(100_000))
+        assert refused.code == 1
+        assert f"cannot write {command[-1]}" in refused.err or command[-1] in refused.err
+        assert not (person.folder / command[-1]).exists()
+    assert not [each for each in person.folder.iterdir() if each.name.startswith(".")]
+    assert person("doctor").code == 0
+
+
+@posix_only
+def test_without_room_settings_stay_as_they_are(person: Home) -> None:
+    person.must("config", "--set", "recent_context_size=3")
+    before = person.config.read_bytes()
+    refused = person("config", "--set", "recent_context_size=4", preexec_fn=room(5))
+    assert refused.code == 2
+    assert refused.told
+    assert person.config.read_bytes() == before
+    assert not [each for each in person.folder.iterdir() if each.name.startswith(".")]
+
+
+@posix_only
+@pytest.mark.parametrize("which", ["the file", "the folder"])
+def test_what_is_read_only_is_read_and_not_written(
+    person: Home, without_rights: tuple[str, ...], which: str
+) -> None:
+    person.must("ingest", "--no-embed", stdin="said before")
+    closed, mode = (person.db, 0o400) if which == "the file" else (person.folder, 0o500)
+    closed.chmod(mode)
+    try:
+        for command in (["ingest", "--no-embed"], ["forget", "--id", "1", "--yes"]):
+            refused = person(*command, stdin="x", prefix=without_rights)
+            assert refused.code == 3
+            assert refused.told
+            assert "hint: check the permissions" in refused.err
+        assert person.must("view", prefix=without_rights).out == "user: said before\n"
+        if which == "the folder":
+            refused = person("config", "--set", "recent_context_size=4", prefix=without_rights)
+            assert refused.code == 2
+            assert refused.told
+    finally:
+        closed.chmod(0o700)
+    assert person.must("ingest", "--no-embed", stdin="said after").out == "2\n"
+
+
+# A store that loses its name while it is in use
+
+
+TAKEN = {
+    "removed": lambda path: path.unlink(),
+    "replaced": lambda path: (path.rename(path.with_name("old.db")), path.write_bytes(b"")),
+}
+
+
+@posix_only
+@pytest.mark.parametrize("take", TAKEN.values(), ids=TAKEN)
+def test_what_is_written_to_a_file_without_a_name_is_not_acknowledged(
+    tmp_path: Path, take: Callable[[Path], object]
+) -> None:
+    from reservoir_cli import Message, Reservoir
+    from reservoir_cli.errors import StoreError
+
+    path = tmp_path / "store.db"
+    with Reservoir.open(path) as opened:
+        opened.ingest([Message("user", "before")], embed=False)
+        take(path)
+        with pytest.raises(StoreError, match="removed or replaced") as caught:
+            opened.ingest([Message("user", "into the void")], embed=False)
+    assert caught.value.exit_code == 3
+    assert caught.value.hint
+
+
+@posix_only
+def test_an_import_under_way_ends_when_its_store_is_removed(person: Home, tmp_path: Path) -> None:
+    file = tmp_path / "many.jsonl"
+    killing.rows(file, random.Random(1), 30_000)
+    process = person.start("ingest", "--no-embed", str(file))
+    deadline = time.monotonic() + 60
+    while not _stored(person.db):
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    for each in person.folder.glob("reservoir.db*"):
+        each.unlink()
+    out, err = process.communicate()
+    assert (process.returncode, out) == (3, b"")
+    assert b"removed or replaced while it was in use" in err
+    assert b"hint: " in err
+    person.must("ingest", "--no-embed", str(file))
+    assert person.rows("COUNT(*)") == [(30_000,)]
+
+
+def _stored(path: Path) -> int:
+    try:
+        with closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True)) as connection:
+            return int(connection.execute("SELECT COUNT(*) FROM messages").fetchone()[0])
+    except sqlite3.OperationalError:  # it is not made yet
+        return 0

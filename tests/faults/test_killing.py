@@ -1,0 +1,69 @@
+"""kill -9 at random instants of everything that writes: short forms of ``make soak``."""
+
+import random
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import killing
+import pytest
+from trials import RESERVOIR, Home
+
+TRIALS = 6
+
+
+@pytest.mark.parametrize("kind", killing.KINDS)
+def test_a_kill_loses_nothing_and_leaves_nothing_half_written(tmp_path: Path, kind: str) -> None:
+    tally = killing.KINDS[kind](tmp_path, random.randrange(10**6), TRIALS)
+    assert tally.trials == TRIALS
+    assert tally.clean, tally
+
+
+def test_a_kill_while_vectors_are_made_leaves_them_whole(
+    tmp_path: Path, compiled_models: Path
+) -> None:
+    tally = killing.embed(tmp_path, random.randrange(10**6), 3, compiled_models, count=40)
+    assert tally.clean, tally
+
+
+def test_what_a_killed_process_left_beside_a_file_is_swept_away(person: Home) -> None:
+    import os
+
+    person.must("config", "--set", "recent_context_size=3")
+    old, fresh, other = (
+        person.config.with_name(f".reservoir.toml.{name}")
+        for name in ("abcd1234", "efgh5678", "my-own-copy")
+    )
+    for each in (old, fresh, other):
+        each.write_text("half a fi")
+    for each in (old, other):
+        os.utime(each, (1, 1))
+    person.must("config", "--set", "recent_context_size=4")
+    assert [each.exists() for each in (old, fresh, other)] == [False, True, True]
+
+
+@pytest.mark.skipif(shutil.which("strace") is None, reason="strace is not here")
+def test_an_id_is_printed_only_when_the_disk_has_the_message(person: Home, tmp_path: Path) -> None:
+    person.must("ingest", "--no-embed", stdin="before")
+    calls = tmp_path / "calls"
+    tracing = ("strace", "-f", "-y", "-e", "trace=fsync,fdatasync,pwrite64,write", "-o", str(calls))
+    try:
+        subprocess.run([*tracing, "true"], check=True, capture_output=True)
+    except subprocess.CalledProcessError:
+        pytest.skip("strace may not trace here")
+    done = subprocess.run(
+        [*tracing, *RESERVOIR, "ingest", "--no-embed"],
+        input=b"on the disk",
+        env=person.env,
+        check=True,
+        capture_output=True,
+    )
+    assert done.stdout == b"2\n"
+    lines = calls.read_text().splitlines()
+    answered = next(at for at, line in enumerate(lines) if re.search(r'write\(1<.*"2\\n"', line))
+    written = [at for at, line in enumerate(lines) if "pwrite64" in line and "-wal>" in line]
+    synced = [at for at, line in enumerate(lines) if re.search(r"f(data)?sync\(.*-wal>", line)]
+    before = [at for at in written if at < answered]
+    assert before
+    assert any(max(before) < at < answered for at in synced)

@@ -1,0 +1,74 @@
+"""A compiled model that goes bad, or goes away while it is used."""
+
+import json
+import os
+import random
+import shutil
+import time
+from pathlib import Path
+
+import killing
+import pytest
+from trials import Home
+
+
+def weights(home: Home) -> Path:
+    [found] = (home.folder / "cache" / "models").glob("*/model.bin")
+    return found
+
+
+def unlinked(path: Path) -> None:
+    """Give a file a copy of its own: it may be one with the file of other tests."""
+    copy = path.with_name("copy")
+    shutil.copy2(path, copy)
+    copy.replace(path)
+
+
+def test_a_bit_that_flipped_in_a_compiled_model_is_a_fault(person_with_model: Home) -> None:
+    person = person_with_model
+    person.must("ingest", stdin="hello")
+    assert person("doctor").code == 0
+    path = weights(person)
+    unlinked(path)
+    state = path.stat()
+    with path.open("r+b") as file:
+        file.seek(state.st_size // 2)
+        byte = file.read(1)[0]
+        file.seek(state.st_size // 2)
+        file.write(bytes([byte ^ 64]))
+    os.utime(path, ns=(state.st_atime_ns, state.st_mtime_ns))
+    found = person("doctor", "--json")
+    assert found.code == 1
+    [check] = [each for each in json.loads(found.out)["checks"] if each["status"] == "fault"]
+    assert check["name"] == "engine"
+    assert "the compiled model is damaged" in check["detail"]
+    assert check["fix"] == "reservoir doctor --repair"
+    assert path.exists()  # doctor alone changes nothing
+
+
+def test_vectors_are_made_though_the_cache_is_deleted_meanwhile(
+    person_with_model: Home, tmp_path: Path
+) -> None:
+    person = person_with_model
+    file = tmp_path / "rows.jsonl"
+    killing.rows(file, random.Random(1), 60)
+    person.must("ingest", "--no-embed", str(file))
+    process = person.start("embed")
+    place = weights(person).parent
+    while process.poll() is None and not _maps(process.pid, place):
+        time.sleep(0.005)
+    shutil.rmtree(person.folder / "cache")
+    _, err = process.communicate()
+    assert process.returncode == 0, err
+    assert person.rows("COUNT(*)", "id IN (SELECT message_id FROM embeddings)") == [(60,)]
+    assert person.rows("COUNT(*)", "id IN (SELECT message_id FROM pending)") == [(0,)]
+
+
+def _maps(pid: int, folder: Path) -> bool:
+    """Whether a process has the model open."""
+    if not Path("/proc/self/maps").exists():
+        pytest.skip("needs /proc")
+    try:
+        return f"{folder}/model.bin" in Path(f"/proc/{pid}/maps").read_text()
+    except OSError:
+        return True
