@@ -222,7 +222,7 @@ def compile_model(folder: Path, seed: int, trials: int) -> Tally:
     with tally.timed():
         for number in range(trials):
             where = f"seed {seed} at {number}"
-            shutil.rmtree(models)
+            shutil.rmtree(models, ignore_errors=True)  # the last one may have begun nothing
             said = f"said while it compiles, {number}"
             # The first seconds load libraries; whoever is killed there has begun nothing.
             done = home.killed(chance, seconds, "ingest", stdin=said)
