@@ -66,7 +66,8 @@ def test_the_wheel_holds_the_package_and_what_is_said_of_it(wheel: Path) -> None
         if path.is_file() and "__pycache__" not in path.parts
     }
     about = {"METADATA", "RECORD", "WHEEL", "entry_points.txt", "licenses/LICENSE"}
-    assert set(contents(wheel)) == package | {f"{told}/{name}" for name in about}
+    page = f"reservoir_cli-{reservoir_cli.__version__}.data/data/share/man/man1/reservoir.1"
+    assert set(contents(wheel)) == {*package, page, *(f"{told}/{name}" for name in about)}
     assert "reservoir_cli/py.typed" in package
 
 
@@ -75,7 +76,7 @@ def test_the_sdist_gives_the_same_wheel(wheel: Path, sdist: Path, tmp_path: Path
 
 
 def test_the_sdist_holds_what_testing_and_measuring_need(sdist: Path) -> None:
-    tracked = {"Makefile", "README.md", "CHANGELOG.md", "CONTRIBUTING.md", "LICENSE"}
+    tracked = {"Makefile", "README.md", "CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", "SECURITY.md"}
     tracked |= {"pyproject.toml", "constraints.txt", "reservoir.toml.example"}
     tracked |= {"PKG-INFO", ".gitignore"}
     folders = {"reservoir_cli", "tests", "samples", "docs", "benchmarks"}
