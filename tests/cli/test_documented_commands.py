@@ -164,7 +164,7 @@ def check_words(program: str, first: str = "", *others: str) -> None:
         named = re.findall(r"\[([\w,-]+)\]", " ".join(others))
         assert set(",".join(named).split(",")) - {""} <= set(project["optional-dependencies"])
     else:
-        raise AssertionError(f"nothing is known of {program}")
+        assert program in ("mkdir", "cp"), f"nothing is known of {program}"
 
 
 def unknown_options(words: str) -> set[str]:
