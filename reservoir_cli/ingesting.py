@@ -354,6 +354,8 @@ def embed_pending(
     _require_same_model(store, embedder)
     total = store.pending_count(scope) if limit is None else limit
     done = 0
+    if total:
+        progress("embedding", 0, total)
     while limit is None or done < limit:
         most = min(GROUP, total - done or 1)
         some = first_group(store.pending(most, scope, newest=newest))

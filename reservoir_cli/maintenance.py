@@ -70,14 +70,17 @@ def examine(
         try:
             if repair and config is not None:
                 progress("repairing", 0, 0)
-                paths.tighten(_files(Path(store.location)))
+                if loose := paths.tighten(_files(Path(store.location))):
+                    names = ", ".join(each.name for each in loose)
+                    yield Check("privacy", Status.NOTE, f"{names}: now yours alone to read")
                 if mended := store.repair(config.settings().synapse_threshold):
                     yield _mended(mended)
                 _mark_secrets(store, config, progress)
             progress("checking the store", 0, 0)
             yield from _store_checks(store, repaired=repair)
         except ReservoirError as error:
-            yield _failed("store", error)
+            tried = repair and "--repair" in (error.hint or "")
+            yield _unrepaired(error, Path(store.location)) if tried else _failed("store", error)
             store.close()
             store = None
     yield _counters()
@@ -121,6 +124,11 @@ def _opened(name: str, opening: Callable[[], _Part]) -> Generator[Check, None, _
 
 def _failed(name: str, error: ReservoirError) -> Check:
     return Check(name, Status.FAULT, error.message, error.hint)
+
+
+def _unrepaired(error: ReservoirError, store: Path) -> Check:
+    detail = f"{error.message}; it cannot be repaired, and was left as it is"
+    return Check("store", Status.FAULT, detail, _way_back(store))
 
 
 def _mended(ids: Sequence[int]) -> Check:

@@ -27,9 +27,8 @@ if TYPE_CHECKING:
 _CATCH_UP = 64
 
 
-#: What was done about the secrets that were found, and what else can be.
+#: What was done about the secrets that were found.
 _DONE_ABOUT = {
-    Mode.MARK: "marked; config --set redact=mask hides them in what is printed",
     Mode.MASK: "masked in what is printed",
     Mode.REMOVE: "removed before they are stored",
 }
@@ -162,7 +161,7 @@ class Reservoir:
         found: Counter[str] = Counter()
         for (_, kinds), each in zip(checked, added, strict=True):
             found += kinds if each else Counter()
-        self._tell_secrets(found, {mode})
+        self._tell_secrets(found, {mode}, scope.partition)
         if embed:
             self.embed_if_possible(scope, backlog=len(added) + _CATCH_UP)
         return [each for each in added if each is not None]
@@ -199,7 +198,7 @@ class Reservoir:
                 if done.skipped and not done.imported + done.already + done.forgotten:
                     done.unreadable.append(_name(source))
                 totals.add(done)
-        self._tell_secrets(totals.secrets, set() if dry_run else totals.modes)
+        self._tell_secrets(totals.secrets, set() if dry_run else totals.modes, partition)
         return totals
 
     def _load(self, found: "Found", destination: "Destination", dry_run: bool) -> "Totals":
@@ -487,11 +486,25 @@ class Reservoir:
     def _redact(self, partition: str | None) -> str:
         return str(self.config.lookup("redact", partition)[0])
 
-    def _tell_secrets(self, found: "Counter[str]", modes: set[Mode]) -> None:
+    def redact_key(self, partition: str | None) -> str:
+        """The key of the setting ``redact`` that holds for a partition."""
+        _, origin = self.config.lookup("redact", partition)
+        return f"partitions.{partition}.redact" if origin == "partition" else "redact"
+
+    def _tell_secrets(self, found: "Counter[str]", modes: set[Mode], partition: str | None) -> None:
         """Say what was found, and what was done about it; nothing yet without ``modes``."""
-        if found:
-            done = ", or ".join(_DONE_ABOUT[each] for each in sorted(modes - {Mode.OFF}))
-            self._notify(f"{told(found)} {done or 'found'}")
+        if not found:
+            return
+        modes = modes - {Mode.OFF}
+        done = "found"
+        if modes == {Mode.MARK}:
+            key = self.redact_key(partition)
+            done = f"marked; config --set {key}=mask hides them in what is printed"
+        elif len(modes) == 1:
+            done = _DONE_ABOUT[min(modes)]
+        elif modes:
+            done = "found; reservoir config tells of each partition what is done about them"
+        self._notify(f"{told(found)} {done}")
 
     def _counter(self, scope: Scope) -> "TokenCounter":
         from reservoir_cli.tokens import storing_counter
@@ -531,6 +544,9 @@ class Reservoir:
             else:
                 self.embed(scope, newest=backlog, wait=False)
                 self._notify(_not_embedded(pending - backlog))
+        except KeyboardInterrupt:
+            self._notify("broken off; what is stored stays, and reservoir embed goes on")
+            raise
         except ReservoirError as error:
             # The messages are safe; what is missing can be caught up.
             self._notify(f"stored, but not embedded: {error.message}")

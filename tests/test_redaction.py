@@ -89,6 +89,12 @@ FOUND = {
     "Passwort: Geheim123": ("secret-value", "Geheim123"),
     "İstanbul: API_KEY=Geheim123": ("secret-value", "Geheim123"),
     "postgres://app:Tr0ub4dor@db:5432/prod": ("password-in-url", "Tr0ub4dor"),
+    "mysql://root:!Zq7kk$P+w:9@db/x": ("password-in-url", "!Zq7kk$P+w:9"),
+    "export TOKEN=q8Zk2mX0vLs4": ("secret-value", "q8Zk2mX0vLs4"),
+    "pw: Zebra99hunter": ("secret-value", "Zebra99hunter"),
+    "curl -u admin:S3cr3tPw99 http://host/": ("password-option", "S3cr3tPw99"),
+    "mysql -uroot -pS3cr3tPw99": ("password-option", "S3cr3tPw99"),
+    "sshpass -p 'P4ssw0rd!' ssh host": ("password-option", "P4ssw0rd!"),
     "the password is Tr0ub4dor&3 by the way": ("password-in-words", "Tr0ub4dor&3"),
     "-H 'Authorization: Bearer a1b2c3d4e5f6g7h8'": ("authorization", "a1b2c3d4e5f6g7h8"),
     f"aws_secret_access_key = {drawn(40)}": ("aws-secret-key", drawn(40)),
@@ -101,6 +107,11 @@ def test_secrets_are_found_where_they_stand(text: str) -> None:
     kind, secret = FOUND[text]
     assert [(each.kind, text[each.start : each.end]) for each in find(text)] == [(kind, secret)]
     assert without_secrets(text)[0] == text.replace(secret, f"[redacted:{kind}]")
+
+
+def test_a_secret_that_is_found_once_is_one_wherever_it_stands() -> None:
+    text = "password: hunter2Zebra! for postgres://shop:hunter2Zebra!@db/x, yes, hunter2Zebra!"
+    assert "hunter2Zebra!" not in without_secrets(text)[0]
 
 
 def test_a_private_key_that_is_cut_off_is_a_secret_to_where_it_goes() -> None:
@@ -124,6 +135,10 @@ def test_a_private_key_that_is_cut_off_is_a_secret_to_where_it_goes() -> None:
         "token_count = 4096tokens",
         "secret_name: app-credentials-2",
         "https://user:password@example.com/",
+        "docker run -u 1000:1000 -p 3306 image2",
+        "git push upstream -u stable/5.2.x:stable/5.2.x",
+        "ssh -p 2222 host2 && mkdir -p a/b1c2",
+        "token = next_token1()",
         "postgres://USER:your_password1@host/db",
         "password = settings.db.password2",
         "",

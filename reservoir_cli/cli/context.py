@@ -11,6 +11,7 @@ from reservoir_cli.errors import UsageError
 
 if TYPE_CHECKING:
     from reservoir_cli.rendering import ContextWindow
+    from reservoir_cli.reservoir import Reservoir
 
 _TRUNCATED = 6
 
@@ -159,7 +160,7 @@ def context(
         if not window.kept:
             options.say_elsewhere(reservoir, window.request.partition, instance)
         try:
-            _print(window, explain, masked=reservoir.mask.hides(window.request.partition))
+            _print(window, explain, reservoir)
         finally:  # the question was asked, even if nobody reads the context to its end
             if save:
                 reservoir.save_question(window)
@@ -182,7 +183,7 @@ def _say_where(window: "ContextWindow") -> None:
         )
 
 
-def _print(window: "ContextWindow", explain: bool, *, masked: bool) -> None:
+def _print(window: "ContextWindow", explain: bool, reservoir: "Reservoir") -> None:
     from reservoir_cli.cli import output
     from reservoir_cli.cli.explain import print_explanation
 
@@ -192,7 +193,10 @@ def _print(window: "ContextWindow", explain: bool, *, masked: bool) -> None:
     if cut := sum(each.cut for each in window.kept):
         output.note(f"long tool results are cut: {cut} (max_tool_result_tokens; 0 never cuts)")
     if secret := sum(bool(each.message.secrets) for each in window.kept):
-        done = "masked" if masked else "printed as they are; config --set redact=mask hides them"
+        key = reservoir.redact_key(request.partition)
+        done = f"printed as they are; config --set {key}=mask hides them"
+        if reservoir.mask.hides(request.partition):
+            done = "masked"
         output.note(f"secrets in {options.counted(secret, 'message')} {done}")
     rendered = window.to(explain=explain)
     if isinstance(rendered, str):

@@ -153,7 +153,8 @@ def _report(totals: "Totals", dry_run: bool) -> None:
     if more := totals.skipped - len(totals.reasons):
         output.aside(f"  and {more:,} more")
     if totals.forgotten:
-        output.note(f"{totals.forgotten:,} messages that were forgotten stay forgotten")
+        messages = options.counted(totals.forgotten, "message")
+        output.note(f"forgotten once, and left out: {messages}")
     if totals.mended:
         output.note(f"characters that are no text became U+FFFD in {totals.mended:,} messages")
     if totals.passed_over:

@@ -69,7 +69,9 @@ def trim(
     kept = trim_history(messages, turn_start=start, iteration=iteration, budget=wanted)
     shown = kept if isinstance(document, list) else {**document, "messages": kept}
     output.write_json(shown)
-    output.aside(f"{len(messages):,} messages, {len(messages) - len(kept):,} trimmed")
+    output.aside(
+        f"{options.counted(len(messages), 'message')}, {len(messages) - len(kept):,} trimmed"
+    )
 
 
 def _read(file: str) -> Any:

@@ -12,13 +12,16 @@ from reservoir_cli.embedding.trust import require_plain
 if TYPE_CHECKING:
     from reservoir_cli.embedding.reference import ReferenceEmbedder
 
+# Before the libraries are loaded: threads of our own share the work, and the tokenizer's would only
+# be in their way; and nothing is gathered about the user, in no file in the home folder either.
+os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+os.environ.update(ORT_DISABLE_TELEMETRY="1", HF_HUB_DISABLE_TELEMETRY="1")
+
 _COMPILING = "compiling the embedding model, which takes some 20 seconds, once"
 
 
 def load(name: str, *, offline: bool, progress: Progress) -> Embedder:
     """See :func:`reservoir_cli.embedding.load_embedder`."""
-    # Threads of our own share the work; the tokenizer's would only be in their way.
-    os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
     found = locate(name, offline=offline, progress=progress)
     try:
         place = cache.place_of(found.folder)

@@ -183,8 +183,13 @@ def is_json(head: str) -> bool:
 
 
 def _look(file: File) -> Found | None:
+    from reservoir_cli.importers import llm
+
     try:
-        return Found(file, choose(file))
+        found = Found(file, choose(file))
+        # Beside notes and exports may lie the database of any program.
+        foreign = found.importer.name == "llm" and file.path and not llm.is_log(file.path)
+        return None if foreign else found
     except (ReservoirError, Unreadable, OSError):
         return None
 

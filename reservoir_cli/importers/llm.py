@@ -29,6 +29,10 @@ _DAMAGED = (sqlite3.Error, UnicodeError, KeyError)
 _ROLES = ("user", "assistant", "system", "tool")
 
 
+#: One of them is in every log, whatever its generation.
+_TABLES = {"responses", "turns"}
+
+
 class Llm:
     """Reads ``logs.db``."""
 
@@ -55,7 +59,13 @@ class Llm:
                 yield Skipped("what follows", f"the database cannot be read: {name}")
 
     def _read(self, log: "_Log", name: str) -> Iterator[Record | Skipped]:
-        if not log.tables & {"responses", "turns"}:
+        if not log.tables & _TABLES:
+            if "context_runs" in log.tables:
+                raise ReservoirError(
+                    f"{name} is a store of Reservoir",
+                    hint=f"reservoir --db {name} export --all-partitions | reservoir ingest -"
+                    " --format reservoir",
+                )
             raise ReservoirError(
                 f"{name} is a database, but not a log of llm",
                 hint="llm logs path tells where that is",
@@ -66,9 +76,23 @@ class Llm:
             yield from log.turns()
 
 
+def is_log(path: Path) -> bool:
+    """Whether a database is a log of llm, and not another program's."""
+    try:
+        with closing(_opened(path)) as connection:
+            return bool(_Log(connection).tables & _TABLES)
+    except (*_DAMAGED, ReservoirError):
+        return False
+
+
 def _opened(path: Path) -> sqlite3.Connection:
-    """A connection that cannot write; bytes that are no text do not end the reading."""
-    for mode in ("mode=ro", "immutable=1"):
+    """A connection that cannot write; bytes that are no text do not end the reading.
+
+    Without a log beside it the file is read as if nobody could write, so that SQLite makes no
+    files of its own there.
+    """
+    logged = path.with_name(f"{path.name}-wal").exists()
+    for mode in ("mode=ro", "immutable=1") if logged else ("immutable=1", "mode=ro"):
         try:
             connection = sqlite3.connect(f"{path.absolute().as_uri()}?{mode}", uri=True)
         except sqlite3.Error:

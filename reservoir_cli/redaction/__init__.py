@@ -19,6 +19,8 @@ from reservoir_cli.redaction.rules import BLOCKS, GUESSES, SHORTEST_TOKEN, TOKEN
 
 #: Longer texts are searched in parts of so many characters, which overlap by a private key.
 _PART, _OVERLAP = 1_000_000, 25_000
+#: So long a value is no word that stands elsewhere by chance; of so many values others are sought.
+_TELLING, _MOST_REPEATED = 8, 100
 
 
 _Some = TypeVar("_Some", Message, StoredMessage)
@@ -161,16 +163,33 @@ def _tokens_in(text: str) -> list[Rule]:
 def _note(rule: Rule, text: str, found: list[Secret], of: str = "") -> None:
     """Add what a rule finds in its place, unless it was found before.
 
+    What is found by the words around it is one wherever else it stands.
+
     :param of: what ``text`` is in lower case, for rules that guess.
     """
+    values: dict[str, None] = {}
     for match in re.finditer(rule.pattern, text):
-        start, end = match.span(match.re.groups)
-        if of and not _is_real(of[start:end]):
-            continue
-        at = bisect_left(found, start, key=attrgetter("start"))
-        before, behind = found[max(0, at - 1) : at], found[at : at + 1]
-        if all(each.end <= start for each in before) and all(each.start >= end for each in behind):
-            found.insert(at, Secret(rule.kind, start, end))
+        start, end = match.span(match.lastindex or 0)
+        if not of:
+            _add(Secret(rule.kind, start, end), found)
+        elif _is_real(of[start:end]):
+            _add(Secret(rule.kind, start, end), found)
+            if end - start >= _TELLING:
+                values[of[start:end]] = None
+    for value in list(values)[:_MOST_REPEATED]:
+        at = of.find(value)
+        while at >= 0:
+            _add(Secret(rule.kind, at, at + len(value)), found)
+            at = of.find(value, at + len(value))
+
+
+def _add(secret: Secret, found: list[Secret]) -> None:
+    at = bisect_left(found, secret.start, key=attrgetter("start"))
+    before, behind = found[max(0, at - 1) : at], found[at : at + 1]
+    if all(each.end <= secret.start for each in before) and all(
+        each.start >= secret.end for each in behind
+    ):
+        found.insert(at, secret)
 
 
 def _find_in_parts(text: str) -> list[Secret]:

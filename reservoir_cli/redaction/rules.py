@@ -16,7 +16,7 @@ class Rule(NamedTuple):
     :param kind: what it is called where it was.
     :param words: in lower case; one of them is in everything that the pattern matches, so that
         the pattern is compiled and tried only where one is.
-    :param pattern: its first group is the secret, or without a group all of it.
+    :param pattern: the group that matched is the secret, or without groups all of it.
     """
 
     kind: str
@@ -124,7 +124,7 @@ BLOCKS = (
 _NAMES = (
     "(?:api|access|auth|service|account|db|database|priv|private|client|secret)[_ -]?key"
     "|(?:db|database|key)_?pass|pass(?:word|wort|wd|phrase)|pwd|secret"
-    "|(?:api|access|auth|refresh|bearer)[_ -]?token|contrase(?:ñ|n)a"
+    "|(?:api|access|auth|refresh|bearer)[_ -]?token|contrase(?:ñ|n)a|(?<![a-z0-9])(?:pw|pass)"
 )
 #: A name that ends so holds something about a secret, not the secret.
 _ABOUT = "".join(
@@ -142,7 +142,7 @@ GUESSES = (
     Rule(
         "password-in-url",
         ("://",),
-        r"://[^:/?#\[\]@!$&'()*+,;=\s]{0,200}:([^:/?#\[\]@!$&'()*+,;=\s]{1,200})@",
+        r"://[^\s:/?#@\"'`<>\\]{0,200}:([^\s/@\"'`<>\\]{1,200})@[^\s/@]",
     ),
     Rule(
         "authorization",
@@ -158,9 +158,24 @@ GUESSES = (
     # name = "value", name: value, "name": "value", name => value, --name=value
     Rule(
         "secret-value",
-        ("key", "pass", "pwd", "secret", "token", "contrase"),
+        ("key", "pass", "pw", "secret", "token", "contrase"),
         rf"(?:{_NAMES})[a-z0-9_]{{0,40}}+{_ABOUT}[\]\"'`\\]{{0,4}}\s{{0,3}}(?::=|=>|={{1,3}}|:)"
         rf"[ \t]{{0,3}}[\"'`\\]{{0,3}}({_VALUE}{{6,200}}+)(?![(\[{{])",
+    ),
+    # What only says token is more often one of a text than one of a service.
+    Rule(
+        "secret-value",
+        ("token",),
+        r"(?<![a-z0-9])(?:[a-z0-9]{1,20}_)?token[\"'\\]{0,3}\s{0,3}[=:][ \t]{0,3}[\"'\\]{0,3}"
+        rf"({_VALUE}{{12,200}}+)(?![(\[{{])",
+    ),
+    # curl -u name:password, sshpass -p password, mysql -ppassword
+    Rule(
+        "password-option",
+        (" -u", "--user", "sshpass", " -p"),
+        r" (?:-u {0,3}|--user[ =])[\"']?[^\s:/\"']{1,80}:([^\s/\"']{4,200})"
+        rf"|sshpass\s{{1,3}}-p\s{{0,3}}[\"']?({_VALUE}{{4,200}})"
+        rf"|\b(?:mysql\w{{0,10}}|mariadb\w{{0,10}})\s[^\n]{{0,200}}? -p[\"']?({_VALUE}{{4,200}})",
     ),
     Rule(
         "password-in-words",

@@ -72,7 +72,8 @@ def test_files_that_others_may_read_are_noted_and_repair_closes_them(cli):
     cli.say("hello")
     cli.db.chmod(0o644)
     assert checks(cli("doctor", "--json"))["privacy"][0] == "note"
-    assert "privacy" not in checks(cli("doctor", "--repair", "--json"))
+    assert "yours alone" in cli("doctor", "--repair").out
+    assert "privacy" not in checks(cli("doctor", "--json"))
     assert cli.db.stat().st_mode & 0o777 == 0o600
 
 

@@ -12,6 +12,7 @@ from reading import SAMPLES, file_of, found_in, lines, records, skipped
 
 from reservoir_cli.errors import ReservoirError, UsageError
 from reservoir_cli.importers import File, Found, find, importers
+from reservoir_cli.store import open_store
 
 CHAT = (SAMPLES / "chatgpt.json").read_bytes()
 CODE = (SAMPLES / "claude-code.jsonl").read_bytes()
@@ -221,6 +222,31 @@ def test_another_database_is_an_error(tmp_path: Path) -> None:
     path.write_bytes(b"SQLite format 3\0" + bytes(5_000))
     with pytest.raises(ReservoirError, match="damaged database"):
         found_in(path)
+
+
+def test_another_database_beside_notes_is_passed_over(tmp_path: Path) -> None:
+    (tmp_path / "note.md").write_text("# Redis\n")
+    with closing(sqlite3.connect(tmp_path / "other.db")) as other, other:
+        other.execute("CREATE TABLE messages (id)")
+    with ExitStack() as open_files:
+        found, passed_over = find(tmp_path, None, open_files)
+        assert ([Path(each.file.name).name for each in found], passed_over) == (["note.md"], 1)
+
+
+def test_a_store_of_reservoir_is_an_error_that_names_the_way(tmp_path: Path) -> None:
+    path = tmp_path / "store.db"
+    open_store(str(path)).close()
+    with pytest.raises(ReservoirError, match="is a store of Reservoir") as caught:
+        found_in(path)
+    assert "export --all-partitions" in str(caught.value.hint)
+
+
+def test_a_log_gets_no_files_beside_it(tmp_path: Path) -> None:
+    path = older_log(tmp_path / "logs.db")
+    with closing(sqlite3.connect(path)) as log:
+        log.execute("PRAGMA journal_mode = WAL")
+    assert records(found_in(path)[""])
+    assert [each.name for each in tmp_path.iterdir()] == ["logs.db"]
 
 
 @pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root reads everything")

@@ -89,7 +89,15 @@ class Environment:
     def test(self, *options: str) -> None:
         """Run the tests; ``pytest`` and not ``python -m``, so that they meet the wheel."""
         self.run(
-            "pytest", "-q", "-n", "auto", "--dist", "worksteal", "-p", "no:cacheprovider", *options
+            "pytest",
+            "-q",
+            "-n",
+            "auto",
+            "--dist",
+            "worksteal",
+            "-o",
+            f"cache_dir={self.bin.parent}/cache",
+            *options,
         )
 
 

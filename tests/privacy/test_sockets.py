@@ -72,6 +72,9 @@ def test_no_command_opens_a_socket(watched: Home) -> None:
         assert done.code == 0, (command, done)
         assert not (watched.folder / "sockets").exists(), command
     assert json.loads(watched("doctor", "--json").out)["checks"]
+    # Libraries may keep notes of their own about a user; ours are told not to.
+    ours = {"home", "tmp", "site", "sockets", "list.json", "copy.db"}
+    assert {each.name for each in watched.folder.iterdir()} <= ours
 
 
 def test_a_model_that_is_not_here_is_asked_for_unless_offline(watched: Home) -> None:
