@@ -25,7 +25,7 @@ def run(*arguments: str) -> None:
 
 def main() -> None:
     """Store, then ask."""
-    files = sorted(str(path.relative_to(Path.cwd())) for path in SAMPLES.glob("*.jsonl"))
+    files = sorted(os.path.relpath(path) for path in SAMPLES.glob("*.jsonl"))
     say(
         "Mara's conversations of eight months go into one file: her work on a task board, "
         "and her kitchen, travels and books at home."
