@@ -71,7 +71,7 @@ def examine(
         try:
             if repair and config is not None:
                 progress("repairing", 0, 0)
-                _tighten(store.location)
+                _tighten(store)
                 store.repair(config.settings().synapse_threshold)
                 _mark_secrets(store, config, progress)
             progress("checking the store", 0, 0)
@@ -95,10 +95,11 @@ def back_up(store: Store, target: Path, progress: "Progress") -> None:
 
     :raises ReservoirError: there is no store, or the copy cannot be written.
     """
-    source = Path(store.location)
-    if not source.exists():
-        raise ReservoirError(f"there is no store at {source}", hint="reservoir ingest makes it")
-    paths.refuse_store(target, source)
+    if store.size() is None:
+        raise ReservoirError(
+            f"there is no store at {store.location}", hint="reservoir ingest makes it"
+        )
+    paths.refuse_store(target, store.files())
     if target.is_dir():
         raise ReservoirError(f"{target} is a folder", hint="name a file in it")
     try:
@@ -121,22 +122,22 @@ def _failed(name: str, error: ReservoirError) -> Check:
 
 
 def _store_checks(store: Store) -> Iterator[Check]:
-    path = Path(store.location)
-    if not path.exists():
-        yield Check("store", Status.NOTE, f"{path} is not there yet", "reservoir ingest makes it")
+    size = store.size()
+    if size is None:
+        where = f"{store.location} is not there yet"
+        yield Check("store", Status.NOTE, where, "reservoir ingest makes it")
         return
     held = store.holdings()
-    size = path.stat().st_size / 1_000_000
     yield Check(
         "store",
         Status.OK,
-        f"{path}, {held['messages']:,} messages, {size:,.1f} MB"
+        f"{store.location}, {held['messages']:,} messages, {size / 1e6:,.1f} MB"
         + (", read only" if store.read_only else ""),
     )
     for fault in store.faults():
         fix = "reservoir doctor --repair" if fault.repairable else "restore it from a backup"
         yield Check("contents", Status.FAULT, fault.detail, fix)
-    open_to_others = [each for each in _files(path) if _others_may_read(each)]
+    open_to_others = [each for each in _files(store) if _others_may_read(each)]
     if open_to_others:
         names = ", ".join(each.name for each in open_to_others)
         yield Check("privacy", Status.NOTE, f"others may read {names}", "reservoir doctor --repair")
@@ -178,19 +179,18 @@ def _mark_secrets(store: Store, config: "Config", progress: "Progress") -> None:
             store.mark_secrets(news)
 
 
-def _files(store: Path) -> Iterator[Path]:
-    """The store, what lies beside it, and our log."""
-    beside = (store.with_name(store.name + ending) for ending in ("", "-wal", "-shm"))
-    return (each for each in (*beside, paths.log_file()) if each.exists())
+def _files(store: Store) -> Iterator[Path]:
+    """The files of a store and our log, as far as they are there."""
+    return (each for each in (*store.files(), paths.log_file()) if each.exists())
 
 
 def _others_may_read(path: Path) -> bool:
     return os.name == "posix" and bool(path.stat().st_mode & 0o077)
 
 
-def _tighten(location: str) -> None:
+def _tighten(store: Store) -> None:
     """Make our files the user's alone; folders are the user's own business."""
-    for path in _files(Path(location)):
+    for path in _files(store):
         if _others_may_read(path):
             with suppress(OSError):
                 path.chmod(0o600)

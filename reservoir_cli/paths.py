@@ -5,7 +5,7 @@ move one file. Otherwise each platform's own places are used.
 """
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -21,9 +21,12 @@ def config_file() -> Path:
     return (_home() or _platform("config")) / "reservoir.toml"
 
 
-def store_location() -> str:
-    """The default store: the path of ``reservoir.db``, or what ``RESERVOIR_DB`` names."""
-    if own := os.environ.get("RESERVOIR_DB"):
+def store_location(setting: str | None = None) -> str:
+    """The store when none is named: what ``RESERVOIR_DB`` says, a setting, else ``reservoir.db``.
+
+    :param setting: the value of ``database``.
+    """
+    if own := os.environ.get("RESERVOIR_DB") or setting:
         return own
     return str((_home() or _platform("data")) / "reservoir.db")
 
@@ -93,13 +96,13 @@ def whole_private(path: Path) -> Iterator[Path]:
         raise
 
 
-def refuse_store(path: Path, store: Path) -> None:
+def refuse_store(path: Path, store: Iterable[Path]) -> None:
     """Refuse to write over the store itself, or what lies beside it.
 
-    :raises UsageError: the path is one of its files.
+    :param store: its files.
+    :raises UsageError: the path is one of them.
     """
-    own = [store.with_name(store.name + ending).resolve() for ending in ("", "-wal", "-shm")]
-    if path.resolve() in own:
+    if path.resolve() in [each.resolve() for each in store]:
         raise UsageError(f"{path} is the store itself", hint="name another file")
 
 

@@ -5,6 +5,7 @@ same, but it takes frequencies of the whole file, so that text in other partitio
 """
 
 import sqlite3
+from collections.abc import Iterable
 from functools import reduce
 
 import numpy as np
@@ -32,12 +33,26 @@ def search(
     ids, lengths = candidates.lengths(connection, scope, model_id)
     if not terms or not len(ids):
         return [], True
+    found = (
+        np.unique(_phrase(connection, stems, is_prefix) >> _SHIFT, return_counts=True)
+        for stems, is_prefix in _stems(connection, terms)
+    )
+    return ranked(ids, lengths, found, limit)
+
+
+def ranked(
+    ids: _Ints, lengths: NDArray[np.int32], found: Iterable[tuple[_Ints, _Ints]], limit: int
+) -> tuple[list[tuple[int, float]], bool]:
+    """The messages that hold all terms, else any of them.
+
+    :param ids: of the messages of a scope, ascending.
+    :param lengths: their words.
+    :param found: of each term the messages that hold it, and how often they do.
+    :returns: (id, BM25) best first, ties newest first, and whether the hits hold all terms.
+    """
     norms = _K1 * (1 - _B + _B * lengths / max(float(lengths.mean()), 1e-9))
     scores, held = np.zeros(len(ids)), []
-    for stems, is_prefix in _stems(connection, terms):
-        messages, counts = np.unique(
-            _phrase(connection, stems, is_prefix) >> _SHIFT, return_counts=True
-        )
+    for messages, counts in found:
         places = np.minimum(np.searchsorted(ids, messages), len(ids) - 1)
         known = ids[places] == messages
         places, counts = places[known], counts[known]

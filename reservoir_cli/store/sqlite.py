@@ -159,6 +159,18 @@ class SqliteStore(Keeping):
                 sealing.finish(self._connection, wait=0)
         self._connection.close()
 
+    def files(self) -> list[Path]:
+        """See :class:`~reservoir_cli.store.Store`."""
+        if "://" in self.location:  # it stands in for a server
+            return []
+        path = _path(self.location)
+        return [path.with_name(path.name + ending) for ending in ("", "-wal", "-shm")]
+
+    def size(self) -> int | None:
+        """See :class:`~reservoir_cli.store.Store`."""
+        there = self.files()[:1]
+        return there[0].stat().st_size if there and there[0].exists() else None
+
     # Transactions
 
     @contextmanager

