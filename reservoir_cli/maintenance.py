@@ -134,6 +134,7 @@ def _store_checks(store: Store) -> Iterator[Check]:
         f"{store.location}, {held['messages']:,} messages, {size / 1e6:,.1f} MB"
         + (", read only" if store.read_only else ""),
     )
+    yield Check("database", Status.OK, store.engine())
     for fault in store.faults():
         fix = "reservoir doctor --repair" if fault.repairable else "restore it from a backup"
         yield Check("contents", Status.FAULT, fault.detail, fix)

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from reservoir_cli.store.copying import Link, Portion, Remainder
     from reservoir_cli.tokens import TokenCounter
     from reservoir_cli.window import Candidates
 
@@ -120,6 +121,9 @@ class Store(Protocol):
 
     def size(self) -> int | None:
         """The bytes that it takes; ``None`` where there is no store yet."""
+
+    def engine(self) -> str:
+        """The program that keeps it, the versions of that, and the number of its schema."""
 
     def close(self) -> None:
         """Give the file or connection back."""
@@ -281,6 +285,30 @@ class Store(Protocol):
 
         :raises ReservoirError: it is on a server.
         """
+
+    def portion(self, after: int, count: int) -> "Portion":
+        """The messages behind an id, in order of their ids, and what belongs to them."""
+
+    def put_portion(self, given: "Portion") -> None:
+        """Write messages of another store with their ids, and make what is derived of them."""
+
+    def links(self, ids: Sequence[int]) -> "list[Link]":
+        """The links from messages to those before them."""
+
+    def put_links(self, given: "Sequence[Link]") -> None:
+        """Write links between messages that are there."""
+
+    def remainder(self) -> "Remainder":
+        """What the store holds that belongs to no message."""
+
+    def put_remainder(self, given: "Remainder") -> None:
+        """Write that, in place of what is there of it."""
+
+    def noted(self, key: str) -> str | None:
+        """What the store was told to remember of itself under a name."""
+
+    def note(self, key: str, value: str | None) -> None:
+        """Remember something of the store itself under a name, or no longer."""
 
     def next_model(self) -> tuple[str, str] | None:
         """(identity, name) of the model that is being built beside the active one."""

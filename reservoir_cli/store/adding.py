@@ -178,6 +178,22 @@ def _insert(connection: sqlite3.Connection, rows: Sequence[tuple[Any, ...]]) -> 
     )
 
 
+def insert_copied(connection: sqlite3.Connection, rows: Sequence[tuple[Any, ...]]) -> None:
+    """Write rows of :data:`COLUMNS` that another store had, with their ids, and their words."""
+    _insert(connection, rows)
+    connection.executemany(
+        "INSERT INTO messages_fts (rowid, text, scope) VALUES (?, ?, ?)",
+        [
+            (
+                each.id,
+                fulltext.indexed_text(clean_text(plain_text(each))),
+                fulltext.scope_keys(each.partition, each.instance),
+            )
+            for each in (queries.to_message(row) for row in rows)
+        ],
+    )
+
+
 def _index(connection: sqlite3.Connection, scope: Scope, texts: Sequence[tuple[int, str]]) -> None:
     """Index the words of messages, and note that they are to be embedded.
 

@@ -171,6 +171,10 @@ class SqliteStore(Keeping):
         there = self.files()[:1]
         return there[0].stat().st_size if there and there[0].exists() else None
 
+    def engine(self) -> str:
+        """See :class:`~reservoir_cli.store.Store`."""
+        return f"SQLite {sqlite3.sqlite_version}, schema {SCHEMA_VERSION}"
+
     # Transactions
 
     @contextmanager

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from reservoir_cli.messages import Scope
 from reservoir_cli.store.candidates import in_order
-from reservoir_cli.store.postgres import queries, vectors, words
+from reservoir_cli.store.postgres import nearest, properties, queries, vectors, words
 from reservoir_cli.store.postgres.connection import Connection
 from reservoir_cli.store.postgres.stems import Stemmer
 from reservoir_cli.window import Candidates
@@ -58,7 +58,34 @@ def candidates(
         postings=(),
     )
     if model_id is not None and vector is not None:
-        of, cosine = vectors.cosines(connection, scope, model_id, vector)
-        places, known = found.places(of)
-        np.fmax.at(found.cosine, places, cosine[known])  # of several passages the best
+        _compare(connection, found, scope, model_id, vector)
     return replace(found, postings=words.postings(connection, stemmer, found, scope, question))
+
+
+def _compare(
+    connection: Connection,
+    found: Candidates,
+    scope: Scope,
+    model_id: str,
+    vector: NDArray[np.float32],
+) -> None:
+    """Fill in the cosines, of several passages the best."""
+    index = None
+    if scope.partition is not None and scope.instance is None:
+        known = properties.get(connection, nearest.key(scope.partition))
+        index = nearest.read(known) if known else None
+    if index is None or index.model_id != model_id:
+        of, cosine = vectors.cosines(connection, scope, model_id, vector)
+    else:
+        of, cosine = nearest.cosines(connection, str(scope.partition), index, vector)
+        # The others have vectors too, farther away than these, but for those that are pending.
+        found.cosine[:] = cosine.min(initial=1)
+        waiting = queries.arrays(
+            connection,
+            {"ids": ("p.message_id", "i8")},
+            "FROM pending p WHERE p.partition = %s",
+            [scope.partition],
+        )
+        found.cosine[found.places(waiting["ids"])[0]] = np.nan
+    places, known_here = found.places(of)
+    np.fmax.at(found.cosine, places, cosine[known_here])

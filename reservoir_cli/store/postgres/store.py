@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from reservoir_cli.store.copying import Link, Portion, Remainder
     from reservoir_cli.tokens import TokenCounter
     from reservoir_cli.window import Candidates
 
@@ -60,6 +61,11 @@ class PostgresStore(Session):
                 [SCHEMA],
             )
         )
+
+    def engine(self) -> str:
+        """See :class:`~reservoir_cli.store.Store`."""
+        version = f"{self.server.version // 10_000}.{self.server.version % 10_000}"
+        return f"PostgreSQL {version}, pgvector {self.server.vector}, schema {self.server.schema}"
 
     # Writing
 
@@ -264,14 +270,9 @@ class PostgresStore(Session):
 
         with self.snapshot():
             active = self.active_model()
+            model_id = active[0] if active else None
             return candidates(
-                self._connection,
-                self._stemmer,
-                scope,
-                own,
-                question,
-                active[0] if active else None,
-                vector,
+                self._connection, self._stemmer, scope, own, question, model_id, vector
             )
 
     def tied(self, ids: Iterable[int], depth: int, scope: Scope) -> list[int]:
@@ -425,6 +426,53 @@ class PostgresStore(Session):
             "a store on a server is not copied to a file",
             hint="pg_dump --schema reservoir makes a backup; reservoir db copy makes a store of it",
         )
+
+    def portion(self, after: int, count: int) -> "Portion":
+        """See :class:`~reservoir_cli.store.Store`."""
+        from reservoir_cli.store.postgres import carrying
+
+        return self._seen(lambda: carrying.portion(self._connection, after, count))
+
+    def put_portion(self, given: "Portion") -> None:
+        """See :class:`~reservoir_cli.store.Store`."""
+        from reservoir_cli.store.postgres import carrying
+
+        self._written(lambda: carrying.put_portion(self._connection, self._stemmer, given))
+
+    def links(self, ids: Sequence[int]) -> "list[Link]":
+        """See :class:`~reservoir_cli.store.Store`."""
+        from reservoir_cli.store.postgres import carrying
+
+        return self._seen(lambda: carrying.links(self._connection, ids))
+
+    def put_links(self, given: "Sequence[Link]") -> None:
+        """See :class:`~reservoir_cli.store.Store`."""
+        from reservoir_cli.store.postgres import carrying
+
+        self._written(lambda: carrying.put_links(self._connection, given))
+
+    def remainder(self) -> "Remainder":
+        """See :class:`~reservoir_cli.store.Store`."""
+        from reservoir_cli.store.postgres import carrying
+
+        return self._seen(lambda: carrying.remainder(self._connection))
+
+    def put_remainder(self, given: "Remainder") -> None:
+        """See :class:`~reservoir_cli.store.Store`."""
+        from reservoir_cli.store.postgres import carrying
+
+        self._written(lambda: carrying.put_remainder(self._connection, given))
+
+    def noted(self, key: str) -> str | None:
+        """See :class:`~reservoir_cli.store.Store`."""
+        return self._seen(lambda: properties.get(self._connection, key))
+
+    def note(self, key: str, value: str | None) -> None:
+        """See :class:`~reservoir_cli.store.Store`."""
+        if value is None:
+            self._written(lambda: properties.drop(self._connection, key))
+        else:
+            self._written(lambda: properties.put(self._connection, key, value))
 
     # Changing the model
 
