@@ -36,14 +36,16 @@ def put_portion(connection: sqlite3.Connection, given: Portion) -> None:
     connection.executemany("INSERT INTO embeddings VALUES (?, ?, ?, ?, ?, ?)", given.vectors)
     for table, ids in zip(_WAITING, given.waiting, strict=True):
         connection.executemany(f"INSERT INTO {table} VALUES (?)", [(each,) for each in ids])
-    models = dict.fromkeys(row[1] for row in given.vectors)
-    active = properties.get(connection, properties.MODEL_ID)
-    for model_id in dict.fromkeys([*models, *([active] if active else [])]):
+    lacking = {
+        properties.get(connection, key) or "": ids
+        for key, ids in zip((properties.MODEL_ID, properties.NEXT_ID), given.waiting, strict=True)
+    }
+    for model_id in sorted({row[1] for row in given.vectors} | (lacking.keys() - {""})):
         vectors: dict[int, list[np.ndarray[tuple[int], np.dtype[np.float32]]]] = {}
         for number, of, _, _, _, vector in given.vectors:
             if of == model_id:
                 vectors.setdefault(number, []).append(np.frombuffer(vector, "<f4"))
-        waiting = set(given.waiting[0]) if model_id == active else set(given.ids) - vectors.keys()
+        waiting = set(lacking.get(model_id, set(given.ids) - vectors.keys()))
         done = [each for each in given.ids if each not in waiting]
         stacked = {number: np.stack(some) for number, some in vectors.items()}
         chunks.append(connection, model_id, done, stacked)

@@ -70,6 +70,8 @@ def copy(source: Store, target: Store, progress: Progress) -> dict[str, int]:
     step, after = _begin(source, target)
     total = source.holdings()["messages"]
     with source.snapshot():
+        # At first for the names of the models; again at the end, for what else there is.
+        target.put_remainder(source.remainder())
         if step == "messages":
             _messages(source, target, after, total, progress)
             step, after = "links", 0

@@ -15,7 +15,8 @@ from reservoir_cli.messages import Scope
 from reservoir_cli.store import candidates, fulltext, postings
 
 _K1, _B = 1.2, 0.75
-#: Places in the index as one number: message above, position below.
+#: Places in the index as one number: the message's place in the scope above, position below.
+#: Not its id, which takes 53 bits where it comes from a server.
 _SHIFT = 32
 
 _Ints = NDArray[np.int64]
@@ -33,10 +34,7 @@ def search(
     ids, lengths = candidates.lengths(connection, scope, model_id)
     if not terms or not len(ids):
         return [], True
-    found = (
-        np.unique(_phrase(connection, stems, is_prefix) >> _SHIFT, return_counts=True)
-        for stems, is_prefix in _stems(connection, terms)
-    )
+    found = (_held(connection, ids, *each) for each in _stems(connection, terms))
     return ranked(ids, lengths, found, limit)
 
 
@@ -84,22 +82,28 @@ def _stems(connection: sqlite3.Connection, terms: list[str]) -> list[tuple[list[
     return [(stems, terms[number].endswith("*")) for number, stems in found.items()]
 
 
-def _phrase(connection: sqlite3.Connection, stems: list[str], is_prefix: bool) -> _Ints:
-    """Where the stems stand one after another; the place of the first."""
+def _held(
+    connection: sqlite3.Connection, ids: _Ints, stems: list[str], is_prefix: bool
+) -> tuple[_Ints, _Ints]:
+    """The messages in which stems stand one after another, the last as a prefix; how often."""
     last = len(stems) - 1
     found = [
-        _occurrences(connection, stem, is_prefix and at == last) - at
+        _occurrences(connection, ids, stem, is_prefix and at == last) - at
         for at, stem in enumerate(stems)
     ]
-    return reduce(np.intersect1d, found)
+    together = reduce(np.intersect1d, found)
+    places, counts = np.unique(together >> _SHIFT, return_counts=True)
+    return ids[places], counts
 
 
-def _occurrences(connection: sqlite3.Connection, stem: str, is_prefix: bool) -> _Ints:
+def _occurrences(connection: sqlite3.Connection, ids: _Ints, stem: str, is_prefix: bool) -> _Ints:
     condition, values = ("term = ?", [stem])
     if is_prefix:
         condition, values = ("term >= ? AND term < ?", [stem, stem + "\U0010ffff"])
     rows = connection.execute(
         f"SELECT doc, offset FROM temp.stem_places WHERE {condition} AND col = 'text'", values
     ).fetchall()
-    places = np.array(rows, np.int64).reshape(-1, 2)
-    return np.unique((places[:, 0] << _SHIFT) + places[:, 1])
+    docs, offsets = np.array(rows, np.int64).reshape(-1, 2).T
+    places = np.minimum(ids.searchsorted(docs), len(ids) - 1)
+    known = ids[places] == docs
+    return np.unique((places[known] << _SHIFT) + offsets[known])
