@@ -33,8 +33,8 @@ class PostgresServer:
     It never waits for the disk: a power cut would take its data, and only a test's.
     """
 
-    def __init__(self, version: str = "18") -> None:
-        programs = installed(version)
+    def __init__(self, version: str = "18", programs: Path | None = None) -> None:
+        programs = programs or installed(version)
         assert programs is not None
         self.version = version
         self._programs = programs
@@ -65,7 +65,15 @@ class PostgresServer:
         }
         options = " ".join(f"-c {name}='{value}'" for name, value in settings.items())
         log = str(self._folder / "log")
-        self._run("pg_ctl", "-w", "-l", log, "-o", f"-p {self.port} {options}", "start", data=True)
+        words = ("-w", "-l", log, "-o", f"-p {self.port} {options}", "start")
+        for waited in range(20):  # what is left of a killed one may take a moment to end
+            if self._run("pg_ctl", *words, data=True, check=False):
+                return
+            time.sleep(0.1)
+            if waited == 10:
+                # Where nobody buries the dead, its number is taken for a living one.
+                (self._folder / "data" / "postmaster.pid").unlink(missing_ok=True)
+        self._run("pg_ctl", *words, data=True)
 
     def stop(self) -> None:
         self._run("pg_ctl", "-m", "immediate", "-w", "stop", data=True, check=False)
@@ -116,7 +124,7 @@ class PostgresServer:
     def drop(self, url: str) -> None:
         self.sql(f"DROP DATABASE {url.rsplit('/', 1)[1]} WITH (FORCE)")
 
-    def _run(self, program: str, *arguments: str, data: bool = False, check: bool = True) -> None:
+    def _run(self, program: str, *arguments: str, data: bool = False, check: bool = True) -> bool:
         command: Sequence[str] = [str(self._programs / program), *arguments]
         if data:
             command = [command[0], "-D", str(self._folder / "data"), *command[1:]]
@@ -134,3 +142,4 @@ class PostgresServer:
         if check and done.returncode:
             log = self._folder / "log"
             raise RuntimeError(log.read_text() if log.exists() else f"{program} failed")
+        return not done.returncode

@@ -279,4 +279,10 @@ def migrate(connection: Connection) -> list[str]:
                     [number, name],
                 )
                 done.append(name)
+        _finish(connection)
     return done
+
+
+def _finish(connection: Connection) -> None:
+    """The last step of a migration, before which nothing of it is seen."""
+    connection.execute(f"COMMENT ON SCHEMA {SCHEMA} IS 'a store of reservoir-cli'")
