@@ -19,6 +19,8 @@ from reservoir_cli.store import Passage, open_store
 from reservoir_cli.tokens import load_counter
 from reservoir_cli.window import FORMATS, Section, Tier
 
+pytestmark = pytest.mark.sqlite("what is above a store does not know its kind")
+
 SAMPLES = Path(__file__).parent.parent / "samples"
 NOW = datetime(2026, 5, 9, 12, tzinfo=UTC)
 COUNTER = load_counter("approximate")
