@@ -11,7 +11,6 @@ from typing import Any
 import hypothesis.strategies as st
 import numpy as np
 import pytest
-from conftest import FakeEmbedder
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import (
     RuleBasedStateMachine,
@@ -22,6 +21,7 @@ from hypothesis.stateful import (
 )
 from postgres_server import PostgresServer, installed
 
+from reservoir_cli.embedding import Embedder
 from reservoir_cli.messages import Message, Scope, StoredMessage, ToolCall
 from reservoir_cli.reservoir import Reservoir
 
@@ -46,6 +46,7 @@ class SameAnswers(RuleBasedStateMachine):
     """Does everything to two stores, and asks both."""
 
     new_database: Callable[[], str]
+    embedder: Embedder
 
     @initialize()
     def open(self) -> None:
@@ -53,7 +54,9 @@ class SameAnswers(RuleBasedStateMachine):
         folder = self.files.enter_context(tempfile.TemporaryDirectory())
         self.both = [
             self.files.enter_context(
-                Reservoir.open(place, embedder=FakeEmbedder(), settings={"synapse_threshold": 0.6})
+                Reservoir.open(
+                    place, embedder=type(self).embedder, settings={"synapse_threshold": 0.6}
+                )
             )
             for place in (str(Path(folder) / "store.db"), type(self).new_database())
         ]
@@ -208,9 +211,10 @@ def server(request: pytest.FixtureRequest) -> Iterator[PostgresServer]:
     own.remove()
 
 
-def test_both_kinds_of_store_say_the_same(server: PostgresServer) -> None:
+def test_both_kinds_of_store_say_the_same(server: PostgresServer, fake_embedder: Embedder) -> None:
     class OnThisServer(SameAnswers):
         new_database = staticmethod(server.store_database)
+        embedder = fake_embedder
 
     run_state_machine_as_test(
         OnThisServer,
