@@ -99,13 +99,13 @@ def new_location(
 
     def new() -> str:
         name = f"store{len(given) or ''}.db"
-        given.append(server.store_database() if server else str(tmp_path / name))
+        given.append(server.borrow() if server else str(tmp_path / name))
         return given[-1]
 
     yield new
     if server:
         for url in given:
-            server.drop(url)
+            server.give_back(url)
 
 
 @pytest.fixture

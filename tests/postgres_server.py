@@ -65,6 +65,7 @@ class PostgresServer:
         self._programs = programs
         self._names = count()
         self._template: str | None = None
+        self._free: list[str] = []
         # Not in pytest's own folder: that one may be entered by its user only.
         self._folder = Path(tempfile.mkdtemp(prefix="reservoir-postgres-"))
         if _is_root():
@@ -150,6 +151,26 @@ class PostgresServer:
         name = f"store{next(self._names)}"
         self.sql(f"CREATE DATABASE {name} TEMPLATE {self._template} STRATEGY file_copy")
         return self.url(name)
+
+    def borrow(self) -> str:
+        """The URL of a database with an empty store, which another test may have used before."""
+        return self._free.pop() if self._free else self.store_database()
+
+    def give_back(self, url: str) -> None:
+        """Empty a borrowed database: making one takes fifteen times as long."""
+        database = url.rsplit("/", 1)[1]
+        self.sql(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+            "WHERE datname = current_database() AND pid <> pg_backend_pid()",
+            database,
+        )
+        tables = self.sql(
+            "SELECT string_agg(oid::regclass::text, ', ') FROM pg_class WHERE relkind = 'r' "
+            "AND relnamespace = 'reservoir'::regnamespace AND relname <> 'migrations'",
+            database,
+        )
+        self.sql(f"TRUNCATE {tables[0][0]}", database)
+        self._free.append(url)
 
     def drop(self, url: str) -> None:
         self.sql(f"DROP DATABASE {url.rsplit('/', 1)[1]} WITH (FORCE)")
