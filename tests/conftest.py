@@ -84,18 +84,18 @@ def postgres() -> Iterator[PostgresServer]:
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Run what asks for a store on each kind; ``sqlite`` marks what only a file has."""
-    if "kind" in metafunc.fixturenames:
+    if "store_kind" in metafunc.fixturenames:
         only_file = metafunc.definition.get_closest_marker("sqlite")
-        metafunc.parametrize("kind", ["sqlite"] if only_file else ["sqlite", "postgres"])
+        metafunc.parametrize("store_kind", ["sqlite"] if only_file else ["sqlite", "postgres"])
 
 
 @pytest.fixture
 def new_location(
-    kind: str, request: pytest.FixtureRequest, tmp_path: Path
+    store_kind: str, request: pytest.FixtureRequest, tmp_path: Path
 ) -> Iterator[Callable[[], str]]:
     """Gives the place of an empty store each time: a file, or a database on a real server."""
     given: list[str] = []
-    server = request.getfixturevalue("postgres") if kind == "postgres" else None
+    server = request.getfixturevalue("postgres") if store_kind == "postgres" else None
 
     def new() -> str:
         name = f"store{len(given) or ''}.db"
