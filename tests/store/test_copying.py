@@ -8,6 +8,8 @@ from datetime import UTC, datetime, timedelta
 import numpy as np
 import pytest
 from behind import behind
+from fingerprint import fingerprint
+from postgres_server import PostgresServer
 
 from reservoir_cli import forgetting, ingesting
 from reservoir_cli.errors import ReservoirError, UsageError
@@ -110,6 +112,19 @@ def test_there_and_back_again_nothing_has_changed(
             [new] = back.add(Scope("p", "p"), [Message("user", "new")], counter=COUNTER, now=NOW)
             assert new
             assert new.id > max(filled.find(EVERYWHERE))
+
+
+@pytest.mark.sqlite("it begins and ends with a file")
+def test_a_file_that_was_on_a_server_is_the_same_file(
+    filled: Store, postgres: PostgresServer, tmp_path
+) -> None:
+    url = postgres.borrow()
+    back = str(tmp_path / "back.db")
+    with closing(open_store(url)) as server, closing(open_store(back)) as file:
+        copying.copy(filled, server, quiet)
+        copying.copy(server, file, quiet)
+    postgres.give_back(url)
+    assert fingerprint(back) == fingerprint(filled.location)
 
 
 @pytest.mark.parametrize("fails", ["put_portion", "put_links", "put_remainder"])
