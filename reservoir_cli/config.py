@@ -5,6 +5,7 @@ Key by key the first of these that says something holds: flag, environment
 """
 
 import os
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -76,6 +77,11 @@ class Config:
         if key != "profile" and key in (sizes := PROFILES.get(self.profile(partition, model), {})):
             return sizes[key], "profile"
         return DEFAULTS[key], "default"
+
+    def database(self) -> str | None:
+        """Where the store is when nothing else says so; a URL may hold a password."""
+        found = self.lookup("database")[0]
+        return str(found) if found else None
 
     def profile(self, partition: str | None = None, model: str | None = None) -> str:
         """The profile that holds: the one set, else the one for the model's window, else ''."""
@@ -191,7 +197,8 @@ def effective(known: Config, key: str) -> tuple[Value, Origin]:
     """
     table, name, setting = settings_file.split_key(key)
     if table is None:
-        return known.lookup(setting)
+        value, origin = known.lookup(setting)
+        return _shown(setting, value), origin
     if table == "partitions":
         return known.lookup(setting, partition=name)
     if setting not in MODEL_ONLY:
@@ -206,7 +213,7 @@ def effective(known: Config, key: str) -> tuple[Value, Origin]:
 
 def listed(known: Config) -> list[tuple[str, Value, Origin]]:
     """Every setting with its value and origin, then what partitions and models set themselves."""
-    rows = [(key, *known.lookup(key)) for key in SETTINGS]
+    rows = [(key, *effective(known, key)) for key in SETTINGS]
     for table, origin, group in (
         ("partitions", "partition", known.partitions),
         ("models", "model", known.models),
@@ -217,6 +224,14 @@ def listed(known: Config) -> list[tuple[str, Value, Origin]]:
             for key, value in values.items()
         ]
     return rows
+
+
+def _shown(key: str, value: Value) -> Value:
+    """A value as it may be seen: the password in the URL of a server is not."""
+    if key != "database" or not isinstance(value, str) or "://" not in value:
+        return value
+    value = re.sub(r"(://[^/?@]*?:)[^/?]*@", r"\1***@", value)
+    return re.sub(r"(?i)([?&](?:ssl)?password=)[^&]*", r"\1***", value)
 
 
 def required_window(known: Config, model: str | None, settings: Settings) -> int:

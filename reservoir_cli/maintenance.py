@@ -70,7 +70,7 @@ def examine(
         try:
             if repair and config is not None:
                 progress("repairing", 0, 0)
-                if loose := paths.tighten(_files(Path(store.location))):
+                if loose := paths.tighten(_files(store)):
                     names = ", ".join(each.name for each in loose)
                     yield Check("privacy", Status.NOTE, f"{names}: now yours alone to read")
                 if mended := store.repair(config.settings().synapse_threshold):
@@ -80,7 +80,7 @@ def examine(
             yield from _store_checks(store, repaired=repair)
         except ReservoirError as error:
             tried = repair and "--repair" in (error.hint or "")
-            yield _unrepaired(error, Path(store.location)) if tried else _failed("store", error)
+            yield _unrepaired(error, store) if tried else _failed("store", error)
             store.close()
             store = None
     yield _counters()
@@ -101,11 +101,12 @@ def back_up(store: Store, target: Path, progress: "Progress") -> None:
 
     :raises ReservoirError: there is no store, or the copy cannot be written.
     """
-    source = Path(store.location)
-    if not source.exists():
-        raise ReservoirError(f"there is no store at {source}", hint="reservoir ingest makes it")
+    if store.size() is None:
+        raise ReservoirError(
+            f"there is no store at {store.location}", hint="reservoir ingest makes it"
+        )
     try:
-        paths.refuse_store(target, source)
+        paths.refuse_store(target, store.files())
         if target.is_dir():
             raise ReservoirError(f"{target} is a folder", hint="name a file in it")
         with paths.whole_private(target) as unfinished:
@@ -126,7 +127,7 @@ def _failed(name: str, error: ReservoirError) -> Check:
     return Check(name, Status.FAULT, error.message, error.hint)
 
 
-def _unrepaired(error: ReservoirError, store: Path) -> Check:
+def _unrepaired(error: ReservoirError, store: Store) -> Check:
     detail = f"{error.message}; it cannot be repaired, and was left as it is"
     return Check("store", Status.FAULT, detail, _way_back(store))
 
@@ -138,23 +139,24 @@ def _mended(ids: Sequence[int]) -> Check:
 
 
 def _store_checks(store: Store, *, repaired: bool) -> Iterator[Check]:
-    path = Path(store.location)
-    if not path.exists():
-        yield Check("store", Status.NOTE, f"{path} is not there yet", "reservoir ingest makes it")
+    size = store.size()
+    if size is None:
+        where = f"{store.location} is not there yet"
+        yield Check("store", Status.NOTE, where, "reservoir ingest makes it")
         return
     held = store.holdings()
-    size = path.stat().st_size / 1_000_000
     yield Check(
         "store",
         Status.OK,
-        f"{path}, {held['messages']:,} messages, {size:,.1f} MB"
+        f"{store.location}, {held['messages']:,} messages, {size / 1e6:,.1f} MB"
         + (", read only" if store.read_only else ""),
     )
+    yield Check("database", Status.OK, store.engine())
     for fault in store.faults():
         mend = fault.repairable and not repaired
-        fix = "reservoir doctor --repair" if mend else _way_back(path)
+        fix = "reservoir doctor --repair" if mend else _way_back(store)
         yield Check("contents", Status.FAULT, fault.detail, fix)
-    open_to_others = [each for each in _files(path) if _others_may_read(each)]
+    open_to_others = [each for each in _files(store) if _others_may_read(each)]
     if open_to_others:
         names = ", ".join(each.name for each in open_to_others)
         yield Check("privacy", Status.NOTE, f"others may read {names}", "reservoir doctor --repair")
@@ -196,14 +198,17 @@ def _mark_secrets(store: Store, config: "Config", progress: "Progress") -> None:
             store.mark_secrets(news)
 
 
-def _way_back(store: Path) -> str:
+def _way_back(store: Store) -> str:
     """How a backup is put in place of a store that is beyond repair."""
-    return f"move {store}, {store.name}-wal and {store.name}-shm away, copy a backup to {store}"
+    if not store.files():
+        return "restore the database from a dump of it"
+    path, log, index, *_ = store.files()
+    return f"move {path}, {log.name} and {index.name} away, copy a backup to {path}"
 
 
-def _files(store: Path) -> Iterator[Path]:
+def _files(store: Store) -> Iterator[Path]:
     """Those of our files that are there."""
-    return (each for each in paths.private_files(store) if each.exists())
+    return (each for each in paths.private_files(store.files()) if each.exists())
 
 
 def _others_may_read(path: Path) -> bool:

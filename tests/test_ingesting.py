@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from behind import behind
 from builders import EVERYWHERE, NOW, embed
 from numpy.typing import NDArray
 
@@ -190,17 +191,15 @@ def test_a_reading_that_breaks_off_keeps_what_was_saved_before(store: Store) -> 
 def test_titles_come_with_their_messages(store: Store) -> None:
     about = Conversation("c", "Redis", "chatgpt", "gpt-4")
     load(store, [record("a", conversation=about), record("b")])
-    connection = store._connection  # type: ignore[attr-defined]
-    rows = connection.execute("SELECT partition, instance, id, title FROM conversations")
-    assert rows.fetchall() == [("p", "i", "c", "Redis")]
+    rows = behind(store.location, "SELECT partition, instance, id, title FROM conversations")
+    assert rows == [("p", "i", "c", "Redis")]
 
 
 def test_what_is_learned_of_a_conversation_later_is_kept(store: Store) -> None:
     talk = [Conversation("c", "Redis"), Conversation("d"), Conversation("c", None, None, "gpt-4")]
     load(store, [record(str(at), conversation=about) for at, about in enumerate(talk)])
-    connection = store._connection  # type: ignore[attr-defined]
-    rows = connection.execute("SELECT id, title, model FROM conversations ORDER BY id")
-    assert rows.fetchall() == [("c", "Redis", "gpt-4"), ("d", None, None)]
+    rows = behind(store.location, "SELECT id, title, model FROM conversations ORDER BY id")
+    assert rows == [("c", "Redis", "gpt-4"), ("d", None, None)]
 
 
 TIMES = [
@@ -291,12 +290,14 @@ def test_importing_a_longer_file_adds_only_its_tail(store: Store, count: int) ->
     assert said(store) == [each["content"] for each in TALK]
 
 
-def test_an_export_goes_in_as_it_came_out(store: Store, add: Adding) -> None:
+def test_an_export_goes_in_as_it_came_out(
+    store: Store, add: Adding, new_location: Callable[[], str]
+) -> None:
     add(Message("user", "q", trace_id="t", conversation_id="k", name="mara"))
     add(Message("assistant", "", tool_calls=(ToolCall("c", "f", "{}"),)), instance="j")
     add(Message("tool", "", tool_call_id="c"), partition="q")
     rows = [each.to_row() for each in store.last(EVERYWHERE, 0)]
-    with closing(open_store(f"{store.location}.copy")) as copy:
+    with closing(open_store(new_location())) as copy:
         load_text(copy, *rows, partition=None, instance=None)
         copied = [each.to_row() for each in copy.last(EVERYWHERE, 0)]
         again = load_text(copy, *rows, partition=None, instance=None)
@@ -408,10 +409,11 @@ def test_a_locked_store_stops_embedding_at_once_and_loses_nothing(
 ) -> None:
     add(Message("user", "a"))
     with closing(open_store(store.location)) as other, other.writing():
+        other.add(HERE, [Message("user", "b")], counter=load_counter("approximate"), now=NOW)
         with pytest.raises(StoreLockedError):
             embed(store, fake_embedder, wait=0)
-    assert store.pending_count(EVERYWHERE) == 1
-    assert embed(store, fake_embedder, wait=0) == 1
+    assert store.pending_count(EVERYWHERE) == 2
+    assert embed(store, fake_embedder, wait=0) == 2
 
 
 def test_a_model_that_fails_keeps_the_batches_before(
@@ -468,8 +470,7 @@ def test_messages_forgotten_while_they_are_embedded_do_no_harm(
 ) -> None:
     class Forgetting(type(fake_embedder)):  # type: ignore[misc]
         def encode_documents(self, texts: Sequence[str]) -> NDArray[np.float32]:
-            with store.writing():
-                store._connection.execute("DELETE FROM messages WHERE content = 'gone'")  # type: ignore[attr-defined]
+            behind(store.location, "DELETE FROM messages WHERE content = 'gone'")
             return super().encode_documents(texts)  # type: ignore[no-any-return]
 
     add(Message("user", "gone"), Message("user", "kept"))

@@ -11,7 +11,8 @@ from reservoir_cli.cli.help import HelpfulCommand, HelpfulGroup
 if TYPE_CHECKING:
     from typer._click import Command
 
-#: Each command with an example. It is the function of that name in the module of that name.
+#: Each command with an example. It is the function, or the app, of that name in the module of
+#: that name.
 EXAMPLES = {
     "init": "reservoir init",
     "ingest": 'echo "why did we drop Redis?" | reservoir ingest -p work',
@@ -30,6 +31,7 @@ EXAMPLES = {
     "forget": 'reservoir forget --match "card number" --all-partitions',
     "export": "reservoir export -p work --all-instances -o work.jsonl",
     "doctor": "reservoir doctor",
+    "db": "reservoir db copy reservoir.db postgresql://db.example.org/memory",
 }
 
 
@@ -52,6 +54,10 @@ class Commands(MutableMapping[str, "Command"]):
             rich_markup_mode=None,
         )
         function = getattr(import_module(f"reservoir_cli.cli.{name}"), name)
+        if isinstance(function, typer.Typer):  # a command with commands of its own
+            app.add_typer(function, name=name, epilog=f"Example: {example}")
+            group = typer.main.get_group(app)
+            return group.commands[name]
         app.command(name, epilog=f"Example: {example}", cls=HelpfulCommand)(function)
         return typer.main.get_command(app)
 

@@ -5,6 +5,7 @@ from typing import Annotated
 import typer
 
 from reservoir_cli.cli import options
+from reservoir_cli.errors import ReservoirError
 
 
 def doctor(
@@ -25,11 +26,18 @@ def doctor(
     from reservoir_cli.store import open_store
 
     given = options.globals_of(ctx)
-    location = given.db or paths.store_location()
+
+    def location() -> str:
+        try:
+            setting = config.load(given.config).database()
+        except ReservoirError:  # the check of the settings says so
+            setting = None
+        return given.db or paths.store_location(setting)
+
     found = list(
         maintenance.examine(
             lambda: config.load(given.config),
-            lambda: open_store(location, create=False),
+            lambda: open_store(location(), create=False),
             output.progress,
             repair=repair,
         )

@@ -68,7 +68,7 @@ def export(
             progress=output.progress if to_file else lambda *_: None,
         )
         if out is not None and to_file:
-            saving.save(out, pieces, Path(reservoir.store.location))
+            saving.save(out, pieces, reservoir.store.files())
             output.aside(f"exported {options.counted(totals.messages, 'message')} to {out}")
         else:
             _print(pieces)

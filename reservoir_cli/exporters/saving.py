@@ -1,16 +1,16 @@
 """Writing an export to a file, whole or not at all."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from reservoir_cli import paths
 from reservoir_cli.errors import ReservoirError
 
 
-def save(path: Path, pieces: Iterator[str], store: Path) -> None:
+def save(path: Path, pieces: Iterator[str], store: Iterable[Path]) -> None:
     """Write a text that comes in pieces; a file that was there is replaced at the end.
 
-    :param store: where the messages come from; it is not overwritten.
+    :param store: the files the messages come from; they are not overwritten.
     :raises ReservoirError: it cannot be written.
     """
     try:

@@ -20,8 +20,12 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from reservoir_cli.store.copying import Link, Portion, Remainder
     from reservoir_cli.tokens import TokenCounter
     from reservoir_cli.window import Candidates
+
+#: What the URL of a store on a server begins with.
+SERVERS = ("postgresql", "postgres")
 
 #: Told what is being done, how much of it is done, and how much there is (0: unknown).
 Progress = Callable[[str, int, int], None]
@@ -104,10 +108,22 @@ class ConversationSummary:
 
 
 class Store(Protocol):
-    """A place that keeps messages. All methods raise ``StoreError`` when it fails."""
+    """A place that keeps messages. All methods raise ``StoreError`` when it fails.
+
+    :param location: a path, or a URL without its password.
+    """
 
     location: str
     read_only: bool
+
+    def files(self) -> list[Path]:
+        """The files that this store is, whether they are there or not; none on a server."""
+
+    def size(self) -> int | None:
+        """The bytes that it takes; ``None`` where there is no store yet."""
+
+    def engine(self) -> str:
+        """The program that keeps it, the versions of that, and the number of its schema."""
 
     def close(self) -> None:
         """Give the file or connection back."""
@@ -268,7 +284,34 @@ class Store(Protocol):
         """
 
     def copy_to(self, target: Path, progress: Progress = ...) -> None:
-        """Copy the store as it is at this moment into an empty file."""
+        """Copy the store as it is at this moment into an empty file.
+
+        :raises ReservoirError: it is on a server.
+        """
+
+    def portion(self, after: int, count: int) -> "Portion":
+        """The messages behind an id, in order of their ids, and what belongs to them."""
+
+    def put_portion(self, given: "Portion") -> None:
+        """Write messages of another store with their ids, and make what is derived of them."""
+
+    def links(self, ids: Sequence[int]) -> "list[Link]":
+        """The links from messages to those before them."""
+
+    def put_links(self, given: "Sequence[Link]") -> None:
+        """Write links between messages that are there."""
+
+    def remainder(self) -> "Remainder":
+        """What the store holds that belongs to no message."""
+
+    def put_remainder(self, given: "Remainder") -> None:
+        """Write that, in place of what is there of it."""
+
+    def noted(self, key: str) -> str | None:
+        """What the store was told to remember of itself under a name."""
+
+    def note(self, key: str, value: str | None) -> None:
+        """Remember something of the store itself under a name, or no longer."""
 
     def next_model(self) -> tuple[str, str] | None:
         """(identity, name) of the model that is being built beside the active one."""
@@ -299,21 +342,42 @@ class Store(Protocol):
 
 
 def open_store(location: str, *, create: bool = True, patience: float = 30.0) -> Store:
-    """Open the store at a path; a file that is not there is made, or stands in empty.
+    """Open the store at a path, or on the server of a URL; what is not there is made.
 
-    :param create: make the file when it is not there; without it nothing is made on disk.
+    :param create: without it nothing is made: a store that is not there stands in empty.
     :param patience: seconds to wait while others write.
     :raises StoreError: it cannot be opened, is newer than the program, or is corrupt.
     """
-    if "://" in location:
-        scheme = location.split("://", 1)[0]
-        raise UsageError(f"a store at {scheme}:// is not supported", hint="give the path of a file")
+    scheme = location.split("://", 1)[0] if "://" in location else None
+    if scheme is None:
+        from reservoir_cli.store.sqlite import SqliteStore
+
+        return SqliteStore(location, create=create, patience=patience)
+    if scheme not in SERVERS:
+        raise UsageError(
+            f"a store at {scheme}:// is not supported",
+            hint="give the path of a file, or postgresql://USER@HOST/DATABASE",
+        )
+    from reservoir_cli.store.postgres.store import PostgresStore
+
+    store = PostgresStore(location, patience=patience)
+    try:
+        if store.server.schema is not None or create:
+            store.prepare()
+            return store
+    except BaseException:
+        store.close()
+        raise
+    store.close()
     from reservoir_cli.store.sqlite import SqliteStore
 
-    return SqliteStore(location, create=create, patience=patience)
+    empty = SqliteStore(":memory:", create=False, patience=patience)
+    empty.location = store.location
+    return empty
 
 
 __all__ = [
+    "SERVERS",
     "ConversationSummary",
     "Fault",
     "Filter",

@@ -3,7 +3,9 @@
 import json
 import sqlite3
 import uuid
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import count
 from typing import Any
 
 from reservoir_cli.messages import (
@@ -18,6 +20,12 @@ from reservoir_cli.messages import (
 )
 from reservoir_cli.store import fulltext, properties, queries
 from reservoir_cli.tokens import TokenCounter, counter_id
+
+#: The columns of ``messages``, as a new row has them.
+COLUMNS = (
+    "id, trace_id, conversation_id, partition, instance, role, content, name, tool_calls, "
+    "tool_call_id, created_at, source, source_id, tokens, counter, secrets, terms, asks"
+)
 
 
 def add(
@@ -40,34 +48,72 @@ def add(
             add(connection, scope, [each], counter, now_ms, pair=True) for each in messages
         )
         return [stored for some in one_by_one for stored in some]
+    made = prepare(
+        scope,
+        messages,
+        counter,
+        newest=max(now_ms, _newest_time(connection, scope)),
+        there=_present(connection, scope, messages),
+        numbers=count(_last_id(connection) + 1),
+        question=lambda: _open_question(connection, scope) if pair else None,
+    )
+    _insert(connection, made.rows)
+    _index(connection, scope, made.texts)
+    return made.added
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """Messages on their way into a store.
+
+    :param added: one entry a message; ``None`` where its source id is there already.
+    :param rows: of those that are new, in the order of :data:`COLUMNS`.
+    :param texts: (id, what is indexed of it) of those.
+    """
+
+    added: list[StoredMessage | None]
+    rows: list[tuple[Any, ...]]
+    texts: list[tuple[int, str]]
+
+
+def prepare(
+    scope: Scope,
+    messages: Sequence[Message],
+    counter: TokenCounter,
+    *,
+    newest: int,
+    there: set[tuple[str, str]],
+    numbers: Iterator[int],
+    question: Callable[[], str | None],
+) -> Prepared:
+    """Make the rows of messages that are not there yet.
+
+    :param newest: the time of messages without one, as long as none among them is later.
+    :param there: (source, source id) of those that are stored; what is new is added to it.
+    :param numbers: the ids they get.
+    :param question: the trace that a reply without one answers.
+    """
     counted_by = counter_id(counter)
-    newest = max(now_ms, _newest_time(connection, scope))
-    there = _present(connection, scope, messages)
-    number = _last_id(connection)
-    added: list[StoredMessage | None] = []
-    rows: list[tuple[Any, ...]] = []
-    texts: list[tuple[int, str]] = []
+    made = Prepared([], [], [])
     for each in messages:
         trace_id = each.trace_id
-        if trace_id is None and pair and each.role == "assistant":
-            trace_id = _open_question(connection, scope)
+        if trace_id is None and each.role == "assistant":
+            trace_id = question()
         moment = to_epoch_ms(each.created_at) if each.created_at else newest
         newest = max(newest, moment)
         row = _row(scope, each, trace_id, moment)
         if row[-2:] in there:
-            added.append(None)
+            made.added.append(None)
             continue
         there.add(row[-2:])
-        number += 1
+        number = next(numbers)
         text = clean_text(plain_text(each))
         marks = " ".join(sorted(set(each.secrets))) or None
         row = (number, *row, counter.count(text), counted_by, marks)
-        rows.append((*row, fulltext.count_terms(text), fulltext.asks(text)))
-        texts.append((number, text))
-        added.append(queries.to_message(row))
-    _insert(connection, rows)
-    _index(connection, scope, texts)
-    return added
+        made.rows.append((*row, fulltext.count_terms(text), int(fulltext.asks(text))))
+        made.texts.append((number, text))
+        made.added.append(queries.to_message(row))
+    return made
 
 
 def _row(scope: Scope, message: Message, trace_id: str | None, moment: int) -> tuple[Any, ...]:
@@ -127,12 +173,24 @@ def _last_id(connection: sqlite3.Connection) -> int:
 
 def _insert(connection: sqlite3.Connection, rows: Sequence[tuple[Any, ...]]) -> None:
     connection.executemany(
-        """
-        INSERT INTO messages (id, trace_id, conversation_id, partition, instance, role, content,
-        name, tool_calls, tool_call_id, created_at, source, source_id, tokens, counter, secrets,
-        terms, asks) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-        """,
+        f"INSERT INTO messages ({COLUMNS}) VALUES ({queries.marks(COLUMNS.split(', '))})",
         rows,
+    )
+
+
+def insert_copied(connection: sqlite3.Connection, rows: Sequence[tuple[Any, ...]]) -> None:
+    """Write rows of :data:`COLUMNS` that another store had, with their ids, and their words."""
+    _insert(connection, rows)
+    connection.executemany(
+        "INSERT INTO messages_fts (rowid, text, scope) VALUES (?, ?, ?)",
+        [
+            (
+                each.id,
+                fulltext.indexed_text(clean_text(plain_text(each))),
+                fulltext.scope_keys(each.partition, each.instance),
+            )
+            for each in (queries.to_message(row) for row in rows)
+        ],
     )
 
 

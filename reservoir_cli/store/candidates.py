@@ -16,7 +16,8 @@ from reservoir_cli.store import chunks, queries, vectors
 from reservoir_cli.store.postings import postings
 from reservoir_cli.window import Candidates
 
-_Columns = dict[str, NDArray[Any]]
+#: What is known of messages, by name; arrays of one length.
+Columns = dict[str, NDArray[Any]]
 
 
 def candidates(
@@ -38,7 +39,7 @@ def candidates(
         scanned = vectors.scan(connection, scope, own, model_id, vector)
         embedded = {**scanned.arrays, "own": scanned.own, "cosine": scanned.cosine}
         columns = {name: np.concatenate([embedded[name], columns[name]]) for name in columns}
-    columns = _by_message(_in_order(columns))
+    columns = by_message(in_order(columns))
     ids, flags, cosine = columns["ids"], columns["flags"], columns["cosine"]
     if model_id is not None and vector is not None:
         nearest = _nearest(cosine, vectors.RESCORED)
@@ -72,7 +73,7 @@ def lengths(
     return ids, columns["terms"][first]
 
 
-def _pending(connection: sqlite3.Connection, scope: Scope, own: str | None) -> _Columns:
+def _pending(connection: sqlite3.Connection, scope: Scope, own: str | None) -> Columns:
     """The messages that have no vector yet, as a scan gives the others.
 
     They come as one row of columns: after a large import, rows of messages take twice as long.
@@ -105,7 +106,7 @@ def _pending(connection: sqlite3.Connection, scope: Scope, own: str | None) -> _
     }
 
 
-def _in_order(columns: _Columns) -> _Columns:
+def in_order(columns: Columns) -> Columns:
     """Sorted by time, then id.
 
     They arrive nearly so, which a stable sort uses: a million with a tenth late take 4 ms.
@@ -118,7 +119,7 @@ def _in_order(columns: _Columns) -> _Columns:
     return columns
 
 
-def _by_message(columns: _Columns) -> _Columns:
+def by_message(columns: Columns) -> Columns:
     """Passages joined to messages: of each the best cosine."""
     ids = columns["ids"]
     first = np.flatnonzero(np.concatenate([[True], ids[1:] != ids[:-1]])[: len(ids)])

@@ -26,6 +26,8 @@ from reservoir_cli.store import (
 if TYPE_CHECKING:
     from array import array
 
+    from reservoir_cli.store.copying import Link, Portion, Remainder
+
 #: Seconds that a checkpoint waits for readers; a question takes less than one.
 _FOR_READERS = 5.0
 _EVERYTHING = Filter()
@@ -141,6 +143,61 @@ class Keeping(ABC):
 
         with self.snapshot():
             copy(self._connection, target, progress)
+
+    def portion(self, after: int, count: int) -> "Portion":
+        """See :class:`~reservoir_cli.store.Store`."""
+        from reservoir_cli.store import carrying
+
+        with self.snapshot():
+            return carrying.portion(self._connection, after, count)
+
+    def put_portion(self, given: "Portion") -> None:
+        """See :class:`~reservoir_cli.store.Store`."""
+        from reservoir_cli.store import carrying
+
+        with self.writing():
+            carrying.put_portion(self._connection, given)
+
+    def links(self, ids: Sequence[int]) -> "list[Link]":
+        """See :class:`~reservoir_cli.store.Store`."""
+        from reservoir_cli.store import carrying
+
+        with self.snapshot():
+            return carrying.links(self._connection, ids)
+
+    def put_links(self, given: "Sequence[Link]") -> None:
+        """See :class:`~reservoir_cli.store.Store`."""
+        from reservoir_cli.store import carrying
+
+        with self.writing():
+            carrying.put_links(self._connection, given)
+
+    def remainder(self) -> "Remainder":
+        """See :class:`~reservoir_cli.store.Store`."""
+        from reservoir_cli.store import carrying
+
+        with self.snapshot():
+            return carrying.remainder(self._connection)
+
+    def put_remainder(self, given: "Remainder") -> None:
+        """See :class:`~reservoir_cli.store.Store`."""
+        from reservoir_cli.store import carrying
+
+        with self.writing():
+            carrying.put_remainder(self._connection, given)
+
+    def noted(self, key: str) -> str | None:
+        """See :class:`~reservoir_cli.store.Store`."""
+        with self.snapshot():
+            return properties.get(self._connection, key)
+
+    def note(self, key: str, value: str | None) -> None:
+        """See :class:`~reservoir_cli.store.Store`."""
+        with self.writing():
+            if value is None:
+                properties.drop(self._connection, key)
+            else:
+                properties.put(self._connection, key, value)
 
     # Changing the model
 

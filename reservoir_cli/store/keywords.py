@@ -5,6 +5,7 @@ same, but it takes frequencies of the whole file, so that text in other partitio
 """
 
 import sqlite3
+from collections.abc import Iterable
 from functools import reduce
 
 import numpy as np
@@ -15,10 +16,11 @@ from reservoir_cli.messages import Scope
 from reservoir_cli.store import candidates, fulltext, postings
 
 _K1, _B = 1.2, 0.75
-#: Places in the index as one number: message above, position below.
+#: Places in the index as one number: the message's place in the scope above, position below.
+#: Not its id, which takes 53 bits where it comes from a server.
 _SHIFT = 32
 #: More words take seconds, and nobody types them.
-_MOST_STEMS = 10_000
+MOST_STEMS = 10_000
 
 _Ints = NDArray[np.int64]
 
@@ -37,14 +39,30 @@ def search(
     if not terms or not len(ids):
         return [], True
     stemmed = _stems(connection, terms)
-    if sum(len(stems) for stems, _ in stemmed) > _MOST_STEMS:
-        raise UsageError(f"a keyword search takes {_MOST_STEMS:,} words at most")
+    if sum(len(stems) for stems, _ in stemmed) > MOST_STEMS:
+        raise too_many()
+    found = (_held(connection, ids, *each) for each in stemmed)
+    return ranked(ids, lengths, found, limit)
+
+
+def too_many() -> UsageError:
+    """The error for more words than are searched."""
+    return UsageError(f"a keyword search takes {MOST_STEMS:,} words at most")
+
+
+def ranked(
+    ids: _Ints, lengths: NDArray[np.int32], found: Iterable[tuple[_Ints, _Ints]], limit: int
+) -> tuple[list[tuple[int, float]], bool]:
+    """The messages that hold all terms, else any of them.
+
+    :param ids: of the messages of a scope, ascending.
+    :param lengths: their words.
+    :param found: of each term the messages that hold it, and how often they do.
+    :returns: (id, BM25) best first, ties newest first, and whether the hits hold all terms.
+    """
     norms = _K1 * (1 - _B + _B * lengths / max(float(lengths.mean()), 1e-9))
     scores, held = np.zeros(len(ids)), []
-    for stems, is_prefix in stemmed:
-        messages, counts = np.unique(
-            _phrase(connection, stems, is_prefix) >> _SHIFT, return_counts=True
-        )
+    for messages, counts in found:
         places = np.minimum(np.searchsorted(ids, messages), len(ids) - 1)
         known = ids[places] == messages
         places, counts = places[known], counts[known]
@@ -76,22 +94,28 @@ def _stems(connection: sqlite3.Connection, terms: list[str]) -> list[tuple[list[
     return [(stems, terms[number].endswith("*")) for number, stems in found.items()]
 
 
-def _phrase(connection: sqlite3.Connection, stems: list[str], is_prefix: bool) -> _Ints:
-    """Where the stems stand one after another; the place of the first."""
+def _held(
+    connection: sqlite3.Connection, ids: _Ints, stems: list[str], is_prefix: bool
+) -> tuple[_Ints, _Ints]:
+    """The messages in which stems stand one after another, the last as a prefix; how often."""
     last = len(stems) - 1
     found = [
-        _occurrences(connection, stem, is_prefix and at == last) - at
+        _occurrences(connection, ids, stem, is_prefix and at == last) - at
         for at, stem in enumerate(stems)
     ]
-    return reduce(np.intersect1d, found)
+    together = reduce(np.intersect1d, found)
+    places, counts = np.unique(together >> _SHIFT, return_counts=True)
+    return ids[places], counts
 
 
-def _occurrences(connection: sqlite3.Connection, stem: str, is_prefix: bool) -> _Ints:
+def _occurrences(connection: sqlite3.Connection, ids: _Ints, stem: str, is_prefix: bool) -> _Ints:
     condition, values = ("term = ?", [stem])
     if is_prefix:
         condition, values = ("term >= ? AND term < ?", [stem, stem + "\U0010ffff"])
     rows = connection.execute(
         f"SELECT doc, offset FROM temp.stem_places WHERE {condition} AND col = 'text'", values
     ).fetchall()
-    places = np.array(rows, np.int64).reshape(-1, 2)
-    return np.unique((places[:, 0] << _SHIFT) + places[:, 1])
+    docs, offsets = np.array(rows, np.int64).reshape(-1, 2).T
+    places = np.minimum(ids.searchsorted(docs), len(ids) - 1)
+    known = ids[places] == docs
+    return np.unique((places[known] << _SHIFT) + offsets[known])

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from reservoir_cli.window import Candidates
 
 #: In a scope of more messages than this, words found in more than a share of them are dropped.
-_LARGE, _COMMON = 20_000, 0.1
+LARGE, COMMON = 20_000, 0.1
 #: How many places of a word are always read, and how many for one question beyond that. Reading
 #: is what costs: a million places take 0.15 s. How many a word has, the index does not tell sooner.
 _FEW, _READ_AT_MOST = 10_000, 250_000
@@ -40,13 +40,13 @@ def postings(
         return ()
     kept: list[Posting] = []
     common: list[Posting] = []
-    large = len(found.ids) > _LARGE
+    large = len(found.ids) > LARGE
     for stem, docs, is_whole in _places(connection, words):
         if is_whole or large:
             posting = _counted(found, docs)
         else:
             posting = _held(connection, found, scope, stem)
-        if large and not (is_whole and len(posting.places) <= _COMMON * len(found.ids)):
+        if large and not (is_whole and len(posting.places) <= COMMON * len(found.ids)):
             common.append(posting)
         elif len(posting.places):
             kept.append(posting)

@@ -180,6 +180,21 @@ class SqliteStore(Keeping):
                 sealing.finish(self._connection, wait=0)
         self._connection.close()
 
+    def files(self) -> list[Path]:
+        """See :class:`~reservoir_cli.store.Store`."""
+        if "://" in self.location:  # it stands in for a server
+            return []
+        return paths.store_files(_path(self.location))
+
+    def size(self) -> int | None:
+        """See :class:`~reservoir_cli.store.Store`."""
+        there = self.files()[:1]
+        return there[0].stat().st_size if there and there[0].exists() else None
+
+    def engine(self) -> str:
+        """See :class:`~reservoir_cli.store.Store`."""
+        return f"SQLite {sqlite3.sqlite_version}, schema {SCHEMA_VERSION}"
+
     # Transactions
 
     @contextmanager

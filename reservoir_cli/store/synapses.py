@@ -6,7 +6,7 @@ conversations. Where the chain breaks, the topic changed.
 """
 
 import sqlite3
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,9 +14,12 @@ from numpy.typing import NDArray
 from reservoir_cli.messages import Scope
 from reservoir_cli.store import queries
 
-_BEFORE = 256
+#: How far back a message is tied.
+BEFORE = 256
 _NEAREST = 3
 
+#: Source, target, likeness, kind.
+Link = tuple[int, int, float, str]
 _Place = tuple[str, str, str | None]
 _Vectors = NDArray[np.float32]
 
@@ -30,15 +33,10 @@ def tie(
     """
     for place, positions in _threads(connection, message_ids).items():
         thread = _embedded_thread(connection, place, min(positions), max(positions), model_id)
-        fresh = set(message_ids)
-        numbers = list(thread)
-        first = next((at for at, number in enumerate(numbers) if number in fresh), len(numbers))
-        matrix = np.stack(list(thread.values())) if thread else np.empty((0, 0), np.float32)
-        links = []
-        for at in range(first, len(numbers)):
-            links += _links(numbers, matrix, at, threshold)
-        renewed = [(number,) for number in numbers[first:]]
-        connection.executemany("DELETE FROM synapses WHERE source_id = ?", renewed)
+        renewed, links = links_of(thread, set(message_ids), threshold)
+        connection.executemany(
+            "DELETE FROM synapses WHERE source_id = ?", [(number,) for number in renewed]
+        )
         connection.executemany("INSERT INTO synapses VALUES (?, ?, ?, ?)", links)
 
 
@@ -66,14 +64,30 @@ def tied(connection: sqlite3.Connection, ids: Iterable[int], depth: int, scope: 
     return sorted(reached - start)
 
 
-def _links(
-    numbers: Sequence[int], vectors: _Vectors, at: int, threshold: float
-) -> list[tuple[int, int, float, str]]:
+def links_of(
+    thread: Mapping[int, _Vectors], fresh: Collection[int], threshold: float
+) -> tuple[list[int], list[Link]]:
+    """The links of a thread from the first of some messages on.
+
+    :param thread: messages with their vectors, in order of time, from 256 before the first.
+    :param fresh: messages that just got their vectors.
+    :returns: the messages whose links are made anew, and the links.
+    """
+    numbers = list(thread)
+    first = next((at for at, number in enumerate(numbers) if number in fresh), len(numbers))
+    matrix = np.stack(list(thread.values())) if thread else np.empty((0, 0), np.float32)
+    links = []
+    for at in range(first, len(numbers)):
+        links += _links(numbers, matrix, at, threshold)
+    return numbers[first:], links
+
+
+def _links(numbers: Sequence[int], vectors: _Vectors, at: int, threshold: float) -> list[Link]:
     """(source, target, score, kind) from one message of a thread to those before it.
 
     :param vectors: of the thread, shape (n, dimensions).
     """
-    start = max(0, at - _BEFORE)
+    start = max(0, at - BEFORE)
     if at == start:
         return []
     scores = (1 + vectors[start:at] @ vectors[at]) / 2
@@ -143,19 +157,20 @@ def _embedded_thread(
         ORDER BY t.created_at, t.id, e.passage
         """,
         [
-            *(*there, *first, _BEFORE),
+            *(*there, *first, BEFORE),
             *(*there, *first, *last),
-            *(*there, *last, _BEFORE),
+            *(*there, *last, BEFORE),
             model_id,
         ],
     )
     vectors: dict[int, list[_Vectors]] = {}
     for number, vector in rows:
         vectors.setdefault(number, []).append(np.frombuffer(vector, "<f4"))
-    return {number: _mean(some) for number, some in vectors.items()}
+    return {number: mean(some) for number, some in vectors.items()}
 
 
-def _mean(vectors: Sequence[_Vectors]) -> _Vectors:
+def mean(vectors: Sequence[_Vectors]) -> _Vectors:
+    """Where a message of several passages stands."""
     if len(vectors) == 1:
         return vectors[0]
     mean = np.mean(vectors, axis=0)

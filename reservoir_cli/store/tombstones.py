@@ -18,7 +18,7 @@ def mark(connection: sqlite3.Connection, messages: Iterable[StoredMessage]) -> N
         properties.put(connection, properties.FORGOTTEN_KEY, key)
     connection.executemany(
         "INSERT OR IGNORE INTO forgotten (mark) VALUES (?)",
-        [(_fingerprint(key, each.source, each.source_id),) for each in messages],
+        [(fingerprint(key, each.source, each.source_id),) for each in messages],
     )
 
 
@@ -29,7 +29,7 @@ def forgotten(
     key = properties.get(connection, properties.FORGOTTEN_KEY)
     if key is None:
         return set()
-    marks = {_fingerprint(key, *each): each for each in sources}
+    marks = {fingerprint(key, *each): each for each in sources}
     found: set[tuple[str, str]] = set()
     for some in queries.portions(list(marks)):
         rows = connection.execute(
@@ -39,7 +39,7 @@ def forgotten(
     return found
 
 
-def _fingerprint(key: str, source: str, source_id: str) -> bytes:
+def fingerprint(key: str, source: str, source_id: str) -> bytes:
     """HMAC-SHA-256, so that nobody without the key can tell what was forgotten."""
     named = json.dumps([source, source_id]).encode()
     return hmac.digest(bytes.fromhex(key), named, "sha256")

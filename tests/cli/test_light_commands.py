@@ -92,8 +92,9 @@ def test_help_says_what_it_does_and_shows_an_example(cli, name, option):
     # Bash must be able to run it: what stands there is one line, or joined by its wrapping.
     assert re.search(rf"Example: [^\n]*(\n  [^\n]+)*?reservoir {name}", done.out)
     assert not re.search("[\x1b╭│─]", done.out)
-    options = re.findall(r"^  (?:-\w, )?--[\w-]+", done.out, re.M)
-    assert len(options) >= 2
+    # Options, or commands of its own.
+    listed = re.findall(r"^  (?:(?:-\w, )?--[\w-]+|[a-z][a-z-]*  +[A-Z])", done.out, re.M)
+    assert len(listed) >= 2
 
 
 @pytest.mark.parametrize(

@@ -24,6 +24,8 @@ from reservoir_cli.redaction import Mask
 from reservoir_cli.store import Filter, Store, open_store
 from reservoir_cli.tokens import load_counter
 
+pytestmark = pytest.mark.sqlite("what is above a store does not know its kind")
+
 EVERYTHING = Scope(None)
 MASK = Mask(lambda _: "off")
 Adding = Callable[..., list[StoredMessage | None]]

@@ -30,6 +30,7 @@ def steps(store: Store, ask: Callable[[sqlite3.Connection], Any]) -> int:
     return count
 
 
+@pytest.mark.sqlite("it counts the steps of SQLite")
 @pytest.mark.parametrize("scope", [Scope("p", "i"), Scope("p"), Scope(None)], ids=str)
 def test_reading_some_messages_costs_the_same_in_a_scope_of_any_size(
     store: Store, add: Adding, scope: Scope
@@ -59,24 +60,29 @@ FILTERS = [
 def test_ids_are_found_in_order_of_time(
     store: Store, add: Adding, where: Filter, expected: list[int]
 ) -> None:
-    add(
+    added = add(
         Message("user", "one", NOW + timedelta(seconds=3), trace_id="t"),
         Message("assistant", "two", NOW, trace_id="t"),
         Message("user", "three", NOW + timedelta(seconds=2), conversation_id="c"),
     )
+    numbers = {each.id: number for number, each in enumerate(added, start=1) if each}
     add(Message("user", "elsewhere"), instance="j")
-    assert list(store.find(Scope("p", "i"), where)) == expected
+    assert [numbers[each] for each in store.find(Scope("p", "i"), where)] == expected
 
 
 def test_threads_are_apart_by_place_and_conversation(store: Store, add: Adding) -> None:
+    ids = []
     for instance in ("i", "j"):
-        add(
+        ids += add(
             Message("user", "a", conversation_id="c"),
             Message("user", "b"),
             Message("user", "c", conversation_id="c"),
             instance=instance,
         )
-    found = {name: list(ids) for name, ids in store.threads(Scope(None)).items()}
+    numbers = {each.id: number for number, each in enumerate(ids, start=1) if each}
+    found = {
+        name: [numbers[each] for each in some] for name, some in store.threads(Scope(None)).items()
+    }
     assert found == {
         ("p", "i", "c"): [1, 3],
         ("p", "i", None): [2],

@@ -193,9 +193,13 @@ def test_a_search_may_be_as_long_as_a_page(texts: Store, query: str) -> None:
 
 def test_hits_are_the_best_first_and_not_more_than_asked_for(store: Store, add: Adding) -> None:
     filler = "and a great deal of other words that say nothing of it at all"
-    add(Message("user", f"tea {filler}"), Message("user", "tea tea"), Message("user", "coffee"))
+    one, two, _ = add(
+        Message("user", f"tea {filler}"), Message("user", "tea tea"), Message("user", "coffee")
+    )
     hits, _ = store.keyword("tea", HERE, 99)
-    assert [number for number, _ in hits] == [2, 1]
+    assert one
+    assert two
+    assert [number for number, _ in hits] == [two.id, one.id]
     assert hits[0][1] > hits[1][1] > 0
     assert store.keyword("tea", HERE, 1)[0] == hits[:1]
 

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
+from behind import behind
 
 from reservoir_cli import ingesting
 from reservoir_cli.embedding import Embedder
@@ -46,6 +47,13 @@ def filled(store: Store, add: Adding, fake_embedder: Embedder) -> Store:
 
 def derived(store: Store) -> list[list[Any]]:
     """What ranking reads, and where the words are."""
+    if "://" in store.location:
+        on_server = (
+            "SELECT partition, instance, id, thread, terms FROM messages ORDER BY 1, 2, 3",
+            "SELECT partition, message_id, part, start, stems::text FROM words ORDER BY 1, 2, 3",
+            "SELECT partition, source_id, target_id, kind FROM synapses ORDER BY 1, 2, 3",
+        )
+        return [behind(store.location, query) for query in on_server]
     with closing(sqlite3.connect(store.location)) as connection:
         connection.execute(
             "CREATE VIRTUAL TABLE temp.words USING fts5vocab(main, messages_fts, 'instance')"
@@ -123,10 +131,12 @@ def test_what_was_there_already_is_not_barred_from_imports(store: Store, add: Ad
 
 
 def test_runs_go_along(filled: Store) -> None:
-    with closing(sqlite3.connect(filled.location)) as connection, connection:
-        columns = connection.execute("PRAGMA table_info(context_runs)").fetchall()
-        values = ["a" if name == "partition" else 1 for _, name, *_ in columns]
-        marks = ", ".join("?" * len(values))
-        connection.execute(f"INSERT INTO context_runs VALUES ({marks})", values)
+    numbers = (
+        "at context_window reserve reserve_used available input_tokens kept dropped truncations "
+        "utilisation ms"
+    )
+    run: dict[str, object] = dict.fromkeys(numbers.split(), 1)
+    names = dict.fromkeys(("instance", "format", "counter", "sections"), "x")
+    filled.add_run({"partition": "a", **run, **names})
     filled.move_partition("a", "b")
     assert [run["partition"] for run in filled.runs(None)] == ["b"]

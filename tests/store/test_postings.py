@@ -31,12 +31,12 @@ def test_every_place_of_a_word_in_the_scope_counts(notes):
 
 
 def test_in_a_large_scope_the_most_common_words_are_dropped(notes, monkeypatch):
-    monkeypatch.setattr(postings, "_LARGE", 39)
+    monkeypatch.setattr(postings, "LARGE", 39)
     assert counts(notes, "honey, milk or tea?") == [[2]]
 
 
 def test_never_are_all_words_dropped(notes, monkeypatch):
-    monkeypatch.setattr(postings, "_LARGE", 39)
+    monkeypatch.setattr(postings, "LARGE", 39)
     assert counts(notes, "tea with milk") == [[1] * 10]
 
 
@@ -47,20 +47,23 @@ def few(monkeypatch):
     monkeypatch.setattr(postings, "_READ_AT_MOST", 0)
 
 
+@pytest.mark.sqlite("a server counts every place")
 @pytest.mark.usefixtures("few")
 def test_beyond_the_limit_words_of_a_small_scope_count_once_a_message(notes):
     assert counts(notes, "honey, milk or tea?") == [[1], [1] * 10, [1] * 40]
 
 
+@pytest.mark.sqlite("a server counts every place")
 @pytest.mark.usefixtures("few")
 def test_beyond_the_limit_words_of_a_large_scope_are_left_out(notes, add, monkeypatch):
     add(Message("user", "sugar sugar", created_at=NOW))
-    monkeypatch.setattr(postings, "_LARGE", 39)
-    monkeypatch.setattr(postings, "_COMMON", 1)
+    monkeypatch.setattr(postings, "LARGE", 39)
+    monkeypatch.setattr(postings, "COMMON", 1)
     assert counts(notes, "sugar, honey, milk or tea?") == [[2]]
     assert counts(notes, "milk or coffee?") == [[1] * 6]  # no other word is left
 
 
+@pytest.mark.sqlite("a server counts every place")
 def test_common_words_share_what_may_be_read(notes, monkeypatch):
     monkeypatch.setattr(postings, "_FEW", 5)
     monkeypatch.setattr(postings, "_READ_AT_MOST", 40)

@@ -31,6 +31,7 @@ def run(script: str, *arguments: str) -> str:
     return subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout
 
 
+@pytest.mark.sqlite("it is in the header of a file")
 def test_the_schema_version_is_the_number_of_migrations(store: Store) -> None:
     with closing(sqlite3.connect(":memory:")) as connection:
         assert len(migrations.pending(Database(connection))) == SCHEMA_VERSION
@@ -67,6 +68,7 @@ def test_an_older_store_is_brought_up_to_date_with_its_messages(
     assert version(path) == SCHEMA_VERSION
 
 
+@pytest.mark.sqlite("it is in the header of a file")
 def test_a_store_of_a_newer_schema_is_refused_and_left_alone(store: Store) -> None:
     store.close()
     with closing(sqlite3.connect(store.location, isolation_level=None)) as file:
@@ -118,6 +120,7 @@ def test_a_file_that_is_no_database_is_refused_and_left_as_it_is(
     assert path.read_bytes() == data
 
 
+@pytest.mark.sqlite("it damages a file")
 def test_a_corrupt_store_is_an_error_without_a_word_of_it(store: Store, add: Adding) -> None:
     add(*(Message("user", f"secret {number} " * 50) for number in range(200)))
     store.close()
@@ -184,6 +187,7 @@ print(*sorted({"sqlite_utils", "numpy"} & sys.modules.keys()))
 """
 
 
+@pytest.mark.sqlite("it is about a file")
 def test_a_file_that_is_up_to_date_is_read_without_sqlite_utils_and_numpy(store: Store) -> None:
     store.close()
     assert run(LOADED, store.location).split() == []
@@ -193,6 +197,7 @@ def test_a_new_file_is_made_with_sqlite_utils(tmp_path: Path) -> None:
     assert "sqlite_utils" in run(LOADED, str(tmp_path / "new.db")).split()
 
 
+@pytest.mark.sqlite("it is about PRAGMAs")
 def test_a_store_is_in_wal_mode_and_deletes_for_good(store: Store) -> None:
     connection = store._connection  # type: ignore[attr-defined]
     settings = ("journal_mode", "foreign_keys", "secure_delete", "synchronous")

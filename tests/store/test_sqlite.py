@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from behind import behind
 from builders import NOW
 
 from reservoir_cli.errors import StoreError, StoreLockedError, UsageError
@@ -321,15 +322,16 @@ def test_a_locked_store_is_an_error_of_its_own_and_works_afterwards(
     add(Message("user", "before"))
     with closing(open_store(store.location, patience=0.01)) as hasty:
         with store.writing():
+            add(Message("user", "meanwhile"))
             with pytest.raises(StoreLockedError) as caught:
                 hasty.add(HERE, [Message("user", "x")], counter=COUNTER, now=NOW)
             with pytest.raises(StoreLockedError), hasty.writing(wait=0):
-                pass
+                hasty.add(HERE, [Message("user", "x")], counter=COUNTER, now=NOW)
             assert contents(hasty.last(HERE, 0)) == ["before"]  # readers do not wait
         assert caught.value.exit_code == 4
         assert caught.value.hint
         hasty.add(HERE, [Message("user", "after")], counter=COUNTER, now=NOW)
-    assert contents(store.last(HERE, 0)) == ["before", "after"]
+    assert contents(store.last(HERE, 0)) == ["before", "meanwhile", "after"]
 
 
 def test_a_new_file_that_another_process_holds_is_locked(tmp_path: Path) -> None:
@@ -360,9 +362,9 @@ except ReservoirError as error:
 """
 
 
-def test_a_place_that_is_no_file_is_refused() -> None:
-    with pytest.raises(UsageError, match="postgresql://"):
-        open_store("postgresql://localhost/reservoir")
+def test_a_place_of_no_known_kind_is_refused() -> None:
+    with pytest.raises(UsageError, match="mysql://"):
+        open_store("mysql://localhost/reservoir")
 
 
 def test_a_folder_is_refused(tmp_path: Path) -> None:
@@ -496,8 +498,9 @@ def test_a_filter_keeps_what_it_names(
 
 
 def test_messages_are_found_by_id_however_many_are_asked_for(store: Store, add: Adding) -> None:
-    add(*(Message("user", str(number)) for number in range(3)))
-    assert contents(store.by_id([3, 1, 1, 77, *range(1_000, 40_000)], HERE)) == ["0", "2"]
+    ids = _ids(add(*(Message("user", str(number)) for number in range(3))))
+    asked = [ids[2], ids[0], ids[0], 77, *range(1_000, 40_000)]
+    assert contents(store.by_id(asked, HERE)) == ["0", "2"]
     assert store.by_id([], HERE) == []
 
 
@@ -670,8 +673,8 @@ def test_a_message_forgotten_while_it_was_embedded_gets_no_vector(
     _delete(store, gone)
     store.activate_model("m", "model")
     embed(store, [gone, kept], passage(gone, 1, 0), passage(kept, 0, 1))
-    with closing(sqlite3.connect(store.location)) as file:
-        assert file.execute("SELECT message_id FROM embeddings").fetchall() == [(kept.id,)]  # type: ignore[union-attr]
+    rows = behind(store.location, "SELECT message_id FROM embeddings")
+    assert rows == [(kept.id,)]  # type: ignore[union-attr]
     assert store.pending_count(EVERYWHERE) == 0
 
 
@@ -717,8 +720,7 @@ def test_titles_of_conversations_are_renewed_and_not_lost(store: Store) -> None:
     store.add_conversations(HERE, [Conversation("c", "old title", "tool")])
     store.add_conversations(HERE, [Conversation("c", "new title", None, "gpt-4")])
     store.add_conversations(HERE, [Conversation("c")])
-    with closing(sqlite3.connect(store.location)) as file:
-        rows = file.execute("SELECT id, title, source, model FROM conversations").fetchall()
+    rows = behind(store.location, "SELECT id, title, source, model FROM conversations")
     assert rows == [("c", "new title", "tool", "gpt-4")]
 
 
@@ -739,9 +741,7 @@ def _trace(messages: list[StoredMessage | None]) -> str:
 def _delete(store: Store, message: StoredMessage | None) -> None:
     """Take a message out behind the store's back, as another process would."""
     assert message is not None
-    with closing(sqlite3.connect(store.location)) as file, file:
-        file.execute("PRAGMA foreign_keys = ON")
-        file.execute("DELETE FROM messages WHERE id = ?", [message.id])
+    behind(store.location, "DELETE FROM messages WHERE id = ?", [message.id])
 
 
 def _closed_store(path: Path) -> Path:

@@ -1,10 +1,10 @@
 """Synapses: which messages are linked, and how strongly."""
 
-import sqlite3
 from datetime import timedelta
 
 import numpy as np
 import pytest
+from behind import behind
 from builders import NOW
 
 from reservoir_cli.messages import Message, Scope
@@ -47,10 +47,8 @@ def embed(store, ids, vectors, threshold=0.85):
 
 
 def links(store):
-    """{(source, target): (score, kind)} as they lie in the file."""
-    connection = sqlite3.connect(store.location)
-    rows = connection.execute("SELECT * FROM synapses").fetchall()
-    connection.close()
+    """{(source, target): (score, kind)} as they lie in the store."""
+    rows = behind(store.location, "SELECT source_id, target_id, score, kind FROM synapses")
     return {row[:2]: row[2:] for row in rows}
 
 

@@ -1,0 +1,52 @@
+"""What a store knows of itself: one text a key."""
+
+from reservoir_cli.store.postgres.connection import Connection
+from reservoir_cli.store.properties import (
+    FORGOTTEN_KEY,
+    FORMER_ID,
+    MODEL_ID,
+    MODEL_NAME,
+    NEXT_ID,
+    NEXT_NAME,
+    UNFINISHED,
+)
+
+#: The greatest id of a forgotten message: it is not given again.
+LAST_ID = "last_forgotten_id"
+
+
+def get(connection: Connection, key: str) -> str | None:
+    """The value of a key; ``None`` if it has none."""
+    row = connection.execute("SELECT value FROM properties WHERE key = %s", [key]).fetchone()
+    return row[0] if row else None
+
+
+def put(connection: Connection, key: str, value: str) -> None:
+    """Give a key its value."""
+    connection.execute(
+        """
+        INSERT INTO properties (key, value) VALUES (%s, %s)
+        ON CONFLICT (key) DO UPDATE SET value = excluded.value
+        """,
+        [key, value],
+    )
+
+
+def drop(connection: Connection, *keys: str) -> None:
+    """Take keys away."""
+    connection.execute("DELETE FROM properties WHERE key = ANY(%s)", [list(keys)])
+
+
+__all__ = [
+    "FORGOTTEN_KEY",
+    "FORMER_ID",
+    "LAST_ID",
+    "MODEL_ID",
+    "MODEL_NAME",
+    "NEXT_ID",
+    "NEXT_NAME",
+    "UNFINISHED",
+    "drop",
+    "get",
+    "put",
+]

@@ -1,0 +1,126 @@
+"""cli.md, db: the same commands on a server, and bringing a store there and back."""
+
+from collections.abc import Iterator
+
+import pytest
+from postgres_server import PostgresServer
+
+
+@pytest.fixture
+def url(postgres: PostgresServer) -> Iterator[str]:
+    made = postgres.empty_database()
+    yield made
+    postgres.drop(made)
+
+
+def test_every_command_works_on_a_server(cli, url, samples_file):
+    server = {"RESERVOIR_DB": url}
+
+    def on_server(*arguments, **more):
+        return cli(*arguments, env=server, **more)
+
+    assert on_server("view").out == ""  # nothing is there, and nothing is made
+    assert "not there yet" in on_server("db", "status").out
+    assert "imported" in on_server("ingest", "--no-embed", str(samples_file)).err
+    number = int(on_server("ingest", "--no-embed", stdin="We dropped Redis in May.").out)
+    assert on_server("view", "1").out == "user: We dropped Redis in May.\n"
+    assert "We dropped Redis" in on_server("search", "redis").out
+    assert "We dropped Redis" in on_server("search", "--keyword", '"dropped redis"').out
+    assert "We dropped Redis" in on_server("context", "redis?", "--budget", "500").out
+    assert on_server("stats", "--json").document["runs"] == 1
+    assert on_server("export", "--all-partitions").out.count("\n") == 4
+    assert "2 of 2" not in on_server("conversations").out
+    assert len(on_server("partitions", "--json").document["partitions"]) == 1
+    on_server("partitions", "--rename", "default", "other", "--yes")
+    on_server("forget", "--id", str(number), "-p", "other", "--yes")
+    assert on_server("view", "--id", str(number), "-p", "other", code=1).out == ""
+    checks = on_server("doctor", "--repair", "--json").document["checks"]
+    assert {each["status"] for each in checks} <= {"ok", "note"}
+    assert any(each["detail"].startswith("PostgreSQL 18") for each in checks)
+    refused = on_server("backup", "copy.db", code=1)
+    assert "pg_dump" in refused.err
+    assert "db copy" in refused.err
+    status = on_server("db", "status", "--json").document
+    assert status["location"] == url
+    assert status["store"]["messages"] == 3
+    assert status["guarded"] is False
+
+
+@pytest.fixture
+def samples_file(tmp_path):
+    file = tmp_path / "three.jsonl"
+    file.write_text(
+        "".join(
+            f'{{"role": "user", "content": "note {number}", "source_id": "{number}", '
+            '"source": "s", "partition": "default", "instance": "default", '
+            f'"created_at": "2026-05-09T14:00:0{number}+00:00"}}\n'
+            for number in range(3)
+        )
+    )
+    return file
+
+
+def test_a_store_is_brought_to_a_server_and_back(cli, url, samples_file, tmp_path):
+    cli("ingest", "--no-embed", str(samples_file))
+    done = cli("db", "copy", str(cli.db), url, "--json")
+    assert done.document["messages"] == 3
+    assert "the two are equal" in done.err
+    cli("db", "copy", url, str(tmp_path / "back.db"))
+    first, *others = (
+        cli("--db", place, "view", "0", "--json").out for place in (str(cli.db), url, "back.db")
+    )
+    assert others == [first, first]
+    refused = cli("db", "copy", str(cli.db), url, code=2)
+    assert "is not empty" in refused.err
+
+
+def test_rows_are_guarded_when_they_are_to_be(cli, url):
+    told = cli("--db", url, "db", "migrate", "--rls", "--json")
+    assert told.document["guarded"] is True
+    assert cli("--db", url, "db", "status", "--json").document["guarded"] is True
+
+
+def test_the_setting_names_the_store_and_its_password_is_not_shown(cli, url):
+    secret = url.replace("postgres@", "postgres:geheimnis@")
+    cli("config", "--set", f"database={secret}")
+    cli.say("on the server")
+    assert cli("view").out == "user: on the server\n"
+    assert not cli.db.exists()
+    for arguments in (
+        ["config"],
+        ["config", "--json"],
+        ["config", "--get", "database"],
+        ["config", "--get", "database", "--json"],
+        ["db", "status"],
+        ["doctor"],
+    ):
+        done = cli(*arguments)
+        assert "postgresql://postgres" in done.out
+        assert "geheimnis" not in done.out + done.err
+    missing = cli("--db", secret + "x", "view", code=3)
+    assert "there is no database" in missing.err
+    assert "geheimnis" not in missing.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (["db", "migrate", "--rls"], 2, "for a store on a server"),
+        (["db", "index", "-p", "p"], 2, "for a store on a server"),
+        (["db", "copy", "nowhere.db", "x.db"], 3, "there is no store"),
+        (["--db", "mysql://h/d", "view"], 2, "not supported"),
+    ],
+)
+def test_what_a_file_is_not_for_is_said(cli, arguments, code, said):
+    assert said in cli(*arguments, code=code).err
+
+
+def test_a_file_has_a_status_too_and_a_cluster_its_statements(cli):
+    cli.say("hello")
+    status = cli("db", "status", "--json").document
+    assert status["engine"].startswith("SQLite")
+    assert status["store"]["messages"] == 1
+    assert "not there yet" not in cli("db", "status").out
+    assert (
+        "create_distributed_table('reservoir.messages', 'partition')" in cli("db", "shard-sql").out
+    )

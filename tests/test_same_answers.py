@@ -1,0 +1,236 @@
+"""A store in a file and one on a server give the same answers, whatever was done to them."""
+
+import json
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import hypothesis.strategies as st
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, Phase, settings
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    rule,
+    run_state_machine_as_test,
+)
+from postgres_server import PostgresServer, installed
+
+from reservoir_cli.embedding import Embedder
+from reservoir_cli.messages import Message, Scope, StoredMessage, ToolCall
+from reservoir_cli.reservoir import Reservoir
+
+START = datetime(2026, 5, 9, 12, tzinfo=UTC)
+EVERYWHERE = Scope(None)
+WORDS = "redis redis queue queues lost jobs Kyōto 京都 京 don't the is café v2.1 we over".split()
+texts = st.lists(st.sampled_from(WORDS), max_size=12).map(" ".join)
+places = st.tuples(st.sampled_from(["p", "ö"]), st.sampled_from(["p", "i"]))
+talks = st.sampled_from([None, "c", "d"])
+questions = st.lists(st.sampled_from([*WORDS, '"lost jobs"', "que*", "?"]), min_size=1, max_size=4)
+
+said = st.builds(
+    lambda role, text, talk, calls: (role, text, talk, calls),
+    st.sampled_from(["user", "assistant", "tool", "system"]),
+    texts,
+    talks,
+    st.booleans(),
+)
+
+
+class SameAnswers(RuleBasedStateMachine):
+    """Does everything to two stores, and asks both."""
+
+    new_database: Callable[[], str]
+    embedder: Embedder
+
+    @initialize()
+    def open(self) -> None:
+        self.files = ExitStack()
+        folder = self.files.enter_context(tempfile.TemporaryDirectory())
+        self.both = [
+            self.files.enter_context(
+                Reservoir.open(
+                    place, embedder=type(self).embedder, settings={"synapse_threshold": 0.6}
+                )
+            )
+            for place in (str(Path(folder) / "store.db"), type(self).new_database())
+        ]
+        self.count = 0
+
+    def teardown(self) -> None:
+        if hasattr(self, "files"):
+            self.files.close()
+
+    def made(self, role: str, text: str, talk: str | None, calls: bool) -> Message:
+        self.count += 1
+        # Now and then an old message comes late.
+        late = 1_000 if self.count % 7 == 0 else 0
+        return Message(
+            role,
+            text,
+            created_at=START + timedelta(minutes=self.count - late),
+            trace_id=f"t{self.count // 2}",
+            conversation_id=talk,
+            tool_calls=(ToolCall(f"k{self.count % 3}", "f", '{"q": "redis"}'),)
+            if calls and role == "assistant"
+            else (),
+            tool_call_id=f"k{(self.count - 1) % 3}" if role == "tool" else None,
+            source="s",
+            source_id=str(self.count),
+        )
+
+    @rule(place=places, some=st.lists(said, min_size=1, max_size=12), embed=st.booleans())
+    def ingest(self, place: tuple[str, str], some: list[Any], embed: bool) -> None:
+        messages = [self.made(*each) for each in some]
+        added = [
+            each.ingest(messages, partition=place[0], instance=place[1], embed=embed)
+            for each in self.both
+        ]
+        self.same(*added)
+
+    @rule(place=places, some=st.lists(said, min_size=1, max_size=12), again=st.booleans())
+    def bring_in(self, place: tuple[str, str], some: list[Any], again: bool) -> None:
+        made = [self.made(*each) for each in some]
+        rows = [
+            {
+                **{name: getattr(each, name) for name in ("role", "content", "trace_id")},
+                "conversation_id": each.conversation_id,
+                "created_at": str(each.created_at),
+                "source": "file",
+                "source_id": each.content,
+            }
+            for each in made
+        ]
+        with tempfile.TemporaryDirectory() as folder:
+            file = Path(folder) / "talk.jsonl"
+            file.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+            for _ in range(2 if again else 1):
+                one, two = (
+                    each.import_files(file, form="reservoir", partition=place[0], instance=place[1])
+                    for each in self.both
+                )
+                assert one == two
+
+    @rule(number=st.integers(0, 400), count=st.integers(1, 5))
+    def forget(self, number: int, count: int) -> None:
+        for each in self.both:
+            ids = each.store.find(EVERYWHERE)
+            each.forget(ids[number : number + count])
+
+    @rule()
+    def embed(self) -> None:
+        one, two = (each.embed() for each in self.both)
+        assert one == two
+
+    @rule(old=st.sampled_from(["p", "ö"]), new=st.sampled_from(["p", "ö", "q"]))
+    def move(self, old: str, new: str) -> None:
+        if old != new:
+            one, two = (each.store.move_partition(old, new) for each in self.both)
+            assert one == two
+
+    @rule(
+        words=questions,
+        mode=st.sampled_from(["hybrid", "keyword", "semantic"]),
+        scope=st.sampled_from([Scope("p"), Scope("p", "i"), Scope("ö"), EVERYWHERE]),
+        link=st.booleans(),
+    )
+    def search(self, words: list[str], mode: str, scope: Scope, link: bool) -> None:
+        one, two = (
+            each.search(" ".join(words), mode=mode, limit=500, scope=scope, link=link)
+            for each in self.both
+        )
+        np.testing.assert_allclose([h.score for h in one], [h.score for h in two], atol=1e-5)
+        scores = [{told(hit.message): hit.score for hit in some} for some in (one, two)]
+        assert scores[0] == pytest.approx(scores[1], abs=1e-5)
+        links = [
+            {told(hit.message): {told(each) for each in hit.linked} for hit in some}
+            for some in (one, two)
+        ]
+        assert links[0] == links[1]
+
+    @rule(words=questions, place=places, budget=st.sampled_from([80, 300, 2_000]))
+    def context(self, words: list[str], place: tuple[str, str], budget: int) -> None:
+        one, two = (
+            each.context(
+                " ".join(words),
+                partition=place[0],
+                instance=place[1] if budget != 300 else None,
+                budget=budget,
+                format="json",
+                trace_id="t",
+            )
+            for each in self.both
+        )
+        assert (one.used, one.truncations, one.to("text")) == (
+            two.used,
+            two.truncations,
+            two.to("text"),
+        )
+        kept = [
+            {told(each.message): each.scores.priority for each in window.kept}
+            for window in (one, two)
+        ]
+        assert kept[0] == pytest.approx(kept[1], abs=1e-5)
+
+    @invariant()
+    def holds_the_same(self) -> None:
+        if not hasattr(self, "both"):
+            return
+        one, two = (each.store for each in self.both)
+        assert one.holdings() == two.holdings()
+        assert sorted(one.places()) == sorted(two.places())
+        assert one.faults() == two.faults() == []
+        self.same(one.last(EVERYWHERE, 0), two.last(EVERYWHERE, 0))
+
+    def same(self, one: list[StoredMessage], two: list[StoredMessage]) -> None:
+        assert sorted(map(told, one)) == sorted(map(told, two))
+
+
+def told(message: StoredMessage) -> str:
+    """All of a message but its id."""
+    row = message.to_row()
+    del row["id"]
+    return json.dumps(row, sort_keys=True)
+
+
+VERSIONS = {"18": 12, "16": 5}
+
+
+@pytest.fixture(params=VERSIONS)
+def server(request: pytest.FixtureRequest) -> Iterator[PostgresServer]:
+    if request.param == "18" or installed("16") is None:
+        yield request.getfixturevalue("postgres")
+        return
+    own = PostgresServer(request.param)
+    yield own
+    own.remove()
+
+
+def test_both_kinds_of_store_say_the_same(server: PostgresServer, fake_embedder: Embedder) -> None:
+    borrowed: list[str] = []
+
+    def borrow() -> str:
+        while borrowed:
+            server.give_back(borrowed.pop())
+        borrowed.append(server.borrow())
+        return borrowed[0]
+
+    class OnThisServer(SameAnswers):
+        new_database = staticmethod(borrow)
+        embedder = fake_embedder
+
+    run_state_machine_as_test(
+        OnThisServer,
+        settings=settings(
+            max_examples=VERSIONS[server.version],
+            stateful_step_count=25,
+            deadline=None,
+            phases=[Phase.generate, Phase.reuse],
+            suppress_health_check=list(HealthCheck),
+        ),
+    )
