@@ -83,11 +83,12 @@ def test_no_word_is_left_in_any_file(
     assert len(store.last(HERE, 0)) == before + after
 
 
+@pytest.mark.parametrize("seed", [1, 3])
 def test_no_word_is_left_of_what_is_forgotten_bit_by_bit(
-    store: Store, add: Adding, fake_embedder: Embedder
+    store: Store, add: Adding, fake_embedder: Embedder, seed: int
 ) -> None:
     """Rows that stood beside forgotten ones have been moved, and leave remains where they were."""
-    pick = random.Random(0)
+    pick = random.Random(seed)
     words = [f"zyxw{pick.getrandbits(64):016x}" for _ in range(600)]
     messages = [
         Message(
