@@ -52,7 +52,7 @@ def forget(store: Store, ids: Sequence[int], progress: Progress = lambda *_: Non
         in its files; the next command that opens the store finishes it.
     """
     store.forget(ids, progress)
-    progress("emptying the log of the store", 0, 0)
+    progress("writing the store anew", 0, 0)
     if not store.finish_forgetting():
         raise ReservoirError(
             f"{len(ids):,} messages are gone, but words of them are still in the store's files: "

@@ -238,9 +238,11 @@ def store_files(store: Path) -> list[Path]:
 
 
 def private_files(store: Iterable[Path]) -> list[Path]:
-    """The files of ours: those of a store, of which there may be none, the log, and the settings where they usually lie.
+    """The files of ours: those of a store, the log, and the settings where they usually lie.
 
     Settings that are named, or linked from there, may be meant for others too.
+
+    :param store: its files; there are none of one on a server.
     """
     settings = [] if os.environ.get("RESERVOIR_CONFIG") else [config_file()]
     linked = (each.is_symlink() for each in settings)

@@ -85,6 +85,42 @@ def test_no_word_is_left_in_any_file(
 
 
 @pytest.mark.sqlite("when a server empties its files is its own business")
+@pytest.mark.parametrize("seed", [1, 3])
+def test_no_word_is_left_of_what_is_forgotten_bit_by_bit(
+    store: Store, add: Adding, fake_embedder: Embedder, seed: int
+) -> None:
+    """Rows that stood beside forgotten ones have been moved, and leave remains where they were."""
+    pick = random.Random(seed)
+    words = [f"zyxw{pick.getrandbits(64):016x}" for _ in range(600)]
+    messages = [
+        Message(
+            "user",
+            " ".join([word] + ["filler"] * pick.choice((2, 20, 80, 300))),
+            conversation_id=f"{pick.getrandbits(128):032x}",
+            trace_id=f"trace{word}",
+            source="test",
+            source_id=f"{pick.getrandbits(64):016x}{word}",
+        )
+        for word in words
+    ]
+    stored = [each for start in range(0, 600, 50) for each in add(*messages[start : start + 50])]
+    titled = [Conversation(str(each.conversation_id), each.content[:20]) for each in messages]
+    store.add_conversations(HERE, titled)
+    embed(store, fake_embedder, synapse_threshold=0)
+    left = [(each.id, word) for each, word in zip(stored, words, strict=True) if each]
+    pick.shuffle(left)
+    gone: list[str] = []
+    while len(left) > 100:
+        count = pick.choice((3, 20, 60))
+        some, left = left[:count], left[count:]
+        forgetting.forget(store, [number for number, _ in some])
+        gone += [word for _, word in some]
+    held = b"".join(files(store).values())
+    assert [word for word in gone if word.encode() in held] == []
+    assert all(word.encode() in held for _, word in left)
+
+
+@pytest.mark.sqlite("when a server empties its files is its own business")
 def test_of_many_messages_forgotten_at_once_no_word_is_left(
     store: Store, add: Adding, fake_embedder: Embedder
 ) -> None:

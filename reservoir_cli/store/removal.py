@@ -1,8 +1,8 @@
 """Taking messages out of a store so that no word of them stays in its files.
 
 A deleted row is overwritten with zeros (``secure_delete``), but the full text keeps words in
-segments until they are merged, and the write-ahead log keeps whole pages until it is emptied: see
-``sealing``.
+segments until they are merged, pages keep remains of rows that once were moved, and the write-ahead
+log keeps whole pages until it is emptied: see ``sealing``.
 """
 
 import sqlite3
