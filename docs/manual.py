@@ -74,17 +74,7 @@ def _lines(group: Any, context: Any) -> Iterator[str]:
     yield from _records(group, context)
     yield ".SH COMMANDS"
     for name in names:
-        command = group.commands[name]
-        own = typer.Context(command, info_name=name, parent=context)
-        yield f".SS {name}"
-        yield f".B reservoir {name}"
-        yield _roff(" ".join(command.collect_usage_pieces(own)))
-        yield ".PP"
-        yield from _paragraphs(inspect.cleandoc(command.help))
-        yield from _records(command, own, without="--help")
-        yield ".PP"
-        yield "Example:"
-        yield from _literal(command.epilog.removeprefix("Example: "))
+        yield from _command(group.commands[name], name, context)
     for title, entries in (
         ("EXIT STATUS", EXIT_CODES),
         ("ENVIRONMENT", ENVIRONMENT),
@@ -93,6 +83,22 @@ def _lines(group: Any, context: Any) -> Iterator[str]:
         yield f".SH {title}"
         for term, about in entries.items():
             yield from (".TP", f".B {_roff(str(term))}", _roff(about))
+
+
+def _command(command: Any, name: str, context: Any) -> Iterator[str]:
+    """What a command does and takes; then the commands that it has of its own."""
+    own = typer.Context(command, info_name=name.split()[-1], parent=context)
+    yield f".SS {_roff(name)}"
+    yield f".B reservoir {_roff(name)}"
+    yield _roff(" ".join(command.collect_usage_pieces(own)))
+    yield ".PP"
+    yield from _paragraphs(inspect.cleandoc(command.help))
+    yield from _records(command, own, without="--help")
+    yield ".PP"
+    yield "Example:"
+    yield from _literal(command.epilog.removeprefix("Example: "))
+    for inner, each in getattr(command, "commands", {}).items():
+        yield from _command(each, f"{name} {inner}", own)
 
 
 def _first(text: str) -> str:

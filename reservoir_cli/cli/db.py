@@ -5,12 +5,15 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from reservoir_cli.cli import options
+from reservoir_cli.cli.help import HelpfulCommand, HelpfulGroup
 from reservoir_cli.errors import UsageError
 
 if TYPE_CHECKING:
     from reservoir_cli.store.postgres.store import PostgresStore
 
 db = typer.Typer(
+    cls=HelpfulGroup,
+    rich_markup_mode=None,
     add_completion=False,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
@@ -19,7 +22,10 @@ db = typer.Typer(
 )
 
 
-@db.command(epilog="Example: reservoir --db postgresql://db.example.org/memory db status")
+@db.command(
+    cls=HelpfulCommand,
+    epilog="Example: reservoir --db postgresql://db.example.org/memory db status",
+)
 def status(ctx: typer.Context, as_json: options.Json = False) -> None:
     """Show what keeps the store, how large it is, and what it holds."""
     from reservoir_cli.cli import output
@@ -61,7 +67,10 @@ def _shown(value: object) -> str:
     )
 
 
-@db.command(epilog="Example: reservoir --db postgresql://db.example.org/memory db migrate --rls")
+@db.command(
+    cls=HelpfulCommand,
+    epilog="Example: reservoir --db postgresql://db.example.org/memory db migrate --rls",
+)
 def migrate(
     ctx: typer.Context,
     rls: Annotated[
@@ -88,7 +97,10 @@ def migrate(
         output.document({"engine": engine, "guarded": rls})
 
 
-@db.command(epilog="Example: reservoir db copy reservoir.db postgresql://db.example.org/memory")
+@db.command(
+    cls=HelpfulCommand,
+    epilog="Example: reservoir db copy reservoir.db postgresql://db.example.org/memory",
+)
 def copy(
     source: Annotated[str, typer.Argument(metavar="SOURCE", help="A path or a URL.")],
     target: Annotated[str, typer.Argument(metavar="TARGET", help="A path or a URL; empty.")],
@@ -120,7 +132,7 @@ def copy(
         output.document(copied)
 
 
-@db.command("shard-sql", epilog="Example: reservoir db shard-sql | psql")
+@db.command("shard-sql", cls=HelpfulCommand, epilog="Example: reservoir db shard-sql | psql")
 def shard_sql(as_json: options.Json = False) -> None:
     """Print the statements that spread a store over the machines of a Citus cluster."""
     from reservoir_cli.cli import output
@@ -132,7 +144,7 @@ def shard_sql(as_json: options.Json = False) -> None:
         output.write("\n".join(sharding()) + "\n")
 
 
-@db.command(epilog="Example: reservoir db index --partition archive")
+@db.command(cls=HelpfulCommand, epilog="Example: reservoir db index --partition archive")
 def index(
     ctx: typer.Context,
     partition: Annotated[str, typer.Option("-p", "--partition", help="The partition.")],
