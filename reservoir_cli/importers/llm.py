@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from datetime import datetime
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -296,7 +297,7 @@ class _Log:
         self, chain: list[dict[str, Any]]
     ) -> Iterator[tuple[dict[str, Any], Sequence[str]]]:
         """Messages, and to the results of tools what these tools show."""
-        for row, following in zip(chain, [*chain[1:], {}], strict=True):
+        for row, following in pairwise([*chain, {}]):
             if not self._shown(row):
                 yield row, self._shown(following)
 

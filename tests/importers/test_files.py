@@ -7,7 +7,7 @@ from contextlib import ExitStack, closing
 from pathlib import Path
 
 import pytest
-from llm_logs import older_log
+from llm_logs import newer_log, older_log
 from reading import SAMPLES, file_of, found_in, lines, records, skipped
 
 from reservoir_cli.errors import ReservoirError, UsageError
@@ -239,6 +239,14 @@ def test_a_store_of_reservoir_is_an_error_that_names_the_way(tmp_path: Path) -> 
     with pytest.raises(ReservoirError, match="is a store of Reservoir") as caught:
         found_in(path)
     assert "export --all-partitions" in str(caught.value.hint)
+
+
+def test_a_turn_whose_messages_are_lost_is_passed_by(tmp_path: Path) -> None:
+    path = newer_log(tmp_path / "logs.db")
+    whole = len(records(found_in(path)[""]))
+    with closing(sqlite3.connect(path)) as log, log:
+        log.execute("UPDATE turns SET tip_message_hash = 'lost' WHERE rowid = 1")
+    assert 0 < len(records(found_in(path)[""])) <= whole
 
 
 def test_a_log_gets_no_files_beside_it(tmp_path: Path) -> None:
