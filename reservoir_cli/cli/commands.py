@@ -31,7 +31,7 @@ EXAMPLES = {
     "forget": 'reservoir forget --match "card number" --all-partitions',
     "export": "reservoir export -p work --all-instances -o work.jsonl",
     "doctor": "reservoir doctor",
-    "db": "reservoir db copy reservoir.db postgresql://db.example.org/memory",
+    "db": "reservoir db status",
 }
 
 

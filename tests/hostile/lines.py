@@ -13,7 +13,7 @@ from reservoir_cli.cli.main import app
 #: What is a path, and must stay in the folder of the run.
 _PATHS = {"files", "file", "out", "target", "config_file", "db"}
 #: What reads may not do: these change the store, or may.
-_WRITERS = {"ingest", "embed", "forget", "backup", "doctor"}
+_WRITERS = {"copy", "migrate", "index", "ingest", "embed", "forget", "backup", "doctor"}
 _WRITING = {"--save", "--rename", "--merge", "--delete"}
 
 
@@ -31,14 +31,20 @@ class Line:
 
 
 def commands() -> list[str]:
-    """The commands by name."""
-    return list(EXAMPLES)
+    """The commands as they are typed, such as ``view`` and ``db status``."""
+    group: Any = typer.main.get_command(app)
+    own = {name: getattr(group.commands[name], "commands", {}) for name in EXAMPLES}
+    return [
+        typed for name in EXAMPLES for typed in [f"{name} {each}" for each in own[name]] or [name]
+    ]
 
 
 def lines(command: str) -> st.SearchStrategy[Line]:
     """Lines of a command: any of its options, any number of its arguments."""
-    group: Any = typer.main.get_command(app)
-    own = st.lists(st.one_of(*map(_given, group.commands[command].params)), max_size=4)
+    found: Any = typer.main.get_command(app)
+    for name in command.split():
+        found = found.commands[name]
+    own = st.lists(st.one_of(*map(_given, found.params)), max_size=4)
     before = st.lists(st.one_of(st.just(("--offline",)), _globals()), max_size=1)
     stdin = st.one_of(
         words.map(lambda text: text.encode("utf-8", "surrogateescape")),
@@ -46,7 +52,7 @@ def lines(command: str) -> st.SearchStrategy[Line]:
         st.just(b'[{"role": "user", "content": "x"}, {"role": "tool", "tool_call_id": 5}]'),
     )
     return st.builds(
-        lambda first, some, given: Line((*_flat(first), command, *_flat(some)), given),
+        lambda first, some, given: Line((*_flat(first), *command.split(), *_flat(some)), given),
         before,
         own,
         stdin,

@@ -101,6 +101,7 @@ def test_what_is_embedded_is_as_it_was_when_it_was_pending(store, add):
     assert list(after) == list(before)
 
 
+@pytest.mark.sqlite("looks at the rows of that library")
 def test_what_is_pending_is_not_read_row_by_row(store, add):
     talks = [Message("user", "a note", conversation_id=f'"{number}", 7') for number in range(200)]
     ids = [*told(add, 200), *(each.id for each in add(*talks))]
