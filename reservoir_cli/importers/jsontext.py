@@ -18,9 +18,9 @@ Entry = tuple[str, dict[str, Any]]
 _TOO_LARGE = f"larger than {LARGEST >> 20} MB"
 _AT_ONCE = 1 << 20
 _GAP = re.compile(r"[\s,]*")
-#: Everything up to the next brackets that stand outside of a string, without and with them.
-_PLAIN = re.compile(r'[^"\[\]{}]*+(?:"(?:[^"\\]++|\\.)*+"[^"\[\]{}]*+)*+', re.DOTALL)
-_BRACKETS = re.compile(_PLAIN.pattern + r"([\[{]++|[\]}]++)", re.DOTALL)
+#: What tells where a value ends: brackets, and strings, in which brackets mean nothing.
+_SIGNS = re.compile(r'"|[\[{]+|[\]}]+')
+_IN_STRING = re.compile(r'["\\]')
 _DECODER = json.JSONDecoder()
 
 
@@ -219,18 +219,21 @@ class _Text:
 
         :returns: how many are open still, the place behind, and whether they are all closed.
         """
-        while match := _BRACKETS.match(self.buffer, at):
-            run, at = match[1], match.end()
-            if run[0] in "[{":
+        while match := _SIGNS.search(self.buffer, at):
+            run, at = match[0], match.end()
+            if run == '"':
+                at = _behind_string(self.buffer, at)
+                if at < 0:
+                    return depth, match.start(), False
+            elif run[0] in "[{":
                 depth += len(run)
             elif depth > len(run):
                 depth -= len(run)
             elif depth == 0 and run[0] == "]":  # the end of the array itself
-                return 0, match.start(1), True
+                return 0, match.start(), True
             else:
-                return 0, match.start(1) + max(depth, 1), True
-        plain = _PLAIN.match(self.buffer, at)
-        return depth, plain.end() if plain else at, False
+                return 0, match.start() + max(depth, 1), True
+        return depth, len(self.buffer), False
 
     def _pass_over(self, depth: int) -> None:
         """Go behind a value without keeping it; a string that is too large ends the reading."""
@@ -240,3 +243,12 @@ class _Text:
             depth, self.at, closed = self._closed(depth, self.at)
         if not closed:
             self._final, self.at = True, len(self.buffer)
+
+
+def _behind_string(text: str, at: int) -> int:
+    """The place behind a string from inside of it; -1 if its end is not in sight."""
+    while match := _IN_STRING.search(text, at):
+        if match[0] == '"':
+            return match.end()
+        at = match.end() + 1  # whatever is escaped
+    return -1
