@@ -152,8 +152,14 @@ def test_long_texts_are_searched_to_their_end() -> None:
     secrets = [f"ghp_{drawn(36)}", f"PASSWORD={drawn(20)}"]
     text = ("word " * 250_000).join(["", *secrets])
     assert [each.kind for each in find(text)] == ["github-token", "secret-value"]
-    at_a_seam = "x" * 999_980 + f" ghp_{drawn(36)} " + "y" * 100
-    assert [each.kind for each in find(at_a_seam)] == ["github-token"]
+
+
+@pytest.mark.parametrize("before", [*range(999_950, 1_000_001, 5), 974_990, 975_000, 1_025_000])
+def test_a_secret_at_a_seam_is_found_whole(before: int) -> None:
+    for secret in (f"ghp_{drawn(200)}", f"PASSWORD={drawn(150)}"):
+        text = f"{'x ' * (before // 2)}{secret} {'y ' * 500_000}"
+        [found] = find(text)
+        assert text[found.start : found.end] == secret.removeprefix("PASSWORD=")
 
 
 def test_tool_calls_are_searched_and_stay_json() -> None:

@@ -17,8 +17,9 @@ from typing import TypeVar
 from reservoir_cli.messages import Message, StoredMessage
 from reservoir_cli.redaction.rules import BLOCKS, GUESSES, SHORTEST_TOKEN, TOKENS, Rule
 
-#: Longer texts are searched in parts of so many characters, which overlap by a private key.
-_PART, _OVERLAP = 1_000_000, 25_000
+#: Longer texts are searched in parts of so many characters, each with as much around it as a
+#: private key may take.
+_PART, _AROUND = 1_000_000, 25_000
 #: So long a value is no word that stands elsewhere by chance; of so many values others are sought.
 _TELLING, _MOST_REPEATED = 8, 100
 
@@ -50,8 +51,10 @@ class Secret:
 
 def find(text: str) -> list[Secret]:
     """The secrets of a text in their order; none overlaps another."""
-    if len(text) > _PART:
-        return _find_in_parts(text)
+    return _find(text) if len(text) <= _PART else _find_in_parts(text)
+
+
+def _find(text: str) -> list[Secret]:
     # The only letter that becomes two in lower case: places are to be those of the text.
     lowered = text.replace("\u0130", "i").lower()
     found: list[Secret] = []
@@ -193,12 +196,14 @@ def _add(secret: Secret, found: list[Secret]) -> None:
 
 
 def _find_in_parts(text: str) -> list[Secret]:
+    """The secrets that begin in each part, which is read with what is before and behind it."""
     found: list[Secret] = []
-    for begin in range(0, len(text), _PART - _OVERLAP):
-        for each in find(text[begin : begin + _PART]):
-            start = begin + each.start
-            if not found or start >= found[-1].end:
-                found.append(Secret(each.kind, start, begin + each.end))
+    for begin in range(0, len(text), _PART):
+        low, end = max(0, begin - _AROUND), begin + _PART
+        for each in _find(text[low : end + _AROUND]):
+            start = low + each.start
+            if begin <= start < end and (not found or start >= found[-1].end):
+                found.append(Secret(each.kind, start, low + each.end))
     return found
 
 
