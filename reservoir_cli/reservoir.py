@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
@@ -13,10 +14,11 @@ from reservoir_cli.errors import ModelUnavailableError, ReservoirError, UsageErr
 from reservoir_cli.messages import Message, Scope, StoredMessage
 from reservoir_cli.redaction import Mask, Mode, inspected, told
 from reservoir_cli.settings import Value
-from reservoir_cli.store import Filter, Store, open_store
+from reservoir_cli.store import Filter, Store, is_on_a_server, open_store
 
 if TYPE_CHECKING:
     from reservoir_cli.embedding import Embedder, Engine, Progress
+    from reservoir_cli.embedding.ahead import QuestionAhead
     from reservoir_cli.importers import File, Found
     from reservoir_cli.ingesting import Destination, Model, Totals
     from reservoir_cli.rendering import ContextWindow
@@ -64,6 +66,7 @@ class Reservoir:
         self._notify = notify
         self._progress = progress
         self._embedder = embedder
+        self._ahead: QuestionAhead | None = None
         self.mask = Mask(self._redact)
 
     @classmethod
@@ -75,6 +78,7 @@ class Reservoir:
         config_file: Path | None = None,
         create: bool = True,
         embedder: "Embedder | None" = None,
+        question: str = "",
         offline: bool = False,
         notify: Callable[[str], None] = _ignore,
         progress: "Progress" = _ignore,
@@ -85,6 +89,7 @@ class Reservoir:
         :param settings: settings above all others, such as ``{"recency_weight": 0.0}``.
         :param create: make the file when it is not there.
         :param embedder: what gives vectors, instead of the model that the settings name.
+        :param question: what is asked next, if that is known; it saves time on a server.
         :param notify: told what a person should know, a sentence each.
         :param progress: told how far long work has come.
         :raises UsageError: a wrong setting.
@@ -93,16 +98,28 @@ class Reservoir:
         known = config.load(config_file, settings)
         place = str(location) if location is not None else None
         place = place or paths.store_location(known.database())
-        store = open_store(place, create=create)
+        ahead = None
+        if question and embedder is None and is_on_a_server(place):
+            from reservoir_cli.embedding.ahead import QuestionAhead
+
+            ahead = QuestionAhead.begin(known.settings().embedding_model, question)
+        try:
+            store = open_store(place, create=create)
+        except BaseException:
+            if ahead:
+                ahead.close()
+            raise
         if opened := paths.tighten(paths.private_files(store.files())):
             # What lies beside a store goes without saying.
             beside = ("-wal", "-shm", "-journal")
             names = ", ".join(each.name for each in opened if not each.name.endswith(beside))
             names = names or opened[0].name
             notify(f"others could read {names}: now nobody but you can")
-        return cls(
+        found = cls(
             store, known, embedder=embedder, offline=offline, notify=notify, progress=progress
         )
+        found._ahead = ahead
+        return found
 
     def __enter__(self) -> Self:
         return self
@@ -112,6 +129,8 @@ class Reservoir:
 
     def close(self) -> None:
         """Close the store."""
+        if self._ahead:
+            self._ahead.close()
         self.store.close()
 
     # Scope
@@ -519,10 +538,15 @@ class Reservoir:
         if self._embedder is None:
             from reservoir_cli.embedding import load_embedder
 
-            name = self.config.settings().embedding_model
-            self._embedder = load_embedder(
-                name, offline=self.offline, progress=self._progress, notify=self._notify
+            load = partial(
+                load_embedder,
+                self.config.settings().embedding_model,
+                offline=self.offline,
+                progress=self._progress,
+                notify=self._notify,
             )
+            ahead, self._ahead = self._ahead, None
+            self._embedder = (ahead and ahead.embedder(load)) or load()
         return self._embedder
 
     def embed_if_possible(

@@ -135,7 +135,7 @@ def context(
     from reservoir_cli.cli import output
 
     question = _question(query)
-    with options.open_reservoir(ctx, create=save) as reservoir:
+    with options.open_reservoir(ctx, create=save, question=question) as reservoir:
         window = reservoir.context(
             question,
             partition=partition,

@@ -96,10 +96,13 @@ def globals_of(ctx: typer.Context) -> Globals:
 
 
 @contextmanager
-def open_reservoir(ctx: typer.Context, *, create: bool = False) -> "Iterator[Reservoir]":
+def open_reservoir(
+    ctx: typer.Context, *, create: bool = False, question: str = ""
+) -> "Iterator[Reservoir]":
     """The store and the settings this run is about.
 
     :param create: make the store when it is not there.
+    :param question: what will be asked of it by meaning.
     """
     from reservoir_cli.cli import output
     from reservoir_cli.reservoir import Reservoir
@@ -109,6 +112,7 @@ def open_reservoir(ctx: typer.Context, *, create: bool = False) -> "Iterator[Res
         given.db,
         config_file=given.config,
         create=create,
+        question=question,
         offline=given.offline,
         notify=output.warn,
         progress=output.progress,

@@ -67,7 +67,7 @@ def search(
     term = options.text_or_stdin(term)
     if not term.strip():
         raise UsageError("the search term is empty")
-    with options.open_reservoir(ctx) as reservoir:
+    with options.open_reservoir(ctx, question="" if keyword else term) as reservoir:
         scope = options.read_scope(
             reservoir, partition, instance, all_instances, all_partitions, whole_partition=True
         )

@@ -341,6 +341,11 @@ class Store(Protocol):
         """
 
 
+def is_on_a_server(location: str) -> bool:
+    """Whether a store's location is the URL of a server that is supported."""
+    return location.split("://", 1)[0] in SERVERS and "://" in location
+
+
 def open_store(location: str, *, create: bool = True, patience: float = 30.0) -> Store:
     """Open the store at a path, or on the server of a URL; what is not there is made.
 
@@ -348,12 +353,12 @@ def open_store(location: str, *, create: bool = True, patience: float = 30.0) ->
     :param patience: seconds to wait while others write.
     :raises StoreError: it cannot be opened, is newer than the program, or is corrupt.
     """
-    scheme = location.split("://", 1)[0] if "://" in location else None
-    if scheme is None:
+    if "://" not in location:
         from reservoir_cli.store.sqlite import SqliteStore
 
         return SqliteStore(location, create=create, patience=patience)
-    if scheme not in SERVERS:
+    if not is_on_a_server(location):
+        scheme = location.split("://", 1)[0]
         raise UsageError(
             f"a store at {scheme}:// is not supported",
             hint="give the path of a file, or postgresql://USER@HOST/DATABASE",
@@ -386,5 +391,6 @@ __all__ = [
     "Progress",
     "Store",
     "ThreadName",
+    "is_on_a_server",
     "open_store",
 ]

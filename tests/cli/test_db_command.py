@@ -124,3 +124,28 @@ def test_a_file_has_a_status_too_and_a_cluster_its_statements(cli):
     assert (
         "create_distributed_table('reservoir.messages', 'partition')" in cli("db", "shard-sql").out
     )
+
+
+def test_a_question_finds_the_same_meanings_in_a_file_and_on_a_server(
+    cli_with_model, url, samples_file
+):
+    cli, on_server = cli_with_model, {"RESERVOIR_DB": url}
+    for env in ({}, on_server):
+        cli("ingest", str(samples_file), env=env)
+    for words in (
+        ("context", "where do jobs wait?", "--budget", "400", "--format", "json"),
+        ("search", "where do jobs wait?", "--json"),
+    ):
+        here, there = (cli(*words, env=env).document for env in ({}, on_server))
+        assert _scores(here) == _scores(there)
+        assert any(each > 0 for each in _scores(here))
+
+
+def _scores(document):
+    """Cosines and the like, to the digits that two ways of summing agree in."""
+    if isinstance(document, dict):
+        found = [document[key] for key in ("cosine", "similarity") if document.get(key)]
+        inner = document.values()
+    else:
+        found, inner = [], document if isinstance(document, list) else []
+    return [round(each, 4) for each in found] + [x for each in inner for x in _scores(each)]
