@@ -129,24 +129,25 @@ def whole_private(path: Path) -> Iterator[Path]:
 
     :raises OSError: the folder cannot be written; the old file is untouched then.
     """
-    import tempfile
+    import secrets
 
     path = real(path)  # a link stays a link: what it points at is replaced
     if path.exists() and not path.is_file():  # least of all /dev/null
         raise OSError(errno.EINVAL, "not a regular file")
     sweep_unfinished(path)
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    os.close(handle)
+    # Named before it is made: whenever a signal ends the program, it is known what to remove.
+    unfinished = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     try:
-        yield Path(name)
-        handle = os.open(name, os.O_RDWR)
+        os.close(os.open(unfinished, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
+        yield unfinished
+        handle = os.open(unfinished, os.O_RDWR)
         try:
             os.fsync(handle)
         finally:
             os.close(handle)
-        os.replace(name, path)
+        os.replace(unfinished, path)
     except BaseException:
-        Path(name).unlink(missing_ok=True)
+        unfinished.unlink(missing_ok=True)
         raise
     _sync_folder(path.parent)
 

@@ -1,7 +1,7 @@
 """The settings file: reading it, and changing it so that everything else stays as it is."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -63,13 +63,39 @@ def edit(path: Path, changes: Mapping[str, str | None]) -> None:
         table, name, setting = split_key(key)
         value = None if text is None else parse_value(setting, text, key)
         parsed.append((table, name, setting, _as_written(setting, value, text)))
+    _change(path, lambda _: parsed)
+
+
+def rename_partition(path: Path, old: str, new: str) -> bool:
+    """Let a partition's settings hold for its new name, unless that has some of its own.
+
+    :returns: whether there were any, and they hold for the new name now.
+    :raises UsageError: the file cannot be edited; nothing changes.
+    """
+    moved: list[tuple[str, Value]] = []
+
+    def moving(contents: Contents) -> list[_Change]:
+        _, partitions, _ = contents
+        if not partitions.get(new):
+            moved.extend(partitions.get(old, {}).items())
+        given: list[_Change] = [("partitions", new, *each) for each in moved]
+        return [*given, *(("partitions", old, key, None) for key, _ in moved)]
+
+    _change(path, moving)
+    return bool(moved)
+
+
+def _change(path: Path, changes_of: Callable[[Contents], list[_Change]]) -> None:
     try:
         paths.make_private_dir(paths.real(path).parent)
         with paths.one_at_a_time(paths.real(path).parent):
             before = _read_text(path, required=False)
             # A broken file is reported, not overwritten.
-            wanted = _changed(_read(path, before), parsed)
-            paths.replace_private(path, _edited(path, before, parsed, wanted))
+            contents = _read(path, before)
+            changes = changes_of(contents)
+            wanted = _changed(contents, changes)
+            if changes:
+                paths.replace_private(path, _edited(path, before, changes, wanted))
     except OSError as error:
         raise UsageError(
             f"cannot write {path}: {error.strerror}",
@@ -230,8 +256,11 @@ def _edited_in_place(text: str, changes: list[_Change]) -> str:
     document = tomlkit.parse(text)
     for table, name, setting, value in changes:
         place: Any = document
+        group: Any = None
         if table is not None:
-            group: Any = document.setdefault(table, tomlkit.table(True))
+            if value is None and not document.get(table):
+                continue
+            group = document.setdefault(table, tomlkit.table(True))
             # The name may stand in the file in another spelling of the same model.
             found = match_name(name or "", group) if table == "models" else None
             inline = isinstance(group, tomlkit.items.InlineTable)
@@ -240,10 +269,12 @@ def _edited_in_place(text: str, changes: list[_Change]) -> str:
         written = next(
             (old for old, new in ALIASES.items() if new == setting and old in place), None
         )
-        if value is None:
-            place.pop(written or setting, None)
-        else:
+        if value is not None:
             place[written or setting] = value
+            continue
+        place.pop(written or setting, None)
+        if group is not None and not place.as_string().strip(" {}\n"):  # not even a comment
+            group.pop(found or name)
     return tomlkit.dumps(document)
 
 

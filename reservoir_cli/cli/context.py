@@ -1,6 +1,5 @@
 """``reservoir context``: the best context a token budget can buy."""
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -211,7 +210,7 @@ def _print(window: "ContextWindow", explain: bool, reservoir: "Reservoir") -> No
 
 
 def _question(query: str | None) -> str:
-    if query is None and sys.stdin is not None and sys.stdin.isatty():
+    if query is None and options.can_ask():
         raise UsageError("no question", hint='reservoir context "…", or pipe it in')
     return options.text_or_stdin("-" if query is None else query)
 

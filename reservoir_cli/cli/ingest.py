@@ -1,7 +1,6 @@
 """``reservoir ingest``: bring messages in."""
 
 import re
-import sys
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -183,6 +182,6 @@ def _print_totals(totals: "Totals", dry_run: bool) -> None:
 def _stdin(most: int) -> bytes:
     from reservoir_cli.cli import output
 
-    if sys.stdin is not None and sys.stdin.isatty():
+    if options.can_ask():
         output.note("type the message, then end it with Ctrl-D")
     return options.read_stdin(most)

@@ -65,11 +65,13 @@ def init(
     from reservoir_cli.cli import output
     from reservoir_cli.importers import histories
 
-    options.require_answer(yes)
+    if not dry_run:
+        options.require_answer(yes)
     places = histories.look()
     there = [each for each in places if each.files]
     _show_places(places, there)
-    if there and not yes and not output.ask("Read them, to see what they hold?", usual=True):
+    asked = not yes and options.can_ask()  # without a terminal, only to say what would be done
+    if there and asked and not output.ask("Read them, to see what they hold?", usual=True):
         output.note("nothing was read")
         raise typer.Exit(1)
     with options.open_reservoir(ctx) as reservoir:

@@ -190,12 +190,17 @@ def no_message(reservoir: "Reservoir", number: int, scope: Scope) -> ReservoirEr
     return ReservoirError(f"no message {number} in {scope}", hint=hint)
 
 
+def can_ask() -> bool:
+    """Whether somebody sits at a terminal, to answer."""
+    return sys.stdin is not None and sys.stdin.isatty()
+
+
 def require_answer(yes: bool) -> None:
     """Refuse to go on where nobody can be asked.
 
     :raises UsageError: stdin is no terminal, and ``--yes`` was not given.
     """
-    if not yes and (sys.stdin is None or not sys.stdin.isatty()):
+    if not yes and not can_ask():
         raise UsageError("there is no terminal to ask at", hint="add --yes")
 
 

@@ -9,6 +9,7 @@ from reservoir_cli.errors import ReservoirError, UsageError
 from reservoir_cli.messages import Scope, clean_text
 
 if TYPE_CHECKING:
+    from reservoir_cli.config import Config
     from reservoir_cli.reservoir import Reservoir
 
 
@@ -96,8 +97,25 @@ def _move(reservoir: "Reservoir", old: str, new: str, done: str) -> None:
     config = reservoir.config
     if config.settings().partition == old:
         output.note(f"{old} is used when -p is not given: reservoir config --set partition={new}")
-    if old in config.partitions:
-        output.note(f"settings of [partitions.{old}] stay in {config.path}")
+    if config.partitions.get(old) and not (
+        done == "renamed" and _settings_follow(config, old, new)
+    ):
+        output.note(f"[partitions.{old}] in {config.path} stays, and holds for nothing that moved")
+
+
+def _settings_follow(config: "Config", old: str, new: str) -> bool:
+    """Let the settings of a partition go with its messages; say so, or what prevents it."""
+    from reservoir_cli import settings_file
+    from reservoir_cli.cli import output
+
+    try:
+        if not settings_file.rename_partition(config.path, old, new):
+            return False
+    except UsageError as problem:
+        output.warn(problem.message)
+        return False
+    output.note(f"[partitions.{old}] in {config.path} is [partitions.{new}] now")
+    return True
 
 
 def _delete(reservoir: "Reservoir", name: str, yes: bool) -> None:

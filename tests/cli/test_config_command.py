@@ -83,6 +83,20 @@ def test_unset_goes_back_to_the_default(cli, file):
     assert tomllib.loads(file.read_text()) == {"partition": "work"}
 
 
+@pytest.mark.parametrize("text", ["", 'partition = "work"\n', "[partitions.x]\n# none\n"])
+def test_unset_of_what_is_not_set_leaves_the_file(cli, file, text):
+    file.write_text(text)
+    cli("config", "--unset", "partitions.home.redact")
+    cli("config", "--unset", "models.gpt-4o.reserve_tokens")
+    assert file.read_text() == text
+
+
+def test_the_last_setting_of_a_table_takes_its_header_along(cli, file):
+    file.write_text('# mine\n[partitions.home]\nredact = "mask"\n')
+    cli("config", "--unset", "partitions.home.redact")
+    assert file.read_text() == "# mine\n"
+
+
 def test_a_model_keeps_the_dots_of_its_name(cli, file):
     cli("config", "--set", f"{MODEL_KEY}=512")
     assert tomllib.loads(file.read_text()) == {"models": {"gpt-3.5-turbo": {"reserve_tokens": 512}}}

@@ -1,5 +1,7 @@
 """Partitions and conversations say what lies where; a partition can be moved or deleted."""
 
+import tomllib
+
 import pytest
 
 
@@ -52,11 +54,62 @@ def test_a_renamed_partition_is_found_by_its_new_name(spread):
     assert "contents" not in spread("doctor").out
 
 
-def test_a_rename_says_which_settings_still_name_the_old_one(spread):
+def test_the_settings_of_a_renamed_partition_go_with_it(spread):
+    file = spread.home / "reservoir.toml"
+    file.write_text('# mine\n[partitions.default]\nredact = "mask"\nrecent_context_size = 5\n')
+    spread("ingest", "--no-embed", stdin="AKIAIOSFODNN7EXAMPLX is the key")
+    assert "AKIA" not in spread("view", "1").out
+    done = spread("partitions", "--rename", "default", "home.2", "--yes")
+    assert "reservoir config --set partition=home.2" in done.err
+    assert f"[partitions.default] in {file} is [partitions.home.2] now" in done.err
+    assert "AKIA" not in spread("view", "1", "-p", "home.2").out
+    assert tomllib.loads(file.read_text()) == {
+        "partitions": {"home.2": {"redact": "mask", "recent_context_size": 5}}
+    }
+    assert file.read_text().startswith("# mine\n")
+
+
+@pytest.mark.parametrize("option", ["--rename", "--merge"])
+def test_settings_that_do_not_go_along_are_named(spread, option):
     spread("config", "--set", "partitions.default.recent_context_size=5")
+    target = "work" if option == "--merge" else "other"
+    if option == "--rename":  # the new name has settings already
+        spread("config", "--set", "partitions.other.recent_context_size=7")
+    before = (spread.home / "reservoir.toml").read_text()
+    done = spread("partitions", option, "default", target, "--yes")
+    assert "[partitions.default] in " in done.err
+    assert " stays, and holds for nothing that moved" in done.err
+    assert (spread.home / "reservoir.toml").read_text() == before
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'partitions = { default = { redact = "mark" }, x = { redact = "off" } }\n',
+        '[partitions]\ndefault.redact = "mark" # keys\nx.redact = "off"\n',
+        '[partitions.default]\n# keys\nredact = "mark"\n[partitions.x]\nredact = "off"\n',
+    ],
+    ids=["inline", "dotted", "table"],
+)
+def test_settings_go_along_however_they_are_written(spread, text):
+    file = spread.home / "reservoir.toml"
+    file.write_text(text)
     done = spread("partitions", "--rename", "default", "home", "--yes")
-    assert "reservoir config --set partition=home" in done.err
-    assert "settings of [partitions.default] stay in" in done.err
+    assert "is [partitions.home] now" in done.err
+    found = tomllib.loads(file.read_text())["partitions"]
+    assert found.pop("default", {}) == {}
+    assert found == {"home": {"redact": "mark"}, "x": {"redact": "off"}}
+
+
+def test_a_file_that_cannot_be_edited_does_not_keep_messages_from_moving(spread):
+    file = spread.home / "reservoir.toml"
+    file.write_text('partitions.default.redact = "mark"\npartitions.x.redact = "off"\n')
+    before = file.read_text()
+    done = spread("partitions", "--rename", "default", "home", "--yes")
+    assert "renamed default to home: 3 messages" in done.err
+    assert f"warning: cannot change {file}" in done.err
+    assert "[partitions.default] in " in done.err
+    assert file.read_text() == before
 
 
 def test_two_partitions_are_merged(spread):
