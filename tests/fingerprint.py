@@ -2,8 +2,8 @@
 
 import hashlib
 import json
-import sqlite3
-from contextlib import closing
+
+from behind import behind
 
 MESSAGES = (
     "trace_id, conversation_id, partition, instance, role, content, name, tool_calls, "
@@ -12,13 +12,15 @@ MESSAGES = (
 
 
 def fingerprint(location: str, *, vectors: bool = True) -> str:
-    """SHA-256 over messages, conversations and, if asked for, vectors and links."""
+    """SHA-256 over messages, conversations and, if asked for, vectors and links.
+
+    Those of stores of one kind are comparable.
+    """
     digest = hashlib.sha256()
     for query in queries(vectors):
-        with closing(sqlite3.connect(location)) as connection:
-            for row in connection.execute(query):
-                plain = [part.hex() if isinstance(part, bytes) else part for part in row]
-                digest.update(json.dumps(plain).encode())
+        for row in behind(location, query):
+            plain = [part.hex() if isinstance(part, bytes) else part for part in row]
+            digest.update(json.dumps(plain).encode())
     return digest.hexdigest()
 
 

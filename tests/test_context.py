@@ -2,13 +2,14 @@
 
 import dataclasses
 import json
-import sqlite3
 from datetime import timedelta
 from pathlib import Path
 
+import fingerprint
 import hypothesis
 import numpy as np
 import pytest
+from behind import behind
 from builders import NOW, Compass
 from contract import AVAILABLE
 from hypothesis import strategies as st
@@ -19,8 +20,6 @@ from reservoir_cli.rendering import providers
 from reservoir_cli.store import Passage, open_store
 from reservoir_cli.tokens import load_counter
 from reservoir_cli.window import FORMATS, Section, Tier
-
-pytestmark = pytest.mark.sqlite("what is above a store does not know its kind")
 
 SAMPLES = Path(__file__).parent.parent / "samples"
 COUNTER = load_counter("approximate")
@@ -303,21 +302,19 @@ def test_stored_system_messages_are_never_instructions(memory, let_in, form):
     assert not any(each.content == "OLD PROMPT" for each in window.turns)
 
 
-def rows_of(path):
-    connection = sqlite3.connect(path)
-    connection.row_factory = sqlite3.Row
-    found = [dict(row) for row in connection.execute("SELECT * FROM messages ORDER BY id")]
-    connection.close()
-    return found
+def rows_of(store):
+    names = (*fingerprint.MESSAGES.split(", "), "id")
+    rows = behind(store.location, f"SELECT {', '.join(names)} FROM messages ORDER BY id")
+    return [dict(zip(names, row, strict=True)) for row in rows]
 
 
 @pytest.mark.parametrize("form", FORMATS)
 def test_building_a_context_never_changes_a_stored_message(memory, form):
     looked(memory)
     memory.fill(30)
-    before = rows_of(memory.store.location)
+    before = rows_of(memory.store)
     memory.ask(budget=500, format=form, **GIVEN)
-    assert rows_of(memory.store.location) == before
+    assert rows_of(memory.store) == before
 
 
 # §2 The budget
@@ -546,7 +543,7 @@ def test_a_count_is_stored_with_its_counter_and_renewed_when_the_counter_changes
         return {row["id"]: (row.pop("tokens"), row.pop("counter")) for row in rows()}
 
     def rows():
-        return rows_of(memory.store.location)
+        return rows_of(memory.store)
 
     before = rows()
     ratio = load_counter("ratio")
@@ -592,7 +589,7 @@ def test_an_older_version_of_the_same_counter_is_counted_anew(memory, monkeypatc
 
     monkeypatch.setattr("reservoir_cli.tokens.load_counter", lambda *_, **__: Newer())
     memory.ask()
-    (row,) = rows_of(memory.store.location)
+    (row,) = rows_of(memory.store)
     assert (row["id"], row["tokens"], row["counter"]) == (number, 7, f"{COUNTER.name} 999")
 
 
@@ -920,8 +917,18 @@ def as_reader(monkeypatch):
 
     @contextmanager
     def opened(location):
-        # Root passes over file modes; what the store asks is the same either way.
-        monkeypatch.setattr("reservoir_cli.store.sqlite.os.access", lambda *_: False)
+        if "://" in location:
+            for each in (
+                "DO $$BEGIN CREATE ROLE onlooker LOGIN; "
+                "EXCEPTION WHEN duplicate_object THEN NULL; END$$",
+                "GRANT USAGE ON SCHEMA reservoir TO onlooker",
+                "GRANT SELECT ON ALL TABLES IN SCHEMA reservoir TO onlooker",
+            ):
+                behind(location, each)
+            location = location.replace("postgres@", "onlooker@")
+        else:
+            # Root passes over file modes; what the store asks is the same either way.
+            monkeypatch.setattr("reservoir_cli.store.sqlite.os.access", lambda *_: False)
         other = open_store(location)
         yield other
         other.close()

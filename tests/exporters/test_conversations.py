@@ -13,8 +13,6 @@ from reservoir_cli.messages import Conversation, Message, Scope, StoredMessage, 
 from reservoir_cli.redaction import Mask
 from reservoir_cli.store import Filter, Store
 
-pytestmark = pytest.mark.sqlite("what is above a store does not know its kind")
-
 Adding = Callable[..., list[StoredMessage | None]]
 MASK = Mask(lambda _: "off")
 FORMS = ["openai", "anthropic", "sharegpt"]

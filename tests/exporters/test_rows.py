@@ -24,8 +24,6 @@ from reservoir_cli.redaction import Mask
 from reservoir_cli.store import Filter, Store, open_store
 from reservoir_cli.tokens import load_counter
 
-pytestmark = pytest.mark.sqlite("what is above a store does not know its kind")
-
 EVERYTHING = Scope(None)
 MASK = Mask(lambda _: "off")
 Adding = Callable[..., list[StoredMessage | None]]
@@ -51,8 +49,8 @@ def imported(text: str, store: Store, embedder: Embedder | None = None) -> inges
 
 
 @pytest.fixture
-def other(tmp_path: Path) -> Iterator[Store]:
-    with closing(open_store(str(tmp_path / "other.db"))) as opened:
+def other(new_location: Callable[[], str]) -> Iterator[Store]:
+    with closing(open_store(new_location())) as opened:
         yield opened
 
 
