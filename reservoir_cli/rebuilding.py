@@ -1,7 +1,7 @@
 """Changing the model: new vectors beside the old ones, and a switch when they are complete."""
 
 from reservoir_cli.embedding import Embedder, Progress
-from reservoir_cli.ingesting import GROUP, embed_pending, embedded, first_group
+from reservoir_cli.indexing import GROUP, embed_pending, embedded, first_group
 from reservoir_cli.messages import Scope
 from reservoir_cli.store import Store
 

@@ -272,7 +272,7 @@ class Reservoir:
         :returns: how many got one.
         :raises ModelUnavailableError: there is no model.
         """
-        from reservoir_cli import ingesting
+        from reservoir_cli import indexing
 
         if not self.store.pending_count(scope):
             return 0
@@ -280,7 +280,7 @@ class Reservoir:
         with paths.one_at_a_time(paths.embedding_lock(self.store.location), wait=wait) as free:
             if not free:
                 return 0
-            return ingesting.embed_pending(
+            return indexing.embed_pending(
                 self.store,
                 embedder,
                 scope,
@@ -600,14 +600,14 @@ class Reservoir:
         return embedder
 
     def _catch_up(self, embedder: "Embedder", scope: Scope) -> None:
-        from reservoir_cli import ingesting
+        from reservoir_cli import indexing
         from reservoir_cli.errors import StoreLockedError
 
         # Where somebody else embeds or writes, these messages take part by their words.
         lock = paths.embedding_lock(self.store.location)
         with suppress(StoreLockedError), paths.one_at_a_time(lock, wait=False) as free:
             if free:
-                ingesting.embed_pending(
+                indexing.embed_pending(
                     self.store,
                     embedder,
                     scope,

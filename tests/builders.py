@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from reservoir_cli import ingesting
+from reservoir_cli import indexing
 from reservoir_cli.embedding import Embedder, Engine
 from reservoir_cli.messages import Scope
 from reservoir_cli.store import Store
@@ -31,4 +31,4 @@ class Compass:
 def embed(store: Store, embedder: Embedder, scope: Scope = EVERYWHERE, **more: Any) -> int:
     """Give what is pending its vectors; how many there were."""
     how = {"progress": lambda *_: None, "synapse_threshold": 0.85, **more}
-    return ingesting.embed_pending(store, embedder, scope, **how)
+    return indexing.embed_pending(store, embedder, scope, **how)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from builders import EVERYWHERE, NOW, embed
 
-from reservoir_cli import config, forgetting, ingesting
+from reservoir_cli import config, forgetting, indexing, ingesting
 from reservoir_cli.embedding import Embedder
 from reservoir_cli.errors import ReservoirError
 from reservoir_cli.importers import Record
@@ -149,7 +149,7 @@ def test_everything_that_was_made_of_a_message_goes_with_it(
     )
     with store.writing():
         store.activate_model(fake_embedder.model_id, fake_embedder.name)
-    ingesting.embed_pending(
+    indexing.embed_pending(
         store, fake_embedder, HERE, synapse_threshold=0, progress=lambda *_: None, limit=2
     )
     forgetting.forget(store, [secret.id, pending.id])

@@ -17,10 +17,10 @@ COUNT = 30
 #: Groups of four, each of which takes its time, so that there is one to be killed in.
 SLOWLY = """
 import time
-import reservoir_cli.ingesting as ingesting
-ingesting.GROUP = 4
-embedded = ingesting.embedded
-ingesting.embedded = lambda *given: (time.sleep(0.3), embedded(*given))[1]
+import reservoir_cli.indexing as indexing
+indexing.GROUP = 4
+embedded = indexing.embedded
+indexing.embedded = lambda *given: (time.sleep(0.3), embedded(*given))[1]
 """
 
 Run = Callable[..., subprocess.CompletedProcess[str]]

@@ -17,7 +17,7 @@ import forked
 import pytest
 import world as worlds
 
-from reservoir_cli import ingesting, paths, reading
+from reservoir_cli import indexing, paths, reading
 from reservoir_cli.dates import find_dates
 from reservoir_cli.embedding import Embedder
 from reservoir_cli.errors import ReservoirError
@@ -296,9 +296,9 @@ def test_a_keyword_search_of_a_book_is_refused(world: Path) -> None:
 def test_only_the_beginning_of_an_endless_message_is_embedded(
     fake_embedder: Embedder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ingesting, "LONGEST", 100)
+    monkeypatch.setattr(indexing, "LONGEST", 100)
     texts = {1: "short", 2: "long " * 50, 3: " " * 200 + "behind"}
-    found = ingesting.embedded(
+    found = indexing.embedded(
         [stored(number, text) for number, text in texts.items()], fake_embedder
     )
     assert [(each.message_id, each.start, each.end) for each in found] == [(1, 0, 5), (2, 0, 100)]

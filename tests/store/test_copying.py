@@ -11,7 +11,7 @@ from behind import behind
 from fingerprint import fingerprint
 from postgres_server import PostgresServer
 
-from reservoir_cli import forgetting, ingesting
+from reservoir_cli import forgetting, indexing
 from reservoir_cli.errors import ReservoirError, UsageError
 from reservoir_cli.messages import Conversation, Message, Scope, ToolCall
 from reservoir_cli.store import Store, copying, open_store
@@ -50,7 +50,7 @@ def filled(store: Store, fake_embedder) -> Store:
         scope = Scope(partition, instance)
         store.add_conversations(scope, [Conversation("c0", "Redis", "chatgpt", "gpt-4")])
         store.add(scope, said, counter=COUNTER, now=NOW)
-    ingesting.embed_pending(
+    indexing.embed_pending(
         store, fake_embedder, EVERYWHERE, synapse_threshold=0.5, progress=quiet, limit=150
     )
     forgetting.forget(store, store.find(EVERYWHERE)[:3])

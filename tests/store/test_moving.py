@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from behind import behind
 
-from reservoir_cli import ingesting
+from reservoir_cli import indexing
 from reservoir_cli.embedding import Embedder
 from reservoir_cli.messages import Conversation, Message, Scope, StoredMessage
 from reservoir_cli.store import Store
@@ -39,7 +39,7 @@ def filled(store: Store, add: Adding, fake_embedder: Embedder) -> Store:
             instance=instance,
         )
         store.add_conversations(Scope("a", instance), [Conversation("c", f"of {instance}")])
-    ingesting.embed_pending(
+    indexing.embed_pending(
         store, fake_embedder, EVERYWHERE, synapse_threshold=0, progress=lambda *_: None, limit=9
     )
     return store

@@ -16,7 +16,7 @@ import pytest
 from behind import behind
 from postgres_server import PostgresServer, copied, installed
 
-from reservoir_cli import forgetting, ingesting
+from reservoir_cli import forgetting, indexing
 from reservoir_cli.errors import StoreError, StoreLockedError
 from reservoir_cli.messages import Message, Scope, StoredMessage
 from reservoir_cli.store import Passage, Store, copying, open_store
@@ -42,7 +42,7 @@ def contents(messages: list[StoredMessage]) -> list[str]:
 
 
 def embed(store: Store, embedder, threshold: float = 0.5) -> None:
-    ingesting.embed_pending(
+    indexing.embed_pending(
         store, embedder, EVERYWHERE, synapse_threshold=threshold, progress=lambda *_: None
     )
 
