@@ -3,6 +3,7 @@
 import json
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
+from operator import itemgetter
 from typing import Any, TypeVar
 
 from reservoir_cli.errors import StoreError
@@ -24,6 +25,8 @@ COLUMNS = (
     "m.tool_calls, m.tool_call_id, m.created_at, m.source, m.source_id, m.tokens, m.counter, "
     "m.secrets"
 )
+#: What every message has of them as text. SQLite keeps whatever type a damaged row says.
+_texts = itemgetter(1, 3, 4, 6, 11, 12, 14)
 #: SQLite takes 32,766 values in one statement; we stay far below.
 _AT_ONCE = 5_000
 
@@ -88,6 +91,8 @@ def to_message(row: Sequence[Any]) -> StoredMessage:
     :raises StoreError: it holds what no message can hold: the file was damaged.
     """
     try:
+        if {*map(type, _texts(row))} != {str}:
+            raise TypeError("what is to be a text is none")
         calls = json.loads(row[8]) if row[8] else ()
         return StoredMessage(
             id=row[0],

@@ -171,3 +171,29 @@ def test_the_way_back_that_is_printed_leads_back(filled: Home, tmp_path: Path) -
     filled.db.write_bytes(backup.read_bytes())
     assert filled("doctor").code == 0
     assert filled.rows("*") == before
+
+
+@pytest.mark.parametrize(
+    ("damage", "command"),
+    [
+        ("UPDATE messages SET partition = x'00ff' WHERE id = 2", ["partitions"]),
+        ("UPDATE messages SET partition = x'00ff' WHERE id = 2", ["partitions", "--json"]),
+        ("UPDATE messages SET created_at = 'then' WHERE id = 2", ["conversations"]),
+        ("UPDATE messages SET created_at = 1e300 WHERE id = 2", ["partitions"]),
+        ("DELETE FROM messages WHERE id > 5", ["search", "redis"]),
+    ],
+    ids=["partition", "partition in JSON", "time", "number", "row"],
+)
+def test_an_error_that_nobody_foresaw_is_called_what_it_is(
+    tmp_path: Path, damage: str, command: list[str]
+) -> None:
+    home = damaging.build(tmp_path, 20)
+    with closing(sqlite3.connect(home.db, isolation_level=None)) as connection:
+        connection.execute("PRAGMA ignore_check_constraints = ON")
+        connection.execute(damage)
+    done = home(*command)
+    assert done.code == 3
+    assert done.told
+    assert "is corrupt" in done.err
+    assert "hint: reservoir doctor" in done.err
+    assert home("doctor").code == 1
