@@ -3,6 +3,7 @@
     ReservoirError             1  the operation failed
     ├── UsageError             2  wrong name, value or combination of options
     ├── StoreError             3  the store cannot be opened, is newer, or is corrupt
+    │   ├── StoreCorruptError  3  what it holds is not what was written
     │   └── StoreLockedError   4  the store stayed locked by another process
     └── ModelUnavailableError  5  the embedding model or token counter asked for is absent
 
@@ -39,6 +40,10 @@ class StoreError(ReservoirError):
 
     exit_code = 3
     kind = "store"
+
+
+class StoreCorruptError(StoreError):
+    """What the store holds is not what was written."""
 
 
 class StoreLockedError(StoreError):

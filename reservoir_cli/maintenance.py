@@ -4,6 +4,7 @@ import os
 import statistics
 import sys
 from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -14,9 +15,9 @@ from time import perf_counter
 from typing import TYPE_CHECKING, TypeVar
 
 from reservoir_cli import paths
-from reservoir_cli.errors import ModelUnavailableError, ReservoirError
+from reservoir_cli.errors import ModelUnavailableError, ReservoirError, StoreCorruptError
 from reservoir_cli.messages import Scope
-from reservoir_cli.store import Filter, Store
+from reservoir_cli.store import Filter, Lost, Store
 
 if TYPE_CHECKING:
     from reservoir_cli.config import Config
@@ -65,7 +66,7 @@ def examine(
     if config is not None:
         there = "" if config.path.exists() else " (not there: all defaults)"
         yield Check("settings", Status.OK, f"{config.path}{there}")
-    store = yield from _opened("store", open_store)
+    store = yield from _opened("store", open_store, repair=repair)
     if store is not None:
         try:
             if repair and config is not None:
@@ -79,8 +80,8 @@ def examine(
             progress("checking the store", 0, 0)
             yield from _store_checks(store, repaired=repair)
         except ReservoirError as error:
-            tried = repair and "--repair" in (error.hint or "")
-            yield _unrepaired(error, store) if tried else _failed("store", error)
+            beyond = repair and isinstance(error, StoreCorruptError)
+            yield _unrepaired(error, _way_back(store)) if beyond else _failed("store", error)
             store.close()
             store = None
     yield _counters()
@@ -94,6 +95,8 @@ def examine(
 
 
 _Part = TypeVar("_Part")
+#: The way back for a store that cannot even be opened.
+_ELSEWHERE = "move it and the files -wal and -shm beside it away, then copy a backup there"
 
 
 def back_up(store: Store, target: Path, progress: "Progress") -> None:
@@ -101,6 +104,25 @@ def back_up(store: Store, target: Path, progress: "Progress") -> None:
 
     :raises ReservoirError: there is no store, or the copy cannot be written.
     """
+    with _beside(store, target) as unfinished:
+        store.copy_to(unfinished, progress)
+
+
+def salvage(store: Store, target: Path, config: "Config", progress: "Progress") -> Lost:
+    """Write what can still be read of a damaged store to a file, which becomes a store.
+
+    :raises ReservoirError: there is no store, or the file is there or cannot be written.
+    """
+    with _beside(store, target) as unfinished:
+        if target.exists():
+            raise ReservoirError(f"{target} is there already", hint="name another file")
+        progress("reading what can be read", 0, 0)
+        return store.rescue_to(unfinished, config.settings().synapse_threshold)
+
+
+@contextmanager
+def _beside(store: Store, target: Path) -> Iterator[Path]:
+    """A file to be filled from a store, which takes the target's place in the end."""
     if store.size() is None:
         raise ReservoirError(
             f"there is no store at {store.location}", hint="reservoir ingest makes it"
@@ -110,16 +132,19 @@ def back_up(store: Store, target: Path, progress: "Progress") -> None:
         if target.is_dir():
             raise ReservoirError(f"{target} is a folder", hint="name a file in it")
         with paths.whole_private(target) as unfinished:
-            store.copy_to(unfinished, progress)
+            yield unfinished
     except OSError as error:
         raise ReservoirError(f"cannot write {target}: {error.strerror}") from None
 
 
-def _opened(name: str, opening: Callable[[], _Part]) -> Generator[Check, None, _Part | None]:
+def _opened(
+    name: str, opening: Callable[[], _Part], *, repair: bool = False
+) -> Generator[Check, None, _Part | None]:
     try:
         return opening()
     except ReservoirError as error:
-        yield _failed(name, error)
+        beyond = repair and isinstance(error, StoreCorruptError)
+        yield _unrepaired(error, _ELSEWHERE) if beyond else _failed(name, error)
         return None
 
 
@@ -127,9 +152,9 @@ def _failed(name: str, error: ReservoirError) -> Check:
     return Check(name, Status.FAULT, error.message, error.hint)
 
 
-def _unrepaired(error: ReservoirError, store: Store) -> Check:
+def _unrepaired(error: ReservoirError, fix: str) -> Check:
     detail = f"{error.message}; it cannot be repaired, and was left as it is"
-    return Check("store", Status.FAULT, detail, _way_back(store))
+    return Check("store", Status.FAULT, detail, fix)
 
 
 def _mended(ids: Sequence[int]) -> Check:
@@ -203,7 +228,10 @@ def _way_back(store: Store) -> str:
     if not store.files():
         return "restore the database from a dump of it"
     path, log, index, *_ = store.files()
-    return f"move {path}, {log.name} and {index.name} away, copy a backup to {path}"
+    return (
+        f"move {path}, {log.name} and {index.name} away, copy a backup to {path}; without one, "
+        "reservoir doctor --salvage FILE saves what can be read"
+    )
 
 
 def _files(store: Store) -> Iterator[Path]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from reservoir_cli.cli import completing
-from reservoir_cli.errors import ReservoirError, StoreError, UsageError
+from reservoir_cli.errors import ReservoirError, StoreCorruptError, UsageError
 from reservoir_cli.messages import Scope, clean_text, parse_role
 from reservoir_cli.reading import LARGEST, read_stream
 
@@ -133,10 +133,10 @@ _ODD = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError)
 def _blame_damage(reservoir: "Reservoir", error: Exception) -> None:
     """Call an unforeseen error what it is if the store is damaged.
 
-    :raises StoreError: it is.
+    :raises StoreCorruptError: it is.
     """
     if reservoir.store.faults():
-        raise StoreError(
+        raise StoreCorruptError(
             f"the store {reservoir.store.location} is corrupt",
             hint="reservoir doctor --repair mends what can be made again; the rest is in a backup",
         ) from error

@@ -5,7 +5,9 @@ import os
 import sqlite3
 from pathlib import Path
 
+from reservoir_cli.errors import StoreCorruptError
 from reservoir_cli.store import Progress
+from reservoir_cli.store.repair import file_faults
 
 _PAGES = 2_000
 
@@ -16,6 +18,7 @@ def copy(connection: sqlite3.Connection, target: Path, progress: Progress) -> No
     The transaction keeps the copy from starting over whenever somebody writes.
 
     :raises OSError: there is no room for the copy.
+    :raises StoreCorruptError: the store is damaged, and the copy with it.
     """
     copied = sqlite3.connect(target, isolation_level=None)
     try:
@@ -24,6 +27,13 @@ def copy(connection: sqlite3.Connection, target: Path, progress: Progress) -> No
             pages=_PAGES,
             progress=lambda _, left, pages: progress("copying pages", pages - left, pages),
         )
+        progress("checking the copy", 0, 0)
+        # Else it would take the place of the last good one.
+        if file_faults(copied):
+            raise StoreCorruptError(
+                "the store is corrupt, so there is no copy of it",
+                hint="reservoir doctor says what is wrong; an earlier backup is as it was",
+            )
     except sqlite3.OperationalError as error:
         if error.sqlite_errorname in ("SQLITE_FULL", "SQLITE_IOERR_WRITE"):  # of the copy
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)) from error

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from operator import itemgetter
 from typing import Any, TypeVar
 
-from reservoir_cli.errors import StoreError
+from reservoir_cli.errors import StoreCorruptError
 from reservoir_cli.messages import (
     Role,
     Scope,
@@ -88,11 +88,12 @@ def one_thread(conversation_id: str | None) -> tuple[str, str, list[str]]:
 def to_message(row: Sequence[Any]) -> StoredMessage:
     """A row of :data:`COLUMNS` as a value.
 
-    :raises StoreError: it holds what no message can hold: the file was damaged.
+    :raises StoreCorruptError: it holds what no message can hold: the file was damaged.
     """
     try:
-        if {*map(type, _texts(row))} != {str}:
-            raise TypeError("what is to be a text is none")
+        texts = _texts(row)
+        if {*map(type, texts)} != {str} or any("\0" in each for each in texts):
+            raise ValueError("what is to be a text is none")
         calls = json.loads(row[8]) if row[8] else ()
         return StoredMessage(
             id=row[0],
@@ -113,7 +114,7 @@ def to_message(row: Sequence[Any]) -> StoredMessage:
             secrets=tuple(row[15].split()) if row[15] else (),
         )
     except (ValueError, TypeError, AttributeError, OverflowError) as error:
-        raise StoreError(
+        raise StoreCorruptError(
             f"the store is corrupt: message {row[0]} cannot be read",
             hint="reservoir doctor says what else; the message is in a backup",
         ) from error

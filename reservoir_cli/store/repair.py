@@ -19,7 +19,13 @@ def file_faults(connection: sqlite3.Connection) -> list[str]:
 
     Call it outside of transactions. The full text is looked into unless others are writing.
     """
-    found = [row[0] for row in connection.execute("PRAGMA integrity_check(10)")]
+    found: list[str] = []
+    try:
+        found.extend(row[0] for row in connection.execute("PRAGMA integrity_check(10)"))
+    except sqlite3.DatabaseError as error:  # it stumbles over what it looks for
+        if not _is_damage(error):
+            raise
+        found.append("a page is malformed")
     if found != ["ok"]:
         return [each.replace("*** in database main ***\n", "").splitlines()[0] for each in found]
     patience = connection.execute("PRAGMA busy_timeout").fetchone()[0]
@@ -33,6 +39,11 @@ def file_faults(connection: sqlite3.Connection) -> list[str]:
     finally:
         connection.execute(f"PRAGMA busy_timeout = {patience}")
     return []
+
+
+def _is_damage(error: sqlite3.Error) -> bool:
+    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+    return code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 
 
 def unreadable(connection: sqlite3.Connection) -> list[int]:

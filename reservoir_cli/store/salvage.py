@@ -1,16 +1,19 @@
 """Writing a damaged store anew: what is true is read from its tables, all else is made again.
 
 A page that went bad in an index, in the full text, or in what ranking reads cannot be mended where
-it is. So the tables are copied row by row into a fresh file, without the help of any index, and
-that file's pages then replace the store's in one transaction: whoever has it open goes on.
+it is. So the tables are copied row by row into a fresh file, without the help of any index. For a
+repair that has to succeed with every message: then that file's pages replace the store's in one
+transaction, and whoever has it open goes on. Else the fresh file can keep what is left.
 """
 
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, suppress
 from pathlib import Path
+from typing import Any
 
-from reservoir_cli.errors import StoreError, StoreLockedError
+from reservoir_cli.errors import StoreCorruptError, StoreLockedError
+from reservoir_cli.store import Lost
 
 #: Made again from the others, or by SQLite itself.
 _DERIVED = ("vector_chunks", "synapses", "messages_fts%", "_sqlite_%", "sqlite_%")
@@ -18,6 +21,8 @@ _DERIVED = ("vector_chunks", "synapses", "messages_fts%", "_sqlite_%", "sqlite_%
 _DISPENSABLE = {"embeddings", "pending", "rebuilding", "context_runs"}
 #: Few enough that the first portion is never the whole file.
 _PAGES = 8
+#: So many ids are read at once; where that fails, half of them, down to one.
+_AT_ONCE = 4_096
 
 
 def rewrite(path: Path, fresh: Path, make: Callable[[], None], patience: float) -> None:
@@ -26,20 +31,20 @@ def rewrite(path: Path, fresh: Path, make: Callable[[], None], patience: float) 
     :param fresh: an empty store of the same schema.
     :param make: makes everything derived in the fresh store, when the rest is there.
     :param patience: seconds to wait while others write.
-    :raises StoreError: messages cannot be read any more.
+    :raises StoreCorruptError: messages cannot be read any more.
     :raises StoreLockedError: another process wrote meanwhile; nothing is changed then.
     """
     uri = path.as_uri()
     with (
         closing(_connected(f"{uri}?mode=ro", patience)) as watching,
-        closing(_connected(fresh.as_uri(), patience)) as source,
+        closing(_connected(fresh.as_uri(), patience)) as new,
         # Not the caller's: what failed there may have left something open.
         closing(_connected(f"{uri}?mode=rw", patience)) as target,
     ):
         before = _version(watching)
-        source.execute("ATTACH ? AS old", [f"{uri}?mode=ro"])
-        _copy(source)
-        source.execute("DETACH old")
+        # Closed before anything is written: no other way of ending it is sure to work.
+        with closing(_connected(f"{uri}?mode=ro", patience)) as old:
+            _copy(old, new)
         make()
 
         def alone(_status: int, left: int, _pages: int) -> None:
@@ -51,8 +56,22 @@ def rewrite(path: Path, fresh: Path, make: Callable[[], None], patience: float) 
                 )
 
         target.execute("PRAGMA secure_delete = ON").fetchall()
-        source.backup(target, pages=_PAGES, progress=alone)
+        new.backup(target, pages=_PAGES, progress=alone)
         target.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+
+
+def rescue(path: Path, fresh: Path, patience: float) -> Lost:
+    """Copy into a fresh store whatever can still be read of a damaged one, which stays as it is.
+
+    What is derived is not made yet.
+    """
+    with (
+        closing(_connected(fresh.as_uri(), patience)) as new,
+        closing(_connected(f"{path.as_uri()}?mode=ro", patience)) as old,
+    ):
+        lost = _copy(old, new, all_or_nothing=False)
+        missing = _missing(old, new)
+    return Lost(missing, tuple(sorted(lost - _DISPENSABLE - {"messages"})))
 
 
 def _connected(uri: str, patience: float) -> sqlite3.Connection:
@@ -63,67 +82,122 @@ def _version(connection: sqlite3.Connection) -> int:
     return int(connection.execute("PRAGMA data_version").fetchone()[0])
 
 
-def _copy(target: sqlite3.Connection) -> None:
-    """Copy all that is not derived from the attached store ``old``, or raise."""
+def _copy(
+    old: sqlite3.Connection, new: sqlite3.Connection, *, all_or_nothing: bool = True
+) -> set[str]:
+    """Copy all that is not derived.
+
+    :returns: the tables of which something is missing.
+    :raises StoreCorruptError: with ``all_or_nothing``, if that is more than can be done without.
+    """
     unlike = " AND ".join("name NOT LIKE ?" for _ in _DERIVED)
-    names = target.execute(
-        f"SELECT name FROM main.sqlite_master WHERE type = 'table' AND {unlike}", _DERIVED
+    names = new.execute(
+        f"SELECT name FROM sqlite_master WHERE type = 'table' AND {unlike}", _DERIVED
     ).fetchall()
-    target.execute("PRAGMA foreign_keys = OFF")
-    target.execute("BEGIN IMMEDIATE")
-    lost = [name for (name,) in names if not _copied(target, name)]
-    if lost:
+    new.execute("PRAGMA foreign_keys = OFF")
+    new.execute("BEGIN IMMEDIATE")
+    with suppress(sqlite3.DatabaseError):
+        old.execute("BEGIN")  # one state of all tables
+    lost = {name for (name,) in names if not _copied(old, new, name, all_or_nothing)}
+    if lost - {"conversations", "forgotten"}:
+        # Vectors of which some are missing, or of a model that is not known, are made again.
         for name in ("embeddings", "pending", "rebuilding"):
-            target.execute(f"DELETE FROM main.{name}")
-        target.execute("DELETE FROM main.properties WHERE key LIKE 'next_model%'")
-        target.execute("INSERT INTO main.pending SELECT id FROM main.messages")
+            new.execute(f"DELETE FROM {name}")
+        new.execute("DELETE FROM properties WHERE key LIKE 'next_model%'")
+        new.execute("INSERT INTO pending SELECT id FROM messages")
     for name in ("embeddings", "pending", "rebuilding"):
-        target.execute(
-            f"DELETE FROM main.{name} WHERE message_id NOT IN (SELECT id FROM main.messages)"
+        new.execute(f"DELETE FROM {name} WHERE message_id NOT IN (SELECT id FROM messages)")
+    if all_or_nothing and (missing := _missing(old, new)):
+        raise StoreCorruptError(
+            f"the store is corrupt: {missing:,} messages cannot be read",
+            hint="they are in a backup",
         )
-    _require_all(target)
     with suppress(sqlite3.DatabaseError):  # ids are not used again
-        target.execute(
-            """
-            UPDATE main.sqlite_sequence SET seq = max(seq, (
-                SELECT seq FROM old.sqlite_sequence WHERE name = 'messages'
-            )) WHERE name = 'messages'
-            """
+        last = old.execute("SELECT seq FROM sqlite_sequence WHERE name = 'messages'").fetchone()
+        new.execute(
+            "UPDATE sqlite_sequence SET seq = max(seq, ?) WHERE name = 'messages'", last or (0,)
         )
-    target.execute("COMMIT")
+    new.execute("COMMIT")
+    return lost
 
 
-def _copied(target: sqlite3.Connection, name: str) -> bool:
-    """Copy a table; ``False`` if it cannot be read and need not be."""
-    columns = ", ".join(
-        f'"{row[1]}"' for row in target.execute(f"PRAGMA main.table_info({name})").fetchall()
-    )
-    target.execute("SAVEPOINT a_table")
+def _copied(
+    old: sqlite3.Connection, new: sqlite3.Connection, name: str, all_or_nothing: bool
+) -> bool:
+    """Copy a table, or what can be read of it.
+
+    Each connection has its own file: what breaks on the damaged one leaves the other as it is.
+
+    :returns: whether it is whole.
+    :raises StoreCorruptError: with ``all_or_nothing``, if it cannot be done without.
+    """
+    columns = new.execute(f"PRAGMA table_info({name})").fetchall()
+    # A text that is no UTF-8 any more is carried over as it is, and mended there.
+    shape = [(f'"{row[1]}"', row[2] == "TEXT") for row in columns]
+    given = ", ".join(f"CAST({each} AS BLOB)" if text else each for each, text in shape)
+    taken = ", ".join("CAST(? AS TEXT)" if text else "?" for _, text in shape)
+    select = f"SELECT {given} FROM {name} NOT INDEXED"
+    insert = f"INSERT INTO {name} ({', '.join(each for each, _ in shape)}) VALUES ({taken})"
+    new.execute(f"DELETE FROM {name}")
     try:
-        target.execute(f"DELETE FROM main.{name}")
-        target.execute(
-            f"INSERT INTO main.{name} ({columns}) SELECT {columns} FROM old.{name} NOT INDEXED"
-        )
+        new.executemany(insert, old.execute(select))
+        return True
     except sqlite3.DatabaseError as error:
-        if name not in _DISPENSABLE:
-            raise StoreError(
+        if all_or_nothing and name not in _DISPENSABLE:
+            raise StoreCorruptError(
                 f"the store is corrupt: not all {name} can be read", hint="they are in a backup"
             ) from error
-        target.execute("ROLLBACK TO a_table")
-        return False
-    finally:
-        target.execute("RELEASE a_table")
-    return True
+    new.execute(f"DELETE FROM {name}")
+    if not all_or_nothing:
+        for row in _readable(old, name, select):
+            with suppress(sqlite3.DatabaseError):  # what no row of such a table can hold
+                new.execute(insert, row)
+    return False
 
 
-def _require_all(target: sqlite3.Connection) -> None:
-    """Hold the copy to what indexes know of: a page that is gone takes its rows along silently."""
-    found = target.execute("SELECT COUNT(*) FROM main.messages").fetchone()[0]
+def _readable(old: sqlite3.Connection, name: str, select: str) -> Iterator[Sequence[Any]]:
+    """The rows of a table that has bad pages; of one without row ids those before the first."""
+    if _has_no_ids(old, name):
+        with suppress(sqlite3.DatabaseError):
+            yield from old.execute(select)
+        return
+    last = _last_id(old, name) // _AT_ONCE * _AT_ONCE
+    wanted = [(start, start + _AT_ONCE) for start in range(last, -1, -_AT_ONCE)]
+    while wanted:
+        start, end = wanted.pop()
+        try:
+            yield from old.execute(
+                f"{select} WHERE rowid >= ? AND rowid < ? ORDER BY rowid", (start, end)
+            ).fetchall()
+        except sqlite3.DatabaseError:
+            if end - start > 1:
+                middle = (start + end) // 2
+                wanted += [(middle, end), (start, middle)]
+
+
+def _has_no_ids(old: sqlite3.Connection, name: str) -> bool:
+    [sql] = old.execute("SELECT sql FROM sqlite_master WHERE name = ?", [name]).fetchone()
+    return str(sql).endswith("WITHOUT ROWID")
+
+
+def _last_id(old: sqlite3.Connection, name: str) -> int:
+    """An id behind which a table has no rows, as far as anything says so."""
+    found = 0
+    for statement in (
+        f"SELECT max(rowid) FROM {name}",
+        f"SELECT max(seq) FROM sqlite_sequence WHERE name = '{name}'",
+        "SELECT max(id) FROM messages_fts_docsize",
+    ):
+        with suppress(sqlite3.DatabaseError):
+            found = max(found, old.execute(statement).fetchone()[0] or 0)
+    return found
+
+
+def _missing(old: sqlite3.Connection, new: sqlite3.Connection) -> int:
+    """How many messages indexes know of that the copy lacks: a lost page takes them silently."""
+    found = new.execute("SELECT COUNT(*) FROM messages").fetchone()[0]
+    known = [found]
     for other in ("messages INDEXED BY messages_by_instance", "messages_fts_docsize"):
         with suppress(sqlite3.DatabaseError):
-            known = target.execute(f"SELECT COUNT(*) FROM old.{other}").fetchone()[0]
-            if known > found:
-                raise StoreError(
-                    f"the store is corrupt: {known - found:,} messages cannot be read",
-                    hint="they are in a backup",
-                )
+            known.append(old.execute(f"SELECT COUNT(*) FROM {other}").fetchone()[0])
+    return int(max(known) - found)

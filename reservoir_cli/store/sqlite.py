@@ -10,12 +10,13 @@ import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from reservoir_cli import paths
-from reservoir_cli.errors import ReservoirError, StoreError, StoreLockedError
+from reservoir_cli.errors import ReservoirError, StoreCorruptError, StoreError, StoreLockedError
 from reservoir_cli.messages import (
     Conversation,
     Message,
@@ -23,7 +24,7 @@ from reservoir_cli.messages import (
     StoredMessage,
     to_epoch_ms,
 )
-from reservoir_cli.store import Fault, Filter, Passage, properties, queries, sealing
+from reservoir_cli.store import Fault, Filter, Lost, Passage, properties, queries, sealing
 from reservoir_cli.store.keeping import Keeping
 
 if TYPE_CHECKING:
@@ -274,7 +275,7 @@ class SqliteStore(Keeping):
         try:
             yield
         except (ValueError, TypeError, LookupError, OverflowError, ArithmeticError) as error:
-            raise StoreError(
+            raise StoreCorruptError(
                 f"the store {self.location} is corrupt: what ranking reads is damaged",
                 hint="reservoir doctor --repair",
             ) from error
@@ -430,6 +431,25 @@ class SqliteStore(Keeping):
             finally:
                 fresh.close()
         return mended
+
+    def rescue_to(self, target: Path, synapse_threshold: float) -> Lost:
+        """See :class:`~reservoir_cli.store.Store`."""
+        from reservoir_cli.store import repair, salvage
+
+        fresh = SqliteStore(str(target), create=True, patience=self._patience)
+        try:
+            with self._lock, self._errors():
+                lost = salvage.rescue(self._file, fresh._file, self._patience)
+            with fresh.writing():
+                mended = repair.mend_texts(fresh._connection)
+                unreadable = repair.unreadable(fresh._connection)
+                fresh._connection.executemany(
+                    "DELETE FROM messages WHERE id = ?", [(each,) for each in unreadable]
+                )
+            fresh.repair(synapse_threshold)
+        finally:
+            fresh.close()
+        return replace(lost, messages=lost.messages + len(unreadable), texts=len(mended))
 
     def renew_counts(self, counts: Mapping[int, int], counter: str) -> None:
         """See :class:`~reservoir_cli.store.Store`."""
@@ -611,7 +631,9 @@ def _translated(error: sqlite3.Error, location: str) -> ReservoirError:
     # Not the error's own text: it may quote what was searched for, or what is stored.
     name = getattr(error, "sqlite_errorname", type(error).__name__)
     if code in _FAULTS:
-        return StoreError(*(part.format(location=location, name=name) for part in _FAULTS[code]))
+        corrupt = code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+        kind = StoreCorruptError if corrupt else StoreError
+        return kind(*(part.format(location=location, name=name) for part in _FAULTS[code]))
     return StoreError(f"the store {location} failed: {name}", hint="reservoir doctor")
 
 

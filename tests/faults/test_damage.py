@@ -1,12 +1,15 @@
 """A store on a failing disk: commands refuse, doctor finds, --repair or a backup mends."""
 
+import json
 import sqlite3
 from contextlib import closing
 from pathlib import Path
 
 import damaging
 import pytest
-from trials import Home, faults, settle
+from trials import Home, copied, faults, settle
+
+from reservoir_cli.store import open_store
 
 
 def test_random_damage_is_noticed_mended_or_restored(tmp_path: Path) -> None:
@@ -70,8 +73,8 @@ def test_a_repair_gives_way_to_who_writes_meanwhile(
     drop_from_index(filled.db)
     copy = salvage._copy
 
-    def copy_then_another_writes(target: sqlite3.Connection) -> None:
-        copy(target)
+    def copy_then_another_writes(*both: sqlite3.Connection) -> None:
+        copy(*both)
         filled.must("ingest", "--no-embed", stdin="said while it was repaired")
 
     monkeypatch.setattr(salvage, "_copy", copy_then_another_writes)
@@ -122,7 +125,7 @@ def test_a_repair_that_cannot_read_a_message_changes_nothing_and_names_the_way(
     before = filled.rows("*")
     failed = filled("doctor", "--repair")
     assert failed.code == 1
-    assert "not all messages can be read\tthey are in a backup" in failed.out
+    assert "not all messages can be read; it cannot be repaired" in failed.out
     assert filled.rows("*") == before
     assert not [each for each in filled.folder.iterdir() if each.name.startswith(".")]
 
@@ -197,3 +200,127 @@ def test_an_error_that_nobody_foresaw_is_called_what_it_is(
     assert "is corrupt" in done.err
     assert "hint: reservoir doctor" in done.err
     assert home("doctor").code == 1
+
+
+def zero_page(path: Path, number: int) -> None:
+    """Fill a page of a file with zeros; the first has number 1."""
+    with path.open("r+b") as file:
+        file.seek((number - 1) * 4096)
+        file.write(bytes(4096))
+
+
+def page_of(path: Path, text: str) -> int:
+    """The number of the page on which a text stands."""
+    return path.read_bytes().index(text.encode()) // 4096 + 1
+
+
+MADE_AGAIN = [
+    *("messages_by_partition", "messages_by_instance", "messages_by_trace"),
+    *("messages_by_conversation", "messages_by_tool_call", "sqlite_autoindex_messages_1"),
+    *("messages_fts_data", "messages_fts_idx", "messages_fts_docsize", "messages_fts_config"),
+    *("embeddings", "sqlite_autoindex_embeddings_1", "pending", "rebuilding"),
+    *("synapses", "synapses_by_target", "vector_chunks", "vector_chunks_by_place"),
+    *("context_runs", "context_runs_by_time", "sqlite_sequence"),
+]
+
+
+@pytest.fixture(scope="module")
+def sound(tmp_path_factory: pytest.TempPathFactory) -> Home:
+    """A store with vectors on many pages."""
+    return damaging.build(tmp_path_factory.mktemp("sound"), 120)
+
+
+@pytest.mark.parametrize("name", MADE_AGAIN)
+def test_a_lost_page_of_what_can_be_made_again_is_mended(
+    sound: Home, tmp_path: Path, name: str
+) -> None:
+    path = tmp_path / "damaged.db"
+    copied(sound.db, path)
+    with closing(sqlite3.connect(path)) as connection:
+        [[page]] = connection.execute(
+            "SELECT rootpage FROM sqlite_schema WHERE name = ?", [name]
+        ).fetchall()
+        before = connection.execute("SELECT * FROM messages ORDER BY id").fetchall()
+    zero_page(path, page)
+    with closing(open_store(str(path))) as store:
+        assert store.faults()
+        assert store.repair(0.85) == []
+        assert store.faults() == []
+        assert store.holdings()["messages"] == 120
+    assert faults(path) == []
+    with closing(sqlite3.connect(path)) as connection:
+        assert connection.execute("SELECT * FROM messages ORDER BY id").fetchall() == before
+
+
+@pytest.fixture
+def bad_page(sound: Home, tmp_path: Path) -> Home:
+    """A store of which one page of messages is lost."""
+    home = Home(tmp_path / "home")
+    home.folder.mkdir(exist_ok=True)
+    copied(sound.db, home.db)
+    [[text]] = sound.rows("content", "id = 60")
+    zero_page(home.db, page_of(home.db, text))
+    return home
+
+
+def test_what_can_be_read_of_a_damaged_store_is_saved(bad_page: Home, sound: Home) -> None:
+    refused = bad_page("doctor", "--repair")
+    assert refused.code == 1
+    assert "without one, reservoir doctor --salvage FILE saves what can be read" in refused.out
+    before, target = bad_page.db.read_bytes(), bad_page.folder / "saved.db"
+    done = bad_page("doctor", "--salvage", str(target), "--json")
+    document = json.loads(done.out)
+    assert (done.code, document["incomplete"], document["mended"]) == (0, [], 0)
+    assert document["saved"] + document["lost"] == 120
+    assert 0 < document["lost"] < 20
+    assert f"warning: {document['lost']} messages cannot be read" in done.err
+    assert bad_page.db.read_bytes() == before
+    assert target.stat().st_mode & 0o777 == 0o600
+    assert bad_page("--db", str(target), "doctor").code == 0
+    with closing(sqlite3.connect(target)) as connection:
+        saved = connection.execute("SELECT id, content FROM messages").fetchall()
+    assert set(saved) < set(sound.rows("id, content"))
+    assert len(saved) == document["saved"]
+
+
+@pytest.mark.parametrize(
+    ("options", "code"),
+    [(["--salvage", "there"], 1), (["--salvage", "."], 1), (["--salvage", "new", "--repair"], 2)],
+    ids=["there", "folder", "repair"],
+)
+def test_nothing_is_salvaged_over_anything(
+    bad_page: Home, options: list[str], code: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(bad_page.folder)
+    Path("there").write_text("mine", encoding="utf-8")
+    refused = bad_page("doctor", *options)
+    assert refused.code == code
+    assert refused.told
+    assert "hint: " in refused.err
+    assert Path("there").read_text(encoding="utf-8") == "mine"
+    assert not Path("new").exists()
+
+
+def test_a_damaged_store_does_not_take_the_place_of_a_good_backup(
+    bad_page: Home, sound: Home
+) -> None:
+    backup = bad_page.folder / "backup.db"
+    copied(sound.db, backup)
+    before = backup.read_bytes()
+    refused = bad_page("backup", str(backup), "--yes")
+    assert refused.code == 3
+    assert refused.told
+    assert backup.read_bytes() == before
+    assert not [each for each in backup.parent.iterdir() if each.name.startswith(".backup")]
+
+
+def test_a_text_that_became_zeros_is_named(person: Home) -> None:
+    person.must("ingest", "--no-embed", stdin="a long text about redis " * 400 + "and its end")
+    settle(person.db)
+    zero_page(person.db, page_of(person.db, "and its end"))
+    assert person("view", "0").code == 3
+    assert person("doctor").code == 1
+    mended = person("doctor", "--repair")
+    assert "became U+FFFD in messages 1" in mended.out
+    assert person("doctor").code == 0
+    assert "\0" not in person.must("view", "0").out
