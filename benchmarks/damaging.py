@@ -70,14 +70,16 @@ def _invent_vectors(path: Path) -> None:
 
 
 def damage(data: bytes, chance: random.Random) -> tuple[bytes, str]:
-    """Flip bits, overwrite a sector, or cut the end off; and how it was done."""
-    kind = chance.choice(("a bit", "a bit", "a bit", "some bits", "a sector", "the end"))
+    """Flip bits, overwrite a sector or a page, or cut the end off; and how it was done."""
+    kinds = ("a bit", "a bit", "a bit", "some bits", "a sector", "a page", "a page", "the end")
+    kind = chance.choice(kinds)
     if kind == "the end":
         return data[: chance.randrange(len(data))], kind
     changed = bytearray(data)
-    if kind == "a sector":
-        start = chance.randrange(len(data) // 512) * 512
-        changed[start : start + 512] = chance.choice((bytes(512), chance.randbytes(512)))
+    if kind in ("a sector", "a page"):
+        size = 512 if kind == "a sector" else _PAGE
+        start = chance.randrange(len(data) // size) * size
+        changed[start : start + size] = chance.choice((bytes(size), chance.randbytes(size)))
     else:
         for _ in range(1 if kind == "a bit" else 20):
             changed[chance.randrange(len(data))] ^= 1 << chance.randrange(8)
@@ -160,6 +162,27 @@ def _mend(home: Home, said: dict[int, str], tally: Damages, where: str) -> None:
     else:
         tally.hold("copy a backup" in repaired.out or "backup" in repaired.out, f"no way: {where}")
         tally.hold(_readable(home.db) >= before, f"a failed repair took something: {where}")
+        _salvage(home, said, tally, where)
+
+
+def _salvage(home: Home, said: dict[int, str], tally: Damages, where: str) -> None:
+    """What is left becomes a sound store, or there is nothing that could be read."""
+    target = home.folder / "saved.db"
+    done = home("doctor", "--salvage", str(target), "--json")
+    _hold_to_form(done, tally, f"doctor --salvage: {where}", 0, _REFUSED)
+    if done.code:
+        tally.outcomes["not to be opened"] += 1
+        return
+    told = json.loads(done.out)
+    tally.hold(home("--db", str(target), "doctor").code == 0, f"saved, but not sound: {where}")
+    export = home("--db", str(target), "export", "--all-partitions")
+    there = _texts(export.out) if export.code == 0 else {}
+    tally.hold(len(there) == told["saved"], f"saved, but unreadable: {where}")
+    tally.hold(said.keys() >= there.keys(), f"saved what was never said: {where}")
+    tally.hold(len(there) + told["lost"] >= len(said), f"lost without a word: {where}")
+    tally.outcomes["saved from what is beyond repair"] += 1
+    tally.outcomes["messages saved"] += len(there)
+    target.unlink()
 
 
 def _restore(home: Home, backup: Path, said: dict[int, str], tally: Damages, where: str) -> None:

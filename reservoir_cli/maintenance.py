@@ -4,7 +4,6 @@ import os
 import statistics
 import sys
 from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -17,11 +16,12 @@ from typing import TYPE_CHECKING, TypeVar
 from reservoir_cli import paths
 from reservoir_cli.errors import ModelUnavailableError, ReservoirError, StoreCorruptError
 from reservoir_cli.messages import Scope
-from reservoir_cli.store import Filter, Lost, Store
+from reservoir_cli.store import Filter, Store, is_on_a_server
 
 if TYPE_CHECKING:
     from reservoir_cli.config import Config
     from reservoir_cli.embedding import Embedder, Progress
+    from reservoir_cli.store.salvage import Lost
 
 _QUESTION = "why did we decide that, and when?"
 _TIMES = 5
@@ -104,25 +104,6 @@ def back_up(store: Store, target: Path, progress: "Progress") -> None:
 
     :raises ReservoirError: there is no store, or the copy cannot be written.
     """
-    with _beside(store, target) as unfinished:
-        store.copy_to(unfinished, progress)
-
-
-def salvage(store: Store, target: Path, config: "Config", progress: "Progress") -> Lost:
-    """Write what can still be read of a damaged store to a file, which becomes a store.
-
-    :raises ReservoirError: there is no store, or the file is there or cannot be written.
-    """
-    with _beside(store, target) as unfinished:
-        if target.exists():
-            raise ReservoirError(f"{target} is there already", hint="name another file")
-        progress("reading what can be read", 0, 0)
-        return store.rescue_to(unfinished, config.settings().synapse_threshold)
-
-
-@contextmanager
-def _beside(store: Store, target: Path) -> Iterator[Path]:
-    """A file to be filled from a store, which takes the target's place in the end."""
     if store.size() is None:
         raise ReservoirError(
             f"there is no store at {store.location}", hint="reservoir ingest makes it"
@@ -132,9 +113,39 @@ def _beside(store: Store, target: Path) -> Iterator[Path]:
         if target.is_dir():
             raise ReservoirError(f"{target} is a folder", hint="name a file in it")
         with paths.whole_private(target) as unfinished:
-            yield unfinished
+            store.copy_to(unfinished, progress)
     except OSError as error:
         raise ReservoirError(f"cannot write {target}: {error.strerror}") from None
+
+
+def salvage(location: str, target: Path, synapse_threshold: float) -> "Lost":
+    """Write what can still be read of a damaged store to a file, which becomes a store.
+
+    :raises ReservoirError: there is no store, or the file is there or cannot be written.
+    """
+    if is_on_a_server(location):
+        raise ReservoirError(
+            "a store on a server is not salvaged", hint="restore the database from a dump of it"
+        )
+    from tempfile import TemporaryDirectory
+
+    from reservoir_cli.store.salvage import rescue
+
+    path = paths.real(Path(location))
+    if not path.is_file():
+        raise ReservoirError(f"there is no store at {location}", hint="--db names another")
+    try:
+        if target.exists():
+            raise ReservoirError(f"{target} is there already", hint="name another file")
+        with (
+            paths.whole_private(target) as unfinished,
+            TemporaryDirectory(prefix=f".{target.name}.", dir=target.parent) as folder,
+        ):
+            return rescue(path, unfinished, Path(folder), synapse_threshold)
+    except OSError as error:
+        raise ReservoirError(
+            f"cannot write {target}: {error.strerror}", hint="name a file in a folder with room"
+        ) from None
 
 
 def _opened(

@@ -29,27 +29,22 @@ def doctor(
     It says what to do about what is wrong. Exit code 1 if there is a fault; notes are only worth
     knowing.
     """
-    from reservoir_cli import config, maintenance, paths
+    from reservoir_cli import config, maintenance
     from reservoir_cli.cli import output
-
-    if salvage is not None:
-        _salvage(ctx, salvage, repair, as_json)
-        return
     from reservoir_cli.store import open_store
 
     given = options.globals_of(ctx)
-
-    def location() -> str:
-        try:
-            setting = config.load(given.config).database()
-        except ReservoirError:  # the check of the settings says so
-            setting = None
-        return given.db or paths.store_location(setting)
-
+    if salvage is not None:
+        if repair:
+            raise UsageError(
+                "--repair changes the store, --salvage leaves it as it is", hint="choose one"
+            )
+        _salvage(given, salvage, as_json)
+        return
     found = list(
         maintenance.examine(
             lambda: config.load(given.config),
-            lambda: open_store(location(), create=False),
+            lambda: open_store(_location(given), create=False),
             output.progress,
             repair=repair,
         )
@@ -67,23 +62,29 @@ def doctor(
         raise typer.Exit(1)
 
 
-def _salvage(ctx: typer.Context, target: Path, repair: bool, as_json: bool) -> None:
-    """Save what is left of a damaged store, and say what is not."""
-    from reservoir_cli import maintenance
-    from reservoir_cli.cli import output
-    from reservoir_cli.messages import Scope
-    from reservoir_cli.store import open_store
+def _location(given: options.Globals) -> str:
+    """Where the store is, whatever is wrong with the settings."""
+    from reservoir_cli import config, paths
 
-    if repair:
-        raise UsageError(
-            "--salvage leaves the store as it is, --repair changes it", hint="choose one of them"
-        )
-    with options.open_reservoir(ctx) as reservoir:
-        lost = maintenance.salvage(reservoir.store, target, reservoir.config, output.progress)
-    saved = open_store(str(target), create=False)
-    count = len(saved.find(Scope(None)))
-    saved.close()
-    output.aside(f"saved {options.counted(count, 'message')} to {target}")
+    try:
+        setting = config.load(given.config).database()
+    except ReservoirError:  # the check of the settings says so
+        setting = None
+    return given.db or paths.store_location(setting)
+
+
+def _salvage(given: options.Globals, target: Path, as_json: bool) -> None:
+    """Save what is left of a damaged store, and say what is not."""
+    from reservoir_cli import config, maintenance
+    from reservoir_cli.cli import output
+
+    output.progress("reading what can be read", 0, 0)
+    threshold = config.load(given.config).settings().synapse_threshold
+    try:
+        lost = maintenance.salvage(_location(given), target, threshold)
+    finally:
+        output.progress.stop()
+    output.aside(f"saved {options.counted(lost.saved, 'message')} to {target}")
     if lost.messages:
         output.warn(f"{options.counted(lost.messages, 'message')} cannot be read")
     if lost.texts:
@@ -95,7 +96,7 @@ def _salvage(ctx: typer.Context, target: Path, repair: bool, as_json: bool) -> N
         output.document(
             {
                 "file": str(target),
-                "saved": count,
+                "saved": lost.saved,
                 "lost": lost.messages,
                 "mended": lost.texts,
                 "incomplete": lost.tables,

@@ -107,20 +107,6 @@ class ConversationSummary:
     last: datetime
 
 
-@dataclass(frozen=True, slots=True)
-class Lost:
-    """What could not be saved.
-
-    :param messages: how many are known to be missing.
-    :param tables: the other tables of which something is missing that cannot be made again.
-    :param texts: in how many messages bytes became U+FFFD.
-    """
-
-    messages: int
-    tables: tuple[str, ...]
-    texts: int = 0
-
-
 class Store(Protocol):
     """A place that keeps messages. All methods raise ``StoreError`` when it fails.
 
@@ -303,12 +289,6 @@ class Store(Protocol):
         :raises ReservoirError: it is on a server.
         """
 
-    def rescue_to(self, target: Path, synapse_threshold: float) -> Lost:
-        """Write into an empty file what can be read of a damaged store, which stays as it is.
-
-        :raises ReservoirError: it is on a server.
-        """
-
     def portion(self, after: int, count: int) -> "Portion":
         """The messages behind an id, in order of their ids, and what belongs to them."""
 
@@ -406,7 +386,6 @@ __all__ = [
     "ConversationSummary",
     "Fault",
     "Filter",
-    "Lost",
     "Passage",
     "PlaceSummary",
     "Progress",

@@ -9,11 +9,14 @@ transaction, and whoever has it open goes on. Else the fresh file can keep what 
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
+from shutil import copyfile
 from typing import Any
 
 from reservoir_cli.errors import StoreCorruptError, StoreLockedError
-from reservoir_cli.store import Lost
+from reservoir_cli.store import repair
+from reservoir_cli.store.sqlite import SqliteStore
 
 #: Made again from the others, or by SQLite itself.
 _DERIVED = ("vector_chunks", "synapses", "messages_fts%", "_sqlite_%", "sqlite_%")
@@ -21,8 +24,28 @@ _DERIVED = ("vector_chunks", "synapses", "messages_fts%", "_sqlite_%", "sqlite_%
 _DISPENSABLE = {"embeddings", "pending", "rebuilding", "context_runs"}
 #: Few enough that the first portion is never the whole file.
 _PAGES = 8
+#: Seconds to wait for a lock that nobody has.
+_PATIENCE = 1.0
+#: A header that says more than this is damaged itself.
+_LONGEST = 1 << 40
 #: So many ids are read at once; where that fails, half of them, down to one.
 _AT_ONCE = 4_096
+
+
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """What became of a damaged store.
+
+    :param saved: how many messages there are now.
+    :param messages: how many are known to be missing.
+    :param tables: the other tables of which something is missing that cannot be made again.
+    :param texts: in how many messages bytes became U+FFFD.
+    """
+
+    saved: int
+    messages: int
+    tables: tuple[str, ...]
+    texts: int = 0
 
 
 def rewrite(path: Path, fresh: Path, make: Callable[[], None], patience: float) -> None:
@@ -60,18 +83,61 @@ def rewrite(path: Path, fresh: Path, make: Callable[[], None], patience: float) 
         target.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
 
 
-def rescue(path: Path, fresh: Path, patience: float) -> Lost:
-    """Copy into a fresh store whatever can still be read of a damaged one, which stays as it is.
+def rescue(path: Path, fresh: Path, folder: Path, synapse_threshold: float) -> Lost:
+    """Copy into a fresh store whatever can still be read of a damaged one, which is not touched.
 
-    What is derived is not made yet.
+    :param path: a store that nobody is writing to.
+    :param fresh: an empty file, which becomes a store.
+    :param folder: an empty one, to work in.
+    :raises StoreCorruptError: nothing can be read.
+    :raises OSError: there is no room, or the damaged store cannot be read as a file.
     """
-    with (
-        closing(_connected(fresh.as_uri(), patience)) as new,
-        closing(_connected(f"{path.as_uri()}?mode=ro", patience)) as old,
-    ):
-        lost = _copy(old, new, all_or_nothing=False)
-        missing = _missing(old, new)
-    return Lost(missing, tuple(sorted(lost - _DISPENSABLE - {"messages"})))
+    store = SqliteStore(str(fresh), create=True, patience=_PATIENCE)
+    try:
+        lost = _rescued(_completed(path, folder), fresh)
+        with store.writing():
+            mended = repair.mend_texts(store._connection)
+            unreadable = repair.unreadable(store._connection)
+            store._connection.executemany(
+                "DELETE FROM messages WHERE id = ?", [(each,) for each in unreadable]
+            )
+        store.repair(synapse_threshold)
+        saved = store.holdings()["messages"]
+    finally:
+        store.close()
+    return replace(lost, saved=saved, messages=lost.messages + len(unreadable), texts=len(mended))
+
+
+def _rescued(path: Path, fresh: Path) -> Lost:
+    try:
+        with (
+            closing(_connected(fresh.as_uri(), _PATIENCE)) as new,
+            closing(_connected(f"{path.as_uri()}?mode=rw", _PATIENCE)) as old,
+        ):
+            lost = _copy(old, new, all_or_nothing=False)
+            missing = _missing(old, new)
+    except sqlite3.DatabaseError as error:
+        raise StoreCorruptError(
+            "nothing of the store can be read", hint="copy a backup to its place"
+        ) from error
+    return Lost(0, missing, tuple(sorted(lost - _DISPENSABLE - {"messages"})))
+
+
+def _completed(path: Path, folder: Path) -> Path:
+    """A copy of a store and its log; where its end is cut off, as long as its header says.
+
+    SQLite refuses a file that is too short, though most of its pages are there.
+    """
+    copy = folder / "copy.db"
+    for ending in ("", "-wal"):
+        with suppress(FileNotFoundError):
+            copyfile(path.with_name(path.name + ending), copy.with_name(copy.name + ending))
+    with copy.open("r+b") as file:
+        header = file.read(100)
+        size = int.from_bytes(header[16:18], "big") * int.from_bytes(header[28:32], "big")
+        if copy.stat().st_size < size <= _LONGEST:
+            file.truncate(size)
+    return copy
 
 
 def _connected(uri: str, patience: float) -> sqlite3.Connection:

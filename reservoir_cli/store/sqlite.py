@@ -10,7 +10,6 @@ import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,7 +23,7 @@ from reservoir_cli.messages import (
     StoredMessage,
     to_epoch_ms,
 )
-from reservoir_cli.store import Fault, Filter, Lost, Passage, properties, queries, sealing
+from reservoir_cli.store import Fault, Filter, Passage, properties, queries, sealing
 from reservoir_cli.store.keeping import Keeping
 
 if TYPE_CHECKING:
@@ -431,25 +430,6 @@ class SqliteStore(Keeping):
             finally:
                 fresh.close()
         return mended
-
-    def rescue_to(self, target: Path, synapse_threshold: float) -> Lost:
-        """See :class:`~reservoir_cli.store.Store`."""
-        from reservoir_cli.store import repair, salvage
-
-        fresh = SqliteStore(str(target), create=True, patience=self._patience)
-        try:
-            with self._lock, self._errors():
-                lost = salvage.rescue(self._file, fresh._file, self._patience)
-            with fresh.writing():
-                mended = repair.mend_texts(fresh._connection)
-                unreadable = repair.unreadable(fresh._connection)
-                fresh._connection.executemany(
-                    "DELETE FROM messages WHERE id = ?", [(each,) for each in unreadable]
-                )
-            fresh.repair(synapse_threshold)
-        finally:
-            fresh.close()
-        return replace(lost, messages=lost.messages + len(unreadable), texts=len(mended))
 
     def renew_counts(self, counts: Mapping[int, int], counter: str) -> None:
         """See :class:`~reservoir_cli.store.Store`."""

@@ -9,6 +9,8 @@ import damaging
 import pytest
 from trials import Home, copied, faults, settle
 
+from reservoir_cli import maintenance
+from reservoir_cli.errors import StoreCorruptError
 from reservoir_cli.store import open_store
 
 
@@ -281,6 +283,27 @@ def test_what_can_be_read_of_a_damaged_store_is_saved(bad_page: Home, sound: Hom
         saved = connection.execute("SELECT id, content FROM messages").fetchall()
     assert set(saved) < set(sound.rows("id, content"))
     assert len(saved) == document["saved"]
+
+
+def test_a_store_whose_end_is_cut_off_is_read_as_far_as_it_goes(
+    sound: Home, tmp_path: Path
+) -> None:
+    path, target = tmp_path / "short.db", tmp_path / "saved.db"
+    data = sound.db.read_bytes()
+    path.write_bytes(data[: len(data) // 2])
+    assert sound("--db", str(path), "view").code == 3
+    lost = maintenance.salvage(str(path), target, 0.85)
+    assert (lost.saved, lost.messages) == (120, 0)  # it is the vectors that lie behind
+    with closing(sqlite3.connect(target)) as connection:
+        saved = connection.execute("SELECT id, content FROM messages ORDER BY id").fetchall()
+    assert saved == sound.rows("id, content")
+
+
+def test_what_is_no_store_at_all_cannot_be_salvaged(tmp_path: Path) -> None:
+    (tmp_path / "noise.db").write_bytes(bytes(range(256)) * 64)
+    with pytest.raises(StoreCorruptError, match="nothing of the store can be read"):
+        maintenance.salvage(str(tmp_path / "noise.db"), tmp_path / "saved.db", 0.85)
+    assert [each.name for each in tmp_path.iterdir()] == ["noise.db"]
 
 
 @pytest.mark.parametrize(

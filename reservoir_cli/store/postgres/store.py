@@ -12,7 +12,6 @@ from reservoir_cli.store import (
     ConversationSummary,
     Fault,
     Filter,
-    Lost,
     Passage,
     PlaceSummary,
     Progress,
@@ -427,15 +426,6 @@ class PostgresStore(Session):
         raise ReservoirError(
             "a store on a server is not copied to a file",
             hint="pg_dump --schema reservoir makes a backup; reservoir db copy makes a store of it",
-        )
-
-    def rescue_to(self, target: Path, synapse_threshold: float) -> Lost:
-        """Refuse: a damaged server is its owner's to mend.
-
-        :raises ReservoirError: always.
-        """
-        raise ReservoirError(
-            "a store on a server is not salvaged", hint="restore the database from a dump of it"
         )
 
     def portion(self, after: int, count: int) -> "Portion":
