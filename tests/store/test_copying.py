@@ -199,3 +199,12 @@ def test_an_unfinished_copy_of_another_store_is_refused(
         new.note(copying.UNFINISHED_COPY, '{"source": "elsewhere", "step": "links", "after": 0}')
         with pytest.raises(UsageError, match="unfinished copy of elsewhere"):
             copying.copy(x, new, quiet)
+
+
+def test_what_is_told_of_an_index_stays_where_the_index_is(
+    filled: Store, new_location: Callable[[], str]
+) -> None:
+    filled.note("index:p", "{}")
+    with closing(open_store(new_location())) as new:
+        copying.copy(filled, new, quiet)
+        assert new.noted("index:p") is None

@@ -16,7 +16,7 @@ from reservoir_cli.store.queries import to_message
 from reservoir_cli.store.vectors import pack
 
 #: What says how a store is doing, and nothing of what it holds.
-_PASSING = (UNFINISHED_COPY, properties.UNFINISHED, properties.LAST_ID)
+_PASSING = (UNFINISHED_COPY, properties.UNFINISHED, properties.LAST_ID, properties.INDEX)
 _WAITING = ("pending", "rebuilding")
 
 
@@ -128,7 +128,7 @@ def remainder(connection: Connection) -> Remainder:
             for run in queries.runs(connection, 0)
         ],
         [row[0] for row in queries.rows(connection, "SELECT mark FROM forgotten ORDER BY 1")],
-        {key: value for key, value in kept.items() if key not in _PASSING},
+        {key: value for key, value in kept.items() if key.partition(":")[0] not in _PASSING},
     )
 
 

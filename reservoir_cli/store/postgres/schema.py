@@ -174,12 +174,14 @@ class Server:
     :param vector: the version of pgvector in this database, else the one that could be installed.
     :param schema: how many migrations have run; ``None`` where there is no store yet.
     :param writable: whether this user may write to the store, or make one.
+    :param whole: whether this user sees all of the store, and may change what everyone shares.
     """
 
     version: int
     vector: str | None
     schema: int | None
     writable: bool
+    whole: bool = True
 
 
 def look(connection: Connection) -> Server:
@@ -201,13 +203,15 @@ def look(connection: Connection) -> Server:
     _refuse(version, encoding, vector)
     if not there:
         return Server(version, vector, None, not read_only)
-    schema, may = connection.execute(
+    schema, may, whole = connection.execute(
         f"""
         SELECT (SELECT max(number) FROM {SCHEMA}.migrations),
-        has_table_privilege('{SCHEMA}.messages', 'INSERT')
+        has_table_privilege('{SCHEMA}.messages', 'INSERT'),
+        NOT row_security_active('{SCHEMA}.messages')
+            AND has_table_privilege('{SCHEMA}.properties', 'DELETE')
         """
     ).fetchone()  # type: ignore[misc]
-    return Server(version, vector, schema or 0, may and not read_only)
+    return Server(version, vector, schema or 0, may and not read_only, whole)
 
 
 def _refuse(version: int, encoding: str, vector: str | None) -> None:
