@@ -29,7 +29,7 @@ db = typer.Typer(
 def status(ctx: typer.Context, as_json: options.Json = False) -> None:
     """Show what keeps the store, how large it is, and what it holds."""
     from reservoir_cli.cli import output
-    from reservoir_cli.store.copying import UNFINISHED_COPY
+    from reservoir_cli.store.unfinished import UNFINISHED_COPY
 
     with options.open_reservoir(ctx) as reservoir:
         store = reservoir.store

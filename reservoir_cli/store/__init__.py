@@ -111,10 +111,13 @@ class Store(Protocol):
     """A place that keeps messages. All methods raise ``StoreError`` when it fails.
 
     :param location: a path, or a URL without its password.
+    :param receiving: it is being copied to by this program; other writes are refused until the
+        copy is finished.
     """
 
     location: str
     read_only: bool
+    receiving: bool
 
     def files(self) -> list[Path]:
         """The files that this store is, whether they are there or not; none on a server."""

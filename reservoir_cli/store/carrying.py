@@ -6,7 +6,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from reservoir_cli.store import adding, chunks, properties, queries
-from reservoir_cli.store.copying import UNFINISHED_COPY, Link, Portion, Remainder
+from reservoir_cli.store.copying import Link, Portion, Remainder
+from reservoir_cli.store.unfinished import UNFINISHED_COPY
 
 #: What says how a store is doing, and nothing of what it holds.
 _PASSING = (UNFINISHED_COPY, properties.UNFINISHED, properties.INDEX)

@@ -1,9 +1,12 @@
 """cli.md, db: the same commands on a server, and bringing a store there and back."""
 
 from collections.abc import Iterator
+from contextlib import closing
 
 import pytest
 from postgres_server import PostgresServer
+
+from reservoir_cli.store import copying, open_store
 
 
 @pytest.fixture
@@ -72,6 +75,37 @@ def test_a_store_is_brought_to_a_server_and_back(cli, url, samples_file, tmp_pat
     assert others == [first, first]
     refused = cli("db", "copy", str(cli.db), url, code=2)
     assert "is not empty" in refused.err
+
+
+@pytest.mark.parametrize("kind", ["file", "server"])
+def test_a_copy_that_was_broken_off_says_so(cli, url, samples_file, tmp_path, kind):
+    target = url if kind == "server" else str(tmp_path / "copy.db")
+    cli("ingest", "--no-embed", str(samples_file))
+    with closing(open_store(str(cli.db))) as old, closing(open_store(target)) as new:
+        with pytest.raises(OSError, match="killed"):
+            copying.copy(old, new, broken_off)
+    way = f"reservoir db copy {cli.db} {target} goes on with it"
+    for arguments in (["view"], ["context", "note", "--budget", "400"], ["db", "status"]):
+        read = cli("--db", target, *arguments)
+        assert read.err.count("a copy that is not finished") == read.err.count(way) == 1
+        assert "not recorded" not in read.err
+        assert read.out
+    for arguments in (["ingest", "--no-embed"], ["embed"], ["context", "x", "--save"]):
+        refused = cli("--db", target, *arguments, stdin="too early", code=3)
+        assert refused.err.splitlines() == [
+            f"error: the store {target} is a copy that is not finished",
+            f"hint: {way}",
+        ]
+    refused = cli("--db", target, "forget", "--scope", "--yes", code=3)
+    assert "error: " in refused.err
+    assert "a copy that is not finished" in cli("--db", target, "doctor", code=1).out
+    cli("db", "copy", str(cli.db), target)
+    assert "not finished" not in cli("--db", target, "ingest", "--no-embed", stdin="now").err
+
+
+def broken_off(*_: object) -> None:
+    """As when the program is killed in the middle of a copy."""
+    raise OSError("killed")
 
 
 def test_rows_are_guarded_when_they_are_to_be(cli, url):

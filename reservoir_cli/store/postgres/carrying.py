@@ -8,11 +8,12 @@ import numpy as np
 from reservoir_cli.messages import clean_text, plain_text
 from reservoir_cli.store import Passage
 from reservoir_cli.store.adding import COLUMNS
-from reservoir_cli.store.copying import UNFINISHED_COPY, Link, Portion, Remainder
+from reservoir_cli.store.copying import Link, Portion, Remainder
 from reservoir_cli.store.postgres import adding, ids, locks, properties, queries, vectors, words
 from reservoir_cli.store.postgres.connection import Connection
 from reservoir_cli.store.postgres.stems import Stemmer
 from reservoir_cli.store.queries import to_message
+from reservoir_cli.store.unfinished import UNFINISHED_COPY
 from reservoir_cli.store.vectors import pack
 
 #: What says how a store is doing, and nothing of what it holds.
