@@ -500,7 +500,8 @@ class Reservoir:
             if not self.store.read_only:
                 telemetry.record(self.store, window)
         except (ReservoirError, OSError) as error:
-            self._notify(f"this run is not recorded: {type(error).__name__}")
+            why = error.message if isinstance(error, ReservoirError) else error.strerror
+            self._notify(f"this run is not recorded: {why}")
 
     # Parts
 

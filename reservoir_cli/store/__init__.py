@@ -203,7 +203,7 @@ class Store(Protocol):
         """Ids of messages so many links away or nearer, without those asked for."""
 
     def activate_model(self, model_id: str, name: str) -> None:
-        """Make this the model whose vectors are compared, where there is none yet."""
+        """Make this the model whose vectors are compared."""
 
     def active_model(self) -> tuple[str, str] | None:
         """(identity, name) of the model whose vectors are compared; ``None`` before the first."""

@@ -20,6 +20,7 @@ from postgres_server import PostgresServer, copied, installed
 from reservoir_cli import forgetting, indexing, rebuilding
 from reservoir_cli.errors import StoreError, StoreLockedError
 from reservoir_cli.messages import Message, Scope, StoredMessage
+from reservoir_cli.reservoir import Reservoir
 from reservoir_cli.store import Passage, Store, copying, open_store
 from reservoir_cli.store.postgres import administration, ids, locks, schema, words
 from reservoir_cli.store.postgres.connection import place_of
@@ -619,6 +620,54 @@ def test_a_user_without_any_right_is_told_so(users) -> None:
     with pytest.raises(StoreError, match="may not do this") as caught:
         open_store(users["stranger"])
     assert caught.value.exit_code == 3
+
+
+def test_a_run_that_a_user_may_not_record_says_why(users) -> None:
+    told: list[str] = []
+    with Reservoir.open(users["anna"], create=False, notify=told.append) as anna:
+        anna.record_run(anna.context("hello", partition="b", budget=400))
+        assert told == [
+            f"this run is not recorded: the user may not do this in the store {users['anna']}"
+        ]
+
+
+def test_a_user_who_may_not_add_pgvector_is_told_who_may(
+    postgres: PostgresServer, empty: str
+) -> None:
+    database = empty.rsplit("/", 1)[1]
+    behind(empty, "CREATE ROLE carl LOGIN")
+    behind(empty, f"GRANT CREATE ON DATABASE {database} TO carl")
+    try:
+        with pytest.raises(StoreError, match="no pgvector yet") as caught:
+            open_store(postgres.url(database, "carl"))
+        assert caught.value.hint == "let a superuser run CREATE EXTENSION vector in it"
+        behind(empty, "CREATE EXTENSION vector SCHEMA public")
+        with closing(open_store(postgres.url(database, "carl"))) as store:
+            say(store, "mine")
+    finally:
+        behind(empty, "DROP OWNED BY carl")
+        behind(empty, "DROP ROLE carl")
+
+
+# Dumps
+
+
+def test_a_dump_of_a_database_is_restored_into_an_empty_one(
+    postgres: PostgresServer, store: Store, fake_embedder
+) -> None:
+    administration.guard(store)
+    say(store, "one", "two")
+    embed(store, fake_embedder)
+    programs, target = installed("18"), postgres.empty_database()
+    assert programs
+    dump = subprocess.run([programs / "pg_dump", store.location], check=True, capture_output=True)
+    restore = [programs / "psql", "-v", "ON_ERROR_STOP=1", "-f", "-", target]
+    subprocess.run(restore, check=True, capture_output=True, input=dump.stdout)
+    with closing(open_store(target)) as restored:
+        assert copying._digest(restored) == copying._digest(store)
+        assert restored.faults() == []
+        assert administration.facts(restored)["guarded"]
+    postgres.drop(target)
 
 
 # Servers that die

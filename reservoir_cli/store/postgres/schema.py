@@ -7,6 +7,8 @@ to no partition, ``properties``, ``forgotten`` and ``members``, is small and lie
 from dataclasses import dataclass
 from typing import Any
 
+from psycopg import errors
+
 from reservoir_cli.errors import StoreError
 from reservoir_cli.store.postgres import locks
 from reservoir_cli.store.postgres.connection import Connection
@@ -263,7 +265,7 @@ def migrate(connection: Connection) -> list[str]:
     with connection.transaction():
         locks.schema(connection)
         connection.execute(f"CREATE SCHEMA IF NOT EXISTS {SCHEMA}")
-        connection.execute("CREATE EXTENSION IF NOT EXISTS vector")
+        _add_vector(connection)
         connection.execute(
             f"""
             CREATE TABLE IF NOT EXISTS {SCHEMA}.migrations (
@@ -285,6 +287,20 @@ def migrate(connection: Connection) -> list[str]:
                 done.append(name)
         _finish(connection)
     return done
+
+
+def _add_vector(connection: Connection) -> None:
+    """Have pgvector in the database.
+
+    :raises StoreError: it is not there, and this user may not add it.
+    """
+    try:
+        connection.execute("CREATE EXTENSION IF NOT EXISTS vector")
+    except errors.InsufficientPrivilege:
+        raise StoreError(
+            "the database has no pgvector yet, and the user may not add it",
+            hint="let a superuser run CREATE EXTENSION vector in it",
+        ) from None
 
 
 def _finish(connection: Connection) -> None:

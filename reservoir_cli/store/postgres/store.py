@@ -214,11 +214,12 @@ class PostgresStore(Session):
         self._written(put)
 
     def activate_model(self, model_id: str, name: str) -> None:
-        """See :class:`~reservoir_cli.store.Store`."""
+        """See :class:`~reservoir_cli.store.Store`; for a member only where there is none yet."""
+        write = properties.put if self.server.whole else properties.put_first
 
         def put() -> None:
-            properties.put_first(self._connection, properties.MODEL_ID, model_id)
-            properties.put_first(self._connection, properties.MODEL_NAME, name)
+            write(self._connection, properties.MODEL_ID, model_id)
+            write(self._connection, properties.MODEL_NAME, name)
 
         self._written(put)
 
@@ -425,7 +426,7 @@ class PostgresStore(Session):
         """
         raise ReservoirError(
             "a store on a server is not copied to a file",
-            hint="pg_dump --schema reservoir makes a backup; reservoir db copy makes a store of it",
+            hint="pg_dump DATABASE makes a backup; reservoir db copy makes a store of it",
         )
 
     def portion(self, after: int, count: int) -> "Portion":
