@@ -27,6 +27,12 @@ if TYPE_CHECKING:
 #: What the URL of a store on a server begins with.
 SERVERS = ("postgresql", "postgres")
 
+#: How the parameters of a server begin where they are written for libpq, not as a URL.
+_PARAMETERS = (
+    *("host", "hostaddr", "port", "dbname", "user", "password", "passfile", "service"),
+    *("servicefile", "sslmode", "options", "connect_timeout", "application_name"),
+)
+
 #: Told what is being done, how much of it is done, and how much there is (0: unknown).
 Progress = Callable[[str, int, int], None]
 
@@ -354,8 +360,15 @@ def open_store(location: str, *, create: bool = True, patience: float = 30.0) ->
 
     :param create: without it nothing is made: a store that is not there stands in empty.
     :param patience: seconds to wait while others write.
+    :raises UsageError: it is neither a path nor the URL of a server.
     :raises StoreError: it cannot be opened, is newer than the program, or is corrupt.
     """
+    name, assigned, _ = location.partition("=")
+    if assigned and name.strip() in _PARAMETERS:
+        raise UsageError(  # which does not quote them: a password may be among them
+            "parameters for libpq are not supported",
+            hint="give the URL of the server, postgresql://USER@HOST:PORT/DATABASE",
+        )
     if "://" not in location:
         from reservoir_cli.store.sqlite import SqliteStore
 

@@ -137,6 +137,35 @@ def test_the_setting_names_the_store_and_its_password_is_not_shown(cli, url):
 
 
 @pytest.mark.parametrize(
+    "parameters",
+    [
+        "host=127.0.0.1 dbname=x password=geheim",
+        "password = 'ge heim' host=h",
+        "dbname=postgresql://me:geheim@h/d",
+    ],
+)
+def test_parameters_of_a_server_are_no_path_and_are_not_shown(cli, parameters, tmp_path):
+    said = [
+        cli("--db", parameters, "ingest", "--no-embed", stdin="hello", code=2),
+        cli("--db", parameters, "view", code=2),
+        cli("--db", parameters, "doctor", code=1),
+        cli("db", "copy", parameters, "x.db", code=2),
+        cli("view", env={"RESERVOIR_DB": parameters}, code=2),
+        cli("config", "--set", f"database={parameters}"),
+        cli("view", code=2),
+        cli("config"),
+    ]
+    for each in said:
+        assert "heim" not in each.out + each.err
+    assert "hint: give the URL of the server, postgresql://USER@HOST" in said[0].err
+    assert not [each for each in tmp_path.iterdir() if "=" in each.name]
+
+
+def test_a_file_may_have_such_a_name_in_a_folder(cli):
+    assert cli("--db", "./host=h.db", "ingest", "--no-embed", stdin="hello").out == "1\n"
+
+
+@pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [
         (["db", "migrate", "--rls"], 2, "for a store on a server"),
