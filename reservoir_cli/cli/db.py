@@ -81,8 +81,8 @@ def migrate(
 ) -> None:
     """Set up an empty database, or bring the tables of an older store up to date.
 
-    With --rls the role reservoir_member may read and write the partitions that the table
-    reservoir.members names for each user; see docs/scaling.md.
+    With --rls the role reservoir_member may read and write, and reservoir_reader read, the
+    partitions that the table reservoir.members names for each user; see docs/scaling.md.
     """
     from reservoir_cli.cli import output
 
@@ -147,7 +147,7 @@ def shard_sql(as_json: options.Json = False) -> None:
 @db.command(cls=HelpfulCommand, epilog="Example: reservoir db index --partition archive")
 def index(
     ctx: typer.Context,
-    partition: Annotated[str, typer.Option("-p", "--partition", help="The partition.")],
+    partition: options.OnePartition,
     drop: Annotated[bool, typer.Option("--drop", help="Remove the index instead.")] = False,
     as_json: options.Json = False,
 ) -> None:

@@ -81,6 +81,7 @@ def test_what_is_offered(said):
     assert offered(said, "") == list(EXAMPLES)
     assert offered(said, "view", "-p", "") == ["default", "work"]
     assert offered(said, "view", "-p", "work", "-i", "") == ["backend", "work"]
+    assert offered(said, "db", "index", "-p", "") == ["default", "work"]
     assert offered(said, "export", "--format", "j") == ["jsonl", "json"]
     assert offered(said, "ingest", "--format", "c") == ["chatgpt", "claude", "claude-code", "codex"]
     assert offered(said, "ingest", "--role", "a") == ["assistant"]
