@@ -266,7 +266,7 @@ def _embedder(
 def _counters() -> Check:
     if find_spec("tiktoken"):
         return Check("tiktoken", Status.OK, "installed")
-    fix = "pip install 'reservoir-cli[tiktoken]'"
+    fix = "pip install tiktoken"
     return Check("tiktoken", Status.NOTE, "not installed: tokens are counted approximately", fix)
 
 

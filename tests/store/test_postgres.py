@@ -220,7 +220,7 @@ def test_without_psycopg_the_error_names_the_extra() -> None:
         [sys.executable, "-c", script], capture_output=True, text=True, check=False
     )
     assert done.returncode == 3
-    assert "pip install 'reservoir-cli[postgres]'" in done.stderr
+    assert "pip install 'psycopg[binary]'" in done.stderr
 
 
 # Reading and writing
