@@ -632,8 +632,9 @@ def test_a_run_that_a_user_may_not_record_says_why(users) -> None:
 
 
 def test_a_user_who_may_not_add_pgvector_is_told_who_may(
-    postgres: PostgresServer, empty: str
+    postgres: PostgresServer, empty: str, store: Store
 ) -> None:
+    administration.guard(store)  # makes the roles, which such a user may not
     database = empty.rsplit("/", 1)[1]
     behind(empty, "CREATE ROLE carl LOGIN")
     behind(empty, f"GRANT CREATE ON DATABASE {database} TO carl")
@@ -642,8 +643,10 @@ def test_a_user_who_may_not_add_pgvector_is_told_who_may(
             open_store(postgres.url(database, "carl"))
         assert caught.value.hint == "let a superuser run CREATE EXTENSION vector in it"
         behind(empty, "CREATE EXTENSION vector SCHEMA public")
-        with closing(open_store(postgres.url(database, "carl"))) as store:
-            say(store, "mine")
+        with closing(open_store(postgres.url(database, "carl"))) as mine:
+            say(mine, "mine")
+            administration.guard(mine)
+            assert administration.facts(mine)["guarded"]
     finally:
         behind(empty, "DROP OWNED BY carl")
         behind(empty, "DROP ROLE carl")

@@ -31,7 +31,8 @@ def guarding() -> list[str]:
     """The statements that let a user see the partitions only that ``members`` names for them."""
     name = schema.SCHEMA
     found = [
-        f"DO $$ BEGIN CREATE ROLE {role} NOLOGIN; "
+        # Who may not make roles may still guard a store when they are there.
+        f"DO $$ BEGIN IF to_regrole('{role}') IS NULL THEN CREATE ROLE {role} NOLOGIN; END IF; "
         "EXCEPTION WHEN duplicate_object OR unique_violation THEN NULL; END $$"
         for role in (MEMBER, READER)
     ]
