@@ -91,6 +91,13 @@ def test_what_is_offered(said):
     assert "gpt-4o-mini" in offered(said, "context", "--model", "gpt-4o")
 
 
+def test_the_store_that_the_settings_name_is_asked(said, tmp_path):
+    other = str(tmp_path / "other.db")
+    said("--db", other, "ingest", "--no-embed", "-p", "elsewhere", stdin="hello")
+    said("config", "--set", f"database={other}")
+    assert offered(said, "view", "-p", "") == ["elsewhere"]
+
+
 def test_a_store_that_cannot_be_read_offers_nothing_and_says_nothing(said, tmp_path):
     (tmp_path / "notes.db").write_text("these are notes " * 400)
     for location in ("notes.db", "nowhere.db"):
