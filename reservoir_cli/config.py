@@ -227,11 +227,13 @@ def listed(known: Config) -> list[tuple[str, Value, Origin]]:
 
 
 def _shown(key: str, value: Value) -> Value:
-    """A value as it may be seen: the password in the URL of a server is not."""
-    if key != "database" or not isinstance(value, str) or "://" not in value:
+    """A value as it may be seen: the password of a server is not."""
+    if key != "database" or not isinstance(value, str):
         return value
     value = re.sub(r"(://[^/?@]*?:)[^/?]*@", r"\1***@", value)
-    return re.sub(r"(?i)([?&](?:ssl)?password=)[^&]*", r"\1***", value)
+    value = re.sub(r"(?i)([?&](?:ssl)?password=)[^&]*", r"\1***", value)
+    # Written for libpq it is refused, but it may stand in the settings until then.
+    return re.sub(r"(?i)((?:^|\s)(?:ssl)?password\s*=\s*)('(?:[^'\\]|\\.)*'|\S+)", r"\1***", value)
 
 
 def required_window(known: Config, model: str | None, settings: Settings) -> int:

@@ -17,6 +17,7 @@ from reservoir_cli import paths
 from reservoir_cli.errors import ModelUnavailableError, ReservoirError, StoreCorruptError
 from reservoir_cli.messages import Scope
 from reservoir_cli.store import Filter, Store, is_on_a_server
+from reservoir_cli.store.unfinished import UNFINISHED_COPY, told
 
 if TYPE_CHECKING:
     from reservoir_cli.config import Config
@@ -188,6 +189,8 @@ def _store_checks(store: Store, *, repaired: bool) -> Iterator[Check]:
         + (", read only" if store.read_only else ""),
     )
     yield Check("database", Status.OK, store.engine())
+    if mark := store.noted(UNFINISHED_COPY):
+        yield _failed("copy", told(mark, store.location))
     for fault in store.faults():
         mend = fault.repairable and not repaired
         fix = "reservoir doctor --repair" if mend else _way_back(store)
@@ -302,7 +305,7 @@ def _embedder(
 def _counters() -> Check:
     if find_spec("tiktoken"):
         return Check("tiktoken", Status.OK, "installed")
-    fix = "pip install 'reservoir-cli[tiktoken]'"
+    fix = "pip install tiktoken"
     return Check("tiktoken", Status.NOTE, "not installed: tokens are counted approximately", fix)
 
 

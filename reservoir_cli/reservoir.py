@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Self
 
 from reservoir_cli import config, paths
 from reservoir_cli.config import Config, recommended_budget, required_window
-from reservoir_cli.errors import ModelUnavailableError, ReservoirError, UsageError
+from reservoir_cli.errors import ModelUnavailableError, ReservoirError, StoreError, UsageError
 from reservoir_cli.messages import Message, Scope, StoredMessage
 from reservoir_cli.redaction import Mask, Mode, inspected, told
 from reservoir_cli.settings import Value
-from reservoir_cli.store import Filter, Store, is_on_a_server, open_store
+from reservoir_cli.store import Filter, Store, is_on_a_server, open_store, unfinished
 
 if TYPE_CHECKING:
     from reservoir_cli.embedding import Embedder, Engine, Progress
@@ -93,7 +93,8 @@ class Reservoir:
         :param notify: told what a person should know, a sentence each.
         :param progress: told how far long work has come.
         :raises UsageError: a wrong setting.
-        :raises StoreError: the store cannot be opened.
+        :raises StoreError: the store cannot be opened, or is to be written to (``create``) and
+            is a copy that is not finished.
         """
         known = config.load(config_file, settings)
         place = str(location) if location is not None else None
@@ -104,7 +105,7 @@ class Reservoir:
 
             ahead = QuestionAhead.begin(known.settings().embedding_model, question)
         try:
-            store = open_store(place, create=create)
+            store = _opened(place, create, notify)
         except BaseException:
             if ahead:
                 ahead.close()
@@ -499,7 +500,8 @@ class Reservoir:
             if not self.store.read_only:
                 telemetry.record(self.store, window)
         except (ReservoirError, OSError) as error:
-            self._notify(f"this run is not recorded: {type(error).__name__}")
+            why = error.message if isinstance(error, ReservoirError) else error.strerror
+            self._notify(f"this run is not recorded: {why}")
 
     # Parts
 
@@ -617,6 +619,22 @@ class Reservoir:
                     newest=True,
                     wait=0,
                 )
+
+
+def _opened(place: str, create: bool, notify: Callable[[str], None]) -> Store:
+    """Open a store; a copy that is not finished is for reading only, and says so."""
+    store = open_store(place, create=create)
+    mark = None
+    with suppress(StoreError):  # what is damaged is found by who needs it
+        mark = store.noted(unfinished.UNFINISHED_COPY)
+    if mark is not None:
+        told = unfinished.told(mark, store.location)
+        if create:
+            store.close()
+            raise told
+        store.read_only = True
+        notify(f"{told.message}: {told.hint}")
+    return store
 
 
 def _source(given: "str | Path | File") -> "Path | File":

@@ -381,7 +381,7 @@ def test_tiktoken_missing_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> No
     with pytest.raises(ModelUnavailableError) as caught:
         load_counter("tiktoken:o200k_base")
     assert caught.value.exit_code == 5
-    assert "reservoir-cli[tiktoken]" in str(caught.value.hint)
+    assert "pip install tiktoken" in str(caught.value.hint)
 
 
 @pytest.mark.parametrize("encoding", sorted(tiktoken.VOCABULARIES))

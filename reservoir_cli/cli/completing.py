@@ -109,11 +109,13 @@ def prepare() -> None:
 
 
 def _places(ctx: typer.Context) -> list[tuple[str, str, int]]:
-    from reservoir_cli import paths
+    from reservoir_cli import config, paths
     from reservoir_cli.store import open_store
 
     try:
-        location = _given(ctx, "db") or paths.store_location()
+        location = _given(ctx, "db") or paths.store_location(
+            config.load(_given(ctx, "config_file")).database()
+        )
         store = open_store(location, create=False, patience=_PATIENCE)
     except ReservoirError:
         return []

@@ -29,7 +29,7 @@ db = typer.Typer(
 def status(ctx: typer.Context, as_json: options.Json = False) -> None:
     """Show what keeps the store, how large it is, and what it holds."""
     from reservoir_cli.cli import output
-    from reservoir_cli.store.copying import UNFINISHED_COPY
+    from reservoir_cli.store.unfinished import UNFINISHED_COPY
 
     with options.open_reservoir(ctx) as reservoir:
         store = reservoir.store
@@ -81,8 +81,8 @@ def migrate(
 ) -> None:
     """Set up an empty database, or bring the tables of an older store up to date.
 
-    With --rls the role reservoir_member may read and write the partitions that the table
-    reservoir.members names for each user; see docs/scaling.md.
+    With --rls the role reservoir_member may read and write, and reservoir_reader read, the
+    partitions that the table reservoir.members names for each user; see docs/scaling.md.
     """
     from reservoir_cli.cli import output
 
@@ -147,7 +147,7 @@ def shard_sql(as_json: options.Json = False) -> None:
 @db.command(cls=HelpfulCommand, epilog="Example: reservoir db index --partition archive")
 def index(
     ctx: typer.Context,
-    partition: Annotated[str, typer.Option("-p", "--partition", help="The partition.")],
+    partition: options.OnePartition,
     drop: Annotated[bool, typer.Option("--drop", help="Remove the index instead.")] = False,
     as_json: options.Json = False,
 ) -> None:

@@ -64,7 +64,10 @@ def globals_(
     db: Annotated[
         str | None, typer.Option("--db", metavar="PATH|URL", help="Store to use.")
     ] = None,
-    offline: Annotated[bool, typer.Option("--offline", help="Never use the network.")] = False,
+    offline: Annotated[
+        bool,
+        typer.Option("--offline", help="Never use the network, but to reach a store on a server."),
+    ] = False,
     _no_color: Annotated[
         bool,
         typer.Option(

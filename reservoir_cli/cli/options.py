@@ -40,6 +40,17 @@ Partition = Annotated[
         callback=_name,
     ),
 ]
+OnePartition = Annotated[
+    str,
+    typer.Option(
+        "-p",
+        "--partition",
+        metavar="NAME",
+        help="A person, a project.",
+        autocompletion=completing.partitions,
+        callback=_name,
+    ),
+]
 Instance = Annotated[
     str | None,
     typer.Option(

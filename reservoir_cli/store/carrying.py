@@ -6,10 +6,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from reservoir_cli.store import adding, chunks, properties, queries
-from reservoir_cli.store.copying import UNFINISHED_COPY, Link, Portion, Remainder
+from reservoir_cli.store.copying import Link, Portion, Remainder
+from reservoir_cli.store.unfinished import UNFINISHED_COPY
 
 #: What says how a store is doing, and nothing of what it holds.
-_PASSING = (UNFINISHED_COPY, properties.UNFINISHED)
+_PASSING = (UNFINISHED_COPY, properties.UNFINISHED, properties.INDEX)
 _WAITING = ("pending", "rebuilding")
 
 
@@ -77,7 +78,7 @@ def remainder(connection: sqlite3.Connection) -> Remainder:
             for run in queries.runs(connection, 0)
         ],
         [row[0] for row in connection.execute("SELECT mark FROM forgotten ORDER BY 1")],
-        {key: value for key, value in kept.items() if key not in _PASSING},
+        {key: value for key, value in kept.items() if key.partition(":")[0] not in _PASSING},
     )
 
 

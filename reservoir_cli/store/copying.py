@@ -13,10 +13,9 @@ from typing import Any
 
 from reservoir_cli.errors import ReservoirError, UsageError
 from reservoir_cli.store import Progress, Store
+from reservoir_cli.store.unfinished import UNFINISHED_COPY, refuse
 
 _AT_ONCE = 500
-#: The property that says where a copy that is not complete comes from, and how far it is.
-UNFINISHED_COPY = "unfinished_copy"
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,10 +62,20 @@ def copy(source: Store, target: Store, progress: Progress) -> dict[str, int]:
 
     :returns: what was copied, by its kind.
     :raises UsageError: the target is the source, or holds something else.
+    :raises StoreError: the source is itself a copy that is not finished.
     :raises ReservoirError: the two differ at the end.
     """
-    if source.location == target.location:
+    if _place(source) == _place(target):
         raise UsageError("a store cannot be copied into itself")
+    refuse(source.noted(UNFINISHED_COPY), source.location)
+    target.receiving = True
+    try:
+        return _copy(source, target, progress)
+    finally:
+        target.receiving = False
+
+
+def _copy(source: Store, target: Store, progress: Progress) -> dict[str, int]:
     step, after = _begin(source, target)
     total = source.holdings()["messages"]
     with source.snapshot():
@@ -82,8 +91,8 @@ def copy(source: Store, target: Store, progress: Progress) -> dict[str, int]:
         progress("comparing", 0, 0)
         if _digest(source) != _digest(target):
             raise ReservoirError(
-                "the copy differs from what was copied: the source was changed in between",
-                hint="empty the target, then copy again",
+                "the copy differs from its source: one of the two was changed in between",
+                hint=f"{_emptying(target)}, then copy again",
             )
     with target.writing():
         target.note(UNFINISHED_COPY, None)
@@ -103,7 +112,7 @@ def _begin(source: Store, target: Store) -> tuple[str, int]:
             )
         _note(source, target, "messages", 0)
         return "messages", 0
-    if mark["source"] != source.location:
+    if mark["source"] not in (_place(source), source.location):
         raise UsageError(
             f"{target.location} is an unfinished copy of {mark['source']}",
             hint="finish that one first, or take an empty target",
@@ -111,8 +120,22 @@ def _begin(source: Store, target: Store) -> tuple[str, int]:
     return str(mark["step"]), int(mark["after"])
 
 
+def _place(store: Store) -> str:
+    """Where a store is, from whatever folder one looks."""
+    files = store.files()
+    return str(files[0]) if files else store.location
+
+
+def _emptying(store: Store) -> str:
+    """How a store is taken away."""
+    if store.files():
+        path, log, index, *_ = store.files()
+        return f"remove {path}, and {log.name} and {index.name} where they are"
+    return f"psql {store.location} -c 'DROP SCHEMA reservoir CASCADE'"
+
+
 def _note(source: Store, target: Store, step: str, after: int) -> None:
-    mark = {"source": source.location, "step": step, "after": after}
+    mark = {"source": _place(source), "step": step, "after": after}
     with target.writing():
         target.note(UNFINISHED_COPY, json.dumps(mark))
 

@@ -12,6 +12,8 @@ FORMER_ID = "former_model_id"
 FORGOTTEN_KEY = "forgotten_key"
 #: Something was forgotten, and the file may still hold its words.
 UNFINISHED = "unfinished_forgetting"
+#: What is told of the approximate index of a partition, which only a server has.
+INDEX = "index"
 
 
 def get(connection: sqlite3.Connection, key: str) -> str | None:

@@ -23,7 +23,7 @@ from reservoir_cli.messages import (
     StoredMessage,
     to_epoch_ms,
 )
-from reservoir_cli.store import Fault, Filter, Passage, properties, queries, sealing
+from reservoir_cli.store import Fault, Filter, Passage, properties, queries, sealing, unfinished
 from reservoir_cli.store.keeping import Keeping
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ class SqliteStore(Keeping):
 
     def __init__(self, location: str, *, create: bool, patience: float) -> None:
         self.location = location
-        self.read_only = False
+        self.read_only = self.receiving = False
         self._patience = patience
         self._lock = threading.RLock()
         with self._errors():
@@ -215,6 +215,7 @@ class SqliteStore(Keeping):
             with self._until("COMMIT"):
                 self._require_same_file()
                 self._known_version()
+                self._refuse_unfinished()
                 yield
             self._require_same_file()
 
@@ -253,7 +254,16 @@ class SqliteStore(Keeping):
                 self._connection.execute("ROLLBACK")
             raise
 
+    def _refuse_unfinished(self) -> None:
+        if self.receiving:
+            return
+        mark = None
+        with suppress(sqlite3.DatabaseError):  # a damaged file is to be repaired
+            mark = properties.get(self._connection, unfinished.UNFINISHED_COPY)
+        unfinished.refuse(mark, self.location)
+
     def _require_writable(self) -> None:
+        self._refuse_unfinished()
         if self.read_only:
             raise StoreError(
                 f"the store {self.location} cannot be written to",

@@ -74,7 +74,7 @@ class TiktokenCounter:
         if find_spec("tiktoken") is None:
             raise ModelUnavailableError(
                 "the counter tiktoken needs a library that is not installed",
-                hint="pip install 'reservoir-cli[tiktoken]', or token_counter = \"approximate\"",
+                hint='pip install tiktoken, or token_counter = "approximate"',
             )
         for file_name, digest in VOCABULARIES[encoding]:
             _require_vocabulary(encoding, file_name, digest)

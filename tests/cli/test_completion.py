@@ -81,6 +81,7 @@ def test_what_is_offered(said):
     assert offered(said, "") == list(EXAMPLES)
     assert offered(said, "view", "-p", "") == ["default", "work"]
     assert offered(said, "view", "-p", "work", "-i", "") == ["backend", "work"]
+    assert offered(said, "db", "index", "-p", "") == ["default", "work"]
     assert offered(said, "export", "--format", "j") == ["jsonl", "json"]
     assert offered(said, "ingest", "--format", "c") == ["chatgpt", "claude", "claude-code", "codex"]
     assert offered(said, "ingest", "--role", "a") == ["assistant"]
@@ -88,6 +89,13 @@ def test_what_is_offered(said):
     assert offered(said, "config", "--set", "profi") == ["profile="]
     assert offered(said, "context", "--profile", "") == ["small", "large"]
     assert "gpt-4o-mini" in offered(said, "context", "--model", "gpt-4o")
+
+
+def test_the_store_that_the_settings_name_is_asked(said, tmp_path):
+    other = str(tmp_path / "other.db")
+    said("--db", other, "ingest", "--no-embed", "-p", "elsewhere", stdin="hello")
+    said("config", "--set", f"database={other}")
+    assert offered(said, "view", "-p", "") == ["elsewhere"]
 
 
 def test_a_store_that_cannot_be_read_offers_nothing_and_says_nothing(said, tmp_path):

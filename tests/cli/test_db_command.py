@@ -1,9 +1,12 @@
 """cli.md, db: the same commands on a server, and bringing a store there and back."""
 
 from collections.abc import Iterator
+from contextlib import closing
 
 import pytest
 from postgres_server import PostgresServer
+
+from reservoir_cli.store import copying, open_store
 
 
 @pytest.fixture
@@ -74,6 +77,37 @@ def test_a_store_is_brought_to_a_server_and_back(cli, url, samples_file, tmp_pat
     assert "is not empty" in refused.err
 
 
+@pytest.mark.parametrize("kind", ["file", "server"])
+def test_a_copy_that_was_broken_off_says_so(cli, url, samples_file, tmp_path, kind):
+    target = url if kind == "server" else str(tmp_path / "copy.db")
+    cli("ingest", "--no-embed", str(samples_file))
+    with closing(open_store(str(cli.db))) as old, closing(open_store(target)) as new:
+        with pytest.raises(OSError, match="killed"):
+            copying.copy(old, new, broken_off)
+    way = f"reservoir db copy {cli.db} {target} goes on with it"
+    for arguments in (["view"], ["context", "note", "--budget", "400"], ["db", "status"]):
+        read = cli("--db", target, *arguments)
+        assert read.err.count("a copy that is not finished") == read.err.count(way) == 1
+        assert "not recorded" not in read.err
+        assert read.out
+    for arguments in (["ingest", "--no-embed"], ["embed"], ["context", "x", "--save"]):
+        refused = cli("--db", target, *arguments, stdin="too early", code=3)
+        assert refused.err.splitlines() == [
+            f"error: the store {target} is a copy that is not finished",
+            f"hint: {way}",
+        ]
+    refused = cli("--db", target, "forget", "--scope", "--yes", code=3)
+    assert "error: " in refused.err
+    assert "a copy that is not finished" in cli("--db", target, "doctor", code=1).out
+    cli("db", "copy", str(cli.db), target)
+    assert "not finished" not in cli("--db", target, "ingest", "--no-embed", stdin="now").err
+
+
+def broken_off(*_: object) -> None:
+    """As when the program is killed in the middle of a copy."""
+    raise OSError("killed")
+
+
 def test_rows_are_guarded_when_they_are_to_be(cli, url):
     told = cli("--db", url, "db", "migrate", "--rls", "--json")
     assert told.document["guarded"] is True
@@ -100,6 +134,35 @@ def test_the_setting_names_the_store_and_its_password_is_not_shown(cli, url):
     missing = cli("--db", secret + "x", "view", code=3)
     assert "there is no database" in missing.err
     assert "geheimnis" not in missing.err
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        "host=127.0.0.1 dbname=x password=geheim",
+        "password = 'ge heim' host=h",
+        "dbname=postgresql://me:geheim@h/d",
+    ],
+)
+def test_parameters_of_a_server_are_no_path_and_are_not_shown(cli, parameters, tmp_path):
+    said = [
+        cli("--db", parameters, "ingest", "--no-embed", stdin="hello", code=2),
+        cli("--db", parameters, "view", code=2),
+        cli("--db", parameters, "doctor", code=1),
+        cli("db", "copy", parameters, "x.db", code=2),
+        cli("view", env={"RESERVOIR_DB": parameters}, code=2),
+        cli("config", "--set", f"database={parameters}"),
+        cli("view", code=2),
+        cli("config"),
+    ]
+    for each in said:
+        assert "heim" not in each.out + each.err
+    assert "hint: give the URL of the server, postgresql://USER@HOST" in said[0].err
+    assert not [each for each in tmp_path.iterdir() if "=" in each.name]
+
+
+def test_a_file_may_have_such_a_name_in_a_folder(cli):
+    assert cli("--db", "./host=h.db", "ingest", "--no-embed", stdin="hello").out == "1\n"
 
 
 @pytest.mark.parametrize(

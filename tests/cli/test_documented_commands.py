@@ -164,7 +164,9 @@ def check_words(program: str, first: str = "", *others: str) -> None:
         named = re.findall(r"\[([\w,-]+)\]", " ".join(others))
         assert set(",".join(named).split(",")) - {""} <= set(project["optional-dependencies"])
     else:
-        assert program in ("mkdir", "cp", "createdb"), f"nothing is known of {program}"
+        assert program in ("mkdir", "cp", "createdb", "pg_dump", "psql"), (
+            f"nothing is known of {program}"
+        )
 
 
 def unknown_options(words: str) -> set[str]:

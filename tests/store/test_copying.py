@@ -1,8 +1,9 @@
 """A store that is copied to another kind and back is the store it was."""
 
+import os
 import random
 from collections.abc import Callable
-from contextlib import closing
+from contextlib import closing, suppress
 from datetime import UTC, datetime, timedelta
 
 import numpy as np
@@ -12,7 +13,7 @@ from fingerprint import fingerprint
 from postgres_server import PostgresServer
 
 from reservoir_cli import forgetting, indexing
-from reservoir_cli.errors import ReservoirError, UsageError
+from reservoir_cli.errors import ReservoirError, StoreError, UsageError
 from reservoir_cli.messages import Conversation, Message, Scope, ToolCall
 from reservoir_cli.store import Store, copying, open_store
 from reservoir_cli.tokens import load_counter
@@ -176,8 +177,10 @@ def test_a_source_that_was_changed_in_between_is_noticed(
         with pytest.raises(OSError, match="in between"):
             copying.copy(filled, new, stop)
         behind(filled.location, "UPDATE messages SET content = 'other' WHERE instance = 'p'")
-        with pytest.raises(ReservoirError, match="was changed in between"):
+        with pytest.raises(ReservoirError, match="was changed in between") as caught:
             copying.copy(filled, new, quiet)
+        way = f"remove {new.location}" if new.files() else f"psql {new.location} -c 'DROP SCHEMA"
+        assert str(caught.value.hint).startswith(way)
 
 
 def test_a_target_that_holds_something_is_refused_and_left_alone(
@@ -199,3 +202,53 @@ def test_an_unfinished_copy_of_another_store_is_refused(
         new.note(copying.UNFINISHED_COPY, '{"source": "elsewhere", "step": "links", "after": 0}')
         with pytest.raises(UsageError, match="unfinished copy of elsewhere"):
             copying.copy(x, new, quiet)
+
+
+def test_what_is_told_of_an_index_stays_where_the_index_is(
+    filled: Store, new_location: Callable[[], str]
+) -> None:
+    filled.note("index:p", "{}")
+    with closing(open_store(new_location())) as new:
+        copying.copy(filled, new, quiet)
+        assert new.noted("index:p") is None
+
+
+def test_a_copy_that_was_broken_off_is_read_and_not_written_to(
+    filled: Store, new_location: Callable[[], str]
+) -> None:
+    def stop(*_: object) -> None:
+        raise OSError("in between")
+
+    message = [Message("user", "too early")]
+    with closing(open_store(new_location())) as new, closing(open_store(new_location())) as third:
+        with pytest.raises(OSError, match="in between"):
+            copying.copy(filled, new, stop)
+        assert len(new.last(EVERYWHERE, 0)) == 177
+        for read_only in (False, True):
+            new.read_only = read_only
+            with pytest.raises(StoreError, match="a copy that is not finished") as caught:
+                new.add(Scope("p", "p"), message, counter=COUNTER, now=NOW)
+            assert new.location in str(caught.value.hint)
+            assert filled.location in str(caught.value.hint)
+        new.read_only = False
+        with pytest.raises(StoreError, match="a copy that is not finished"):
+            copying.copy(new, third, quiet)
+        copying.copy(filled, new, quiet)
+        new.add(Scope("p", "p"), message, counter=COUNTER, now=NOW)
+
+
+@pytest.mark.sqlite("only a file is found from a folder")
+def test_a_copy_goes_on_from_another_folder(filled: Store, tmp_path, monkeypatch) -> None:
+    def stop(*_: object) -> None:
+        raise OSError("in between")
+
+    new = str(tmp_path / "new.db")
+    for folder, progress in ((tmp_path, stop), (tmp_path.parent, quiet)):
+        monkeypatch.chdir(folder)
+        source = os.path.relpath(filled.location)
+        with closing(open_store(source)) as old, closing(open_store(new)) as target:
+            with suppress(OSError):
+                copying.copy(old, target, progress)
+    with closing(open_store(new)) as target:
+        assert copying._digest(target) == copying._digest(filled)
+        assert target.noted(copying.UNFINISHED_COPY) is None

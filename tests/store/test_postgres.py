@@ -12,13 +12,15 @@ from pathlib import Path
 from zlib import crc32
 
 import numpy as np
+import psycopg
 import pytest
 from behind import behind
 from postgres_server import PostgresServer, copied, installed
 
-from reservoir_cli import forgetting, indexing
+from reservoir_cli import forgetting, indexing, rebuilding
 from reservoir_cli.errors import StoreError, StoreLockedError
 from reservoir_cli.messages import Message, Scope, StoredMessage
+from reservoir_cli.reservoir import Reservoir
 from reservoir_cli.store import Passage, Store, copying, open_store
 from reservoir_cli.store.postgres import administration, ids, locks, schema, words
 from reservoir_cli.store.postgres.connection import place_of
@@ -218,7 +220,7 @@ def test_without_psycopg_the_error_names_the_extra() -> None:
         [sys.executable, "-c", script], capture_output=True, text=True, check=False
     )
     assert done.returncode == 3
-    assert "pip install 'reservoir-cli[postgres]'" in done.stderr
+    assert "pip install 'psycopg[binary]'" in done.stderr
 
 
 # Reading and writing
@@ -491,10 +493,183 @@ def test_a_user_without_a_right_to_write_reads(url: str, users) -> None:
             say(reader, "more")
 
 
+def test_a_member_cannot_change_the_model_and_the_owner_can(url: str, users, fake_embedder) -> None:
+    other = type(fake_embedder)("other", "other-8")
+    with closing(open_store(users["anna"])) as anna:
+        say(anna, "of a", scope=Scope("a", "a"))
+        embed(anna, fake_embedder)  # the first model is whose who comes first
+        assert anna.active_model() == (fake_embedder.model_id, fake_embedder.name)
+        for embedder in (fake_embedder, other):
+            with pytest.raises(StoreError, match="not for a member to change") as caught:
+                rebuild(anna, embedder)
+            assert "its owner does" in str(caught.value.hint)
+        with closing(open_store(url)) as owner:
+            kept_as = owner.begin_model(other.model_id, other.name)
+            with pytest.raises(StoreError, match="not for a member to change"):
+                anna.give_up_model()
+            say(anna, "meanwhile", scope=Scope("a", "a"))
+            embed(anna, fake_embedder)
+            rebuild(owner, other)
+            assert owner.next_model() is None
+            assert kept_as == owner.active_model()[0] == other.model_id
+        assert not anna.clear_former_model()
+        assert anna.pending_count(EVERYWHERE) == 0
+        anna.give_up_model()  # there is none
+
+
+def rebuild(store: Store, embedder) -> int:
+    return rebuilding.rebuild(store, embedder, synapse_threshold=0.5, progress=lambda *_: None)
+
+
+@pytest.mark.parametrize("begun", [False, True], ids=["switched", "begun"])
+def test_the_owner_brings_all_to_one_model_whatever_was_left(
+    store: Store, fake_embedder, begun: bool
+) -> None:
+    """As when a member changed the model, who sees some of the messages only."""
+    other = type(fake_embedder)("other", "other-8")
+    for partition in "ab":
+        say(store, *"12345", scope=Scope(partition, partition))
+    embed(store, fake_embedder)
+    behind(
+        store.location, "INSERT INTO rebuilding SELECT 'b', id FROM messages WHERE partition = 'b'"
+    )
+    if begun:
+        behind(store.location, "DELETE FROM rebuilding WHERE mod(message_id, 2) = 0")
+        for key, value in (("id", other.model_id), ("name", other.name)):
+            behind(
+                store.location, "INSERT INTO properties VALUES (?, ?)", [f"next_model_{key}", value]
+            )
+    else:
+        behind(
+            store.location,
+            "INSERT INTO embeddings SELECT partition, message_id, ?, passage, instance, start, "
+            "\"end\", vector FROM embeddings WHERE partition = 'b'",
+            [other.model_id],
+        )
+    for embedder in (other, fake_embedder, fake_embedder):
+        assert rebuild(store, embedder) == 10
+        assert behind(
+            store.location, "SELECT model_id, count(*)::int FROM embeddings GROUP BY 1"
+        ) == [(embedder.model_id, 10)]
+        assert store.pending_count(EVERYWHERE) == store.lacking_count() == 0
+        assert store.faults() == []
+
+
+#: What a member might try on what all share.
+TRIED = (
+    "UPDATE properties SET value = 'x' WHERE key = 'forgotten_key'",
+    "DELETE FROM properties WHERE key = 'forgotten_key'",
+    "INSERT INTO properties VALUES ('forgotten_key', 'x') "
+    "ON CONFLICT (key) DO UPDATE SET value = 'x'",
+    "UPDATE properties SET value = 'x' WHERE key = 'embedding_model_id'",
+    "UPDATE properties SET key = 'embedding_model_id' WHERE key = 'last_forgotten_id:a'",
+    "UPDATE properties SET value = 'x' WHERE key = 'last_forgotten_id:a'",
+    "UPDATE properties SET value = '1' WHERE key = 'last_forgotten_id:b'",
+    "INSERT INTO properties VALUES ('unfinished_copy', '{}')",
+    "INSERT INTO properties VALUES ('last_forgotten_id:c', '1')",
+    "INSERT INTO properties VALUES ('index:a', '{}')",
+    "TRUNCATE properties",
+    "DELETE FROM forgotten",
+    "UPDATE members SET partition = 'b' WHERE partition = 'a'",
+)
+
+
+def test_a_member_changes_nothing_of_what_all_share(url: str, users, fake_embedder) -> None:
+    with closing(open_store(url)) as owner:
+        # What an earlier version granted is taken back.
+        behind(url, "GRANT SELECT, INSERT, UPDATE, DELETE ON properties TO reservoir_member")
+        administration.guard(owner)
+    for name, partition in (("anna", "a"), ("ben", "b")):
+        with closing(open_store(users[name])) as member:
+            [gone, _] = say(member, "gone", "kept", scope=Scope(partition, partition))
+            embed(member, fake_embedder)
+            member.forget([gone])
+    look = (
+        "SELECT t.* FROM properties t ORDER BY 1",
+        "SELECT * FROM forgotten, members ORDER BY 1, 2, 3",
+    )
+    before = [behind(url, each) for each in look]
+    assert {"forgotten_key", "last_forgotten_id:a", "last_forgotten_id:b"} < dict(before[0]).keys()
+    for statement in TRIED:
+        with suppress(psycopg.errors.InsufficientPrivilege):
+            behind(users["anna"], statement)
+        assert [behind(url, each) for each in look] == before, statement
+    assert "last_forgotten_id:b" not in dict(behind(users["anna"], look[0]))
+
+
+def test_a_reader_of_a_guarded_store_reads_their_partitions(url: str, users, fake_embedder) -> None:
+    behind(url, "GRANT reservoir_reader TO reader")
+    behind(url, "INSERT INTO members VALUES ('reader', 'b')")
+    with closing(open_store(url)) as owner:
+        for partition in "ab":
+            say(owner, f"of {partition}", scope=Scope(partition, partition))
+        embed(owner, fake_embedder)
+    with closing(open_store(users["reader"])) as reader:
+        assert reader.read_only
+        assert contents(reader.last(EVERYWHERE, 0)) == ["of b"]
+        found = reader.candidates(EVERYWHERE, None, "of", fake_embedder.encode_query("of b"))
+        assert found.cosine.tolist() == pytest.approx([1])
+        with pytest.raises(StoreError, match="cannot be written to"):
+            say(reader, "more", scope=Scope("b", "b"))
+    with pytest.raises(psycopg.errors.InsufficientPrivilege):
+        behind(users["reader"], "DELETE FROM messages")
+
+
 def test_a_user_without_any_right_is_told_so(users) -> None:
     with pytest.raises(StoreError, match="may not do this") as caught:
         open_store(users["stranger"])
     assert caught.value.exit_code == 3
+
+
+def test_a_run_that_a_user_may_not_record_says_why(users) -> None:
+    told: list[str] = []
+    with Reservoir.open(users["anna"], create=False, notify=told.append) as anna:
+        anna.record_run(anna.context("hello", partition="b", budget=400))
+        assert told == [
+            f"this run is not recorded: the user may not do this in the store {users['anna']}"
+        ]
+
+
+def test_a_user_who_may_not_add_pgvector_is_told_who_may(
+    postgres: PostgresServer, empty: str, store: Store
+) -> None:
+    administration.guard(store)  # makes the roles, which such a user may not
+    database = empty.rsplit("/", 1)[1]
+    behind(empty, "CREATE ROLE carl LOGIN")
+    behind(empty, f"GRANT CREATE ON DATABASE {database} TO carl")
+    try:
+        with pytest.raises(StoreError, match="no pgvector yet") as caught:
+            open_store(postgres.url(database, "carl"))
+        assert caught.value.hint == "let a superuser run CREATE EXTENSION vector in it"
+        behind(empty, "CREATE EXTENSION vector SCHEMA public")
+        with closing(open_store(postgres.url(database, "carl"))) as mine:
+            say(mine, "mine")
+            administration.guard(mine)
+            assert administration.facts(mine)["guarded"]
+    finally:
+        behind(empty, "DROP OWNED BY carl")
+        behind(empty, "DROP ROLE carl")
+
+
+# Dumps
+
+
+def test_a_dump_of_a_database_is_restored_into_an_empty_one(
+    postgres: PostgresServer, store: Store, fake_embedder
+) -> None:
+    administration.guard(store)
+    say(store, "one", "two")
+    embed(store, fake_embedder)
+    programs, target = installed("18"), postgres.empty_database()
+    assert programs
+    dump = subprocess.run([programs / "pg_dump", store.location], check=True, capture_output=True)
+    restore = [programs / "psql", "-v", "ON_ERROR_STOP=1", "-f", "-", target]
+    subprocess.run(restore, check=True, capture_output=True, input=dump.stdout)
+    with closing(open_store(target)) as restored:
+        assert copying._digest(restored) == copying._digest(store)
+        assert restored.faults() == []
+        assert administration.facts(restored)["guarded"]
+    postgres.drop(target)
 
 
 # Servers that die

@@ -4,37 +4,73 @@ from collections.abc import Callable
 from typing import Any
 
 from reservoir_cli.errors import ReservoirError
-from reservoir_cli.store.postgres import nearest, queries, schema
+from reservoir_cli.store.postgres import nearest, properties, queries, schema
 from reservoir_cli.store.postgres.connection import errors
 from reservoir_cli.store.postgres.store import PostgresStore
 
-#: The role that a user of a guarded store is given.
-MEMBER = "reservoir_member"
+#: The roles that a user of a guarded store is given, to read and write, or to read.
+MEMBER, READER = "reservoir_member", "reservoir_reader"
+_BOTH = f"{MEMBER}, {READER}"
+
+#: The partitions of who asks.
+_OWN = f"(SELECT m.partition FROM {schema.SCHEMA}.members m WHERE m.member = current_user)"
+#: What a member may be the first to write, and nobody but the owner changes.
+_FIRST = ", ".join(
+    f"'{key}'" for key in (properties.MODEL_ID, properties.MODEL_NAME, properties.FORGOTTEN_KEY)
+)
+#: Of what partition a property is; everything behind its first colon.
+_OF_PARTITION = "substr(key, strpos(key, ':') + 1)"
+#: What a member notes of a partition of theirs.
+_OWN_NOTE = (
+    f"split_part(key, ':', 1) = '{properties.LAST_ID}' AND {_OF_PARTITION} IN {_OWN} "
+    "AND value ~ '^[0-9]{1,16}$'"
+)
 
 
 def guarding() -> list[str]:
     """The statements that let a user see the partitions only that ``members`` names for them."""
     name = schema.SCHEMA
     found = [
-        f"DO $$ BEGIN CREATE ROLE {MEMBER} NOLOGIN; "
-        "EXCEPTION WHEN duplicate_object OR unique_violation THEN NULL; END $$",
-        f"GRANT USAGE ON SCHEMA {name} TO {MEMBER}",
-        f"GRANT SELECT ON {name}.migrations, {name}.members TO {MEMBER}",
-        f"GRANT SELECT, INSERT, UPDATE ON {name}.properties TO {MEMBER}",
-        f"GRANT DELETE ON {name}.properties TO {MEMBER}",
-        f"GRANT SELECT, INSERT ON {name}.forgotten TO {MEMBER}",
-        f"ALTER TABLE {name}.members ENABLE ROW LEVEL SECURITY",
-        f"DROP POLICY IF EXISTS own_rows ON {name}.members",
-        f"CREATE POLICY own_rows ON {name}.members FOR SELECT TO {MEMBER} "
-        "USING (member = current_user)",
+        # Who may not make roles may still guard a store when they are there.
+        f"DO $$ BEGIN IF to_regrole('{role}') IS NULL THEN CREATE ROLE {role} NOLOGIN; END IF; "
+        "EXCEPTION WHEN duplicate_object OR unique_violation THEN NULL; END $$"
+        for role in (MEMBER, READER)
+    ]
+    found += [
+        f"GRANT USAGE ON SCHEMA {name} TO {_BOTH}",
+        *(
+            f"GRANT SELECT ON {name}.{table} TO {_BOTH}"
+            for table in (*schema.EVERYWHERE, *schema.SPREAD)
+        ),
+        f"GRANT INSERT ON {name}.forgotten TO {MEMBER}",
+        *_policies("members", own_rows=f"FOR SELECT TO {_BOTH} USING (member = current_user)"),
+        # An earlier version granted more.
+        f"REVOKE DELETE ON {name}.properties FROM {MEMBER}",
+        f"GRANT INSERT, UPDATE ON {name}.properties TO {MEMBER}",
+        *_policies(
+            "properties",
+            shared=f"FOR SELECT TO {_BOTH} USING "
+            f"(strpos(key, ':') = 0 OR {_OF_PARTITION} IN {_OWN})",
+            first=f"FOR INSERT TO {MEMBER} WITH CHECK (key IN ({_FIRST}) OR ({_OWN_NOTE}))",
+            own=f"FOR UPDATE TO {MEMBER} USING ({_OWN_NOTE})",
+        ),
     ]
     for table in schema.SPREAD:
         found += [
-            f"GRANT SELECT, INSERT, UPDATE, DELETE ON {name}.{table} TO {MEMBER}",
-            f"ALTER TABLE {name}.{table} ENABLE ROW LEVEL SECURITY",
-            f"DROP POLICY IF EXISTS own_partitions ON {name}.{table}",
-            f"CREATE POLICY own_partitions ON {name}.{table} TO {MEMBER} USING (partition IN "
-            f"(SELECT m.partition FROM {name}.members m WHERE m.member = current_user))",
+            f"GRANT INSERT, UPDATE, DELETE ON {name}.{table} TO {MEMBER}",
+            *_policies(table, own_partitions=f"TO {_BOTH} USING (partition IN {_OWN})"),
+        ]
+    return found
+
+
+def _policies(table: str, **policies: str) -> list[str]:
+    """Guard the rows of a table by policies, in place of those of the same names."""
+    place = f"{schema.SCHEMA}.{table}"
+    found = [f"ALTER TABLE {place} ENABLE ROW LEVEL SECURITY"]
+    for name, policy in policies.items():
+        found += [
+            f"DROP POLICY IF EXISTS {name} ON {place}",
+            f"CREATE POLICY {name} ON {place} {policy}",
         ]
     return found
 
@@ -75,7 +111,8 @@ def facts(store: PostgresStore) -> dict[str, Any]:
         )
         indexes = queries.rows(
             store._connection,
-            "SELECT key, value FROM properties WHERE starts_with(key, 'index:') ORDER BY 1",
+            "SELECT key, value FROM properties WHERE starts_with(key, %s) ORDER BY 1",
+            [properties.of_partition(properties.INDEX, "")],
         )
     return {
         "guarded": bool(guarded),

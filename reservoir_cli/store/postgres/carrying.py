@@ -8,15 +8,16 @@ import numpy as np
 from reservoir_cli.messages import clean_text, plain_text
 from reservoir_cli.store import Passage
 from reservoir_cli.store.adding import COLUMNS
-from reservoir_cli.store.copying import UNFINISHED_COPY, Link, Portion, Remainder
+from reservoir_cli.store.copying import Link, Portion, Remainder
 from reservoir_cli.store.postgres import adding, ids, locks, properties, queries, vectors, words
 from reservoir_cli.store.postgres.connection import Connection
 from reservoir_cli.store.postgres.stems import Stemmer
 from reservoir_cli.store.queries import to_message
+from reservoir_cli.store.unfinished import UNFINISHED_COPY
 from reservoir_cli.store.vectors import pack
 
 #: What says how a store is doing, and nothing of what it holds.
-_PASSING = (UNFINISHED_COPY, properties.UNFINISHED, properties.LAST_ID)
+_PASSING = (UNFINISHED_COPY, properties.UNFINISHED, properties.LAST_ID, properties.INDEX)
 _WAITING = ("pending", "rebuilding")
 
 
@@ -128,7 +129,7 @@ def remainder(connection: Connection) -> Remainder:
             for run in queries.runs(connection, 0)
         ],
         [row[0] for row in queries.rows(connection, "SELECT mark FROM forgotten ORDER BY 1")],
-        {key: value for key, value in kept.items() if key not in _PASSING},
+        {key: value for key, value in kept.items() if key.partition(":")[0] not in _PASSING},
     )
 
 

@@ -17,7 +17,7 @@ try:
 except ImportError as missing:  # pragma: no cover - the tests install it
     raise StoreError(
         "a store on a server needs psycopg, which is not installed",
-        hint="pip install 'reservoir-cli[postgres]'",
+        hint="pip install 'psycopg[binary]'",
     ) from missing
 
 Connection = psycopg.Connection[Any]

@@ -43,7 +43,8 @@ def _last(connection: Connection) -> int:
     row = connection.execute(
         """
         SELECT greatest(coalesce(max(id), 0),
-            coalesce((SELECT value::bigint FROM properties WHERE key = %s), 0))
+            coalesce((SELECT max(value::bigint) FROM properties
+                WHERE split_part(key, ':', 1) = %s), 0))
         FROM messages
         """,
         [properties.LAST_ID],

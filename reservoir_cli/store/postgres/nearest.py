@@ -37,7 +37,7 @@ class Index:
 
 def key(partition: str) -> str:
     """The property that tells of the index of a partition."""
-    return f"index:{partition}"
+    return properties.of_partition(properties.INDEX, partition)
 
 
 def read(value: str) -> Index:

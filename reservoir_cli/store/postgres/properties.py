@@ -1,9 +1,14 @@
-"""What a store knows of itself: one text a key."""
+"""What a store knows of itself: one text a key.
+
+What is about one partition has its name behind a colon: who may not see that partition, does not
+see it either.
+"""
 
 from reservoir_cli.store.postgres.connection import Connection
 from reservoir_cli.store.properties import (
     FORGOTTEN_KEY,
     FORMER_ID,
+    INDEX,
     MODEL_ID,
     MODEL_NAME,
     NEXT_ID,
@@ -11,8 +16,13 @@ from reservoir_cli.store.properties import (
     UNFINISHED,
 )
 
-#: The greatest id of a forgotten message: it is not given again.
+#: The greatest id of a forgotten message, by partition: it is not given again.
 LAST_ID = "last_forgotten_id"
+
+
+def of_partition(key: str, partition: str) -> str:
+    """The key of what is about one partition."""
+    return f"{key}:{partition}"
 
 
 def get(connection: Connection, key: str) -> str | None:
@@ -32,6 +42,14 @@ def put(connection: Connection, key: str, value: str) -> None:
     )
 
 
+def put_first(connection: Connection, key: str, value: str) -> None:
+    """Give a key its value if it has none: of two who do so at once, the first one's holds."""
+    connection.execute(
+        "INSERT INTO properties (key, value) VALUES (%s, %s) ON CONFLICT (key) DO NOTHING",
+        [key, value],
+    )
+
+
 def drop(connection: Connection, *keys: str) -> None:
     """Take keys away."""
     connection.execute("DELETE FROM properties WHERE key = ANY(%s)", [list(keys)])
@@ -40,6 +58,7 @@ def drop(connection: Connection, *keys: str) -> None:
 __all__ = [
     "FORGOTTEN_KEY",
     "FORMER_ID",
+    "INDEX",
     "LAST_ID",
     "MODEL_ID",
     "MODEL_NAME",
@@ -48,5 +67,7 @@ __all__ = [
     "UNFINISHED",
     "drop",
     "get",
+    "of_partition",
     "put",
+    "put_first",
 ]

@@ -16,16 +16,23 @@ def begin(connection: Connection, model_id: str, name: str) -> str:
     locks.everything(connection)
     active = properties.get(connection, properties.MODEL_ID)
     kept_as = model_id + _AGAIN if model_id == active else model_id
-    if properties.get(connection, properties.NEXT_ID) == kept_as:
-        return kept_as
-    give_up(connection)
-    if former := properties.get(connection, properties.FORMER_ID):
-        _clear_all(connection, former)
+    if properties.get(connection, properties.NEXT_ID) != kept_as:
+        connection.execute("DELETE FROM rebuilding")
+        # Of a model given up, of the former one, and of any that somebody left who did not see
+        # every message.
+        connection.execute("DELETE FROM embeddings WHERE model_id IS DISTINCT FROM %s", [active])
         properties.drop(connection, properties.FORMER_ID)
-    properties.put(connection, properties.NEXT_ID, kept_as)
-    properties.put(connection, properties.NEXT_NAME, name)
+        properties.put(connection, properties.NEXT_ID, kept_as)
+        properties.put(connection, properties.NEXT_NAME, name)
     connection.execute(
-        "INSERT INTO rebuilding (partition, message_id) SELECT partition, id FROM messages"
+        """
+        INSERT INTO rebuilding (partition, message_id)
+        SELECT m.partition, m.id FROM messages m WHERE NOT EXISTS (
+            SELECT 1 FROM embeddings e WHERE e.partition = m.partition
+            AND e.message_id = m.id AND e.model_id = %s
+        ) ON CONFLICT DO NOTHING
+        """,
+        [kept_as],
     )
     return kept_as
 

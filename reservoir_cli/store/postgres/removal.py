@@ -35,14 +35,12 @@ def remove(
             )
             progress("forgetting", done := done + len(some), len(ids))
         _drop_empty_conversations(connection, partition)
-    if there:
-        last = max(numbers[-1] for numbers in there.values())
         connection.execute(
             """
             INSERT INTO properties AS p (key, value) VALUES (%s, %s) ON CONFLICT (key)
             DO UPDATE SET value = greatest(p.value::bigint, excluded.value::bigint)::text
             """,
-            [properties.LAST_ID, str(last)],
+            [properties.of_partition(properties.LAST_ID, partition), str(numbers[-1])],
         )
 
 

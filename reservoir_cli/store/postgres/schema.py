@@ -7,6 +7,8 @@ to no partition, ``properties``, ``forgotten`` and ``members``, is small and lie
 from dataclasses import dataclass
 from typing import Any
 
+from psycopg import errors
+
 from reservoir_cli.errors import StoreError
 from reservoir_cli.store.postgres import locks
 from reservoir_cli.store.postgres.connection import Connection
@@ -174,12 +176,14 @@ class Server:
     :param vector: the version of pgvector in this database, else the one that could be installed.
     :param schema: how many migrations have run; ``None`` where there is no store yet.
     :param writable: whether this user may write to the store, or make one.
+    :param whole: whether this user sees all of the store, and may change what everyone shares.
     """
 
     version: int
     vector: str | None
     schema: int | None
     writable: bool
+    whole: bool = True
 
 
 def look(connection: Connection) -> Server:
@@ -201,13 +205,15 @@ def look(connection: Connection) -> Server:
     _refuse(version, encoding, vector)
     if not there:
         return Server(version, vector, None, not read_only)
-    schema, may = connection.execute(
+    schema, may, whole = connection.execute(
         f"""
         SELECT (SELECT max(number) FROM {SCHEMA}.migrations),
-        has_table_privilege('{SCHEMA}.messages', 'INSERT')
+        has_table_privilege('{SCHEMA}.messages', 'INSERT'),
+        NOT row_security_active('{SCHEMA}.messages')
+            AND has_table_privilege('{SCHEMA}.properties', 'DELETE')
         """
     ).fetchone()  # type: ignore[misc]
-    return Server(version, vector, schema or 0, may and not read_only)
+    return Server(version, vector, schema or 0, may and not read_only, whole)
 
 
 def _refuse(version: int, encoding: str, vector: str | None) -> None:
@@ -259,7 +265,7 @@ def migrate(connection: Connection) -> list[str]:
     with connection.transaction():
         locks.schema(connection)
         connection.execute(f"CREATE SCHEMA IF NOT EXISTS {SCHEMA}")
-        connection.execute("CREATE EXTENSION IF NOT EXISTS vector")
+        _add_vector(connection)
         connection.execute(
             f"""
             CREATE TABLE IF NOT EXISTS {SCHEMA}.migrations (
@@ -281,6 +287,20 @@ def migrate(connection: Connection) -> list[str]:
                 done.append(name)
         _finish(connection)
     return done
+
+
+def _add_vector(connection: Connection) -> None:
+    """Have pgvector in the database.
+
+    :raises StoreError: it is not there, and this user may not add it.
+    """
+    try:
+        connection.execute("CREATE EXTENSION IF NOT EXISTS vector")
+    except errors.InsufficientPrivilege:
+        raise StoreError(
+            "the database has no pgvector yet, and the user may not add it",
+            hint="let a superuser run CREATE EXTENSION vector in it",
+        ) from None
 
 
 def _finish(connection: Connection) -> None:

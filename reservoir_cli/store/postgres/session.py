@@ -11,7 +11,8 @@ import psycopg
 from psycopg.pq import TransactionStatus
 
 from reservoir_cli.errors import StoreError
-from reservoir_cli.store.postgres import schema
+from reservoir_cli.store import unfinished
+from reservoir_cli.store.postgres import properties, schema
 from reservoir_cli.store.postgres.connection import (
     ConflictError,
     Connection,
@@ -39,6 +40,7 @@ class Session:
         self._patience = patience
         self._lock = threading.RLock()
         self._passing = False
+        self.receiving = False
         self._depth = 0
         self._connection = self._connect()
 
@@ -82,17 +84,32 @@ class Session:
     @contextmanager
     def writing(self, wait: float | None = None) -> Iterator[None]:
         """See :class:`~reservoir_cli.store.Store`."""
-        if not self._depth and self.read_only:
-            raise StoreError(
-                f"the store {self.location} cannot be written to",
-                hint="the server or the user is read-only",
-            )
         patience = max(1, round(1000 * (self._patience if wait is None else wait)))
         begin = f"BEGIN; SET LOCAL lock_timeout = {patience}"
         if self._passing:
             begin += "; SET LOCAL synchronous_commit = off"
-        with self._transaction(begin):
-            yield
+        with self._lock:
+            outermost = not self._depth
+            if outermost:
+                self._require_writable()
+            with self._transaction(begin):
+                if outermost:
+                    self._refuse_unfinished()
+                yield
+
+    def _require_writable(self) -> None:
+        if self.read_only:
+            self._refuse_unfinished()
+            raise StoreError(
+                f"the store {self.location} cannot be written to",
+                hint="the server or the user is read-only",
+            )
+
+    def _refuse_unfinished(self) -> None:
+        if not self.receiving:
+            with errors(self.location):
+                mark = properties.get(self._connection, unfinished.UNFINISHED_COPY)
+            unfinished.refuse(mark, self.location)
 
     @contextmanager
     def snapshot(self) -> Iterator[None]:

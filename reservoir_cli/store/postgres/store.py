@@ -6,7 +6,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from reservoir_cli.errors import ReservoirError
+from reservoir_cli.errors import ReservoirError, StoreError
 from reservoir_cli.messages import Conversation, Message, Scope, StoredMessage, to_epoch_ms
 from reservoir_cli.store import (
     ConversationSummary,
@@ -214,11 +214,12 @@ class PostgresStore(Session):
         self._written(put)
 
     def activate_model(self, model_id: str, name: str) -> None:
-        """See :class:`~reservoir_cli.store.Store`."""
+        """See :class:`~reservoir_cli.store.Store`; for a member only where there is none yet."""
+        write = properties.put if self.server.whole else properties.put_first
 
         def put() -> None:
-            properties.put(self._connection, properties.MODEL_ID, model_id)
-            properties.put(self._connection, properties.MODEL_NAME, name)
+            write(self._connection, properties.MODEL_ID, model_id)
+            write(self._connection, properties.MODEL_NAME, name)
 
         self._written(put)
 
@@ -425,7 +426,7 @@ class PostgresStore(Session):
         """
         raise ReservoirError(
             "a store on a server is not copied to a file",
-            hint="pg_dump --schema reservoir makes a backup; reservoir db copy makes a store of it",
+            hint="pg_dump DATABASE makes a backup; reservoir db copy makes a store of it",
         )
 
     def portion(self, after: int, count: int) -> "Portion":
@@ -477,13 +478,33 @@ class PostgresStore(Session):
 
     # Changing the model
 
+    def _require_whole(self) -> None:
+        """Leave what everyone shares to who sees everything.
+
+        :raises StoreError: this user is a member, who does not.
+        """
+        if not self.server.whole:
+            raise StoreError(
+                f"the model of the store {self.location} is not for a member to change",
+                hint="its owner does, by reservoir embed --model NAME or --rebuild",
+            )
+
     def begin_model(self, model_id: str, name: str) -> str:
-        """See :class:`~reservoir_cli.store.Store`."""
+        """See :class:`~reservoir_cli.store.Store`.
+
+        :raises StoreError: this user is a member, who does not see every message.
+        """
+        self._require_whole()
         return self._written(lambda: rebuilding.begin(self._connection, model_id, name))
 
     def give_up_model(self) -> None:
-        """See :class:`~reservoir_cli.store.Store`."""
-        self._written(lambda: rebuilding.give_up(self._connection))
+        """See :class:`~reservoir_cli.store.Store`.
+
+        :raises StoreError: this user is a member, who does not see every message.
+        """
+        if self.next_model() is not None:
+            self._require_whole()
+            self._written(lambda: rebuilding.give_up(self._connection))
 
     def lacking(self, limit: int) -> list[StoredMessage]:
         """See :class:`~reservoir_cli.store.Store`."""
@@ -504,6 +525,7 @@ class PostgresStore(Session):
     def clear_former_model(self) -> bool:
         """See :class:`~reservoir_cli.store.Store`."""
         with self.snapshot():
-            if properties.get(self._connection, properties.FORMER_ID) is None:
-                return False
+            former = properties.get(self._connection, properties.FORMER_ID)
+        if former is None or not self.server.whole:  # a member leaves it to the owner
+            return False
         return self._written(lambda: rebuilding.clear_away(self._connection))

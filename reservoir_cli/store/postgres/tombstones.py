@@ -11,11 +11,7 @@ from reservoir_cli.store.tombstones import fingerprint
 
 def mark(connection: Connection, messages: Iterable[StoredMessage]) -> None:
     """Note that messages were forgotten."""
-    # Two may do so for the first time at once: the key of one of them holds for both.
-    connection.execute(
-        "INSERT INTO properties (key, value) VALUES (%s, %s) ON CONFLICT (key) DO NOTHING",
-        [properties.FORGOTTEN_KEY, secrets.token_hex(32)],
-    )
+    properties.put_first(connection, properties.FORGOTTEN_KEY, secrets.token_hex(32))
     key = str(properties.get(connection, properties.FORGOTTEN_KEY))
     connection.execute(
         "INSERT INTO forgotten (mark) SELECT unnest(%s::bytea[]) ON CONFLICT DO NOTHING",
