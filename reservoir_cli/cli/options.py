@@ -201,6 +201,22 @@ def message_filter(
     )
 
 
+#: What a filter is called where it is typed, if that is not its name.
+_FILTERS = {"text": "match", "trace_id": "trace-id", "conversation_id": "conversation"}
+
+
+def why_nothing(reservoir: "Reservoir", scope: Scope, where: "Filter") -> str:
+    """Why a read found nothing: the filters that no message passes, or where messages are."""
+    from dataclasses import asdict
+
+    from reservoir_cli.cli import output
+
+    if not reservoir.view(scope, 1):
+        return output.whereabouts(scope, reservoir.store.places())
+    typed = [f"--{_FILTERS.get(name, name)}" for name, value in asdict(where).items() if value]
+    return f"no message in {scope} passes {' and '.join(typed)}" if typed else ""
+
+
 def no_message(reservoir: "Reservoir", number: int, scope: Scope) -> ReservoirError:
     """The error for a message that is not where it was looked for; it says where it is."""
     hint = None

@@ -86,8 +86,8 @@ def view(
                 secrets=secrets,
             )
             found = reservoir.view(scope, count, where)
-            if not found and not reservoir.view(scope, 1):
-                output.elsewhere(scope, reservoir.store.places())
+            if not found and (why_nothing := options.why_nothing(reservoir, scope, where)):
+                output.note(why_nothing)
     if as_json:
         output.document({"messages": [each.to_row() for each in found]})
     elif as_lines:
