@@ -219,7 +219,7 @@ def listed(known: Config) -> list[tuple[str, Value, Origin]]:
         ("models", "model", known.models),
     ):
         rows += [
-            (f"{table}.{name}.{key}", value, origin)  # type: ignore[misc]
+            (settings_file.dotted_key(table, name, key), value, origin)  # type: ignore[misc]
             for name, values in group.items()
             for key, value in values.items()
         ]

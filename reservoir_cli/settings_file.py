@@ -23,6 +23,9 @@ _Change = tuple[str | None, str | None, str, Value]
 #: A settings file that is larger is something else.
 _LARGEST = 1 << 20
 
+#: A key, whose quotes are closed, and a value.
+_ASSIGNMENT = re.compile(r"""((?:"(?:\\.|[^"\\])*"|'[^']*'|[^="'])*)(=)(.*)""", re.DOTALL)
+
 #: What helps where a file cannot be read at all.
 _MENDING = "mend it in an editor, or move it away: without it every setting has its default"
 Contents = tuple[dict[str, Value], Tables, Tables]
@@ -31,16 +34,61 @@ Contents = tuple[dict[str, Value], Tables, Tables]
 def split_key(key: str) -> tuple[str | None, str | None, str]:
     """Take a dotted key apart into (``partitions`` or ``models``, name, setting).
 
-    Model names keep their dots: ``models.gpt-3.5-turbo.reserve_tokens``.
+    Names keep their dots, ``models.gpt-3.5-turbo.reserve_tokens``, and may stand in quotes as in
+    the file, ``models."my-model:7b".context_window``.
 
     :raises UsageError: there is no such setting, or it cannot be set there.
     """
-    parts = key.split(".")
+    parts = _quoted_parts(key) if '"' in key or "'" in key else key.split(".")
     if parts[0] not in ("partitions", "models"):
-        return None, None, known_key(key, None)
+        return None, None, known_key(".".join(parts), None)
     if len(parts) < 3 or not all(parts[1:]):
         raise UsageError(f"{key!r} names no setting", hint=f"write {parts[0]}.NAME.SETTING=VALUE")
     return parts[0], ".".join(parts[1:-1]), known_key(parts[-1], parts[0])
+
+
+def split_assignment(text: str) -> tuple[str, str]:
+    """Take ``KEY=VALUE`` apart; an equals sign in quotes is of the key.
+
+    :raises UsageError: there is none.
+    """
+    match = _ASSIGNMENT.fullmatch(text)
+    key, equals, value = match.group(1, 2, 3) if match else text.partition("=")
+    if not equals:
+        raise UsageError(f"{text!r} sets nothing", hint="write --set KEY=VALUE")
+    return key.strip(), value
+
+
+def dotted_key(table: str, name: str, setting: str) -> str:
+    """The key that :func:`split_key` takes apart like this."""
+    if '"' in name or "'" in name:
+        import tomli_w
+
+        name = tomli_w.dumps({name: 0}).removesuffix(" = 0\n")
+    return f"{table}.{name}.{setting}"
+
+
+def _quoted_parts(key: str) -> list[str]:
+    """The parts of a dotted key as TOML reads it.
+
+    :raises UsageError: it is none.
+    """
+    import tomllib
+
+    parts: list[str] = []
+    try:
+        found: Any = tomllib.loads(f"{key} = 0")
+        while isinstance(found, dict):
+            ((part, found),) = found.items()
+            parts.append(part)
+    except ValueError:  # what TOML does not read, or reads as more than one key
+        found = None
+    if found != 0:
+        raise UsageError(
+            f"a quote in {key!r} is out of place",
+            hint='quotes go around a whole name: TABLE."NAME".SETTING',
+        )
+    return parts
 
 
 def read(path: Path, *, required: bool) -> Contents:

@@ -478,6 +478,15 @@ KEYS = [
     ("models.llama3.1:8b.context_window", ("models", "llama3.1:8b", "context_window")),
     ("models.a.b.c.profile", ("models", "a.b.c", "profile")),
     ("partitions.a b.ü.fill", ("partitions", "a b.ü", "fill")),
+    ('partitions."a/b c".redact', ("partitions", "a/b c", "redact")),
+    ("partitions.'a/b c'.redact", ("partitions", "a/b c", "redact")),
+    ('models."my-model:7b".context_window', ("models", "my-model:7b", "context_window")),
+    ('models."gpt-3.5-turbo".reserve_tokens', ("models", "gpt-3.5-turbo", "reserve_tokens")),
+    ('models."a.b".c.profile', ("models", "a.b.c", "profile")),
+    ('partitions."Anna\'s".fill', ("partitions", "Anna's", "fill")),
+    ("partitions.'a \"b\" = c'.fill", ("partitions", 'a "b" = c', "fill")),
+    ('"partitions" . "a\\u00fc" . "fill"', ("partitions", "aü", "fill")),
+    ('"output_reserve"', (None, None, "token_reserve")),
 ]
 
 
@@ -492,6 +501,50 @@ def test_a_dotted_key_reaches_into_a_table(key: str, parts: tuple) -> None:
 def test_a_key_that_names_no_setting_is_refused(key: str) -> None:
     with pytest.raises(UsageError):
         settings_file.split_key(key)
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        'partitions."a.redact',
+        'partitions.a".redact',
+        "partitions.Anna's.redact",
+        'partitions."a"b.redact',
+        'partitions.a b."c".redact',
+        '"partitions.a.redact',
+        'partitions."a".redact=1 #',
+        'partitions."a".redact = 0\nfill',
+        '"redact',
+    ],
+)
+def test_a_stray_quote_is_told_where_quotes_may_stand(file: Path, key: str) -> None:
+    with pytest.raises(UsageError, match=r"a quote in .* is out of place") as caught:
+        settings_file.edit(file, {key: "mask"})
+    assert '."NAME".' in str(caught.value.hint)
+    assert not file.exists()
+
+
+@pytest.mark.parametrize("key", ['partitions.""."fill"', 'partitions."fill"', '"models"."a"'])
+def test_a_quoted_key_that_names_no_setting_is_refused(key: str) -> None:
+    with pytest.raises(UsageError):
+        settings_file.split_key(key)
+
+
+@pytest.mark.parametrize(
+    ("text", "parts"),
+    [
+        ("redact=mask", ("redact", "mask")),
+        ('system_prompt=\'a="b"', ("system_prompt", '\'a="b"')),
+        ('partitions."a=b".redact = mask', ('partitions."a=b".redact', " mask")),
+        ("partitions.'a=b'.redact=", ("partitions.'a=b'.redact", "")),
+        ('partitions."a\\"=b".redact=\nx', ('partitions."a\\"=b".redact', "\nx")),
+        ('partitions."a=b', ('partitions."a', "b")),
+    ],
+)
+def test_an_assignment_ends_its_key_at_the_first_equals_sign_outside_of_quotes(
+    text: str, parts: tuple[str, str]
+) -> None:
+    assert settings_file.split_assignment(text) == parts
 
 
 EFFECTIVE = [
@@ -624,7 +677,7 @@ def _said(known: config.Config) -> dict[str, Value]:
     """What a file says, by dotted key."""
     tables = {"partitions": known.partitions, "models": known.models}
     inside = {
-        f"{table}.{name}.{key}": value
+        settings_file.dotted_key(table, name, key): value
         for table, group in tables.items()
         for name, values in group.items()
         for key, value in values.items()
@@ -752,7 +805,7 @@ def _keys() -> st.SearchStrategy[tuple[str, str]]:
     def dotted(table: str, keys: list[str]) -> st.SearchStrategy[tuple[str, str]]:
         names = st.lists(NAMES, min_size=1, max_size=3).map(".".join)
         return st.tuples(names, st.sampled_from(keys)).map(
-            lambda pair: (f"{table}.{pair[0]}.{pair[1]}", pair[1])
+            lambda pair: (settings_file.dotted_key(table, *pair), pair[1])
         )
 
     return tops | dotted("partitions", in_partitions) | dotted("models", in_models)

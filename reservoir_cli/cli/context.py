@@ -192,8 +192,7 @@ def _print(window: "ContextWindow", explain: bool, reservoir: "Reservoir") -> No
     if cut := sum(each.cut for each in window.kept):
         output.note(f"long tool results are cut: {cut} (max_tool_result_tokens; 0 never cuts)")
     if secret := sum(bool(each.message.secrets) for each in window.kept):
-        key = reservoir.redact_key(request.partition)
-        done = f"printed as they are; config --set {key}=mask hides them"
+        done = f"printed as they are; {reservoir.way_to_mask(request.partition)} hides them"
         if reservoir.mask.hides(request.partition):
             done = "masked"
         output.note(f"secrets in {options.counted(secret, 'message')} {done}")

@@ -38,6 +38,28 @@ def test_json_of_get_has_value_and_origin(cli, file):
     assert cli("config", "--get", "recent_context_size", "--json").document["origin"] == "file"
 
 
+@pytest.mark.parametrize(
+    ("key", "table", "name", "value"),
+    [
+        ('partitions."a/b = c".redact', "partitions", "a/b = c", "mask"),
+        ("models.'my-model:7b'.context_window", "models", "my-model:7b", "32768"),
+    ],
+)
+def test_a_name_may_stand_in_quotes_as_in_the_file(cli, file, key, table, name, value):
+    cli("config", "--set", f"{key}={value}")
+    assert list(tomllib.loads(file.read_text())[table]) == [name]
+    assert cli("config", "--get", key).out == f"{value}\n"
+    assert f"{table}.{name}.{key.rpartition('.')[2]}\t{value}" in cli("config").out
+    cli("config", "--unset", key)
+    assert tomllib.loads(file.read_text()).get(table, {}) == {}
+
+
+def test_what_the_list_calls_a_setting_is_understood(cli, file):
+    cli("config", "--set", 'partitions."Anna\'s".redact=mask')
+    (key,) = [line.split("\t")[0] for line in cli("config").out.splitlines() if "Anna" in line]
+    assert cli("config", "--get", key).out == "mask\n"
+
+
 def test_several_settings_are_set_at_once(cli, file):
     cli("config", "--set", "partition=work", "--set", "recent_context_size=20")
     assert tomllib.loads(file.read_text()) == {"partition": "work", "recent_context_size": 20}
