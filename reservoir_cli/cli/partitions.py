@@ -52,6 +52,8 @@ def _rename(reservoir: "Reservoir", old: str, new: str, yes: bool) -> None:
     known = _known(reservoir, old, new)
     if new in known:
         raise ReservoirError(f"there is a partition {new}", hint="--merge brings two together")
+    if reservoir.config.partitions.get(new):  # else those of the old name go along
+        _say_what_ends(reservoir.config, old, new)
     options.confirm(f"rename {old} to {new}, with {known[old]}?", yes)
     _move(reservoir, old, new, "renamed")
 
@@ -60,8 +62,24 @@ def _merge(reservoir: "Reservoir", old: str, new: str, yes: bool) -> None:
     known = _known(reservoir, old, new)
     if new not in known:
         raise ReservoirError(f"there is no partition {new}", hint="--rename gives a new name")
+    _say_what_ends(reservoir.config, old, new)
     options.confirm(f"merge {old}, {known[old]}, into {new}, {known[new]}, for good?", yes)
     _move(reservoir, old, new, "merged")
+
+
+def _say_what_ends(config: "Config", old: str, new: str) -> None:
+    """Say which settings of a partition will not hold for its messages once they are in another."""
+    from reservoir_cli.cli import output
+    from reservoir_cli.settings import format_value
+
+    ends = []
+    for key in config.partitions.get(old, {}):
+        before, after = (config.lookup(key, partition=each)[0] for each in (old, new))
+        if before != after:
+            then = format_value(key, after) or "unset"
+            ends.append(f"{key}={format_value(key, before)} ({then} in {new})")
+    if ends:
+        output.note(f"settings of {old} that will hold no more: {', '.join(ends)}")
 
 
 def _known(reservoir: "Reservoir", old: str, new: str | None = None) -> dict[str, str]:
