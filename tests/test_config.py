@@ -280,6 +280,8 @@ BROKEN = {
         "[models.'a.b']\nreserve_tokens = 1.5",
         r"models.a.b.reserve_tokens is a whole number",
     ),
+    "a store at no server": ("database = 'foo://x'", "database: a store at foo:// is not"),
+    "a setting of a table": ("[models.'a b']\nnosuch = 1", r"'nosuch' in \[models.a b\]"),
     "a date": ("model = 2026-05-09", "model is a text"),
     "a list": ("model = ['gpt-4']", "model is a text"),
     "a table for a value": ("[model]\nname = 'gpt-4'", "model is a text"),
@@ -294,6 +296,9 @@ def test_a_broken_file_is_a_usage_error_and_is_never_edited(
     with pytest.raises(UsageError, match=reason) as caught:
         config.load(file)
     assert caught.value.exit_code == 2
+    assert str(file) in caught.value.message
+    assert caught.value.hint
+    assert "--list" not in caught.value.hint  # it would fail as well
     with pytest.raises(UsageError):
         settings_file.edit(file, {"fill": "true"})
     assert file.read_text() == text
@@ -380,6 +385,8 @@ WORDS = [
     ("profile", "small", "small"),
     ("recall_scope", "partition", "partition"),
     ("model", "gpt-4", "gpt-4"),
+    ("database", "postgresql://u@h/d", "postgresql://u@h/d"),
+    ("database", "a/b.db", "a/b.db"),
     ("context_window", "1", 1),
     ("reserve_tokens", "0", 0),
 ]
@@ -394,8 +401,8 @@ def test_a_word_is_read(key: str, word: str, value: Value) -> None:
 
 WRONG = [
     # setting, word, reason
-    ("recent_context_size", "-1", "must be from 0 to 100000"),
-    ("recent_context_size", "100001", "must be from 0 to 100000"),
+    ("recent_context_size", "-1", "must be from 0 to 100,000"),
+    ("recent_context_size", "100001", "must be from 0 to 100,000"),
     ("recent_context_size", "1.5", "is a whole number"),
     ("recent_context_size", "", "is a whole number"),
     ("recent_context_size", "many", "is a whole number"),
@@ -414,10 +421,15 @@ WRONG = [
     ("profile", "medium", "must be one of small, large"),
     ("profile", "Small", "must be one of small, large"),
     ("recall_scope", "", "must be one of auto, instance, partition"),
-    ("model", " ", "must not be empty"),
-    ("partition", "", "must not be empty"),
-    ("context_window", "0", "must be from 1 to"),
+    ("model", " ", "must be a text, not empty"),
+    ("partition", "", "must be a text, not empty"),
+    ("context_window", "0", "must be from 1 to 100,000,000"),
     ("reserve_tokens", "-1", "must be from 0 to"),
+    ("redact", "foo", "must be one of off, mark, mask, remove"),
+    ("session_gap", "long", "such as 30m, 4h or 7d"),
+    ("recency_half_life", "0", "such as 30m, 4h or 7d"),
+    ("database", "mysql://u:s3cret@h/d", "or postgresql://USER@HOST/DATABASE"),
+    ("database", " ", "must be a text, not empty"),
 ]
 
 
@@ -425,9 +437,11 @@ WRONG = [
 def test_a_wrong_word_is_refused_by_the_name_the_user_gave_it(
     key: str, word: str, reason: str
 ) -> None:
-    with pytest.raises(UsageError, match=reason) as caught:
+    with pytest.raises(UsageError) as caught:
         parse_value(key, word, "--the-option")
     assert caught.value.message.startswith("--the-option")
+    assert reason in f"{caught.value.message} {caught.value.hint}"
+    assert "s3cret" not in caught.value.message
 
 
 @pytest.mark.parametrize(

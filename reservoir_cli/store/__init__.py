@@ -11,7 +11,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from reservoir_cli.errors import UsageError
+from reservoir_cli.locations import SERVERS, check_location, is_on_a_server
 from reservoir_cli.messages import Conversation, Message, Scope, StoredMessage
 
 if TYPE_CHECKING:
@@ -23,9 +23,6 @@ if TYPE_CHECKING:
     from reservoir_cli.store.copying import Link, Portion, Remainder
     from reservoir_cli.tokens import TokenCounter
     from reservoir_cli.window import Candidates
-
-#: What the URL of a store on a server begins with.
-SERVERS = ("postgresql", "postgres")
 
 #: Told what is being done, how much of it is done, and how much there is (0: unknown).
 Progress = Callable[[str, int, int], None]
@@ -341,28 +338,19 @@ class Store(Protocol):
         """
 
 
-def is_on_a_server(location: str) -> bool:
-    """Whether a store's location is the URL of a server that is supported."""
-    return location.split("://", 1)[0] in SERVERS and "://" in location
-
-
 def open_store(location: str, *, create: bool = True, patience: float = 30.0) -> Store:
     """Open the store at a path, or on the server of a URL; what is not there is made.
 
     :param create: without it nothing is made: a store that is not there stands in empty.
     :param patience: seconds to wait while others write.
+    :raises UsageError: it is the URL of another kind of server.
     :raises StoreError: it cannot be opened, is newer than the program, or is corrupt.
     """
     if "://" not in location:
         from reservoir_cli.store.sqlite import SqliteStore
 
         return SqliteStore(location, create=create, patience=patience)
-    if not is_on_a_server(location):
-        scheme = location.split("://", 1)[0]
-        raise UsageError(
-            f"a store at {scheme}:// is not supported",
-            hint="give the path of a file, or postgresql://USER@HOST/DATABASE",
-        )
+    check_location(location)
     from reservoir_cli.store.postgres.store import PostgresStore
 
     store = PostgresStore(location, patience=patience)
