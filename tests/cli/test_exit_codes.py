@@ -230,7 +230,7 @@ def test_without_a_model_what_needs_it_is_5(cli, command):
     assert done.out == ""
     assert "nobody/absent-model" in done.err
     hint = done.err.splitlines()[1]
-    assert "bundled-model" in hint
+    assert "without --offline" in hint
     assert "embedding_model" in hint
 
 
