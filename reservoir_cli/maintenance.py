@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, TypeVar
 from reservoir_cli import paths
 from reservoir_cli.errors import ModelUnavailableError, ReservoirError
 from reservoir_cli.messages import Scope
+from reservoir_cli.reading import way_out
 from reservoir_cli.store import Filter, Store
 
 if TYPE_CHECKING:
@@ -112,7 +113,9 @@ def back_up(store: Store, target: Path, progress: "Progress") -> None:
         with paths.whole_private(target) as unfinished:
             store.copy_to(unfinished, progress)
     except OSError as error:
-        raise ReservoirError(f"cannot write {target}: {error.strerror}") from None
+        raise ReservoirError(
+            f"cannot write {target}: {error.strerror}", hint=way_out(error, target)
+        ) from None
 
 
 def _opened(name: str, opening: Callable[[], _Part]) -> Generator[Check, None, _Part | None]:

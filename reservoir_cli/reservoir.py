@@ -356,7 +356,10 @@ class Reservoir:
                 f"unknown mode {mode!r}", hint=f"modes are {', '.join(searching.MODES)}"
             )
         if mode == "keyword" and threshold is not None:
-            raise UsageError("a threshold is of meaning: it does not go with a keyword search")
+            raise UsageError(
+                "a threshold is of meaning: it does not go with a keyword search",
+                hint="leave the threshold out, or search by meaning, too",
+            )
         there = scope or Scope(partition or self.config.settings().partition, instance)
         embedder = None
         if mode != "keyword":

@@ -198,7 +198,7 @@ def _read_text(path: Path, *, required: bool) -> str:
         if required:
             raise UsageError(
                 f"there is no settings file {path}",
-                hint="--config and RESERVOIR_CONFIG name one; without --config your own is used",
+                hint=f"leave --config out for {paths.config_file()}, which need not be there",
             ) from None
         return ""
     except (OSError, UnicodeDecodeError) as error:

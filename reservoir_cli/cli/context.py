@@ -7,12 +7,19 @@ import typer
 
 from reservoir_cli.cli import completing, options
 from reservoir_cli.errors import UsageError
+from reservoir_cli.settings import Value, check_value
 
 if TYPE_CHECKING:
     from reservoir_cli.rendering import ContextWindow
     from reservoir_cli.reservoir import Reservoir
 
 _TRUNCATED = 6
+#: The settings that options stand for, where they are called otherwise.
+_SETTINGS = {
+    "--output-reserve": "token_reserve",
+    "--recent": "recent_context_size",
+    "--similar": "semantic_context_size",
+}
 
 
 def context(
@@ -133,6 +140,16 @@ def context(
     """
     from reservoir_cli.cli import output
 
+    _check(
+        {
+            "--output-reserve": output_reserve,
+            "--recent": recent,
+            "--similar": similar,
+            "--recall-scope": recall_scope,
+            "--order": order,
+            "--profile": profile,
+        }
+    )
     question = _question(query)
     with options.open_reservoir(ctx, create=save, question=question) as reservoir:
         window = reservoir.context(
@@ -168,6 +185,16 @@ def context(
     if strict and window.truncated:
         output.note(f"--strict: {window.truncations:,} left out or cut for lack of room")
         raise typer.Exit(_TRUNCATED)
+
+
+def _check(given: dict[str, Value]) -> None:
+    """Check values of settings by the names of the options that they were typed with.
+
+    :raises UsageError: one of them is wrong.
+    """
+    for option, value in given.items():
+        if value is not None:
+            check_value(_SETTINGS.get(option) or option[2:].replace("-", "_"), value, option)
 
 
 def _say_where(window: "ContextWindow") -> None:

@@ -93,7 +93,7 @@ def export(
 def _format(form: str | None, as_json: bool, as_lines: bool) -> str:
     options.one_form(format=form is not None, json=as_json, jsonl=as_lines)
     if form == "document":
-        raise UsageError("unknown format 'document'")
+        raise UsageError("unknown format 'document'", hint="--json prints a document")
     return "document" if as_json else form or "jsonl"
 
 

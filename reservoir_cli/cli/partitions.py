@@ -34,7 +34,9 @@ def partitions(
     An instance keeps its name, but for the one named like the partition.
     """
     if sum(each is not None for each in (rename, merge, delete)) > 1:
-        raise UsageError("choose one of --rename, --merge and --delete")
+        raise UsageError(
+            "choose one of --rename, --merge and --delete", hint="do one after the other"
+        )
     if (rename, merge, delete) != (None, None, None):
         options.require_answer(yes)
     with options.open_reservoir(ctx) as reservoir:
@@ -88,9 +90,11 @@ def _known(reservoir: "Reservoir", old: str, new: str | None = None) -> dict[str
     :raises ReservoirError: the one that something is to be done with is not among them.
     """
     if new is not None and (not new.strip() or clean_text(new) != new):
-        raise UsageError("a partition needs a name, not an empty text")
+        raise UsageError(
+            "a partition needs a name, not an empty text", hint="give its old and its new name"
+        )
     if old == new:
-        raise UsageError("the two names are the same")
+        raise UsageError("the two names are the same", hint="give its old and its new name")
     counts: dict[str, list[int]] = {}
     for partition, _, count in reservoir.store.places():
         counts.setdefault(partition, []).append(count)
