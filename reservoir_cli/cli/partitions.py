@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from reservoir_cli.cli import options
+from reservoir_cli.cli import completing, options
 from reservoir_cli.errors import ReservoirError, UsageError
 from reservoir_cli.messages import Scope, clean_text
 
@@ -17,14 +17,27 @@ def partitions(
     ctx: typer.Context,
     rename: Annotated[
         tuple[str, str] | None,
-        typer.Option(metavar="A B", help="Call partition A by the new name B."),
+        typer.Option(
+            metavar="A B",
+            help="Call partition A by the new name B.",
+            autocompletion=completing.partitions,
+        ),
     ] = None,
     merge: Annotated[
         tuple[str, str] | None,
-        typer.Option(metavar="A B", help="Bring all of partition A into partition B."),
+        typer.Option(
+            metavar="A B",
+            help="Bring all of partition A into partition B.",
+            autocompletion=completing.partitions,
+        ),
     ] = None,
     delete: Annotated[
-        str | None, typer.Option(metavar="P", help="Forget everything in partition P.")
+        str | None,
+        typer.Option(
+            metavar="P",
+            help="Forget everything in partition P.",
+            autocompletion=completing.partitions,
+        ),
     ] = None,
     yes: options.Yes = False,
     as_json: options.Json = False,
