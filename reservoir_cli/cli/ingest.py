@@ -17,6 +17,9 @@ _OUTER_BLANK_LINES = re.compile(r"\A(?:[ \t]*\r?\n)+|(?:\r?\n[ \t]*)+\Z")
 #: What is shown of a path that leads nowhere: it may be a whole message.
 _LONGEST_NAME = 200
 
+#: Of a file in which everything is wrong, the first few reasons say it.
+_MOST_REASONS = 20
+
 if TYPE_CHECKING:
     from reservoir_cli.importers import File
     from reservoir_cli.ingesting import Totals
@@ -100,7 +103,10 @@ def ingest(
             _print_totals(totals, dry_run)
         if totals.unreadable:
             names = ", ".join(totals.unreadable)
-            output.error(ReservoirError(f"no message could be read from {names}"), as_json=False)
+            hint = "without --format it is found by what the file holds" if form else None
+            output.error(
+                ReservoirError(f"no message could be read from {names}", hint), as_json=False
+            )
             raise typer.Exit(1)
 
 
@@ -170,10 +176,10 @@ def _report(totals: "Totals", dry_run: bool) -> None:
     output.aside(totals.line(dry_run=dry_run))
     if not totals.imported + totals.already + totals.skipped + totals.forgotten:
         output.note("nothing to ingest")
-    for reason in totals.reasons:
+    for reason in totals.reasons[:_MOST_REASONS]:
         output.aside(f"  {reason}")
-    if more := totals.skipped - len(totals.reasons):
-        output.aside(f"  and {more:,} more")
+    if totals.skipped > _MOST_REASONS:
+        output.aside(f"  and {totals.skipped - _MOST_REASONS:,} more (--json lists up to 1,000)")
     if totals.forgotten:
         messages = options.counted(totals.forgotten, "message")
         output.note(f"forgotten once, and left out: {messages}")

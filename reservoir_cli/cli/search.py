@@ -89,6 +89,8 @@ def search(
         )
         if not found:
             _say_nothing_found(reservoir, scope, keyword)
+    if found and not any(map(str.isalnum, term)):
+        output.note("no word was asked for: these go by meaning alone")
     if found and not found[0].all_words:
         output.note("no message has all the words; these have some of them")
     if explain:

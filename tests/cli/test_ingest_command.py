@@ -230,6 +230,19 @@ def test_json_of_an_import_is_its_totals(cli, tmp_path):
     assert (document["imported"], document["skipped"]) == (1, 0)
 
 
+def test_of_a_file_that_is_all_wrong_a_few_reasons_are_shown(cli, tmp_path):
+    file = tmp_path / "wrong.jsonl"
+    file.write_text('{"role": "user", "content": "x"}\n' * 300)
+    done = cli("ingest", "--format", "chatgpt", str(file), "--json", code=1)
+    lines = done.err.splitlines()
+    assert lines[0].endswith("skipped 300")
+    assert "line 20: " in lines[20]
+    assert lines[21] == "  and 280 more (--json lists up to 1,000)"
+    assert lines[22].startswith("error: ")
+    assert lines[23] == "hint: without --format it is found by what the file holds"
+    assert len(json.loads(done.out)["reasons"]) == 300
+
+
 def test_a_file_that_is_not_there_fails_before_anything_is_stored(cli, tmp_path):
     file = tmp_path / "notes.txt"
     file.write_text("a note", encoding="utf-8")
