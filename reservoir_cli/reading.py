@@ -23,7 +23,10 @@ def way_out(error: OSError, path: Path) -> str | None:
     """What to do about a path that cannot be read or written."""
     folder = path.parent
     if error.errno == errno.ENOENT and os.path.isdir(folder):
-        return f"the folder {os.path.realpath(folder)} has no file of that name"
+        try:
+            return f"the folder {os.path.realpath(folder)} has no file of that name"
+        except OSError:
+            return "the folder you are in is gone: go to another"
     return {
         errno.ENOENT: f"there is no folder {folder}: make it, or name another",
         errno.ENOTDIR: f"{folder} is no folder: name another",
