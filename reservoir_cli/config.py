@@ -219,7 +219,7 @@ def listed(known: Config) -> list[tuple[str, Value, Origin]]:
         ("models", "model", known.models),
     ):
         rows += [
-            (f"{table}.{name}.{key}", value, origin)  # type: ignore[misc]
+            (settings_file.dotted_key(table, name, key), value, origin)  # type: ignore[misc]
             for name, values in group.items()
             for key, value in values.items()
         ]
@@ -274,7 +274,11 @@ def recommended_budget(model: str | None, budget: int | str | None, available: i
         return min(found.recommended, available) if found and found.recommended else available
     text = str(budget).replace(",", "").replace("_", "")
     if not text.isascii() or not text.isdigit() or not 1 <= int(text) <= _MOST_TOKENS:
-        raise UsageError(f"--budget must be a positive whole number or recommended, not {budget!r}")
+        raise UsageError(
+            f"--budget must be a positive whole number or recommended, not {budget!r}",
+            hint="--budget 4000, or --model NAME --budget recommended; without it all is used "
+            "that the model takes",
+        )
     return int(text)
 
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, TypeVar
 from reservoir_cli import paths
 from reservoir_cli.errors import ModelUnavailableError, ReservoirError, StoreCorruptError
 from reservoir_cli.messages import Scope
+from reservoir_cli.reading import way_out
 from reservoir_cli.store import Filter, Store, is_on_a_server
 from reservoir_cli.store.unfinished import UNFINISHED_COPY, told
 
@@ -116,7 +117,9 @@ def back_up(store: Store, target: Path, progress: "Progress") -> None:
         with paths.whole_private(target) as unfinished:
             store.copy_to(unfinished, progress)
     except OSError as error:
-        raise ReservoirError(f"cannot write {target}: {error.strerror}") from None
+        raise ReservoirError(
+            f"cannot write {target}: {error.strerror}", hint=way_out(error, target)
+        ) from None
 
 
 def salvage(location: str, target: Path, synapse_threshold: float) -> "Lost":

@@ -14,6 +14,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from reservoir_cli.errors import UsageError
+from reservoir_cli.locations import check_location
 
 APP = "reservoir"
 #: A file that was begun so many seconds ago will not be finished.
@@ -31,10 +32,11 @@ def store_location(setting: str | None = None) -> str:
     """The store when none is named: what ``RESERVOIR_DB`` says, a setting, else ``reservoir.db``.
 
     :param setting: the value of ``database``.
+    :raises UsageError: it is the URL of a server that no store can be on.
     """
-    if own := os.environ.get("RESERVOIR_DB") or setting:
-        return own
-    return str((_home() or _platform("data")) / "reservoir.db")
+    if own := os.environ.get("RESERVOIR_DB"):
+        check_location(own, "RESERVOIR_DB")
+    return own or setting or str((_home() or _platform("data")) / "reservoir.db")
 
 
 def cache_dir() -> Path:

@@ -19,6 +19,29 @@ LARGEST = 64 << 20
 _PATIENCE = 2.0
 
 
+def way_out(error: OSError, path: Path) -> str | None:
+    """What to do about a path that cannot be read or written."""
+    folder = path.parent
+    if error.errno == errno.ENOENT and os.path.isdir(folder):
+        try:
+            return f"the folder {os.path.realpath(folder)} has no file of that name"
+        except OSError:
+            return "the folder you are in is gone: go to another"
+    return {
+        errno.ENOENT: f"there is no folder {folder}: make it, or name another",
+        errno.ENOTDIR: f"{folder} is no folder: name another",
+        errno.EISDIR: "name a file in it",
+        errno.EINVAL: "name a regular file",
+        errno.EACCES: "its permissions forbid it: change them, or name another",
+        errno.EPERM: "its permissions forbid it: change them, or name another",
+        errno.EROFS: "nothing can be written there: name another place",
+        errno.ENOSPC: "make room on the disk, or name another place",
+        errno.EDQUOT: "make room on the disk, or name another place",
+        errno.EFBIG: "nothing so large can be there: name another place",
+        errno.ENAMETOOLONG: "give a shorter name",
+    }.get(error.errno or 0)
+
+
 def open_regular(path: Path) -> IO[bytes]:
     """Open a regular file, unbuffered.
 

@@ -1,5 +1,6 @@
 """The public object: a store, its settings, and one method a verb."""
 
+import shlex
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack, suppress
@@ -8,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
-from reservoir_cli import config, paths
+from reservoir_cli import config, paths, settings_file
 from reservoir_cli.config import Config, recommended_budget, required_window
 from reservoir_cli.errors import ModelUnavailableError, ReservoirError, StoreError, UsageError
 from reservoir_cli.messages import Message, Scope, StoredMessage
@@ -356,7 +357,10 @@ class Reservoir:
                 f"unknown mode {mode!r}", hint=f"modes are {', '.join(searching.MODES)}"
             )
         if mode == "keyword" and threshold is not None:
-            raise UsageError("a threshold is of meaning: it does not go with a keyword search")
+            raise UsageError(
+                "a threshold is of meaning: it does not go with a keyword search",
+                hint="leave the threshold out, or search by meaning, too",
+            )
         there = scope or Scope(partition or self.config.settings().partition, instance)
         embedder = None
         if mode != "keyword":
@@ -508,10 +512,13 @@ class Reservoir:
     def _redact(self, partition: str | None) -> str:
         return str(self.config.lookup("redact", partition)[0])
 
-    def redact_key(self, partition: str | None) -> str:
-        """The key of the setting ``redact`` that holds for a partition."""
+    def way_to_mask(self, partition: str | None) -> str:
+        """What to type so that the secrets of a partition are hidden in what is printed."""
         _, origin = self.config.lookup("redact", partition)
-        return f"partitions.{partition}.redact" if origin == "partition" else "redact"
+        key = "redact"
+        if origin == "partition":
+            key = settings_file.dotted_key("partitions", partition or "", key)
+        return f"config --set {shlex.quote(f'{key}=mask')}"
 
     def _tell_secrets(self, found: "Counter[str]", modes: set[Mode], partition: str | None) -> None:
         """Say what was found, and what was done about it; nothing yet without ``modes``."""
@@ -520,8 +527,7 @@ class Reservoir:
         modes = modes - {Mode.OFF}
         done = "found"
         if modes == {Mode.MARK}:
-            key = self.redact_key(partition)
-            done = f"marked; config --set {key}=mask hides them in what is printed"
+            done = f"marked; {self.way_to_mask(partition)} hides them in what is printed"
         elif len(modes) == 1:
             done = _DONE_ABOUT[min(modes)]
         elif modes:

@@ -4,6 +4,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 from reservoir_cli.errors import UsageError
+from reservoir_cli.locations import check_location
 from reservoir_cli.times import format_duration, parse_duration
 
 Value = str | int | float | bool | None
@@ -300,14 +301,16 @@ def check_value(key: str, value: Any, where: str) -> Value:
         try:
             value = parse_duration(value)
         except ValueError as error:
-            raise UsageError(f"{where}: {error}") from None
+            raise UsageError(f"{where}: {error}", hint=f"it {_rule(key)}") from None
     if kind is float and isinstance(value, int) and not isinstance(value, bool):
         value = float(value)
     if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
         wanted = {int: "a whole number", float: "a number", bool: "true or false", str: "a text"}
-        raise UsageError(f"{where} is {wanted[kind]}, not {value!r}")
-    if problem := _range_problem(key, value):
-        raise UsageError(f"{where} = {value!r}: {problem}")
+        raise UsageError(f"{where} is {wanted[kind]}, not {value!r}", hint=f"it {_rule(key)}")
+    if not _in_range(key, value):
+        raise UsageError(f"{where} cannot be {value!r}", hint=f"it {_rule(key)}")
+    if key == "database":
+        check_location(str(value), where)
     checked: Value = value
     return checked
 
@@ -340,20 +343,33 @@ def is_duration(key: str) -> bool:
     return key in SETTINGS and bool(SETTINGS[key].metadata["duration"])
 
 
-def _range_problem(key: str, value: Any) -> str | None:
-    if key in MODEL_ONLY:
-        low, high = MODEL_ONLY[key]
-        return None if low <= value <= high else f"must be from {low:,} to {high:,}"
-    about = SETTINGS[key].metadata
+def _in_range(key: str, value: Any) -> bool:
     if isinstance(value, str):
-        if about["choices"] and value not in about["choices"]:
-            return f"must be one of {', '.join(about['choices'])}"
-        return None if value.strip() else "must not be empty"
+        choices = SETTINGS[key].metadata["choices"]
+        return value in choices if choices else bool(value.strip())
     if isinstance(value, bool):
-        return None
-    if about["above"] is not None and not value > about["above"]:
-        return f"must be above {about['above']:g}"
-    low, high = about["low"], about["high"]
-    if (low is not None and not value >= low) or (high is not None and not value <= high):
-        return f"must be from {low or 0:g} to {high:g}"
-    return None
+        return True
+    low, high = _bounds(key)
+    above = None if key in MODEL_ONLY else SETTINGS[key].metadata["above"]
+    return bool(low <= value <= high and (above is None or value > above))
+
+
+def _rule(key: str) -> str:
+    """What every value of a setting has to be, behind "it"."""
+    kind = _kind(key)
+    if is_duration(key):
+        return "must be a time such as 30m, 4h or 7d"
+    if kind is bool:
+        return "must be true or false"
+    if kind is str:
+        choices = SETTINGS[key].metadata["choices"]
+        return f"must be one of {', '.join(choices)}" if choices else "must be a text, not empty"
+    low, high = _bounds(key)
+    return f"must be from {low:,} to {high:,}"
+
+
+def _bounds(key: str) -> tuple[float, float]:
+    if key in MODEL_ONLY:
+        return MODEL_ONLY[key]
+    about = SETTINGS[key].metadata
+    return about["low"] or 0, about["high"]

@@ -23,7 +23,10 @@ _Change = tuple[str | None, str | None, str, Value]
 #: A settings file that is larger is something else.
 _LARGEST = 1 << 20
 
-#: What helps where a file cannot be read at all.
+#: A key, whose quotes are closed, and a value.
+_ASSIGNMENT = re.compile(r"""((?:"(?:\\.|[^"\\])*"|'[^']*'|[^="'])*)(=)(.*)""", re.DOTALL)
+
+#: What helps where the file itself is wrong.
 _MENDING = "mend it in an editor, or move it away: without it every setting has its default"
 Contents = tuple[dict[str, Value], Tables, Tables]
 
@@ -31,16 +34,61 @@ Contents = tuple[dict[str, Value], Tables, Tables]
 def split_key(key: str) -> tuple[str | None, str | None, str]:
     """Take a dotted key apart into (``partitions`` or ``models``, name, setting).
 
-    Model names keep their dots: ``models.gpt-3.5-turbo.reserve_tokens``.
+    Names keep their dots, ``models.gpt-3.5-turbo.reserve_tokens``, and may stand in quotes as in
+    the file, ``models."my-model:7b".context_window``.
 
     :raises UsageError: there is no such setting, or it cannot be set there.
     """
-    parts = key.split(".")
+    parts = _quoted_parts(key) if '"' in key or "'" in key else key.split(".")
     if parts[0] not in ("partitions", "models"):
-        return None, None, known_key(key, None)
+        return None, None, known_key(".".join(parts), None)
     if len(parts) < 3 or not all(parts[1:]):
         raise UsageError(f"{key!r} names no setting", hint=f"write {parts[0]}.NAME.SETTING=VALUE")
     return parts[0], ".".join(parts[1:-1]), known_key(parts[-1], parts[0])
+
+
+def split_assignment(text: str) -> tuple[str, str]:
+    """Take ``KEY=VALUE`` apart; an equals sign in quotes is of the key.
+
+    :raises UsageError: there is none.
+    """
+    match = _ASSIGNMENT.fullmatch(text)
+    key, equals, value = match.group(1, 2, 3) if match else text.partition("=")
+    if not equals:
+        raise UsageError(f"{text!r} sets nothing", hint="write --set KEY=VALUE")
+    return key.strip(), value
+
+
+def dotted_key(table: str, name: str, setting: str) -> str:
+    """The key that :func:`split_key` takes apart like this."""
+    if '"' in name or "'" in name:
+        import tomli_w
+
+        name = tomli_w.dumps({name: 0}).removesuffix(" = 0\n")
+    return f"{table}.{name}.{setting}"
+
+
+def _quoted_parts(key: str) -> list[str]:
+    """The parts of a dotted key as TOML reads it.
+
+    :raises UsageError: it is none.
+    """
+    import tomllib
+
+    parts: list[str] = []
+    try:
+        found: Any = tomllib.loads(f"{key} = 0")
+        while isinstance(found, dict):
+            ((part, found),) = found.items()
+            parts.append(part)
+    except ValueError:  # what TOML does not read, or reads as more than one key
+        found = None
+    if found != 0:
+        raise UsageError(
+            f"a quote in {key!r} is out of place",
+            hint='quotes go around a whole name: TABLE."NAME".SETTING',
+        )
+    return parts
 
 
 def read(path: Path, *, required: bool) -> Contents:
@@ -109,7 +157,7 @@ def _read(path: Path, text: str) -> Contents:
     try:
         return _parsed(path, text)
     except RecursionError:
-        raise UsageError(f"{path} is nested too deeply") from None
+        raise UsageError(f"{path} is nested too deeply", hint=_MENDING) from None
 
 
 def _parsed(path: Path, text: str) -> Contents:
@@ -120,17 +168,26 @@ def _parsed(path: Path, text: str) -> Contents:
     except tomllib.TOMLDecodeError as error:
         raise UsageError(f"{path} is not valid TOML: {error}", hint=_MENDING) from None
     except ValueError:  # what int() says of thousands of digits
-        raise UsageError(f"{path} has a number of too many digits") from None
+        raise UsageError(f"{path} has a number of too many digits", hint=_MENDING) from None
+    try:
+        return _checked(document)
+    except UsageError as error:
+        raise UsageError(f"{path}: {error.message}", hint=error.hint or _MENDING) from None
+
+
+def _checked(document: Mapping[str, Any]) -> Contents:
     values: dict[str, Value] = {}
     tables: dict[str, Tables] = {"partitions": {}, "models": {}}
     for key, value in document.items():
         if key in tables:
             if not isinstance(value, dict):
-                raise UsageError(f"{key} in {path} must be a table")
+                raise UsageError(f"{key} must be a table", hint=f"write [{key}.NAME]")
             for name, setting, each in _flatten(key, value):
-                _set_once(tables[key].setdefault(name, {}), setting, each, f"{key}.{name}", path)
+                place = tables[key].setdefault(name, {})
+                _set_once(place, setting, each, dotted_key(key, name, setting))
         else:
-            _set_once(values, known_key(key, None, path), value, "", path)
+            known = known_key(key, None, otherwise=_MENDING)
+            _set_once(values, known, value, known)
     return values, tables["partitions"], tables["models"]
 
 
@@ -139,17 +196,19 @@ def _read_text(path: Path, *, required: bool) -> str:
         return read_bounded(path, _LARGEST).decode("utf-8-sig").replace("\r\n", "\n")
     except FileNotFoundError:
         if required:
-            raise UsageError(f"there is no settings file {path}") from None
+            raise UsageError(
+                f"there is no settings file {path}",
+                hint=f"leave --config out for {paths.config_file()}, which need not be there",
+            ) from None
         return ""
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "not UTF-8"
         raise UsageError(f"cannot read the settings file {path}: {reason}", hint=_MENDING) from None
 
 
-def _set_once(place: dict[str, Value], key: str, value: Any, table: str, path: Path) -> None:
-    where = f"{table}.{key}" if table else key
+def _set_once(place: dict[str, Value], key: str, value: Any, where: str) -> None:
     if key in place:
-        raise UsageError(f"{where} stands twice in {path}")
+        raise UsageError(f"{where} stands twice", hint="take one of them out, in an editor")
     place[key] = check_value(key, value, where)
 
 
@@ -162,15 +221,23 @@ def _flatten(
         if isinstance(each, dict):
             yield from _flatten(table, each, inner)
         elif not name:
-            raise UsageError(f"{table}.{key} must be a table", hint=f"[{table}.NAME]")
+            raise UsageError(f"{table}.{key} must be a table", hint=f"write [{table}.NAME]")
         else:
-            yield name, known_key(key, table), each
+            yield name, known_key(key, table, name, otherwise=_MENDING), each
 
 
-def known_key(key: str, table: str | None, path: Path | None = None) -> str:
+def known_key(
+    key: str,
+    table: str | None,
+    name: str | None = None,
+    *,
+    otherwise: str = "reservoir config --list shows them all",
+) -> str:
     """The name of a setting, by its name or another one.
 
     :param table: ``partitions``, ``models``, or ``None`` for the top of the file.
+    :param name: of the partition or model, for the error.
+    :param otherwise: the hint where no name is near.
     :raises UsageError: there is no such setting there; the hint names near ones.
     """
     key = ALIASES.get(key, key)
@@ -178,20 +245,17 @@ def known_key(key: str, table: str | None, path: Path | None = None) -> str:
         allowed = list(SETTINGS)
     else:
         kind = "partition" if table == "partitions" else "model"
-        allowed = [name for name, each in SETTINGS.items() if each.metadata[kind]]
+        allowed = [each for each, about in SETTINGS.items() if about.metadata[kind]]
         allowed += list(MODEL_ONLY) if table == "models" else []
     if key in allowed:
         return key
-    where = f" in {path}" if path else ""
     import difflib
 
     near = difflib.get_close_matches(key, [*allowed, *ALIASES], 3)
-    place = f" for {table}" if table else ""
+    place = f" in [{table}.{name}]" if name else f" for {table}" if table else ""
     raise UsageError(
-        f"unknown setting {key!r}{place}{where}",
-        hint=f"did you mean {', '.join(near)}?"
-        if near
-        else "reservoir config --list shows them all",
+        f"unknown setting {key!r}{place}",
+        hint=f"did you mean {', '.join(near)}?" if near else otherwise,
     )
 
 

@@ -280,6 +280,8 @@ BROKEN = {
         "[models.'a.b']\nreserve_tokens = 1.5",
         r"models.a.b.reserve_tokens is a whole number",
     ),
+    "a store at no server": ("database = 'foo://x'", "database: a store at foo:// is not"),
+    "a setting of a table": ("[models.'a b']\nnosuch = 1", r"'nosuch' in \[models.a b\]"),
     "a date": ("model = 2026-05-09", "model is a text"),
     "a list": ("model = ['gpt-4']", "model is a text"),
     "a table for a value": ("[model]\nname = 'gpt-4'", "model is a text"),
@@ -294,6 +296,9 @@ def test_a_broken_file_is_a_usage_error_and_is_never_edited(
     with pytest.raises(UsageError, match=reason) as caught:
         config.load(file)
     assert caught.value.exit_code == 2
+    assert str(file) in caught.value.message
+    assert caught.value.hint
+    assert "--list" not in caught.value.hint  # it would fail as well
     with pytest.raises(UsageError):
         settings_file.edit(file, {"fill": "true"})
     assert file.read_text() == text
@@ -380,6 +385,8 @@ WORDS = [
     ("profile", "small", "small"),
     ("recall_scope", "partition", "partition"),
     ("model", "gpt-4", "gpt-4"),
+    ("database", "postgresql://u@h/d", "postgresql://u@h/d"),
+    ("database", "a/b.db", "a/b.db"),
     ("context_window", "1", 1),
     ("reserve_tokens", "0", 0),
 ]
@@ -394,8 +401,8 @@ def test_a_word_is_read(key: str, word: str, value: Value) -> None:
 
 WRONG = [
     # setting, word, reason
-    ("recent_context_size", "-1", "must be from 0 to 100000"),
-    ("recent_context_size", "100001", "must be from 0 to 100000"),
+    ("recent_context_size", "-1", "must be from 0 to 100,000"),
+    ("recent_context_size", "100001", "must be from 0 to 100,000"),
     ("recent_context_size", "1.5", "is a whole number"),
     ("recent_context_size", "", "is a whole number"),
     ("recent_context_size", "many", "is a whole number"),
@@ -414,10 +421,15 @@ WRONG = [
     ("profile", "medium", "must be one of small, large"),
     ("profile", "Small", "must be one of small, large"),
     ("recall_scope", "", "must be one of auto, instance, partition"),
-    ("model", " ", "must not be empty"),
-    ("partition", "", "must not be empty"),
-    ("context_window", "0", "must be from 1 to"),
+    ("model", " ", "must be a text, not empty"),
+    ("partition", "", "must be a text, not empty"),
+    ("context_window", "0", "must be from 1 to 100,000,000"),
     ("reserve_tokens", "-1", "must be from 0 to"),
+    ("redact", "foo", "must be one of off, mark, mask, remove"),
+    ("session_gap", "long", "such as 30m, 4h or 7d"),
+    ("recency_half_life", "0", "such as 30m, 4h or 7d"),
+    ("database", "mysql://u:s3cret@h/d", "or postgresql://USER@HOST/DATABASE"),
+    ("database", " ", "must be a text, not empty"),
 ]
 
 
@@ -425,9 +437,11 @@ WRONG = [
 def test_a_wrong_word_is_refused_by_the_name_the_user_gave_it(
     key: str, word: str, reason: str
 ) -> None:
-    with pytest.raises(UsageError, match=reason) as caught:
+    with pytest.raises(UsageError) as caught:
         parse_value(key, word, "--the-option")
     assert caught.value.message.startswith("--the-option")
+    assert reason in f"{caught.value.message} {caught.value.hint}"
+    assert "s3cret" not in caught.value.message
 
 
 @pytest.mark.parametrize(
@@ -478,6 +492,15 @@ KEYS = [
     ("models.llama3.1:8b.context_window", ("models", "llama3.1:8b", "context_window")),
     ("models.a.b.c.profile", ("models", "a.b.c", "profile")),
     ("partitions.a b.ü.fill", ("partitions", "a b.ü", "fill")),
+    ('partitions."a/b c".redact', ("partitions", "a/b c", "redact")),
+    ("partitions.'a/b c'.redact", ("partitions", "a/b c", "redact")),
+    ('models."my-model:7b".context_window', ("models", "my-model:7b", "context_window")),
+    ('models."gpt-3.5-turbo".reserve_tokens', ("models", "gpt-3.5-turbo", "reserve_tokens")),
+    ('models."a.b".c.profile', ("models", "a.b.c", "profile")),
+    ('partitions."Anna\'s".fill', ("partitions", "Anna's", "fill")),
+    ("partitions.'a \"b\" = c'.fill", ("partitions", 'a "b" = c', "fill")),
+    ('"partitions" . "a\\u00fc" . "fill"', ("partitions", "aü", "fill")),
+    ('"output_reserve"', (None, None, "token_reserve")),
 ]
 
 
@@ -492,6 +515,50 @@ def test_a_dotted_key_reaches_into_a_table(key: str, parts: tuple) -> None:
 def test_a_key_that_names_no_setting_is_refused(key: str) -> None:
     with pytest.raises(UsageError):
         settings_file.split_key(key)
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        'partitions."a.redact',
+        'partitions.a".redact',
+        "partitions.Anna's.redact",
+        'partitions."a"b.redact',
+        'partitions.a b."c".redact',
+        '"partitions.a.redact',
+        'partitions."a".redact=1 #',
+        'partitions."a".redact = 0\nfill',
+        '"redact',
+    ],
+)
+def test_a_stray_quote_is_told_where_quotes_may_stand(file: Path, key: str) -> None:
+    with pytest.raises(UsageError, match=r"a quote in .* is out of place") as caught:
+        settings_file.edit(file, {key: "mask"})
+    assert '."NAME".' in str(caught.value.hint)
+    assert not file.exists()
+
+
+@pytest.mark.parametrize("key", ['partitions.""."fill"', 'partitions."fill"', '"models"."a"'])
+def test_a_quoted_key_that_names_no_setting_is_refused(key: str) -> None:
+    with pytest.raises(UsageError):
+        settings_file.split_key(key)
+
+
+@pytest.mark.parametrize(
+    ("text", "parts"),
+    [
+        ("redact=mask", ("redact", "mask")),
+        ('system_prompt=\'a="b"', ("system_prompt", '\'a="b"')),
+        ('partitions."a=b".redact = mask', ('partitions."a=b".redact', " mask")),
+        ("partitions.'a=b'.redact=", ("partitions.'a=b'.redact", "")),
+        ('partitions."a\\"=b".redact=\nx', ('partitions."a\\"=b".redact', "\nx")),
+        ('partitions."a=b', ('partitions."a', "b")),
+    ],
+)
+def test_an_assignment_ends_its_key_at_the_first_equals_sign_outside_of_quotes(
+    text: str, parts: tuple[str, str]
+) -> None:
+    assert settings_file.split_assignment(text) == parts
 
 
 EFFECTIVE = [
@@ -624,7 +691,7 @@ def _said(known: config.Config) -> dict[str, Value]:
     """What a file says, by dotted key."""
     tables = {"partitions": known.partitions, "models": known.models}
     inside = {
-        f"{table}.{name}.{key}": value
+        settings_file.dotted_key(table, name, key): value
         for table, group in tables.items()
         for name, values in group.items()
         for key, value in values.items()
@@ -752,7 +819,7 @@ def _keys() -> st.SearchStrategy[tuple[str, str]]:
     def dotted(table: str, keys: list[str]) -> st.SearchStrategy[tuple[str, str]]:
         names = st.lists(NAMES, min_size=1, max_size=3).map(".".join)
         return st.tuples(names, st.sampled_from(keys)).map(
-            lambda pair: (f"{table}.{pair[0]}.{pair[1]}", pair[1])
+            lambda pair: (settings_file.dotted_key(table, *pair), pair[1])
         )
 
     return tops | dotted("partitions", in_partitions) | dotted("models", in_models)

@@ -22,7 +22,8 @@ def backup(
     """
     from reservoir_cli.cli import output
 
-    if os.path.exists(file):  # False, too, for what no file could be called
+    # Both are False for what no file could be called.
+    if os.path.exists(file) and not os.path.isdir(file):
         options.confirm(f"replace {file}?", yes)
     with options.open_reservoir(ctx) as reservoir:
         reservoir.backup(file)

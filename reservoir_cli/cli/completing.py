@@ -18,6 +18,13 @@ VARIABLE = "_RESERVOIR_COMPLETE"
 #: function it defines has to be called as well. (That is what Click's own script does.)
 _ZSH_REGISTERS = "compdef %(complete_func)s %(prog_name)s\n"
 _ZSH_ANSWERS = 'if [[ "$funcstack[1]" == "_%(prog_name)s" ]]; then %(complete_func)s "$@"; fi\n'
+#: bash puts what is offered on the line as it is: unless a quote is open there, names with blanks
+#: or other signs of the shell have to be escaped.
+_BASH_OFFERS = "    return 0\n}"
+_BASH_ESCAPES = r"""    [[ "${COMP_WORDS[COMP_CWORD]}" == [\"\']* ]] && return 0
+    local at
+    for at in "${!COMPREPLY[@]}"; do printf -v "COMPREPLY[$at]" %%q "${COMPREPLY[at]}"; done
+"""
 #: Seconds to wait for others; a Tab that hangs is worse than one that offers nothing.
 _PATIENCE = 0.1
 
@@ -105,6 +112,7 @@ def prepare() -> None:
 
     _completion_classes._sanitize_help_text = lambda text: text
     scripts = _completion_shared._completion_scripts
+    scripts["bash"] = scripts["bash"].replace(_BASH_OFFERS, _BASH_ESCAPES + _BASH_OFFERS)
     scripts["zsh"] = scripts["zsh"].replace(_ZSH_REGISTERS, _ZSH_REGISTERS + _ZSH_ANSWERS)
 
 

@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from reservoir_cli.cli import completing, options
-from reservoir_cli.errors import UsageError
 
 if TYPE_CHECKING:
     from reservoir_cli.config import Config
@@ -60,19 +59,19 @@ def config(
         _print_value(str(known.path), {"path": str(known.path)}, as_json)
     elif get is not None:
         value, origin = settings.effective(known, get)
-        text = format_value(get.split(".")[-1], value)
+        text = format_value(settings_file.split_key(get)[2], value)
         _print_value(text, {"key": get, "value": value, "origin": origin}, as_json)
     else:
         _print_list(known, as_json)
 
 
 def _changes(changes: list[str], unset: list[str]) -> dict[str, str | None]:
+    from reservoir_cli import settings_file
+
     parsed: dict[str, str | None] = dict.fromkeys(unset)
     for each in changes:
-        key, equals, value = each.partition("=")
-        if not equals:
-            raise UsageError(f"{each!r} sets nothing", hint="write --set KEY=VALUE")
-        parsed[key.strip()] = value
+        key, value = settings_file.split_assignment(each)
+        parsed[key] = value
     return parsed
 
 
@@ -101,5 +100,7 @@ def _print_list(known: "Config", as_json: bool) -> None:
             }
         )
         return
-    shown = [(key, format_value(key.split(".")[-1], value), origin) for key, value, origin in rows]
+    shown = [
+        (key, format_value(key.rpartition(".")[2], value), origin) for key, value, origin in rows
+    ]
     output.table(("setting", "value", "from"), shown)

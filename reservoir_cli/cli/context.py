@@ -7,12 +7,19 @@ import typer
 
 from reservoir_cli.cli import completing, options
 from reservoir_cli.errors import UsageError
+from reservoir_cli.settings import Value, check_value
 
 if TYPE_CHECKING:
     from reservoir_cli.rendering import ContextWindow
     from reservoir_cli.reservoir import Reservoir
 
 _TRUNCATED = 6
+#: The settings that options stand for, where they are called otherwise.
+_SETTINGS = {
+    "--output-reserve": "token_reserve",
+    "--recent": "recent_context_size",
+    "--similar": "semantic_context_size",
+}
 
 
 def context(
@@ -133,6 +140,16 @@ def context(
     """
     from reservoir_cli.cli import output
 
+    _check(
+        {
+            "--output-reserve": output_reserve,
+            "--recent": recent,
+            "--similar": similar,
+            "--recall-scope": recall_scope,
+            "--order": order,
+            "--profile": profile,
+        }
+    )
     question = _question(query)
     with options.open_reservoir(ctx, create=save, question=question) as reservoir:
         window = reservoir.context(
@@ -170,6 +187,16 @@ def context(
         raise typer.Exit(_TRUNCATED)
 
 
+def _check(given: dict[str, Value]) -> None:
+    """Check values of settings by the names of the options that they were typed with.
+
+    :raises UsageError: one of them is wrong.
+    """
+    for option, value in given.items():
+        if value is not None:
+            check_value(_SETTINGS.get(option) or option[2:].replace("-", "_"), value, option)
+
+
 def _say_where(window: "ContextWindow") -> None:
     """Say that a question begins a conversation of its own, if it may be meant to go on one."""
     from reservoir_cli.cli import output
@@ -192,8 +219,7 @@ def _print(window: "ContextWindow", explain: bool, reservoir: "Reservoir") -> No
     if cut := sum(each.cut for each in window.kept):
         output.note(f"long tool results are cut: {cut} (max_tool_result_tokens; 0 never cuts)")
     if secret := sum(bool(each.message.secrets) for each in window.kept):
-        key = reservoir.redact_key(request.partition)
-        done = f"printed as they are; config --set {key}=mask hides them"
+        done = f"printed as they are; {reservoir.way_to_mask(request.partition)} hides them"
         if reservoir.mask.hides(request.partition):
             done = "masked"
         output.note(f"secrets in {options.counted(secret, 'message')} {done}")

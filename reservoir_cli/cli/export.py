@@ -1,13 +1,17 @@
 """``reservoir export``: take messages out."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from reservoir_cli.cli import completing, options
-from reservoir_cli.errors import UsageError
+from reservoir_cli.errors import ReservoirError, UsageError
+
+if TYPE_CHECKING:
+    from reservoir_cli.exporters import Totals
 
 #: Characters that are printed at once.
 _AT_ONCE = 1 << 16
@@ -57,10 +61,11 @@ def export(
     totals = exporters.Totals()
     with options.open_reservoir(ctx) as reservoir:
         scope = options.read_scope(reservoir, partition, instance, all_instances, all_partitions)
+        where = options.message_filter(text=match, since=since, until=until)
         pieces = exporters.export(
             reservoir.store,
             scope,
-            options.message_filter(text=match, since=since, until=until),
+            where,
             chosen,
             totals,
             mask=reservoir.mask,
@@ -68,12 +73,13 @@ def export(
             progress=output.progress if to_file else lambda *_: None,
         )
         if out is not None and to_file:
-            saving.save(out, pieces, reservoir.store.files())
+            why = partial(options.why_nothing, reservoir, scope, where)
+            saving.save(out, _unless_nothing(pieces, totals, out, why), reservoir.store.files())
             output.aside(f"exported {options.counted(totals.messages, 'message')} to {out}")
         else:
             _print(pieces)
-        if not totals.messages and not reservoir.view(scope, 1):
-            output.elsewhere(scope, reservoir.store.places())
+        if not totals.messages and (why_nothing := options.why_nothing(reservoir, scope, where)):
+            output.note(why_nothing)
     if totals.masked:
         messages = options.counted(totals.masked, "message")
         output.note(
@@ -87,8 +93,20 @@ def export(
 def _format(form: str | None, as_json: bool, as_lines: bool) -> str:
     options.one_form(format=form is not None, json=as_json, jsonl=as_lines)
     if form == "document":
-        raise UsageError("unknown format 'document'")
+        raise UsageError("unknown format 'document'", hint="--json prints a document")
     return "document" if as_json else form or "jsonl"
+
+
+def _unless_nothing(
+    pieces: Iterator[str], totals: "Totals", out: Path, why: Callable[[], str]
+) -> Iterator[str]:
+    """An export that does not take the place of an earlier one by nothing.
+
+    :raises ReservoirError: nothing was exported, and there is a file with something in it.
+    """
+    yield from pieces
+    if not totals.messages and out.is_file() and out.stat().st_size:
+        raise ReservoirError(f"there is nothing to export: {out} stays as it is", hint=why())
 
 
 def _print(pieces: Iterator[str]) -> None:

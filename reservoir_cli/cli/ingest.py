@@ -1,5 +1,6 @@
 """``reservoir ingest``: bring messages in."""
 
+import os
 import re
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,6 +13,9 @@ from reservoir_cli.reading import LARGEST
 
 #: Blank lines around a text; what is indented stays indented.
 _OUTER_BLANK_LINES = re.compile(r"\A(?:[ \t]*\r?\n)+|(?:\r?\n[ \t]*)+\Z")
+
+#: What is shown of a path that leads nowhere: it may be a whole message.
+_LONGEST_NAME = 200
 
 if TYPE_CHECKING:
     from reservoir_cli.importers import File
@@ -67,9 +71,10 @@ def ingest(
     """
     sources = files or ["-"]
     if sources.count("-") > 1:
-        raise UsageError("- can be read only once")
+        raise UsageError("- can be read only once", hint="leave all but one - out")
     if dry_run and sources == ["-"] and form is None:
-        raise UsageError("--dry-run is for files")
+        raise UsageError("--dry-run is for files", hint="reservoir ingest --dry-run FILE")
+    _check_there(sources)
     from reservoir_cli.cli import output
 
     with options.open_reservoir(ctx, create=not dry_run) as reservoir:
@@ -77,7 +82,10 @@ def ingest(
             _one_message(reservoir, partition, instance, role, trace_id, at, not no_embed, as_json)
             return
         if role or trace_id or at:
-            raise UsageError("--role, --trace-id and --at are for a message from stdin")
+            raise UsageError(
+                "--role, --trace-id and --at are for a message from stdin",
+                hint="files say these themselves; a text file goes in as one message by < FILE",
+            )
         totals = reservoir.import_files(
             *(_file(each) for each in sources),
             form=form,
@@ -92,8 +100,26 @@ def ingest(
             _print_totals(totals, dry_run)
         if totals.unreadable:
             names = ", ".join(totals.unreadable)
-            output.error(ReservoirError(f"no message could be read from {names}"), as_json=False)
+            hint = "without --format it is found by what the file holds" if form else None
+            output.error(
+                ReservoirError(f"no message could be read from {names}", hint), as_json=False
+            )
             raise typer.Exit(1)
+
+
+def _check_there(sources: list[str]) -> None:
+    """Tell a person who typed a message where a file is expected how it goes in.
+
+    :raises ReservoirError: a path leads nowhere.
+    """
+    for each in sources:
+        if each != "-" and not os.path.lexists(each):
+            words = " ".join(each.split())
+            name = words if len(words) <= _LONGEST_NAME else f"{words[:_LONGEST_NAME]}…"
+            raise ReservoirError(
+                f"cannot read {name}: no such file or folder",
+                hint='a message is piped in: echo "…" | reservoir ingest',
+            )
 
 
 def _one_message(

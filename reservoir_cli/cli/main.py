@@ -16,6 +16,7 @@ from reservoir_cli.cli import completing, output
 from reservoir_cli.cli.commands import EXAMPLES, CommandGroup
 from reservoir_cli.cli.options import Globals
 from reservoir_cli.errors import ReservoirError, UsageError
+from reservoir_cli.locations import check_location
 
 #: Options of all commands, and what they take.
 BEFORE_COMMAND = {"--config": " FILE", "--db": " PATH", "--offline": "", "--no-color": ""}
@@ -80,6 +81,8 @@ def globals_(
     ] = False,
 ) -> None:
     """Options that stand before the command."""
+    if db is not None:
+        check_location(db, "--db")
     ctx.obj = Globals(config_file, db, offline)
     if ctx.invoked_subcommand is None:
         typer.echo(ctx.get_help())

@@ -25,7 +25,10 @@ def _name(value: str | None) -> str | None:
     :raises UsageError: it is empty.
     """
     if value is not None and not value.strip():
-        raise UsageError("a partition, instance or trace needs a name, not an empty text")
+        raise UsageError(
+            "a partition, instance or trace needs a name, not an empty text",
+            hint="leave the option out for the usual one",
+        )
     return clean_text(value) if value else None
 
 
@@ -168,9 +171,14 @@ def read_scope(
     :raises UsageError: options that contradict each other.
     """
     if all_partitions and (partition or instance):
-        raise UsageError("--all-partitions reads everything: leave -p and -i out")
+        raise UsageError(
+            "--all-partitions contradicts -p and -i", hint="leave -p and -i out to read everything"
+        )
     if all_instances and instance:
-        raise UsageError("--all-instances reads the whole partition: leave -i out")
+        raise UsageError(
+            "--all-instances contradicts -i",
+            hint="leave -i out to read the whole partition, --all-instances to read that instance",
+        )
     if all_partitions:
         return Scope(None)
     scope = reservoir.scope(partition, instance)
@@ -199,7 +207,7 @@ def message_filter(
     from reservoir_cli.times import parse_time
 
     if text is not None and not text.strip():
-        raise UsageError("--match needs a text")
+        raise UsageError("--match needs a text", hint='--match "some words"')
     now = datetime.now(UTC)
     return Filter(
         role=parse_role(role).value if role else None,
@@ -210,6 +218,22 @@ def message_filter(
         text=clean_text(text) if text else None,
         secrets=secrets,
     )
+
+
+#: What a filter is called where it is typed, if that is not its name.
+_FILTERS = {"text": "match", "trace_id": "trace-id", "conversation_id": "conversation"}
+
+
+def why_nothing(reservoir: "Reservoir", scope: Scope, where: "Filter") -> str:
+    """Why a read found nothing: the filters that no message passes, or where messages are."""
+    from dataclasses import asdict
+
+    from reservoir_cli.cli import output
+
+    if not reservoir.view(scope, 1):
+        return output.whereabouts(scope, reservoir.store.places())
+    typed = [f"--{_FILTERS.get(name, name)}" for name, value in asdict(where).items() if value]
+    return f"no message in {scope} passes {' and '.join(typed)}" if typed else ""
 
 
 def no_message(reservoir: "Reservoir", number: int, scope: Scope) -> ReservoirError:
@@ -250,13 +274,15 @@ def counted(count: int, noun: str) -> str:
 
 
 def one_form(**flags: bool) -> None:
-    """Refuse two options that each choose a form of output.
+    """Refuse two options that each choose what is printed.
 
     :raises UsageError: more than one is set.
     """
     given = [f"--{name}" for name, value in flags.items() if value]
     if len(given) > 1:
-        raise UsageError(f"choose one of {' and '.join(given)}")
+        raise UsageError(
+            f"choose one of {' and '.join(given)}", hint=f"leave {' or '.join(given[1:])} out"
+        )
 
 
 def text_or_stdin(text: str) -> str:

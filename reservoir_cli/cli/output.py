@@ -156,21 +156,31 @@ def elsewhere(
     in_partition: str = "--all-instances",
     beyond: str = "--all-partitions",
 ) -> None:
-    """Say where messages are, after a read that found none in its scope.
+    """Say where messages are, after a read that found none in its scope."""
+    if said := whereabouts(scope, places, in_partition=in_partition, beyond=beyond):
+        note(said)
+
+
+def whereabouts(
+    scope: Scope,
+    places: Sequence[tuple[str, str, int]],
+    *,
+    in_partition: str = "--all-instances",
+    beyond: str = "--all-partitions",
+) -> str:
+    """Where messages are, if a scope has none; nothing if they are in it.
 
     :param in_partition: the option that reads the whole partition.
     :param beyond: the option that reads everything, if there is one.
     """
     if not places:
-        note("nothing is stored yet: reservoir ingest")
-        return
+        return "nothing is stored yet: reservoir ingest"
     others = [place for place in places if not _inside(scope, place)]
     if not others:
-        return
+        return ""
     if near := _nearest(scope, places):
         said = ", ".join(f"{_messages(count)} in {name} (-p {name})" for name, count in near)
-        note(f"nothing in {scope}; {said}")
-        return
+        return f"nothing in {scope}; {said}"
     partition, instance, count = max(
         others, key=lambda place: (place[0] == scope.partition, place[2])
     )
@@ -179,7 +189,7 @@ def elsewhere(
     else:
         ways = [f"-p {partition} -i {instance}", *([beyond] if beyond else [])]
     there = f"{partition}/{instance} ({', or '.join(ways)})"
-    note(f"nothing in {scope}; {_messages(count)} in {there}")
+    return f"nothing in {scope}; {_messages(count)} in {there}"
 
 
 def _nearest(scope: Scope, places: Sequence[tuple[str, str, int]]) -> list[tuple[str, int]]:

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from reservoir_cli.cli import options
+from reservoir_cli.cli import completing, options
 from reservoir_cli.errors import ReservoirError, UsageError
 from reservoir_cli.messages import Scope, clean_text
 
@@ -17,14 +17,27 @@ def partitions(
     ctx: typer.Context,
     rename: Annotated[
         tuple[str, str] | None,
-        typer.Option(metavar="A B", help="Call partition A by the new name B."),
+        typer.Option(
+            metavar="A B",
+            help="Call partition A by the new name B.",
+            autocompletion=completing.partitions,
+        ),
     ] = None,
     merge: Annotated[
         tuple[str, str] | None,
-        typer.Option(metavar="A B", help="Bring all of partition A into partition B."),
+        typer.Option(
+            metavar="A B",
+            help="Bring all of partition A into partition B.",
+            autocompletion=completing.partitions,
+        ),
     ] = None,
     delete: Annotated[
-        str | None, typer.Option(metavar="P", help="Forget everything in partition P.")
+        str | None,
+        typer.Option(
+            metavar="P",
+            help="Forget everything in partition P.",
+            autocompletion=completing.partitions,
+        ),
     ] = None,
     yes: options.Yes = False,
     as_json: options.Json = False,
@@ -34,7 +47,9 @@ def partitions(
     An instance keeps its name, but for the one named like the partition.
     """
     if sum(each is not None for each in (rename, merge, delete)) > 1:
-        raise UsageError("choose one of --rename, --merge and --delete")
+        raise UsageError(
+            "choose one of --rename, --merge and --delete", hint="do one after the other"
+        )
     if (rename, merge, delete) != (None, None, None):
         options.require_answer(yes)
     with options.open_reservoir(ctx) as reservoir:
@@ -52,6 +67,8 @@ def _rename(reservoir: "Reservoir", old: str, new: str, yes: bool) -> None:
     known = _known(reservoir, old, new)
     if new in known:
         raise ReservoirError(f"there is a partition {new}", hint="--merge brings two together")
+    if reservoir.config.partitions.get(new):  # else those of the old name go along
+        _say_what_ends(reservoir.config, old, new)
     options.confirm(f"rename {old} to {new}, with {known[old]}?", yes)
     _move(reservoir, old, new, "renamed")
 
@@ -60,8 +77,24 @@ def _merge(reservoir: "Reservoir", old: str, new: str, yes: bool) -> None:
     known = _known(reservoir, old, new)
     if new not in known:
         raise ReservoirError(f"there is no partition {new}", hint="--rename gives a new name")
+    _say_what_ends(reservoir.config, old, new)
     options.confirm(f"merge {old}, {known[old]}, into {new}, {known[new]}, for good?", yes)
     _move(reservoir, old, new, "merged")
+
+
+def _say_what_ends(config: "Config", old: str, new: str) -> None:
+    """Say which settings of a partition will not hold for its messages once they are in another."""
+    from reservoir_cli.cli import output
+    from reservoir_cli.settings import format_value
+
+    ends = []
+    for key in config.partitions.get(old, {}):
+        before, after = (config.lookup(key, partition=each)[0] for each in (old, new))
+        if before != after:
+            then = format_value(key, after) or "unset"
+            ends.append(f"{key}={format_value(key, before)} ({then} in {new})")
+    if ends:
+        output.note(f"settings of {old} that will hold no more: {', '.join(ends)}")
 
 
 def _known(reservoir: "Reservoir", old: str, new: str | None = None) -> dict[str, str]:
@@ -70,9 +103,11 @@ def _known(reservoir: "Reservoir", old: str, new: str | None = None) -> dict[str
     :raises ReservoirError: the one that something is to be done with is not among them.
     """
     if new is not None and (not new.strip() or clean_text(new) != new):
-        raise UsageError("a partition needs a name, not an empty text")
+        raise UsageError(
+            "a partition needs a name, not an empty text", hint="give its old and its new name"
+        )
     if old == new:
-        raise UsageError("the two names are the same")
+        raise UsageError("the two names are the same", hint="give its old and its new name")
     counts: dict[str, list[int]] = {}
     for partition, _, count in reservoir.store.places():
         counts.setdefault(partition, []).append(count)

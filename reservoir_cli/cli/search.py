@@ -62,11 +62,18 @@ def search(
     """
     from reservoir_cli.cli import output
 
-    options.one_form(semantic=semantic, keyword=keyword)
+    if semantic and keyword:
+        raise UsageError(
+            "choose one of --semantic and --keyword",
+            hint="leave both out to search by meaning and words",
+        )
     options.one_form(json=as_json, jsonl=as_lines)
     term = options.text_or_stdin(term)
     if not term.strip():
-        raise UsageError("the search term is empty")
+        raise UsageError(
+            "the search term is empty",
+            hint='reservoir search "some words"; reservoir view prints the newest messages',
+        )
     with options.open_reservoir(ctx, question="" if keyword else term) as reservoir:
         scope = options.read_scope(
             reservoir, partition, instance, all_instances, all_partitions, whole_partition=True
@@ -82,6 +89,8 @@ def search(
         )
         if not found:
             _say_nothing_found(reservoir, scope, keyword)
+    if found and not any(map(str.isalnum, term)):
+        output.note("no word was asked for: these go by meaning alone")
     if found and not found[0].all_words:
         output.note("no message has all the words; these have some of them")
     if explain:

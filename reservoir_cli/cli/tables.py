@@ -13,7 +13,7 @@ LEGIBLE = 24
 #: Columns whose cells may be folded, or cut; all others are shown whole.
 _LONG = {"title", "value", "found", "to do", "message", "text"}
 #: Columns that are left out where there is no room, the first of them first.
-SPARE = ("bytes", "source", "first", "messages", "reserve", "recommended", "available")
+SPARE = ("bytes", "source", "first", "messages", "reserve", "recommended", "available", "last")
 _MOMENT = re.compile(r"^((\d{4}-\d\d-\d\d)T\d\d:\d\d):\d\d\+00:00$")
 
 

@@ -12,12 +12,13 @@ from reservoir_cli.errors import ReservoirError, UsageError
 #: A smaller budget would not hold one exchange.
 _LEAST = 500
 _FORMATS = ("openai", "anthropic", "auto")
+_WANTED = "give a list of messages, or a request body that has one"
 
 
 def trim(
     ctx: typer.Context,
     iteration: Annotated[
-        int, typer.Option(metavar="K", min=0, help="Which request of the turn it is, from 1.")
+        int, typer.Option(metavar="K", min=1, help="Which request of the turn it is, from 1.")
     ],
     file: Annotated[
         str, typer.Argument(metavar="[FILE|-]", help="A JSON list of messages; - reads stdin.")
@@ -65,7 +66,10 @@ def trim(
     messages = _messages(document)
     start = find_turn_start(messages) if turn_start is None else turn_start
     if start > len(messages):
-        raise UsageError(f"--turn-start {start} is behind the end of {len(messages)} messages")
+        raise UsageError(
+            f"--turn-start {start} is behind the end of {len(messages)} messages",
+            hint="it counts from 0; without it the turn begins at the last question",
+        )
     kept = trim_history(messages, turn_start=start, iteration=iteration, budget=wanted)
     shown = kept if isinstance(document, list) else {**document, "messages": kept}
     output.write_json(shown)
@@ -84,7 +88,7 @@ def _read(file: str) -> Any:
     except (ValueError, RecursionError):
         raise ReservoirError(
             f"{'stdin' if file == '-' else file} is not JSON",
-            hint="give a list of messages, or a request body that has one",
+            hint=_WANTED,
         ) from None
     return document
 
@@ -92,8 +96,8 @@ def _read(file: str) -> Any:
 def _messages(document: Any) -> list[dict[str, Any]]:
     listed = document.get("messages") if isinstance(document, dict) else document
     if not isinstance(listed, list):
-        raise ReservoirError("there is no list of messages")
+        raise ReservoirError("there is no list of messages", hint=_WANTED)
     for place, each in enumerate(listed):
         if not isinstance(each, dict):
-            raise ReservoirError(f"message {place} is not a JSON object")
+            raise ReservoirError(f"message {place} is not a JSON object", hint=_WANTED)
     return listed

@@ -71,7 +71,10 @@ def view(
         scope = options.read_scope(reservoir, partition, instance, all_instances, all_partitions)
         if ids:
             if trace_id or conversation or role or since or until or secrets:
-                raise UsageError("--id names messages: leave the other filters out")
+                raise UsageError(
+                    "--id contradicts the other filters",
+                    hint="leave them out: an id names one message",
+                )
             whole = scope if instance else Scope(scope.partition)
             found = reservoir.messages(ids, whole)
             if missing := sorted(set(ids) - {each.id for each in found}):
@@ -86,8 +89,8 @@ def view(
                 secrets=secrets,
             )
             found = reservoir.view(scope, count, where)
-            if not found and not reservoir.view(scope, 1):
-                output.elsewhere(scope, reservoir.store.places())
+            if not found and (why_nothing := options.why_nothing(reservoir, scope, where)):
+                output.note(why_nothing)
     if as_json:
         output.document({"messages": [each.to_row() for each in found]})
     elif as_lines:

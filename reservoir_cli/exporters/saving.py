@@ -5,6 +5,7 @@ from pathlib import Path
 
 from reservoir_cli import paths
 from reservoir_cli.errors import ReservoirError
+from reservoir_cli.reading import way_out
 
 
 def save(path: Path, pieces: Iterator[str], store: Iterable[Path]) -> None:
@@ -21,7 +22,9 @@ def save(path: Path, pieces: Iterator[str], store: Iterable[Path]) -> None:
         with paths.whole_private(path) as unfinished:
             _write(unfinished, pieces)
     except OSError as error:
-        raise ReservoirError(f"cannot write {path}: {error.strerror}") from None
+        raise ReservoirError(
+            f"cannot write {path}: {error.strerror}", hint=way_out(error, path)
+        ) from None
 
 
 def _write(path: Path, pieces: Iterator[str]) -> None:

@@ -19,7 +19,7 @@ from typing import IO, BinaryIO
 
 from reservoir_cli.errors import ReservoirError
 from reservoir_cli.messages import clean_text
-from reservoir_cli.reading import open_regular, read_bounded
+from reservoir_cli.reading import open_regular, read_bounded, way_out
 
 #: How much of a file tells its format.
 _HEAD = 65_536
@@ -142,7 +142,10 @@ def gather(source: Path | File, open_files: ExitStack) -> tuple[list[File], bool
             return list(_in_zip(file, open_files)), False
         return [file], True
     except OSError as error:
-        raise ReservoirError(f"cannot read {_name(source)}: {error.strerror or error}") from None
+        raise ReservoirError(
+            f"cannot read {_name(source)}: {error.strerror or error}",
+            hint=way_out(error, source) if isinstance(source, Path) else None,
+        ) from None
     except ValueError:  # a NUL in a path
         raise ReservoirError(f"cannot read {_name(source)!r}: not a path") from None
     except Unreadable as error:
@@ -238,7 +241,9 @@ def read_text(path: Path) -> tuple[str, bool]:
     try:
         data = read_bounded(path)
     except OSError as error:
-        raise ReservoirError(f"cannot read {path}: {error.strerror}") from None
+        raise ReservoirError(
+            f"cannot read {path}: {error.strerror}", hint=way_out(error, path)
+        ) from None
     return decode(data, str(path))
 
 

@@ -11,7 +11,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from reservoir_cli.errors import UsageError
+from reservoir_cli.locations import SERVERS, check_location, is_on_a_server
 from reservoir_cli.messages import Conversation, Message, Scope, StoredMessage
 
 if TYPE_CHECKING:
@@ -23,15 +23,6 @@ if TYPE_CHECKING:
     from reservoir_cli.store.copying import Link, Portion, Remainder
     from reservoir_cli.tokens import TokenCounter
     from reservoir_cli.window import Candidates
-
-#: What the URL of a store on a server begins with.
-SERVERS = ("postgresql", "postgres")
-
-#: How the parameters of a server begin where they are written for libpq, not as a URL.
-_PARAMETERS = (
-    *("host", "hostaddr", "port", "dbname", "user", "password", "passfile", "service"),
-    *("servicefile", "sslmode", "options", "connect_timeout", "application_name"),
-)
 
 #: Told what is being done, how much of it is done, and how much there is (0: unknown).
 Progress = Callable[[str, int, int], None]
@@ -350,11 +341,6 @@ class Store(Protocol):
         """
 
 
-def is_on_a_server(location: str) -> bool:
-    """Whether a store's location is the URL of a server that is supported."""
-    return location.split("://", 1)[0] in SERVERS and "://" in location
-
-
 def open_store(location: str, *, create: bool = True, patience: float = 30.0) -> Store:
     """Open the store at a path, or on the server of a URL; what is not there is made.
 
@@ -363,22 +349,11 @@ def open_store(location: str, *, create: bool = True, patience: float = 30.0) ->
     :raises UsageError: it is neither a path nor the URL of a server.
     :raises StoreError: it cannot be opened, is newer than the program, or is corrupt.
     """
-    name, assigned, _ = location.partition("=")
-    if assigned and name.strip() in _PARAMETERS:
-        raise UsageError(  # which does not quote them: a password may be among them
-            "parameters for libpq are not supported",
-            hint="give the URL of the server, postgresql://USER@HOST:PORT/DATABASE",
-        )
-    if "://" not in location:
+    check_location(location)
+    if not is_on_a_server(location):
         from reservoir_cli.store.sqlite import SqliteStore
 
         return SqliteStore(location, create=create, patience=patience)
-    if not is_on_a_server(location):
-        scheme = location.split("://", 1)[0]
-        raise UsageError(
-            f"a store at {scheme}:// is not supported",
-            hint="give the path of a file, or postgresql://USER@HOST/DATABASE",
-        )
     from reservoir_cli.store.postgres.store import PostgresStore
 
     store = PostgresStore(location, patience=patience)

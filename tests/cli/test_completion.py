@@ -20,6 +20,8 @@ TYPED = (
     "reservoir context hello --format ope→> 3",
     "reservoir config --get recall→> 4",
     "reservoir forget --id 1 --dry→> 5",
+    "reservoir view -p my→> 6",
+    "reservoir view -p 'my→> 7",
 )
 
 
@@ -36,6 +38,7 @@ def said(cli):
 def test_tab_completes_what_is_typed_once_it_is_installed(said, tmp_path, shell):
     if shutil.which(shell) is None:
         pytest.skip(f"{shell} is not installed")
+    said.say("in a name of odd signs", "-p", "my $notes/x y")
     # More than one command, or the shell would leave its place to ours and not be found.
     said("-c", "reservoir --install-completion; true", command=(shell,))
     lines = "".join(f"{line}\n" for line in (*TYPED, "exit"))
@@ -64,6 +67,7 @@ def test_tab_completes_what_is_typed_once_it_is_installed(said, tmp_path, shell)
     assert '"partitions"' in got[0]
     assert got[1:5] == ["user: one\\ntwo\n", "user: of the backend\n", got[3], "auto\n"]
     assert '"messages"' in got[3]
+    assert got[6:] == ["user: in a name of odd signs\n"] * 2
 
 
 def offered(cli, *words):
@@ -80,6 +84,9 @@ def offered(cli, *words):
 def test_what_is_offered(said):
     assert offered(said, "") == list(EXAMPLES)
     assert offered(said, "view", "-p", "") == ["default", "work"]
+    assert offered(said, "partitions", "--rename", "w") == ["work"]
+    assert offered(said, "partitions", "--merge", "work", "d") == ["default"]
+    assert offered(said, "partitions", "--delete", "") == ["default", "work"]
     assert offered(said, "view", "-p", "work", "-i", "") == ["backend", "work"]
     assert offered(said, "db", "index", "-p", "") == ["default", "work"]
     assert offered(said, "export", "--format", "j") == ["jsonl", "json"]

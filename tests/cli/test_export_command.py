@@ -47,6 +47,16 @@ def test_an_empty_scope_prints_nothing_and_says_where_messages_are(spread):
     assert done.err.startswith("note: nothing in nowhere/nowhere; 1 message in ")
 
 
+def test_filters_that_let_nothing_through_are_named(spread):
+    for command in ("export", "view"):
+        done = spread(command, "--since", "2030-01-01", "--until", "2031-01-01")
+        assert done.out == ""
+        assert done.err == "note: no message in default/default passes --since and --until\n"
+    done = spread("view", "--role", "tool", "-i", "chatgpt", "--json")
+    assert done.document["messages"] == []
+    assert done.err == "note: no message in default/chatgpt passes --role\n"
+
+
 def test_json_is_a_document_and_jsonl_are_rows(spread):
     assert spread("export", "--json").document["schema_version"] == 1
     assert contents(spread("export", "--jsonl").out) == ["own"]
@@ -89,6 +99,44 @@ def test_a_file_stays_as_it_was_when_the_export_fails(spread, tmp_path):
     spread("export", "-o", str(target), code=3)
     assert target.read_text() == "before"
     assert {each.name for each in tmp_path.iterdir()} == {"x.jsonl", "home"}
+
+
+@pytest.mark.parametrize(
+    ("options", "hint"),
+    [
+        (["-p", "nowhere"], "hint: nothing in nowhere/nowhere; 1 message in "),
+        (["--match", "never said"], "hint: no message in default/default passes --match\n"),
+        (["-p", "nowhere", "--format", "json"], "hint: nothing in nowhere/nowhere; "),
+        (["-p", "nowhere", "--format", "openai"], "hint: nothing in nowhere/nowhere; "),
+    ],
+    ids=["scope", "filter", "array", "conversations"],
+)
+def test_an_earlier_export_is_not_replaced_by_nothing(spread, tmp_path, options, hint):
+    target = tmp_path / "x.jsonl"
+    spread("export", "--all-partitions", "-o", str(target))
+    before = target.read_bytes()
+    done = spread("export", *options, "-o", str(target), code=1)
+    assert done.err.startswith(
+        f"error: there is nothing to export: {target} stays as it is\n{hint}"
+    )
+    assert target.read_bytes() == before
+    assert {each.name for each in tmp_path.iterdir()} == {"x.jsonl", "home"}
+
+
+def test_an_emptied_store_does_not_empty_its_export(spread, tmp_path):
+    target = tmp_path / "x.jsonl"
+    spread("export", "--all-partitions", "-o", str(target))
+    spread("forget", "--scope", "--all-partitions", "--yes")
+    spread("export", "--all-partitions", "-o", str(target), code=1)
+    assert len(contents(target.read_text())) == 3
+
+
+def test_nothing_makes_an_empty_file_where_there_was_none(spread, tmp_path):
+    target = tmp_path / "x.jsonl"
+    for _ in range(2):
+        done = spread("export", "-p", "nowhere", "-o", str(target))
+        assert "note: nothing in nowhere/nowhere" in done.err
+        assert target.read_bytes() == b""
 
 
 @pytest.mark.parametrize("ending", ["", "-wal"])

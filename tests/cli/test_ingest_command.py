@@ -230,6 +230,18 @@ def test_json_of_an_import_is_its_totals(cli, tmp_path):
     assert (document["imported"], document["skipped"]) == (1, 0)
 
 
+def test_of_a_file_that_is_all_wrong_every_line_is_named_and_the_way_out(cli, tmp_path):
+    file = tmp_path / "wrong.jsonl"
+    file.write_text('{"role": "user", "content": "x"}\n' * 300)
+    done = cli("ingest", "--format", "chatgpt", str(file), "--json", code=1)
+    lines = done.err.splitlines()
+    assert lines[0].endswith("skipped 300")
+    assert "line 300: " in lines[300]
+    assert lines[301].startswith("error: ")
+    assert lines[302] == "hint: without --format it is found by what the file holds"
+    assert len(json.loads(done.out)["reasons"]) == 300
+
+
 def test_a_file_that_is_not_there_fails_before_anything_is_stored(cli, tmp_path):
     file = tmp_path / "notes.txt"
     file.write_text("a note", encoding="utf-8")

@@ -82,6 +82,28 @@ def test_settings_that_do_not_go_along_are_named(spread, option):
     assert (spread.home / "reservoir.toml").read_text() == before
 
 
+@pytest.mark.parametrize("option", ["--rename", "--merge"])
+def test_settings_that_will_end_are_told_before_anything_is_asked(spread, option):
+    new = "work" if option == "--merge" else "other"
+    spread(
+        *("config", "--set", "partitions.default.redact=mask"),
+        *("--set", "partitions.default.retention_days=30", "--set", "partitions.default.fill=true"),
+        *("--set", f"partitions.{new}.fill=true", "--set", f"partitions.{new}.redact=remove"),
+    )
+    refused = spread.talk("partitions", option, "default", new, answers=[("[y/N] ", "\n")])
+    assert refused.out.splitlines()[0] == (
+        "note: settings of default that will hold no more: "
+        f"redact=mask (remove in {new}), retention_days=30 (unset in {new})"
+    )
+    assert (refused.code, places(spread)) == (1, BEFORE)
+
+
+def test_settings_that_go_along_or_hold_there_too_do_not_end(spread):
+    spread("config", "--set", "partitions.default.redact=mask", "--set", "redact=mask")
+    for options in (("--rename", "default", "home"), ("--merge", "home", "work")):
+        assert "hold no more" not in spread("partitions", *options, "--yes").err
+
+
 @pytest.mark.parametrize(
     "text",
     [

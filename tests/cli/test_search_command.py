@@ -137,3 +137,13 @@ def test_hybrid_hits_are_ordered_by_similarity_and_carry_every_score(samples):
     assert all(0 <= hit["similarity"] <= 1 and -1 <= hit["cosine"] <= 1 for hit in hits)
     assert all(hit["partition"] == "work" for hit in hits)
     assert any("Redis" in hit["content"] for hit in hits[:3])
+
+
+@pytest.mark.model
+def test_a_search_without_a_word_says_how_it_goes(samples):
+    note = "note: no word was asked for: these go by meaning alone\n"
+    for term in ("*", "…"):
+        done = samples("search", term, "--all-partitions", "-n", "1")
+        assert done.out.startswith("1. ")
+        assert done.err == note
+    assert note not in samples("search", "Redis", "--all-partitions", "-n", "1").err

@@ -199,3 +199,11 @@ def doctor(cli):
 def test_a_wrong_way_is_refused(cli):
     done = cli("config", "--set", "redact=hide", code=2)
     assert "must be one of off, mark, mask, remove" in done.err
+
+
+def test_the_way_to_mask_a_partition_can_be_typed_as_it_is_told(cli):
+    cli("config", "--set", """partitions."it's a/b".redact=mark""")
+    said = cli("ingest", "--no-embed", "-p", "it's a/b", stdin=SAYS)
+    way = said.err.partition("marked; ")[2].partition(" hides them")[0]
+    cli.shell(f"reservoir {way}")
+    assert PASSWORD not in cli("view", "-p", "it's a/b").out

@@ -114,6 +114,18 @@ def test_a_table_gives_way_to_a_narrow_terminal(said):
         assert len([row for row in rows if " newest" in row]) == 2
 
 
+def test_no_word_of_a_title_is_broken_in_a_narrow_terminal(cli):
+    about = {"title": "Backgrounds of interprocess jobs", "source": "claude", "model": None}
+    cli.store(
+        {"content": "hi", "conversation_id": "0" * 8 + "-1111" * 3 + "-" + "2" * 12}
+        | {"conversation": about}
+    )
+    for width in (60, 70, 80):
+        shown = cli.on_terminal("conversations", env={"COLUMNS": str(width), "NO_COLOR": "1"}).out
+        assert all(word in shown for word in about["title"].split()), shown
+        assert all(len(line) <= width for line in shown.splitlines())
+
+
 def test_times_are_dim_and_what_was_said_is_not(said):
     shown = said.on_terminal("view", "--timestamps").out
     assert re.search(r"\x1b\[2m20\d\d-", shown)

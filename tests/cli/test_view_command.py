@@ -131,7 +131,7 @@ def test_a_filter_that_leaves_nothing_does_not_send_the_user_elsewhere(cli):
     cli.say("here", "--at", AT)
     cli.say("there", "-i", "other", "--at", AT)
     done = cli("view", "--role", "tool")
-    assert (done.out, done.err) == ("", "")
+    assert (done.out, done.err) == ("", "note: no message in default/default passes --role\n")
 
 
 def test_a_view_stays_in_its_instance_until_it_is_widened(cli):

@@ -1,6 +1,8 @@
 import subprocess
 import sys
+import threading
 from collections.abc import Callable
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -99,6 +101,9 @@ def test_a_model_that_is_absent_offline_is_an_error_with_a_hint(name: str, offli
     assert name in caught.value.message
     assert caught.value.exit_code == 5
     assert "embedding_model" in str(caught.value.hint)
+    assert "bundled-model" not in str(caught.value.hint)  # it cannot bring this one
+    on_the_hub = name in ("nobody/absent-model", "absent-model")
+    assert ("network" in str(caught.value.hint)) is on_the_hub
 
 
 def test_a_hub_that_does_not_answer_is_an_error_with_a_hint(
@@ -109,12 +114,47 @@ def test_a_hub_that_does_not_answer_is_an_error_with_a_hint(
     script = (
         "from reservoir_cli.embedding import locate; from reservoir_cli.errors import *\n"
         "try: locate.locate('nobody/absent', offline=False, progress=print)\n"
-        "except ModelUnavailableError as error: print(error.message, error.hint is not None)"
+        "except ModelUnavailableError as error: print(error.message, 'network' in error.hint)"
     )
     told = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True).stdout
     assert told == (
         "the embedding model nobody/absent is not on this machine and could not be fetched True\n"
     )
+
+
+class _EmptyHub(BaseHTTPRequestHandler):
+    """Answers as the hub does where there is no such model."""
+
+    def do_GET(self) -> None:
+        self.send_response(404)
+        self.send_header("X-Error-Code", "RepoNotFound")
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+    def log_message(self, *_: object) -> None:
+        """Say nothing."""
+
+
+@pytest.mark.parametrize("name", ["nosuch/model", "nosuch"])
+def test_a_name_that_the_hub_does_not_know_is_told_so(
+    monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.delenv("HF_HUB_OFFLINE")
+    script = (
+        "from reservoir_cli.embedding import locate; from reservoir_cli.errors import *\n"
+        f"try: locate.locate('{name}', offline=False, progress=print)\n"
+        "except ModelUnavailableError as error: print(error.message); print(error.hint)"
+    )
+    with ThreadingHTTPServer(("127.0.0.1", 0), _EmptyHub) as hub:
+        threading.Thread(target=hub.serve_forever, daemon=True).start()
+        monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+        monkeypatch.setenv("HF_ENDPOINT", f"http://127.0.0.1:{hub.server_port}")
+        told = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+        hub.shutdown()
+    message, hint = told.stdout.splitlines()
+    assert message.endswith(f"{name} is not on this machine, and the hub does not give it out")
+    assert hint.startswith("check its name")
+    assert "bundled-model" not in hint
 
 
 @pytest.mark.parametrize("name", ["sentence-transformers/mini", "mini"])

@@ -57,6 +57,7 @@ def test_a_folder_that_is_gone_is_an_error_of_one_line(world: Path, command: str
     assert done.returncode in (1, 3)
     assert done.stderr.startswith(b"error: ")
     assert b"unexpected" not in done.stderr
+    assert b"\nhint: " in done.stderr
 
 
 @pytest.mark.parametrize("home", ["/dev/null", "/proc/nothing", "~nobody-is-called-so", None])
