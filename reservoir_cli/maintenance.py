@@ -135,7 +135,7 @@ def salvage(location: str, target: Path, synapse_threshold: float) -> "Lost":
 
     from reservoir_cli.store.salvage import rescue
 
-    path = paths.real(Path(location))
+    path, target = paths.real(Path(location)), paths.real(target)
     if not path.is_file():
         raise ReservoirError(f"there is no store at {location}", hint="--db names another")
     try:
