@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 
 from reservoir_cli.errors import StoreError
 from reservoir_cli.messages import Scope, clean_text, plain_text
-from reservoir_cli.store import chunks, fulltext, queries, synapses
+from reservoir_cli.store import chunks, fulltext, properties, queries, synapses
 
 _AT_ONCE = 1_000
 
@@ -93,6 +93,18 @@ def mend_texts(connection: sqlite3.Connection) -> list[int]:
 
 def _decoded(data: bytes) -> str:
     return clean_text(data.decode("utf-8", "replace"))
+
+
+def mend_model(connection: sqlite3.Connection) -> None:
+    """Take the active model's identity from the vectors, if not one of them has it.
+
+    While a model is changed there are two, or messages that wait for their vectors.
+    """
+    active = properties.get(connection, properties.MODEL_ID)
+    used = {row[0] for row in connection.execute("SELECT DISTINCT model_id FROM embeddings")}
+    waiting = connection.execute("SELECT EXISTS (SELECT 1 FROM pending)").fetchone()[0]
+    if active and active not in used and len(used) == 1 and not waiting:
+        properties.put(connection, properties.MODEL_ID, used.pop())
 
 
 def rebuild_full_text(connection: sqlite3.Connection) -> None:

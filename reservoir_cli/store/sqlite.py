@@ -412,6 +412,7 @@ class SqliteStore(Keeping):
             return self._rewrite(synapse_threshold)
         with self.writing():
             mended = repair.mend_texts(self._connection)
+            repair.mend_model(self._connection)
             repair.rebuild_full_text(self._connection)
             if active := self.active_model():
                 repair.rebuild_chunks(self._connection, active[0])

@@ -254,6 +254,22 @@ def test_a_lost_page_of_what_can_be_made_again_is_mended(
         assert connection.execute("SELECT * FROM messages ORDER BY id").fetchall() == before
 
 
+def test_a_model_that_no_vector_is_of_is_the_one_that_they_are_of(
+    sound: Home, tmp_path: Path
+) -> None:
+    path = tmp_path / "damaged.db"
+    copied(sound.db, path)
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute(
+            "UPDATE properties SET value = 'inwented' WHERE key = 'embedding_model_id'"
+        )
+    with closing(open_store(str(path))) as store:
+        assert store.faults()
+        store.repair(0.85)
+        assert store.active_model() == ("invented", "nobody/absent-model")
+        assert store.faults() == []
+
+
 @pytest.fixture
 def bad_page(sound: Home, tmp_path: Path) -> Home:
     """A store of which one page of messages is lost."""
