@@ -20,7 +20,7 @@ EXIT_CODES = {
     0: "Done. A read that finds nothing is done, too.",
     1: "The operation failed, or doctor found a fault.",
     2: "Wrong usage: an unknown option, name or value.",
-    3: "The store cannot be opened: it is damaged, or of a newer reservoir.",
+    3: "The store cannot be opened, read or written: damaged, newer, out of reach, or not allowed.",
     4: "Others were writing to the store for too long.",
     5: "The model or token counter that was asked for is not available.",
     6: "context --strict, and something was left out or cut; the context is printed.",

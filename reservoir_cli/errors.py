@@ -45,6 +45,11 @@ class StoreError(ReservoirError):
 class StoreCorruptError(StoreError):
     """What the store holds is not what was written."""
 
+    #: The hint for it, where nothing better is known.
+    WAY_OUT = (
+        "reservoir doctor --repair mends it if it can; else a backup, or doctor --salvage FILE"
+    )
+
 
 class StoreLockedError(StoreError):
     """Another process kept the store locked for longer than we wait."""

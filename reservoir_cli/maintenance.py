@@ -18,7 +18,7 @@ from reservoir_cli.errors import ModelUnavailableError, ReservoirError, StoreCor
 from reservoir_cli.messages import Scope
 from reservoir_cli.reading import way_out
 from reservoir_cli.store import Filter, Store, is_on_a_server
-from reservoir_cli.store.unfinished import UNFINISHED_COPY, told
+from reservoir_cli.store.unfinished import UNFINISHED_COPY, refuse, told
 
 if TYPE_CHECKING:
     from reservoir_cli.config import Config
@@ -98,7 +98,10 @@ def examine(
 
 _Part = TypeVar("_Part")
 #: The way back for a store that cannot even be opened.
-_ELSEWHERE = "move it and the files -wal and -shm beside it away, then copy a backup there"
+_ELSEWHERE = (
+    "move it and the files -wal and -shm beside it away, then copy a backup there; without one, "
+    "reservoir doctor --salvage FILE saves what can be read"
+)
 
 
 def back_up(store: Store, target: Path, progress: "Progress") -> None:
@@ -111,6 +114,7 @@ def back_up(store: Store, target: Path, progress: "Progress") -> None:
             f"there is no store at {store.location}", hint="reservoir ingest makes it"
         )
     try:
+        refuse(store.noted(UNFINISHED_COPY), store.location)
         paths.refuse_store(target, store.files())
         if target.is_dir():
             raise ReservoirError(f"{target} is a folder", hint="name a file in it")

@@ -118,7 +118,10 @@ def copy(
 
     with closing(open_store(source, create=False)) as old:
         if old.size() is None:
-            raise StoreError(f"there is no store at {old.location}")
+            raise StoreError(
+                f"there is no store at {old.location}",
+                hint="reservoir db status says where yours is",
+            )
         with closing(open_store(target)) as new:
             try:
                 copied = copying.copy(old, new, output.progress)

@@ -152,7 +152,7 @@ def _blame_damage(reservoir: "Reservoir", error: Exception) -> None:
     if reservoir.store.faults():
         raise StoreCorruptError(
             f"the store {reservoir.store.location} is corrupt",
-            hint="reservoir doctor --repair mends what can be made again; the rest is in a backup",
+            hint=StoreCorruptError.WAY_OUT,
         ) from error
 
 

@@ -66,7 +66,7 @@ def copy(source: Store, target: Store, progress: Progress) -> dict[str, int]:
     :raises ReservoirError: the two differ at the end.
     """
     if _place(source) == _place(target):
-        raise UsageError("a store cannot be copied into itself")
+        raise UsageError("a store cannot be copied into itself", hint="name another target")
     refuse(source.noted(UNFINISHED_COPY), source.location)
     target.receiving = True
     try:

@@ -17,6 +17,7 @@ from typing import Any
 from reservoir_cli.errors import StoreCorruptError, StoreLockedError
 from reservoir_cli.store import repair
 from reservoir_cli.store.sqlite import SqliteStore
+from reservoir_cli.store.unfinished import UNFINISHED_COPY
 
 #: Made again from the others, or by SQLite itself.
 _DERIVED = ("vector_chunks", "synapses", "messages_fts%", "_sqlite_%", "sqlite_%")
@@ -24,6 +25,7 @@ _DERIVED = ("vector_chunks", "synapses", "messages_fts%", "_sqlite_%", "sqlite_%
 _DISPENSABLE = {"embeddings", "pending", "rebuilding", "context_runs"}
 #: Few enough that the first portion is never the whole file.
 _PAGES = 8
+_NOTHING = "nothing of the store can be read"
 #: Seconds to wait for a lock that nobody has.
 _PATIENCE = 1.0
 #: A header that says more than this is damaged itself.
@@ -103,6 +105,8 @@ def rescue(path: Path, fresh: Path, folder: Path, synapse_threshold: float) -> L
             )
         store.repair(synapse_threshold)
         saved = store.holdings()["messages"]
+        if not saved and lost.messages:
+            raise StoreCorruptError(_NOTHING, hint="copy a backup to its place")
     finally:
         store.close()
     return replace(lost, saved=saved, messages=lost.messages + len(unreadable), texts=len(mended))
@@ -117,9 +121,7 @@ def _rescued(path: Path, fresh: Path) -> Lost:
             lost = _copy(old, new, all_or_nothing=False)
             missing = _missing(old, new)
     except sqlite3.DatabaseError as error:
-        raise StoreCorruptError(
-            "nothing of the store can be read", hint="copy a backup to its place"
-        ) from error
+        raise StoreCorruptError(_NOTHING, hint="copy a backup to its place") from error
     return Lost(0, missing, tuple(sorted(lost - _DISPENSABLE - {"messages"})))
 
 
@@ -173,6 +175,8 @@ def _copy(
         new.execute("INSERT INTO pending SELECT id FROM messages")
     for name in ("embeddings", "pending", "rebuilding"):
         new.execute(f"DELETE FROM {name} WHERE message_id NOT IN (SELECT id FROM messages)")
+    if not all_or_nothing:  # what is saved is a store of its own
+        new.execute("DELETE FROM properties WHERE key = ?", [UNFINISHED_COPY])
     if all_or_nothing and (missing := _missing(old, new)):
         raise StoreCorruptError(
             f"the store is corrupt: {missing:,} messages cannot be read",

@@ -638,7 +638,7 @@ _FAULTS = {
     ),
     sqlite3.SQLITE_CORRUPT: (
         "the store {location} is corrupt",
-        "reservoir doctor --repair mends what can be made again; the rest is in a backup",
+        StoreCorruptError.WAY_OUT,
     ),
     sqlite3.SQLITE_READONLY: ("the store {location} cannot be written to", _PERMISSIONS),
     sqlite3.SQLITE_CANTOPEN: ("cannot open the store {location}", _PERMISSIONS),

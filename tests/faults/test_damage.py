@@ -12,6 +12,7 @@ from trials import Home, copied, faults, settle
 from reservoir_cli import maintenance
 from reservoir_cli.errors import StoreCorruptError
 from reservoir_cli.store import open_store
+from reservoir_cli.store.unfinished import UNFINISHED_COPY
 
 
 def test_random_damage_is_noticed_mended_or_restored(tmp_path: Path) -> None:
@@ -313,6 +314,33 @@ def test_a_store_whose_end_is_cut_off_is_read_as_far_as_it_goes(
     with closing(sqlite3.connect(target)) as connection:
         saved = connection.execute("SELECT id, content FROM messages ORDER BY id").fetchall()
     assert saved == sound.rows("id, content")
+
+
+def test_a_copy_that_was_not_finished_is_salvaged_under_its_own_name(
+    sound: Home, tmp_path: Path
+) -> None:
+    path, target = tmp_path / "half.db", tmp_path / "saved.db"
+    copied(sound.db, path)
+    with closing(open_store(str(path))) as store:
+        store.note(UNFINISHED_COPY, '{"source": "/elsewhere.db", "step": "messages", "after": 9}')
+    refused = sound("--db", str(path), "backup", str(target), "--yes")
+    assert (refused.code, target.exists()) == (3, False)
+    assert "is a copy that is not finished" in refused.err
+    assert maintenance.salvage(str(path), target, 0.85).saved == 120
+    with closing(open_store(str(target))) as store:
+        assert store.noted(UNFINISHED_COPY) is None
+        assert store.faults() == []
+
+
+def test_where_no_message_is_left_nothing_is_made(sound: Home, tmp_path: Path) -> None:
+    path, target = tmp_path / "rootless.db", tmp_path / "saved.db"
+    copied(sound.db, path)
+    with closing(sqlite3.connect(path)) as connection:
+        [[root]] = connection.execute("SELECT rootpage FROM sqlite_schema WHERE name = 'messages'")
+    zero_page(path, root)
+    with pytest.raises(StoreCorruptError, match="nothing of the store can be read"):
+        maintenance.salvage(str(path), target, 0.85)
+    assert not target.exists()
 
 
 def test_what_is_no_store_at_all_cannot_be_salvaged(tmp_path: Path) -> None:

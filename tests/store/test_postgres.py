@@ -129,6 +129,7 @@ def test_a_migration_that_fails_leaves_nothing(empty: str, monkeypatch) -> None:
     open_store(empty).close()
 
 
+@pytest.mark.usefixtures("postgres")  # skipped where there is no server
 def test_a_server_without_pgvector_is_one_clear_error() -> None:
     programs = installed("18")
     assert programs
@@ -676,7 +677,7 @@ def test_a_dump_of_a_database_is_restored_into_an_empty_one(
 
 
 @pytest.fixture
-def mortal() -> Iterator[PostgresServer]:
+def mortal(postgres: PostgresServer) -> Iterator[PostgresServer]:
     """A server of its own, to be killed."""
     server = PostgresServer("18")
     yield server
