@@ -116,6 +116,7 @@ def _unreachable(error: psycopg.OperationalError, place: str) -> StoreError:
         ("timeout", "it does not answer"),
         ("resolve", "there is no such host"),
         ("translate", "there is no such host"),
+        ("invalid port", "its port is not valid"),
         ("SSL", "TLS failed"),
         ("certificate", "TLS failed"),
         ("No such file", "nothing listens there"),
