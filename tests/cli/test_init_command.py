@@ -3,6 +3,7 @@
 import re
 import shutil
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -29,7 +30,7 @@ def machine(cli, tmp_path):
 
 
 def say_to_llm(log, identity, prompt, response):
-    with sqlite3.connect(log) as connection:
+    with closing(sqlite3.connect(log)) as connection, connection:
         connection.execute(
             "CREATE TABLE IF NOT EXISTS responses (id TEXT PRIMARY KEY, model TEXT, prompt TEXT, "
             "system TEXT, response TEXT, conversation_id TEXT, datetime_utc TEXT)"
@@ -139,7 +140,7 @@ def test_whoever_says_no_has_nothing_imported_and_nothing_made(machine, answers,
 def test_an_interrupted_import_is_whole_and_the_next_one_finishes_it(machine):
     log = Path(machine.env["HOME"], ".config/io.datasette.llm/logs.db")
     many = 2_500
-    with sqlite3.connect(log) as connection:
+    with closing(sqlite3.connect(log)) as connection, connection:
         connection.executemany(
             "INSERT INTO responses VALUES (?, 'gpt', ?, NULL, 'Yes.', 'c2', '2026-03-02T08:00:00')",
             [(f"m{number}", f"Is it {number}?") for number in range(many)],

@@ -391,7 +391,8 @@ def test_counts_of_any_text_are_those_of_a_file(store: Store, tmp_path, monkeypa
 
 
 def test_a_stem_is_what_the_tokenizer_of_a_file_makes_of_a_word() -> None:
-    assert Stemmer().stems(["Running queues, naïve!", ""]) == [["run", "queue", "naiv"], []]
+    with closing(Stemmer()) as stemmer:
+        assert stemmer.stems(["Running queues, naïve!", ""]) == [["run", "queue", "naiv"], []]
 
 
 def test_forgotten_words_are_in_no_row(store: Store, fake_embedder) -> None:

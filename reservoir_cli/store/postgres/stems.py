@@ -28,6 +28,10 @@ class Stemmer:
         )
         self._table.execute("CREATE VIRTUAL TABLE places USING fts5vocab(texts, instance)")
 
+    def close(self) -> None:
+        """Let go of the tokenizer."""
+        self._table.close()
+
     def stems(self, texts: Sequence[str]) -> list[list[str]]:
         """The stems of texts in their order."""
         self._table.execute("BEGIN")

@@ -44,6 +44,12 @@ class PostgresStore(Session):
     def _stemmer(self) -> Stemmer:
         return Stemmer()
 
+    def close(self) -> None:
+        """See :class:`~reservoir_cli.store.Store`."""
+        if "_stemmer" in self.__dict__:  # it was needed
+            self._stemmer.close()
+        super().close()
+
     def files(self) -> list[Path]:
         """See :class:`~reservoir_cli.store.Store`."""
         return []
