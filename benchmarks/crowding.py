@@ -38,6 +38,7 @@ class Crowd:
     :param runs: of each kind of command.
     :param acknowledged: text by the id that was printed.
     :param imported: rows of files whose import ended well.
+    :param unrecorded: questions that were answered without a record of their run.
     :param log: (seconds since the beginning, bytes of the write-ahead log).
     """
 
@@ -46,6 +47,7 @@ class Crowd:
     acknowledged: dict[int, str] = field(default_factory=dict)
     imported: int = 0
     lost: int = 0
+    unrecorded: int = 0
     wrong: list[str] = field(default_factory=list)
     log: list[tuple[float, int]] = field(default_factory=list)
     size: int = 0
@@ -86,7 +88,9 @@ class _Together:
         with self._lock:
             self.crowd.runs[kind].append(run)
             # A question never waits for others to keep the record of its run.
-            odd = [each for each in err.splitlines() if "this run is not recorded" not in each]
+            lines = err.splitlines()
+            odd = [each for each in lines if "this run is not recorded" not in each]
+            self.crowd.unrecorded += len(lines) - len(odd)
             if code or any("locked" in each or "Traceback" in each for each in odd):
                 self.crowd.wrong.append(f"{kind} ended with {code}: {err.strip()[-300:]}")
         return out if code == 0 else None
@@ -193,6 +197,7 @@ def summary(found: Crowd) -> str:
     return (
         f"{found.seconds:.0f} s: {len(found.acknowledged):,} messages acknowledged and "
         f"{found.imported:,} imported, {found.lost} lost, {found.failed} processes failed, "
+        f"{found.unrecorded} runs not recorded, "
         f"{len(found.wrong)} other faults; the store has {found.size / 1e6:.1f} MB, its log had at "
         f"most {early / 1e6:.1f} MB in the first third of the time and {late / 1e6:.1f} MB in the "
         "last."
