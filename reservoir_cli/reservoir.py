@@ -5,7 +5,6 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
@@ -17,13 +16,12 @@ from reservoir_cli.settings import file as settings_file
 from reservoir_cli.settings.config import Config, recommended_budget, required_window
 from reservoir_cli.settings.schema import Value
 from reservoir_cli.storage import unfinished
-from reservoir_cli.storage.base import Store, is_on_a_server, open_store
+from reservoir_cli.storage.base import Store, open_store
 from reservoir_cli.storage.records import Filter
 
 if TYPE_CHECKING:
     from reservoir_cli.context.render import ContextWindow
     from reservoir_cli.embedding import Embedder, Engine, Progress
-    from reservoir_cli.embedding.ahead import QuestionAhead
     from reservoir_cli.retrieval.search import Hit
     from reservoir_cli.tokens import TokenCounter
     from reservoir_cli.transfer.importers import File, Found
@@ -70,7 +68,6 @@ class Reservoir:
         self._notify = notify
         self._progress = progress
         self._embedder = embedder
-        self._ahead: QuestionAhead | None = None
         self.mask = Mask(self._redact)
 
     @classmethod
@@ -82,7 +79,6 @@ class Reservoir:
         config_file: Path | None = None,
         create: bool = True,
         embedder: "Embedder | None" = None,
-        question: str = "",
         offline: bool = False,
         notify: Callable[[str], None] = _ignore,
         progress: "Progress" = _ignore,
@@ -93,7 +89,6 @@ class Reservoir:
         :param settings: settings above all others, such as ``{"recency_weight": 0.0}``.
         :param create: make the file when it is not there.
         :param embedder: what gives vectors, instead of the model that the settings name.
-        :param question: what is asked next, if that is known; it saves time on a server.
         :param notify: told what a person should know, a sentence each.
         :param progress: told how far long work has come.
         :raises UsageError: a wrong setting.
@@ -103,28 +98,16 @@ class Reservoir:
         known = config.load(config_file, settings)
         place = str(location) if location is not None else None
         place = place or paths.store_location(known.database())
-        ahead = None
-        if question and embedder is None and is_on_a_server(place):
-            from reservoir_cli.embedding.ahead import QuestionAhead
-
-            ahead = QuestionAhead.begin(known.settings().embedding_model, question)
-        try:
-            store = _opened(place, create, notify)
-        except BaseException:
-            if ahead:
-                ahead.close()
-            raise
+        store = _opened(place, create, notify)
         if opened := paths.tighten(paths.private_files(store.files())):
             # What lies beside a store goes without saying.
             beside = ("-wal", "-shm", "-journal")
             names = ", ".join(each.name for each in opened if not each.name.endswith(beside))
             names = names or opened[0].name
             notify(f"others could read {names}: now nobody but you can")
-        found = cls(
+        return cls(
             store, known, embedder=embedder, offline=offline, notify=notify, progress=progress
         )
-        found._ahead = ahead
-        return found
 
     def __enter__(self) -> Self:
         return self
@@ -134,8 +117,6 @@ class Reservoir:
 
     def close(self) -> None:
         """Close the store."""
-        if self._ahead:
-            self._ahead.close()
         self.store.close()
 
     # Scope
@@ -550,15 +531,12 @@ class Reservoir:
         if self._embedder is None:
             from reservoir_cli.embedding import load_embedder
 
-            load = partial(
-                load_embedder,
+            self._embedder = load_embedder(
                 self.config.settings().embedding_model,
                 offline=self.offline,
                 progress=self._progress,
                 notify=self._notify,
             )
-            ahead, self._ahead = self._ahead, None
-            self._embedder = (ahead and ahead.embedder(load)) or load()
         return self._embedder
 
     def embed_if_possible(

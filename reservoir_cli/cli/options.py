@@ -110,13 +110,10 @@ def globals_of(ctx: typer.Context) -> Globals:
 
 
 @contextmanager
-def open_reservoir(
-    ctx: typer.Context, *, create: bool = False, question: str = ""
-) -> "Iterator[Reservoir]":
+def open_reservoir(ctx: typer.Context, *, create: bool = False) -> "Iterator[Reservoir]":
     """The store and the settings this run is about.
 
     :param create: make the store when it is not there.
-    :param question: what will be asked of it by meaning.
     """
     from reservoir_cli.cli import console
     from reservoir_cli.reservoir import Reservoir
@@ -126,7 +123,6 @@ def open_reservoir(
         given.db,
         config_file=given.config,
         create=create,
-        question=question,
         offline=given.offline,
         notify=console.warn,
         progress=console.progress,

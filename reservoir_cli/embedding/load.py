@@ -30,20 +30,6 @@ def load(name: str, *, offline: bool, progress: Progress) -> Embedder:
         return _reference(name, found, problem.reason, progress)
 
 
-def opened(name: str) -> Embedder | None:
-    """A model that lies here compiled; ``None`` if it has to be made ready first.
-
-    :raises ModelUnavailableError: it is not on this machine.
-    :raises CacheUnusableError: what is kept cannot be trusted.
-    """
-    found = locate(name, offline=True, progress=_ignore)
-    place = cache.place_of(found.folder)
-    manifest = cache.read(place)
-    if manifest is None or manifest.refused:
-        return None
-    return _opened(name, found, place, _ignore)
-
-
 def damaged(name: str, *, remove: bool) -> bool:
     """See :func:`reservoir_cli.embedding.compiled_is_damaged`."""
     found = locate(name, offline=True, progress=_ignore)

@@ -151,7 +151,7 @@ def context(
         }
     )
     question = _question(query)
-    with options.open_reservoir(ctx, create=save, question=question) as reservoir:
+    with options.open_reservoir(ctx, create=save) as reservoir:
         window = reservoir.context(
             question,
             partition=partition,

@@ -74,7 +74,7 @@ def search(
             "the search term is empty",
             hint='reservoir search "some words"; reservoir view prints the newest messages',
         )
-    with options.open_reservoir(ctx, question="" if keyword else term) as reservoir:
+    with options.open_reservoir(ctx) as reservoir:
         scope = options.read_scope(
             reservoir, partition, instance, all_instances, all_partitions, whole_partition=True
         )
