@@ -16,6 +16,7 @@ from typing import TypeVar
 
 from reservoir_cli.messages import Message, StoredMessage
 from reservoir_cli.redaction.rules import BLOCKS, GUESSES, SHORTEST_TOKEN, TOKENS, Rule
+from reservoir_cli.redaction.values import is_real, is_real_token
 
 #: Longer texts are searched in parts of so many characters, each with as much around it as a
 #: private key may take.
@@ -174,8 +175,9 @@ def _note(rule: Rule, text: str, found: list[Secret], of: str = "") -> None:
     for match in re.finditer(rule.pattern, text):
         start, end = match.span(match.lastindex or 0)
         if not of:
-            _add(Secret(rule.kind, start, end), found)
-        elif _is_real(of[start:end]):
+            if is_real_token(match[0]):
+                _add(Secret(rule.kind, start, end), found)
+        elif is_real(of[start:end], in_code=rule.in_code):
             _add(Secret(rule.kind, start, end), found)
             if end - start >= _TELLING:
                 values[of[start:end]] = None
@@ -205,28 +207,3 @@ def _find_in_parts(text: str) -> list[Secret]:
             if begin <= start < end and (not found or start >= found[-1].end):
                 found.append(Secret(each.kind, start, low + each.end))
     return found
-
-
-#: Words that people write where a secret belongs.
-_PLACEHOLDER = (
-    r"(?i)example|placeholder|change.?me|your|xxx|\*\*\*|\.\.\.|…|redacted|dummy|sample|insert|foobar"
-    r"|fake|mock|test|^pass|password$|secret$|todo|replace|none|null|undefined|12345"
-)
-#: A variable, a path, or a name in code: where a secret comes from.
-_REFERENCE = (
-    r"[$%<#@&]|[~.]?/|[A-Za-z_][\w$]*(?:(?:\.|->|::)[A-Za-z_][\w$]*)+$"
-    r"|[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+$"
-)
-
-
-def _is_real(value: str) -> bool:
-    """Whether a value may be a secret, and no placeholder, word, or name of something.
-
-    What people call secret without one digit is a word far more often than a password.
-    """
-    return (
-        any(map(str.isdigit, value))
-        and any(map(str.isalpha, value))
-        and not re.search(_PLACEHOLDER, value)
-        and not re.match(_REFERENCE, value)
-    )
