@@ -7,7 +7,7 @@ accidents and no proof that a text holds none.
 import re
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cache
@@ -172,7 +172,7 @@ def _note(rule: Rule, text: str, found: list[Secret], of: str = "") -> None:
     :param of: what ``text`` is in lower case, for rules that guess.
     """
     values: dict[str, None] = {}
-    for match in re.finditer(rule.pattern, text):
+    for match in _matches(rule, text):
         start, end = match.span(match.lastindex or 0)
         if not of:
             if is_real_token(match[0]):
@@ -186,6 +186,19 @@ def _note(rule: Rule, text: str, found: list[Secret], of: str = "") -> None:
         while at >= 0:
             _add(Secret(rule.kind, at, at + len(value)), found)
             at = of.find(value, at + len(value))
+
+
+def _matches(rule: Rule, text: str) -> Iterator[re.Match[str]]:
+    if not rule.from_word:
+        yield from re.finditer(rule.pattern, text)
+        return
+    pattern = re.compile(rule.pattern)
+    for word in rule.words:  # ten times as fast as to try the pattern everywhere
+        at = text.find(word)
+        while at >= 0:
+            if match := pattern.match(text, at):
+                yield match
+            at = text.find(word, match.end() if match else at + 1)
 
 
 def _add(secret: Secret, found: list[Secret]) -> None:

@@ -18,12 +18,14 @@ class Rule(NamedTuple):
         the pattern is compiled and tried only where one is.
     :param pattern: the group that matched is the secret, or without groups all of it.
     :param in_code: the value may also be the name of a variable or of a resource.
+    :param from_word: all that the pattern matches begins with one of the words.
     """
 
     kind: str
     words: tuple[str, ...]
     pattern: str
     in_code: bool = True
+    from_word: bool = False
 
 
 #: Not in the middle of a word; an escape in JSON (``\\n``) or in a URL (``%20``) is no word.
@@ -85,7 +87,9 @@ TOKENS = (
     _token("sonar-token", r"sq[aup]_[0-9a-f]{40}(?!\w)", "sqa_", "squ_", "sqp_"),
     _token("sentry-token", r"sntry[su]_[\w+/=-]{40,400}", "sntrys_", "sntryu_"),
     _token("rubygems-key", r"rubygems_[0-9a-f]{48}(?!\w)", "rubygems_"),
-    _token("atlassian-token", r"AT(?:ATT|CTT|BB)3?[A-Za-z0-9_=-]{28,300}", "atatt", "atctt", "atbb"),
+    _token(
+        "atlassian-token", r"AT(?:ATT|CTT|BB)3?[A-Za-z0-9_=-]{28,300}", "atatt", "atctt", "atbb"
+    ),
     _token("postman-key", r"PMAK-[0-9a-f]{24}-[0-9a-f]{34}", "pmak-"),
     _token("github-token", r"gh[pousr]_\w{36,255}", "ghp_", "gho_", "ghu_", "ghs_", "ghr_"),
     _token("github-token", r"github_pat_\w{36,255}", "github_pat_"),
@@ -157,14 +161,26 @@ BLOCKS = (
     ),
 )
 
-#: Names under which secrets are kept.
+_KEYS = (
+    "api app access auth service account db database priv private client secret encryption master"
+    " root admin signing storage shared subscription deploy license".split()
+)
+_TOKENS = "api access auth refresh bearer session bot".split()
+
+
+def _behind(words: list[str], last: str) -> str:
+    """Return a pattern for the last word of names such as ``api_key``."""
+    before = (f"(?<={word}{gap}{last})" for word in words for gap in ("", "[_ -]"))
+    return f"{last}(?:{'|'.join(before)})"
+
+
+#: Names under which secrets are kept, from the word that tells so.
 _NAMES = (
-    "(?:api|app|access|auth|service|account|db|database|priv|private|client|secret|encryption"
-    "|master|root|admin|signing|storage|shared|subscription|deploy|license)[_ -]?key"
-    "|(?:db|database|key)_?pass|pass(?:word|wort|wd|phrase|code)|pwd"
-    "|(?<!existing)(?<!existing_)secret"
-    "|(?:api|access|auth|refresh|bearer|session|bot)[_ -]?token|contrase(?:ñ|n)a"
-    "|(?<![a-z0-9])(?:pw|pass)(?![a-z])"
+    f"{_behind(_KEYS, 'key')}|{_behind(_TOKENS, 'token')}"
+    "|pass(?:word|wort|wd|phrase|code)|pwd|contrase(?:ñ|n)a"
+    "|secret(?<!existingsecret)(?<!existing_secret)"
+    f"|{_behind(['db', 'database', 'key'], 'pass')}|(?:pw|pass)(?![a-z])(?<![a-z0-9]pw)"
+    "(?<![a-z0-9]pass)"
 )
 #: A name that ends so holds something about a secret, not the secret.
 _ABOUT = "".join(
@@ -214,9 +230,9 @@ GUESSES = (
     Rule(
         "authorization",
         ("auth",),
-        r"\"auth\\?\"\s{0,3}:\s{0,3}\\?\"([a-z0-9+/]{16,400}={0,2})\\?\""
-        r"|auth\s{0,3}=?\s{0,3}\(\s{0,3}[\"'][^\s\"']{1,80}[\"']\s{0,3},\s{0,3}"
-        r"[\"']([^\s\"']{6,200})[\"']\s{0,3}\)",
+        r"auth(?:\\?\"\s{0,3}:\s{0,3}\\?\"([a-z0-9+/]{16,400}={0,2})\\?\""
+        r"|\s{0,3}=?\s{0,3}\(\s{0,3}[\"'][^\s\"']{1,80}[\"']\s{0,3},\s{0,3}"
+        r"[\"']([^\s\"']{6,200})[\"']\s{0,3}\))",
     ),
     Rule(
         "aws-secret-key",
@@ -224,29 +240,32 @@ GUESSES = (
         r"aws.{0,20}?(?:key|pwd|pw|password|pass|token).{0,20}?[\"'=: ]([0-9a-z/+]{40})(?![\w/+])",
         in_code=False,
     ),
-    # name = "value", name: value, "name": "value", name => value, --name=value, <name>value</name>
+    # name = "value", name: value, "name": "value", name => value, --name=value, <name>value</name>,
+    # ("name", "value"), and in a pair of lines or attributes: name: NAME value: value
     Rule(
         "secret-value",
         ("key", "pass", "pw", "secret", "token", "contrase"),
-        rf"{_NAME}[\]\"'`\\]{{0,4}}(?:\s{{0,3}}(?::=|=>|={{1,3}}|:)[ \t]{{0,3}}"
-        rf"|>(?=[^\s<]{{6,200}}</)){_ASSIGNED}",
+        rf"{_NAME}(?:[\]\"'`\\]{{0,4}}(?:\s{{0,3}}(?::=|=>|={{1,3}}|:)[ \t]{{0,3}}"
+        rf"|>(?=[^\s<]{{6,200}}</)|[\"'\\,]{{0,4}}\s{{1,40}}[\"'\\]{{0,2}}value[\"'\\]{{0,2}}"
+        rf"\s{{0,3}}[:=]\s{{0,3}}){_ASSIGNED}"
+        rf"|[\"']\s{{0,3}},\s{{0,3}}[\"']([^\s\"'\\]{{6,200}}+)[\"'])",
+        from_word=True,
     ),
-    # ENV NAME value, setenv NAME value, --name value, ("NAME", "value"), and in a pair of lines or
-    # attributes: name: NAME value: value
+    # ENV NAME value, setenv NAME value, --name value
     Rule(
         "secret-value",
-        ("--", "env ", "\"", "'", "value"),
-        rf"(?:--[a-z0-9-]{{0,30}}|\b(?:set)?env [a-z0-9_]{{0,40}}?){_NAME}[ \t]{{1,3}}{_ASSIGNED}"
-        rf"|[\"'][a-z0-9_.-]{{0,40}}?{_NAME}[\"']\s{{0,3}},\s{{0,3}}[\"']([^\s\"'\\]{{6,200}}+)[\"']"
-        rf"|\b(?:name|key)\W{{1,6}}[a-z0-9_.-]{{0,40}}?{_NAME}[\"'\\,]{{0,4}}\s{{1,40}}[\"'\\]{{0,2}}"
-        rf"value[\"'\\]{{0,2}}\s{{0,3}}[:=]\s{{0,3}}{_ASSIGNED}",
+        ("--", "env "),
+        rf"(?:--(?=[a-z])(?<![\w-]--)[a-z0-9-]{{0,30}}?|env (?=[a-z])[a-z0-9_]{{0,40}}?){_NAME}"
+        rf"[ \t]{{1,3}}{_ASSIGNED}",
+        from_word=True,
     ),
     # What only says token is more often one of a text than one of a service.
     Rule(
         "secret-value",
         ("token",),
-        r"(?:(?<![a-z0-9])|(?<=\\[nrt]))(?:[a-z0-9]{1,20}_)?token[\"'\\]{0,3}\s{0,3}[=:]"
+        r"token(?:(?<![a-z0-9]token)|(?<=\\[nrt]token))[\"'\\]{0,3}\s{0,3}[=:]"
         rf"[ \t]{{0,3}}[\"'\\]{{0,3}}({_VALUE}{{12,200}}+)(?![(\[{{])",
+        from_word=True,
     ),
     # curl -u name:password, sshpass -p password, mysql -ppassword
     Rule(

@@ -11,7 +11,7 @@ _PLACEHOLDER = (
 _REFERENCE = r"[$%<#@&{]|.*(?:\$\{|\{\{|%\(|\$\()|[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+$"
 _PATH = r"[~.]{0,2}/"
 #: Words with at most a number behind each, as in names of variables, types and resources.
-_WORDS = r"_*(?:[A-Za-z]+\d{0,4}|\d{1,4})(?:(?:->|::|[._:/?-]+)(?:[A-Za-z]+\d{0,4}|\d{1,4}))*_*"
+_WORDS = r"_*(?:[A-Za-z]+\d{0,4}|\d{1,4})(?:(?:->|[._:/?-]+)(?:[A-Za-z]+\d{0,4}|\d{1,4}))*_*"
 _DOTTED = r"[A-Za-z_][\w$]*(?:(?:\.|->|::)[A-Za-z_][\w$]*)+"
 _WORD = r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+"
 #: One of these is in nearly every name that stands where a secret could.
