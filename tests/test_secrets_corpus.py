@@ -1,6 +1,6 @@
 """How many made-up secrets of many kinds are found, and how many look-alikes are taken for one.
 
-The lines of the corpus are shapes, so that no scanner takes these files for a leak: ``‹A36›`` are
+The lines of the corpus are shapes, so that no scanner takes these files for a leak: ``⟦A36⟧`` are
 36 random characters of a set, ``«…»`` marks the secret, and ``¶`` is a line break.
 """
 
@@ -36,7 +36,7 @@ def lines(name: str, seed: int = 0) -> list[str]:
 
     shapes = (CORPUS / name).read_text(encoding="utf-8").splitlines()
     return [
-        re.sub(r"‹(\w)(\d+)›", draw, shape).replace("¶", "\n")
+        re.sub(r"⟦(\w)(\d+)⟧", draw, shape).replace("¶", "\n")
         for shape in shapes
         if shape and not shape.startswith("# ")
     ]
