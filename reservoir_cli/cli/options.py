@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from reservoir_cli.cli import completing
+from reservoir_cli.cli import completion
 from reservoir_cli.errors import ReservoirError, StoreCorruptError, UsageError
 from reservoir_cli.messages import Scope, clean_text, parse_role
-from reservoir_cli.reading import LARGEST, read_stream
+from reservoir_cli.util.files import LARGEST, read_stream
 
 if TYPE_CHECKING:
     from reservoir_cli.reservoir import Reservoir
-    from reservoir_cli.store import Filter
+    from reservoir_cli.storage.base import Filter
 
 
 def _name(value: str | None) -> str | None:
@@ -39,7 +39,7 @@ Partition = Annotated[
         "--partition",
         metavar="NAME",
         help='A person, a project (default: the setting "partition").',
-        autocompletion=completing.partitions,
+        autocompletion=completion.partitions,
         callback=_name,
     ),
 ]
@@ -50,7 +50,7 @@ OnePartition = Annotated[
         "--partition",
         metavar="NAME",
         help="A person, a project.",
-        autocompletion=completing.partitions,
+        autocompletion=completion.partitions,
         callback=_name,
     ),
 ]
@@ -61,7 +61,7 @@ Instance = Annotated[
         "--instance",
         metavar="NAME",
         help="A tool, a topic in it (default: the one named like the partition).",
-        autocompletion=completing.instances,
+        autocompletion=completion.instances,
         callback=_name,
     ),
 ]
@@ -76,7 +76,7 @@ TraceId = Annotated[
     ),
 ]
 #: What completes a role.
-a_role = completing.among("user", "assistant", "system", "tool")
+a_role = completion.among("user", "assistant", "system", "tool")
 Match = Annotated[
     str | None,
     typer.Option(metavar="TEXT", help="Only those that hold this text; case is ignored."),
@@ -118,7 +118,7 @@ def open_reservoir(
     :param create: make the store when it is not there.
     :param question: what will be asked of it by meaning.
     """
-    from reservoir_cli.cli import output
+    from reservoir_cli.cli import console
     from reservoir_cli.reservoir import Reservoir
 
     given = globals_of(ctx)
@@ -128,8 +128,8 @@ def open_reservoir(
         create=create,
         question=question,
         offline=given.offline,
-        notify=output.warn,
-        progress=output.progress,
+        notify=console.warn,
+        progress=console.progress,
     ) as reservoir:
         try:
             yield reservoir
@@ -137,7 +137,7 @@ def open_reservoir(
             _blame_damage(reservoir, error)
             raise
         finally:
-            output.progress.stop()
+            console.progress.stop()
 
 
 #: What values that no store holds may end in, wherever they come to.
@@ -203,8 +203,8 @@ def message_filter(
     """
     from datetime import UTC, datetime
 
-    from reservoir_cli.store import Filter
-    from reservoir_cli.times import parse_time
+    from reservoir_cli.storage.base import Filter
+    from reservoir_cli.util.times import parse_time
 
     if text is not None and not text.strip():
         raise UsageError("--match needs a text", hint='--match "some words"')
@@ -228,10 +228,10 @@ def why_nothing(reservoir: "Reservoir", scope: Scope, where: "Filter") -> str:
     """Why a read found nothing: the filters that no message passes, or where messages are."""
     from dataclasses import asdict
 
-    from reservoir_cli.cli import output
+    from reservoir_cli.cli import console
 
     if not reservoir.view(scope, 1):
-        return output.whereabouts(scope, reservoir.store.places())
+        return console.whereabouts(scope, reservoir.store.places())
     typed = [f"--{_FILTERS.get(name, name)}" for name, value in asdict(where).items() if value]
     return f"no message in {scope} passes {' and '.join(typed)}" if typed else ""
 
@@ -260,11 +260,11 @@ def require_answer(yes: bool) -> None:
 
 def confirm(question: str, yes: bool) -> None:
     """Ask a person, unless they said yes beforehand; without a yes the run ends with 1."""
-    from reservoir_cli.cli import output
+    from reservoir_cli.cli import console
 
     require_answer(yes)
-    if not yes and not output.ask(question):
-        output.note("nothing was changed")
+    if not yes and not console.ask(question):
+        console.note("nothing was changed")
         raise typer.Exit(1)
 
 
@@ -289,7 +289,7 @@ def text_or_stdin(text: str) -> str:
     """What was typed, or stdin's text where ``-`` was."""
     if text != "-":
         return clean_text(text)
-    from reservoir_cli.importers import decode
+    from reservoir_cli.transfer.importers import decode
 
     return decode(read_stdin(), "stdin")[0].strip()
 
@@ -310,10 +310,10 @@ def read_stdin(most: int = LARGEST) -> bytes:
 
 def say_elsewhere(reservoir: "Reservoir", partition: str, instance: str | None) -> None:
     """Say where messages are, if a context found none."""
-    from reservoir_cli.cli import output
+    from reservoir_cli.cli import console
 
     scope = Scope(partition, instance)
     if not reservoir.view(scope, 1):
-        output.elsewhere(
+        console.elsewhere(
             scope, reservoir.store.places(), in_partition="--recall-scope partition", beyond=""
         )
