@@ -38,9 +38,9 @@ def budget(
 
     The last line is what is left for history, the number alone.
     """
+    from reservoir_cli.chat.turn import Section
     from reservoir_cli.cli import console
     from reservoir_cli.context.budget import plan
-    from reservoir_cli.context.types import Section
     from reservoir_cli.settings import config
 
     known = config.load(options.globals_of(ctx).config)

@@ -76,7 +76,7 @@ def _count_stored_secrets(ctx: typer.Context, partition: str | None) -> None:
     from reservoir_cli.errors import ReservoirError
     from reservoir_cli.messages import Scope
     from reservoir_cli.redaction import Mode
-    from reservoir_cli.storage.base import Filter
+    from reservoir_cli.storage.records import Filter
 
     with suppress(ReservoirError), options.open_reservoir(ctx) as reservoir:
         if reservoir.config.lookup("redact", partition)[0] != Mode.REMOVE:
