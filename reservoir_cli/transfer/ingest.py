@@ -9,7 +9,7 @@ from functools import cache
 from itertools import islice
 
 from reservoir_cli.messages import Conversation, Message, Scope, StoredMessage, clean_text
-from reservoir_cli.redaction import Mode, inspected, without_secrets
+from reservoir_cli.redaction import Mode, inspected, redact_conversation, redact_id
 from reservoir_cli.storage.base import Store
 from reservoir_cli.storage.records import Passage
 from reservoir_cli.tokens import TokenCounter
@@ -165,6 +165,14 @@ def _passages_of(vectors: Vectors, message_id: int, model: Model) -> list[Passag
     ]
 
 
+def _with_clean_ids(message: Message) -> Message:
+    """A message with its source and id as they are stored where secrets are removed."""
+    source, number = (text and redact_id(text) for text in (message.source, message.source_id))
+    if (source, number) == (message.source, message.source_id):
+        return message
+    return replace(message, source=source, source_id=number)
+
+
 class _Undone(Exception):
     """Takes a transaction back."""
 
@@ -218,7 +226,12 @@ class _Loader:
     def _not_forgotten(self, batch: Sequence[Record | Skipped]) -> list[Record]:
         """The records of a batch, without what was forgotten once."""
         records = [each for each in batch if isinstance(each, Record)]
-        gone = self._store.forgotten([each.message for each in records])
+        messages = [each.message for each in records]
+        gone = self._store.forgotten(messages)
+        # Under "remove" an id with a secret is stored as its fingerprint.
+        clean = [_with_clean_ids(message) for message in messages]
+        if any(new is not old for new, old in zip(clean, messages, strict=True)):
+            gone = [a or b for a, b in zip(gone, self._store.forgotten(clean), strict=True)]
         self.totals.forgotten += sum(gone)
         return [each for each, was in zip(records, gone, strict=True) if not was]
 
@@ -267,8 +280,8 @@ class _Loader:
             told = each.conversation
             if told is not None and told != self._told.get(scope):
                 self._told[scope] = told
-                if told.title and self._mode(str(scope.partition)) is Mode.REMOVE:
-                    told = replace(told, title=without_secrets(told.title)[0])
+                if self._mode(str(scope.partition)) is Mode.REMOVE:
+                    told = redact_conversation(told)
                 news.append(told)
         return news
 

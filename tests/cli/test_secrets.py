@@ -93,6 +93,56 @@ def test_masked_they_are_in_nothing_that_is_printed(cli):
             assert "[redacted:" in shown.out, command
 
 
+def bring_in_names(cli, redact):
+    """A call and its result whose names and ids, and those of their conversation, hold a key."""
+    about = {"conversation_id": f"c-{KEY}", "trace_id": f"t-{KEY}", "name": f"bot {KEY}"}
+    about |= {"conversation": {"title": f"Queue {KEY}", "source": KEY, "model": KEY}}
+    about |= {"partition": "default", "instance": "default", "source": f"s-{KEY}"}
+    call = {"id": f"id_{KEY}", "name": f"run_{KEY}", "arguments": "{}"}
+    rows = [
+        {"role": "user", "content": "Is the queue empty?", "source_id": f"1-{KEY}"},
+        {"role": "assistant", "content": "I look.", "source_id": f"2-{KEY}", "tool_calls": [call]},
+        {"role": "tool", "content": "yes", "source_id": f"3-{KEY}", "tool_call_id": call["id"]},
+    ]
+    cli.home.mkdir(exist_ok=True)
+    file = cli.home / "names.jsonl"
+    file.write_text("\n".join(json.dumps(row | about) for row in rows), encoding="utf-8")
+    return cli("ingest", "--no-embed", str(file), env={"RESERVOIR_REDACT": redact})
+
+
+def test_masked_they_are_in_no_name_id_or_title_that_is_printed(cli):
+    bring_in_names(cli, "mark")
+    for mode in ("mask", "remove"):
+        cli.env["RESERVOIR_REDACT"] = mode
+        for command in READS:
+            if command != ("view", "--id", "1"):
+                shown = cli(*command)
+                assert KEY not in shown.out + shown.err, command
+    assert len({row["source_id"] for row in cli.rows()}) == 3
+    [caller, result] = [row for row in cli.rows() if row["tool_calls"] or row["tool_call_id"]]
+    assert caller["tool_calls"][0]["id"] == result["tool_call_id"]
+
+
+def test_removed_they_are_in_no_name_or_id_that_is_stored_and_stay_forgotten(cli):
+    assert "imported 3" in bring_in_names(cli, "remove").err
+    assert "already there 3" in bring_in_names(cli, "remove").err
+    assert KEY not in cli("export", env={"RESERVOIR_REDACT": "off"}).out
+    cli("forget", "--scope", "--yes")
+    bring_in_names(cli, "remove")
+    assert cli.rows() == []
+
+
+def test_remove_hides_what_was_stored_before_and_says_how_many(cli):
+    bring(cli, "mask")
+    changed = cli("config", "--set", "redact=remove")
+    assert "3 stored messages hold secrets" in changed.err
+    for command in READS:
+        shown = cli(*command)
+        assert PASSWORD not in shown.out + shown.err, command
+        assert KEY not in shown.out + shown.err, command
+    assert "found in 3 messages" in cli("doctor").out
+
+
 def test_masked_they_are_not_on_a_terminal_either(cli):
     bring(cli, "mark")
     for command in (("view", "0"), ("search", "queue"), ("context", "the queue", "--explain")):

@@ -1,5 +1,6 @@
 """``reservoir config``: read and change settings."""
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -50,7 +51,11 @@ def config(
     given = options.globals_of(ctx).config
     if changes or unset:
         file = settings.load(given).path
-        settings_file.edit(file, _changes(changes or [], unset or []))
+        edits = _changes(changes or [], unset or [])
+        settings_file.edit(file, edits)
+        for key in edits:
+            if key.rpartition(".")[2] == "redact":
+                _count_stored_secrets(ctx, settings_file.split_key(key)[1])
         if as_json:
             console.document({"path": str(file)})
         return
@@ -63,6 +68,26 @@ def config(
         _print_value(text, {"key": get, "value": value, "origin": origin}, as_json)
     else:
         _print_list(known, as_json)
+
+
+def _count_stored_secrets(ctx: typer.Context, partition: str | None) -> None:
+    """Say how many messages keep secrets although they are removed from now on."""
+    from reservoir_cli.cli import console
+    from reservoir_cli.errors import ReservoirError
+    from reservoir_cli.messages import Scope
+    from reservoir_cli.redaction import Mode
+    from reservoir_cli.storage.records import Filter
+
+    with suppress(ReservoirError), options.open_reservoir(ctx) as reservoir:
+        if reservoir.config.lookup("redact", partition)[0] != Mode.REMOVE:
+            return
+        if count := len(reservoir.store.find(Scope(partition), Filter(secrets=True))):
+            verb = "holds" if count == 1 else "hold"
+            console.note(
+                f"{options.counted(count, 'stored message')} {verb} secrets: they are hidden in "
+                "what is printed, and not removed; reservoir view 0 --secrets --all-partitions "
+                "lists them, forget --id N deletes one"
+            )
 
 
 def _changes(changes: list[str], unset: list[str]) -> dict[str, str | None]:

@@ -73,6 +73,6 @@ def conversations(
 
 
 def _masked(found: "ConversationSummary", reservoir: "Reservoir") -> "ConversationSummary":
-    """A conversation with its title as it may be printed."""
-    title = reservoir.mask.text(found.partition, found.conversation.title or "") or None
-    return replace(found, conversation=replace(found.conversation, title=title))
+    """A conversation as it may be printed."""
+    known = reservoir.mask.conversation(found.partition, found.conversation)
+    return replace(found, conversation=known)

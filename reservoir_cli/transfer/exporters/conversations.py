@@ -30,10 +30,13 @@ class Thread:
 
     def masked(self, mask: Mask) -> "Thread":
         """The thread as it may be printed."""
-        about = self.about
-        if about and about.title:
-            about = replace(about, title=mask.text(self.name[0], about.title))
-        return replace(self, about=about, messages=mask.messages(self.messages))
+        partition, instance, number = self.name
+        return replace(
+            self,
+            name=(partition, instance, number and mask.id(partition, number)),
+            about=self.about and mask.conversation(partition, self.about),
+            messages=mask.messages(self.messages),
+        )
 
     def without_thinking(self) -> "Thread":
         """What was said aloud: no program sends thoughts back to a model."""

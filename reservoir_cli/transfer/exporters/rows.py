@@ -65,8 +65,8 @@ def _conversation(store: Store, message: StoredMessage, told: set[ThreadName], m
     about = store.conversation(message.partition, message.instance, number)
     if about is None:
         return {}
-    title = about.title and mask.text(message.partition, about.title)
-    known = {"title": title, "source": about.source, "model": about.model}
+    about = mask.conversation(message.partition, about)
+    known = {"title": about.title, "source": about.source, "model": about.model}
     return {"conversation": known}
 
 

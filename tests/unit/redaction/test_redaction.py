@@ -148,6 +148,42 @@ def test_words_hashes_and_names_of_secrets_are_left_alone(text: str) -> None:
     assert find(text) == []
 
 
+GITHUB = f"ghp_{drawn(36)}"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"https://{GITHUB}@github.com/a/b",
+        f"+{GITHUB}",
+        f"-{GITHUB}",
+        f"MY_{GITHUB}",
+        f'{{"output": "done\\n{GITHUB}\\n"}}',
+        f"https://a/?q=%22{GITHUB}%22",
+    ],
+)
+def test_tokens_are_found_behind_signs_and_escapes(text: str) -> None:
+    assert without_secrets(text)[0] == text.replace(GITHUB, "[redacted:github-token]")
+
+
+@pytest.mark.parametrize("value", ["a::" * 66, "a._-" * 50, "aB1" * 66, "_" * 200, "a1-" * 66])
+def test_long_values_of_odd_words_are_judged_at_once(value: str) -> None:
+    assert len(find(f"PASSWORD={value[:199]}!")) <= 1
+
+
+def test_names_and_ids_are_searched_and_ids_stay_apart() -> None:
+    calls = tuple(ToolCall(f"call-{GITHUB}{n}", f"run_{GITHUB}", "{}") for n in "ab")
+    message = Message(
+        "assistant", "x", name=f"bot {GITHUB}", tool_calls=calls, source_id=GITHUB, trace_id=GITHUB
+    )
+    clean, found = inspected(message, Mode.REMOVE)
+    assert found == {"github-token": 7}
+    assert GITHUB not in repr(clean)
+    assert len({call.id for call in clean.tool_calls}) == 2
+    assert clean.source_id == clean.trace_id
+    assert inspected(clean, Mode.REMOVE) == (clean, {})
+
+
 def test_long_texts_are_searched_to_their_end() -> None:
     secrets = [f"ghp_{drawn(36)}", f"PASSWORD={drawn(20)}"]
     text = ("word " * 250_000).join(["", *secrets])

@@ -1,0 +1,67 @@
+"""Tell a secret from a placeholder, a reference and a name."""
+
+import re
+
+#: Words that people write where a secret belongs.
+_PLACEHOLDER = (
+    r"(?i)example|placeholder|change.?me|your|xxx|\*\*\*|\.\.\.|…|•|redacted|dummy|sample|insert"
+    r"|foobar|fake|mock|test|^pass|password$|secret$|todo|replace|none|null|undefined|12345"
+)
+#: A variable or a path: where a secret comes from.
+_REFERENCE = r"[$%<#@&{]|.*(?:\$\{|\{\{|%\(|\$\()|[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+$"
+_PATH = r"[~.]{0,2}/"
+#: Words with at most a number behind each, as in names of variables, types and resources.
+_WORDS = r"_*(?:[A-Za-z]+\d{0,4}|\d{1,4})(?:(?:->|[._:/?-]+)(?:[A-Za-z]+\d{0,4}|\d{1,4}))*_*"
+_DOTTED = r"[A-Za-z_][\w$]*(?:(?:\.|->|::)[A-Za-z_][\w$]*)+"
+_WORD = r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+"
+#: One of these is in nearly every name that stands where a secret could.
+_OF_NAMES = frozenset(
+    # secrets and where they are kept
+    "access account api auth bearer cert certificate cred credential credentials creds hash jwt"
+    " key keys keystore keyvault kms manager oauth pass passwd password passwords provider pwd pw"
+    " secret secrets ssl tls token tokenizer tokens vault"
+    # programs
+    " app args argv cfg client config configuration conf context ctx db data default"
+    " env environ get header headers id input kwargs local model module"
+    " name new node obj object opts options output param params parser process props query req"
+    " request res response result row self session settings spec this user users util"
+    " utils val value values var vars"
+    # types and rules
+    " array base bin bool byte bytes char chars column decode encode enum float hex int"
+    " integer keyword len length long max min number optional required str string text type"
+    " uuid varchar"
+    # algorithms
+    " aes argon bcrypt ed ecdsa hmac hs md pbkdf rs rsa scram scrypt sha".split()
+)
+
+
+def is_real_token(token: str) -> bool:
+    """Return whether a token of a known shape is none of a manual."""
+    return not re.search(r"EXAMPLE|x{8}|X{8}", token)
+
+
+def is_real(value: str, *, in_code: bool) -> bool:
+    """Return whether a value may be a secret, and not a placeholder, a word or a name.
+
+    A value without a digit is far more often a word than a password.
+
+    :param in_code: it may be the name of a variable or of a resource.
+    """
+    return (
+        any(map(str.isdigit, value))
+        and any(map(str.isalpha, value))
+        and not re.search(_PLACEHOLDER, value)
+        and not re.match(_REFERENCE, value)
+        and not (in_code and (re.match(_PATH, value) or _is_name(value)))
+    )
+
+
+def _is_name(value: str) -> bool:
+    """Return whether a value is made of words, and one of them is a word of names.
+
+    Between other characters, as in a random token, only a long one counts.
+    """
+    words = {word.lower() for word in re.findall(_WORD, value)} & _OF_NAMES
+    if re.fullmatch(_WORDS, value):
+        return bool(words)
+    return bool(re.fullmatch(_DOTTED, value)) and any(len(word) > 3 for word in words)
