@@ -7,6 +7,8 @@ import typer
 from reservoir_cli.cli import completing, options
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from reservoir_cli.config import Config
 
 
@@ -49,12 +51,11 @@ def config(
     options.one_form(get=get is not None, list=show, path=path, set=bool(changes or unset))
     given = options.globals_of(ctx).config
     if changes or unset:
-        file = settings.load(given).path
-        settings_file.edit(file, _changes(changes or [], unset or []))
+        file = _change(settings.load(given), _changes(changes or [], unset or []))
         if as_json:
             output.document({"path": str(file)})
         return
-    known = settings.load(given)
+    known = options.load_config(ctx)
     if path:
         _print_value(str(known.path), {"path": str(known.path)}, as_json)
     elif get is not None:
@@ -63,6 +64,33 @@ def config(
         _print_value(text, {"key": get, "value": value, "origin": origin}, as_json)
     else:
         _print_list(known, as_json)
+
+
+def _change(known: "Config", changes: dict[str, str | None]) -> "Path":
+    """Change the settings file, and tell of names that are older ones."""
+    from reservoir_cli import settings_file
+    from reservoir_cli.availability import check_changes
+    from reservoir_cli.cli import output
+
+    check_changes(known, changes)
+    settings_file.edit(known.path, changes)
+    for key, text in changes.items():
+        if text is not None and (note := _note(key, text)):
+            output.note(note)
+    return known.path
+
+
+def _note(key: str, text: str) -> str:
+    """What to say of a key that was set by an older name."""
+    from reservoir_cli import settings_file
+    from reservoir_cli.settings import from_alias, parse_value, setting_of
+
+    written = settings_file.split_written_key(key)[2]
+    if (setting := setting_of(written)) == written:
+        return ""
+    value = from_alias(written, given := parse_value(written, text, key))
+    scale = f", a plain cosine: {value} for {given}" if value != given else ""
+    return f"{written} is now called {setting}{scale}"
 
 
 def _changes(changes: list[str], unset: list[str]) -> dict[str, str | None]:

@@ -42,6 +42,8 @@ def trim(
             autocompletion=completing.among(*_FORMATS),
         ),
     ] = "auto",
+    partition: options.Partition = None,
+    model: options.Model = None,
 ) -> None:
     """Trim the message list of a tool loop to a budget.
 
@@ -51,14 +53,17 @@ def trim(
     The first message and the current turn are never cut. A request body with a list of
     messages comes out as a body.
     """
-    from reservoir_cli import config
     from reservoir_cli.cli import output
+    from reservoir_cli.config import required_window
+    from reservoir_cli.tokens import storing_counter
     from reservoir_cli.trimming import find_turn_start, trim_history
 
     if form not in _FORMATS:
         raise UsageError(f"unknown format {form!r}", hint=f"formats are {', '.join(_FORMATS)}")
-    settings = config.load(options.globals_of(ctx).config).settings()
-    wanted = settings.context_budget_tokens if budget is None else budget
+    known = options.load_config(ctx)
+    settings = known.settings(partition, model)
+    required_window(known, model, settings)
+    wanted = settings.trim_budget_tokens if budget is None else budget
     if 0 < wanted < _LEAST:
         output.note(f"a budget of {wanted} is taken as {_LEAST}")
         wanted = _LEAST
@@ -70,7 +75,14 @@ def trim(
             f"--turn-start {start} is behind the end of {len(messages)} messages",
             hint="it counts from 0; without it the turn begins at the last question",
         )
-    kept = trim_history(messages, turn_start=start, iteration=iteration, budget=wanted)
+    kept = trim_history(
+        messages,
+        turn_start=start,
+        iteration=iteration,
+        budget=wanted,
+        counter=storing_counter(settings.token_counter),
+        multiplier=settings.token_multiplier,
+    )
     shown = kept if isinstance(document, list) else {**document, "messages": kept}
     output.write_json(shown)
     output.aside(
