@@ -16,8 +16,8 @@ from rankings import Index, Ranking
 from vectors import CachedEmbedder
 
 from reservoir_cli import Message, Reservoir
-from reservoir_cli.dates import date_scores, find_dates
-from reservoir_cli.store.fulltext import content_words, count_terms
+from reservoir_cli.retrieval.dates import date_scores, find_dates
+from reservoir_cli.storage.fulltext import content_words, count_terms
 
 PARTITION = "benchmark"
 #: A budget that everything fits into, so that every message comes with its scores.

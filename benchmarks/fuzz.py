@@ -6,7 +6,7 @@
 whole command in a fork of it; ``processes`` starts it anew each time, and ``memory`` with files
 that would fill it. With atheris installed
 (``pip install -e '.[fuzz]'``), ``coverage`` lets it look for bytes that reach new code, S seconds
-for each parser. What must hold is in tests/hostile. Chance decides what is tried; a failure
+for each parser. What must hold is in tests/security. Chance decides what is tried; a failure
 prints what was given.
 """
 

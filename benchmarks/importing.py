@@ -27,7 +27,7 @@ READ = """
 import json, sys
 from contextlib import ExitStack
 from pathlib import Path
-from reservoir_cli.importers import Record, find
+from reservoir_cli.transfer.importers import Record, find
 with ExitStack() as open_files:
     found, _ = find(Path(sys.argv[1]), None, open_files)
     count = sum(isinstance(each, Record) for file in found for each in file.records())

@@ -17,9 +17,9 @@ from sqlite_utils import Database
 from trials import Home, Tally, copied, faults, settle
 
 from reservoir_cli.embedding import cache
-from reservoir_cli.store import fulltext
-from reservoir_cli.store.schema import migrations
-from reservoir_cli.store.sqlite import APPLICATION_ID, SCHEMA_VERSION
+from reservoir_cli.storage import fulltext
+from reservoir_cli.storage.sqlite.schema import migrations
+from reservoir_cli.storage.sqlite.store import APPLICATION_ID, SCHEMA_VERSION
 
 _WORDS = "queue redis postgres deploy worker lease cat sofa backup night index token".split()
 NEEDLE = "zebrafish"

@@ -39,7 +39,7 @@ from report import draw, print_table, write_json
 from vectors import CachedEmbedder, cached_embedder
 
 from reservoir_cli import Message
-from reservoir_cli.settings import DEFAULT_MODEL_NAME
+from reservoir_cli.settings.schema import DEFAULT_MODEL_NAME
 
 BUDGETS = (250, 500, 1_000, 2_000, 4_000)
 DELAYS = (0, 1, 3, 8)

@@ -35,7 +35,7 @@ from report import draw, print_table, write_json
 from vectors import CachedEmbedder, cached_embedder
 
 from reservoir_cli import Message
-from reservoir_cli.settings import DEFAULT_MODEL_NAME
+from reservoir_cli.settings.schema import DEFAULT_MODEL_NAME
 
 TEXTS = Path(__file__).parent / "long_answers"
 BUDGETS = (750, 1_000, 1_500, 2_000, 4_000)

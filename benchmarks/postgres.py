@@ -20,8 +20,9 @@ from processes import RESERVOIR, Run, machine, medians, run
 
 from reservoir_cli.errors import UsageError
 from reservoir_cli.messages import Scope
-from reservoir_cli.settings import DEFAULT_MODEL_NAME
-from reservoir_cli.store import Store, copying, open_store
+from reservoir_cli.settings.schema import DEFAULT_MODEL_NAME
+from reservoir_cli.storage import replicate
+from reservoir_cli.storage.base import Store, open_store
 from reservoir_cli.tokens import load_counter
 
 #: Messages in each partition.
@@ -79,7 +80,7 @@ def main() -> None:
     begun = perf_counter()
     with closing(open_store(str(file))) as old, closing(open_store(options.url)) as new:
         try:
-            copying.copy(old, new, lambda *_: None)
+            replicate.copy(old, new, lambda *_: None)
             print(f"copied in {perf_counter() - begun:.0f} s")
         except UsageError:
             print("copied before")

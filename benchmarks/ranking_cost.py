@@ -18,9 +18,9 @@ from typing import Any
 import numpy as np
 from report import write_json
 
-from reservoir_cli import ranking
-from reservoir_cli.settings import Settings
-from reservoir_cli.window import Candidates, Posting
+from reservoir_cli.context.types import Candidates, Posting
+from reservoir_cli.retrieval import ranking
+from reservoir_cli.settings.schema import Settings
 
 SIZES = (10_000, 100_000, 1_000_000)
 DIMENSIONS, SESSION = 384, 20

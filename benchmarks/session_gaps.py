@@ -26,7 +26,7 @@ from report import print_table, write_json
 from vectors import CachedEmbedder, cached_embedder
 
 from reservoir_cli import Message
-from reservoir_cli.settings import DEFAULT_MODEL_NAME, format_value
+from reservoir_cli.settings.schema import DEFAULT_MODEL_NAME, format_value
 
 #: Seconds; the first leaves each message by itself.
 GAPS = (1, 1_800, 3_600, 4 * 3_600, 12 * 3_600, 24 * 3_600)

@@ -1,4 +1,4 @@
-"""The long form of ``tests/faults``: kills, damages, full disks and a crowd, for an hour or so.
+"""The long form of ``tests/durability``: kills, damages, full disks and a crowd, for an hour or so.
 
     python benchmarks/soak.py [--trials N] [--damages N] [--seconds N] [--seed N] [KIND…]
 

@@ -1,6 +1,6 @@
 """What every trial of durability stands on: real processes, a kill at a random instant, a verdict.
 
-The short trials of ``tests/faults`` and the long ones of ``soak.py`` use the same functions.
+The short trials of ``tests/durability`` and the long ones of ``soak.py`` use the same functions.
 """
 
 import os
@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from reservoir_cli.store import open_store
+from reservoir_cli.storage.base import open_store
 
 #: Long enough for a slow machine; a process that hangs is still ended.
 PATIENCE = 300

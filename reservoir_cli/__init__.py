@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from reservoir_cli.chat.trim import trim_history
+    from reservoir_cli.context.render import ContextWindow
     from reservoir_cli.errors import (
         ModelUnavailableError,
         ReservoirError,
@@ -17,12 +19,10 @@ if TYPE_CHECKING:
         UsageError,
     )
     from reservoir_cli.messages import Message, Scope, StoredMessage, ToolCall
-    from reservoir_cli.rendering import ContextWindow
     from reservoir_cli.reservoir import Reservoir
-    from reservoir_cli.trimming import trim_history
 
 _HOME = {
-    "ContextWindow": "rendering",
+    "ContextWindow": "context.render",
     "Message": "messages",
     "ModelUnavailableError": "errors",
     "Reservoir": "reservoir",
@@ -33,7 +33,7 @@ _HOME = {
     "StoredMessage": "messages",
     "ToolCall": "messages",
     "UsageError": "errors",
-    "trim_history": "trimming",
+    "trim_history": "chat.trim",
 }
 
 __all__ = [

@@ -1,5 +1,5 @@
 """``python -m reservoir_cli``."""
 
-from reservoir_cli.cli.main import main
+from reservoir_cli.cli.app import main
 
 main()

@@ -9,22 +9,24 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
-from reservoir_cli import config, paths, settings_file
-from reservoir_cli.config import Config, recommended_budget, required_window
 from reservoir_cli.errors import ModelUnavailableError, ReservoirError, StoreError, UsageError
 from reservoir_cli.messages import Message, Scope, StoredMessage
 from reservoir_cli.redaction import Mask, Mode, inspected, told
-from reservoir_cli.settings import Value
-from reservoir_cli.store import Filter, Store, is_on_a_server, open_store, unfinished
+from reservoir_cli.settings import config, paths
+from reservoir_cli.settings import file as settings_file
+from reservoir_cli.settings.config import Config, recommended_budget, required_window
+from reservoir_cli.settings.schema import Value
+from reservoir_cli.storage import unfinished
+from reservoir_cli.storage.base import Filter, Store, is_on_a_server, open_store
 
 if TYPE_CHECKING:
+    from reservoir_cli.context.render import ContextWindow
     from reservoir_cli.embedding import Embedder, Engine, Progress
     from reservoir_cli.embedding.ahead import QuestionAhead
-    from reservoir_cli.importers import File, Found
-    from reservoir_cli.ingesting import Destination, Model, Totals
-    from reservoir_cli.rendering import ContextWindow
-    from reservoir_cli.searching import Hit
+    from reservoir_cli.retrieval.search import Hit
     from reservoir_cli.tokens import TokenCounter
+    from reservoir_cli.transfer.importers import File, Found
+    from reservoir_cli.transfer.ingest import Destination, Model, Totals
 
 #: How many pending messages a question embeds on its way.
 _CATCH_UP = 64
@@ -208,7 +210,8 @@ class Reservoir:
         :raises UsageError: there is no format of that name.
         :raises ReservoirError: a source cannot be read, or is of no format that is known.
         """
-        from reservoir_cli import importers, ingesting
+        from reservoir_cli.transfer import importers
+        from reservoir_cli.transfer import ingest as ingesting
 
         totals = ingesting.Totals()
         with ExitStack() as open_files:
@@ -227,7 +230,7 @@ class Reservoir:
         return totals
 
     def _load(self, found: "Found", destination: "Destination", dry_run: bool) -> "Totals":
-        from reservoir_cli import ingesting
+        from reservoir_cli.transfer import ingest as ingesting
 
         file = found.file
         scope = Scope(destination.partition or destination.default_partition)
@@ -246,7 +249,7 @@ class Reservoir:
 
     def _import_model(self, scope: Scope) -> "Model | None":
         """The model whose vectors an import may bring: the store's, else the one that is set."""
-        from reservoir_cli.ingesting import Model
+        from reservoir_cli.transfer.ingest import Model
 
         threshold = self._synapse_threshold(scope)
         active, dimensions = self.store.active_model(), self.store.dimensions()
@@ -277,7 +280,7 @@ class Reservoir:
         :returns: how many got one.
         :raises ModelUnavailableError: there is no model.
         """
-        from reservoir_cli import indexing
+        from reservoir_cli.retrieval import indexing
 
         if not self.store.pending_count(scope):
             return 0
@@ -303,7 +306,7 @@ class Reservoir:
         :returns: how many messages were embedded by this run.
         :raises ModelUnavailableError: there is no such model.
         """
-        from reservoir_cli import rebuilding
+        from reservoir_cli.retrieval import rebuild as rebuilding
 
         return rebuilding.rebuild(
             self.store,
@@ -347,13 +350,13 @@ class Reservoir:
         link: bool = False,
         deduplicate: bool = False,
     ) -> "list[Hit]":
-        """Find messages by meaning and words; see :func:`reservoir_cli.searching.search`.
+        """Find messages by meaning and words; see :func:`reservoir_cli.retrieval.search.search`.
 
         :param mode: ``hybrid``, ``keyword`` or ``semantic``.
         :param scope: where to look; without it the partition, or the instance if it is named.
         :raises ModelUnavailableError: ``semantic``, and there is no model.
         """
-        from reservoir_cli import searching
+        from reservoir_cli.retrieval import search as searching
 
         if mode not in searching.MODES:
             raise UsageError(
@@ -420,11 +423,11 @@ class Reservoir:
         """
         import uuid
 
-        from reservoir_cli.budget import Meter
-        from reservoir_cli.context import build_context
-        from reservoir_cli.rendering import parse_format
+        from reservoir_cli.context.budget import Meter
+        from reservoir_cli.context.builder import build_context
+        from reservoir_cli.context.render import parse_format
+        from reservoir_cli.context.types import ContextRequest, Piece
         from reservoir_cli.tokens import load_counter
-        from reservoir_cli.window import ContextRequest, Piece
 
         config = self.config.with_flags(
             {
@@ -477,11 +480,11 @@ class Reservoir:
         return built
 
     def forget(self, ids: Sequence[int]) -> None:
-        """Delete messages for good; see :func:`reservoir_cli.forgetting.forget`.
+        """Delete messages for good; see :func:`reservoir_cli.transfer.forget.forget`.
 
         :raises ReservoirError: they are gone, but a reader keeps their words in the files.
         """
-        from reservoir_cli.forgetting import forget
+        from reservoir_cli.transfer.forget import forget
 
         forget(self.store, ids, self._progress)
 
@@ -490,7 +493,7 @@ class Reservoir:
 
         :raises ReservoirError: there is nothing to copy, or it cannot be written.
         """
-        from reservoir_cli.maintenance import back_up
+        from reservoir_cli.maintenance.doctor import back_up
 
         back_up(self.store, Path(file), self._progress)
 
@@ -504,12 +507,12 @@ class Reservoir:
 
     def record_run(self, window: "ContextWindow") -> None:
         """Keep a record of a window that was printed, for ``stats`` and the log."""
-        from reservoir_cli import telemetry
+        from reservoir_cli.context import runs
 
         try:
-            telemetry.log_truncation(window)
+            runs.log_truncation(window)
             if not self.store.read_only:
-                telemetry.record(self.store, window)
+                runs.record(self.store, window)
         except (ReservoirError, OSError) as error:
             why = error.message if isinstance(error, ReservoirError) else error.strerror
             self._notify(f"this run is not recorded: {why}")
@@ -623,8 +626,8 @@ class Reservoir:
         return embedder
 
     def _catch_up(self, embedder: "Embedder", scope: Scope) -> None:
-        from reservoir_cli import indexing
         from reservoir_cli.errors import StoreLockedError
+        from reservoir_cli.retrieval import indexing
 
         # Where somebody else embeds or writes, these messages take part by their words.
         lock = paths.embedding_lock(self.store.location)

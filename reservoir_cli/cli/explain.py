@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 from reservoir_cli.messages import Role, plain_text
 
 if TYPE_CHECKING:
-    from reservoir_cli.rendering import ContextWindow
-    from reservoir_cli.window import Candidate
+    from reservoir_cli.context.render import ContextWindow
+    from reservoir_cli.context.types import Candidate
 
 COLUMNS = ("id", "day", "role", "tier", "sim", "rec", "prio", "tokens", "", "why", "text")
 _WHY = {
@@ -33,18 +33,18 @@ _LEGEND = (
 
 def print_explanation(window: "ContextWindow") -> None:
     """Print the table to stderr."""
-    from reservoir_cli.cli import options, output
-    from reservoir_cli.rendering.document import explained
+    from reservoir_cli.cli import console, options
+    from reservoir_cli.context.render.json import explained
 
     selection = window.selection
     left_out = [each.candidate for each in (*selection.dropped, *selection.passed_over)]
     candidates = {each.message.id: each for each in (*window.kept, *left_out)}
     rows = [_cells(row, candidates[row["id"]]) for row in explained(window)]
-    output.side_table(COLUMNS, rows, numeric=COLUMNS[4:8], spare=_SPARE)
-    output.legend(_LEGEND)
+    console.side_table(COLUMNS, rows, numeric=COLUMNS[4:8], spare=_SPARE)
+    console.legend(_LEGEND)
     if left := window.not_reached:
         were = "was" if left == 1 else "were"
-        output.aside(
+        console.aside(
             f"{options.counted(left, 'message')} that could only have filled the budget "
             f"{were} not reached"
         )

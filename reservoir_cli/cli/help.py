@@ -22,9 +22,9 @@ class _Helpful(Command):
 
     def get_help(self, ctx: "Context") -> str:
         """The whole help text, dressed if a terminal shows it."""
-        from reservoir_cli.cli import output
+        from reservoir_cli.cli import console
 
-        return output.dressed_help(super().get_help(ctx))
+        return console.dressed_help(super().get_help(ctx))
 
     def get_short_help_str(self, limit: int = 45) -> str:
         """The first paragraph; one that is long is wrapped, not cut."""

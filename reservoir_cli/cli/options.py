@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from reservoir_cli.cli import completing
+from reservoir_cli.cli import completion
 from reservoir_cli.errors import ReservoirError, StoreCorruptError, UsageError
 from reservoir_cli.messages import Scope, clean_text, parse_role
-from reservoir_cli.reading import LARGEST, read_stream
+from reservoir_cli.util.files import LARGEST, read_stream
 
 if TYPE_CHECKING:
-    from reservoir_cli.config import Config
     from reservoir_cli.reservoir import Reservoir
-    from reservoir_cli.store import Filter
+    from reservoir_cli.settings.config import Config
+    from reservoir_cli.storage.base import Filter
 
 
 def _name(value: str | None) -> str | None:
@@ -40,7 +40,7 @@ Partition = Annotated[
         "--partition",
         metavar="NAME",
         help='A person, a project (default: the setting "partition").',
-        autocompletion=completing.partitions,
+        autocompletion=completion.partitions,
         callback=_name,
     ),
 ]
@@ -51,7 +51,7 @@ OnePartition = Annotated[
         "--partition",
         metavar="NAME",
         help="A person, a project.",
-        autocompletion=completing.partitions,
+        autocompletion=completion.partitions,
         callback=_name,
     ),
 ]
@@ -62,7 +62,7 @@ Instance = Annotated[
         "--instance",
         metavar="NAME",
         help="A tool, a topic in it (default: the one named like the partition).",
-        autocompletion=completing.instances,
+        autocompletion=completion.instances,
         callback=_name,
     ),
 ]
@@ -77,7 +77,7 @@ TraceId = Annotated[
     ),
 ]
 #: What completes a role.
-a_role = completing.among("user", "assistant", "system", "tool")
+a_role = completion.among("user", "assistant", "system", "tool")
 Match = Annotated[
     str | None,
     typer.Option(metavar="TEXT", help="Only those that hold this text; case is ignored."),
@@ -99,7 +99,7 @@ Model = Annotated[
     typer.Option(
         metavar="NAME",
         help="Model to plan for; `models` lists them.",
-        autocompletion=completing.models,
+        autocompletion=completion.models,
     ),
 ]
 Yes = Annotated[bool, typer.Option("-y", "--yes", help="Do not ask.")]
@@ -128,21 +128,21 @@ def globals_of(ctx: typer.Context) -> Globals:
 
 def load_config(ctx: typer.Context) -> "Config":
     """Read the settings of this run, and warn of what is ignored in them."""
-    from reservoir_cli import config
-    from reservoir_cli.cli import output
+    from reservoir_cli.cli import console
+    from reservoir_cli.settings import config
 
     known = config.load(globals_of(ctx).config)
     for warning in known.warnings:
-        output.warn(warning)
+        console.warn(warning)
     return known
 
 
 def one_reserve(reserve: int | None, output_reserve: int | None) -> int | None:
     """The reserve that was typed, by either name of the option."""
-    from reservoir_cli.cli import output
+    from reservoir_cli.cli import console
 
     if reserve is not None and output_reserve is not None:
-        output.warn("--output-reserve is ignored: --reserve is given, too")
+        console.warn("--output-reserve is ignored: --reserve is given, too")
     return output_reserve if reserve is None else reserve
 
 
@@ -155,7 +155,7 @@ def open_reservoir(
     :param create: make the store when it is not there.
     :param question: what will be asked of it by meaning.
     """
-    from reservoir_cli.cli import output
+    from reservoir_cli.cli import console
     from reservoir_cli.reservoir import Reservoir
 
     given = globals_of(ctx)
@@ -165,8 +165,8 @@ def open_reservoir(
         create=create,
         question=question,
         offline=given.offline,
-        notify=output.warn,
-        progress=output.progress,
+        notify=console.warn,
+        progress=console.progress,
     ) as reservoir:
         try:
             yield reservoir
@@ -174,7 +174,7 @@ def open_reservoir(
             _blame_damage(reservoir, error)
             raise
         finally:
-            output.progress.stop()
+            console.progress.stop()
 
 
 #: What values that no store holds may end in, wherever they come to.
@@ -240,8 +240,8 @@ def message_filter(
     """
     from datetime import UTC, datetime
 
-    from reservoir_cli.store import Filter
-    from reservoir_cli.times import parse_time
+    from reservoir_cli.storage.base import Filter
+    from reservoir_cli.util.times import parse_time
 
     if text is not None and not text.strip():
         raise UsageError("--match needs a text", hint='--match "some words"')
@@ -265,10 +265,10 @@ def why_nothing(reservoir: "Reservoir", scope: Scope, where: "Filter") -> str:
     """Why a read found nothing: the filters that no message passes, or where messages are."""
     from dataclasses import asdict
 
-    from reservoir_cli.cli import output
+    from reservoir_cli.cli import console
 
     if not reservoir.view(scope, 1):
-        return output.whereabouts(scope, reservoir.store.places())
+        return console.whereabouts(scope, reservoir.store.places())
     typed = [f"--{_FILTERS.get(name, name)}" for name, value in asdict(where).items() if value]
     return f"no message in {scope} passes {' and '.join(typed)}" if typed else ""
 
@@ -297,11 +297,11 @@ def require_answer(yes: bool) -> None:
 
 def confirm(question: str, yes: bool) -> None:
     """Ask a person, unless they said yes beforehand; without a yes the run ends with 1."""
-    from reservoir_cli.cli import output
+    from reservoir_cli.cli import console
 
     require_answer(yes)
-    if not yes and not output.ask(question):
-        output.note("nothing was changed")
+    if not yes and not console.ask(question):
+        console.note("nothing was changed")
         raise typer.Exit(1)
 
 
@@ -326,7 +326,7 @@ def text_or_stdin(text: str) -> str:
     """What was typed, or stdin's text where ``-`` was."""
     if text != "-":
         return clean_text(text)
-    from reservoir_cli.importers import decode
+    from reservoir_cli.transfer.importers import decode
 
     return decode(read_stdin(), "stdin")[0].strip()
 
@@ -347,10 +347,10 @@ def read_stdin(most: int = LARGEST) -> bytes:
 
 def say_elsewhere(reservoir: "Reservoir", partition: str, instance: str | None) -> None:
     """Say where messages are, if a context found none."""
-    from reservoir_cli.cli import output
+    from reservoir_cli.cli import console
 
     scope = Scope(partition, instance)
     if not reservoir.view(scope, 1):
-        output.elsewhere(
+        console.elsewhere(
             scope, reservoir.store.places(), in_partition="--recall-scope partition", beyond=""
         )

@@ -65,7 +65,7 @@ def load_embedder(
     :param notify: told why the slower engine runs, if it does.
     :raises ModelUnavailableError: it is not here and cannot be fetched, or is damaged.
     """
-    from reservoir_cli.embedding.loading import load
+    from reservoir_cli.embedding.load import load
 
     embedder = load(name, offline=offline, progress=progress)
     if embedder.engine.kind == "reference":
@@ -79,6 +79,6 @@ def compiled_is_damaged(name: str, *, remove: bool) -> bool:
     :param remove: take it away then, so that the next use compiles it anew.
     :raises ModelUnavailableError: the model is not on this machine.
     """
-    from reservoir_cli.embedding.loading import damaged
+    from reservoir_cli.embedding.load import damaged
 
     return damaged(name, remove=remove)

@@ -133,7 +133,7 @@ def _work(name: str, question: str, told: int) -> NoReturn:
         nothing = os.open(os.devnull, os.O_RDWR)
         for stream in (0, 1, 2):  # who reads the program's output waits for nobody else
             os.dup2(nothing, stream)
-        from reservoir_cli.embedding.loading import opened
+        from reservoir_cli.embedding.load import opened
 
         if embedder := opened(name):
             found = {

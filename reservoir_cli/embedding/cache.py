@@ -19,10 +19,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from reservoir_cli import paths
 from reservoir_cli.embedding import passages
 from reservoir_cli.embedding.identity import model_files
-from reservoir_cli.embedding.locate import sha256
+from reservoir_cli.embedding.resolve import sha256
+from reservoir_cli.settings import paths
 
 MANIFEST = "manifest.json"
 #: How models are compiled; another rule makes other files, of the same vectors.

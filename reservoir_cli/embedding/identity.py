@@ -5,7 +5,7 @@ import json
 from pathlib import Path
 
 from reservoir_cli.embedding import passages
-from reservoir_cli.embedding.locate import sha256
+from reservoir_cli.embedding.resolve import sha256
 
 _PATTERNS = (
     "*.safetensors",

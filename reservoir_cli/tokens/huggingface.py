@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from reservoir_cli.errors import ModelUnavailableError
-from reservoir_cli.reading import read_bounded
+from reservoir_cli.util.files import read_bounded
 
 
 class HuggingFaceCounter:

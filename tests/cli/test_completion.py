@@ -8,8 +8,8 @@ import threading
 
 import pytest
 
-from reservoir_cli.cli.commands import EXAMPLES
-from reservoir_cli.settings import SETTINGS
+from reservoir_cli.cli.lazy import EXAMPLES
+from reservoir_cli.settings.schema import SETTINGS
 
 PATIENCE = 120
 #: What is typed, where ``→`` is the Tab key; each line writes to the file that its number names.

@@ -2,7 +2,7 @@ import tomllib
 
 import pytest
 
-from reservoir_cli import settings_file
+from reservoir_cli.settings import file as settings_file
 
 MODEL_KEY = "models.gpt-3.5-turbo.reserve_tokens"
 

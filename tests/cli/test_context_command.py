@@ -3,7 +3,7 @@ import re
 import pytest
 from contract import BUDGET, DOCUMENT, PLACED, ROW, SCORES
 
-from reservoir_cli.models import find_model
+from reservoir_cli.settings.models import find_model
 
 QUESTION = "why did we drop Redis?"
 SUMMARY = re.compile(

@@ -6,7 +6,8 @@ from contextlib import closing
 import pytest
 from postgres_server import PostgresServer
 
-from reservoir_cli.store import copying, open_store
+from reservoir_cli.storage import replicate
+from reservoir_cli.storage.base import open_store
 
 
 @pytest.fixture
@@ -83,7 +84,7 @@ def test_a_copy_that_was_broken_off_says_so(cli, url, samples_file, tmp_path, ki
     cli("ingest", "--no-embed", str(samples_file))
     with closing(open_store(str(cli.db))) as old, closing(open_store(target)) as new:
         with pytest.raises(OSError, match="killed"):
-            copying.copy(old, new, broken_off)
+            replicate.copy(old, new, broken_off)
     way = f"reservoir db copy {cli.db} {target} goes on with it"
     for arguments in (["view"], ["context", "note", "--budget", "400"], ["db", "status"]):
         read = cli("--db", target, *arguments)

@@ -22,8 +22,8 @@ from pathlib import Path
 import pytest
 import typer
 
-from reservoir_cli.cli.commands import EXAMPLES
-from reservoir_cli.cli.main import BEFORE_COMMAND, app
+from reservoir_cli.cli.app import BEFORE_COMMAND, app
+from reservoir_cli.cli.lazy import EXAMPLES
 
 ROOT = Path(__file__).parents[2]
 PATIENCE = 300
@@ -193,10 +193,10 @@ def test_the_example_of_a_help_text_runs(reader, name):
 
 
 def test_the_picture_of_the_readme_shows_what_is_printed(reader):
-    """If not: ``python docs/pictures.py``."""
+    """If not: ``python tools/pictures.py``."""
     drawn = (ROOT / "docs" / "explain.svg").read_text(encoding="utf-8")
     shown = re.sub(r"<[^>]*>", "\n", drawn).replace("&#160;", " ")
-    asked = runpy.run_path(str(ROOT / "docs" / "pictures.py"))["ASKED"]
+    asked = runpy.run_path(str(ROOT / "tools" / "pictures.py"))["ASKED"]
     assert f"$ reservoir {shlex.join(asked)}" in shown.replace("&#x27;", "'")
     head, *rows = reader(*asked).err.splitlines()
     for column in head.split():

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from reservoir_cli.importers import importers
+from reservoir_cli.transfer.importers import importers
 
 
 def test_stdout_of_a_message_is_its_new_id_alone(cli):
@@ -277,7 +277,7 @@ def test_stdin_can_hold_a_format_that_is_named(cli):
 # Histories of other tools
 
 
-HISTORIES = Path(__file__).parents[1] / "importers" / "samples"
+HISTORIES = Path(__file__).parents[1] / "unit" / "transfer" / "importers" / "samples"
 
 
 def zipped(path, *names):

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-IMPORTERS = Path(__file__).parents[1] / "importers"
+IMPORTERS = Path(__file__).parents[1] / "unit" / "transfer" / "importers"
 READ, WHICH, WHERE, RUN = "Read them", "Import which", "Partition to keep", "Run it?"
 TOOLS = {"claude-code": 11, "codex": 7, "llm": 2}
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from reservoir_cli.cli.commands import EXAMPLES
+from reservoir_cli.cli.lazy import EXAMPLES
 
 README = Path(__file__).parents[2] / "README.md"
 COMMANDS = sorted(EXAMPLES)
@@ -54,7 +54,7 @@ def test_a_keyword_search_and_a_context_load_no_model(cli):
     cli.say("hello")
     command = (sys.executable, "-X", "importtime", "-m", "reservoir_cli")
     done = cli("search", "--keyword", "hello", command=command)
-    assert "reservoir_cli.searching" in done.err
+    assert "reservoir_cli.retrieval.search" in done.err
     assert not re.search(r"\| +(torch|sentence_transformers|transformers)$", done.err, re.M)
 
 

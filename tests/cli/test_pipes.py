@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from reservoir_cli.cli import output
+from reservoir_cli.cli import console
 
 LONG = "0123456789 " * 20
 
@@ -73,7 +73,7 @@ def test_the_demo_ends_quietly_when_its_pipe_is_closed(cli):
 
 
 def test_what_takes_long_once_is_told_in_a_pipe_once(capsys):
-    progress = output.ProgressBar()
+    progress = console.ProgressBar()
     for done in (0, 1):
         progress("compiling the embedding model, once", done, 0)
         progress("embedding", done, 2)

@@ -21,10 +21,10 @@ sys.path.append(str(Path(__file__).parents[1] / "hostile"))
 
 import forked
 
+from reservoir_cli.context.types import Tier
 from reservoir_cli.messages import Message, ToolCall
 from reservoir_cli.reservoir import Reservoir
-from reservoir_cli.settings import SETTINGS, Value, format_value
-from reservoir_cli.window import Tier
+from reservoir_cli.settings.schema import SETTINGS, Value, format_value
 
 ORIGINS = ("flag", "environment", "partition", "model", "file")
 ASK = ("context", "which port has the database?", "-p", "p", "--trace-id", "t", "--format", "json")

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from reservoir_cli.cli.commands import EXAMPLES
+from reservoir_cli.cli.lazy import EXAMPLES
 
 COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 NASTY = "red \x1b[31m bell \x07 c1 \x9b del \x7f\nnext line"

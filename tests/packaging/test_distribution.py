@@ -81,7 +81,7 @@ def test_the_sdist_holds_what_testing_and_measuring_need(sdist: Path) -> None:
     tracked = {"Makefile", "README.md", "CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", "SECURITY.md"}
     tracked |= {"pyproject.toml", "constraints.txt", "reservoir.toml.example"}
     tracked |= {"PKG-INFO", ".gitignore"}
-    folders = {"reservoir_cli", "tests", "samples", "docs", "benchmarks"}
+    folders = {"reservoir_cli", "tests", "samples", "docs", "benchmarks", "tools"}
     assert {each.name for each in sdist.iterdir()} == tracked | folders
     assert not [each for each in sdist.rglob("*") if each.suffix in (".pyc", ".db")]
 

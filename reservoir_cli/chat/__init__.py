@@ -1,0 +1,1 @@
+"""The message shapes of the providers."""

@@ -1,0 +1,191 @@
+"""The window as the request body of a provider. Pure.
+
+Every body would be accepted as it is, whatever was left out of the window: calls have their
+results right behind them, ids and names are of the allowed form, and no text is empty.
+"""
+
+import hashlib
+import json
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from reservoir_cli.context.turns import CONTEXT, Turn
+from reservoir_cli.messages import Role, ToolCall
+
+_ID = re.compile(r"[A-Za-z0-9_-]{1,40}")
+_NO_OUTPUT = "[no output]"
+#: What a call is given; Anthropic and Ollama take it as an object.
+_OBJECTS = ("input", "arguments")
+#: Arguments that are nested deeper are not taken apart.
+_DEEP = 64
+Body = dict[str, Any]
+
+
+def to_openai(turns: Sequence[Turn], model: str | None) -> Body:
+    """Chat completions, for OpenAI and Azure OpenAI."""
+    sent = _with_valid_ids(turns)
+    return {**_named(model), "messages": [_openai_message(each) for each in sent]}
+
+
+def to_ollama(turns: Sequence[Turn], model: str | None) -> Body:
+    """Ollama's own chat: arguments are objects, and results name their tool."""
+    sent = _with_valid_ids(turns)
+    names = {call.id: call.name for each in sent for call in each.tool_calls}
+    messages = [_ollama_message(each, names) for each in sent]
+    return {**_named(model), "messages": messages, "stream": False}
+
+
+def to_anthropic(turns: Sequence[Turn], model: str | None, max_tokens: int) -> Body:
+    """Anthropic's messages: one system text, then user and assistant in turn.
+
+    Tools that were called are declared with an open schema: blocks of undeclared tools are
+    refused.
+    """
+    sent = _with_valid_ids(turns)
+    system = [each.content for each in sent if each.role == Role.SYSTEM]
+    messages: list[Body] = []
+    for each in sent:
+        if each.role == Role.SYSTEM:
+            continue
+        role = "assistant" if each.role == Role.ASSISTANT else "user"
+        if not messages or messages[-1]["role"] != role:
+            messages.append({"role": role, "content": []})
+        messages[-1]["content"] += _anthropic_blocks(each)
+    names = sorted({call.name for each in sent for call in each.tool_calls})
+    tools = [{"name": name, "input_schema": {"type": "object"}} for name in names]
+    return {
+        **_named(model),
+        "max_tokens": max_tokens,
+        **({"system": "\n---\n".join(system)} if system else {}),
+        "messages": messages,
+        **({"tools": tools} if tools else {}),
+    }
+
+
+def words(body: Body) -> list[str]:
+    """The text of each message of a body: what a model is charged for, beside the framing.
+
+    What stands outside of the messages counts with the first.
+    """
+    outside = [body.get("system", ""), _compact(body["tools"]) if "tools" in body else ""]
+    counted = [_strings(each) for each in body["messages"]]
+    first = "\n".join(filter(None, [*outside, *counted[:1]]))
+    return [first, *counted[1:]] if first else counted
+
+
+def _named(model: str | None) -> Body:
+    return {"model": model} if model else {}
+
+
+def _openai_message(turn: Turn) -> Body:
+    message: Body = {"role": _role(turn), "content": turn.content}
+    if turn.tool_calls:
+        message["content"] = turn.content if turn.content.strip() else None
+        message["tool_calls"] = [
+            {
+                "id": call.id,
+                "type": "function",
+                "function": {"name": call.name, "arguments": call.arguments},
+            }
+            for call in turn.tool_calls
+        ]
+    if turn.role == Role.TOOL:
+        message["content"] = turn.content if turn.content.strip() else _NO_OUTPUT
+        message["tool_call_id"] = turn.tool_call_id
+    return message
+
+
+def _ollama_message(turn: Turn, names: dict[str, str]) -> Body:
+    message: Body = {"role": _role(turn), "content": turn.content}
+    if turn.tool_calls:
+        message["tool_calls"] = [
+            {"function": {"name": call.name, "arguments": _arguments(call)}}
+            for call in turn.tool_calls
+        ]
+    if turn.role == Role.TOOL:
+        message["content"] = turn.content if turn.content.strip() else _NO_OUTPUT
+        message["tool_name"] = names[turn.tool_call_id or ""]
+    return message
+
+
+def _anthropic_blocks(turn: Turn) -> list[Body]:
+    if turn.role == Role.TOOL:
+        content = turn.content if turn.content.strip() else _NO_OUTPUT
+        return [{"type": "tool_result", "tool_use_id": turn.tool_call_id, "content": content}]
+    text = [{"type": "text", "text": turn.content}] if turn.content.strip() else []
+    calls = [
+        {"type": "tool_use", "id": call.id, "name": call.name, "input": _arguments(call)}
+        for call in turn.tool_calls
+    ]
+    return text + calls
+
+
+def _role(turn: Turn) -> str:
+    return Role.SYSTEM.value if turn.role == CONTEXT else turn.role
+
+
+def _arguments(call: ToolCall) -> Body:
+    """Arguments as an object; what is none, or is no strict JSON, stands raw in one."""
+    try:
+        parsed = json.loads(call.arguments or "{}")
+        _compact(parsed).encode()  # refuses infinities, and halves of surrogate pairs
+        if isinstance(parsed, dict) and _depth(parsed) <= _DEEP:
+            return parsed
+    except (ValueError, RecursionError):
+        pass
+    return {"_raw": call.arguments}
+
+
+def _depth(value: Any) -> int:
+    if isinstance(value, dict):
+        value = list(value.values())
+    return 1 + max(map(_depth, value), default=0) if isinstance(value, list) else 0
+
+
+def _with_valid_ids(turns: Sequence[Turn]) -> list[Turn]:
+    """Turns whose call ids and tool names every provider takes, alike in call and result."""
+    given: dict[str, str] = {}
+    used: set[str] = set()
+    valid = []
+    for turn in turns:
+        calls = []
+        for call in turn.tool_calls:
+            given[call.id] = _valid_id(call.id, used)
+            used.add(given[call.id])
+            name = re.sub(r"[^A-Za-z0-9_-]", "_", call.name)[:64]
+            calls.append(ToolCall(given[call.id], name, call.arguments))
+        own = given.get(turn.tool_call_id or "") if turn.role == Role.TOOL else None
+        valid.append(Turn(turn.section, turn.role, turn.content, tuple(calls), own, turn.name))
+    return valid
+
+
+def _valid_id(text: str, used: set[str]) -> str:
+    """The id itself if it is allowed and new, else one made from it."""
+    made, salt = text, 0
+    while not _ID.fullmatch(made) or made in used:
+        made = "call_" + hashlib.sha256(f"{salt} {text}".encode()).hexdigest()[:24]
+        salt += 1
+    return made
+
+
+def _strings(value: Any) -> str:
+    """Every text in a message but its role and the kinds of its blocks; objects as JSON."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, list):
+        return "\n".join(_strings(each) for each in value)
+    if not isinstance(value, dict):
+        return ""
+    texts = [
+        _compact(each)
+        if key in ("input", "arguments") and isinstance(each, dict)
+        else _strings(each)
+        for key, each in value.items()
+        if key not in ("role", "type")
+    ]
+    return "\n".join(filter(None, texts))
+
+
+def _compact(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))

@@ -1,0 +1,229 @@
+"""The door: the app, its global options, and the only place that catches errors and exits."""
+
+import os
+import re
+import signal
+import sys
+from contextlib import suppress
+from pathlib import Path
+from types import FrameType
+from typing import Annotated, Any, NoReturn
+
+import typer
+
+from reservoir_cli import __version__
+from reservoir_cli.cli import completion, console
+from reservoir_cli.cli.lazy import EXAMPLES, CommandGroup
+from reservoir_cli.cli.options import Globals
+from reservoir_cli.errors import ReservoirError, UsageError
+from reservoir_cli.settings.location import check_location
+
+#: Options of all commands, and what they take.
+BEFORE_COMMAND = {"--config": " FILE", "--db": " PATH", "--offline": "", "--no-color": ""}
+#: What the option parser says, and how one says it.
+_IN_WORDS = (
+    (r"'\[?([A-Z]+)\]?'", r"\1"),
+    (r"is not a valid int\w*( range)?$", "is not a whole number"),
+    (r"is not a valid float( range)?$", "is not a number"),
+    (r"is not in the range x>=(\S+)$", r"is less than \1"),
+    (r"is not in the range (\S+)<=x<=(\S+)$", r"is not between \1 and \2"),
+)
+#: By this variable a shell asks what could follow on its line.
+_COMPLETE = "_RESERVOIR_COMPLETE"
+_SHELLS = re.compile("(complete|source)_(bash|zsh|fish|powershell|pwsh)")
+
+app = typer.Typer(
+    name="reservoir",
+    cls=CommandGroup,
+    help="Your conversations with every model in one private file, "
+    "and the best context for the next question.",
+    epilog="reservoir COMMAND --help says more of each.",
+    invoke_without_command=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        console.write(f"reservoir {__version__}\n")
+        raise typer.Exit
+
+
+def _choose_color(unwanted: bool) -> None:
+    """Settled before help is asked for, which is shown at once."""
+    console.configure(color=not unwanted)
+
+
+@app.callback()
+def globals_(
+    ctx: typer.Context,
+    config_file: Annotated[
+        Path | None, typer.Option("--config", metavar="FILE", help="Settings file to use.")
+    ] = None,
+    db: Annotated[
+        str | None, typer.Option("--db", metavar="PATH|URL", help="Store to use.")
+    ] = None,
+    offline: Annotated[
+        bool,
+        typer.Option("--offline", help="Never use the network, but to reach a store on a server."),
+    ] = False,
+    _no_color: Annotated[
+        bool,
+        typer.Option(
+            "--no-color", callback=_choose_color, is_eager=True, help="Print without colour."
+        ),
+    ] = False,
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version."),
+    ] = False,
+) -> None:
+    """Options that stand before the command."""
+    if db is not None:
+        check_location(db, "--db")
+    ctx.obj = Globals(config_file, db, offline)
+    if ctx.invoked_subcommand is None:
+        typer.echo(ctx.get_help())
+
+
+def main() -> None:
+    """Run the command line and exit with its code."""
+    # What nobody but us may not read either is of no use: files have modes of their own.
+    os.umask(os.umask(0o077) & 0o077)
+    _take_streams()
+    signal.signal(signal.SIGTERM, _terminated)
+    if completion.VARIABLE in os.environ or any("-completion" in each for each in sys.argv[1:2]):
+        completion.prepare()
+    try:
+        code: Any = _run()
+    except SystemExit as leaving:
+        code = leaving.code
+    _leave(code if isinstance(code, int) else 0 if code is None else 1)
+
+
+def _take_streams() -> None:
+    """UTF-8 for stdout and stderr; what was closed before we began leads nowhere.
+
+    Otherwise the next file that is opened would take its number, and be written to.
+    """
+    for number in range(3):
+        with suppress(OSError):
+            os.fstat(number)
+            continue
+        os.open(os.devnull, os.O_RDWR)
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is None:
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))
+        else:
+            stream.reconfigure(encoding="utf-8", errors="replace", newline="\n")
+
+
+def _leave(code: int) -> NoReturn:
+    """End at once: everything is written and closed.
+
+    Taking numpy, the model's runtime and all modules down in good order takes 30 ms.
+    """
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError, ValueError):  # nobody reads it any more
+            stream.flush()
+    os._exit(code)
+
+
+def _run() -> int:
+    if not _SHELLS.fullmatch(os.environ.get(_COMPLETE, "")):
+        os.environ.pop(_COMPLETE, None)  # no shell asks for completion
+    try:
+        outcome: Any = app(standalone_mode=False)
+        return outcome if isinstance(outcome, int) else 0
+    except ReservoirError as failure:
+        return _failed(failure)
+    except console.ClosedPipe:
+        return 0
+    except SystemExit as leaving:
+        # Typer leaves with 1 when its help meets a closed pipe.
+        if isinstance(leaving.__context__, BrokenPipeError):
+            return 0
+        raise
+    except typer.Abort:
+        return 130
+    except Exception as failure:
+        if hasattr(failure, "format_message"):  # the command line itself was wrong
+            return _failed(_as_usage(failure))
+        if _COMPLETE in os.environ:
+            return _failed(UsageError(f"{_COMPLETE} is for shells", hint=f"unset {_COMPLETE}"))
+        _debug(failure)
+        # Only its type is shown: its text might quote a message.
+        return _failed(
+            ReservoirError(
+                f"unexpected {type(failure).__name__}", hint="RESERVOIR_DEBUG=1 shows where"
+            )
+        )
+
+
+def _as_usage(failure: Any) -> UsageError:
+    """A complaint of the option parser as an error of ours."""
+    context = getattr(failure, "ctx", None)
+    name = context.command_path if context else "reservoir"
+    option = getattr(failure, "option_name", None)
+    if option in BEFORE_COMMAND:
+        return UsageError(
+            f"{option} goes before the command",
+            hint=name.replace(" ", f" {option}{BEFORE_COMMAND[option]} ", 1),
+        )
+    message = " ".join(failure.format_message().split()).rstrip(".")
+    for pattern, words in _IN_WORDS:
+        message = re.sub(pattern, words, message)
+    hint = None if context else _as_written(getattr(failure, "option_name", None))
+    return UsageError(message[:1].lower() + message[1:], hint=hint or f"{name} --help")
+
+
+def _as_written(option: str | None) -> str | None:
+    """How an option is written with its values, such as ``reservoir view --since T``."""
+    name = next((word for word in sys.argv[1:] if word in EXAMPLES), None)
+    if name is None:
+        return None
+    group: Any = typer.main.get_command(app)
+    command = group.commands[name]
+    with typer.Context(command) as context:
+        for each in command.params:
+            if option in each.opts:
+                return f"reservoir {name} {option} {each.make_metavar(context)}"
+    return None
+
+
+def _failed(failure: ReservoirError) -> int:
+    words = sys.argv[1 : sys.argv.index("--") if "--" in sys.argv else None]
+    if failure.__cause__:
+        _debug(failure)
+    console.error(failure, as_json="--json" in words)
+    return failure.exit_code
+
+
+def _debug(failure: BaseException) -> None:
+    """With ``RESERVOIR_DEBUG=1`` show where a failure arose.
+
+    Of foreign errors only the type is shown: their text might quote a message.
+    """
+    if os.environ.get("RESERVOIR_DEBUG") != "1":
+        return
+    import traceback
+
+    cause = failure.__cause__ or (None if failure.__suppress_context__ else failure.__context__)
+    if cause is not None:
+        _debug(cause)
+    console.aside("Traceback (most recent call last):")
+    for line in "".join(traceback.format_tb(failure.__traceback__)).splitlines():
+        console.aside(line)
+    said = str(failure) if isinstance(failure, ReservoirError) else "(its text is not shown)"
+    console.aside(f"{type(failure).__name__}: {said}")
+
+
+def _terminated(_signal: int, _frame: FrameType | None) -> None:
+    sys.exit(143)
+
+
+if __name__ == "__main__":
+    main()

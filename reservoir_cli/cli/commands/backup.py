@@ -1,0 +1,33 @@
+"""``reservoir backup``: copy the store."""
+
+import os
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from reservoir_cli.cli import options
+
+
+def backup(
+    ctx: typer.Context,
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="Where to put the copy.")],
+    yes: options.Yes = False,
+    as_json: options.Json = False,
+) -> None:
+    """Copy the store to a file, while others go on writing.
+
+    The copy is of one moment, and a store of its own: --db FILE reads it. A file that is there
+    is replaced only if you say so, and only when the copy is whole.
+    """
+    from reservoir_cli.cli import console
+
+    # Both are False for what no file could be called.
+    if os.path.exists(file) and not os.path.isdir(file):
+        options.confirm(f"replace {file}?", yes)
+    with options.open_reservoir(ctx) as reservoir:
+        reservoir.backup(file)
+    size = file.stat().st_size
+    console.aside(f"copied the store to {file}, {size / 1e6:,.1f} MB")
+    if as_json:
+        console.document({"file": str(file), "bytes": size})

@@ -1,0 +1,134 @@
+"""``reservoir config``: read and change settings."""
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from reservoir_cli.cli import completion, options
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from reservoir_cli.settings.config import Config
+
+
+def config(
+    ctx: typer.Context,
+    changes: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            metavar="KEY=VALUE",
+            help="Change a setting; repeatable.",
+            autocompletion=completion.assignments,
+        ),
+    ] = None,
+    get: Annotated[
+        str | None,
+        typer.Option(metavar="KEY", help="Print one value.", autocompletion=completion.settings),
+    ] = None,
+    unset: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="KEY",
+            help="Go back to the default; repeatable.",
+            autocompletion=completion.settings,
+        ),
+    ] = None,
+    show: Annotated[bool, typer.Option("--list", help="Print all of them (default).")] = False,
+    path: Annotated[bool, typer.Option("--path", help="Print where the settings file is.")] = False,
+    as_json: options.Json = False,
+) -> None:
+    """Show or change settings.
+
+    Alone it lists every setting, its value, and where the value comes from.
+    """
+    from reservoir_cli.cli import console
+    from reservoir_cli.settings import config as settings
+    from reservoir_cli.settings import file as settings_file
+    from reservoir_cli.settings.schema import format_value
+
+    options.one_form(get=get is not None, list=show, path=path, set=bool(changes or unset))
+    given = options.globals_of(ctx).config
+    if changes or unset:
+        file = _change(settings.load(given), _changes(changes or [], unset or []))
+        if as_json:
+            console.document({"path": str(file)})
+        return
+    known = options.load_config(ctx)
+    if path:
+        _print_value(str(known.path), {"path": str(known.path)}, as_json)
+    elif get is not None:
+        value, origin = settings.effective(known, get)
+        text = format_value(settings_file.split_key(get)[2], value)
+        _print_value(text, {"key": get, "value": value, "origin": origin}, as_json)
+    else:
+        _print_list(known, as_json)
+
+
+def _change(known: "Config", changes: dict[str, str | None]) -> "Path":
+    """Change the settings file, and tell of names that are older ones."""
+    from reservoir_cli.cli import console
+    from reservoir_cli.settings import file as settings_file
+    from reservoir_cli.settings.availability import check_changes
+
+    check_changes(known, changes)
+    settings_file.edit(known.path, changes)
+    for key, text in changes.items():
+        if text is not None and (note := _note(key, text)):
+            console.note(note)
+    return known.path
+
+
+def _note(key: str, text: str) -> str:
+    """What to say of a key that was set by an older name."""
+    from reservoir_cli.settings import file as settings_file
+    from reservoir_cli.settings.schema import from_alias, parse_value, setting_of
+
+    written = settings_file.split_written_key(key)[2]
+    if (setting := setting_of(written)) == written:
+        return ""
+    value = from_alias(written, given := parse_value(written, text, key))
+    scale = f", a plain cosine: {value} for {given}" if value != given else ""
+    return f"{written} is now called {setting}{scale}"
+
+
+def _changes(changes: list[str], unset: list[str]) -> dict[str, str | None]:
+    from reservoir_cli.settings import file as settings_file
+
+    parsed: dict[str, str | None] = dict.fromkeys(unset)
+    for each in changes:
+        key, value = settings_file.split_assignment(each)
+        parsed[key] = value
+    return parsed
+
+
+def _print_value(text: str, fields: dict[str, object], as_json: bool) -> None:
+    from reservoir_cli.cli import console
+
+    if as_json:
+        console.document(fields)
+    elif text:
+        console.write(text + "\n")
+
+
+def _print_list(known: "Config", as_json: bool) -> None:
+    from reservoir_cli.cli import console
+    from reservoir_cli.settings import config as settings
+    from reservoir_cli.settings.schema import format_value
+
+    rows = settings.listed(known)
+    if as_json:
+        console.document(
+            {
+                "path": str(known.path),
+                "settings": [
+                    {"key": key, "value": value, "origin": origin} for key, value, origin in rows
+                ],
+            }
+        )
+        return
+    shown = [
+        (key, format_value(key.rpartition(".")[2], value), origin) for key, value, origin in rows
+    ]
+    console.table(("setting", "value", "from"), shown)

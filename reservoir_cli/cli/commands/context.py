@@ -1,0 +1,268 @@
+"""``reservoir context``: the best context a token budget can buy."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from reservoir_cli.cli import completion, options
+from reservoir_cli.errors import UsageError
+from reservoir_cli.settings.schema import Value, check_value
+
+if TYPE_CHECKING:
+    from reservoir_cli.context.render import ContextWindow
+    from reservoir_cli.reservoir import Reservoir
+
+_TRUNCATED = 6
+#: The settings that options stand for, where they are called otherwise.
+_SETTINGS = {
+    "--reserve": "reserve_tokens",
+    "--recent": "recent_context_size",
+    "--similar": "semantic_context_size",
+}
+
+
+def context(
+    ctx: typer.Context,
+    query: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[QUERY]", help="The question; without it, or with -, stdin is read."
+        ),
+    ] = None,
+    model: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="Model that will read it; `models` lists them.",
+            autocompletion=completion.models,
+        ),
+    ] = None,
+    budget: Annotated[
+        str | None,
+        typer.Option(
+            metavar="N|recommended",
+            help="Tokens for all that is printed (default: what the model takes).",
+        ),
+    ] = None,
+    partition: options.Partition = None,
+    instance: options.Instance = None,
+    form: Annotated[
+        str,
+        typer.Option(
+            "--format",
+            metavar="NAME",
+            help="text, markdown, json, or a request: openai, azure, ollama, anthropic.",
+            autocompletion=completion.context_formats,
+        ),
+    ] = "text",
+    system: Annotated[
+        str | None, typer.Option(metavar="TEXT|@FILE", help="System prompt, or the file it is in.")
+    ] = None,
+    procedure: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME=TEXT|@FILE", help="An instruction; repeatable."),
+    ] = None,
+    knowledge: Annotated[
+        list[str] | None,
+        typer.Option(metavar="SOURCE=TEXT|@FILE", help="A text you looked up; repeatable."),
+    ] = None,
+    episode: Annotated[
+        list[str] | None,
+        typer.Option(metavar="TEXT|@FILE", help="A piece of a past conversation; repeatable."),
+    ] = None,
+    reserve: options.Reserve = None,
+    output_reserve: options.OutputReserve = None,
+    recent: Annotated[
+        int | None,
+        typer.Option(metavar="N", min=0, help="How many of the newest messages to consider."),
+    ] = None,
+    similar: Annotated[
+        int | None,
+        typer.Option(metavar="N", min=0, help="How many of the most similar messages to consider."),
+    ] = None,
+    threshold: Annotated[
+        float | None,
+        typer.Option(
+            metavar="X", min=0, max=1, help="Least (1 + cosine)/2 that counts as similar, 0 to 1."
+        ),
+    ] = None,
+    recall_scope: Annotated[
+        str | None,
+        typer.Option(
+            metavar="WHERE",
+            help="Look in the instance, the partition, or auto: the partition unless -i is given.",
+            autocompletion=completion.choices("recall_scope"),
+        ),
+    ] = None,
+    fill: Annotated[
+        bool | None,
+        typer.Option(
+            "--fill/--no-fill",
+            help="Add older messages until the budget is spent (default: with --budget).",
+        ),
+    ] = None,
+    order: Annotated[
+        str | None,
+        typer.Option(
+            metavar="HOW",
+            help="Choose by score, or by tiers: recent, similar, linked, older.",
+            autocompletion=completion.among("score", "tiers"),
+        ),
+    ] = None,
+    profile: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SIZE",
+            help="How many to consider, for a small or a large model.",
+            autocompletion=completion.choices("profile"),
+        ),
+    ] = None,
+    save: Annotated[
+        bool, typer.Option("--save", help="Store the question, too, once the context is built.")
+    ] = False,
+    trace_id: options.TraceId = None,
+    explain: Annotated[
+        bool, typer.Option("--explain", help="Say of each message why it is in or out.")
+    ] = False,
+    strict: Annotated[
+        bool,
+        typer.Option(
+            "--strict", help="Exit with 6 if anything was left out or cut for lack of room."
+        ),
+    ] = False,
+) -> None:
+    """Print the best context for a question, inside a token budget.
+
+    Recent and similar messages are ranked by 0.7 x similarity + 0.3 x recency and taken whole,
+    the best first. The question comes last and is never cut.
+    """
+    from reservoir_cli.cli import console
+
+    _check(
+        {
+            "--reserve": reserve,
+            "--output-reserve": output_reserve,
+            "--recent": recent,
+            "--similar": similar,
+            "--recall-scope": recall_scope,
+            "--order": order,
+            "--profile": profile,
+        }
+    )
+    question = _question(query)
+    with options.open_reservoir(ctx, create=save, question=question) as reservoir:
+        window = reservoir.context(
+            question,
+            partition=partition,
+            instance=instance,
+            model=model,
+            budget=budget,
+            format=form,
+            system=None if system is None else _text(system, "--system"),
+            procedure=[_named(each, "--procedure") for each in procedure or ()],
+            knowledge=[_named(each, "--knowledge") for each in knowledge or ()],
+            episode=[_text(each, "--episode") for each in episode or ()],
+            reserve=options.one_reserve(reserve, output_reserve),
+            recent=recent,
+            similar=similar,
+            threshold=threshold,
+            recall_scope=recall_scope,
+            fill=fill,
+            order=order,
+            profile=profile,
+            trace_id=trace_id,
+        )
+        if not window.kept:
+            options.say_elsewhere(reservoir, window.request.partition, instance)
+        try:
+            _print(window, explain, reservoir)
+        finally:  # the question was asked, even if nobody reads the context to its end
+            if save:
+                reservoir.save_question(window)
+                _say_where(window)
+            reservoir.record_run(window)
+    if strict and window.truncated:
+        console.note(f"--strict: {window.truncations:,} left out or cut for lack of room")
+        raise typer.Exit(_TRUNCATED)
+
+
+def _check(given: dict[str, Value]) -> None:
+    """Check values of settings by the names of the options that they were typed with.
+
+    :raises UsageError: one of them is wrong.
+    """
+    for option, value in given.items():
+        if value is not None:
+            check_value(_SETTINGS.get(option) or option[2:].replace("-", "_"), value, option)
+
+
+def _say_where(window: "ContextWindow") -> None:
+    """Say that a question begins a conversation of its own, if it may be meant to go on one."""
+    from reservoir_cli.cli import console
+
+    partition, source = window.request.partition, window.scope["instance"]
+    if window.request.instance is None and source not in (None, partition):
+        console.note(
+            f"the question is saved in {partition}/{partition}; the newest messages are of "
+            f"{partition}/{source} (-i {source} goes on there)"
+        )
+
+
+def _print(window: "ContextWindow", explain: bool, reservoir: "Reservoir") -> None:
+    from reservoir_cli.cli import console
+    from reservoir_cli.cli.explain import print_explanation
+
+    request = window.request
+    for each in window.notes:
+        console.warn(each)
+    if cut := sum(each.cut for each in window.kept):
+        console.note(f"long tool results are cut: {cut} (max_tool_result_tokens; 0 never cuts)")
+    if secret := sum(bool(each.message.secrets) for each in window.kept):
+        done = f"printed as they are; {reservoir.way_to_mask(request.partition)} hides them"
+        if reservoir.mask.hides(request.partition):
+            done = "masked"
+        console.note(f"secrets in {options.counted(secret, 'message')} {done}")
+    rendered = window.to(explain=explain)
+    if isinstance(rendered, str):
+        console.window_text(rendered)
+    else:
+        console.write_json(rendered)
+    if explain and request.format != "json":
+        print_explanation(window)
+    if request.format in ("openai", "azure", "ollama", "anthropic") and not request.model:
+        console.note("no model is named: the request has no model key (--model adds it)")
+    console.aside(window.summary())
+
+
+def _question(query: str | None) -> str:
+    if query is None and options.can_ask():
+        raise UsageError("no question", hint='reservoir context "…", or pipe it in')
+    return options.text_or_stdin("-" if query is None else query)
+
+
+def _named(text: str, option: str) -> tuple[str, str]:
+    name, equals, rest = text.partition("=")
+    if not equals or not name.strip():
+        raise UsageError(f"{option} {name!r} has no text", hint=f"write {option} NAME=TEXT")
+    return name.strip(), _text(rest, option)
+
+
+def _text(text: str, option: str) -> str:
+    """A text as it was typed, or the file's after ``@``; ``@@`` is a plain ``@``."""
+    if text.startswith("@@"):
+        return text[1:]
+    if not text.startswith("@"):
+        return text
+    from reservoir_cli.transfer.importers import decode
+    from reservoir_cli.util.files import read_bounded
+
+    path = Path(text[1:])
+    try:
+        data = read_bounded(path)
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or "not a path"
+        raise UsageError(
+            f"{option}: cannot read {path}: {reason}", hint="@@ writes a plain @"
+        ) from None
+    return decode(data, str(path))[0].strip("\r\n")

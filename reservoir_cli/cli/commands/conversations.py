@@ -1,0 +1,78 @@
+"""``reservoir conversations``: which threads there are."""
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import typer
+
+from reservoir_cli.cli import options
+
+if TYPE_CHECKING:
+    from reservoir_cli.reservoir import Reservoir
+    from reservoir_cli.storage.base import ConversationSummary
+
+
+def conversations(
+    ctx: typer.Context,
+    partition: options.Partition = None,
+    instance: options.Instance = None,
+    all_instances: options.AllInstances = False,
+    all_partitions: options.AllPartitions = False,
+    as_json: options.Json = False,
+) -> None:
+    """List the conversations of a partition or instance.
+
+    The oldest comes first. Messages outside of conversations, such as those from stdin, are in
+    none.
+    """
+    from reservoir_cli.cli import console
+
+    with options.open_reservoir(ctx) as reservoir:
+        scope = options.read_scope(
+            reservoir, partition, instance, all_instances, all_partitions, whole_partition=True
+        )
+        found = [_masked(each, reservoir) for each in reservoir.store.conversations(scope)]
+        if not found:
+            if reservoir.view(scope, 1):
+                console.note(f"the messages in {scope} are in no conversation")
+            else:
+                console.elsewhere(scope, reservoir.store.places())
+    if as_json:
+        console.document(
+            {
+                "conversations": [
+                    {
+                        "id": each.conversation.id,
+                        "title": each.conversation.title,
+                        "source": each.conversation.source,
+                        "model": each.conversation.model,
+                        "partition": each.partition,
+                        "instance": each.instance,
+                        "messages": each.messages,
+                        "first": each.first.isoformat(),
+                        "last": each.last.isoformat(),
+                    }
+                    for each in found
+                ]
+            }
+        )
+        return
+    rows = [
+        (
+            each.conversation.id,
+            " ".join((each.conversation.title or "").split()),
+            each.conversation.source or "",
+            f"{each.messages:,}",
+            *(moment.isoformat(timespec="seconds") for moment in (each.first, each.last)),
+        )
+        for each in found
+    ]
+    columns = ("id", "title", "source", "messages", "first", "last")
+    if rows:
+        console.table(columns, rows, numeric=("messages",))
+
+
+def _masked(found: "ConversationSummary", reservoir: "Reservoir") -> "ConversationSummary":
+    """A conversation with its title as it may be printed."""
+    title = reservoir.mask.text(found.partition, found.conversation.title or "") or None
+    return replace(found, conversation=replace(found.conversation, title=title))

@@ -1,0 +1,95 @@
+"""``reservoir embed``: give messages their vectors, by this model or another."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from reservoir_cli.cli import options
+
+if TYPE_CHECKING:
+    from reservoir_cli.reservoir import Reservoir
+    from reservoir_cli.settings.config import Config
+
+
+def embed(
+    ctx: typer.Context,
+    model: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Change to this model: a name, or a folder."),
+    ] = None,
+    rebuild: Annotated[
+        bool, typer.Option("--rebuild", help="Make all vectors anew, then use those.")
+    ] = False,
+    as_json: options.Json = False,
+) -> None:
+    """Embed messages that are not yet, to find them by meaning.
+
+    With --model or --rebuild new vectors are made beside the old ones, which are used until the
+    new ones are complete. Broken off, the same command goes on where it was.
+    """
+    from reservoir_cli.cli import console
+    from reservoir_cli.retrieval import rebuild as rebuilding
+
+    with options.open_reservoir(ctx, create=True) as reservoir:
+        before, name = reservoir.config, _absolute(model)
+        if name:
+            reservoir.config = before.with_flags({"embedding_model": name})
+        if rebuild or (name and reservoir.needs_rebuilding()):
+            done = reservoir.rebuild()
+        else:
+            if name:
+                reservoir.store.give_up_model()
+            done = reservoir.embed()
+            rebuilding.clear_away(reservoir.store)
+        _say_unfinished(reservoir)
+        if name:
+            _keep_setting(before, name)
+        active = reservoir.store.active_model()
+        engine = reservoir.load_engine() if as_json else reservoir.engine
+    by = f", {engine.kind} engine, weights from the {engine.origin}" if engine else ""
+    console.aside(f"embedded {options.counted(done, 'message')}{by}")
+    if as_json:
+        console.document(
+            {
+                "embedded": done,
+                "model": active[1] if active else None,
+                "engine": engine.kind if engine else None,
+                "reason": engine.reason if engine else None,
+                "weights": engine.origin if engine else None,
+            }
+        )
+
+
+def _absolute(model: str | None) -> str | None:
+    """A model's name; a folder is found from everywhere."""
+    try:
+        return str(Path(model).resolve()) if model and Path(model).is_dir() else model
+    except (OSError, ValueError):  # no name that a file could have
+        return model
+
+
+def _say_unfinished(reservoir: "Reservoir") -> None:
+    from reservoir_cli.cli import console
+
+    if begun := reservoir.store.next_model():
+        left = reservoir.store.lacking_count()
+        console.note(
+            f"vectors by {begun[1]} are not complete, {options.counted(left, 'message')} to go: "
+            f"reservoir embed --model {begun[1]}"
+        )
+
+
+def _keep_setting(config: "Config", name: str) -> None:
+    """Let questions be embedded by the model that the messages are embedded by."""
+    from reservoir_cli.cli import console
+    from reservoir_cli.settings import file as settings_file
+
+    value, origin = config.lookup("embedding_model")
+    if value == name:
+        return
+    if origin == "environment":
+        console.warn(f"RESERVOIR_EMBEDDING_MODEL names another model: set it to {name}")
+        return
+    settings_file.edit(config.path, {"embedding_model": name})
+    console.note(f"setting embedding_model is {name} from here on")

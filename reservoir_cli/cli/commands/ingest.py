@@ -1,0 +1,213 @@
+"""``reservoir ingest``: bring messages in."""
+
+import os
+import re
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from reservoir_cli.cli import completion, options
+from reservoir_cli.errors import ReservoirError, UsageError
+from reservoir_cli.messages import Message, parse_role
+from reservoir_cli.util.files import LARGEST
+
+#: Blank lines around a text; what is indented stays indented.
+_OUTER_BLANK_LINES = re.compile(r"\A(?:[ \t]*\r?\n)+|(?:\r?\n[ \t]*)+\Z")
+
+#: What is shown of a path that leads nowhere: it may be a whole message.
+_LONGEST_NAME = 200
+
+if TYPE_CHECKING:
+    from reservoir_cli.reservoir import Reservoir
+    from reservoir_cli.transfer.importers import File
+    from reservoir_cli.transfer.ingest import Totals
+
+
+def ingest(
+    ctx: typer.Context,
+    files: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[FILE]...",
+            help="Files, folders or zips to import; without any, or with -, stdin is read.",
+        ),
+    ] = None,
+    partition: options.Partition = None,
+    instance: options.Instance = None,
+    role: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ROLE",
+            help="user, assistant, system or tool (default: user).",
+            autocompletion=options.a_role,
+        ),
+    ] = None,
+    trace_id: options.TraceId = None,
+    at: Annotated[
+        str | None, typer.Option(metavar="TIME", help="When it was said (default: now).")
+    ] = None,
+    form: Annotated[
+        str | None,
+        typer.Option(
+            "--format",
+            metavar="NAME",
+            help="reservoir, chatgpt, claude, claude-code, codex, llm, sharegpt, anthropic, "
+            "openai, markdown or text (default: by what the file holds).",
+            autocompletion=completion.import_formats,
+        ),
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Say what would be imported; store nothing.")
+    ] = False,
+    no_embed: Annotated[
+        bool, typer.Option("--no-embed", help="Store only; `embed` catches up later.")
+    ] = False,
+    as_json: options.Json = False,
+) -> None:
+    """Store a message from stdin, or import files.
+
+    Without FILE, stdin is one message of text. A FILE may be what a tool exported or keeps:
+    importing it again, or a newer one, adds only what is new.
+    """
+    sources = files or ["-"]
+    if sources.count("-") > 1:
+        raise UsageError("- can be read only once", hint="leave all but one - out")
+    if dry_run and sources == ["-"] and form is None:
+        raise UsageError("--dry-run is for files", hint="reservoir ingest --dry-run FILE")
+    _check_there(sources)
+    from reservoir_cli.cli import console
+
+    with options.open_reservoir(ctx, create=not dry_run) as reservoir:
+        if sources == ["-"] and form is None:
+            _one_message(reservoir, partition, instance, role, trace_id, at, not no_embed, as_json)
+            return
+        if role or trace_id or at:
+            raise UsageError(
+                "--role, --trace-id and --at are for a message from stdin",
+                hint="files say these themselves; a text file goes in as one message by < FILE",
+            )
+        totals = reservoir.import_files(
+            *(_file(each) for each in sources),
+            form=form,
+            partition=partition,
+            instance=instance,
+            dry_run=dry_run,
+        )
+        _report(totals, dry_run)
+        if totals.imported and not (dry_run or no_embed):
+            reservoir.embed_if_possible()
+        if as_json:
+            _print_totals(totals, dry_run)
+        if totals.unreadable:
+            names = ", ".join(totals.unreadable)
+            hint = "without --format it is found by what the file holds" if form else None
+            console.error(
+                ReservoirError(f"no message could be read from {names}", hint), as_json=False
+            )
+            raise typer.Exit(1)
+
+
+def _check_there(sources: list[str]) -> None:
+    """Tell a person who typed a message where a file is expected how it goes in.
+
+    :raises ReservoirError: a path leads nowhere.
+    """
+    for each in sources:
+        if each != "-" and not os.path.lexists(each):
+            words = " ".join(each.split())
+            name = words if len(words) <= _LONGEST_NAME else f"{words[:_LONGEST_NAME]}…"
+            raise ReservoirError(
+                f"cannot read {name}: no such file or folder",
+                hint='a message is piped in: echo "…" | reservoir ingest',
+            )
+
+
+def _one_message(
+    reservoir: "Reservoir",
+    partition: str | None,
+    instance: str | None,
+    role: str | None,
+    trace_id: str | None,
+    at: str | None,
+    embed: bool,
+    as_json: bool,
+) -> None:
+    from datetime import UTC, datetime
+
+    from reservoir_cli.cli import console
+    from reservoir_cli.transfer.importers import decode
+    from reservoir_cli.util.times import parse_time
+
+    chosen = parse_role(role or "user").value
+    moment = parse_time(at, datetime.now(UTC)) if at is not None else None
+    text, replaced = decode(_stdin(LARGEST), "stdin")
+    if replaced:
+        console.note("bytes that are no text were replaced by U+FFFD")
+    content = _OUTER_BLANK_LINES.sub("", text)
+    if not content.strip():
+        console.note("nothing to ingest")
+        if as_json:
+            console.document({"messages": []})
+        return
+    message = Message(chosen, content, created_at=moment, trace_id=trace_id, source="cli")
+    stored = reservoir.ingest(
+        [message], partition=partition, instance=instance, embed=embed, pair=True
+    )
+    if as_json:
+        console.document({"messages": [each.to_row() for each in stored]})
+    else:
+        console.write("".join(f"{each.id}\n" for each in stored))
+
+
+def _file(source: str) -> "str | File":
+    from reservoir_cli.transfer.importers import File
+    from reservoir_cli.transfer.importers.files import LARGEST_PIPED
+
+    return File.of_bytes("stdin", _stdin(LARGEST_PIPED)) if source == "-" else source
+
+
+def _report(totals: "Totals", dry_run: bool) -> None:
+    """Say on stderr what was done, and what was not."""
+    from reservoir_cli.cli import console
+
+    console.aside(totals.line(dry_run=dry_run))
+    if not totals.imported + totals.already + totals.skipped + totals.forgotten:
+        console.note("nothing to ingest")
+    for reason in totals.reasons:
+        console.aside(f"  {reason}")
+    if more := totals.skipped - len(totals.reasons):
+        console.aside(f"  and {more:,} more")
+    if totals.forgotten:
+        messages = options.counted(totals.forgotten, "message")
+        console.note(f"forgotten once, and left out: {messages}")
+    if totals.mended:
+        console.note(f"characters that are no text became U+FFFD in {totals.mended:,} messages")
+    if totals.passed_over:
+        noun = "file" if totals.passed_over == 1 else "files"
+        console.note(f"{totals.passed_over:,} other {noun} passed over")
+
+
+def _print_totals(totals: "Totals", dry_run: bool) -> None:
+    from reservoir_cli.cli import console
+
+    console.document(
+        {
+            "imported": totals.imported,
+            "already_there": totals.already,
+            "skipped": totals.skipped,
+            "forgotten": totals.forgotten,
+            "passed_over": totals.passed_over,
+            "unreadable": totals.unreadable,
+            "secrets": dict(sorted(totals.secrets.items())),
+            "reasons": totals.reasons,
+            "dry_run": dry_run,
+        }
+    )
+
+
+def _stdin(most: int) -> bytes:
+    from reservoir_cli.cli import console
+
+    if options.can_ask():
+        console.note("type the message, then end it with Ctrl-D")
+    return options.read_stdin(most)

@@ -1,0 +1,129 @@
+"""``reservoir search``: find messages."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from reservoir_cli.cli import options
+from reservoir_cli.errors import UsageError
+from reservoir_cli.messages import Scope
+
+if TYPE_CHECKING:
+    from reservoir_cli.reservoir import Reservoir
+    from reservoir_cli.retrieval.search import Hit
+
+#: What the columns of --explain are.
+_LEGEND = (
+    "cosine: how close the meaning is, -1 to 1 · bm25: how well the words match, more is better · "
+    "similarity: both, with neighbours and dates, 0 to 1 · score: what they are sorted by"
+)
+
+
+def search(
+    ctx: typer.Context,
+    term: Annotated[
+        str, typer.Argument(metavar="TERM", help='Words, "a phrase", prefix*; - reads stdin.')
+    ],
+    semantic: Annotated[bool, typer.Option("--semantic", help="By meaning alone.")] = False,
+    keyword: Annotated[bool, typer.Option("--keyword", help="By words alone.")] = False,
+    limit: Annotated[
+        int,
+        typer.Option("-n", "--limit", metavar="N", min=1, max=1_000_000, help="How many at most."),
+    ] = 10,
+    partition: options.Partition = None,
+    instance: options.Instance = None,
+    all_instances: options.AllInstances = False,
+    all_partitions: options.AllPartitions = False,
+    threshold: Annotated[
+        float | None,
+        typer.Option(
+            min=0,
+            max=1,
+            metavar="X",
+            help="Only what is closer in meaning than this: (1 + cosine)/2, 0 to 1.",
+        ),
+    ] = None,
+    link: Annotated[
+        bool, typer.Option("--link", help="Add the messages that are tied to each hit.")
+    ] = False,
+    deduplicate: Annotated[
+        bool, typer.Option("--deduplicate", help="Of messages that say the same show the best.")
+    ] = False,
+    explain: Annotated[
+        bool, typer.Option("--explain", help="Show what each score is made of, and the ids.")
+    ] = False,
+    as_json: options.Json = False,
+    as_lines: options.JsonLines = False,
+) -> None:
+    """Find messages by meaning and words, the best first.
+
+    It looks at the whole partition, or at the instance that -i names.
+    """
+    from reservoir_cli.cli import console
+
+    if semantic and keyword:
+        raise UsageError(
+            "choose one of --semantic and --keyword",
+            hint="leave both out to search by meaning and words",
+        )
+    options.one_form(json=as_json, jsonl=as_lines)
+    term = options.text_or_stdin(term)
+    if not term.strip():
+        raise UsageError(
+            "the search term is empty",
+            hint='reservoir search "some words"; reservoir view prints the newest messages',
+        )
+    with options.open_reservoir(ctx, question="" if keyword else term) as reservoir:
+        scope = options.read_scope(
+            reservoir, partition, instance, all_instances, all_partitions, whole_partition=True
+        )
+        found = reservoir.search(
+            term,
+            mode="semantic" if semantic else "keyword" if keyword else "hybrid",
+            limit=limit,
+            scope=scope,
+            threshold=threshold,
+            link=link,
+            deduplicate=deduplicate,
+        )
+        if not found:
+            _say_nothing_found(reservoir, scope, keyword)
+    if found and not any(map(str.isalnum, term)):
+        console.note("no word was asked for: these go by meaning alone")
+    if found and not found[0].all_words:
+        console.note("no message has all the words; these have some of them")
+    if explain:
+        console.side_table(
+            ("rank", "id", "score", "similarity", "cosine", "bm25", "text"),
+            [_parts(each) for each in found],
+            numeric=("rank", "id", "score", "similarity", "cosine", "bm25"),
+            spare=("text", "score", "similarity"),
+        )
+        console.legend(_LEGEND)
+    if as_json:
+        console.document({"query": term, "hits": [each.to_row() for each in found]})
+    elif as_lines:
+        console.lines(each.to_row() for each in found)
+    else:
+        console.hits([(each.rank, each.score, each.message, each.linked) for each in found])
+
+
+def _say_nothing_found(reservoir: "Reservoir", scope: Scope, keyword: bool) -> None:
+    from reservoir_cli.cli import console
+
+    if not reservoir.view(scope, 1):
+        console.elsewhere(scope, reservoir.store.places())
+    elif keyword:
+        console.note(
+            f"nothing in {scope} has these words (word* finds beginnings, --semantic meanings)"
+        )
+    else:
+        console.note(f"nothing in {scope} is close enough")
+
+
+def _parts(hit: "Hit") -> Sequence[str]:
+    parts = (hit.score, hit.similarity, hit.cosine, hit.bm25)
+    shown = ("" if each is None else f"{each:.3f}" for each in parts)
+    text = " ".join(hit.message.content[:200].split())
+    return (str(hit.rank), str(hit.message.id), *shown, text)

@@ -1,0 +1,90 @@
+"""``reservoir stats``: what contexts cost over time, and what the store holds."""
+
+from collections.abc import Mapping
+from datetime import date, timedelta
+from typing import Annotated, Any
+
+import typer
+
+from reservoir_cli.cli import options
+
+_BARS = "▁▂▃▄▅▆▇█"
+_DAYS = 30
+_NAMES = {"pending": "not embedded yet", "synapses": "ties between messages"}
+
+
+def stats(
+    ctx: typer.Context,
+    since: Annotated[
+        str | None,
+        typer.Option(metavar="T", help="From a time on: 2026-05-09, or an age such as 7d."),
+    ] = None,
+    as_json: options.Json = False,
+) -> None:
+    """Show what contexts took over time, and what the store holds.
+
+    Short of room are contexts from which something was left out or cut because the budget was
+    spent, or whose question and sections alone exceed it. Every message is embedded, waits for
+    `reservoir embed`, or is without text.
+    """
+    from datetime import UTC, datetime
+
+    from reservoir_cli.cli import console
+    from reservoir_cli.context import runs
+    from reservoir_cli.util.times import parse_time
+
+    moment = parse_time(since, datetime.now(UTC)) if since else None
+    with options.open_reservoir(ctx) as reservoir:
+        store = reservoir.store
+        summary = runs.summarize(store.runs(moment), store.holdings())
+    if as_json:
+        console.document(summary)
+        return
+    rows = [
+        ("contexts built", f"{summary['runs']:,}"),
+        ("short of room", f"{summary['truncated_runs']:,}"),
+        ("left out or cut", f"{summary['truncation_events']:,}"),
+    ]
+    for key, name in (
+        ("input_tokens", "tokens"),
+        ("reserve_used", "reserve used"),
+        ("utilisation", "utilisation"),
+        ("ms", "milliseconds"),
+    ):
+        if summary[key]["median"] is not None:
+            percent = key == "utilisation"
+            middle, high = (_number(summary[key][part], percent) for part in ("median", "p95"))
+            rows.append((name, f"median {middle}, 95% at most {high}"))
+    rows += [
+        (f"model {name}" if name else "without a model", bar)
+        for name, bar in _bars(summary["models"])
+    ]
+    if summary["days"]:
+        rows.append((f"last {_DAYS} days", sparkline(summary["days"])))
+    held = summary["store"]
+    rows += [(f"stored {_NAMES.get(name, name)}", f"{count:,}") for name, count in held.items()]
+    if without := held["messages"] - held["embedded"] - held["pending"]:
+        rows.append(("stored without text", f"{without:,}"))
+    console.table(("", ""), rows)
+
+
+def sparkline(days: Mapping[str, int]) -> str:
+    """A character a day, the last 30 up to the newest, higher for more."""
+    newest = date.fromisoformat(max(days))
+    counts = [days.get((newest - timedelta(days=back)).isoformat(), 0) for back in range(_DAYS)][
+        ::-1
+    ]
+    most = max(counts)
+    return "".join(_BARS[-(-count * (len(_BARS) - 1) // most)] for count in counts)
+
+
+def _bars(models: Mapping[str, int]) -> list[tuple[str, str]]:
+    most = max(models.values(), default=1)
+    return [
+        (name, f"{'█' * max(1, round(20 * count / most))} {count:,}")
+        for name, count in models.items()
+    ]
+
+
+def _number(value: Any, percent: bool) -> str:
+    return f"{100 * value:.0f}%" if percent else f"{value:,.0f}"

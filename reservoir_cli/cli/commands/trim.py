@@ -1,0 +1,115 @@
+"""``reservoir trim``: the list that an iteration of a tool loop should send."""
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from reservoir_cli.cli import completion, options
+from reservoir_cli.errors import ReservoirError, UsageError
+
+#: A smaller budget would not hold one exchange.
+_LEAST = 500
+_FORMATS = ("openai", "anthropic", "auto")
+_WANTED = "give a list of messages, or a request body that has one"
+
+
+def trim(
+    ctx: typer.Context,
+    iteration: Annotated[
+        int, typer.Option(metavar="K", min=1, help="Which request of the turn it is, from 1.")
+    ],
+    file: Annotated[
+        str, typer.Argument(metavar="[FILE|-]", help="A JSON list of messages; - reads stdin.")
+    ] = "-",
+    budget: Annotated[
+        int | None,
+        typer.Option(metavar="N", help="Tokens for the old messages (default: the setting)."),
+    ] = None,
+    turn_start: Annotated[
+        int | None,
+        typer.Option(
+            metavar="I", min=0, help="Where the turn begins (default: the last question)."
+        ),
+    ] = None,
+    form: Annotated[
+        str,
+        typer.Option(
+            "--format",
+            metavar="NAME",
+            help="openai, anthropic or auto.",
+            autocompletion=completion.among(*_FORMATS),
+        ),
+    ] = "auto",
+    partition: options.Partition = None,
+    model: options.Model = None,
+) -> None:
+    """Trim the message list of a tool loop to a budget.
+
+    It prints the list that the next request should send. Without a budget, and in the first
+    iteration, nothing is trimmed; less than 500 counts as 500.
+
+    The first message and the current turn are never cut. A request body with a list of
+    messages comes out as a body.
+    """
+    from reservoir_cli.chat.trim import find_turn_start, trim_history
+    from reservoir_cli.cli import console
+    from reservoir_cli.settings.config import required_window
+    from reservoir_cli.tokens import storing_counter
+
+    if form not in _FORMATS:
+        raise UsageError(f"unknown format {form!r}", hint=f"formats are {', '.join(_FORMATS)}")
+    known = options.load_config(ctx)
+    settings = known.settings(partition, model)
+    required_window(known, model, settings)
+    wanted = settings.trim_budget_tokens if budget is None else budget
+    if 0 < wanted < _LEAST:
+        console.note(f"a budget of {wanted} is taken as {_LEAST}")
+        wanted = _LEAST
+    document = _read(file)
+    messages = _messages(document)
+    start = find_turn_start(messages) if turn_start is None else turn_start
+    if start > len(messages):
+        raise UsageError(
+            f"--turn-start {start} is behind the end of {len(messages)} messages",
+            hint="it counts from 0; without it the turn begins at the last question",
+        )
+    kept = trim_history(
+        messages,
+        turn_start=start,
+        iteration=iteration,
+        budget=wanted,
+        counter=storing_counter(settings.token_counter),
+        multiplier=settings.token_multiplier,
+    )
+    shown = kept if isinstance(document, list) else {**document, "messages": kept}
+    console.write_json(shown)
+    console.aside(
+        f"{options.counted(len(messages), 'message')}, {len(messages) - len(kept):,} trimmed"
+    )
+
+
+def _read(file: str) -> Any:
+    from reservoir_cli.transfer.importers import read_text
+
+    text = options.text_or_stdin("-") if file == "-" else read_text(Path(file))[0]
+    try:
+        document = json.loads(text)
+        json.dumps(document, allow_nan=False)  # neither NaN nor what is too large for a number
+    except (ValueError, RecursionError):
+        raise ReservoirError(
+            f"{'stdin' if file == '-' else file} is not JSON",
+            hint=_WANTED,
+        ) from None
+    return document
+
+
+def _messages(document: Any) -> list[dict[str, Any]]:
+    listed = document.get("messages") if isinstance(document, dict) else document
+    if not isinstance(listed, list):
+        raise ReservoirError("there is no list of messages", hint=_WANTED)
+    for place, each in enumerate(listed):
+        if not isinstance(each, dict):
+            raise ReservoirError(f"message {place} is not a JSON object", hint=_WANTED)
+    return listed

@@ -1,0 +1,140 @@
+"""What the Tab key offers for the value of an option.
+
+It answers from the settings and the store, within moments, and says nothing when it cannot.
+"""
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import typer
+
+from reservoir_cli.errors import ReservoirError
+
+#: What Typer takes: from the command so far to the values it may go on with.
+Completer = Callable[[typer.Context], Iterable[str]]
+#: Set by the shell that asks.
+VARIABLE = "_RESERVOIR_COMPLETE"
+#: In zsh the first Tab loads the script that was installed, and Typer's only registers then; the
+#: function it defines has to be called as well. (That is what Click's own script does.)
+_ZSH_REGISTERS = "compdef %(complete_func)s %(prog_name)s\n"
+_ZSH_ANSWERS = 'if [[ "$funcstack[1]" == "_%(prog_name)s" ]]; then %(complete_func)s "$@"; fi\n'
+#: bash puts what is offered on the line as it is: unless a quote is open there, names with blanks
+#: or other signs of the shell have to be escaped.
+_BASH_OFFERS = "    return 0\n}"
+_BASH_ESCAPES = r"""    [[ "${COMP_WORDS[COMP_CWORD]}" == [\"\']* ]] && return 0
+    local at
+    for at in "${!COMPREPLY[@]}"; do printf -v "COMPREPLY[$at]" %%q "${COMPREPLY[at]}"; done
+"""
+#: Seconds to wait for others; a Tab that hangs is worse than one that offers nothing.
+_PATIENCE = 0.1
+
+
+def among(*values: str) -> Completer:
+    """Offer these."""
+
+    def offered(ctx: typer.Context) -> list[str]:
+        return list(values)
+
+    return offered
+
+
+def choices(key: str) -> Completer:
+    """Offer what a setting may be."""
+
+    def offered(ctx: typer.Context) -> list[str]:
+        from reservoir_cli.settings.schema import SETTINGS
+
+        return list(SETTINGS[key].metadata["choices"])
+
+    return offered
+
+
+def context_formats(ctx: typer.Context) -> list[str]:
+    """Offer the forms a context is printed in."""
+    from reservoir_cli.context.types import FORMATS
+
+    return list(FORMATS)
+
+
+def export_formats(ctx: typer.Context) -> list[str]:
+    """Offer the formats of exports."""
+    from reservoir_cli.transfer.exporters import FORMATS
+
+    return list(FORMATS)
+
+
+def import_formats(ctx: typer.Context) -> list[str]:
+    """Offer the formats of imports."""
+    from reservoir_cli.transfer.importers import importers
+
+    return list(importers())
+
+
+def models(ctx: typer.Context) -> list[str]:
+    """Offer the models that are known."""
+    from reservoir_cli.settings import config
+
+    try:
+        return [each.name for each in config.load(_given(ctx, "config_file")).known_models()]
+    except ReservoirError:
+        return []
+
+
+def settings(ctx: typer.Context) -> list[str]:
+    """Offer the names of settings."""
+    from reservoir_cli.settings.schema import SETTINGS
+
+    return list(SETTINGS)
+
+
+def assignments(ctx: typer.Context) -> list[str]:
+    """Offer the names of settings, ready for a value."""
+    return [f"{key}=" for key in settings(ctx)]
+
+
+def partitions(ctx: typer.Context) -> list[str]:
+    """Offer the partitions of the store."""
+    return sorted({partition for partition, _, _ in _places(ctx)})
+
+
+def instances(ctx: typer.Context) -> list[str]:
+    """Offer the instances of the partition that is named, or of all."""
+    named = ctx.params.get("partition")
+    return sorted({name for partition, name, _ in _places(ctx) if named in (None, partition)})
+
+
+def prepare() -> None:
+    """Mend what Typer's completion leaves to be wished for; for shells, and for what installs it.
+
+    Descriptions hold no markup, and rendering them by Rich takes as long as all the rest.
+    """
+    from typer import _completion_classes, _completion_shared
+
+    _completion_classes._sanitize_help_text = lambda text: text
+    scripts = _completion_shared._completion_scripts
+    scripts["bash"] = scripts["bash"].replace(_BASH_OFFERS, _BASH_ESCAPES + _BASH_OFFERS)
+    scripts["zsh"] = scripts["zsh"].replace(_ZSH_REGISTERS, _ZSH_REGISTERS + _ZSH_ANSWERS)
+
+
+def _places(ctx: typer.Context) -> list[tuple[str, str, int]]:
+    from reservoir_cli.settings import config, paths
+    from reservoir_cli.storage.base import open_store
+
+    try:
+        location = _given(ctx, "db") or paths.store_location(
+            config.load(_given(ctx, "config_file")).database()
+        )
+        store = open_store(location, create=False, patience=_PATIENCE)
+    except ReservoirError:
+        return []
+    try:
+        return store.places()
+    except ReservoirError:
+        return []
+    finally:
+        store.close()
+
+
+def _given(ctx: typer.Context, name: str) -> Any:
+    """An option before the command; what it sets has not been done when a shell asks."""
+    return ctx.find_root().params.get(name)

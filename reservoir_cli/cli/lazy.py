@@ -1,0 +1,82 @@
+"""The commands, each loaded when it is asked for: a run pays for the one it uses."""
+
+from collections.abc import Iterator, MutableMapping
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from reservoir_cli.cli.help import HelpfulCommand, HelpfulGroup
+
+if TYPE_CHECKING:
+    from typer._click import Command
+
+#: Each command with an example. It is the function, or the app, of that name in the module of
+#: that name.
+EXAMPLES = {
+    "init": "reservoir init",
+    "ingest": 'echo "why did we drop Redis?" | reservoir ingest -p work',
+    "view": "reservoir view 20 -p work --timestamps",
+    "search": 'reservoir search "job queue" -p work',
+    "context": 'reservoir context "why did we drop Redis?" -p work --budget 2000 | llm',
+    "config": "reservoir config --set partition=work --set recent_context_size=20",
+    "budget": "reservoir budget --model gpt-4o --system 1200 --current 100",
+    "models": "reservoir models",
+    "stats": "reservoir stats --since 7d",
+    "trim": "reservoir trim messages.json --iteration 3 --budget 4000",
+    "embed": "reservoir embed",
+    "conversations": "reservoir conversations -p work -i chatgpt",
+    "partitions": "reservoir partitions --rename work acme",
+    "backup": "reservoir backup reservoir-copy.db",
+    "forget": 'reservoir forget --match "card number" --all-partitions',
+    "export": "reservoir export -p work --all-instances -o work.jsonl",
+    "doctor": "reservoir doctor",
+    "db": "reservoir db status",
+}
+
+
+class Commands(MutableMapping[str, "Command"]):
+    """The commands by name; looking one up loads it."""
+
+    def __init__(self) -> None:
+        self._loaded: dict[str, Command] = {}
+
+    def __getitem__(self, name: str) -> "Command":
+        if name not in self._loaded:
+            self._loaded[name] = self._load(name)
+        return self._loaded[name]
+
+    def _load(self, name: str) -> "Command":
+        example = EXAMPLES[name]
+        app = typer.Typer(
+            add_completion=False,
+            pretty_exceptions_enable=False,
+            rich_markup_mode=None,
+        )
+        function = getattr(import_module(f"reservoir_cli.cli.commands.{name}"), name)
+        if isinstance(function, typer.Typer):  # a command with commands of its own
+            app.add_typer(function, name=name, epilog=f"Example: {example}")
+            group = typer.main.get_group(app)
+            return group.commands[name]
+        app.command(name, epilog=f"Example: {example}", cls=HelpfulCommand)(function)
+        return typer.main.get_command(app)
+
+    def __setitem__(self, name: str, command: "Command") -> None:
+        self._loaded[name] = command
+
+    def __delitem__(self, name: str) -> None:
+        del self._loaded[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(EXAMPLES)
+
+    def __len__(self) -> int:
+        return len(EXAMPLES)
+
+
+class CommandGroup(HelpfulGroup):
+    """A group of :class:`Commands`."""
+
+    def __init__(self, **attributes: Any) -> None:
+        super().__init__(**attributes)
+        self.commands = Commands()

@@ -1,0 +1,114 @@
+"""The arithmetic of a context's tokens. Pure.
+
+available = min(max_context_tokens, window - reserve), or the budget given by hand;
+history = available - system - procedure - knowledge - episodes - current.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from reservoir_cli.context.types import Section, TokenBudget
+from reservoir_cli.errors import UsageError
+from reservoir_cli.tokens import TokenCounter
+
+#: What a provider adds to each message of a request.
+PER_MESSAGE = 4
+APPROXIMATE_SAFETY = 1.10
+
+
+@dataclass(frozen=True, slots=True)
+class Meter:
+    """A token counter with the factors that every count of a context has.
+
+    :param factor: multiplier times safety.
+    """
+
+    counter: TokenCounter
+    factor: float
+
+    @classmethod
+    def of(cls, counter: TokenCounter, multiplier: float, safety: float | None) -> "Meter":
+        """A meter from the settings; without a safety factor, 1.10 unless the counter is exact."""
+        if safety is None:
+            safety = 1.0 if counter.exact else APPROXIMATE_SAFETY
+        return cls(counter, multiplier * safety)
+
+    @property
+    def name(self) -> str:
+        """The counter's name."""
+        return self.counter.name
+
+    @property
+    def mark(self) -> str:
+        """What stands before a printed count: ``≈`` unless it is exact."""
+        return "" if self.counter.exact else "≈"
+
+    def scaled(self, tokens: int) -> int:
+        """A raw count with the factors, rounded up."""
+        # Rounded before it is rounded up: 10 * 1.1 is 11.000000000000002.
+        return math.ceil(round(tokens * self.factor, 6))
+
+    def count(self, text: str, messages: int = 0) -> int:
+        """Tokens of a text that makes up so many messages of the request."""
+        return self.scaled(self.counter.count(text) + PER_MESSAGE * messages)
+
+
+def plan(
+    *,
+    window: int,
+    reserve: int,
+    limit: int | None,
+    budget: int | None,
+    model: str | None,
+    sections: Mapping[Section, int],
+    min_history: int,
+) -> TokenBudget:
+    """Spread a window's tokens.
+
+    :param limit: setting ``max_context_tokens``, which nothing but a budget exceeds.
+    :param budget: tokens asked for by hand; hard, nothing is taken off it.
+    :param sections: tokens of what is never pruned.
+    :param min_history: under a model's limit history gets this much, at most half of it, if the
+        sections leave anything; what they do not leave comes from the reserve, at most half of it.
+    :raises UsageError: the budget exceeds the model's window, or leaves nothing.
+    """
+    notes = []
+    room = window - reserve
+    if budget is not None:
+        available = budget
+        if model and budget > window:
+            raise UsageError(
+                f"a budget of {budget:,} is more than {model} can read ({window:,} tokens)",
+                hint=f"--budget {max(room, 1)} leaves {reserve:,} for the answer",
+            )
+        if model and budget > room:
+            notes.append(f"the budget leaves {window - budget:,} of {reserve:,} for the answer")
+    else:
+        available = room if limit is None else min(limit, room)
+    if available <= 0:
+        raise UsageError(
+            f"no tokens are left for the context: window {window:,}, reserve {reserve:,}",
+            hint="lower the reserve, or give a positive --budget",
+        )
+    fixed = sum(sections.values())
+    left = available - fixed
+    borrowed = 0
+    if budget is None and 0 < left < (least := min(min_history, available // 2)):
+        most = room + reserve // 2
+        most = most if limit is None else min(limit, most)
+        borrowed = min(least - left, max(0, most - available))
+    if borrowed:
+        notes.append(
+            f"the sections leave {left:,} tokens; history may take {left + borrowed:,}, "
+            f"{borrowed:,} of them from the reserve"
+        )
+    planned = TokenBudget(
+        window, reserve, available, dict(sections), max(0, left) + borrowed, borrowed
+    )
+    if planned.overfull:
+        notes.append(
+            f"the question and the sections alone take {fixed:,} of {available:,} tokens; "
+            "they are printed whole"
+        )
+    return replace(planned, notes=tuple(notes))

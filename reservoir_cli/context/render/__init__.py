@@ -1,0 +1,163 @@
+"""The finished window, and how it is written down for whoever reads it. Pure.
+
+``turns`` lays the window out, ``text`` and ``providers`` write it, ``document`` tells all about
+it. What is counted is what these write.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, assert_never, cast
+
+from reservoir_cli.chat import providers
+from reservoir_cli.context.budget import Meter
+from reservoir_cli.context.render import json as document
+from reservoir_cli.context.render import text
+from reservoir_cli.context.turns import Turn, current_turn, fixed_turns, history_turns
+from reservoir_cli.context.types import (
+    FORMATS,
+    Candidate,
+    ContextRequest,
+    Format,
+    Selection,
+    Tier,
+    TokenBudget,
+)
+from reservoir_cli.errors import UsageError
+
+
+@dataclass(frozen=True, slots=True)
+class ContextWindow:
+    """The messages for a model, inside a budget, with a reason for each.
+
+    :param scope: where history came from, and where messages were looked for.
+    :param history_used: tokens of the recalled messages and the history, as they are printed.
+    :param pieces_left_out: knowledge and episodes beyond their caps.
+    :param notes: what a person should know about this window.
+    """
+
+    request: ContextRequest
+    budget: TokenBudget
+    selection: Selection
+    meter: Meter
+    scope: Mapping[str, str | None]
+    history_used: int
+    pieces_left_out: int = 0
+    notes: tuple[str, ...] = ()
+    timings_ms: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def used(self) -> int:
+        """Tokens of everything that is printed."""
+        return sum(self.budget.sections.values()) + self.history_used
+
+    @property
+    def kept(self) -> tuple[Candidate, ...]:
+        """The stored messages in the window, recalled ones first."""
+        return (*self.selection.recalled, *self.selection.history)
+
+    @property
+    def not_reached(self) -> int:
+        """How many messages of the scope filling left out, for the budget was spent."""
+        return self.selection.not_reached + len(self.selection.passed_over)
+
+    @property
+    def truncations(self) -> int:
+        """How many things were left out or cut for lack of room.
+
+        A window whose sections and question alone exceed the budget counts as one more.
+        """
+        dropped = sum(each.for_room for each in self.selection.dropped)
+        cut = sum(each.cut for each in self.kept)
+        return dropped + self.pieces_left_out + cut + self.budget.overfull
+
+    @property
+    def truncated(self) -> bool:
+        """Whether there was not room for everything."""
+        return self.truncations > 0
+
+    @property
+    def turns(self) -> list[Turn]:
+        """The whole window in order, the current message last."""
+        return [
+            *fixed_turns(self.request),
+            *history_turns(self.request, self.selection.recalled, self.selection.history),
+            *current_turn(self.request),
+        ]
+
+    @property
+    def messages(self) -> list[dict[str, Any]]:
+        """Everything that is printed, in order: the rows of format ``json``."""
+        return document.rows(self)
+
+    def to(self, form: str | None = None, *, explain: bool = False) -> str | dict[str, Any]:
+        """The window in a format: a text, or a JSON document as a dict.
+
+        :param form: a format of ``reservoir context``; the one asked for by default.
+        :param explain: with ``json``, add every candidate and its reason.
+        :raises UsageError: there is no such format.
+        """
+        chosen = parse_format(form) if form else self.request.format
+        if chosen == "json":
+            return document.to_json(self, explain=explain)
+        turns = replace(self, request=replace(self.request, format=chosen)).turns
+        return written(turns, chosen, self.request.model, self.budget.reserve)
+
+    @property
+    def _from(self) -> str:
+        """Where history came from, if that was neither named nor the partition's own instance."""
+        instance = self.scope["instance"]
+        usual = (self.request.instance, self.request.partition)
+        return "" if instance in usual else f" (of {self.scope['partition']}/{instance})"
+
+    def summary(self) -> str:
+        """One line about the run, for people."""
+        share = 100 * self.used / self.budget.available
+        recent = sum(each.tier is Tier.RECENT for each in self.kept)
+        parts = [
+            f"{self.meter.mark}{self.used:,} of {self.budget.available:,} tokens ({share:.0f}%)",
+            f"{recent} recent{self._from}",
+            f"{len(self.kept) - recent} recalled",
+            f"{len(self.selection.dropped)} dropped",
+            *([f"{self.budget.overflow:,} too many"] if self.budget.overfull else []),
+            f"reserve {self.budget.reserve:,}",
+            *([self.request.model] if self.request.model else []),
+        ]
+        return " · ".join(parts)
+
+
+def parse_format(name: str) -> Format:
+    """Read a format by its name.
+
+    :raises UsageError: there is no such format.
+    """
+    if name in FORMATS:
+        return cast(Format, name)
+    raise UsageError(f"unknown format {name!r}", hint=f"formats are {', '.join(FORMATS)}")
+
+
+def written(
+    turns: Sequence[Turn], form: Format, model: str | None, reserve: int
+) -> str | dict[str, Any]:
+    """Turns in a format; ``json``, which tells of them, counts and reads as ``text``."""
+    match form:
+        case "text" | "json":
+            return text.to_text(turns)
+        case "markdown":
+            return text.to_markdown(turns)
+        case "openai" | "azure":
+            return providers.to_openai(turns, model)
+        case "ollama":
+            return providers.to_ollama(turns, model)
+        case "anthropic":
+            return providers.to_anthropic(turns, model, max(1, reserve))
+    assert_never(form)
+
+
+def count_turns(turns: Sequence[Turn], form: Format, meter: Meter) -> int:
+    """Tokens of turns in the format they are printed in, 4 more for each message."""
+    if not turns:
+        return 0
+    shown = written(turns, form, None, 1)
+    if isinstance(shown, str):
+        return meter.count(shown, messages=len(turns))
+    return sum(meter.count(each, messages=1) for each in providers.words(shown))

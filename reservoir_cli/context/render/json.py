@@ -1,0 +1,146 @@
+"""The window with everything that is known about it: format ``json``. Pure."""
+
+from typing import TYPE_CHECKING, Any
+
+from reservoir_cli.context.budget import PER_MESSAGE
+from reservoir_cli.context.turns import current_turn, fixed_turns
+from reservoir_cli.context.types import Candidate, Dropped, Section
+
+if TYPE_CHECKING:
+    from reservoir_cli.context.render import ContextWindow
+    from reservoir_cli.context.turns import Turn
+
+#: How many messages are explained that are there to fill, and no candidates by themselves.
+EXPLAINED_OTHERS = 100
+
+
+def to_json(window: "ContextWindow", *, explain: bool) -> dict[str, Any]:
+    """The request, the budget, every message with its scores, and what was left out."""
+    budget = window.budget
+    sections = budget.sections
+    fields = {
+        "schema_version": 1,
+        "query": window.request.query,
+        "trace_id": window.request.trace_id,
+        "scope": dict(window.scope),
+        "model": window.request.model,
+        "counter": window.meter.name,
+        "budget": {
+            "window": budget.window,
+            "reserve": budget.reserve,
+            "available": budget.available,
+            "system": sections.get(Section.SYSTEM, 0),
+            "procedure": sections.get(Section.PROCEDURE, 0),
+            "knowledge": sections.get(Section.KNOWLEDGE, 0),
+            "episodes": sections.get(Section.EPISODE, 0),
+            "current": sections.get(Section.CURRENT, 0),
+            "history_available": budget.history,
+            "history_used": window.history_used,
+            "used": window.used,
+            "utilisation": round(window.used / budget.available, 4),
+            "window_utilisation": round(window.used / budget.window, 4),
+        },
+        "messages": rows(window),
+        "dropped": [_dropped_row(window, each) for each in window.selection.dropped],
+        "not_reached": window.not_reached,
+        "truncated": window.truncated,
+        "timings_ms": {name: round(ms, 1) for name, ms in window.timings_ms.items()},
+    }
+    return {**fields, "explain": explained(window)} if explain else fields
+
+
+def rows(window: "ContextWindow") -> list[dict[str, Any]]:
+    """Everything that is printed, in order; sections by hand have no scores."""
+    return [
+        *(_given_row(window, each) for each in fixed_turns(window.request)),
+        *(_row(window, Section.RECALLED, each) for each in window.selection.recalled),
+        *(_row(window, Section.HISTORY, each) for each in window.selection.history),
+        *(_given_row(window, each) for each in current_turn(window.request)),
+    ]
+
+
+def explained(window: "ContextWindow") -> list[dict[str, Any]]:
+    """Every candidate, the best first: its scores, what became of it, and why.
+
+    With them come the first hundred of those that are there only to fill.
+    """
+    selection = window.selection
+    reasons = selection.reasons
+    told = [(each, "kept", reasons.get(each.message.id, "")) for each in window.kept]
+    left_out = (*selection.dropped, *selection.passed_over)
+    told += [(each.candidate, "dropped", each.reason) for each in left_out]
+    told.sort(key=lambda each: (-each[0].scores.priority, -each[0].message.id))
+    others = [each[0].message.id for each in told if each[0].filler][EXPLAINED_OTHERS:]
+    unsaid = set(others)
+    return [
+        {
+            **_scores(window, candidate),
+            "id": candidate.message.id,
+            "role": candidate.message.role.value,
+            "created_at": candidate.message.created_at.isoformat(),
+            "outcome": outcome,
+            "reason": reason,
+        }
+        for candidate, outcome, reason in told
+        if candidate.message.id not in unsaid
+    ]
+
+
+def _row(window: "ContextWindow", section: Section, candidate: Candidate) -> dict[str, Any]:
+    framing = PER_MESSAGE if section is Section.HISTORY else 0
+    return {
+        **candidate.message.to_row(),
+        "section": section.value,
+        **_scores(window, candidate, framing),
+    }
+
+
+def _scores(window: "ContextWindow", candidate: Candidate, framing: int = 0) -> dict[str, Any]:
+    scores = candidate.scores
+    return {
+        "tier": candidate.tier.value,
+        "tokens": window.meter.scaled(candidate.message.tokens + framing),
+        "similarity": scores.similarity,
+        "cosine": scores.cosine,
+        "bm25": scores.bm25,
+        "recency": scores.recency,
+        "priority": scores.priority,
+    }
+
+
+def _given_row(window: "ContextWindow", turn: "Turn") -> dict[str, Any]:
+    request, current = window.request, turn.section is Section.CURRENT
+    return {
+        "id": None,
+        "trace_id": request.trace_id if current else None,
+        "conversation_id": None,
+        "partition": window.scope["partition"],
+        "instance": window.scope["instance"],
+        "role": turn.role,
+        "content": turn.content,
+        "name": None,
+        "tool_calls": None,
+        "tool_call_id": None,
+        "created_at": request.now.isoformat() if current else None,
+        "source": None,
+        "source_id": None,
+        "section": turn.section.value,
+        "tier": None,
+        "tokens": window.meter.count(turn.content, messages=1),
+        "similarity": None,
+        "cosine": None,
+        "bm25": None,
+        "recency": None,
+        "priority": None,
+    }
+
+
+def _dropped_row(window: "ContextWindow", dropped: Dropped) -> dict[str, Any]:
+    candidate = dropped.candidate
+    return {
+        "id": candidate.message.id,
+        "tier": candidate.tier.value,
+        "tokens": window.meter.scaled(candidate.message.tokens),
+        "priority": candidate.scores.priority,
+        "reason": dropped.reason,
+    }

@@ -1,0 +1,63 @@
+"""The window as plain text and as Markdown. Pure."""
+
+from collections.abc import Sequence
+from itertools import groupby
+
+from reservoir_cli.context.turns import Turn
+from reservoir_cli.context.types import Section
+from reservoir_cli.messages import call_text
+
+_TURNS = (Section.HISTORY, Section.CURRENT)
+_HEADINGS = {
+    Section.SYSTEM: "System",
+    Section.KNOWLEDGE: "Retrieved Knowledge",
+    Section.EPISODE: "Past Conversation Context",
+    Section.RECALLED: "Recalled Messages",
+    Section.HISTORY: "Conversation",
+    Section.CURRENT: "Current Message",
+}
+
+
+def to_text(turns: Sequence[Turn]) -> str:
+    """Sections parted by an empty line; history and question as ``role: …``."""
+    blocks = [
+        "\n".join(_text_turn(each) for each in some)
+        for _, some in groupby(turns, key=lambda each: each.section)
+    ]
+    return "\n\n".join(blocks) + "\n" if blocks else ""
+
+
+def to_markdown(turns: Sequence[Turn]) -> str:
+    """The same under headings instead of bracketed titles."""
+    blocks = []
+    for section, some in groupby(turns, key=lambda each: each.section):
+        if section is Section.PROCEDURE:
+            blocks += [_titled(each) for each in some]
+        elif section in (Section.SYSTEM, *_TURNS):
+            text = "\n\n".join(_markdown_turn(each) for each in some)
+            blocks.append(f"## {_HEADINGS[section]}\n\n{text}")
+        else:
+            blocks += [f"## {_HEADINGS[section]}\n\n{_untitled(each)}" for each in some]
+    return "\n\n".join(blocks) + "\n" if blocks else ""
+
+
+def _text_turn(turn: Turn) -> str:
+    return f"{turn.role}: {_said(turn)}" if turn.section in _TURNS else turn.content
+
+
+def _markdown_turn(turn: Turn) -> str:
+    return f"**{turn.role}:** {_said(turn)}" if turn.section in _TURNS else turn.content
+
+
+def _said(turn: Turn) -> str:
+    calls = [call_text(call) for call in turn.tool_calls]
+    return "\n".join([turn.content, *calls] if turn.content else calls)
+
+
+def _titled(turn: Turn) -> str:
+    title, _, text = turn.content.partition("\n")
+    return f"## {title[1:-1]}\n\n{text}"
+
+
+def _untitled(turn: Turn) -> str:
+    return turn.content.partition("\n")[2]

@@ -1,0 +1,244 @@
+"""Compiling a model: exported from torch once, optimised, and compared with the reference.
+
+Only the first use of a model comes here; it takes some ten seconds and 600 MB of libraries.
+"""
+
+import errno
+import logging
+import os
+import shutil
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from reservoir_cli.embedding.cache import Manifest, tool_versions, write_manifest
+from reservoir_cli.embedding.onnx import MODEL, TOKENIZER, WEIGHTS, CompiledEmbedder
+from reservoir_cli.embedding.torch import ReferenceEmbedder
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+#: What a compiled model's vectors have in common with the reference's, at least.
+_AGREEMENT = 0.9999
+#: Modules of which a model may consist, each computed inside the compiled graph.
+_MODULES = {"Transformer", "Pooling", "Dense", "LayerNorm", "Normalize"}
+_INPUTS = ("input_ids", "attention_mask", "token_type_ids")
+_EXPORTED = "exported.onnx"
+
+#: Short and long, in many scripts, code and signs: what must come out alike.
+SAMPLES = (
+    "a",
+    "?",
+    "Yes.",
+    "  spaces   before and behind  ",
+    "Why did we drop Redis?",
+    "The cat sleeps on the sofa.",
+    "We moved the job queue to Postgres, because its backups are simpler.",
+    "line one\nline two\r\n\ttabbed line three",
+    "def f(x: int) -> int:\n    return x**2 + 1  # square\n",
+    "SELECT name, COUNT(*) FROM users WHERE age >= 18 GROUP BY name;",
+    '{"key": [1, 2.5, null, true], "other": "value"}',
+    "https://example.org/a/path?query=1&other=two#part",
+    "2026-05-09T12:00:00+00:00 ERROR worker[17]: timed out after 30.5 s",
+    "ALL CAPITALS, and CamelCaseWords, and snake_case_words",
+    "naïve café, Straße, ångström, señor, œuvre",
+    "Η ουρά εργασιών χάθηκε τη νύχτα",  # noqa: RUF001 - it is Greek
+    "Вчера очередь задач потеряла сообщения",
+    "התור איבד הודעות אתמול בלילה",
+    "فقدت قائمة الانتظار الرسائل الليلة الماضية",
+    "कल रात कतार ने संदेश खो दिए",
+    "เมื่อคืนคิวงานทำข้อความหาย",
+    "数据库昨天很慢，我们重启了它。",  # noqa: RUF001 - it is Chinese
+    "昨夜、ジョブキューがメッセージを失いました。",
+    "어젯밤 작업 대기열이 메시지를 잃어버렸습니다",
+    "🧑‍🚀 🚀 👍🏽 🇺🇳 ❤️",
+    "∑ᵢ xᵢ² ≤ ∫₀¹ f(t) dt ⇒ ∀ε>0 ∃δ",
+    "zero\u200bwidth, soft\u00adhyphen, combining e\u0301, non\u00a0breaking",
+    "supercalifragilisticexpialidocious" * 4,
+    "0123456789" * 12,
+    "The deploy failed at night and nobody was watching. " * 6,
+    "queue " * 150,
+    "The worker lost its lease, and the message was delivered a second time. " * 60,
+)
+
+
+class Refused(Exception):
+    """The libraries cannot compile this model, or not faithfully.
+
+    :param reason: words for a person.
+    """
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+def compile_into(folder: Path, reference: ReferenceEmbedder) -> str:
+    """Compile a model, or note why that is not possible; either is a result worth keeping.
+
+    :param folder: empty; it then holds the model and its manifest.
+    :returns: why it cannot be compiled, or nothing.
+    :raises OSError: the folder cannot be written.
+    """
+    try:
+        manifest = _compiled(folder, reference)
+    except Refused as refused:
+        for path in folder.iterdir():
+            path.unlink()
+        manifest = Manifest(reference.model_id, refused.reason, tool_versions())
+    write_manifest(folder, manifest)
+    return manifest.refused
+
+
+def _compiled(folder: Path, reference: ReferenceEmbedder) -> Manifest:
+    if reason := _obstacle(reference):
+        raise Refused(reason)
+    # The reference goes first: tokenizing in parallel before torch's first run makes torch slow.
+    expected = _sampled(reference)
+    with _quiet():
+        _export(reference.model, folder / _EXPORTED)
+        _optimise(folder)
+    for path in folder.glob(f"{_EXPORTED}*"):
+        path.unlink()
+    assert reference.tokenizer is not None
+    reference.tokenizer.save(str(folder / TOKENIZER), pretty=False)
+    manifest = _manifest(reference)
+    _require_agreement(folder, manifest, expected)
+    return manifest
+
+
+def _obstacle(reference: ReferenceEmbedder) -> str:
+    """What a model has that the compiled engine does not know, or nothing."""
+    model, first = reference.model, next(iter(reference.model))
+    foreign = [type(each).__name__ for each in model if type(each).__name__ not in _MODULES]
+    special = ("query_length", "document_length", "query_expansion")
+    obstacles = {
+        f"it has a module {', '.join(foreign)}": foreign,
+        "it does not begin with a transformer": type(first).__name__ != "Transformer",
+        "it has no fast tokenizer": reference.tokenizer is None,
+        "it reads chats instead of texts": "message" in getattr(first, "modality_config", {}),
+        "it treats questions and texts unlike": any(getattr(first, n, None) for n in special),
+        "it leaves its prompt out of the pooling": any(
+            getattr(each, "include_prompt", True) is False for each in model
+        ),
+        "its vectors are cut short": model.truncate_dim is not None,
+    }
+    return next((reason for reason, holds in obstacles.items() if holds), "")
+
+
+def _sampled(
+    embedder: ReferenceEmbedder | CompiledEmbedder,
+) -> "NDArray[np.float32]":
+    """The samples as questions and as messages, shape (2 · samples, dimensions)."""
+    import numpy as np
+
+    questions = np.stack([embedder.encode_query(text) for text in SAMPLES])
+    return np.concatenate([questions, embedder.encode_documents(SAMPLES)])
+
+
+def _export(model: Any, target: Path) -> None:
+    """Write a model and all its modules as one graph of any batch and length.
+
+    Attention is written out, since the exporter guards torch's own against rows that are padding
+    and nothing else; without that, long texts take a seventh less time.
+
+    :raises Refused: the exporter cannot.
+    """
+    import torch
+
+    from reservoir_cli.embedding.graph import Whole
+
+    features = model.preprocess(["two texts of", "unlike length, so that one is padded"])
+    names = [name for name in _INPUTS if name in features]
+    shape = {0: torch.export.Dim.DYNAMIC, 1: torch.export.Dim.DYNAMIC}
+    transformer = model[0].auto_model
+    usual = transformer.config._attn_implementation
+    try:
+        transformer.set_attn_implementation("eager")
+        with torch.no_grad():
+            program = torch.onnx.export(
+                Whole(model, names).eval(),
+                tuple(features[name] for name in names),
+                dynamo=True,
+                verbose=False,
+                dynamic_shapes=((shape,) * len(names),),
+                input_names=names,
+                output_names=["vectors"],
+            )
+    except Exception as error:  # the exporter raises whatever it meets
+        raise Refused(f"it cannot be exported: {type(error).__name__}") from error
+    finally:
+        transformer.set_attn_implementation(usual)
+    assert program is not None
+    program.save(target, external_data=True)
+
+
+def _optimise(folder: Path) -> None:
+    """Optimise an exported graph, its weights in a file of their own that can be mapped.
+
+    :raises Refused: ONNX Runtime cannot.
+    :raises OSError: there is no room for the weights; the runtime would not say so.
+    """
+    import onnxruntime
+
+    size = sum(path.stat().st_size for path in folder.glob(f"{_EXPORTED}*"))
+    if shutil.disk_usage(folder).free < size:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    options = onnxruntime.SessionOptions()
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_BASIC
+    options.optimized_model_filepath = str(folder / MODEL)
+    options.log_severity_level = 4
+    external = "session.optimized_model_external_initializers"
+    options.add_session_config_entry(f"{external}_file_name", WEIGHTS)
+    options.add_session_config_entry(f"{external}_min_size_in_bytes", "1024")
+    try:
+        onnxruntime.InferenceSession(
+            str(folder / _EXPORTED), options, providers=["CPUExecutionProvider"]
+        )
+    except Exception as error:  # the runtime's errors have no common ancestor
+        raise Refused(f"ONNX Runtime refuses it: {type(error).__name__}") from error
+
+
+def _manifest(reference: ReferenceEmbedder) -> Manifest:
+    tokenizer, prompts = reference.model.tokenizer, reference.model.prompts
+    return Manifest(
+        model_id=reference.model_id,
+        refused="",
+        tools=tool_versions(),
+        dimensions=reference.dimensions,
+        max_length=reference.max_length,
+        passage_pieces=reference.passage_pieces,
+        query_prompt=prompts.get("query") or "",
+        document_prompt=prompts.get("document") or "",
+        pad_id=tokenizer.pad_token_id or 0,
+        pads_left=tokenizer.padding_side == "left",
+    )
+
+
+def _require_agreement(folder: Path, manifest: Manifest, expected: "NDArray[np.float32]") -> None:
+    import numpy as np
+
+    try:
+        found = _sampled(CompiledEmbedder("", folder, manifest, ""))
+    except Exception as error:  # as above
+        raise Refused(f"ONNX Runtime cannot run it: {type(error).__name__}") from error
+    cosines = np.sum(found * expected, axis=1)
+    if not np.all(cosines >= _AGREEMENT):  # also where one is not a number
+        raise Refused("compiled, it would give other vectors")
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Nothing of what exporters say is for the person at the terminal."""
+    before = logging.root.manager.disable
+    logging.disable(logging.WARNING)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logging.disable(before)

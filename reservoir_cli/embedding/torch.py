@@ -1,0 +1,101 @@
+"""The reference engine: sentence-transformers, as the model's authors run it."""
+
+import os
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from reservoir_cli.embedding import Engine
+from reservoir_cli.embedding.identity import model_identity
+from reservoir_cli.embedding.passages import QUESTION, Span, cut, limit_for
+from reservoir_cli.embedding.resolve import Located
+from reservoir_cli.embedding.tokenizer import mended, pieces, words
+from reservoir_cli.errors import ModelUnavailableError
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+    from tokenizers import Tokenizer
+
+#: A tokenizer without a limit of its own says so by a number beyond this one.
+_NO_LIMIT = 1_000_000
+
+
+class ReferenceEmbedder:
+    """An :class:`~reservoir_cli.embedding.Embedder` on torch.
+
+    :param reason: why this engine runs it.
+    :param model_id: its identity, if it is known already; else its files are read for it.
+    :ivar model: the ``SentenceTransformer``.
+    :ivar tokenizer: its fast tokenizer, or ``None``.
+    :ivar max_length: word pieces that it reads; 0 if that is without limit.
+    """
+
+    def __init__(self, name: str, found: Located, reason: str, model_id: str | None = None) -> None:
+        self.name = name
+        self.model_id = model_id or model_identity(found.folder)
+        self.engine = Engine("reference", reason, found.origin)
+        # The weights are here: nothing in the library may look for more of them elsewhere.
+        os.environ["HF_HUB_OFFLINE"] = "1"
+        self.model = _load(name, str(found.folder))
+        self.dimensions = int(self.model.get_embedding_dimension())
+        length = self.model.max_seq_length or 0
+        self.max_length = 0 if length > _NO_LIMIT else int(length)
+        self.tokenizer = self._fast_tokenizer()
+
+    @property
+    def passage_pieces(self) -> int:
+        """Word pieces that a passage may have."""
+        if self.tokenizer is None or not self.max_length:
+            return limit_for(self.max_length, 0)
+        prompt = self.model.prompts.get("document") or ""
+        return limit_for(self.max_length, len(self.tokenizer.encode(prompt).ids))
+
+    def encode_query(self, text: str) -> "NDArray[np.float32]":
+        """See :class:`~reservoir_cli.embedding.Embedder`."""
+        return self._encoded(self.model.encode_query, [text[:QUESTION]]).reshape(-1)
+
+    def encode_documents(self, texts: Sequence[str]) -> "NDArray[np.float32]":
+        """See :class:`~reservoir_cli.embedding.Embedder`."""
+        return self._encoded(self.model.encode_document, texts)
+
+    def passages(self, text: str) -> list[Span]:
+        """See :class:`~reservoir_cli.embedding.Embedder`."""
+        found = pieces(self.tokenizer, text) if self.tokenizer else words(text)
+        return cut(text, found, self.passage_pieces)
+
+    def _encoded(self, encode: Any, texts: Sequence[str]) -> "NDArray[np.float32]":
+        import numpy as np
+
+        vectors = encode(
+            list(texts),
+            normalize_embeddings=True,
+            convert_to_numpy=True,
+            show_progress_bar=False,
+        )
+        return np.asarray(vectors, np.float32).reshape(len(texts), self.dimensions)
+
+    def _fast_tokenizer(self) -> "Tokenizer | None":
+        backend = getattr(self.model.tokenizer, "backend_tokenizer", None)
+        return mended(backend.to_str(), self.max_length) if backend is not None else None
+
+
+def _load(name: str, folder: str) -> Any:
+    try:
+        from sentence_transformers import SentenceTransformer
+        from transformers.utils import logging
+
+        logging.disable_progress_bar()  # type: ignore[no-untyped-call]
+        logging.set_verbosity_error()  # type: ignore[no-untyped-call]
+        model = SentenceTransformer(
+            folder,
+            device="cpu",
+            local_files_only=True,
+            trust_remote_code=False,
+            model_kwargs={"use_safetensors": True},
+        )
+        return model.float().eval()
+    except (ImportError, OSError, ValueError, KeyError, RuntimeError) as error:
+        raise ModelUnavailableError(
+            f"the embedding model {name} cannot be loaded: {type(error).__name__}",
+            "set embedding_model to a folder that sentence-transformers can read",
+        ) from error

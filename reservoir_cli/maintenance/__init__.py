@@ -1,0 +1,1 @@
+"""Checks, repair and backup."""

@@ -1,0 +1,356 @@
+"""Checks of everything Reservoir stands on, and mending what can be mended."""
+
+import os
+import statistics
+import sys
+from collections.abc import Callable, Generator, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from enum import StrEnum
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+from time import perf_counter
+from typing import TYPE_CHECKING, TypeVar
+
+from reservoir_cli.errors import ModelUnavailableError, ReservoirError, StoreCorruptError
+from reservoir_cli.messages import Scope
+from reservoir_cli.settings import paths
+from reservoir_cli.storage.base import Filter, Store, is_on_a_server
+from reservoir_cli.storage.unfinished import UNFINISHED_COPY, refuse, told
+from reservoir_cli.util.files import way_out
+
+if TYPE_CHECKING:
+    from reservoir_cli.embedding import Embedder, Progress
+    from reservoir_cli.settings.config import Config
+    from reservoir_cli.storage.sqlite.salvage import Lost
+
+_QUESTION = "why did we decide that, and when?"
+_TIMES = 5
+_PORTION = 1_000
+
+
+class Status(StrEnum):
+    """How a check ended. A note is worth knowing; a fault stands in the way."""
+
+    OK = "ok"
+    NOTE = "note"
+    FAULT = "fault"
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """What was found in one place.
+
+    :param fix: what to do about it, if there is something to do.
+    """
+
+    name: str
+    status: Status
+    detail: str
+    fix: str | None = None
+
+
+def examine(
+    open_config: Callable[[], "Config"],
+    open_store: Callable[[], Store],
+    progress: "Progress",
+    *,
+    repair: bool = False,
+) -> Iterator[Check]:
+    """Look at settings, store, model and speed, each as far as it can be reached.
+
+    :param open_config: reads the settings.
+    :param open_store: opens the store; nothing is made where there is none.
+    :param repair: first make everything again that is derived, and tighten file modes.
+    """
+    config = yield from _opened("settings", open_config)
+    if config is not None:
+        yield from _settings_checks(config)
+    store = yield from _opened("store", open_store, repair=repair)
+    if store is not None:
+        try:
+            if repair and config is not None:
+                progress("repairing", 0, 0)
+                if loose := paths.tighten(_files(store)):
+                    names = ", ".join(each.name for each in loose)
+                    yield Check("privacy", Status.NOTE, f"{names}: now yours alone to read")
+                if mended := store.repair(config.settings().synapse_threshold):
+                    yield _mended(mended)
+                _mark_secrets(store, config, progress)
+            progress("checking the store", 0, 0)
+            yield from _store_checks(store, repaired=repair)
+        except ReservoirError as error:
+            beyond = repair and isinstance(error, StoreCorruptError)
+            yield _unrepaired(error, _way_back(store)) if beyond else _failed("store", error)
+            store.close()
+            store = None
+    if config is not None:
+        try:
+            yield from _model_checks(config, store, progress, repair=repair)
+        except ReservoirError as error:  # the store again
+            yield _failed("store", error)
+    if store is not None:
+        store.close()
+
+
+_Part = TypeVar("_Part")
+#: The way back for a store that cannot even be opened.
+_ELSEWHERE = (
+    "move it and the files -wal and -shm beside it away, then copy a backup there; without one, "
+    "reservoir doctor --salvage FILE saves what can be read"
+)
+
+
+def back_up(store: Store, target: Path, progress: "Progress") -> None:
+    """Copy a store as it is now, whole or not at all, while others write.
+
+    :raises ReservoirError: there is no store, or the copy cannot be written.
+    """
+    if store.size() is None:
+        raise ReservoirError(
+            f"there is no store at {store.location}", hint="reservoir ingest makes it"
+        )
+    try:
+        refuse(store.noted(UNFINISHED_COPY), store.location)
+        paths.refuse_store(target, store.files())
+        if target.is_dir():
+            raise ReservoirError(f"{target} is a folder", hint="name a file in it")
+        with paths.whole_private(target) as unfinished:
+            store.copy_to(unfinished, progress)
+    except OSError as error:
+        raise ReservoirError(
+            f"cannot write {target}: {error.strerror}", hint=way_out(error, target)
+        ) from None
+
+
+def salvage(location: str, target: Path, synapse_threshold: float) -> "Lost":
+    """Write what can still be read of a damaged store to a file, which becomes a store.
+
+    :raises ReservoirError: there is no store, or the file is there or cannot be written.
+    """
+    if is_on_a_server(location):
+        raise ReservoirError(
+            "a store on a server is not salvaged", hint="restore the database from a dump of it"
+        )
+    from tempfile import TemporaryDirectory
+
+    from reservoir_cli.storage.sqlite.salvage import rescue
+
+    path, target = paths.real(Path(location)), paths.real(target)
+    if not path.is_file():
+        raise ReservoirError(f"there is no store at {location}", hint="--db names another")
+    try:
+        if target.exists():
+            raise ReservoirError(f"{target} is there already", hint="name another file")
+        with (
+            paths.whole_private(target) as unfinished,
+            TemporaryDirectory(prefix=f".{target.name}.", dir=target.parent) as folder,
+        ):
+            return rescue(path, unfinished, Path(folder), synapse_threshold)
+    except OSError as error:
+        raise ReservoirError(
+            f"cannot write {target}: {error.strerror}", hint="name a file in a folder with room"
+        ) from None
+
+
+def _opened(
+    name: str, opening: Callable[[], _Part], *, repair: bool = False
+) -> Generator[Check, None, _Part | None]:
+    try:
+        return opening()
+    except ReservoirError as error:
+        beyond = repair and isinstance(error, StoreCorruptError)
+        yield _unrepaired(error, _ELSEWHERE) if beyond else _failed(name, error)
+        return None
+
+
+def _failed(name: str, error: ReservoirError) -> Check:
+    return Check(name, Status.FAULT, error.message, error.hint)
+
+
+def _unrepaired(error: ReservoirError, fix: str) -> Check:
+    detail = f"{error.message}; it cannot be repaired, and was left as it is"
+    return Check("store", Status.FAULT, detail, fix)
+
+
+def _mended(ids: Sequence[int]) -> Check:
+    numbers = ", ".join(map(str, ids[:10])) + (", …" if len(ids) > 10 else "")
+    detail = f"bytes that are no text became U+FFFD in messages {numbers}"
+    return Check("texts", Status.NOTE, detail, "what stood there is in a backup")
+
+
+def _store_checks(store: Store, *, repaired: bool) -> Iterator[Check]:
+    size = store.size()
+    if size is None:
+        where = f"{store.location} is not there yet"
+        yield Check("store", Status.NOTE, where, "reservoir ingest makes it")
+        return
+    held = store.holdings()
+    yield Check(
+        "store",
+        Status.OK,
+        f"{store.location}, {held['messages']:,} messages, {size / 1e6:,.1f} MB"
+        + (", read only" if store.read_only else ""),
+    )
+    yield Check("database", Status.OK, store.engine())
+    if mark := store.noted(UNFINISHED_COPY):
+        yield _failed("copy", told(mark, store.location))
+    for fault in store.faults():
+        mend = fault.repairable and not repaired
+        fix = "reservoir doctor --repair" if mend else _way_back(store)
+        yield Check("contents", Status.FAULT, fault.detail, fix)
+    open_to_others = [each for each in _files(store) if _others_may_read(each)]
+    if open_to_others:
+        names = ", ".join(each.name for each in open_to_others)
+        yield Check("privacy", Status.NOTE, f"others may read {names}", "reservoir doctor --repair")
+    if held["pending"]:
+        yield Check(
+            "vectors",
+            Status.NOTE,
+            f"{held['pending']:,} messages not embedded yet",
+            "reservoir embed",
+        )
+    else:
+        yield Check("vectors", Status.OK, f"{held['embedded']:,} messages embedded")
+    if secret := len(store.find(Scope(None), Filter(secrets=True))):
+        noun = "message" if secret == 1 else "messages"
+        yield Check(
+            "secrets",
+            Status.NOTE,
+            f"found in {secret:,} {noun}",
+            "reservoir view 0 --secrets --all-partitions; forget --id N deletes one",
+        )
+
+
+def _mark_secrets(store: Store, config: "Config", progress: "Progress") -> None:
+    """Look again through what was stored before there were marks, or with other rules."""
+    from reservoir_cli.redaction import Mode, kinds_in
+
+    off = cache(lambda partition: config.lookup("redact", partition)[0] == Mode.OFF)
+    ids = store.find(Scope(None))
+    for start in range(0, len(ids), _PORTION):
+        progress("looking for secrets", start, len(ids))
+        found = store.by_id(ids[start : start + _PORTION], Scope(None))
+        kinds = {each.id: kinds_in(each) for each in found if not off(each.partition)}
+        news = {
+            each.id: kinds[each.id]
+            for each in found
+            if kinds.get(each.id, each.secrets) != each.secrets
+        }
+        if news:
+            store.mark_secrets(news)
+
+
+def _way_back(store: Store) -> str:
+    """How a backup is put in place of a store that is beyond repair."""
+    if not store.files():
+        return "restore the database from a dump of it"
+    path, log, index, *_ = store.files()
+    return (
+        f"move {path}, {log.name} and {index.name} away, copy a backup to {path}; without one, "
+        "reservoir doctor --salvage FILE saves what can be read"
+    )
+
+
+def _files(store: Store) -> Iterator[Path]:
+    """Those of our files that are there."""
+    return (each for each in paths.private_files(store.files()) if each.exists())
+
+
+def _others_may_read(path: Path) -> bool:
+    return os.name == "posix" and bool(path.stat().st_mode & 0o077)
+
+
+def _model_checks(
+    config: "Config", store: Store | None, progress: "Progress", *, repair: bool
+) -> Iterator[Check]:
+    embedder = yield from _embedder(config, progress, repair=repair)
+    active = store.active_model() if store else None
+    if embedder and active and active[0] != embedder.model_id:
+        yield Check(
+            "vectors",
+            Status.FAULT,
+            f"the vectors of the store are of another model ({active[1]})",
+            f"reservoir embed --rebuild, or config --set embedding_model={active[1]}",
+        )
+    elif store is not None:
+        progress("measuring", 0, 0)
+        yield _speed(store, embedder, config)
+
+
+def _embedder(
+    config: "Config", progress: "Progress", *, repair: bool
+) -> Generator[Check, None, "Embedder | None"]:
+    """The model, unless it is absent, or damaged and not to be repaired."""
+    from reservoir_cli.embedding import compiled_is_damaged, load_embedder
+
+    try:
+        name = config.settings().embedding_model
+        progress("checking the embedding model", 0, 0)
+        if compiled_is_damaged(name, remove=repair):
+            detail = "the compiled model is damaged"
+            if not repair:
+                yield Check("engine", Status.FAULT, detail, "reservoir doctor --repair")
+                return None
+            fix = "reservoir embed --rebuild, if vectors were made by it since"
+            yield Check("engine", Status.NOTE, f"{detail}, and is made anew", fix)
+        embedder = load_embedder(name, offline=True, progress=progress)
+    except ModelUnavailableError as error:
+        yield Check("model", Status.NOTE, error.message, error.hint)
+        return None
+    engine = embedder.engine
+    size = f"{embedder.dimensions} dimensions"
+    yield Check("model", Status.OK, f"{embedder.name}, {size}, {engine.origin}")
+    status = Status.OK if engine.kind == "compiled" else Status.NOTE
+    yield Check("engine", status, f"{engine.kind}: {engine.reason}")
+    return embedder
+
+
+def _settings_checks(config: "Config") -> Iterator[Check]:
+    """Check that the settings hold, and that the counters and the model they name are known."""
+    from reservoir_cli.settings.availability import unusable
+
+    there = "" if config.path.exists() else " (not there: all defaults)"
+    yield Check("settings", Status.OK, f"{config.path}{there}")
+    for warning in config.warnings:
+        yield Check("settings", Status.NOTE, warning)
+    wrong = dict(unusable(config))
+    for key, error in wrong.items():
+        yield Check(key, Status.FAULT, error.message, error.hint)
+    if "token_counter" not in wrong:
+        name, origin = config.lookup("token_counter")
+        yield Check("token_counter", Status.OK, f"{name} ({origin})")
+    if find_spec("tiktoken"):
+        yield Check("tiktoken", Status.OK, "installed")
+    else:
+        detail = "not installed: it counts exactly for OpenAI's models"
+        yield Check("tiktoken", Status.NOTE, detail, "pip install tiktoken")
+
+
+def _speed(store: Store, embedder: "Embedder | None", config: "Config") -> Check:
+    """How long a question takes once the program runs, in the fullest partition."""
+    from reservoir_cli.retrieval import ranking
+
+    fullest = store.places()
+    scope = Scope(fullest[0][0] if fullest else config.settings().partition)
+    settings, now = config.settings(scope.partition), datetime.now(UTC)
+    parts: dict[str, list[float]] = {"embedding it": [], "reading": [], "ranking": []}
+    for _ in range(_TIMES):
+        start = perf_counter()
+        vector = embedder.encode_query(_QUESTION) if embedder else None
+        embedded = perf_counter()
+        found = store.candidates(scope, None, _QUESTION, vector)
+        read = perf_counter()
+        ranking.score(found, settings, round(1000 * now.timestamp()), 0 * found.ids.astype(float))
+        for part, seconds in zip(
+            parts, (embedded - start, read - embedded, perf_counter() - read), strict=True
+        ):
+            parts[part].append(seconds)
+    told = (f"{part} {1000 * statistics.median(each):.0f} ms" for part, each in parts.items())
+    version = ".".join(map(str, sys.version_info[:3]))
+    return Check(
+        "speed",
+        Status.OK,
+        f"a question among {len(found.ids):,} messages: {', '.join(told)} (Python {version})",
+    )

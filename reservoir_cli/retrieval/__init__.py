@@ -1,0 +1,1 @@
+"""Finding messages: indexing, ranking, search."""

@@ -1,0 +1,181 @@
+"""Reading a question from left to right, each word once."""
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from datetime import date, datetime
+
+from reservoir_cli.retrieval.dates.lexer import Token, read_tokens
+from reservoir_cli.retrieval.dates.phrases import Phrase
+from reservoir_cli.retrieval.dates.rules import prefixes, rules
+from reservoir_cli.retrieval.dates.spans import DAY, Span
+from reservoir_cli.retrieval.dates.vocabulary import MONTH_KINDS, OWNERS, SIGNS
+
+_YEARS_AHEAD = 10
+_MAX_NESTING = 3
+#: A text that somebody pastes is no question, and would be read for dates for seconds.
+_LONGEST = 10_000
+
+
+def find_dates(question: str, now: datetime) -> tuple[Span, ...]:
+    """Find the dates that a question names, each read once and at its most precise.
+
+    Of a question that is longer only the first 10,000 characters are read.
+
+    :param now: with a zone; yesterday and the like are against its day there.
+    """
+    tokens = read_tokens(question[:_LONGEST], now.year + _YEARS_AHEAD)
+    if not any(token.kind.isupper() or token.kind in SIGNS for token in tokens):
+        return ()
+    reader = _Reader(tokens, now)
+    return tuple(dict.fromkeys(span for spans in reader.phrases() for span in spans))
+
+
+class _Reader:
+    """Reads phrases from left to right, each word once."""
+
+    def __init__(self, tokens: Sequence[Token], now: datetime) -> None:
+        self._numbers = [token.number for token in tokens]
+        self._kinds = [token.kind for token in tokens] + [""]
+        self._text = " ".join(self._kinds) + " "
+        self._now = now
+        self._offsets: list[int] = []
+        offset = 0
+        for kind in self._kinds:
+            self._offsets.append(offset)
+            offset += len(kind) + 1
+        self._places = {offset: place for place, offset in enumerate(self._offsets)}
+
+    def phrases(self) -> Iterator[Sequence[Span]]:
+        place = 0
+        while place < len(self._numbers):
+            found = self._read(place)
+            if found:
+                yield found[0]
+            place = found[1] if found else place + 1
+
+    def _read(self, place: int) -> tuple[Sequence[Span], int] | None:
+        found = self._read_one(place, self._lead(place))
+        if not found:
+            return None
+        span, end = found
+        joint, lead = self._kinds[end], self._lead(place)
+        if joint in ("to", "until", "till", "through", "-") or (joint, lead) == ("and", "between"):
+            other = self._read_one(self._skip_article(end + 1), "between")
+            if other:
+                return [_range(span, other[0])], other[1]
+        if joint in ("and", "or", "/", ","):
+            return self._read_list(span, end, lead)
+        return [self._open(span, lead, joint)], end
+
+    def _read_list(self, span: Span, end: int, lead: str) -> tuple[Sequence[Span], int]:
+        """Read July, August and September 2023; the year at the end is everyone's."""
+        spans = [span]
+        while self._kinds[end] in ("and", "or", "/", ","):
+            # In July and May; but not yesterday and May.
+            alike = self._kinds[end - 1] in MONTH_KINDS | {"YEAR"}
+            other = self._read_one(self._skip_article(end + 1), "between" if alike else "on")
+            comma = self._kinds[end] == ","
+            if not other or (comma and self._kinds[other[1]] not in ("and", "or", ",")):
+                break
+            spans.append(other[0])
+            end = other[1]
+        if len(spans) == 1:
+            return [self._open(span, lead, self._kinds[end])], end
+        if self._kinds[end - 1] in ("YEAR", "YYYY", "YY"):
+            year = spans[-1].start.year
+            spans = [each.in_year(year) if each.every_year else each for each in spans]
+        return spans, end
+
+    def _open(self, span: Span, lead: str, following: str) -> Span:
+        today = self._now.date()
+        if lead == "since" or (lead == "from" and following in ("on", "onward", "onwards")):
+            if span.every_year:
+                span = max(
+                    (span.in_year(today.year - 1), span.in_year(today.year)),
+                    key=lambda each: (each.start <= today, each.start),
+                )
+            return Span(span.start, today + DAY) if span.start <= today else span
+        if span.every_year or (span.end - span.start).days < 28:
+            return span
+        if lead == "after" and span.end <= today:
+            return Span(span.end, today + DAY)
+        return Span(date.min, span.start) if lead == "before" else span
+
+    def _read_one(self, place: int, lead: str, nesting: int = 0) -> tuple[Span, int] | None:
+        for rule, change in prefixes() if nesting < _MAX_NESTING else ():
+            match = rule.match(self._text, self._offsets[place])
+            inner = match and self._read_one(self._place(match), "in", nesting + 1)
+            if match and inner:
+                phrase = self._phrase(match, lead)
+                span = _possible(change, phrase, inner[0])
+                if span:
+                    return span, inner[1]
+        for rule, meaning in rules():
+            match = rule.match(self._text, self._offsets[place])
+            if match:
+                phrase = self._phrase(match, lead)
+                span = _possible(meaning, phrase)
+                if span:
+                    return span, self._place(match)
+        return None
+
+    def _phrase(self, match: re.Match[str], lead: str) -> Phrase:
+        names = [name for name, text in match.groupdict().items() if text]
+        place = self._places[match.start()]
+        return Phrase(
+            now=self._now,
+            words={name: match[name].strip() for name in names},
+            numbers={
+                name: self._numbers[self._places[match.start(name)]]
+                for name in names
+                if match.start(name) in self._places
+            },
+            lead=lead,
+            owned=place > 0 and self._kinds[place - 1] in OWNERS,
+            following=self._kinds[self._place(match)],
+        )
+
+    def _place(self, match: re.Match[str]) -> int:
+        return self._places[match.end() + 1]
+
+    def _skip_article(self, place: int) -> int:
+        return place + (self._kinds[place : place + 1] == ["the"])
+
+    def _lead(self, place: int) -> str:
+        """The word before a phrase, without its article; "3 of 2023" leads to no year."""
+        before = self._kinds[max(place - 3, 0) : place]
+        if before[-1:] == ["the"]:
+            before.pop()
+        if (
+            before[-1:] == ["of"]
+            and before[-2:-1]
+            and before[-2] in ("DAY", "ORDINAL", "NUM", "YEAR")
+        ):
+            return ""
+        return before[-1] if before else ""
+
+
+def _possible(meaning: Callable[..., Span | None], *parts: object) -> Span | None:
+    try:
+        return meaning(*parts)
+    except (ValueError, OverflowError, OSError):  # 31 June, a million years ago
+        return None
+
+
+def _range(first: Span, last: Span) -> Span:
+    """From the first to the end of the last; a year that only one of them has is the other's."""
+    if first.every_year and not last.every_year:
+        year = last.start.year
+        first = first.in_year(year - (first.in_year(year).start > last.start))
+    elif last.every_year and last.start < first.start:
+        year = first.start.year
+        last = replace(
+            last.in_year(year + (last.in_year(year).start < first.start)),
+            every_year=first.every_year,
+        )
+    elif last.end <= first.start < last.end + 6 * DAY:
+        # From Monday to Friday, asked on a Wednesday: both are the latest, in the wrong order.
+        last = Span(last.start + 7 * DAY, last.end + 7 * DAY)
+    start, end = min(first.start, last.start), max(first.end, last.end)
+    return Span(start, end, first.every_year and last.every_year)

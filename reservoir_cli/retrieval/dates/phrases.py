@@ -1,0 +1,67 @@
+"""A phrase that a rule matched, with what stands around it."""
+
+from collections.abc import Mapping
+from datetime import date, datetime
+from typing import NamedTuple
+
+from reservoir_cli.retrieval.dates.spans import Span
+from reservoir_cli.retrieval.dates.vocabulary import COUNTS
+
+
+class Phrase(NamedTuple):
+    """What a rule matched: its parts by name, and what stands around it."""
+
+    now: datetime
+    words: Mapping[str, str]
+    numbers: Mapping[str, int]
+    lead: str
+    owned: bool
+    following: str
+
+    @property
+    def today(self) -> date:
+        """The day on which the question is asked."""
+        return self.now.date()
+
+    @property
+    def which(self) -> int | None:
+        """-1 for last, 0 for this, 1 for next."""
+        word = self.words.get("which")
+        if not word:
+            return None
+        return {"this": 0, "current": 0, "last": -1, "past": -1, "previous": -1}.get(word, 1)
+
+    @property
+    def year(self) -> int | None:
+        """The year that is named, be it by a number or as last year; None if there is none."""
+        if self.words.get("whose"):
+            return self.today.year + {"last": -1, "this": 0, "next": 1}[self.words["whose"]]
+        return self.numbers.get("year")
+
+    @property
+    def amount(self) -> tuple[int, int]:
+        """The least and the most that "three" or "a few" says; one where nothing is said."""
+        word = self.words.get("count", "a")
+        return COUNTS.get(word) or (self.numbers["count"], self.numbers["count"])
+
+    @property
+    def ends(self) -> bool:
+        """Whether nothing more is said about it."""
+        return self.following in ("", ".", ",", "'s")
+
+    def dated(self, span: Span) -> Span:
+        """The span of any year, in the year that is named, if one is."""
+        if self.which is not None:
+            return _pick(span, self.which, self.today)
+        return span if self.year is None else span.in_year(self.year)
+
+
+def _pick(span: Span, which: int, today: date) -> Span:
+    years = [span.in_year(today.year + offset) for offset in range(-9, 10)]
+    years = [each for each in years if each.start < each.end]
+    if which < 0:
+        return [each for each in years if each.end <= today][-1]
+    if which > 0:
+        return next(each for each in years if each.start > today)
+    current = [each for each in years if each.start <= today < each.end]
+    return current[0] if current else span.in_year(today.year)

@@ -1,0 +1,231 @@
+"""Which days a phrase means: one function a rule; None where the words mean something else."""
+
+from dataclasses import replace
+from datetime import date, datetime
+
+from reservoir_cli.retrieval.dates.phrases import Phrase
+from reservoir_cli.retrieval.dates.spans import ANY_YEAR, DAY, Span, any_year, later, months_later
+from reservoir_cli.retrieval.dates.vocabulary import (
+    AFTER_MODAL,
+    DAY_LEADS,
+    HOLIDAY_LEADS,
+    HOLIDAYS,
+    LEADS,
+    NTH,
+    OF_ALL_DAYS,
+    OFFSETS,
+    SEASONS,
+    WEEKDAY_LEADS,
+)
+
+
+def read_numeric(phrase: Phrase) -> Span | None:
+    """Read 2023-07-07, and 07/2023 behind a word that leads to a date."""
+    if "date" in phrase.numbers:
+        day = date.fromordinal(phrase.numbers["date"])
+        return Span(day, day + DAY)
+    first = date.fromordinal(phrase.numbers["first"])
+    return Span(first, months_later(first)) if phrase.lead in DAY_LEADS else None
+
+
+def read_days(phrase: Phrase) -> Span | None:
+    """Read 7 July, July 7 to 9, 2023."""
+    modal = phrase.words["month"] == "MODAL" and not phrase.words.get("of")
+    if modal and phrase.year is None:
+        if phrase.following in AFTER_MODAL:
+            return None
+        if phrase.lead not in DAY_LEADS and not phrase.ends:
+            return None
+    month, day = phrase.numbers["month"], phrase.numbers["day"]
+    # A day that its year does not have is no date, so the year comes first.
+    year = ANY_YEAR if phrase.year is None else phrase.year
+    start = date(year, month, day)
+    end = date(year, month, phrase.numbers.get("until", day)) + DAY
+    return Span(start, end, phrase.year is None) if start < end else None
+
+
+def read_month(phrase: Phrase) -> Span | None:
+    """Read July 2023, last March, in May; not "may", and no person named June."""
+    kind, first = phrase.words["month"], any_year(phrase.numbers["month"])
+    named = phrase.year is not None or (phrase.which is not None)
+    if kind == "MODAL" and phrase.following in AFTER_MODAL:
+        return None
+    if kind == "MODAL" and phrase.which == 0:
+        return None
+    if kind != "MONTH" and not named:
+        # "by May's account", "the March on Washington"
+        if phrase.following in ("'s", "on", "of"):
+            return None
+        owned = kind == "NAME" and phrase.owned and not phrase.ends
+        if phrase.lead not in LEADS and not owned:
+            return None
+    return phrase.dated(Span(first, months_later(first), every_year=True))
+
+
+def read_quarter(phrase: Phrase) -> Span | None:
+    """Read Q3 2023, the third quarter of last year."""
+    if phrase.year is None and phrase.lead not in DAY_LEADS:
+        return None
+    nth = phrase.numbers["quarter"] or NTH[phrase.words["quarter"]]
+    first = any_year(3 * nth - 2)
+    return phrase.dated(Span(first, months_later(first, 3), every_year=True))
+
+
+def read_season(phrase: Phrase) -> Span | None:
+    """Read summer 2023, last winter; "spring" and "fall" only where they are no verbs."""
+    name = phrase.words["season"]
+    first = any_year(phrase.numbers["season"] or SEASONS[name])
+    if phrase.year is None and phrase.which is None:
+        if phrase.lead not in LEADS | {"over"} or phrase.following == "of":
+            return None
+        # In spring, but neither in Spring nor in fall.
+        if name == "SPRING" or (name == "fall" and not phrase.owned):
+            return None
+    return phrase.dated(Span(first, months_later(first, 3), every_year=True))
+
+
+def read_holiday(phrase: Phrase) -> Span | None:
+    """Read Christmas 2023, at Halloween."""
+    if phrase.year is None and phrase.which is None and phrase.lead not in HOLIDAY_LEADS:
+        return None
+    month, day, length = HOLIDAYS[phrase.words["holiday"]]
+    first = any_year(month, day)
+    return phrase.dated(Span(first, first + DAY * length, every_year=True))
+
+
+def read_year(phrase: Phrase) -> Span | None:
+    """Read in 2023, and the 2023 of "our 2023 budget"."""
+    owned = phrase.owned and not phrase.ends
+    if phrase.lead not in LEADS and not owned:
+        return None
+    year = phrase.numbers["year"]
+    return Span(date(year, 1, 1), date(year + 1, 1, 1))
+
+
+def read_weekday(phrase: Phrase) -> Span | None:
+    """Read on Monday, last Friday, Tuesday of last week."""
+    weekday, monday = phrase.numbers["weekday"], phrase.today - DAY * phrase.today.weekday()
+    day = monday + DAY * weekday
+    if phrase.words.get("week"):
+        day += 7 * DAY * (phrase.which or 0)
+    elif phrase.which is None:
+        led = phrase.lead in WEEKDAY_LEADS
+        full = phrase.words["weekday"] == "WEEKDAY" and phrase.lead not in OF_ALL_DAYS
+        part = phrase.following in ("morning", "afternoon", "evening", "night")
+        if not led and not (full and not phrase.owned and (phrase.ends or part)):
+            return None
+        day -= 7 * DAY * (day >= phrase.today)
+    elif phrase.which < 0:
+        day -= 7 * DAY * (day >= phrase.today)
+    elif phrase.which > 0:
+        day += 7 * DAY * (day <= phrase.today)
+    return Span(day, day + DAY)
+
+
+def read_weekend(phrase: Phrase) -> Span | None:
+    """Read last weekend, the weekend before last, over the weekend."""
+    saturday = phrase.today + DAY * (5 - phrase.today.weekday())
+    if phrase.words.get("ago"):
+        which = -2
+    elif phrase.which is not None:
+        which = phrase.which
+    elif phrase.lead in ("over", "on", "at", "during", "since", "from"):
+        which = 0 if saturday <= phrase.today else -1
+    else:
+        return None
+    saturday += 7 * DAY * which
+    return Span(saturday, saturday + 2 * DAY)
+
+
+def read_near(phrase: Phrase) -> Span | None:
+    """Read yesterday, and the day before it."""
+    word = phrase.words["near"]
+    if word == "now" and phrase.lead != "between":
+        return None
+    offset = OFFSETS.get(word)
+    if offset is None:
+        offset = {"day before yesterday": -2, "day after tomorrow": 2, "night before last": -2}.get(
+            word, -1 if word.startswith("last") else 0
+        )
+    day = phrase.today + DAY * offset
+    return Span(day, day + DAY)
+
+
+def read_lately(phrase: Phrase) -> Span:
+    """Read the other day: some day of the last seven."""
+    return Span(phrase.today - 7 * DAY, phrase.today)
+
+
+def read_period(phrase: Phrase) -> Span:
+    """Read last week, this month, next year, the year before last."""
+    unit, today = phrase.words["unit"], phrase.today
+    steps = -2 if phrase.words.get("ago") else phrase.which or 0
+    if unit == "week":
+        start = today - DAY * today.weekday()
+    elif unit == "year":
+        start = date(today.year, 1, 1)
+    else:
+        start = date(today.year, today.month, 1)
+    if unit == "quarter":
+        start = months_later(start, -((today.month - 1) % 3))
+        return Span(months_later(start, 3 * steps), months_later(start, 3 * steps + 3))
+    return Span(later(start, steps, unit), later(start, steps + 1, unit))
+
+
+def read_rolling(phrase: Phrase) -> Span | None:
+    """Read the last three weeks, the past year; "last year" alone is the calendar's."""
+    unit = phrase.words["unit"]
+    if not phrase.words.get("count") and (
+        unit == "day" or not (phrase.words.get("the") or phrase.words["which"] == "past")
+    ):
+        return None
+    return Span(later(phrase.today, -phrase.amount[1], unit), phrase.today + DAY)
+
+
+def read_ago(phrase: Phrase) -> Span:
+    """Read three weeks ago, half a year back, ten days from now."""
+    (low, high), unit = phrase.amount, phrase.words["unit"]
+    sign = 1 if phrase.words["side"] == "from now" else -1
+    if unit in ("minute", "hour"):
+        seconds = sign * high * (60 if unit == "minute" else 3600)
+        day = datetime.fromtimestamp(phrase.now.timestamp() + seconds, phrase.now.tzinfo).date()
+        return Span(day, day + DAY)
+    if phrase.words.get("half"):
+        low, high, unit = 6, 6, "month"
+    near, far = sorted(later(phrase.today, sign * each, unit) for each in (low, high))
+    slack = DAY * {"day": 0, "week": 3, "month": 15, "year": 183}[unit]
+    return Span(near - slack, far + slack + DAY)
+
+
+# Phrases that change what follows them
+
+
+def take_third(phrase: Phrase, span: Span) -> Span:
+    """Read early July, mid 2023, the end of the year."""
+    days, part = (span.end - span.start).days, phrase.words["part"]
+    nth = 0 if part in ("early", "beginning", "start") else 2 if part in ("late", "end") else 1
+    if days < 3:
+        return span
+    cuts = [span.start + DAY * round(days * each / 3) for each in (nth, nth + 1)]
+    return Span(cuts[0], cuts[1], span.every_year)
+
+
+def take_part(phrase: Phrase, span: Span) -> Span | None:
+    """Read the second week of July, the first half of 2023."""
+    days, nth = (span.end - span.start).days, phrase.words["nth"]
+    half = phrase.words["portion"] == "half"
+    length = days // 2 if half else 7
+    if days < 28:
+        return None
+    if nth == "last" or (half and nth == "second"):
+        return replace(span, start=span.end - DAY * length)
+    start = span.start + DAY * length * ((phrase.numbers["nth"] or NTH[nth]) - 1)
+    return Span(start, start + DAY * length, span.every_year) if start < span.end else None
+
+
+def reach_beside(phrase: Phrase, span: Span) -> Span:
+    """Read two weeks before 7 July: what is told then was often said on the day itself."""
+    count, unit = phrase.amount[1], phrase.words["unit"]
+    if phrase.words["side"] == "before":
+        return replace(span, start=later(span.start, -count, unit))
+    return replace(span, end=later(span.end, count, unit))

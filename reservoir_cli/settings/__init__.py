@@ -1,0 +1,1 @@
+"""What can be set, where it is read from, and where files lie."""

@@ -1,0 +1,449 @@
+"""Settings: what there is, of which type and range, and which tables may override it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+from reservoir_cli.errors import UsageError
+from reservoir_cli.settings.location import check_location
+from reservoir_cli.util.times import format_duration, parse_duration
+
+Value = str | int | float | bool | None
+
+DEFAULT_MODEL_NAME = "sentence-transformers/all-MiniLM-L6-v2"
+
+#: Sizes by how much a model can read: small up to 8,192 tokens, large from 100,000.
+PROFILES: dict[str, dict[str, Value]] = {
+    "small": {"semantic_context_size": 5, "recent_context_size": 8},
+    "large": {"semantic_context_size": 30, "recent_context_size": 25, "synapse_depth": 2},
+}
+SMALL_WINDOW, LARGE_WINDOW = 8_192, 100_000
+
+_MANY = 100_000_000
+
+#: Keys that only a ``[models.NAME]`` table has.
+MODEL_ONLY = {"context_window": (1, _MANY)}
+
+
+def _setting(
+    default: Value,
+    about: str,
+    *,
+    low: float | None = None,
+    high: float | None = None,
+    above: float | None = None,
+    choices: tuple[str, ...] = (),
+    duration: bool = False,
+    partition: bool = False,
+    model: bool = False,
+) -> Any:
+    """Declare a setting: its default, its range, and which tables may override it."""
+    metadata = {
+        "about": about,
+        "low": low,
+        "high": high,
+        "above": above,
+        "choices": choices,
+        "duration": duration,
+        "partition": partition,
+        "model": model,
+    }
+    return field(default=default, metadata=metadata)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """The effective value of every setting, for one partition and one model.
+
+    The fields are the whole list of settings; ``reservoir.toml.example`` explains them.
+    Durations are in seconds.
+    """
+
+    partition: str = _setting("default", "partition used when -p is not given")
+    database: str | None = _setting(
+        None, "the store when --db and RESERVOIR_DB name none: a path, or postgresql://…"
+    )
+    model: str | None = _setting(None, "model the context is built for when --model is not given")
+    embedding_model: str = _setting(DEFAULT_MODEL_NAME, "a sentence-transformers name, or a folder")
+
+    profile: str | None = _setting(
+        None,
+        "sizes for a small or a large window",
+        choices=("small", "large"),
+        partition=True,
+        model=True,
+    )
+    recent_context_size: int = _setting(
+        15,
+        "how many of the newest messages are candidates",
+        low=0,
+        high=100_000,
+        partition=True,
+        model=True,
+    )
+    semantic_context_size: int = _setting(
+        20,
+        "how many of the most similar messages are candidates",
+        low=0,
+        high=100_000,
+        partition=True,
+        model=True,
+    )
+    similarity_weight: float = _setting(
+        0.7, "weight of similarity in the priority", low=0, high=1, partition=True
+    )
+    recency_weight: float = _setting(
+        0.3, "weight of recency in the priority; 0 switches it off", low=0, high=1, partition=True
+    )
+    similarity: str = _setting(
+        "hybrid",
+        "hybrid: meaning, words, neighbours and dates; cosine: meaning alone",
+        choices=("hybrid", "cosine"),
+        partition=True,
+    )
+    recency: str = _setting(
+        "rank",
+        "rank: by the number of newer messages; age: by time",
+        choices=("rank", "age"),
+        partition=True,
+    )
+    recency_half_life: float = _setting(
+        30 * 86_400.0,
+        "recency by age is a half after this time",
+        above=0,
+        high=1e10,
+        duration=True,
+        partition=True,
+    )
+    session_gap: float = _setting(
+        4 * 3_600.0,
+        "a silence as long as this ends a session outside of conversations",
+        above=0,
+        high=1e10,
+        duration=True,
+        partition=True,
+    )
+    similar_cosine: float = _setting(
+        0.7,
+        "a message with a higher cosine counts as similar",
+        low=-1,
+        high=1,
+        partition=True,
+    )
+    min_history_messages: int = _setting(
+        2,
+        "the newest messages that come first, whatever they score",
+        low=0,
+        high=10_000,
+        partition=True,
+    )
+    recall_scope: str = _setting(
+        "auto",
+        "where older messages are looked for",
+        choices=("auto", "instance", "partition"),
+        partition=True,
+    )
+    order: str = _setting(
+        "score",
+        "score: by priority; tiers: recent, similar, synapse, older",
+        choices=("score", "tiers"),
+        partition=True,
+    )
+    min_cosine: float = _setting(
+        0.0,
+        "a message with a lower cosine is not recalled; 0 switches it off",
+        low=-1,
+        high=1,
+        partition=True,
+    )
+    synapse_depth: int = _setting(
+        1,
+        "how many links away from recent and similar messages others are candidates",
+        low=0,
+        high=10,
+        partition=True,
+    )
+    link_cosine: float = _setting(
+        0.7,
+        "two messages with at least this cosine are linked",
+        low=-1,
+        high=1,
+        partition=True,
+    )
+    include_system: bool = _setting(
+        False, "let stored system messages be recalled, as text", partition=True
+    )
+    fill: bool | None = _setting(
+        None,
+        "go on with older messages until the budget is spent "
+        "(unset: with --budget, not for a model's limit)",
+        partition=True,
+    )
+
+    redact: str = _setting(
+        "mark",
+        "secrets: off, mark them, mask them in what is printed, or remove them before storing",
+        choices=("off", "mark", "mask", "remove"),
+        partition=True,
+    )
+    retention_days: int | None = _setting(
+        None,
+        "forget --expired deletes what is older (unset: nothing)",
+        low=1,
+        high=36_500,
+        partition=True,
+    )
+
+    system_prompt: str | None = _setting(
+        None, "system prompt when --system is not given", partition=True
+    )
+    max_knowledge_tokens: int = _setting(
+        3_000, "pieces of --knowledge beyond it are left out", low=0, high=_MANY, partition=True
+    )
+    max_episode_tokens: int = _setting(
+        1_000, "pieces of --episode beyond it are left out", low=0, high=_MANY, partition=True
+    )
+    max_tool_result_tokens: int = _setting(
+        2_000,
+        "longer tool results are cut at a line end; 0 never cuts",
+        low=0,
+        high=_MANY,
+        partition=True,
+    )
+    min_history_tokens: int = _setting(
+        4_000,
+        "history gets this much of a model's limit, at most half of it; "
+        "it may take up to half of the reserve for it",
+        low=0,
+        high=_MANY,
+        partition=True,
+    )
+    trim_budget_tokens: int = _setting(
+        0, "budget of trim; 0 switches it off", low=0, high=_MANY, partition=True
+    )
+    max_working_memory_tokens: int = _setting(
+        100_000, "context window when no model is named", low=1, high=_MANY, partition=True
+    )
+    max_context_tokens: int | None = _setting(
+        None,
+        "never use more than this of a window",
+        low=1,
+        high=_MANY,
+        partition=True,
+        model=True,
+    )
+    reserve_tokens: int | None = _setting(
+        None,
+        "tokens kept for the answer (unset: the model's, else 4,096)",
+        low=0,
+        high=_MANY,
+        partition=True,
+        model=True,
+    )
+    token_counter: str = _setting(
+        "approximate",
+        "approximate, ratio, tiktoken:ENCODING, huggingface:PATH or anthropic:MODEL",
+        partition=True,
+        model=True,
+    )
+    token_multiplier: float = _setting(
+        1.0,
+        "factor on every count, such as 1.2 for models with finer tokens",
+        low=0.01,
+        high=100,
+        partition=True,
+        model=True,
+    )
+    token_safety: float | None = _setting(
+        None,
+        "factor on every count against surprises (unset: 1.10, or 1.0 when exact)",
+        low=0.01,
+        high=100,
+        partition=True,
+    )
+
+    @property
+    def synapse_threshold(self) -> float:
+        """``link_cosine`` on the scale (1 + cosine)/2, as the store compares it."""
+        return (1 + self.link_cosine) / 2
+
+
+SETTINGS = {each.name: each for each in fields(Settings)}
+DEFAULTS: dict[str, Any] = {name: each.default for name, each in SETTINGS.items()}
+
+#: Older names of settings: accepted wherever the newer ones are, and never listed.
+ALIASES = {
+    "token_reserve": "reserve_tokens",
+    "output_reserve": "reserve_tokens",
+    "context_budget_tokens": "trim_budget_tokens",
+    "min_similarity": "min_cosine",
+    "synapse_threshold": "link_cosine",
+    "similarity_threshold": "similar_cosine",
+}
+#: The environment variable of every setting and alias.
+VARIABLES = {name: f"RESERVOIR_{name.upper()}" for name in (*SETTINGS, *ALIASES)}
+#: Aliases that hold (1 + cosine)/2 where the setting holds the cosine.
+RESCALED = frozenset({"min_similarity", "synapse_threshold", "similarity_threshold"})
+
+
+def setting_of(name: str) -> str:
+    """Return the setting that a name stands for: itself, unless it is an alias."""
+    return ALIASES.get(name, name)
+
+
+def aliases_of(setting: str) -> list[str]:
+    """Return the aliases of a setting, the preferred one first."""
+    return [alias for alias, name in ALIASES.items() if name == setting]
+
+
+def from_alias(name: str, value: Value) -> Value:
+    """Convert a value that was written under a name to the scale of the setting."""
+    if name not in RESCALED or not isinstance(value, float):
+        return value
+    if name != "min_similarity":
+        return round(2 * value - 1, 12)
+    # 0 switches both off; 0.5 does not, so it cannot become a cosine of 0.
+    return 0.0 if value == 0 else round(2 * value - 1, 12) or 1e-9
+
+
+def to_alias(name: str, value: Value) -> Value:
+    """Convert a setting's value to the scale of the name that it is asked for by."""
+    if name not in RESCALED or not isinstance(value, float):
+        return value
+    return 0.0 if name == "min_similarity" and value == 0 else round((1 + value) / 2, 6)
+
+
+def resolve_aliases(written: Mapping[str, Value]) -> tuple[dict[str, Value], list[tuple[str, str]]]:
+    """Turn the names and values that are written in one place into settings.
+
+    Of several names of a setting its own wins, then the alias that comes first in ``ALIASES``.
+
+    :returns: the settings, and each name that is ignored with the one that wins.
+    """
+    values: dict[str, Value] = {}
+    ignored = []
+    for name, value in written.items():
+        setting = setting_of(name)
+        winner = next(each for each in (setting, *aliases_of(setting)) if each in written)
+        if name == winner:
+            values[setting] = from_alias(name, value)
+        else:
+            ignored.append((name, winner))
+    return values, ignored
+
+
+def parse_value(key: str, text: str, where: str) -> Value:
+    """Read a setting's value from a word of the command line or the environment.
+
+    :param key: a setting or an alias, whose scale the value is on.
+    :param where: what the user calls it, for the error.
+    :raises UsageError: wrong type or range.
+    """
+    kind = _kind(key)
+    if not text.isprintable() and any("\ud800" <= each <= "\udfff" for each in text):
+        raise UsageError(f"{where} has bytes that are no text")
+    value: Any = text
+    if kind is bool:
+        words = {
+            "true": True,
+            "on": True,
+            "yes": True,
+            "1": True,
+            "false": False,
+            "off": False,
+            "no": False,
+            "0": False,
+        }
+        value = words.get(text.strip().lower(), text)
+    elif kind in (int, float) and not is_duration(key):
+        try:
+            value = kind(text)
+        except ValueError:
+            value = text
+    return check_value(key, value, where)
+
+
+def check_value(key: str, value: Any, where: str) -> Value:
+    """Check the type and the range of a setting's value.
+
+    :raises UsageError: wrong type or range; the hint says what would be right.
+    """
+    kind: Any = _kind(key)
+    if is_duration(key) and isinstance(value, str):
+        try:
+            value = parse_duration(value)
+        except ValueError as error:
+            raise UsageError(f"{where}: {error}", hint=f"it {_rule(key)}") from None
+    if kind is float and isinstance(value, int) and not isinstance(value, bool):
+        value = float(value)
+    if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
+        wanted = {int: "a whole number", float: "a number", bool: "true or false", str: "a text"}
+        raise UsageError(f"{where} is {wanted[kind]}, not {value!r}", hint=f"it {_rule(key)}")
+    if not _in_range(key, value):
+        raise UsageError(f"{where} cannot be {value!r}", hint=f"it {_rule(key)}")
+    if key == "database":
+        check_location(str(value), where)
+    checked: Value = value
+    return checked
+
+
+def format_value(key: str, value: Value) -> str:
+    """A value as ``config --get`` prints it and ``config --set`` reads it."""
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if is_duration(key) and isinstance(value, float):
+        return format_duration(value)
+    return str(value)
+
+
+def _kind(key: str) -> type:
+    if key in MODEL_ONLY:
+        return int
+    text = str(SETTINGS[setting_of(key)].type)
+    return {"str": str, "int": int, "float": float, "bool": bool}[_base_type(text)]
+
+
+def _base_type(text: str) -> str:
+    text = text.removeprefix("<class '").removesuffix("'>")
+    return text.split(" | ")[0]
+
+
+def is_duration(key: str) -> bool:
+    """Whether a setting is a duration: seconds, written as ``4h``."""
+    return key in SETTINGS and bool(SETTINGS[key].metadata["duration"])
+
+
+def _in_range(key: str, value: Any) -> bool:
+    if isinstance(value, str):
+        choices = SETTINGS[key].metadata["choices"]
+        return value in choices if choices else bool(value.strip())
+    if isinstance(value, bool):
+        return True
+    low, high = _bounds(key)
+    above = None if key in MODEL_ONLY else SETTINGS[setting_of(key)].metadata["above"]
+    return bool(low <= value <= high and (above is None or value > above))
+
+
+def _rule(key: str) -> str:
+    """What every value of a setting has to be, behind "it"."""
+    kind = _kind(key)
+    if is_duration(key):
+        return "must be a time such as 30m, 4h or 7d"
+    if kind is bool:
+        return "must be true or false"
+    if kind is str:
+        choices = SETTINGS[key].metadata["choices"]
+        return f"must be one of {', '.join(choices)}" if choices else "must be a text, not empty"
+    low, high = _bounds(key)
+    return f"must be from {low:,} to {high:,}"
+
+
+def _bounds(key: str) -> tuple[float, float]:
+    if key in MODEL_ONLY:
+        return MODEL_ONLY[key]
+    if key in RESCALED:
+        return 0, 1
+    about = SETTINGS[setting_of(key)].metadata
+    return about["low"] or 0, about["high"]

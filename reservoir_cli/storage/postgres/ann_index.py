@@ -1,0 +1,150 @@
+"""An approximate index on the vectors of one large partition, for who wants it.
+
+Without one every vector of the partition is compared, and none is missed. With one a question
+compares the nearest that the index finds; all others count as far away as the last of those.
+"""
+
+import hashlib
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reservoir_cli.errors import ReservoirError
+from reservoir_cli.storage.postgres import properties, reads, vectors
+from reservoir_cli.storage.postgres.connection import Connection
+
+#: How many passages the index gives: as many as pgvector looks at, at most.
+FOUND = 1_000
+#: The recall is measured on so many stored vectors, by the nearest so many of each.
+_ASKED, _NEAREST = 50, 20
+
+
+@dataclass(frozen=True, slots=True)
+class Index:
+    """An index on the vectors of a partition by one model.
+
+    :param recall: the share of the truly nearest that it found when it was built.
+    """
+
+    name: str
+    model_id: str
+    dimensions: int
+    recall: float
+
+
+def key(partition: str) -> str:
+    """The property that tells of the index of a partition."""
+    return properties.of_partition(properties.INDEX, partition)
+
+
+def read(value: str) -> Index:
+    """An index as its property tells of it."""
+    return Index(**json.loads(value))
+
+
+def build(
+    connection: Connection, partition: str, model_id: str, progress: Callable[[str, int, int], None]
+) -> Index:
+    """Build the index of a partition, and measure it; others may write meanwhile.
+
+    Call it outside of transactions.
+
+    :raises ReservoirError: there is no vector in the partition.
+    """
+    dimensions = reads.number(
+        connection,
+        """
+        SELECT vector_dims(vector) FROM embeddings
+        WHERE partition = %s AND model_id = %s LIMIT 1
+        """,
+        [partition, model_id],
+    )
+    if not dimensions:
+        raise ReservoirError(f"nothing in {partition} is embedded", hint="reservoir embed")
+    digest = hashlib.blake2b(partition.encode(), digest_size=8).hexdigest()
+    made = Index(f"embeddings_near_{digest}", model_id, dimensions, 0)
+    progress("building the index", 0, 0)
+    drop(connection, partition, made.name)
+    literals = connection.execute(
+        "SELECT quote_literal(%s), quote_literal(%s)", [partition, model_id]
+    ).fetchone()
+    assert literals is not None
+    connection.execute(
+        f"""
+        CREATE INDEX CONCURRENTLY {made.name} ON embeddings
+        USING hnsw ((vector::vector({dimensions})) vector_ip_ops)
+        WHERE partition = {literals[0]} AND model_id = {literals[1]}
+        """.encode()
+    )
+    progress("measuring the index", 0, 0)
+    measured = Index(made.name, model_id, dimensions, _recall(connection, partition, made))
+    properties.put(
+        connection,
+        key(partition),
+        json.dumps({name: getattr(measured, name) for name in Index.__slots__}),
+    )
+    return measured
+
+
+def drop(connection: Connection, partition: str, name: str | None = None) -> bool:
+    """Remove the index of a partition; call it outside of transactions.
+
+    :returns: whether there was one.
+    """
+    known = properties.get(connection, key(partition))
+    properties.drop(connection, key(partition))
+    if name is None and known is not None:
+        name = read(known).name
+    if name is not None:
+        connection.execute(f"DROP INDEX CONCURRENTLY IF EXISTS {name}".encode())
+    return known is not None
+
+
+def cosines(
+    connection: Connection, partition: str, index: Index, vector: NDArray[np.float32]
+) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+    """The passages nearest to a question; call it inside a transaction.
+
+    :returns: the message of each and its cosine, both of shape (n,).
+    """
+    connection.execute("SELECT set_config('hnsw.ef_search', %s, true)", [str(FOUND)])
+    found = reads.arrays(
+        connection,
+        {"ids": ("c.message_id", "i8"), "cosine": ("(-c.distance)::real", "f4")},
+        f"""
+        FROM (
+            SELECT e.message_id, e.vector::vector({index.dimensions}) <#> %s::vector AS distance
+            FROM embeddings e WHERE e.partition = %s AND e.model_id = %s
+            ORDER BY e.vector::vector({index.dimensions}) <#> %s::vector LIMIT {FOUND}
+        ) c
+        """,
+        [vectors.written(vector), partition, index.model_id, vectors.written(vector)],
+    )
+    return found["ids"], found["cosine"]
+
+
+def _recall(connection: Connection, partition: str, index: Index) -> float:
+    """The share of the truly nearest passages that the index finds."""
+    from reservoir_cli.messages import Scope
+
+    sample = connection.execute(
+        """
+        SELECT vector FROM embeddings WHERE partition = %s AND model_id = %s
+        ORDER BY md5(message_id::text) LIMIT %s
+        """,
+        [partition, index.model_id, _ASKED],
+        binary=True,
+    ).fetchall()
+    hit = wanted = 0
+    for (blob,) in sample:
+        vector = vectors.read(blob)
+        ids, cosine = vectors.cosines(connection, Scope(partition), index.model_id, vector)
+        with connection.transaction():
+            near, _ = cosines(connection, partition, index, vector)
+        best = set(ids[np.lexsort((ids, -cosine))[:_NEAREST]].tolist())
+        hit += len(best & set(near[:_NEAREST].tolist()))
+        wanted += len(best)
+    return round(hit / wanted, 4)

@@ -1,0 +1,93 @@
+"""Every message of a scope with what ranking needs, in order of time, from a server."""
+
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reservoir_cli.context.types import Candidates
+from reservoir_cli.messages import Scope
+from reservoir_cli.storage.postgres import ann_index, keyword_search, properties, reads, vectors
+from reservoir_cli.storage.postgres.connection import Connection
+from reservoir_cli.storage.postgres.stemmer import Stemmer
+from reservoir_cli.storage.sqlite.candidates import in_order
+
+_COLUMNS = {
+    "ids": ("m.id", "i8"),
+    "created_at": ("m.created_at", "i8"),
+    "thread": ("m.thread", "i8"),
+    "tokens": ("m.tokens", "i4"),
+    "terms": ("m.terms", "i4"),
+    "asks": ("m.asks", "i2"),
+    "loose": ("(m.conversation_id IS NULL)::int", "i4"),
+    "own": ("(m.instance IS NOT DISTINCT FROM %s)::int", "i4"),
+}
+
+
+def candidates(
+    connection: Connection,
+    stemmer: Stemmer,
+    scope: Scope,
+    own: str | None,
+    question: str,
+    model_id: str | None,
+    vector: NDArray[np.float32] | None,
+) -> Candidates:
+    """Gather a scope for ranking.
+
+    :param own: the instance that history comes from.
+    :param model_id: the model whose vectors are compared; ``None`` before the first.
+    :param vector: of the question, by that model.
+    """
+    where, values = reads.where_scope(scope)
+    columns = in_order(
+        reads.arrays(connection, _COLUMNS, f"FROM messages m WHERE {where}", [own, *values])
+    )
+    ids = columns["ids"]
+    found = Candidates(
+        ids=ids,
+        created_at=columns["created_at"],
+        tokens=columns["tokens"],
+        terms=columns["terms"],
+        asks=columns["asks"] > 0,
+        own=columns["own"] > 0,
+        thread=columns["thread"],
+        loose=columns["loose"] > 0,
+        cosine=np.full(len(ids), np.nan, np.float32),
+        by_id=np.argsort(ids, kind="stable"),
+        postings=(),
+    )
+    if model_id is not None and vector is not None:
+        _compare(connection, found, scope, model_id, vector)
+    return replace(
+        found, postings=keyword_search.postings(connection, stemmer, found, scope, question)
+    )
+
+
+def _compare(
+    connection: Connection,
+    found: Candidates,
+    scope: Scope,
+    model_id: str,
+    vector: NDArray[np.float32],
+) -> None:
+    """Fill in the cosines, of several passages the best."""
+    index = None
+    if scope.partition is not None and scope.instance is None:
+        known = properties.get(connection, ann_index.key(scope.partition))
+        index = ann_index.read(known) if known else None
+    if index is None or index.model_id != model_id:
+        of, cosine = vectors.cosines(connection, scope, model_id, vector)
+    else:
+        of, cosine = ann_index.cosines(connection, str(scope.partition), index, vector)
+        # The others have vectors too, farther away than these, but for those that are pending.
+        found.cosine[:] = cosine.min(initial=1)
+        waiting = reads.arrays(
+            connection,
+            {"ids": ("p.message_id", "i8")},
+            "FROM pending p WHERE p.partition = %s",
+            [scope.partition],
+        )
+        found.cosine[found.places(waiting["ids"])[0]] = np.nan
+    places, known_here = found.places(of)
+    np.fmax.at(found.cosine, places, cosine[known_here])

@@ -1,0 +1,57 @@
+"""Taking messages out of the tables on a server, with everything that was made of them."""
+
+from collections.abc import Sequence
+
+from reservoir_cli.messages import Scope
+from reservoir_cli.storage.base import Progress
+from reservoir_cli.storage.postgres import locks, properties, reads, tombstones
+from reservoir_cli.storage.postgres.connection import Connection
+
+_AT_ONCE = 5_000
+
+
+def remove(
+    connection: Connection,
+    ids: Sequence[int],
+    *,
+    mark: bool,
+    progress: Progress = lambda *_: None,
+) -> None:
+    """Delete messages and everything derived from them; call it inside a write transaction.
+
+    :param mark: note their sources, so that they are not imported again.
+    """
+    there = reads.by_partition(connection, ids)
+    locks.partitions(connection, there)
+    done = 0
+    for partition, numbers in there.items():
+        for start in range(0, len(numbers), _AT_ONCE):
+            some = numbers[start : start + _AT_ONCE]
+            if mark:
+                tombstones.mark(connection, reads.by_id(connection, some, Scope(partition)))
+            # Words, vectors, links, and what is still to be embedded go with their messages.
+            connection.execute(
+                "DELETE FROM messages WHERE partition = %s AND id = ANY(%s)", [partition, some]
+            )
+            progress("forgetting", done := done + len(some), len(ids))
+        _drop_empty_conversations(connection, partition)
+        connection.execute(
+            """
+            INSERT INTO properties AS p (key, value) VALUES (%s, %s) ON CONFLICT (key)
+            DO UPDATE SET value = greatest(p.value::bigint, excluded.value::bigint)::text
+            """,
+            [properties.of_partition(properties.LAST_ID, partition), str(numbers[-1])],
+        )
+
+
+def _drop_empty_conversations(connection: Connection, partition: str) -> None:
+    """Forget the titles of conversations of which no message is left."""
+    connection.execute(
+        """
+        DELETE FROM conversations c WHERE c.partition = %s AND NOT EXISTS (
+            SELECT 1 FROM messages m WHERE m.partition = c.partition
+            AND m.conversation_id = c.id AND m.instance = c.instance
+        )
+        """,
+        [partition],
+    )

@@ -1,0 +1,246 @@
+"""Where the words of a question stand on a server, and how often; what is typed, as phrases too.
+
+An index finds the rows that hold any of the stems. Their counts then go through the same formulas
+as those of the store in a file.
+"""
+
+from collections.abc import Iterator, Sequence
+from functools import reduce
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reservoir_cli.context.types import Posting
+from reservoir_cli.messages import Scope
+from reservoir_cli.storage import fulltext
+from reservoir_cli.storage.postgres import reads
+from reservoir_cli.storage.postgres.connection import Connection
+from reservoir_cli.storage.postgres.stemmer import OF_ONE, Stemmer, query, quoted, scope_stems
+from reservoir_cli.storage.sqlite import keyword_search
+from reservoir_cli.storage.sqlite import postings as limits
+
+if TYPE_CHECKING:
+    from reservoir_cli.context.types import Candidates
+
+#: Up to so many stems it is faster to rank each of them than to take the rows apart.
+_FEW = 40
+#: Few texts say a word more often.
+_OFTEN = 32
+#: Places as one number: message above, position below.
+_SHIFT = 32
+
+_Ints = NDArray[np.int64]
+
+
+def index(
+    connection: Connection,
+    stemmer: Stemmer,
+    place: tuple[str, str],
+    texts: Sequence[tuple[int, str]],
+) -> None:
+    """Index the words of messages of one partition and instance.
+
+    :param texts: (id, text).
+    """
+    keys = " ".join(map(quoted, scope_stems(*place)))
+    numbers, parts, starts, vectors = [], [], [], []
+    made = stemmer.vectors(text for _, text in texts)
+    for (number, _), some in zip(texts, made, strict=True):
+        for part, (start, vector) in enumerate(some):
+            numbers.append(number)
+            parts.append(part)
+            starts.append(start)
+            vectors.append(f"{keys} {vector}")
+    connection.execute(
+        """
+        INSERT INTO words (partition, message_id, part, start, stems)
+        SELECT %s, t.message_id, t.part, t.start, t.stems::tsvector
+        FROM unnest(%s::bigint[], %s::int[], %s::int[], %s::text[])
+        AS t (message_id, part, start, stems)
+        """,
+        [place[0], numbers, parts, starts, vectors],
+    )
+
+
+def postings(
+    connection: Connection,
+    stemmer: Stemmer,
+    found: "Candidates",
+    scope: Scope,
+    question: str,
+) -> tuple[Posting, ...]:
+    """Where the stems of a question stand among the messages of a scope.
+
+    Without stop words, and in a large scope without the most common words, which say the least;
+    never without all of them.
+    """
+    words = fulltext.content_words(question)
+    if not words or not len(found.ids):
+        return ()
+    stems = sorted(set(stemmer.stems([words])[0]))
+    if not stems:
+        return ()
+    ids, counts = _counts(connection, scope, stems)
+    places, known = found.places(ids)
+    counts = counts[:, known]
+    kept: list[Posting] = []
+    common: list[Posting] = []
+    for row in counts:
+        holds = row > 0
+        posting = Posting(places[holds], row[holds])
+        if len(found.ids) > limits.LARGE and holds.sum() > limits.COMMON * len(found.ids):
+            common.append(posting)
+        elif holds.any():
+            kept.append(posting)
+    return tuple(kept or common[:1])
+
+
+def _counts(
+    connection: Connection, scope: Scope, stems: Sequence[str]
+) -> tuple[_Ints, NDArray[np.int32]]:
+    """The messages that hold any of some stems, and how often they hold each.
+
+    :returns: ids ascending, shape (n,), and counts, shape (stems, n).
+    """
+    found = _ranked(connection, scope, stems) if len(stems) <= _FEW else None
+    docs, counts = found or _apart(connection, scope, stems)
+    ids, inverse = np.unique(docs, return_inverse=True)
+    joined = np.zeros((len(stems), len(ids)), np.int32)
+    for row, of_stem in zip(joined, counts, strict=True):  # a long text has several parts
+        np.add.at(row, inverse, of_stem)
+    return ids, joined
+
+
+def _where(scope: Scope, tsquery: str) -> tuple[str, list[str]]:
+    condition, values = reads.where_scope(Scope(scope.partition), "w")
+    return f"{condition} AND w.stems @@ %s::tsquery", [*values, query(tsquery, scope)]
+
+
+def _ranks(connection: Connection, most: int) -> NDArray[np.float32] | None:
+    """What the server ranks a row that holds a stem never, once, twice, and so on.
+
+    To read the count off the rank takes a tenth of the time of taking the row apart.
+
+    :returns: ascending, shape (most + 1,); ``None`` if different counts are ranked alike.
+    """
+    found = reads.arrays(
+        connection,
+        {"ranks": ("ts_rank('{1, 1, 1, 1}', t.stems, 'a'::tsquery, 0)", "f4")},
+        """
+        FROM (
+            SELECT ('a:' || array_to_string(ARRAY(SELECT generate_series(1, i)), ','))::tsvector
+            AS stems FROM generate_series(1, %s) i ORDER BY i
+        ) t
+        """,
+        [most],
+    )["ranks"]
+    ranks = np.concatenate([np.zeros(1, np.float32), found])
+    return ranks if (np.diff(ranks) > 0).all() else None
+
+
+def _ranked(
+    connection: Connection, scope: Scope, stems: Sequence[str]
+) -> tuple[_Ints, NDArray[np.int32]] | None:
+    where, values = _where(scope, " | ".join(map(quoted, stems)))
+    found = reads.arrays(
+        connection,
+        {
+            "docs": ("w.message_id", "i8"),
+            **{
+                f"rank {at}": ("ts_rank('{1, 1, 1, 1}', w.stems, %s::tsquery, 0)", "f4")
+                for at in range(len(stems))
+            },
+        },
+        f"FROM words w WHERE {where}",
+        [*map(quoted, stems), *values],
+    )
+    of_stems = np.stack([found[f"rank {at}"] for at in range(len(stems))])
+    for most in (_OFTEN, OF_ONE):
+        ranks = _ranks(connection, most)
+        if ranks is None:
+            return None
+        if of_stems.max(initial=0) <= ranks[-1]:
+            counts = np.searchsorted(ranks, of_stems)
+            return found["docs"], counts.astype(np.int32)
+    return None
+
+
+def _apart(
+    connection: Connection, scope: Scope, stems: Sequence[str]
+) -> tuple[_Ints, NDArray[np.int32]]:
+    where, values = _where(scope, " | ".join(map(quoted, stems)))
+    found = reads.arrays(
+        connection,
+        {
+            "docs": ("w.message_id", "i8"),
+            "stem": ("array_position(%s::text[], u.lexeme)", "i4"),
+            "count": ("array_length(u.positions, 1)", "i4"),
+        },
+        f"""
+        FROM words w CROSS JOIN LATERAL unnest(w.stems) u
+        WHERE {where} AND u.lexeme = ANY(%s)
+        """,
+        [list(stems), *values, list(stems)],
+    )
+    counts = np.zeros((len(stems), len(found["docs"])), np.int32)
+    counts[found["stem"] - 1, np.arange(len(found["docs"]))] = found["count"]
+    return found["docs"], counts
+
+
+def search(
+    connection: Connection, stemmer: Stemmer, text: str, scope: Scope, limit: int
+) -> tuple[list[tuple[int, float]], bool]:
+    """Messages with all that was typed, else with any of it.
+
+    :returns: (id, BM25) best first, ties newest first, and whether the hits hold all of it.
+    """
+    terms = list(dict.fromkeys(fulltext.typed_terms(text)))
+    condition, values = reads.where_scope(scope)
+    scoped = reads.arrays(
+        connection,
+        {"ids": ("t.id", "i8"), "terms": ("t.terms", "i4")},
+        f"FROM (SELECT m.id, m.terms FROM messages m WHERE {condition} ORDER BY m.id) t",
+        values,
+    )
+    if not terms or not len(scoped["ids"]):
+        return [], True
+    cut = stemmer.stems([term.rstrip("*").strip('"') for term in terms])
+    typed = [(some, term.endswith("*")) for some, term in zip(cut, terms, strict=True) if some]
+    found = (_held(connection, scope, scoped["ids"], *each) for each in typed)
+    return keyword_search.ranked(scoped["ids"], scoped["terms"], found, limit)
+
+
+def _held(
+    connection: Connection, scope: Scope, ids: _Ints, stems: list[str], is_prefix: bool
+) -> tuple[_Ints, _Ints]:
+    """The messages in which stems stand one after another, the last as a prefix; how often."""
+    names = [quoted(stem) for stem in stems]
+    names[-1] += ":*" if is_prefix else ""
+    where, values = _where(scope, " | ".join(dict.fromkeys(names)))
+    places: list[list[int]] = [[] for _ in stems]
+    for number, start, lexeme, positions in reads.rows(
+        connection,
+        f"""
+        SELECT w.message_id, w.start, u.lexeme, u.positions
+        FROM words w CROSS JOIN LATERAL unnest(w.stems) u WHERE {where}
+        AND (u.lexeme = ANY(%s) OR (%s AND starts_with(u.lexeme, %s)))
+        """,
+        [*values, stems, is_prefix, stems[-1]],
+    ):
+        doc = int(ids.searchsorted(number))
+        if doc < len(ids) and ids[doc] == number:
+            for at in _matching(stems, is_prefix, lexeme):
+                places[at] += [(doc << _SHIFT) + start + each for each in positions]
+    together = reduce(
+        np.intersect1d, (np.unique(np.array(some, np.int64)) - at for at, some in enumerate(places))
+    )
+    docs, counts = np.unique(together >> _SHIFT, return_counts=True)
+    return ids[docs], counts
+
+
+def _matching(stems: list[str], is_prefix: bool, lexeme: str) -> Iterator[int]:
+    """Which of the stems a lexeme is."""
+    for at, stem in enumerate(stems):
+        if lexeme == stem or (is_prefix and at == len(stems) - 1 and lexeme.startswith(stem)):
+            yield at

@@ -1,0 +1,90 @@
+"""What is derived on a server, checked against what it is derived from, and made again."""
+
+from itertools import groupby
+
+from reservoir_cli.messages import Scope, clean_text, plain_text
+from reservoir_cli.storage.base import Filter
+from reservoir_cli.storage.postgres import keyword_search, links, locks, reads
+from reservoir_cli.storage.postgres.connection import Connection
+from reservoir_cli.storage.postgres.stemmer import Stemmer
+from reservoir_cli.storage.sqlite.vector_blocks import thread_key
+
+_AT_ONCE = 1_000
+#: Messages with a text that have no vectors of a model, and do not wait for them.
+_LACKING = """
+    SELECT m.partition, m.id FROM messages m WHERE m.terms > 0 AND NOT EXISTS
+    (SELECT 1 FROM pending p WHERE p.partition = m.partition AND p.message_id = m.id)
+    AND NOT EXISTS (SELECT 1 FROM embeddings e WHERE e.partition = m.partition
+    AND e.message_id = m.id AND e.model_id = %s)
+"""
+
+
+def wrong_full_text(connection: Connection) -> int:
+    """How many messages cannot be found by their words."""
+    return reads.number(
+        connection,
+        """
+        SELECT count(*) FROM messages m WHERE NOT EXISTS
+        (SELECT 1 FROM words w WHERE w.partition = m.partition AND w.message_id = m.id)
+        """,
+    )
+
+
+def wrong_for_ranking(connection: Connection, model_id: str) -> int:
+    """How many messages neither have vectors nor wait for them."""
+    return reads.number(connection, f"SELECT count(*) FROM ({_LACKING}) t", [model_id])
+
+
+def rebuild(
+    connection: Connection, stemmer: Stemmer, model_id: str | None, threshold: float
+) -> None:
+    """Index every message again, and tie them in the order in which they were said.
+
+    A message that lost its vectors is pending again.
+    """
+    locks.everything(connection)
+    for table in ("words", "synapses"):
+        connection.execute(f"DELETE FROM {table}".encode())
+    for partition, instance, _ in reads.places(connection):
+        numbers = list(reads.find(connection, Scope(partition, instance), Filter()))
+        for start in range(0, len(numbers), _AT_ONCE):
+            some = numbers[start : start + _AT_ONCE]
+            _index(connection, stemmer, (partition, instance), some)
+    if model_id:
+        connection.execute(
+            f"INSERT INTO pending (partition, message_id) {_LACKING}".encode(),
+            [model_id],
+        )
+        _tie(connection, model_id, threshold)
+
+
+def _index(
+    connection: Connection, stemmer: Stemmer, place: tuple[str, str], some: list[int]
+) -> None:
+    found = reads.by_id(connection, some, Scope(*place))
+    texts = [(each.id, clean_text(plain_text(each))) for each in found]
+    keyword_search.index(connection, stemmer, place, texts)
+    threads = [thread_key(*place, each.conversation_id) for each in found]
+    connection.execute(
+        """
+        UPDATE messages m SET thread = t.thread FROM unnest(%s::bigint[], %s::bigint[])
+        AS t (id, thread) WHERE m.partition = %s AND m.id = t.id AND m.thread <> t.thread
+        """,
+        [[each.id for each in found], threads, place[0]],
+    )
+
+
+def _tie(connection: Connection, model_id: str, threshold: float) -> None:
+    found = reads.rows(
+        connection,
+        """
+        SELECT m.partition, m.id FROM messages m WHERE NOT EXISTS
+        (SELECT 1 FROM pending p WHERE p.partition = m.partition AND p.message_id = m.id)
+        ORDER BY m.partition, m.created_at, m.id
+        """,
+    )
+    for partition, some in groupby(found, key=lambda row: row[0]):
+        numbers = [row[1] for row in some]
+        for start in range(0, len(numbers), _AT_ONCE):
+            portion = numbers[start : start + _AT_ONCE]
+            links.tie(connection, partition, portion, model_id, threshold)

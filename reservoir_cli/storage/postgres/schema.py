@@ -1,0 +1,308 @@
+"""The tables on a server, as numbered migrations that are never edited once released.
+
+Every key begins with the partition, so that a cluster can spread the tables by it; what belongs
+to no partition, ``properties``, ``forgotten`` and ``members``, is small and lies on every machine.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+from psycopg import errors
+
+from reservoir_cli.errors import StoreError
+from reservoir_cli.storage.postgres import locks
+from reservoir_cli.storage.postgres.connection import Connection
+
+#: What a server has to be at least.
+_POSTGRES, _VECTOR = 15, (0, 8)
+SCHEMA = "reservoir"
+#: Tables that a cluster spreads by partition, those that every machine has whole.
+SPREAD = (
+    "messages",
+    "words",
+    "embeddings",
+    "pending",
+    "rebuilding",
+    "synapses",
+    "conversations",
+    "context_runs",
+)
+EVERYWHERE = ("properties", "forgotten", "members", "migrations")
+
+#: Each migration: its name and its statements.
+MIGRATIONS: tuple[tuple[str, str], ...] = (
+    (
+        "messages, words, vectors, links, runs",
+        """
+        CREATE TABLE messages (
+            partition text COLLATE "C" NOT NULL,
+            id bigint NOT NULL,
+            trace_id text COLLATE "C" NOT NULL,
+            conversation_id text COLLATE "C",
+            instance text COLLATE "C" NOT NULL,
+            role text COLLATE "C" NOT NULL CHECK (role IN ('user', 'assistant', 'system', 'tool')),
+            content text COLLATE "C" NOT NULL,
+            name text COLLATE "C",
+            tool_calls text COLLATE "C",
+            tool_call_id text COLLATE "C",
+            created_at bigint NOT NULL,
+            source text COLLATE "C" NOT NULL,
+            source_id text COLLATE "C" NOT NULL,
+            tokens integer NOT NULL,
+            counter text COLLATE "C" NOT NULL,
+            secrets text COLLATE "C",
+            terms integer NOT NULL,
+            asks smallint NOT NULL,
+            thread bigint NOT NULL,
+            PRIMARY KEY (partition, id),
+            UNIQUE (partition, instance, source, source_id)
+        );
+        CREATE INDEX messages_by_id ON messages (id);
+        CREATE INDEX messages_by_instance ON messages (partition, instance, created_at, id);
+        CREATE INDEX messages_by_partition ON messages (partition, created_at, id);
+        CREATE INDEX messages_by_trace ON messages (partition, trace_id);
+        CREATE INDEX messages_by_conversation ON messages (partition, conversation_id)
+            WHERE conversation_id IS NOT NULL;
+        CREATE INDEX messages_by_tool_call ON messages (partition, tool_call_id)
+            WHERE tool_call_id IS NOT NULL;
+
+        CREATE TABLE words (
+            partition text COLLATE "C" NOT NULL,
+            message_id bigint NOT NULL,
+            part integer NOT NULL,
+            start integer NOT NULL,
+            stems tsvector NOT NULL,
+            PRIMARY KEY (partition, message_id, part),
+            FOREIGN KEY (partition, message_id) REFERENCES messages ON DELETE CASCADE
+        );
+        -- What waits to be merged into the index is searched one by one: little may wait.
+        CREATE INDEX words_by_stem ON words USING gin (stems)
+            WITH (fastupdate = on, gin_pending_list_limit = 256);
+
+        -- Vectors lie in their rows: reading them from beside the table takes several times longer.
+        CREATE TABLE embeddings (
+            partition text COLLATE "C" NOT NULL,
+            message_id bigint NOT NULL,
+            model_id text COLLATE "C" NOT NULL,
+            passage integer NOT NULL,
+            instance text COLLATE "C" NOT NULL,
+            start integer NOT NULL,
+            "end" integer NOT NULL,
+            vector vector NOT NULL,
+            PRIMARY KEY (partition, message_id, model_id, passage),
+            FOREIGN KEY (partition, message_id) REFERENCES messages ON DELETE CASCADE
+        ) WITH (toast_tuple_target = 8160);
+        CREATE INDEX embeddings_by_instance ON embeddings (partition, instance, model_id);
+
+        CREATE TABLE pending (
+            partition text COLLATE "C" NOT NULL,
+            message_id bigint NOT NULL,
+            PRIMARY KEY (partition, message_id),
+            FOREIGN KEY (partition, message_id) REFERENCES messages ON DELETE CASCADE
+        );
+        CREATE INDEX pending_by_id ON pending (message_id);
+        CREATE TABLE rebuilding (
+            partition text COLLATE "C" NOT NULL,
+            message_id bigint NOT NULL,
+            PRIMARY KEY (partition, message_id),
+            FOREIGN KEY (partition, message_id) REFERENCES messages ON DELETE CASCADE
+        );
+        CREATE INDEX rebuilding_by_id ON rebuilding (message_id);
+
+        CREATE TABLE synapses (
+            partition text COLLATE "C" NOT NULL,
+            source_id bigint NOT NULL,
+            target_id bigint NOT NULL,
+            score double precision NOT NULL,
+            kind text COLLATE "C" NOT NULL CHECK (kind IN ('previous', 'near')),
+            PRIMARY KEY (partition, source_id, target_id),
+            FOREIGN KEY (partition, source_id) REFERENCES messages ON DELETE CASCADE,
+            FOREIGN KEY (partition, target_id) REFERENCES messages ON DELETE CASCADE
+        );
+        CREATE INDEX synapses_by_target ON synapses (partition, target_id);
+
+        CREATE TABLE conversations (
+            partition text COLLATE "C" NOT NULL,
+            instance text COLLATE "C" NOT NULL,
+            id text COLLATE "C" NOT NULL,
+            title text COLLATE "C",
+            source text COLLATE "C",
+            model text COLLATE "C",
+            PRIMARY KEY (partition, instance, id)
+        );
+
+        -- Numbers and names only: no text of a question or a message is ever recorded.
+        CREATE TABLE context_runs (
+            partition text COLLATE "C" NOT NULL,
+            id bigint NOT NULL,
+            at bigint NOT NULL,
+            instance text COLLATE "C" NOT NULL,
+            model text COLLATE "C",
+            format text COLLATE "C" NOT NULL,
+            counter text COLLATE "C" NOT NULL,
+            context_window integer NOT NULL,
+            reserve integer NOT NULL,
+            reserve_used integer NOT NULL,
+            available integer NOT NULL,
+            input_tokens integer NOT NULL,
+            sections text COLLATE "C" NOT NULL,
+            kept integer NOT NULL,
+            dropped integer NOT NULL,
+            truncations integer NOT NULL,
+            utilisation double precision NOT NULL,
+            ms double precision NOT NULL,
+            PRIMARY KEY (partition, id)
+        );
+
+        CREATE TABLE properties (key text COLLATE "C" PRIMARY KEY, value text NOT NULL);
+        -- A mark is an HMAC of (source, source id) under the key ``forgotten_key`` of properties.
+        CREATE TABLE forgotten (mark bytea PRIMARY KEY);
+        -- Which user of the database sees which partition, once rows are guarded.
+        CREATE TABLE members (
+            member text COLLATE "C" NOT NULL,
+            partition text COLLATE "C" NOT NULL,
+            PRIMARY KEY (member, partition)
+        );
+        """,
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """What a server says of itself and of the store on it.
+
+    :param version: of PostgreSQL, such as 160004.
+    :param vector: the version of pgvector in this database, else the one that could be installed.
+    :param schema: how many migrations have run; ``None`` where there is no store yet.
+    :param writable: whether this user may write to the store, or make one.
+    :param whole: whether this user sees all of the store, and may change what everyone shares.
+    """
+
+    version: int
+    vector: str | None
+    schema: int | None
+    writable: bool
+    whole: bool = True
+
+
+def look(connection: Connection) -> Server:
+    """Find out what the server is, and what there is of a store; nothing is changed."""
+    version, encoding, there, vector, read_only = connection.execute(
+        f"""
+        SELECT current_setting('server_version_num')::int, current_setting('server_encoding'),
+        to_regclass('{SCHEMA}.migrations') IS NOT NULL,
+        coalesce((SELECT extversion FROM pg_extension WHERE extname = 'vector'),
+            (SELECT default_version FROM pg_available_extensions WHERE name = 'vector')),
+        current_setting('transaction_read_only') = 'on',
+        -- The operators of pgvector may lie in any schema.
+        set_config('search_path', concat_ws(', ', '{SCHEMA}',
+            (SELECT quote_ident(nspname) FROM pg_extension e
+             JOIN pg_namespace n ON n.oid = extnamespace WHERE extname = 'vector'),
+            'public'), false)
+        """
+    ).fetchone()[:5]  # type: ignore[index]
+    _refuse(version, encoding, vector)
+    if not there:
+        return Server(version, vector, None, not read_only)
+    schema, may, whole = connection.execute(
+        f"""
+        SELECT (SELECT max(number) FROM {SCHEMA}.migrations),
+        has_table_privilege('{SCHEMA}.messages', 'INSERT'),
+        NOT row_security_active('{SCHEMA}.messages')
+            AND has_table_privilege('{SCHEMA}.properties', 'DELETE')
+        """
+    ).fetchone()  # type: ignore[misc]
+    return Server(version, vector, schema or 0, may and not read_only, whole)
+
+
+def _refuse(version: int, encoding: str, vector: str | None) -> None:
+    """Refuse a server that cannot hold a store.
+
+    :raises StoreError: it is too old, lacks pgvector, or cannot keep every text.
+    """
+    if version < _POSTGRES * 10_000:
+        raise StoreError(
+            f"the server is PostgreSQL {version // 10_000}", hint=f"{_POSTGRES} or newer is needed"
+        )
+    if vector is None:
+        raise StoreError(
+            "the server has no pgvector",
+            hint="install the extension vector on it: https://github.com/pgvector/pgvector",
+        )
+    if tuple(map(int, vector.split(".")[:2])) < _VECTOR:
+        raise StoreError(
+            f"the server has pgvector {vector}",
+            hint="0.8 or newer is needed: ALTER EXTENSION "
+            "vector UPDATE brings an installed one up to date",
+        )
+    if encoding != "UTF8":
+        raise StoreError(
+            f"the database keeps text as {encoding}",
+            hint="make one with createdb --encoding UTF8 --template template0",
+        )
+
+
+def refuse_newer(schema: int) -> None:
+    """Refuse a store that this program does not know.
+
+    :raises StoreError: it is newer.
+    """
+    if schema > len(MIGRATIONS):
+        raise StoreError(
+            f"the store was written by a newer reservoir "
+            f"(schema {schema}, this one knows {len(MIGRATIONS)})",
+            hint="upgrade reservoir-cli",
+        )
+
+
+def migrate(connection: Connection) -> list[str]:
+    """Bring a store up to date in one transaction; of two processes the second finds it done.
+
+    :returns: the names of the migrations that ran.
+    """
+    done = []
+    with connection.transaction():
+        locks.schema(connection)
+        connection.execute(f"CREATE SCHEMA IF NOT EXISTS {SCHEMA}")
+        _add_vector(connection)
+        connection.execute(
+            f"""
+            CREATE TABLE IF NOT EXISTS {SCHEMA}.migrations (
+                number integer PRIMARY KEY,
+                name text NOT NULL,
+                applied_at timestamptz NOT NULL DEFAULT now()
+            )
+            """
+        )
+        row: Any = connection.execute(f"SELECT max(number) FROM {SCHEMA}.migrations").fetchone()
+        refuse_newer(row[0] or 0)
+        for number, (name, statements) in enumerate(MIGRATIONS, 1):
+            if number > (row[0] or 0):
+                connection.execute(statements.encode())
+                connection.execute(
+                    f"INSERT INTO {SCHEMA}.migrations (number, name) VALUES (%s, %s)",
+                    [number, name],
+                )
+                done.append(name)
+        _finish(connection)
+    return done
+
+
+def _add_vector(connection: Connection) -> None:
+    """Have pgvector in the database.
+
+    :raises StoreError: it is not there, and this user may not add it.
+    """
+    try:
+        connection.execute("CREATE EXTENSION IF NOT EXISTS vector")
+    except errors.InsufficientPrivilege:
+        raise StoreError(
+            "the database has no pgvector yet, and the user may not add it",
+            hint="let a superuser run CREATE EXTENSION vector in it",
+        ) from None
+
+
+def _finish(connection: Connection) -> None:
+    """The last step of a migration, before which nothing of it is seen."""
+    connection.execute(f"COMMENT ON SCHEMA {SCHEMA} IS 'a store of reservoir-cli'")

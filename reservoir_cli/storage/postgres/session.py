@@ -1,0 +1,175 @@
+"""One connection to the store: its transactions, and beginning again where that helps."""
+
+import random
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import TypeVar
+
+import psycopg
+from psycopg.pq import TransactionStatus
+
+from reservoir_cli.errors import StoreError
+from reservoir_cli.storage import unfinished
+from reservoir_cli.storage.postgres import properties, schema
+from reservoir_cli.storage.postgres.connection import (
+    ConflictError,
+    Connection,
+    connect,
+    errors,
+    place_of,
+)
+
+#: How often a write is tried that others came in the way of, and seconds before the second time.
+_TRIES, _PAUSE = 8, 0.02
+
+Result = TypeVar("Result")
+
+
+class Session:
+    """A connection to a server that holds a store, or may.
+
+    :param url: of the store; its parameters, those for TLS among them, go to libpq as they are.
+    :param patience: seconds to wait while others write.
+    """
+
+    def __init__(self, url: str, *, patience: float) -> None:
+        self.location = place_of(url)
+        self._url = url
+        self._patience = patience
+        self._lock = threading.RLock()
+        self._passing = False
+        self.receiving = False
+        self._depth = 0
+        self._connection = self._connect()
+
+    def _connect(self) -> Connection:
+        with errors(self.location):
+            connection = connect(self._url, self.location)
+            try:
+                self.server = schema.look(connection)
+            except BaseException:
+                connection.close()
+                raise
+        self.read_only = not self.server.writable
+        return connection
+
+    def close(self) -> None:
+        """Give the connection back."""
+        with suppress(psycopg.Error):
+            self._connection.close()
+
+    def prepare(self) -> None:
+        """Set an empty database up, or bring an older store up to date.
+
+        :raises StoreError: it is newer than the program, or may not be written to.
+        """
+        found = self.server.schema
+        schema.refuse_newer(found or 0)
+        if found == len(schema.MIGRATIONS):
+            return
+        if self.read_only:
+            there = "is of an older schema" if found else "is not set up"
+            raise StoreError(
+                f"the store {self.location} {there} and cannot be written to",
+                hint="let its owner run reservoir db migrate once",
+            )
+        with self._lock, errors(self.location):
+            schema.migrate(self._connection)
+            self.server = schema.look(self._connection)
+
+    # Transactions
+
+    @contextmanager
+    def writing(self, wait: float | None = None) -> Iterator[None]:
+        """See :class:`~reservoir_cli.storage.base.Store`."""
+        patience = max(1, round(1000 * (self._patience if wait is None else wait)))
+        begin = f"BEGIN; SET LOCAL lock_timeout = {patience}"
+        if self._passing:
+            begin += "; SET LOCAL synchronous_commit = off"
+        with self._lock:
+            outermost = not self._depth
+            if outermost:
+                self._require_writable()
+            with self._transaction(begin):
+                if outermost:
+                    self._refuse_unfinished()
+                yield
+
+    def _require_writable(self) -> None:
+        if self.read_only:
+            self._refuse_unfinished()
+            raise StoreError(
+                f"the store {self.location} cannot be written to",
+                hint="the server or the user is read-only",
+            )
+
+    def _refuse_unfinished(self) -> None:
+        if not self.receiving:
+            with errors(self.location):
+                mark = properties.get(self._connection, unfinished.UNFINISHED_COPY)
+            unfinished.refuse(mark, self.location)
+
+    @contextmanager
+    def snapshot(self) -> Iterator[None]:
+        """One read transaction; inner ones join it."""
+        with self._transaction("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"):
+            yield
+
+    @contextmanager
+    def passing(self) -> Iterator[None]:
+        """See :class:`~reservoir_cli.storage.base.Store`."""
+        with self._lock:
+            before, self._passing = self._passing, True
+            try:
+                yield
+            finally:
+                self._passing = before
+
+    @contextmanager
+    def _transaction(self, begin: str) -> Iterator[None]:
+        with self._lock, errors(self.location):
+            if self._depth:
+                yield
+                return
+            self._begin(begin)
+            self._depth = 1
+            try:
+                yield
+                self._connection.execute("COMMIT")
+            except BaseException:
+                with suppress(psycopg.Error):
+                    if self._connection.info.transaction_status != TransactionStatus.IDLE:
+                        self._connection.execute("ROLLBACK")
+                raise
+            finally:
+                self._depth = 0
+
+    def _begin(self, begin: str) -> None:
+        """Begin a transaction; where the connection was lost since the last, on a new one."""
+        try:
+            self._connection.execute(begin.encode())
+        except psycopg.OperationalError:
+            if not self._connection.broken:
+                raise
+            self._connection.close()
+            self._connection = self._connect()
+            self._connection.execute(begin.encode())
+
+    def _written(self, work: Callable[[], Result], wait: float | None = None) -> Result:
+        """Do a write in a transaction; as a whole again where another came in its way."""
+        for left in reversed(range(_TRIES)):
+            try:
+                with self.writing(wait):
+                    return work()
+            except ConflictError:
+                if self._depth or not left:  # what stands around it is to begin again
+                    raise
+                time.sleep(_PAUSE * 2 ** (_TRIES - left) * random.random())
+        raise AssertionError("the last try returns or raises")
+
+    def _seen(self, work: Callable[[], Result]) -> Result:
+        """Read in a transaction."""
+        with self.snapshot():
+            return work()

@@ -1,0 +1,140 @@
+"""Writing messages to a server: the row, its words, and that its vector is still to come."""
+
+from collections.abc import Sequence
+
+from reservoir_cli.messages import Message, Scope, StoredMessage
+from reservoir_cli.storage.postgres import ids, keyword_search, locks, properties, reads
+from reservoir_cli.storage.postgres.connection import Connection
+from reservoir_cli.storage.postgres.stemmer import Stemmer
+from reservoir_cli.storage.sqlite.vector_blocks import thread_key
+from reservoir_cli.storage.sqlite.writes import COLUMNS, Prepared, prepare, source_of
+from reservoir_cli.tokens import TokenCounter
+
+_NAMES = COLUMNS.split(", ")
+_FORMS = dict.fromkeys(_NAMES, "text") | {
+    "id": "bigint",
+    "created_at": "bigint",
+    "tokens": "int",
+    "terms": "int",
+    "asks": "smallint",
+    "thread": "bigint",
+}
+
+
+def add(
+    connection: Connection,
+    stemmer: Stemmer,
+    scope: Scope,
+    messages: Sequence[Message],
+    counter: TokenCounter,
+    now_ms: int,
+    *,
+    pair: bool,
+) -> list[StoredMessage | None]:
+    """Store messages in a partition and instance; call it inside a write transaction.
+
+    :param now_ms: the time of messages without one, but never before the instance's newest.
+    :param pair: an assistant message without a trace id answers the newest open question.
+    :returns: one entry a message; ``None`` where its source id was there already.
+    """
+    place = (str(scope.partition), str(scope.instance))
+    locks.partitions(connection, [place[0]])
+    numbers = ids.take(connection)
+    added: list[StoredMessage | None] = []
+    # A reply may answer a question that comes with it.
+    for some in [[each] for each in messages] if pair else [messages]:
+        made = prepare(
+            scope,
+            some,
+            counter,
+            newest=max(now_ms, _newest_time(connection, place)),
+            there=_present(connection, place, some),
+            numbers=numbers,
+            question=lambda: _open_question(connection, place) if pair else None,
+        )
+        store(connection, stemmer, place, made)
+        added += made.added
+    return added
+
+
+def store(connection: Connection, stemmer: Stemmer, place: tuple[str, str], made: Prepared) -> None:
+    """Write rows of one partition and instance, and their words; they are pending."""
+    if not made.rows:
+        return
+    insert_rows(connection, [dict(zip(_NAMES, row, strict=True)) for row in made.rows])
+    keyword_search.index(connection, stemmer, place, made.texts)
+    lacking = ["pending"]
+    if properties.get(connection, properties.NEXT_ID):  # another model is being built
+        lacking.append("rebuilding")
+    for table in lacking:
+        connection.execute(
+            f"INSERT INTO {table} (partition, message_id) SELECT %s, unnest(%s::bigint[])".encode(),
+            [place[0], [number for number, _ in made.texts]],
+        )
+
+
+def insert_rows(connection: Connection, some: Sequence[dict[str, object]]) -> None:
+    """Write rows of messages, each with all of its columns by name but its thread."""
+    rows = [
+        {
+            **each,
+            "thread": thread_key(
+                str(each["partition"]),
+                str(each["instance"]),
+                None if each["conversation_id"] is None else str(each["conversation_id"]),
+            ),
+        }
+        for each in some
+    ]
+    names = [*_NAMES, "thread"]
+    forms = ", ".join(f"%s::{_FORMS[name]}[]" for name in names)
+    connection.execute(
+        f"INSERT INTO messages ({', '.join(names)}) SELECT * FROM unnest({forms})".encode(),
+        [[row[name] for row in rows] for name in names],
+    )
+
+
+def _present(
+    connection: Connection, place: tuple[str, str], messages: Sequence[Message]
+) -> set[tuple[str, str]]:
+    """(source, source id) of those of the messages that are there already."""
+    asked = [source_of(each) for each in messages if each.source_id]
+    if not asked:
+        return set()
+    found = reads.rows(
+        connection,
+        """
+        SELECT m.source, m.source_id FROM unnest(%s::text[], %s::text[]) AS t (source, source_id)
+        JOIN messages m ON m.partition = %s AND m.instance = %s
+        AND m.source = t.source AND m.source_id = t.source_id
+        """,
+        [[source for source, _ in asked], [own for _, own in asked], *place],
+    )
+    return set(found)
+
+
+def _newest_time(connection: Connection, place: tuple[str, str]) -> int:
+    return reads.number(
+        connection,
+        "SELECT max(created_at) FROM messages WHERE partition = %s AND instance = %s",
+        place,
+    )
+
+
+def _open_question(connection: Connection, place: tuple[str, str]) -> str | None:
+    """The trace of the newest user message without a reply, among the last thousand."""
+    found = reads.rows(
+        connection,
+        """
+        SELECT q.trace_id FROM (
+            SELECT partition, trace_id, created_at, id FROM messages
+            WHERE partition = %s AND instance = %s AND role = 'user'
+            ORDER BY created_at DESC, id DESC LIMIT 1000
+        ) q WHERE NOT EXISTS (
+            SELECT 1 FROM messages r WHERE r.partition = q.partition
+            AND r.trace_id = q.trace_id AND r.role = 'assistant'
+        ) ORDER BY q.created_at DESC, q.id DESC LIMIT 1
+        """,
+        place,
+    )
+    return found[0][0] if found else None

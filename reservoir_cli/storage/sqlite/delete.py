@@ -1,0 +1,74 @@
+"""Taking messages out of a store so that no word of them stays in its files.
+
+A deleted row is overwritten with zeros (``secure_delete``), but the full text keeps words in
+segments until they are merged, pages keep remains of rows that once were moved, and the write-ahead
+log keeps whole pages until it is emptied: see ``sealing``.
+"""
+
+import sqlite3
+from collections.abc import Iterable, Sequence
+
+from reservoir_cli.messages import Scope, StoredMessage, clean_text, plain_text
+from reservoir_cli.storage import fulltext
+from reservoir_cli.storage.base import Progress
+from reservoir_cli.storage.sqlite import reads, tombstones, vector_blocks
+from reservoir_cli.storage.sqlite.vector_blocks import Place
+
+
+def remove(
+    connection: sqlite3.Connection,
+    ids: Sequence[int],
+    *,
+    mark: bool,
+    progress: Progress = lambda *_: None,
+) -> None:
+    """Delete messages and everything derived from them; call it inside a write transaction.
+
+    :param mark: note their sources, so that they are not imported again.
+    """
+    places: dict[Place, list[int]] = {}
+    done = 0
+    for some in reads.portions(ids):
+        found = reads.by_id(connection, some, Scope(None))
+        for each in found:
+            places.setdefault((each.partition, each.instance), []).append(each.id)
+        unindex(connection, found)
+        if mark:
+            tombstones.mark(connection, found)
+        # Vectors, links, and what is still to be embedded go with their messages.
+        connection.executemany("DELETE FROM messages WHERE id = ?", [(each.id,) for each in found])
+        progress("forgetting", done := done + len(some), len(ids))
+    for place, gone in places.items():
+        vector_blocks.remove(connection, place, gone)
+        _drop_empty_conversations(connection, place)
+
+
+def unindex(connection: sqlite3.Connection, messages: Iterable[StoredMessage]) -> None:
+    """Take messages out of the full text, which has to be told what it was given."""
+    connection.executemany(
+        """
+        INSERT INTO messages_fts (messages_fts, rowid, text, scope) VALUES ('delete', ?, ?, ?)
+        """,
+        [
+            (
+                each.id,
+                fulltext.indexed_text(clean_text(plain_text(each))),
+                fulltext.scope_keys(each.partition, each.instance),
+            )
+            for each in messages
+        ],
+    )
+
+
+def _drop_empty_conversations(connection: sqlite3.Connection, place: Place) -> None:
+    """Forget the titles of conversations of which no message is left."""
+    connection.execute(
+        """
+        DELETE FROM conversations AS c WHERE c.partition = ? AND c.instance = ? AND NOT EXISTS (
+            SELECT 1 FROM messages m INDEXED BY messages_by_conversation
+            WHERE m.partition = c.partition AND m.conversation_id = c.id
+            AND m.instance = c.instance
+        )
+        """,
+        place,
+    )

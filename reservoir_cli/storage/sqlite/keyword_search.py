@@ -1,0 +1,122 @@
+"""Searching for exactly what was typed: words, phrases and prefixes, by BM25 over the scope.
+
+The words are looked up in the index's own lists of places. FTS5's ranking would do nearly the
+same, but it takes frequencies of the whole file, so that text in other partitions moves scores.
+"""
+
+import sqlite3
+from collections.abc import Iterable
+from functools import reduce
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reservoir_cli.errors import UsageError
+from reservoir_cli.messages import Scope
+from reservoir_cli.storage import fulltext
+from reservoir_cli.storage.sqlite import candidates, postings
+
+_K1, _B = 1.2, 0.75
+#: Places in the index as one number: the message's place in the scope above, position below.
+#: Not its id, which takes 53 bits where it comes from a server.
+_SHIFT = 32
+#: More words take seconds, and nobody types them.
+MOST_STEMS = 10_000
+
+_Ints = NDArray[np.int64]
+
+
+def search(
+    connection: sqlite3.Connection, text: str, scope: Scope, limit: int, model_id: str | None
+) -> tuple[list[tuple[int, float]], bool]:
+    """Messages with all that was typed, else with any of it.
+
+    :param model_id: the model whose chunks tell how long messages are.
+    :raises UsageError: too many words.
+    :returns: (id, BM25) best first, ties newest first, and whether the hits hold all of it.
+    """
+    terms = list(dict.fromkeys(fulltext.typed_terms(text)))
+    ids, lengths = candidates.lengths(connection, scope, model_id)
+    if not terms or not len(ids):
+        return [], True
+    stemmed = _stems(connection, terms)
+    if sum(len(stems) for stems, _ in stemmed) > MOST_STEMS:
+        raise too_many()
+    found = (_held(connection, ids, *each) for each in stemmed)
+    return ranked(ids, lengths, found, limit)
+
+
+def too_many() -> UsageError:
+    """The error for more words than are searched."""
+    return UsageError(f"a keyword search takes {MOST_STEMS:,} words at most")
+
+
+def ranked(
+    ids: _Ints, lengths: NDArray[np.int32], found: Iterable[tuple[_Ints, _Ints]], limit: int
+) -> tuple[list[tuple[int, float]], bool]:
+    """The messages that hold all terms, else any of them.
+
+    :param ids: of the messages of a scope, ascending.
+    :param lengths: their words.
+    :param found: of each term the messages that hold it, and how often they do.
+    :returns: (id, BM25) best first, ties newest first, and whether the hits hold all terms.
+    """
+    norms = _K1 * (1 - _B + _B * lengths / max(float(lengths.mean()), 1e-9))
+    scores, held = np.zeros(len(ids)), []
+    for messages, counts in found:
+        places = np.minimum(np.searchsorted(ids, messages), len(ids) - 1)
+        known = ids[places] == messages
+        places, counts = places[known], counts[known]
+        rarity = np.log((len(ids) - len(places) + 0.5) / (len(places) + 0.5))
+        scores[places] += max(rarity, 1e-6) * (_K1 + 1) * counts / (counts + norms[places])
+        held.append(places)
+    hits = reduce(np.intersect1d, held)
+    all_words = len(hits) > 0
+    if not all_words:
+        hits = reduce(np.union1d, held)
+    best = hits[np.lexsort((-ids[hits], -scores[hits]))]
+    best = best[:limit] if limit >= 0 else best
+    return [(int(ids[at]), float(scores[at])) for at in best], all_words or not len(hits)
+
+
+def _stems(connection: sqlite3.Connection, terms: list[str]) -> list[tuple[list[str], bool]]:
+    """The stems of each term in their order, and whether its last is a prefix."""
+    postings.open_vocabularies(connection)
+    connection.execute("DELETE FROM temp.question")
+    connection.executemany(
+        "INSERT INTO temp.question (rowid, text) VALUES (?, ?)",
+        [(number, term.rstrip("*").strip('"')) for number, term in enumerate(terms)],
+    )
+    found: dict[int, list[str]] = {}
+    for number, stem in connection.execute(
+        "SELECT doc, term FROM temp.question_places ORDER BY doc, offset"
+    ):
+        found.setdefault(number, []).append(stem)
+    return [(stems, terms[number].endswith("*")) for number, stems in found.items()]
+
+
+def _held(
+    connection: sqlite3.Connection, ids: _Ints, stems: list[str], is_prefix: bool
+) -> tuple[_Ints, _Ints]:
+    """The messages in which stems stand one after another, the last as a prefix; how often."""
+    last = len(stems) - 1
+    found = [
+        _occurrences(connection, ids, stem, is_prefix and at == last) - at
+        for at, stem in enumerate(stems)
+    ]
+    together = reduce(np.intersect1d, found)
+    places, counts = np.unique(together >> _SHIFT, return_counts=True)
+    return ids[places], counts
+
+
+def _occurrences(connection: sqlite3.Connection, ids: _Ints, stem: str, is_prefix: bool) -> _Ints:
+    condition, values = ("term = ?", [stem])
+    if is_prefix:
+        condition, values = ("term >= ? AND term < ?", [stem, stem + "\U0010ffff"])
+    rows = connection.execute(
+        f"SELECT doc, offset FROM temp.stem_places WHERE {condition} AND col = 'text'", values
+    ).fetchall()
+    docs, offsets = np.array(rows, np.int64).reshape(-1, 2).T
+    places = np.minimum(ids.searchsorted(docs), len(ids) - 1)
+    known = ids[places] == docs
+    return np.unique((places[known] << _SHIFT) + offsets[known])

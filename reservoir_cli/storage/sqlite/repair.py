@@ -1,0 +1,149 @@
+"""What is derived, checked against what it is derived from, and made again.
+
+Messages and vectors are the truth. The full text, the chunks that ranking reads, and the synapses
+follow from them.
+"""
+
+import sqlite3
+from collections.abc import Iterator, Sequence
+
+from reservoir_cli.errors import StoreError
+from reservoir_cli.messages import Scope, clean_text, plain_text
+from reservoir_cli.storage import fulltext
+from reservoir_cli.storage.sqlite import links, properties, reads, vector_blocks
+
+_AT_ONCE = 1_000
+
+
+def file_faults(connection: sqlite3.Connection) -> list[str]:
+    """What SQLite finds wrong with the file itself; no text of a message is in it.
+
+    Call it outside of transactions. The full text is looked into unless others are writing.
+    """
+    found: list[str] = []
+    try:
+        found.extend(row[0] for row in connection.execute("PRAGMA integrity_check(10)"))
+    except sqlite3.DatabaseError as error:  # it stumbles over what it looks for
+        if not _is_damage(error):
+            raise
+        found.append("a page is malformed")
+    if found != ["ok"]:
+        return [each.replace("*** in database main ***\n", "").splitlines()[0] for each in found]
+    patience = connection.execute("PRAGMA busy_timeout").fetchone()[0]
+    connection.execute("PRAGMA busy_timeout = 0")
+    try:
+        connection.execute("INSERT INTO messages_fts (messages_fts) VALUES ('integrity-check')")
+    except sqlite3.OperationalError:  # it is read only, or somebody writes
+        return []
+    except sqlite3.DatabaseError:
+        return ["the full text is malformed"]
+    finally:
+        connection.execute(f"PRAGMA busy_timeout = {patience}")
+    return []
+
+
+def _is_damage(error: sqlite3.Error) -> bool:
+    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+    return code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+
+
+def unreadable(connection: sqlite3.Connection) -> list[int]:
+    """Ids of messages whose rows hold what no message can hold."""
+    found: list[int] = []
+    for some in _portions(connection, "1"):
+        if not _readable(connection, some):
+            found += [each for each in some if not _readable(connection, [each])]
+    return found
+
+
+def _readable(connection: sqlite3.Connection, ids: Sequence[int]) -> bool:
+    try:
+        reads.by_id(connection, ids, Scope(None))
+    except (StoreError, sqlite3.OperationalError):  # the latter where it is no UTF-8
+        return False
+    return True
+
+
+def missing_from_full_text(connection: sqlite3.Connection) -> int:
+    """How many messages cannot be found by their words, or are found and not there."""
+    one_way = "SELECT COUNT(*) FROM (SELECT id FROM {} EXCEPT SELECT id FROM {})"
+    pair = ("messages", "messages_fts_docsize")
+    return sum(
+        int(connection.execute(one_way.format(*names)).fetchone()[0])
+        for names in (pair, pair[::-1])
+    )
+
+
+def mend_texts(connection: sqlite3.Connection) -> list[int]:
+    """Put U+FFFD where a text is no UTF-8 any more, for nothing could read the message otherwise.
+
+    :returns: ids of the messages that are changed.
+    """
+    columns = connection.execute("PRAGMA table_info(messages)").fetchall()
+    names = [row[1] for row in columns if row[2] == "TEXT"]
+    blobs = ", ".join(f"CAST({name} AS BLOB)" for name in names)
+    mended = []
+    for number in unreadable(connection):
+        select = f"SELECT {blobs} FROM messages WHERE id = ?"
+        for name, value in zip(names, connection.execute(select, [number]).fetchone(), strict=True):
+            if value is not None and value != (whole := _decoded(value)).encode():
+                connection.execute(f"UPDATE messages SET {name} = ? WHERE id = ?", [whole, number])
+                mended.append(number)
+    return list(dict.fromkeys(mended))
+
+
+def _decoded(data: bytes) -> str:
+    return clean_text(data.decode("utf-8", "replace"))
+
+
+def mend_model(connection: sqlite3.Connection) -> None:
+    """Take the active model's identity from the vectors, if not one of them has it.
+
+    While a model is changed there are two, or messages that wait for their vectors.
+    """
+    active = properties.get(connection, properties.MODEL_ID)
+    used = {row[0] for row in connection.execute("SELECT DISTINCT model_id FROM embeddings")}
+    waiting = connection.execute("SELECT EXISTS (SELECT 1 FROM pending)").fetchone()[0]
+    if active and active not in used and len(used) == 1 and not waiting:
+        properties.put(connection, properties.MODEL_ID, used.pop())
+
+
+def rebuild_full_text(connection: sqlite3.Connection) -> None:
+    """Index the words of every message again."""
+    connection.execute("INSERT INTO messages_fts (messages_fts) VALUES ('delete-all')")
+    for some in _portions(connection, "1"):
+        for message in reads.by_id(connection, some, Scope(None)):
+            connection.execute(
+                "INSERT INTO messages_fts (rowid, text, scope) VALUES (?, ?, ?)",
+                (
+                    message.id,
+                    fulltext.indexed_text(plain_text(message)),
+                    fulltext.scope_keys(message.partition, message.instance),
+                ),
+            )
+
+
+def rebuild_chunks(connection: sqlite3.Connection, model_id: str) -> None:
+    """Pack what ranking reads again."""
+    connection.execute("DELETE FROM vector_chunks WHERE model_id = ?", [model_id])
+    for some in _portions(connection, "id NOT IN (SELECT message_id FROM pending)"):
+        vector_blocks.append(
+            connection, model_id, some, vector_blocks.stored_vectors(connection, model_id, some)
+        )
+
+
+def rebuild_synapses(connection: sqlite3.Connection, model_id: str, threshold: float) -> None:
+    """Tie all messages again, in the order in which they were said."""
+    connection.execute("DELETE FROM synapses")
+    for some in _portions(connection, "id NOT IN (SELECT message_id FROM pending)", "created_at, "):
+        links.tie(connection, some, model_id, threshold)
+
+
+def _portions(
+    connection: sqlite3.Connection, condition: str, order: str = ""
+) -> Iterator[list[int]]:
+    """Ids of messages, a thousand at a time."""
+    rows = connection.execute(f"SELECT id FROM messages WHERE {condition} ORDER BY {order}id")
+    numbers = [row[0] for row in rows.fetchall()]
+    for start in range(0, len(numbers), _AT_ONCE):
+        yield numbers[start : start + _AT_ONCE]

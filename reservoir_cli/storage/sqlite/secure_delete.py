@@ -1,0 +1,61 @@
+"""Making sure that what was deleted is in no file of the store any more."""
+
+import sqlite3
+from contextlib import closing
+
+from reservoir_cli.storage.sqlite import properties
+
+#: What is still to be done: the file is to be written anew, or only its log to be emptied.
+_REWRITE, _EMPTY_LOG = "rewrite", "log"
+#: A store that is larger is written anew by way of a temporary file, not of memory.
+_IN_MEMORY = 256 << 20
+
+
+def seal(connection: sqlite3.Connection) -> None:
+    """Merge the full text, whose segments still hold the words, and note what is to be done.
+
+    Call it in the transaction that deletes, and :func:`finish` behind it.
+    """
+    connection.execute("INSERT INTO messages_fts (messages_fts) VALUES ('optimize')")
+    properties.put(connection, properties.UNFINISHED, _REWRITE)
+
+
+def finish(connection: sqlite3.Connection, wait: float) -> bool:
+    """Write the file anew and empty the write-ahead log; call it outside of transactions.
+
+    :param wait: seconds to wait for readers and writers.
+    :returns: whether nothing is left to be done.
+    """
+    unfinished = properties.get(connection, properties.UNFINISHED)
+    if unfinished is None:
+        return True
+    patience = connection.execute("PRAGMA busy_timeout").fetchone()[0]
+    connection.execute(f"PRAGMA busy_timeout = {round(wait * 1000)}")
+    try:
+        if unfinished != _EMPTY_LOG:
+            _rewrite(connection, wait)
+            properties.put(connection, properties.UNFINISHED, _EMPTY_LOG)
+        busy = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
+        if not busy:
+            properties.drop(connection, properties.UNFINISHED)
+        return not busy
+    except sqlite3.OperationalError:  # locked between the two, or no room
+        return False
+    finally:
+        connection.execute(f"PRAGMA busy_timeout = {patience}")
+
+
+def _rewrite(connection: sqlite3.Connection, wait: float) -> None:
+    """Write all pages of the file anew, as one transaction.
+
+    When pages are split and joined, rows are copied, and what is left of a copy in the free space
+    of a page is not overwritten when its row is deleted. Pages that are written one after the
+    other have no such remains.
+    """
+    file = next(row[2] for row in connection.execute("PRAGMA database_list") if row[1] == "main")
+    size = connection.execute("PRAGMA page_count").fetchone()[0]
+    size *= connection.execute("PRAGMA page_size").fetchone()[0]
+    with closing(sqlite3.connect(file, timeout=wait, isolation_level=None)) as alone:
+        alone.execute("PRAGMA secure_delete = ON")
+        alone.execute(f"PRAGMA temp_store = {'MEMORY' if size <= _IN_MEMORY else 'FILE'}")
+        alone.execute("VACUUM")

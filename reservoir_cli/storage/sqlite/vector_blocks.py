@@ -1,0 +1,255 @@
+"""Chunks: all that ranking needs of up to 256 passages, packed into one row.
+
+A question over a million messages reads these rows in one go, and rows of messages only for what
+it keeps. A chunk belongs to one partition and instance. It is derived from ``messages`` and
+``embeddings`` and can be made again from them.
+
+Vectors are kept as int8 codes, each with the scale that brings its greatest part to 127.
+"""
+
+import hashlib
+import sqlite3
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reservoir_cli.storage.sqlite import reads
+
+SIZE = 256
+# What a flag says of a message.
+ASKS, LOOSE, EMBEDDED = 1, 2, 4
+
+#: The packed columns in the order of the table; the codes come last, as they are not always read.
+COLUMNS: Mapping[str, str] = {
+    "ids": "<i8",
+    "created_at": "<i8",
+    "threads": "<i8",
+    "tokens": "<i4",
+    "terms": "<i4",
+    "flags": "u1",
+    "scales": "<f4",
+    "codes": "i1",
+}
+_NAMES = ", ".join(COLUMNS)
+
+Place = tuple[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Entries:
+    """Passages as a chunk holds them; arrays of shape (n,), but for ``codes``.
+
+    :param ids: int64, of the message; one of several passages stands there several times.
+    :param created_at: int64, milliseconds since 1970.
+    :param threads: int64, a key of the conversation, or of the instance outside of one.
+    :param tokens: int32, as counted when it was stored.
+    :param terms: int32, words of the message.
+    :param flags: uint8, of :data:`ASKS`, :data:`LOOSE` and :data:`EMBEDDED`.
+    :param scales: float32; a vector is about its scale times its codes.
+    :param codes: int8, shape (n, dimensions).
+    """
+
+    ids: NDArray[np.int64]
+    created_at: NDArray[np.int64]
+    threads: NDArray[np.int64]
+    tokens: NDArray[np.int32]
+    terms: NDArray[np.int32]
+    flags: NDArray[np.uint8]
+    scales: NDArray[np.float32]
+    codes: NDArray[np.int8]
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def arrays(self) -> list[NDArray[Any]]:
+        """The columns in the order of the table."""
+        return [getattr(self, name) for name in COLUMNS]
+
+    def at(self, places: slice | NDArray[np.bool_]) -> "Entries":
+        """Some of the entries."""
+        return _made(each[places] for each in self.arrays())
+
+    def then(self, more: "Entries") -> "Entries":
+        """These entries and more of the same dimensions behind them."""
+        pairs = zip(self.arrays(), more.arrays(), strict=True)
+        return _made(np.concatenate(pair) for pair in pairs)
+
+
+def thread_key(partition: str, instance: str, conversation_id: str | None) -> int:
+    """A number for the thread of a message, the same in every process."""
+    names = (
+        (partition, instance) if conversation_id is None else (partition, instance, conversation_id)
+    )
+    digest = hashlib.blake2b("\0".join(names).encode(), digest_size=8).digest()
+    return int.from_bytes(digest, "little", signed=True)
+
+
+def quantized(vectors: NDArray[np.float32]) -> tuple[NDArray[np.float32], NDArray[np.int8]]:
+    """Vectors as int8 codes and their scales.
+
+    :param vectors: shape (n, dimensions).
+    :returns: scales, shape (n,), and codes, shape (n, dimensions).
+    """
+    scales = np.abs(vectors).max(axis=1, initial=0.0) / 127
+    divisors = np.where(scales > 0, scales, 1)[:, None]
+    return scales.astype(np.float32), np.rint(vectors / divisors).astype(np.int8)
+
+
+def append(
+    connection: sqlite3.Connection,
+    model_id: str,
+    message_ids: Sequence[int],
+    vectors: Mapping[int, NDArray[np.float32]],
+) -> None:
+    """Add messages that just got their vectors, or that have nothing to be embedded.
+
+    :param vectors: of each message's passages, shape (passages, dimensions).
+    """
+    rows = sorted(_described(connection, message_ids))
+    for place, some in groupby(rows, key=lambda row: row[0]):
+        _append(connection, place, model_id, _entries(list(some), vectors))
+
+
+def remove(connection: sqlite3.Connection, place: Place, message_ids: Iterable[int]) -> None:
+    """Take messages of one partition and instance out of its chunks."""
+    gone = np.fromiter(message_ids, np.int64)
+    rows = connection.execute(
+        f"SELECT id, {_NAMES} FROM vector_chunks WHERE partition = ? AND instance = ?", place
+    ).fetchall()
+    for number, *blobs in rows:
+        entries = _unpacked(blobs)
+        kept = ~np.isin(entries.ids, gone)
+        if not kept.any():
+            connection.execute("DELETE FROM vector_chunks WHERE id = ?", [number])
+        elif not kept.all():
+            _replace(connection, number, entries.at(kept))
+
+
+def stored_vectors(
+    connection: sqlite3.Connection, model_id: str, message_ids: Sequence[int]
+) -> dict[int, NDArray[np.float32]]:
+    """The vectors of messages by their id, shape (passages, dimensions) each."""
+    found: dict[int, NDArray[np.float32]] = {}
+    for some in reads.portions(message_ids):
+        rows = connection.execute(
+            f"""
+            SELECT message_id, vector FROM embeddings
+            WHERE model_id = ? AND message_id IN ({reads.marks(some)})
+            ORDER BY message_id, passage
+            """,
+            [model_id, *some],
+        )
+        for number, passages in groupby(rows, key=lambda row: row[0]):
+            found[number] = np.stack([np.frombuffer(row[1], "<f4") for row in passages])
+    return found
+
+
+def faults(connection: sqlite3.Connection, model_id: str) -> int:
+    """How many messages are in the chunks of a model and should not be, or the other way."""
+    blobs = connection.execute("SELECT ids FROM vector_chunks WHERE model_id = ?", [model_id])
+    held = np.frombuffer(b"".join(row[0] for row in blobs if len(row[0]) % 8 == 0), "<i8")
+    rows = connection.execute("SELECT id FROM messages EXCEPT SELECT message_id FROM pending")
+    due = np.fromiter((row[0] for row in rows), np.int64)
+    # A chunk in which a column is of the wrong length cannot be unpacked.
+    widths = " OR ".join(
+        f"LENGTH({name}) != n * {np.dtype(form).itemsize}"
+        for name, form in COLUMNS.items()
+        if name != "codes"
+    )
+    torn = connection.execute(
+        f"SELECT SUM(n) FROM vector_chunks WHERE n < 1 OR LENGTH(codes) % n OR {widths}"
+    ).fetchone()
+    return len(np.setxor1d(held, due)) + abs(int(torn[0] or 0))
+
+
+def _described(
+    connection: sqlite3.Connection, message_ids: Sequence[int]
+) -> Iterator[tuple[Place, int, int, int, int, int, int]]:
+    """(place, id, time, thread, tokens, terms, flags) of messages, without the embedded flag."""
+    for some in reads.portions(message_ids):
+        for number, partition, instance, conversation, *rest in connection.execute(
+            f"""
+            SELECT id, partition, instance, conversation_id, created_at, tokens, terms, asks
+            FROM messages WHERE id IN ({reads.marks(some)})
+            """,
+            some,
+        ):
+            created_at, tokens, terms, asks = rest
+            flags = (ASKS if asks else 0) | (LOOSE if conversation is None else 0)
+            thread = thread_key(partition, instance, conversation)
+            yield (partition, instance), number, created_at, thread, tokens, terms, flags
+
+
+def _entries(
+    rows: Sequence[tuple[Place, int, int, int, int, int, int]],
+    vectors: Mapping[int, NDArray[np.float32]],
+) -> Entries:
+    """Entries of described messages; one without a vector has an empty passage."""
+    width = next((each.shape[1] for each in vectors.values()), 0)
+    nothing = np.zeros((1, width), np.float32)
+    passages = [vectors.get(row[1], nothing) for row in rows]
+    counts = [len(each) for each in passages]
+    flags = [row[6] | (EMBEDDED if row[1] in vectors else 0) for row in rows]
+    _, ids, created_at, threads, tokens, terms, _ = zip(*rows, strict=True)
+    scales, codes = quantized(np.concatenate(passages))
+    columns = (ids, created_at, threads, tokens, terms, flags)
+    repeated = [
+        np.repeat(np.array(values, form), counts)
+        for values, form in zip(columns, COLUMNS.values(), strict=False)
+    ]
+    return _made([*repeated, scales, codes])
+
+
+def _append(connection: sqlite3.Connection, place: Place, model_id: str, fresh: Entries) -> None:
+    """Fill up the last chunk of a place, then begin new ones."""
+    tail = connection.execute(
+        f"""
+        SELECT id, {_NAMES} FROM vector_chunks
+        WHERE model_id = ? AND partition = ? AND instance = ? ORDER BY id DESC LIMIT 1
+        """,
+        [model_id, *place],
+    ).fetchone()
+    if tail is not None:
+        last = _unpacked(tail[1:])
+        room = SIZE - len(last)
+        if room > 0 and last.codes.shape[1] == fresh.codes.shape[1]:
+            _replace(connection, tail[0], last.then(fresh.at(slice(room))))
+            fresh = fresh.at(slice(room, None))
+    for start in range(0, len(fresh), SIZE):
+        some = fresh.at(slice(start, start + SIZE))
+        connection.execute(
+            f"""
+            INSERT INTO vector_chunks (model_id, partition, instance, n, {_NAMES})
+            VALUES (?, ?, ?, ?, {reads.marks(list(COLUMNS))})
+            """,
+            [model_id, *place, len(some), *_packed(some)],
+        )
+
+
+def _replace(connection: sqlite3.Connection, number: int, entries: Entries) -> None:
+    columns = ", ".join(f"{name} = ?" for name in COLUMNS)
+    connection.execute(
+        f"UPDATE vector_chunks SET n = ?, {columns} WHERE id = ?",
+        [len(entries), *_packed(entries), number],
+    )
+
+
+def _packed(entries: Entries) -> list[bytes]:
+    return [
+        each.astype(form, copy=False).tobytes()
+        for each, form in zip(entries.arrays(), COLUMNS.values(), strict=True)
+    ]
+
+
+def _unpacked(blobs: Sequence[bytes]) -> Entries:
+    arrays = [np.frombuffer(blob, form) for blob, form in zip(blobs, COLUMNS.values(), strict=True)]
+    arrays[-1] = arrays[-1].reshape(len(arrays[0]), -1)
+    return _made(arrays)
+
+
+def _made(arrays: Iterable[NDArray[Any]]) -> Entries:
+    return Entries(**dict(zip(COLUMNS, arrays, strict=True)))

@@ -1,0 +1,140 @@
+"""Vectors in the store: packing them, and comparing all of a scope with a question.
+
+The comparison is exact search in two steps: every passage by its int8 codes, then the nearest
+messages by their float32 vectors.
+"""
+
+import sqlite3
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reservoir_cli.messages import Scope
+from reservoir_cli.storage.base import Passage
+from reservoir_cli.storage.sqlite import reads, vector_blocks
+
+#: How many messages are compared a second time, by their whole vectors.
+RESCORED = 200
+
+
+def pack(vector: NDArray[np.float32]) -> bytes:
+    """A vector as it is stored: float32, little-endian."""
+    return vector.astype("<f4", copy=False).tobytes()
+
+
+@dataclass(frozen=True, slots=True)
+class Scan:
+    """The passages of a scope in the order of their chunks; arrays of shape (n,).
+
+    :param arrays: by the name of their column in :data:`chunks.COLUMNS`.
+    :param own: bool, whether it is of the instance that history comes from.
+    :param cosine: float32, with the question by the codes; NaN without a vector or a question.
+    """
+
+    arrays: dict[str, NDArray[np.generic]]
+    own: NDArray[np.bool_]
+    cosine: NDArray[np.float32]
+
+
+def scan(
+    connection: sqlite3.Connection,
+    scope: Scope,
+    own: str | None,
+    model_id: str,
+    vector: NDArray[np.float32] | None,
+) -> Scan:
+    """Read the chunks of a scope, and compare each passage with a question.
+
+    One chunk after the other, so that a million codes need no memory of their own.
+
+    :param own: the instance that history comes from.
+    :param vector: of the question, shape (dimensions,), length 1.
+    """
+    names = [name for name in vector_blocks.COLUMNS if name not in ("scales", "codes")]
+    asked = ("scales", "codes") if vector is not None else ()
+    where, values = reads.where_scope(scope)
+    rows = connection.execute(
+        f"""
+        SELECT m.instance IS ?, m.n, {", ".join((*names, *asked))} FROM vector_chunks m
+        WHERE m.model_id = ? AND {where}
+        """,
+        [own, model_id, *values],
+    )
+    owned, lengths, blobs, cosines = [], [], [], []
+    scratch = np.empty((vector_blocks.SIZE, 0 if vector is None else len(vector)), np.float32)
+    for is_own, length, *columns in rows:
+        owned.append(is_own)
+        lengths.append(length)
+        blobs.append(columns[: len(names)])
+        if vector is not None:
+            cosines.append(_cosines(columns[-2], columns[-1], vector, scratch[:length]))
+    arrays = {
+        name: np.frombuffer(b"".join(parts), vector_blocks.COLUMNS[name])
+        for name, parts in zip(names, zip(*blobs, strict=True) if blobs else [()] * 6, strict=True)
+    }
+    cosine = np.concatenate(cosines) if cosines else np.full(sum(lengths), np.nan, np.float32)
+    cosine[(arrays["flags"] & vector_blocks.EMBEDDED) == 0] = np.nan
+    return Scan(arrays, np.repeat(np.array(owned, bool), lengths), cosine)
+
+
+def _cosines(
+    scales: bytes, codes: bytes, vector: NDArray[np.float32], scratch: NDArray[np.float32]
+) -> NDArray[np.float32]:
+    """The cosines of one chunk; numpy multiplies float32 far faster than int8."""
+    if len(codes) != scratch.size:  # nothing in this chunk is embedded
+        return np.full(len(scratch), np.nan, np.float32)
+    np.copyto(scratch.reshape(-1), np.frombuffer(codes, np.int8))
+    cosines: NDArray[np.float32] = scratch @ vector
+    cosines *= np.frombuffer(scales, "<f4")
+    return cosines
+
+
+def exact(
+    connection: sqlite3.Connection,
+    model_id: str,
+    ids: NDArray[np.int64],
+    vector: NDArray[np.float32],
+) -> NDArray[np.float32]:
+    """The cosines of some messages by their whole vectors, of each its best passage's.
+
+    :param ids: shape (n,), of messages that have vectors.
+    :returns: shape (n,).
+    """
+    found: dict[int, float] = {}
+    for some in reads.portions(ids.tolist()):
+        rows = connection.execute(
+            f"""
+            SELECT message_id, vector FROM embeddings
+            WHERE model_id = ? AND message_id IN ({reads.marks(some)})
+            """,
+            [model_id, *some],
+        ).fetchall()
+        matrix = np.frombuffer(b"".join(row[1] for row in rows), "<f4").reshape(len(rows), -1)
+        for (number, _), cosine in zip(rows, (matrix @ vector).tolist(), strict=True):
+            found[number] = max(cosine, found.get(number, -1.0))
+    return np.array([found[number] for number in ids.tolist()], np.float32)
+
+
+def passages(
+    connection: sqlite3.Connection, model_id: str, ids: Sequence[int]
+) -> dict[int, list[Passage]]:
+    """The passages of messages, by the message; one without vectors has none."""
+    found: dict[int, list[Passage]] = {}
+    for some in reads.portions(ids):
+        rows = connection.execute(
+            f"""
+            SELECT message_id, passage, start, "end", vector FROM embeddings
+            WHERE model_id = ? AND message_id IN ({reads.marks(some)})
+            ORDER BY message_id, passage
+            """,
+            [model_id, *some],
+        )
+        for number, group in groupby(rows, key=lambda row: row[0]):
+            found[number] = [
+                Passage(number, passage, start, end, np.frombuffer(vector, "<f4"))
+                for _, passage, start, end, vector in group
+            ]
+    return found

@@ -1,0 +1,104 @@
+"""Conversations as other formats know them: with results behind their calls.
+
+In them a call without a result is refused, and so is a result without its call, as where one of
+the two was forgotten or not asked for. Either is then told in words.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from reservoir_cli.context.turns import CONTEXT, Turn
+from reservoir_cli.context.types import Section
+from reservoir_cli.messages import Conversation, Role, Scope, StoredMessage, call_text
+from reservoir_cli.redaction import Mask
+from reservoir_cli.storage.base import Store, ThreadName
+
+#: The name of the messages in which a model thinks; see ``importers.blocks``.
+_THINKING = "thinking"
+
+
+@dataclass(frozen=True, slots=True)
+class Thread:
+    """A conversation, or what an instance has outside of conversations, in order of time.
+
+    :param about: what an import told of it.
+    """
+
+    name: ThreadName
+    about: Conversation | None
+    messages: Sequence[StoredMessage]
+
+    def masked(self, mask: Mask) -> "Thread":
+        """The thread as it may be printed."""
+        about = self.about
+        if about and about.title:
+            about = replace(about, title=mask.text(self.name[0], about.title))
+        return replace(self, about=about, messages=mask.messages(self.messages))
+
+    def without_thinking(self) -> "Thread":
+        """What was said aloud: no program sends thoughts back to a model."""
+        said = [
+            each
+            for each in self.messages
+            if not (each.role is Role.SYSTEM and each.name == _THINKING)
+        ]
+        return replace(self, messages=said)
+
+
+def threads(store: Store, found: Mapping[ThreadName, Sequence[int]]) -> Iterator[Thread]:
+    """Read threads one after the other.
+
+    :param found: ids of the messages of each.
+    """
+    for name, ids in found.items():
+        partition, instance, number = name
+        about = store.conversation(partition, instance, number) if number else None
+        messages = store.by_id(ids, Scope(partition, instance))
+        if messages:  # they may have been forgotten meanwhile
+            yield Thread(name, about, messages)
+
+
+def turns(thread: Thread) -> list[Turn]:
+    """The turns of a thread that a request could hold, each call's results right behind it."""
+    callers, results = _answers(thread.messages)
+    made: list[Turn] = []
+    for each in thread.messages:
+        if each.id in callers:
+            continue  # it stands behind its call
+        if each.role is Role.TOOL:
+            made.append(_turn(each, CONTEXT, f"{each.role}: {each.content}"))
+            continue
+        answered = [call for call in each.tool_calls if (each.id, call.id) in results]
+        open_calls = [call_text(call) for call in each.tool_calls if call not in answered]
+        content = "\n".join(filter(None, [each.content, *open_calls]))
+        if content.strip() or answered:
+            turn = _turn(each, each.role.value, content)
+            made.append(replace(turn, tool_calls=tuple(answered)))
+        made += [
+            replace(_turn(result, Role.TOOL.value, result.content), tool_call_id=call.id)
+            for call in answered
+            for result in [results[each.id, call.id]]
+        ]
+    return made
+
+
+def _answers(
+    messages: Sequence[StoredMessage],
+) -> tuple[dict[int, int], dict[tuple[int, str], StoredMessage]]:
+    """The caller of each result, and the result of each call by its caller."""
+    latest: dict[str, int] = {}
+    callers: dict[int, int] = {}
+    results: dict[tuple[int, str], StoredMessage] = {}
+    for each in messages:
+        for call in each.tool_calls:
+            latest[call.id] = each.id
+        asked = each.tool_call_id
+        if each.role is Role.TOOL and asked in latest:
+            caller = latest.pop(asked)
+            callers[each.id] = caller
+            results[caller, asked] = each
+    return callers, results
+
+
+def _turn(message: StoredMessage, role: str, content: str) -> Turn:
+    return Turn(Section.HISTORY, role, content, name=message.name)

@@ -1,0 +1,54 @@
+"""ShareGPT's conversations, one a line: who says it, and what."""
+
+import json
+from collections.abc import Iterator
+
+from reservoir_cli.context.turns import Turn
+from reservoir_cli.messages import Role, ToolCall
+from reservoir_cli.transfer.exporters.conversations import Thread, turns
+
+_NAMES = {
+    Role.USER.value: "human",
+    Role.ASSISTANT.value: "gpt",
+}
+
+
+def write(thread: Thread) -> str:
+    """``{"id", "title", "model", "conversations": [{"from", "value"}]}``."""
+    about = thread.about
+    known = {
+        "id": thread.name[2],
+        "title": about.title if about else None,
+        "model": about.model if about else None,
+    }
+    said = list(_said(turns(thread)))
+    line = {key: value for key, value in known.items() if value} | {"conversations": said}
+    return json.dumps(line, ensure_ascii=False) + "\n"
+
+
+def _said(made: list[Turn]) -> Iterator[dict[str, str]]:
+    """Each call stands right before its result, as the format has no ids for them."""
+    for place, each in enumerate(made):
+        if each.role == Role.TOOL:
+            continue  # it was told with its call
+        if each.content.strip():
+            yield {"from": _NAMES.get(each.role, "system"), "value": each.content}
+        results = made[place + 1 : place + 1 + len(each.tool_calls)]
+        for call, result in zip(each.tool_calls, results, strict=True):
+            yield {"from": "function_call", "value": _call(call)}
+            yield {"from": "observation", "value": result.content}
+
+
+def _call(call: ToolCall) -> str:
+    """A call as JSON; arguments that are no strict JSON object stay a text."""
+    try:
+        parsed = json.loads(call.arguments)
+        if isinstance(parsed, dict):
+            text = json.dumps(
+                {"name": call.name, "arguments": parsed}, ensure_ascii=False, allow_nan=False
+            )
+            text.encode()  # refuses halves of surrogate pairs
+            return text
+    except (ValueError, RecursionError):
+        pass
+    return json.dumps({"name": call.name, "arguments": call.arguments}, ensure_ascii=False)

@@ -1,0 +1,61 @@
+"""Forgetting messages for good: which ones, and that no word of them stays in the store's files."""
+
+from array import array
+from collections.abc import Iterator, Sequence
+from datetime import datetime, timedelta
+
+from reservoir_cli.errors import ReservoirError
+from reservoir_cli.messages import Scope
+from reservoir_cli.settings.config import Config
+from reservoir_cli.storage.base import Filter, Progress, Store
+
+#: Messages of a scope that a filter lets through.
+Target = tuple[Scope, Filter]
+
+
+def find(store: Store, targets: Sequence[Target]) -> "array[int]":
+    """The ids of all that is meant, each once."""
+    found = array("q")
+    for scope, where in targets:
+        found.extend(store.find(scope, where))
+    return found
+
+
+def places(store: Store, where: Filter) -> list[tuple[str, str, int]]:
+    """(partition, instance, messages) wherever a filter lets messages through."""
+    counts: dict[tuple[str, str], int] = {}
+    for (partition, instance, _), ids in store.threads(Scope(None), where).items():
+        counts[partition, instance] = counts.get((partition, instance), 0) + len(ids)
+    return [(*place, count) for place, count in counts.items()]
+
+
+def expired(store: Store, config: Config, scope: Scope, now: datetime) -> list[Target]:
+    """What is older than ``retention_days`` of its partition; nothing where that is unset."""
+    return list(_expired(store, config, scope, now))
+
+
+def _expired(store: Store, config: Config, scope: Scope, now: datetime) -> Iterator[Target]:
+    for partition, instance, _ in store.places():
+        if scope.partition not in (None, partition) or scope.instance not in (None, instance):
+            continue
+        days = config.settings(partition).retention_days
+        if days is not None:
+            yield Scope(partition, instance), Filter(until=now - timedelta(days=days))
+
+
+def forget(store: Store, ids: Sequence[int], progress: Progress = lambda *_: None) -> None:
+    """Delete messages and everything that was made of them.
+
+    Importing them again does not bring them back; saying the same words again does.
+
+    :raises ReservoirError: they are gone, but whoever reads the store just now keeps their words
+        in its files; the next command that opens the store finishes it.
+    """
+    store.forget(ids, progress)
+    progress("writing the store anew", 0, 0)
+    if not store.finish_forgetting():
+        raise ReservoirError(
+            f"{len(ids):,} messages are gone, but words of them are still in the store's files: "
+            "another program is reading it, or the disk is full",
+            hint="end that program, or make room; then any reservoir command finishes this",
+        )

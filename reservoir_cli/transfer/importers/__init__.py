@@ -1,0 +1,227 @@
+"""Bringing other tools' histories in: one format a file, chosen by what the file holds.
+
+An importer yields records and knows nothing of the store; ``ingesting`` saves them. A bad record
+is skipped with its place and never ends the run.
+"""
+
+import re
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path, PurePath
+from typing import Protocol
+
+from reservoir_cli.errors import ReservoirError, UsageError
+from reservoir_cli.messages import Conversation, Message
+from reservoir_cli.transfer.importers.files import File, Unreadable, decode, gather, read_text
+
+#: Formats of lists of messages, which other files may resemble, and of texts of any kind. In a
+#: folder or zip they count only where nothing more particular lies.
+_LISTS, _TEXTS = ("openai", "anthropic"), ("text", "markdown")
+SQLITE = b"SQLite format 3\0"
+_JSON = (".json", ".jsonl", ".ndjson")
+#: What may hold messages in a folder or zip; pictures and pages are not even opened.
+_SUFFIXES = (*_JSON, ".txt", ".md", ".markdown", ".db", ".sqlite", ".sqlite3")
+
+
+@dataclass(frozen=True, slots=True)
+class Vectors:
+    """A message's passages as a file has them: where each begins and ends, and its vector.
+
+    :param model_id: identity of the model, as of :class:`reservoir_cli.embedding.Embedder`.
+    """
+
+    model_id: str
+    passages: tuple[tuple[int, int, tuple[float, ...]], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """A message as a file has it; ``None`` where the file does not say.
+
+    :param message: ``source`` and ``source_id`` are set; they are what makes imports repeatable.
+    """
+
+    message: Message
+    partition: str | None = None
+    instance: str | None = None
+    conversation: Conversation | None = None
+    vectors: Vectors | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Skipped:
+    """Something in a file that is no message, and where it stands.
+
+    :param reason: it never quotes what the file says.
+    """
+
+    place: str
+    reason: str
+
+
+class Importer(Protocol):
+    """A format that can be read."""
+
+    @property
+    def name(self) -> str:
+        """What ``--format`` calls it, and the source of its messages."""
+
+    @property
+    def instance(self) -> str | None:
+        """Where its messages go unless told otherwise; ``None`` for the usual place."""
+
+    def detect(self, head: str) -> bool:
+        """Whether a file that begins like this is of the format."""
+
+    def read(self, file: File) -> Iterator[Record | Skipped]:
+        """The messages of a file, in its order.
+
+        :raises Unreadable: what follows cannot be read.
+        """
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A file, and the format it will be read as."""
+
+    file: File
+    importer: Importer
+
+    def records(self) -> Iterator[Record | Skipped]:
+        """The messages; where reading breaks off, that is the last thing said."""
+        try:
+            yield from self.importer.read(self.file)
+        except Unreadable as error:
+            yield Skipped("what follows", str(error))
+        except OSError as error:
+            yield Skipped("what follows", f"cannot be read: {error.strerror or 'unknown reason'}")
+
+
+def importers() -> dict[str, Importer]:
+    """All formats by name, the most particular first."""
+    from reservoir_cli.transfer.importers.anthropic import Anthropic
+    from reservoir_cli.transfer.importers.chatgpt import ChatGPT
+    from reservoir_cli.transfer.importers.claude import Claude
+    from reservoir_cli.transfer.importers.claude_code import ClaudeCode
+    from reservoir_cli.transfer.importers.codex import Codex
+    from reservoir_cli.transfer.importers.llm import Llm
+    from reservoir_cli.transfer.importers.native import Native
+    from reservoir_cli.transfer.importers.openai import OpenAI
+    from reservoir_cli.transfer.importers.plain import Plain
+    from reservoir_cli.transfer.importers.sharegpt import ShareGPT
+
+    known: list[Importer] = [Native(), ChatGPT(), Claude(), ClaudeCode(), Codex(), Llm()]
+    known += [ShareGPT(), Anthropic(), OpenAI(), Plain("markdown"), Plain("text")]
+    return {each.name: each for each in known}
+
+
+def find(source: Path | File, form: str | None, open_files: ExitStack) -> tuple[list[Found], int]:
+    """What is to be read of a file, a folder or a zip, and how many files are passed over.
+
+    Of a folder or zip the most particular formats are taken: beside an export, neither its
+    account data nor the notes in the folder are conversations.
+
+    :param form: a format; ``None`` to go by the content.
+    :param open_files: closed when everything has been read.
+    :raises UsageError: there is no format of that name.
+    :raises ReservoirError: it cannot be read, or holds nothing that is known.
+    """
+    if form is not None:
+        _named(form)
+    files, alone = gather(source, open_files)
+    if alone:
+        return [Found(files[0], choose(files[0], form))], 0
+    seen = [each for each in files if each.name.lower().endswith(_SUFFIXES)]
+    found = [each for each in map(_look, seen) if each]
+    if form is not None:
+        chosen = [each for each in found if each.importer.name == form]
+    else:
+        best = min(map(_rank, found), default=0)
+        chosen = [each for each in found if _rank(each) == best]
+    if not chosen:
+        wanted = f"of format {form}" if form else "of a format that is known"
+        raise ReservoirError(f"nothing in {source} is {wanted}", hint=_formats())
+    return chosen, len(files) - len(chosen)
+
+
+def choose(file: File, form: str | None = None) -> Importer:
+    """The importer for a file: the one named, or the first that knows it.
+
+    :raises UsageError: there is no format of that name.
+    :raises ReservoirError: it is no text, or JSON of no format that is known.
+    """
+    known = importers()
+    data = file.head()
+    if data.startswith(SQLITE) and form in (None, "llm"):
+        return known["llm"]
+    head = decode(data, file.name, cut=len(data) < file.size)[0]
+    if form is not None:
+        return _named(form)
+    suffix = PurePath(file.name).suffix.lower()
+    if not head.strip():
+        return known["text"]
+    for each in known.values():
+        if each.name not in _TEXTS and each.detect(head):
+            return each
+    if suffix in _JSON:
+        raise ReservoirError(
+            f"{file.name} is of no format that is known",
+            hint=f"{_formats()}; --format text stores it as one message",
+        )
+    return known["markdown" if suffix in (".md", ".markdown") else "text"]
+
+
+def has_key(head: str, *names: str) -> bool:
+    """Whether a JSON text has one of these keys; the same words inside a string do not count."""
+    return re.search(rf'"(?:{"|".join(names)})"\s*:', head) is not None
+
+
+def is_json(head: str) -> bool:
+    """Whether a text begins like a JSON object or array."""
+    return head.lstrip()[:1] in ("{", "[")
+
+
+def _look(file: File) -> Found | None:
+    from reservoir_cli.transfer.importers import llm
+
+    try:
+        found = Found(file, choose(file))
+        # Beside notes and exports may lie the database of any program.
+        foreign = found.importer.name == "llm" and file.path and not llm.is_log(file.path)
+        return None if foreign else found
+    except (ReservoirError, Unreadable, OSError):
+        return None
+
+
+def _rank(found: Found) -> int:
+    return (found.importer.name in _LISTS) + 2 * (found.importer.name in _TEXTS)
+
+
+def _named(form: str) -> Importer:
+    known = importers()
+    if form not in known:
+        raise UsageError(f"unknown format {form!r}", hint=_formats())
+    return known[form]
+
+
+def _formats() -> str:
+    return f"formats are {', '.join(importers())}"
+
+
+__all__ = [
+    "File",
+    "Found",
+    "Importer",
+    "Record",
+    "Skipped",
+    "Unreadable",
+    "Vectors",
+    "choose",
+    "decode",
+    "find",
+    "has_key",
+    "importers",
+    "is_json",
+    "read_text",
+]

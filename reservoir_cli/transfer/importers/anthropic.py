@@ -1,0 +1,50 @@
+"""Anthropic messages: a request body, one a line, or bare messages of blocks."""
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from reservoir_cli.messages import Message
+from reservoir_cli.transfer.importers import File, Record, Skipped, blocks, has_key, is_json
+from reservoir_cli.transfer.importers.blocks import content_text
+from reservoir_cli.transfer.importers.bodies import read_bodies
+
+_BLOCK = re.compile(r'"type"\s*:\s*"(?:tool_use|tool_result|thinking|redacted_thinking)"')
+
+
+class Anthropic:
+    """Reads the messages that Anthropic's API takes and gives."""
+
+    name = "anthropic"
+    instance = None
+
+    def detect(self, head: str) -> bool:
+        """A system text beside the messages, or blocks that only Anthropic has."""
+        listed = has_key(head, "messages", "role")
+        own = has_key(head, "system", "input_schema", "anthropic_version") or _BLOCK.search(head)
+        return is_json(head) and listed and bool(own)
+
+    def read(self, file: File) -> Iterator[Record | Skipped]:
+        """Bodies are conversations of their own; bare messages are one a file."""
+        return read_bodies(file, self.name, _messages, before=("system", _system))
+
+
+def _system(value: Any) -> list[Message]:
+    try:
+        said = content_text(value)
+    except ValueError:
+        raise ValueError("neither a text nor a list of blocks") from None
+    return [Message("system", said)] if said.strip() else []
+
+
+def _messages(value: Any) -> list[Message]:
+    if not isinstance(value, dict):
+        raise ValueError("not a message")
+    role = value.get("role")
+    if role not in ("user", "assistant", "system"):
+        raise ValueError("unknown role")
+    content = value.get("content")
+    made = blocks.messages(role, content, None)
+    if not made and not content:
+        raise ValueError("empty")
+    return made

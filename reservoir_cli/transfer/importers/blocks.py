@@ -1,0 +1,146 @@
+"""The content of a message, a text or a list of blocks, as the messages it stands for.
+
+Tool calls and their results become what they are. What is no text becomes a short marker such
+as ``[image]``. Thinking becomes a message of its own, of role system and named ``thinking``,
+right behind the reply it led to: it can be read and searched, but system messages never become
+context, and the question and its reply stay neighbours.
+"""
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from reservoir_cli.messages import Message, ToolCall
+from reservoir_cli.transfer.importers.coerce import call, obj, text
+
+THINKING = "thinking"
+_IMAGES = (".png", ".jpg", ".jpeg", ".gif", ".webp", ".heic", ".bmp", ".svg")
+_FILES = ("file", "document", "container_upload")
+
+
+def content_text(content: Any) -> str:
+    """A content as one text.
+
+    :raises ValueError: it is neither a text nor a list.
+    """
+    if content is None:
+        return ""
+    if isinstance(content, str):
+        return content
+    if not isinstance(content, list):
+        raise ValueError("content is neither a text nor a list of parts")
+    return "\n".join(part_text(part) for part in content if part is not None)
+
+
+def part_text(part: Any) -> str:
+    """A part of a content: its text, or a marker for what it is."""
+    if isinstance(part, str):
+        return part
+    if not isinstance(part, dict):
+        return "[part]"
+    said = part.get("text")
+    if isinstance(said, str):
+        return said
+    kind = text(part.get("type")) or text(part.get("content_type")) or "part"
+    kind = kind.removeprefix("input_").removesuffix("_url").removesuffix("_asset_pointer")
+    if kind in _FILES:
+        return file_marker(_file_name(part))
+    return f"[{_short(kind)}]"
+
+
+def file_marker(name: Any) -> str:
+    """``[image]``, ``[file NAME]``, or ``[file]`` where there is no name."""
+    said = text(name)
+    if said is None:
+        return "[file]"
+    return "[image]" if said.lower().endswith(_IMAGES) else f"[file {_short(said)}]"
+
+
+def thought(content: str, created_at: datetime | None = None) -> Message:
+    """Thinking as a message."""
+    return Message("system", content, created_at, name=THINKING)
+
+
+def messages(
+    role: str, content: Any, created_at: datetime | None, unnamed: str = ""
+) -> list[Message]:
+    """The messages that blocks of one author stand for, in order; none where nothing is said.
+
+    :param unnamed: how to call tool calls without ids, and numbered on.
+    :raises ValueError: a block that cannot be read.
+    """
+    if isinstance(content, str):
+        content = [content]
+    if content is None:
+        content = []
+    if not isinstance(content, list):
+        raise ValueError("content is neither a text nor a list of blocks")
+    found = _Blocks(role, created_at, unnamed)
+    for block in content:
+        if block is not None:
+            found.read(block)
+    found.flush()
+    return found.messages
+
+
+@dataclass
+class _Blocks:
+    role: str
+    created_at: datetime | None
+    unnamed: str
+    messages: list[Message] = field(default_factory=list)
+    texts: list[str] = field(default_factory=list)
+    thoughts: list[str] = field(default_factory=list)
+    calls: list[ToolCall] = field(default_factory=list)
+    unanswered: list[str] = field(default_factory=list)
+
+    def read(self, block: Any) -> None:
+        kind = text(obj(block).get("type")) or ""
+        if kind in ("thinking", "redacted_thinking", "reasoning"):
+            said = text(block.get("thinking")) or text(block.get("text"))
+            self.thoughts += [said] if said else []
+        elif kind in ("tool_use", "server_tool_use", "mcp_tool_use"):
+            made = call(block.get("id") or self._next_id(), block.get("name"), block.get("input"))
+            self.calls.append(made)
+            self.unanswered.append(made.id)
+        elif kind.endswith("tool_result"):
+            self._result(block)
+        else:
+            self.texts.append(part_text(block))
+
+    def _result(self, block: dict[str, Any]) -> None:
+        self.flush()
+        asked = text(block.get("tool_use_id")) or next(iter(self.unanswered), None)
+        if asked in self.unanswered:
+            self.unanswered.remove(asked)
+        content = block.get("content")
+        if isinstance(content, dict):
+            content = [content]
+        self.messages.append(
+            Message("tool", content_text(content), self.created_at, tool_call_id=asked)
+        )
+
+    def _next_id(self) -> str:
+        count = len(self.messages) + len(self.calls) + 1
+        return f"{self.unnamed}/{count}" if self.unnamed else ""
+
+    def flush(self) -> None:
+        said = "\n".join(self.texts)
+        if said.strip() or self.calls:
+            calls = tuple(self.calls)
+            self.messages.append(Message(self.role, said, self.created_at, tool_calls=calls))
+        if self.thoughts:
+            self.messages.append(thought("\n".join(self.thoughts), self.created_at))
+        self.texts, self.thoughts, self.calls = [], [], []
+
+
+def _file_name(part: dict[str, Any]) -> Any:
+    inner = obj(part.get("file"))
+    for each in (part.get("title"), part.get("filename"), part.get("name"), inner.get("filename")):
+        if text(each):
+            return each
+    return None
+
+
+def _short(name: str) -> str:
+    return " ".join("".join(c if c.isprintable() else " " for c in name).split())[:100]

@@ -1,0 +1,57 @@
+"""Messages as the APIs take them: a body is a conversation, bare messages are one a file."""
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+from reservoir_cli.messages import Message
+from reservoir_cli.transfer.importers import File, Record, Skipped
+from reservoir_cli.transfer.importers.conversations import SourceIds, Thread
+from reservoir_cli.transfer.importers.json_stream import read_each
+
+#: Makes messages of a value of the file; a ``ValueError`` says why it is none.
+Read = Callable[[Any], Iterable[Message]]
+
+
+def read_bodies(
+    file: File, source: str, read: Read, *, before: tuple[str, Read] | None = None
+) -> Iterator[Record | Skipped]:
+    """What the bodies and the bare messages of a file say.
+
+    :param read: given each message.
+    :param before: a key of the body, and what reads the value that stands under it.
+    """
+    identities = SourceIds()
+    bare = _Talk(source, identities)
+
+    def body(place: str, value: dict[str, Any]) -> Iterator[Record | Skipped]:
+        listed = value.get("messages")
+        if not isinstance(listed, list):
+            yield from bare.records(place, value, read)
+            return
+        talk = _Talk(source, identities)
+        if before:
+            key, read_before = before
+            yield from talk.records(f"{place}, {key}", value.get(key), read_before)
+        for number, each in enumerate(listed, 1):
+            yield from talk.records(f"{place}, message {number}", each, read)
+
+    return read_each(file, body)
+
+
+class _Talk:
+    """One conversation: its messages get their ids from what they follow."""
+
+    def __init__(self, source: str, identities: SourceIds) -> None:
+        self._thread = Thread(source)
+        self._identities = identities
+        # The address may be that of an earlier talk, whose last message this one does not follow.
+        identities.follow(id(self), "")
+
+    def records(self, place: str, value: Any, read: Read) -> Iterator[Record | Skipped]:
+        try:
+            made = read(value)
+        except ValueError as error:
+            yield Skipped(place, str(error))
+            return
+        for message in made:
+            yield self._thread.record(message, self._identities.new(id(self), message))

@@ -1,0 +1,225 @@
+"""ChatGPT's data export: conversations as trees, of which the branch last seen is read."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from datetime import datetime
+from functools import partial
+from typing import Any
+
+from reservoir_cli.messages import Conversation, Message
+from reservoir_cli.transfer.importers import File, Record, Skipped, has_key, is_json
+from reservoir_cli.transfer.importers.blocks import THINKING, content_text, file_marker, thought
+from reservoir_cli.transfer.importers.coerce import (
+    call,
+    moment,
+    obj,
+    objects,
+    text,
+    with_neighbours,
+)
+from reservoir_cli.transfer.importers.conversations import SourceIds, Thread
+from reservoir_cli.transfer.importers.json_stream import read_each
+
+_ROLES = {
+    "system": "system",
+    "developer": "system",
+    "user": "user",
+    "assistant": "assistant",
+    "tool": "tool",
+}
+#: What the application adds and nobody said.
+_ADDED = ("reasoning_recap", "user_editable_context", "model_editable_context")
+
+#: A message, and its number in the branch.
+Placed = tuple[int, dict[str, Any]]
+
+
+class ChatGPT:
+    """Reads ``conversations.json`` and its shards."""
+
+    name = "chatgpt"
+    instance = "chatgpt"
+
+    def detect(self, head: str) -> bool:
+        """A conversation keeps its messages in a mapping."""
+        return is_json(head) and has_key(head, "mapping")
+
+    def read(self, file: File) -> Iterator[Record | Skipped]:
+        """Conversation by conversation, each from its first message to its current one."""
+        return read_each(file, partial(_conversation, SourceIds()))
+
+
+def _conversation(
+    identities: SourceIds, place: str, value: dict[str, Any]
+) -> Iterator[Record | Skipped]:
+    mapping = value.get("mapping")
+    if not isinstance(mapping, dict):
+        yield Skipped(place, "no mapping of messages")
+        return
+    branch = _branch(mapping, value.get("current_node"))
+    told: list[Placed] = []
+    bad: dict[int, str] = {}
+    for number, node in enumerate(branch, 1):
+        message = node.get("message")
+        if isinstance(message, dict):
+            told.append((number, message))
+        elif message is not None:
+            bad[number] = "not a message"
+    identity = text(value.get("conversation_id")) or text(value.get("id"))
+    known = Conversation(identity, text(value.get("title")), ChatGPT.name) if identity else None
+    if known:
+        known = replace(known, model=_model(value, told))
+    thread = Thread(ChatGPT.name, known)
+    identities.follow(id(thread), identity or "")
+    times = [moment(message.get("create_time")) for _, message in told]
+    read = _Branch(with_neighbours(times, moment(value.get("create_time"))))
+    for at, (number, message) in enumerate(told):
+        try:
+            read.take(at, message)
+        except ValueError as error:
+            bad[number] = str(error)
+    for number, reason in sorted(bad.items()):
+        yield Skipped(f"{place}, message {number}", reason)
+    for own, each in read.all():
+        yield thread.record(each, own or identities.new(id(thread), each))
+
+
+def _branch(mapping: dict[str, Any], current: Any) -> list[dict[str, Any]]:
+    """The nodes from the root to the current one. Children are not followed: they fork."""
+    if not isinstance(current, str) or not isinstance(mapping.get(current), dict):
+        current = _newest_leaf(mapping)
+    nodes: list[dict[str, Any]] = []
+    seen = set()
+    while isinstance(current, str) and current not in seen:
+        seen.add(current)
+        node = mapping.get(current)
+        if not isinstance(node, dict):
+            break
+        nodes.append(node)
+        current = node.get("parent")
+    return nodes[::-1]
+
+
+def _newest_leaf(mapping: dict[str, Any]) -> str | None:
+    """The leaf with the latest time: where to go back from if the export does not say."""
+    nodes = objects(list(mapping.values()))
+    parents = {each["parent"] for each in nodes if text(each.get("parent"))}
+    leaves = [key for key, node in mapping.items() if isinstance(node, dict) and key not in parents]
+    if not leaves:
+        return None
+
+    def when(key: str) -> float:
+        found = moment(obj(mapping[key].get("message")).get("create_time"))
+        return found.timestamp() if found else 0.0
+
+    return max(leaves, key=when)
+
+
+def _model(value: dict[str, Any], told: Sequence[Placed]) -> str | None:
+    """The model that spoke last."""
+    for _, message in reversed(told):
+        if name := text(obj(message.get("metadata")).get("model_slug")):
+            return name
+    return text(value.get("default_model_slug"))
+
+
+class _Branch:
+    """The messages of a branch with their ids, in the order in which they are stored.
+
+    Thinking stands before the reply it leads to, and is stored behind it; a tool result looks
+    for the call it answers.
+    """
+
+    def __init__(self, times: Sequence[datetime | None]) -> None:
+        self._times = times
+        self._open: dict[str, str] = {}
+        self._said: list[tuple[str | None, Message]] = []
+        self._thoughts: list[tuple[str | None, Message]] = []
+
+    def take(self, at: int, value: dict[str, Any]) -> None:
+        """Read the message of a node.
+
+        :raises ValueError: it cannot be read.
+        """
+        message = self._message(at, value)
+        if message is None:
+            return
+        placed = (text(value.get("id")), message)
+        if message.name == THINKING:
+            self._thoughts.append(placed)
+        elif message.role == "assistant":
+            self._said += [placed, *self._thoughts]
+            self._thoughts = []
+        else:
+            self._said.append(placed)
+
+    def all(self) -> list[tuple[str | None, Message]]:
+        """Everything that was read."""
+        return self._said + self._thoughts
+
+    def _message(self, at: int, value: dict[str, Any]) -> Message | None:
+        """What a node says; nothing where it is hidden, empty, or made by the application."""
+        author, metadata = obj(value.get("author")), obj(value.get("metadata"))
+        role = _ROLES.get(str(author.get("role")))
+        if role is None:
+            raise ValueError("unknown role")
+        content = value.get("content")
+        kind = text(obj(content).get("content_type")) or "text"
+        if _hidden(value, metadata) or kind in _ADDED:
+            return None
+        if kind == "thoughts":
+            said = _thoughts(obj(content))
+            return thought(said, self._times[at]) if said else None
+        said = "\n".join([*_files(metadata), *filter(str.strip, [_said(content)])])
+        if role == "assistant" and (tool := text(value.get("recipient"))) not in (None, "all"):
+            return self._call(value, str(tool), said, self._times[at])
+        if role == "tool":
+            name = text(author.get("name"))
+            answered = self._answered(name or "")
+            return Message(role, said, self._times[at], name=name, tool_call_id=answered)
+        return Message(role, said, self._times[at]) if said.strip() else None
+
+    def _call(
+        self, value: dict[str, Any], tool: str, said: str, created_at: datetime | None
+    ) -> Message:
+        identity = text(value.get("id")) or ""
+        if identity:
+            self._open[tool] = identity
+        return Message("assistant", "", created_at, tool_calls=(call(identity, tool, said),))
+
+    def _answered(self, name: str) -> str | None:
+        """The call that a tool answers: one of its name, or of its family, and only once."""
+        for each in reversed(self._open):
+            if each == name or each.split(".")[0] == name.split(".")[0]:
+                return self._open.pop(each)
+        return None
+
+
+def _hidden(value: dict[str, Any], metadata: dict[str, Any]) -> bool:
+    weight = value.get("weight")
+    weightless = isinstance(weight, int | float) and weight == 0
+    return weightless or metadata.get("is_visually_hidden_from_conversation") is True
+
+
+def _said(content: Any) -> str:
+    """The text of a content of any type, as far as it has one."""
+    if not isinstance(content, dict):
+        return content_text(content)
+    if isinstance(content.get("parts"), list):
+        return content_text(content["parts"])
+    for key in ("text", "result", "content"):
+        if text(content.get(key)):
+            return str(content[key])
+    return ""
+
+
+def _thoughts(content: dict[str, Any]) -> str:
+    listed = objects(content.get("thoughts"))
+    said = (text(each.get("content")) or text(each.get("summary")) for each in listed)
+    return "\n".join(filter(None, said))
+
+
+def _files(metadata: dict[str, Any]) -> list[str]:
+    """Markers of attached files; pictures stand among the parts already."""
+    marked = [file_marker(each.get("name")) for each in objects(metadata.get("attachments"))]
+    return [each for each in marked if each != "[image]"]

@@ -1,0 +1,61 @@
+"""What makes messages of a file a conversation: identities, traces, and its name."""
+
+import uuid
+from collections import Counter
+from collections.abc import Hashable
+from dataclasses import dataclass, replace
+
+from reservoir_cli.messages import Conversation, Message, content_hash
+from reservoir_cli.transfer.importers import Record
+
+
+class SourceIds:
+    """Ids for messages of a file whose format has none.
+
+    An id depends on the message and on the one before it in its thread, so that a longer file
+    adds only its tail; equal ids of a file are numbered, so that equal messages stay apart.
+    """
+
+    def __init__(self) -> None:
+        self._previous: dict[Hashable, str] = {}
+        self._seen: Counter[str] = Counter()
+
+    def follow(self, thread: Hashable, source_id: str) -> None:
+        """Go on behind a message that has an id of its own, or begin with that of the thread."""
+        self._previous[thread] = source_id
+
+    def new(self, thread: Hashable, message: Message) -> str:
+        """The id of a thread's next message."""
+        made = content_hash(message, self._previous.get(thread, ""))
+        self._previous[thread] = made
+        self._seen[made] += 1
+        return made if self._seen[made] == 1 else f"{made}#{self._seen[made]}"
+
+
+@dataclass
+class Thread:
+    """One conversation: its messages are told its name, and whose question they belong to.
+
+    :param conversation: without one, it is named by its first message.
+    """
+
+    source: str
+    conversation: Conversation | None = None
+    trace: str = ""
+
+    def record(self, message: Message, source_id: str) -> Record:
+        """The next message. From one question to the next, all messages share a trace."""
+        if self.conversation is None:
+            self.conversation = Conversation(source_id, source=self.source)
+        if message.role == "user" or not self.trace:
+            self.trace = str(uuid.uuid5(uuid.NAMESPACE_OID, source_id))
+        return Record(
+            replace(
+                message,
+                trace_id=self.trace,
+                source=self.source,
+                source_id=source_id,
+                conversation_id=self.conversation.id,
+            ),
+            conversation=self.conversation,
+        )

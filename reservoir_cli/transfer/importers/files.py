@@ -1,0 +1,269 @@
+"""Files to be read: on disk, in a folder, in a zip, or from stdin.
+
+Nothing is ever unpacked to disk, links are not followed out of a folder, and a zip that unpacks
+to far more than its size is given up.
+"""
+
+import codecs
+import io
+import os
+import stat
+import struct
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, BinaryIO
+
+from reservoir_cli.errors import ReservoirError
+from reservoir_cli.messages import clean_text
+from reservoir_cli.util.files import open_regular, read_bounded, way_out
+
+#: How much of a file tells its format.
+_HEAD = 65_536
+_AT_ONCE = 1 << 18
+#: What comes through a pipe has to be kept in memory; a file does not.
+LARGEST_PIPED = 256 << 20
+#: A zip member may unpack to so many times its size, and to so much in any case. Deflate can
+#: reach 1,032; text that people write stays below 30.
+_RATIO, _HARMLESS = 200, 64 << 20
+#: All members together may unpack to so much, which takes seconds, or to so many times their size.
+_HARMLESS_ZIP = 1 << 30
+#: The table of a zip: some 100 bytes for each file, and ten times as much in memory.
+_LARGEST_TABLE = 16 << 20
+
+
+#: What reading a damaged zip ends in; numbers in it are taken for what they say.
+_DAMAGED = (
+    zipfile.BadZipFile,
+    NotImplementedError,
+    ValueError,
+    EOFError,
+    OverflowError,
+    struct.error,
+)
+
+
+class Unreadable(Exception):
+    """A file cannot be read on; the message says why and never quotes the file."""
+
+
+@dataclass(slots=True)
+class File:
+    """A file that can be opened as often as one likes.
+
+    :param name: what a person knows it by: the path, and the place inside a zip.
+    :param size: bytes when it is unpacked, as far as is known.
+    :param path: where it is on disk; ``None`` in a zip or from stdin.
+    :param done: bytes read of it, by whoever read it last.
+    """
+
+    name: str
+    size: int
+    start: Callable[[], IO[bytes]]
+    path: Path | None = None
+    limit: int | None = None
+    done: int = 0
+
+    @classmethod
+    def of_bytes(cls, name: str, data: bytes) -> "File":
+        """A file that is in memory."""
+        return cls(name, len(data), lambda: io.BytesIO(data))
+
+    @classmethod
+    def of_path(cls, path: Path, size: int) -> "File":
+        """A regular file on disk."""
+        return cls(str(path), size, lambda: open_regular(path), path)
+
+    @property
+    def stem(self) -> str:
+        """The file's own name without its ending."""
+        own = self.name.replace("\\", "/").rsplit("/", 1)[-1]
+        return clean_text(own.split(".", 1)[0])
+
+    def open(self) -> BinaryIO:
+        """Its bytes from the beginning. Close it.
+
+        :raises OSError: it cannot be opened.
+        """
+        self.done = 0
+        try:
+            source = self.start()
+        except (*_DAMAGED, RuntimeError):
+            raise Unreadable("damaged, or packed in a way that is not known") from None
+        return io.BufferedReader(_Counted(self, source), _AT_ONCE)
+
+    def head(self) -> bytes:
+        """Its first 64 KB."""
+        with self.open() as stream:
+            return stream.read(_HEAD)
+
+
+class _Counted(io.RawIOBase):
+    """Bytes of a file, counted while they are read, up to the limit of a zip member."""
+
+    def __init__(self, file: File, source: IO[bytes]) -> None:
+        self._file = file
+        self._source = source
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: object) -> int:
+        view = memoryview(buffer)  # type: ignore[arg-type]
+        try:
+            data = self._source.read(len(view))
+        except (*_DAMAGED, zlib.error):
+            raise Unreadable("the zip is damaged here") from None
+        view[: len(data)] = data
+        self._file.done += len(data)
+        if self._file.limit is not None and self._file.done > self._file.limit:
+            raise Unreadable("it unpacks to far more than its size")
+        return len(data)
+
+    def close(self) -> None:
+        if not self.closed:
+            self._source.close()
+        super().close()
+
+
+def gather(source: Path | File, open_files: ExitStack) -> tuple[list[File], bool]:
+    """The files that a path stands for, and whether it is one file that stands for itself.
+
+    :raises ReservoirError: it cannot be read.
+    """
+    try:
+        if isinstance(source, Path) and source.is_dir():
+            return list(_in_folder(source)), False
+        file = source if isinstance(source, File) else _on_disk(source)
+        if file.head().startswith((b"PK\x03\x04", b"PK\x05\x06")):
+            return list(_in_zip(file, open_files)), False
+        return [file], True
+    except OSError as error:
+        raise ReservoirError(
+            f"cannot read {_name(source)}: {error.strerror or error}",
+            hint=way_out(error, source) if isinstance(source, Path) else None,
+        ) from None
+    except ValueError:  # a NUL in a path
+        raise ReservoirError(f"cannot read {_name(source)!r}: not a path") from None
+    except Unreadable as error:
+        raise ReservoirError(f"cannot read {_name(source)}: {error}") from None
+
+
+def _name(source: Path | File) -> str:
+    return source.name if isinstance(source, File) else str(source)
+
+
+def _on_disk(path: Path) -> File:
+    found = path.stat()
+    if stat.S_ISREG(found.st_mode):
+        return File.of_path(path, found.st_size)
+    # A pipe can be read only once.
+    return File.of_bytes(str(path), read_bounded(path, LARGEST_PIPED))
+
+
+def _in_folder(folder: Path) -> Iterator[File]:
+    """The regular files of a folder and its folders, in order of their paths."""
+
+    def refused(error: OSError) -> None:
+        raise error
+
+    for where, folders, names in os.walk(folder, onerror=refused, followlinks=False):
+        folders.sort()
+        for name in sorted(names):
+            path = Path(where, name)
+            try:
+                found = path.lstat()
+            except FileNotFoundError:  # it was there a moment ago
+                continue
+            if stat.S_ISREG(found.st_mode):
+                yield File.of_path(path, found.st_size)
+
+
+def _in_zip(file: File, open_files: ExitStack) -> Iterator[File]:
+    """The members of a zip, in order of their names; they are read where they are."""
+    try:
+        archive = zipfile.ZipFile(_Portions(open_files.enter_context(file.start())))
+    except _DAMAGED:
+        raise ReservoirError(f"{file.name} is a damaged zip") from None
+    open_files.callback(archive.close)
+    members = [each for each in archive.infolist() if not _is_no_file(each)]
+    # No member gives more than it says, so that this is all there can be.
+    if sum(each.file_size for each in members) > max(_HARMLESS_ZIP, _RATIO * file.size):
+        raise ReservoirError(f"{file.name} unpacks to far more than its size")
+    for each in sorted(members, key=lambda member: member.filename):
+        if each.flag_bits & 1:
+            raise ReservoirError(f"{file.name} is a zip with a password", hint="unpack it first")
+        limit = max(_HARMLESS, _RATIO * each.compress_size)
+        name = f"{file.name}/{each.filename}"
+        yield File(name, each.file_size, _opening(archive, each), limit=limit)
+
+
+def _is_no_file(member: zipfile.ZipInfo) -> bool:
+    return member.is_dir() or stat.S_ISLNK(member.external_attr >> 16)
+
+
+class _Portions(io.RawIOBase):
+    """A file of which nobody gets more at once than the table of a large zip takes."""
+
+    def __init__(self, source: IO[bytes]) -> None:
+        self._source = source
+
+    def read(self, size: int = -1) -> bytes:
+        if size > _LARGEST_TABLE:
+            raise zipfile.BadZipFile
+        return self._source.read(size)
+
+    def seek(self, offset: int, whence: int = 0) -> int:
+        return self._source.seek(offset, whence)
+
+    def tell(self) -> int:
+        return self._source.tell()
+
+    def seekable(self) -> bool:
+        return True
+
+    def readable(self) -> bool:
+        return True
+
+
+def _opening(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> Callable[[], IO[bytes]]:
+    return lambda: archive.open(member)
+
+
+def read_text(path: Path) -> tuple[str, bool]:
+    """A file's text, and whether bytes that are not UTF-8 had to be replaced.
+
+    :raises ReservoirError: it cannot be read, or is not text.
+    """
+    try:
+        data = read_bounded(path)
+    except OSError as error:
+        raise ReservoirError(
+            f"cannot read {path}: {error.strerror}", hint=way_out(error, path)
+        ) from None
+    return decode(data, str(path))
+
+
+def decode(data: bytes, where: str, *, cut: bool = False) -> tuple[str, bool]:
+    """Bytes as text, and whether some of them were not UTF-8 and had to be replaced.
+
+    :param where: the file's name, for the error.
+    :param cut: it is the beginning of a file, and may end inside of a character.
+    :raises ReservoirError: most of it is not text.
+    """
+    text = codecs.getincrementaldecoder("utf-8-sig")("replace").decode(data, final=not cut)
+    replaced = text.count("\ufffd") + text.count("\0")
+    if replaced > max(8, len(text) // 10):
+        raise ReservoirError(f"{where} is not a text file")
+    return text, replaced > 0 and (b"\0" in data or not _is_utf8(data))
+
+
+def _is_utf8(data: bytes) -> bool:
+    try:
+        data.decode("utf-8")
+    except UnicodeDecodeError:
+        return False
+    return True

@@ -1,0 +1,387 @@
+"""The log of the ``llm`` command line: a SQLite file, opened read-only.
+
+Two generations of tables may lie side by side in one file. The older one has a row for a prompt
+and its response. The newer one has messages that are addressed by their content, each naming the
+one before it, so that conversations share their beginnings; a turn names the last message of its
+conversation at that time.
+"""
+
+import json
+import sqlite3
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field
+from datetime import datetime
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+from reservoir_cli.errors import ReservoirError
+from reservoir_cli.messages import Conversation, Message, ToolCall
+from reservoir_cli.transfer.importers import File, Record, Skipped
+from reservoir_cli.transfer.importers.blocks import file_marker, thought
+from reservoir_cli.transfer.importers.coerce import call, moment, obj, objects, text
+from reservoir_cli.transfer.importers.conversations import Thread
+from reservoir_cli.util.files import LARGEST
+
+#: What reading a damaged database ends in: SQLite may quote bytes that are no text, and a column
+#: may have lost its name.
+_DAMAGED = (sqlite3.Error, UnicodeError, KeyError)
+_ROLES = ("user", "assistant", "system", "tool")
+
+
+#: One of them is in every log, whatever its generation.
+_TABLES = {"responses", "turns"}
+
+
+class Llm:
+    """Reads ``logs.db``."""
+
+    name = "llm"
+    instance = "llm"
+
+    def detect(self, head: str) -> bool:
+        """It is no text: a SQLite file is known by its first bytes."""
+        return False
+
+    def read(self, file: File) -> Iterator[Record | Skipped]:
+        """Message by message, by time.
+
+        :raises ReservoirError: it is another program's database, or cannot be opened.
+        """
+        if file.path is None:
+            yield Skipped("the file", "a database in a zip or from stdin: give its path")
+            return
+        with closing(_opened(file.path)) as connection:
+            try:
+                yield from self._read(_Log(connection), file.name)
+            except _DAMAGED as error:
+                name = getattr(error, "sqlite_errorname", type(error).__name__)
+                yield Skipped("what follows", f"the database cannot be read: {name}")
+
+    def _read(self, log: "_Log", name: str) -> Iterator[Record | Skipped]:
+        if not log.tables & _TABLES:
+            if "context_runs" in log.tables:
+                raise ReservoirError(
+                    f"{name} is a store of Reservoir",
+                    hint=f"reservoir --db {name} export --all-partitions | reservoir ingest -"
+                    " --format reservoir",
+                )
+            raise ReservoirError(
+                f"{name} is a database, but not a log of llm",
+                hint="llm logs path tells where that is",
+            )
+        if "responses" in log.tables:
+            yield from log.responses()
+        if "turns" in log.tables:
+            yield from log.turns()
+
+
+def is_log(path: Path) -> bool:
+    """Whether a database is a log of llm, and not another program's."""
+    try:
+        with closing(_opened(path)) as connection:
+            return bool(_Log(connection).tables & _TABLES)
+    except (*_DAMAGED, ReservoirError):
+        return False
+
+
+def _opened(path: Path) -> sqlite3.Connection:
+    """A connection that cannot write; bytes that are no text do not end the reading.
+
+    Without a log beside it the file is read as if nobody could write, so that SQLite makes no
+    files of its own there.
+    """
+    logged = path.with_name(f"{path.name}-wal").exists()
+    for mode in ("mode=ro", "immutable=1") if logged else ("immutable=1", "mode=ro"):
+        try:
+            connection = sqlite3.connect(f"{path.absolute().as_uri()}?{mode}", uri=True)
+        except sqlite3.Error:
+            continue
+        try:
+            connection.execute("SELECT 1 FROM sqlite_master").fetchone()
+        except _DAMAGED:
+            connection.close()
+            continue
+        connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, LARGEST)
+        connection.execute("PRAGMA trusted_schema = OFF")
+        connection.execute("PRAGMA temp_store = MEMORY")
+        connection.row_factory = sqlite3.Row
+        connection.text_factory = lambda data: data.decode("utf-8", "replace")
+        return connection
+    raise ReservoirError(f"{path} is a damaged database")
+
+
+@dataclass
+class _Log:
+    """What is known of a log while it is read."""
+
+    connection: sqlite3.Connection
+    threads: dict[str, Thread] = field(default_factory=dict)
+    said: dict[str, str] = field(default_factory=dict)
+    begun: set[str] = field(default_factory=set)
+    seen: set[str] = field(default_factory=set)
+    told: dict[str, set[str]] = field(default_factory=dict)
+    owned: dict[str, dict[str, list[Any]]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        rows = self.connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
+        self.tables = {str(row["name"]) for row in rows}
+
+    def _rows(self, table: str, key: str, value: Any, order: str) -> list[dict[str, Any]]:
+        """The rows of a table that belong to something; none where the log has no such table."""
+        if table not in self.tables:
+            return []
+        # In brackets: what stands in double quotes and is no column is taken for a text.
+        found = self.connection.execute(
+            f"SELECT * FROM [{table}] WHERE [{key}] = ? ORDER BY [{order}]", (value,)
+        )
+        return [dict(row) for row in found]
+
+    def _of_response(self, table: str, identity: str) -> list[dict[str, Any]]:
+        """The rows of a response, in a table that has no index to find them by."""
+        if table not in self.owned:
+            owned: dict[str, list[Any]] = {}
+            if table in self.tables:
+                query = f"SELECT response_id, id FROM [{table}] ORDER BY id"
+                for owner, number in self.connection.execute(query):
+                    owned.setdefault(owner, []).append(number)
+            self.owned[table] = owned
+        return [self._one(table, "id", each) for each in self.owned[table].get(identity, [])]
+
+    def _one(self, table: str, key: str, value: Any) -> dict[str, Any]:
+        return next(iter(self._rows(table, key, value, key)), {})
+
+    def _thread(self, key: str, table: str, model: str | None) -> Thread:
+        if key not in self.threads:
+            title = text(self._one(table, "id", key).get("name"))
+            self.threads[key] = Thread("llm", Conversation(key, title, "llm", model))
+        return self.threads[key]
+
+    # The older generation
+
+    def responses(self) -> Iterator[Record | Skipped]:
+        """Prompts and responses, by time."""
+        newer = "SELECT id FROM turns WHERE id NOT NULL" if "turns" in self.tables else ""
+        # Only numbers are sorted: a sort of whole rows could spill them into a file.
+        for (number,) in self.connection.execute(
+            "SELECT rowid FROM responses "
+            f"WHERE coalesce(id, '') NOT IN ({newer}) ORDER BY datetime_utc, rowid"
+        ):
+            response = self._one("responses", "rowid", number)
+            place = f"response {number}"
+            identity = text(response.get("id"))
+            if identity is None:
+                yield Skipped(place, "no id")
+                continue
+            thread = self._thread(
+                text(response.get("conversation_id")) or identity,
+                "conversations",
+                text(response.get("model")),
+            )
+            try:
+                told = list(self._told(response, identity, thread))
+            except ValueError as error:
+                yield Skipped(place, str(error))
+                continue
+            if thread.conversation:
+                self.begun.add(thread.conversation.id)
+            for part, message in told:
+                yield thread.record(message, f"{identity}:{part}")
+
+    def _told(
+        self, response: dict[str, Any], identity: str, thread: Thread
+    ) -> Iterator[tuple[str, Message]]:
+        """What a row says: results of earlier calls, the prompt, and the response."""
+        at = moment(response.get("datetime_utc"))
+        system = self._with_fragments("system_fragments", identity, response.get("system"))
+        key = thread.conversation.id if thread.conversation else identity
+        # Each row repeats the system prompt of its conversation.
+        if system.strip() and self.said.get(key) != system:
+            self.said[key] = system
+            yield "system", Message("system", system, at)
+        prompt = self._with_fragments("prompt_fragments", identity, response.get("prompt"))
+        attached = self._rows("prompt_attachments", "response_id", identity, "order")
+        markers = [self._marker(each.get("attachment_id")) for each in attached]
+        results = self._of_response("tool_results", identity)
+        for each in results:
+            # What tools show is attached to the empty prompt that brings their results.
+            shown = markers if each is results[-1] and not prompt.strip() else []
+            yield f"result {each['id']}", _answer(each, at, shown)
+        if prompt.strip() or not results:
+            prompt = "\n".join([*markers, *filter(str.strip, [prompt])])
+        if prompt.strip():
+            yield "prompt", Message("user", prompt, at)
+        reply, calls = _string(response.get("response")), self._calls(identity)
+        if reply.strip() or calls:
+            yield "response", Message("assistant", reply, at, tool_calls=calls)
+        if thinking := _string(response.get("reasoning")).strip():
+            yield "thinking", thought(thinking, at)
+
+    def _calls(self, identity: str) -> tuple[ToolCall, ...]:
+        return tuple(
+            call(each.get("tool_call_id"), each.get("name"), each.get("arguments"))
+            for each in self._of_response("tool_calls", identity)
+        )
+
+    def _with_fragments(self, table: str, identity: str, prompt: Any) -> str:
+        """A prompt behind the texts that were given with it."""
+        given = [
+            _string(self._one("fragments", "id", each.get("fragment_id")).get("content"))
+            for each in self._rows(table, "response_id", identity, "order")
+        ]
+        return "\n".join([*given, *filter(None, [_string(prompt)])])
+
+    def _marker(self, identity: Any) -> str:
+        """An attachment as ``[image]``, ``[audio]`` or ``[file NAME]``; its content is not read."""
+        if "attachments" not in self.tables:
+            return file_marker(None)
+        row = self.connection.execute(
+            "SELECT type, path, url FROM attachments WHERE id = ?", (identity,)
+        ).fetchone()
+        about = dict(row) if row else {}
+        kind = (text(about.get("type")) or "").split("/")[0]
+        where = text(about.get("path")) or text(about.get("url"))
+        if kind in ("image", "audio", "video"):
+            return f"[{kind}]"
+        return file_marker(where.replace("\\", "/").rsplit("/", 1)[-1] if where else None)
+
+    # The newer generation
+
+    def turns(self) -> Iterator[Record | Skipped]:
+        """Messages in the order in which turns first reach them; that turn's time is theirs."""
+        query = "SELECT rowid FROM turns ORDER BY datetime_utc, id"
+        for number, (row,) in enumerate(self.connection.execute(query), 1):
+            turn = self._one("turns", "rowid", row)
+            place = f"turn {number}"
+            key = text(turn.get("thread_id")) or text(turn.get("id"))
+            if key is None:
+                yield Skipped(place, "no id")
+                continue
+            model, at = text(turn.get("model")), moment(turn.get("datetime_utc"))
+            thread = self._thread(key, "threads", model)
+            for reached, shown in self._folded(self._news(key, turn.get("tip_message_hash"))):
+                try:
+                    made = self._messages(reached, at, shown)
+                except ValueError as error:
+                    yield Skipped(f"{place}, message {reached['hash']}", str(error))
+                    continue
+                for part, message in enumerate(made, 1):
+                    own = f"{key}:{reached['hash']}"
+                    yield thread.record(message, own if part == 1 else f"{own}#{part}")
+
+    def _news(self, key: str, tip: Any) -> list[dict[str, Any]]:
+        """The messages that a turn adds to its thread, oldest first.
+
+        Threads share the messages they begin with. What was told in another one is not told
+        again, but for a question that is answered here once more; nor is what the older tables
+        tell of a conversation that goes on in a thread.
+        """
+        told = self.told.setdefault(key, set())
+        begun = not told and key in self.begun
+        chain: list[dict[str, Any]] = []
+        asked = False
+        while isinstance(tip, str) and tip not in told:
+            row = self._one("messages", "hash", tip)
+            known = begun or tip in self.seen
+            if not row or (asked and known and row.get("role") != "system"):
+                break
+            told.add(tip)
+            self.seen.add(tip)
+            chain.append(row)
+            asked = asked or (row.get("role") == "user" and not self._shown(row))
+            tip = row.get("parent_hash")
+        return chain[::-1]
+
+    def _folded(
+        self, chain: list[dict[str, Any]]
+    ) -> Iterator[tuple[dict[str, Any], Sequence[str]]]:
+        """Messages, and to the results of tools what these tools show."""
+        for row, following in pairwise([*chain, {}]):
+            if not self._shown(row):
+                yield row, self._shown(following)
+
+    def _shown(self, row: dict[str, Any]) -> list[str]:
+        """Markers of what a tool shows, where a user's message is nothing but that."""
+        before = self._one("messages", "hash", row.get("parent_hash"))
+        if row.get("role") != "user" or before.get("role") != "tool":
+            return []
+        parts = self._rows("parts", "message_hash", row["hash"], "position")
+        if any(part.get("type") != "attachment" for part in parts):
+            return []
+        return [self._marker(_attached(_payload(part.get("payload")))) for part in parts]
+
+    def _messages(
+        self, row: dict[str, Any], at: datetime | None, shown: Sequence[str]
+    ) -> list[Message]:
+        """What a message says; results of calls stand beside a user's words.
+
+        :param shown: markers of what the tools show.
+        """
+        role = row.get("role")
+        if role not in _ROLES:
+            raise ValueError("unknown role")
+        texts, calls, results, thoughts = [], [], [], []
+        for part in self._rows("parts", "message_hash", row["hash"], "position"):
+            payload = _payload(part.get("payload"))
+            match part.get("type"):
+                case "reasoning":
+                    thoughts.append(self._text(part, payload))
+                case "tool_call":
+                    name = payload.get("name") or part.get("tool_name")
+                    made = call(payload.get("tool_call_id"), name, payload.get("arguments"))
+                    calls.append(made)
+                case "tool_result":
+                    results.append({"name": part.get("tool_name"), **payload})
+                case "attachment":
+                    texts.append(self._marker(_attached(payload)))
+                case _:
+                    texts.append(self._text(part, payload))
+        said = "\n".join(filter(None, texts))
+        spoken = [Message(str(role), said, at, tool_calls=tuple(calls))]
+        thinking = "\n".join(filter(str.strip, thoughts))
+        return [
+            *(_answer(each, at, shown if each is results[-1] else ()) for each in results),
+            *(spoken if said.strip() or calls else []),
+            *([thought(thinking, at)] if thinking else []),
+        ]
+
+    def _text(self, part: dict[str, Any], payload: dict[str, Any]) -> str:
+        """A part's text; what it borrows from fragments is put in its place."""
+        own = part.get("text")
+        if isinstance(own, str):
+            return own
+        if isinstance(payload.get("text"), str):
+            return str(payload["text"])
+        pieces: Iterable[dict[str, Any]] = objects(payload.get("text_ref"))
+        return "".join(
+            _string(each.get("literal"))
+            or _string(self._one("fragments", "id", each.get("fragment")).get("content"))
+            for each in pieces
+        )
+
+
+def _payload(value: Any) -> dict[str, Any]:
+    try:
+        return obj(json.loads(value)) if isinstance(value, str | bytes) else {}
+    except (ValueError, RecursionError):
+        return {}
+
+
+def _attached(payload: dict[str, Any]) -> Any:
+    """The id of the attachment that a part stands for."""
+    return obj(payload.get("attachment")).get("id")
+
+
+def _answer(about: dict[str, Any], at: datetime | None, shown: Sequence[str]) -> Message:
+    """The result of a tool call.
+
+    :param shown: markers of what the tool shows.
+    """
+    answered, name = text(about.get("tool_call_id")), text(about.get("name"))
+    said = "\n".join([*filter(None, [_string(about.get("output"))]), *shown])
+    return Message("tool", said, at, name=name, tool_call_id=answered)
+
+
+def _string(value: Any) -> str:
+    return value if isinstance(value, str) else ""

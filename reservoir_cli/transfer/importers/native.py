@@ -1,0 +1,164 @@
+"""Reservoir's own export: rows with partition, instance and source, one a line or in an array."""
+
+import math
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+from reservoir_cli.messages import (
+    Conversation,
+    Message,
+    Role,
+    call_from_dict,
+    clean_text,
+    from_epoch_ms,
+    plain_text,
+)
+from reservoir_cli.transfer.importers import File, Record, Skipped, Vectors, has_key, is_json
+from reservoir_cli.transfer.importers.coerce import obj
+from reservoir_cli.transfer.importers.conversations import SourceIds
+from reservoir_cli.transfer.importers.json_stream import entries
+
+_Thread = tuple[str | None, str | None, str | None]
+
+
+class Native:
+    """Reads what ``reservoir view --json`` and ``reservoir export`` write."""
+
+    name = "reservoir"
+    instance = None
+
+    def detect(self, head: str) -> bool:
+        """Its rows name a partition and a role."""
+        return is_json(head) and has_key(head, "partition") and has_key(head, "role")
+
+    def read(self, file: File) -> Iterator[Record | Skipped]:
+        """Each row keeps its place, its time and its identity; one without gets its own."""
+        identities = SourceIds()
+        told: dict[_Thread, Conversation] = {}
+        for found in entries(file):
+            if isinstance(found, Skipped):
+                yield found
+                continue
+            place, value = found
+            listed = value.get("messages")
+            for number, row in enumerate(listed if isinstance(listed, list) else [value], 1):
+                try:
+                    yield _of_thread(_identified(_record(row), identities), told)
+                except (ValueError, TypeError, OverflowError) as error:
+                    where = f"{place}, message {number}" if isinstance(listed, list) else place
+                    reason = str(error) if type(error) is ValueError else "a value of a wrong type"
+                    yield Skipped(where, reason)
+
+
+def _thread(record: Record) -> _Thread:
+    return record.partition, record.instance, record.message.conversation_id
+
+
+def _of_thread(record: Record, told: dict[_Thread, Conversation]) -> Record:
+    """The first row of a conversation tells of it, and may not be imported: so each has it."""
+    thread = _thread(record)
+    if record.conversation is not None:
+        told[thread] = record.conversation
+    return replace(record, conversation=told.get(thread))
+
+
+def _identified(record: Record, identities: SourceIds) -> Record:
+    message, thread = record.message, _thread(record)
+    if message.source_id is not None:
+        identities.follow(thread, message.source_id)
+        return record
+    return replace(record, message=replace(message, source_id=identities.new(thread, message)))
+
+
+def _record(row: Any) -> Record:
+    if not isinstance(row, dict):
+        raise ValueError("not a message")
+    role, content = row.get("role"), row.get("content")
+    if role not in list(Role):
+        raise ValueError("unknown role")
+    calls = row.get("tool_calls") or []
+    if not isinstance(calls, list):
+        raise ValueError("tool_calls is not a list of calls")
+    # What was stored once may come back, even if it says nothing.
+    kept = calls or role == Role.TOOL or row.get("source_id")
+    if not isinstance(content, str) or not (content.strip() or kept):
+        raise ValueError("no content")
+    message = Message(
+        str(role),
+        content,
+        created_at=_time(row.get("created_at", row.get("timestamp"))),
+        trace_id=_text(row, "trace_id"),
+        name=_text(row, "name"),
+        tool_calls=tuple(call_from_dict(each) for each in calls),
+        tool_call_id=_text(row, "tool_call_id"),
+        source=_text(row, "source") or Native.name,
+        source_id=_text(row, "source_id"),
+        conversation_id=_text(row, "conversation_id"),
+    )
+    return Record(
+        message,
+        _text(row, "partition"),
+        _text(row, "instance"),
+        _conversation(row),
+        _vectors(row, len(plain_text(message))),
+    )
+
+
+def _conversation(row: dict[str, Any]) -> Conversation | None:
+    about, number = row.get("conversation"), _text(row, "conversation_id")
+    if not isinstance(about, dict) or not number:
+        return None
+    return Conversation(
+        number, _text(about, "title"), _text(about, "source"), _text(about, "model")
+    )
+
+
+def _vectors(row: dict[str, Any], length: int) -> Vectors | None:
+    """The vectors of a row, if they can be; without them the message is embedded anew.
+
+    :param length: characters of the message.
+    """
+    model, listed = row.get("embedding_model"), row.get("passages")
+    number = model.get("id") if isinstance(model, dict) else None
+    if not isinstance(number, str):
+        return None
+    if not isinstance(listed, list):
+        listed = [{"start": 0, "end": length, "embedding": row.get("embedding")}]
+    passages = []
+    for each in listed:
+        start, end, vector = (obj(each).get(key) for key in ("start", "end", "embedding"))
+        if not (type(start) is type(end) is int and 0 <= start < end <= length):
+            return None
+        if not isinstance(vector, list) or not all(type(part) is float for part in vector):
+            return None
+        passages.append((start, end, tuple(vector)))
+    return Vectors(number, tuple(passages)) if passages else None
+
+
+def _text(row: dict[str, Any], key: str) -> str | None:
+    value = row.get(key)
+    if value is None:
+        return None
+    if not isinstance(value, str):
+        raise ValueError(f"{key} is not a text")
+    return clean_text(value) or None
+
+
+def _time(value: Any) -> datetime | None:
+    """A time in ISO 8601 (UTC without a zone) or in milliseconds since 1970, in UTC."""
+    if value is None:
+        return None
+    if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value):
+        moment = from_epoch_ms(int(value))
+    else:
+        try:
+            moment = datetime.fromisoformat(value)
+        except (TypeError, ValueError):
+            raise ValueError("created_at is not a time") from None
+        # In UTC at once: a zone can carry the last day of the year 9999 into the next.
+        moment = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).astimezone(UTC)
+    if moment.year < 1970:
+        raise ValueError("created_at is before 1970")
+    return moment

@@ -1,0 +1,111 @@
+"""ShareGPT's conversations: who says it, and what."""
+
+import hashlib
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+from reservoir_cli.messages import Conversation, Message, ToolCall
+from reservoir_cli.transfer.importers import File, Record, Skipped, has_key, is_json
+from reservoir_cli.transfer.importers.coerce import call, text
+from reservoir_cli.transfer.importers.conversations import SourceIds, Thread
+from reservoir_cli.transfer.importers.json_stream import read_each
+
+_ROLES = {
+    "human": "user",
+    "user": "user",
+    "gpt": "assistant",
+    "assistant": "assistant",
+    "chatgpt": "assistant",
+    "system": "system",
+    "function_call": "assistant",
+    "observation": "tool",
+    "tool": "tool",
+}
+
+
+class ShareGPT:
+    """Reads ``{"conversations": [{"from", "value"}]}``, one a line or in an array."""
+
+    name = "sharegpt"
+    instance = "sharegpt"
+
+    def detect(self, head: str) -> bool:
+        """A list of conversations whose messages are from somebody."""
+        return is_json(head) and has_key(head, "conversations") and has_key(head, "from")
+
+    def read(self, file: File) -> Iterator[Record | Skipped]:
+        """Conversation by conversation, in the order of the file."""
+        return read_each(file, partial(_conversation, SourceIds()))
+
+
+def _conversation(
+    identities: SourceIds, place: str, value: dict[str, Any]
+) -> Iterator[Record | Skipped]:
+    listed = value.get("conversations")
+    if not isinstance(listed, list):
+        yield Skipped(place, "no list of messages")
+        return
+    talk = _Talk(identities, value)
+    for number, each in enumerate(listed, 1):
+        yield talk.read(f"{place}, message {number}", each)
+
+
+@dataclass
+class _Talk:
+    """One conversation, in which a result answers the call before it."""
+
+    identities: SourceIds
+    about: dict[str, Any]
+    asked: str | None = None
+
+    def __post_init__(self) -> None:
+        identity = text(self.about.get("id"))
+        title, model = text(self.about.get("title")), text(self.about.get("model"))
+        known = Conversation(identity, title, ShareGPT.name, model) if identity else None
+        self.thread = Thread(ShareGPT.name, known)
+        self.identities.follow(id(self), identity or "")
+
+    def read(self, place: str, value: Any) -> Record | Skipped:
+        try:
+            message = self._message(value)
+        except ValueError as error:
+            return Skipped(place, str(error))
+        source_id = self.identities.new(id(self), message)
+        if message.tool_calls:
+            # The format has no ids for calls; this one is nobody else's.
+            made = hashlib.sha256(source_id.encode()).hexdigest()[:24]
+            self.asked = f"call_{made}"
+            calls = tuple(replace(each, id=self.asked) for each in message.tool_calls)
+            message = replace(message, tool_calls=calls)
+        elif message.role == "tool":
+            message = replace(message, tool_call_id=self.asked)
+            self.asked = None
+        return self.thread.record(message, source_id)
+
+    def _message(self, value: Any) -> Message:
+        if not isinstance(value, dict):
+            raise ValueError("not a message")
+        said, content = value.get("from"), value.get("value")
+        role = _ROLES.get(said) if isinstance(said, str) else None
+        if role is None:
+            raise ValueError("unknown role")
+        if not isinstance(content, str):
+            raise ValueError("value is not a text")
+        made = _called(content) if said == "function_call" else None
+        if made is not None:
+            return Message(role, "", tool_calls=(made,))
+        if not content.strip() and role != "tool":
+            raise ValueError("empty")
+        return Message(role, content)
+
+
+def _called(content: str) -> ToolCall | None:
+    """The call that a text describes, if it does."""
+    try:
+        read = json.loads(content)
+        return call("", read.get("name"), read.get("arguments")) if isinstance(read, dict) else None
+    except (ValueError, RecursionError):
+        return None

@@ -1,0 +1,394 @@
+"""A store on a failing disk: commands refuse, doctor finds, --repair or a backup mends."""
+
+import json
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import damaging
+import pytest
+from trials import Home, copied, faults, settle
+
+from reservoir_cli.errors import StoreCorruptError
+from reservoir_cli.maintenance import doctor
+from reservoir_cli.storage.base import open_store
+from reservoir_cli.storage.unfinished import UNFINISHED_COPY
+
+
+def test_random_damage_is_noticed_mended_or_restored(tmp_path: Path) -> None:
+    home = damaging.build(tmp_path, 120)
+    tally = damaging.damaged(home, 7, 5)
+    assert tally.trials == 5
+    assert tally.clean, tally
+
+
+@pytest.fixture
+def filled(person: Home) -> Home:
+    """Three messages in one file, nothing in its log."""
+    for number in range(3):
+        person.must("ingest", "--no-embed", stdin=f"message number {number} about redis")
+    settle(person.db)
+    return person
+
+
+def overwrite(path: Path, old: bytes, new: bytes) -> None:
+    data = path.read_bytes()
+    assert len(old) == len(new)
+    assert old in data
+    path.write_bytes(data.replace(old, new))
+
+
+def drop_from_index(path: Path) -> None:
+    """Make an index forget a row, as a lost page does."""
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        connection.execute("PRAGMA writable_schema = ON")
+        sql = "CREATE INDEX messages_by_trace ON messages (partition, trace_id)"
+        partial = f"{sql} WHERE id > 1"
+        connection.execute("DROP INDEX messages_by_trace")
+        connection.execute(partial)
+        connection.execute(
+            "UPDATE sqlite_schema SET sql = ? WHERE name = 'messages_by_trace'", [sql]
+        )
+    settle(path)
+
+
+def test_an_index_that_lost_a_row_is_found_and_made_again(filled: Home) -> None:
+    before = filled.rows("*")
+    drop_from_index(filled.db)
+    found = filled("doctor")
+    assert found.code == 1
+    assert "missing from index messages_by_trace" in found.out
+    assert "reservoir doctor --repair" in found.out
+    assert filled("doctor", "--repair").code == 0
+    assert filled("doctor").code == 0
+    assert filled.rows("*") == before
+    assert faults(filled.db) == []
+    assert filled.db.stat().st_mode & 0o777 == 0o600
+    assert not [each for each in filled.folder.iterdir() if each.name.startswith(".")]
+
+
+def test_a_repair_gives_way_to_who_writes_meanwhile(
+    filled: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from reservoir_cli.errors import StoreLockedError
+    from reservoir_cli.storage.base import open_store
+    from reservoir_cli.storage.sqlite import salvage
+
+    drop_from_index(filled.db)
+    copy = salvage._copy
+
+    def copy_then_another_writes(*both: sqlite3.Connection) -> None:
+        copy(*both)
+        filled.must("ingest", "--no-embed", stdin="said while it was repaired")
+
+    monkeypatch.setattr(salvage, "_copy", copy_then_another_writes)
+    with closing(open_store(str(filled.db))) as store:
+        with pytest.raises(StoreLockedError, match="while it was repaired"):
+            store.repair(0.85)
+        monkeypatch.undo()
+        assert filled.rows("content", "id = 4") == [("said while it was repaired",)]
+        store.repair(0.85)
+        assert store.faults() == []
+    assert len(filled.rows()) == 4
+
+
+def test_a_text_that_is_no_text_any_more_is_refused_found_and_mended(filled: Home) -> None:
+    overwrite(filled.db, b"number 1 about", b"number \xff about")
+    refused = filled("view", "0")
+    assert (refused.code, refused.out) == (3, "")
+    assert refused.told
+    assert "corrupt" in refused.err
+    assert "about" not in refused.err
+    found = filled("doctor")
+    assert found.code == 1
+    assert "1 message cannot be read: 2" in found.out
+    mended = filled("doctor", "--repair")
+    assert mended.code == 0
+    assert "became U+FFFD in messages 2" in mended.out
+    assert filled.rows("content", "id = 2") == [("message number \ufffd about redis",)]
+    assert len(filled.must("view", "0").out.splitlines()) == 3
+
+
+def test_a_value_that_no_message_has_is_an_error_that_names_the_message(filled: Home) -> None:
+    with closing(sqlite3.connect(filled.db)) as connection, connection:
+        connection.execute("UPDATE messages SET tool_calls = '[{]' WHERE id = 3")
+    refused = filled("view", "0")
+    assert refused.code == 3
+    assert refused.told
+    assert "message 3 cannot be read" in refused.err
+    assert filled("doctor").code == 1
+
+
+def test_a_repair_that_cannot_read_a_message_changes_nothing_and_names_the_way(
+    filled: Home,
+) -> None:
+    drop_from_index(filled.db)  # or there would be no reason to write it anew
+    with closing(sqlite3.connect(filled.db)) as connection, connection:
+        connection.execute("PRAGMA ignore_check_constraints = ON")
+        connection.execute("UPDATE messages SET role = 'uses' WHERE id = 2")
+    before = filled.rows("*")
+    failed = filled("doctor", "--repair")
+    assert failed.code == 1
+    assert "not all messages can be read; it cannot be repaired" in failed.out
+    assert filled.rows("*") == before
+    assert not [each for each in filled.folder.iterdir() if each.name.startswith(".")]
+
+
+@pytest.mark.parametrize("column", ["ids", "codes", "flags"])
+def test_what_ranking_reads_and_cannot_is_found_and_made_again(tmp_path: Path, column: str) -> None:
+    home = damaging.build(tmp_path, 20)
+    ask = ("context", "redis?", "--budget", "300")
+    before = home.must(*ask).out
+    with closing(sqlite3.connect(home.db)) as connection, connection:
+        connection.execute(f"UPDATE vector_chunks SET {column} = x'010203'")
+    asked = home(*ask)
+    assert asked.code in (0, 3)
+    assert asked.code == 0 or asked.told
+    assert home("doctor").code == 1
+    assert home("doctor", "--repair").code == 0
+    assert home.must(*ask).out == before
+
+
+def test_a_store_that_was_emptied_beside_its_log_is_refused(person: Home) -> None:
+    person.must("ingest", "--no-embed", stdin="kept in the log")
+    with closing(sqlite3.connect(person.db)) as reader:  # keeps the log from being emptied
+        reader.execute("SELECT * FROM messages").fetchone()
+        person.must("ingest", "--no-embed", stdin="kept in the log too")
+        log = person.db.with_name("reservoir.db-wal").read_bytes()
+        assert log
+    person.db.write_bytes(b"")
+    person.db.with_name("reservoir.db-wal").write_bytes(log)
+    refused = person("ingest", "--no-embed", stdin="another")
+    assert refused.code == 3
+    assert refused.told
+    assert "was emptied" in refused.err
+    assert person.db.with_name("reservoir.db-wal").read_bytes() == log
+
+
+def test_the_way_back_that_is_printed_leads_back(filled: Home, tmp_path: Path) -> None:
+    backup = tmp_path / "backup.db"
+    filled.must("backup", str(backup))
+    before = filled.rows("*")
+    data = filled.db.read_bytes()
+    filled.db.write_bytes(data[: len(data) // 2])
+    said = filled("doctor", "--repair").out
+    assert "in a backup" in said or "copy a backup" in said
+    for each in filled.folder.glob("reservoir.db*"):
+        each.rename(tmp_path / f"away-{each.name}")
+    filled.db.write_bytes(backup.read_bytes())
+    assert filled("doctor").code == 0
+    assert filled.rows("*") == before
+
+
+@pytest.mark.parametrize(
+    ("damage", "command"),
+    [
+        ("UPDATE messages SET partition = x'00ff' WHERE id = 2", ["partitions"]),
+        ("UPDATE messages SET partition = x'00ff' WHERE id = 2", ["partitions", "--json"]),
+        ("UPDATE messages SET created_at = 'then' WHERE id = 2", ["conversations"]),
+        ("UPDATE messages SET created_at = 1e300 WHERE id = 2", ["partitions"]),
+        ("DELETE FROM messages WHERE id > 5", ["search", "redis"]),
+    ],
+    ids=["partition", "partition in JSON", "time", "number", "row"],
+)
+def test_an_error_that_nobody_foresaw_is_called_what_it_is(
+    tmp_path: Path, damage: str, command: list[str]
+) -> None:
+    home = damaging.build(tmp_path, 20)
+    with closing(sqlite3.connect(home.db, isolation_level=None)) as connection:
+        connection.execute("PRAGMA ignore_check_constraints = ON")
+        connection.execute(damage)
+    done = home(*command)
+    assert done.code == 3
+    assert done.told
+    assert "is corrupt" in done.err
+    assert "hint: reservoir doctor" in done.err
+    assert home("doctor").code == 1
+
+
+def zero_page(path: Path, number: int) -> None:
+    """Fill a page of a file with zeros; the first has number 1."""
+    with path.open("r+b") as file:
+        file.seek((number - 1) * 4096)
+        file.write(bytes(4096))
+
+
+def page_of(path: Path, text: str) -> int:
+    """The number of the page on which a text stands."""
+    return path.read_bytes().index(text.encode()) // 4096 + 1
+
+
+MADE_AGAIN = [
+    *("messages_by_partition", "messages_by_instance", "messages_by_trace"),
+    *("messages_by_conversation", "messages_by_tool_call", "sqlite_autoindex_messages_1"),
+    *("messages_fts_data", "messages_fts_idx", "messages_fts_docsize", "messages_fts_config"),
+    *("embeddings", "sqlite_autoindex_embeddings_1", "pending", "rebuilding"),
+    *("synapses", "synapses_by_target", "vector_chunks", "vector_chunks_by_place"),
+    *("context_runs", "context_runs_by_time", "sqlite_sequence"),
+]
+
+
+@pytest.fixture(scope="module")
+def sound(tmp_path_factory: pytest.TempPathFactory) -> Home:
+    """A store with vectors on many pages."""
+    return damaging.build(tmp_path_factory.mktemp("sound"), 120)
+
+
+@pytest.mark.parametrize("name", MADE_AGAIN)
+def test_a_lost_page_of_what_can_be_made_again_is_mended(
+    sound: Home, tmp_path: Path, name: str
+) -> None:
+    path = tmp_path / "damaged.db"
+    copied(sound.db, path)
+    with closing(sqlite3.connect(path)) as connection:
+        [[page]] = connection.execute(
+            "SELECT rootpage FROM sqlite_schema WHERE name = ?", [name]
+        ).fetchall()
+        before = connection.execute("SELECT * FROM messages ORDER BY id").fetchall()
+    zero_page(path, page)
+    with closing(open_store(str(path))) as store:
+        assert store.faults()
+        assert store.repair(0.85) == []
+        assert store.faults() == []
+        assert store.holdings()["messages"] == 120
+    assert faults(path) == []
+    with closing(sqlite3.connect(path)) as connection:
+        assert connection.execute("SELECT * FROM messages ORDER BY id").fetchall() == before
+
+
+def test_a_model_that_no_vector_is_of_is_the_one_that_they_are_of(
+    sound: Home, tmp_path: Path
+) -> None:
+    path = tmp_path / "damaged.db"
+    copied(sound.db, path)
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute(
+            "UPDATE properties SET value = 'inwented' WHERE key = 'embedding_model_id'"
+        )
+    with closing(open_store(str(path))) as store:
+        assert store.faults()
+        store.repair(0.85)
+        assert store.active_model() == ("invented", "nobody/absent-model")
+        assert store.faults() == []
+
+
+@pytest.fixture
+def bad_page(sound: Home, tmp_path: Path) -> Home:
+    """A store of which one page of messages is lost."""
+    home = Home(tmp_path / "home")
+    home.folder.mkdir(exist_ok=True)
+    copied(sound.db, home.db)
+    [[text]] = sound.rows("content", "id = 60")
+    zero_page(home.db, page_of(home.db, text))
+    return home
+
+
+def test_what_can_be_read_of_a_damaged_store_is_saved(bad_page: Home, sound: Home) -> None:
+    refused = bad_page("doctor", "--repair")
+    assert refused.code == 1
+    assert "without one, reservoir doctor --salvage FILE saves what can be read" in refused.out
+    before, target = bad_page.db.read_bytes(), bad_page.folder / "saved.db"
+    done = bad_page("doctor", "--salvage", str(target), "--json")
+    document = json.loads(done.out)
+    assert (done.code, document["incomplete"], document["mended"]) == (0, [], 0)
+    assert document["saved"] + document["lost"] == 120
+    assert 0 < document["lost"] < 20
+    assert f"warning: {document['lost']} messages cannot be read" in done.err
+    assert bad_page.db.read_bytes() == before
+    assert target.stat().st_mode & 0o777 == 0o600
+    assert bad_page("--db", str(target), "doctor").code == 0
+    with closing(sqlite3.connect(target)) as connection:
+        saved = connection.execute("SELECT id, content FROM messages").fetchall()
+    assert set(saved) < set(sound.rows("id, content"))
+    assert len(saved) == document["saved"]
+
+
+def test_a_store_whose_end_is_cut_off_is_read_as_far_as_it_goes(
+    sound: Home, tmp_path: Path
+) -> None:
+    path, target = tmp_path / "short.db", tmp_path / "saved.db"
+    data = sound.db.read_bytes()
+    path.write_bytes(data[: len(data) // 2])
+    assert sound("--db", str(path), "view").code == 3
+    lost = doctor.salvage(str(path), target, 0.85)
+    assert (lost.saved, lost.messages) == (120, 0)  # it is the vectors that lie behind
+    with closing(sqlite3.connect(target)) as connection:
+        saved = connection.execute("SELECT id, content FROM messages ORDER BY id").fetchall()
+    assert saved == sound.rows("id, content")
+
+
+def test_a_copy_that_was_not_finished_is_salvaged_under_its_own_name(
+    sound: Home, tmp_path: Path
+) -> None:
+    path, target = tmp_path / "half.db", tmp_path / "saved.db"
+    copied(sound.db, path)
+    with closing(open_store(str(path))) as store:
+        store.note(UNFINISHED_COPY, '{"source": "/elsewhere.db", "step": "messages", "after": 9}')
+    refused = sound("--db", str(path), "backup", str(target), "--yes")
+    assert (refused.code, target.exists()) == (3, False)
+    assert "is a copy that is not finished" in refused.err
+    assert doctor.salvage(str(path), target, 0.85).saved == 120
+    with closing(open_store(str(target))) as store:
+        assert store.noted(UNFINISHED_COPY) is None
+        assert store.faults() == []
+
+
+def test_where_no_message_is_left_nothing_is_made(sound: Home, tmp_path: Path) -> None:
+    path, target = tmp_path / "rootless.db", tmp_path / "saved.db"
+    copied(sound.db, path)
+    with closing(sqlite3.connect(path)) as connection:
+        [[root]] = connection.execute("SELECT rootpage FROM sqlite_schema WHERE name = 'messages'")
+    zero_page(path, root)
+    with pytest.raises(StoreCorruptError, match="nothing of the store can be read"):
+        doctor.salvage(str(path), target, 0.85)
+    assert not target.exists()
+
+
+def test_what_is_no_store_at_all_cannot_be_salvaged(tmp_path: Path) -> None:
+    (tmp_path / "noise.db").write_bytes(bytes(range(256)) * 64)
+    with pytest.raises(StoreCorruptError, match="nothing of the store can be read"):
+        doctor.salvage(str(tmp_path / "noise.db"), tmp_path / "saved.db", 0.85)
+    assert [each.name for each in tmp_path.iterdir()] == ["noise.db"]
+
+
+@pytest.mark.parametrize(
+    ("options", "code"),
+    [(["--salvage", "there"], 1), (["--salvage", "."], 1), (["--salvage", "new", "--repair"], 2)],
+    ids=["there", "folder", "repair"],
+)
+def test_nothing_is_salvaged_over_anything(
+    bad_page: Home, options: list[str], code: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(bad_page.folder)
+    Path("there").write_text("mine", encoding="utf-8")
+    refused = bad_page("doctor", *options)
+    assert refused.code == code
+    assert refused.told
+    assert "hint: " in refused.err
+    assert Path("there").read_text(encoding="utf-8") == "mine"
+    assert not Path("new").exists()
+
+
+def test_a_damaged_store_does_not_take_the_place_of_a_good_backup(
+    bad_page: Home, sound: Home
+) -> None:
+    backup = bad_page.folder / "backup.db"
+    copied(sound.db, backup)
+    before = backup.read_bytes()
+    refused = bad_page("backup", str(backup), "--yes")
+    assert refused.code == 3
+    assert refused.told
+    assert backup.read_bytes() == before
+    assert not [each for each in backup.parent.iterdir() if each.name.startswith(".backup")]
+
+
+def test_a_text_that_became_zeros_is_named(person: Home) -> None:
+    person.must("ingest", "--no-embed", stdin="a long text about redis " * 400 + "and its end")
+    settle(person.db)
+    zero_page(person.db, page_of(person.db, "and its end"))
+    assert person("view", "0").code == 3
+    assert person("doctor").code == 1
+    mended = person("doctor", "--repair")
+    assert "became U+FFFD in messages 1" in mended.out
+    assert person("doctor").code == 0
+    assert "\0" not in person.must("view", "0").out

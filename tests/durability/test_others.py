@@ -1,0 +1,179 @@
+"""Other processes and other clocks: locks, versions, time set back, many at once."""
+
+import random
+import sqlite3
+import sys
+import time
+from contextlib import closing
+from pathlib import Path
+
+import crowding
+import killing
+import pytest
+from trials import Home, faults
+
+from reservoir_cli.storage.sqlite.store import SCHEMA_VERSION
+
+
+def sitecustomize(folder: Path, code: str) -> dict[str, str]:
+    """An environment in which every Python process runs some code first."""
+    folder.mkdir()
+    (folder / "sitecustomize.py").write_text(code)
+    return {"PYTHONPATH": str(folder)}
+
+
+# A lock held for too long
+
+_IMPATIENT = """
+import sqlite3
+connect = sqlite3.connect
+sqlite3.connect = lambda *a, **k: connect(*a, **{**k, "timeout": 0.3})
+"""
+
+
+def test_a_lock_held_too_long_is_4_for_who_writes_and_nothing_for_who_reads(
+    person: Home, tmp_path: Path
+) -> None:
+    person.must("ingest", "--no-embed", stdin="before")
+    env = sitecustomize(tmp_path / "impatient", _IMPATIENT)
+    with closing(sqlite3.connect(person.db, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        for command in (["ingest", "--no-embed"], ["forget", "--id", "1", "--yes"]):
+            refused = person(*command, stdin="hello", env=env)
+            assert (refused.code, refused.out) == (4, "")
+            assert refused.told
+        asked = person.must("context", "what was before?", "--budget", "300", env=env)
+        assert "before" in asked.out
+        assert person("doctor", env=env).code == 0
+        other.execute("ROLLBACK")
+    assert person.rows("content") == [("before",)]
+    assert person.must("ingest", "--no-embed", stdin="after").out == "2\n"
+
+
+# Two versions of the program
+
+_NEWER = f"""
+import sqlite3, sys
+connection = sqlite3.connect(sys.argv[1], isolation_level=None, timeout=60)
+connection.execute("BEGIN IMMEDIATE")
+connection.execute("CREATE TABLE of_tomorrow (id INTEGER)")
+connection.execute("PRAGMA user_version = {SCHEMA_VERSION + 1}")
+print(connection.execute("SELECT COUNT(*) FROM messages").fetchone()[0])
+connection.execute("COMMIT")
+"""
+
+
+def test_a_program_stops_when_a_newer_one_migrates_the_store_under_it(
+    person: Home, tmp_path: Path
+) -> None:
+    import subprocess
+
+    file = tmp_path / "many.jsonl"
+    killing.rows(file, random.Random(1), 30_000)
+    person.must("ingest", "--no-embed", stdin="before")
+    process = person.start("ingest", "--no-embed", str(file))
+    while person.rows("COUNT(*)") == [(1,)]:
+        time.sleep(0.02)
+    newer = [sys.executable, "-c", _NEWER, str(person.db)]
+    there = int(subprocess.run(newer, check=True, capture_output=True).stdout)
+    _, err = process.communicate()
+    assert process.returncode == 3
+    assert f"schema {SCHEMA_VERSION + 1}, this one knows {SCHEMA_VERSION}".encode() in err
+    assert b"hint: upgrade" in err
+    assert 1 < there < 30_001
+    assert person.rows("COUNT(*)") == [(there,)]
+    before = person.db.read_bytes()
+    for command in (["view"], ["ingest", "--no-embed"], ["doctor", "--repair"]):
+        assert person(*command, stdin="hello").code in (1, 3)
+    assert person.db.read_bytes() == before
+
+
+def test_many_programs_may_find_an_older_store_at_once(person: Home, tmp_path: Path) -> None:
+    base = tmp_path / "older.db"
+    killing.older_store(base, 2, 500)
+    person.db.write_bytes(base.read_bytes())
+    started = [
+        person.start("ingest", "--no-embed", "-p", "p")
+        if number % 2
+        else person.start("view", "0", "-p", "p")
+        for number in range(6)
+    ]
+    for number, process in enumerate(started):
+        out, err = process.communicate(b"said now")
+        assert process.returncode == 0, err
+        assert number % 2 or out.count(b"of an older store") == 500
+    assert person.rows("COUNT(*)") == [(503,)]
+    assert faults(person.db) == []
+
+
+# A clock that is set back
+
+_SET_BACK = """
+import datetime, os
+class Earlier(datetime.datetime):
+    @classmethod
+    def now(cls, tz=None):
+        found = super().now(tz)
+        return found - datetime.timedelta(days=float(os.environ["DAYS_BACK"]))
+datetime.datetime = Earlier
+"""
+
+
+def test_a_clock_set_back_puts_no_reply_before_its_question(person: Home, tmp_path: Path) -> None:
+    env = sitecustomize(tmp_path / "clock", _SET_BACK)
+    said = []
+    for number, days in enumerate((0, 1, 400, 2, 0)):
+        for role in ("user", "assistant"):
+            said.append(f"{role}: {number}")
+            back = {**env, "DAYS_BACK": str(days + (role == "assistant"))}
+            arguments = ("ingest", "--no-embed", "--role", role)
+            person.must(*arguments, stdin=str(number), env=back)
+    assert person.must("view", "0", "--oneline").out.splitlines() == said
+    traces = person.rows("trace_id")
+    assert all(traces[at] == traces[at + 1] for at in range(0, 10, 2))
+    moments = [row[0] for row in person.rows("created_at")]
+    assert moments == sorted(moments)
+    early = person.must("ingest", "--no-embed", stdin="x", env={**env, "DAYS_BACK": "9999"})
+    assert early.out == "11\n"
+    person.must("ingest", "--no-embed", "--at", "2001-01-01", stdin="long ago")
+    assert person.must("view", "0", "--oneline").out.splitlines()[0] == "user: long ago"
+
+
+# Many at once
+
+
+def test_a_crowd_loses_nothing_and_meets_no_lock(tmp_path: Path) -> None:
+    found = crowding.crowd(tmp_path, 3, writers=4, askers=2, importers=1)
+    assert found.acknowledged
+    assert found.imported
+    assert (found.lost, found.failed, found.wrong) == (0, 0, [])
+
+
+def test_two_that_change_settings_at_once_both_get_their_will(person: Home) -> None:
+    names = ("recent_context_size", "semantic_context_size", "min_history_messages")
+    for value in range(3, 6):
+        started = [person.start("config", "--set", f"{name}={value}") for name in names]
+        assert [process.communicate() and process.returncode for process in started] == [0, 0, 0]
+        assert [person.must("config", "--get", name).out for name in names] == [f"{value}\n"] * 3
+
+
+def test_settings_that_cannot_be_read_are_named_with_the_way_out(person: Home) -> None:
+    for broken in ("recent_context_size = [1,", "\x00\x01", "recent_context_size = 'many'"):
+        person.config.write_text(broken)
+        for command in (["view"], ["config", "--set", "recent_context_size=3"]):
+            refused = person(*command)
+            assert refused.code == 2
+            assert refused.told
+            assert str(person.config) in refused.err or "recent_context_size" in refused.err
+        assert person.config.read_text() == broken
+        assert person("doctor").code == 1
+    person.config.write_bytes(b"\xff\xfe")
+    assert "mend it in an editor, or move it away" in person("view").err
+    person.config.rename(person.config.with_name("away"))
+    assert person("doctor").code == 0
+
+
+@pytest.mark.parametrize("broken", ["= 3", "recent_context_size"])
+def test_the_hint_for_broken_settings_stands_in_doctor_too(person: Home, broken: str) -> None:
+    person.config.write_text(broken)
+    assert "move it away" in person("doctor").out

@@ -1,0 +1,93 @@
+"""The example file, the man page and the links say what the program does."""
+
+import re
+import runpy
+import shutil
+import subprocess
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from reservoir_cli.settings import config
+from reservoir_cli.settings.schema import DEFAULTS, SETTINGS, check_value
+
+ROOT = Path(__file__).parents[2]
+EXAMPLE = ROOT / "reservoir.toml.example"
+PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
+MAN_PAGE = ROOT / "docs" / "reservoir.1"
+TOP = EXAMPLE.read_text(encoding="utf-8").split("# [partitions")[0]
+
+
+def uncommented(text: str) -> str:
+    return re.sub(r"(?m)^# (?=\w+ = |\[)", "", text)
+
+
+@pytest.mark.parametrize("key", SETTINGS)
+def test_every_setting_stands_in_the_example_with_its_default(key: str) -> None:
+    shown = tomllib.loads(uncommented(TOP))
+    assert key in shown
+    line = re.search(rf"(?m)^# {key} = .*$", TOP)
+    if DEFAULTS[key] is not None:
+        assert check_value(key, shown[key], key) == DEFAULTS[key]
+        assert line is not None
+        assert "example" not in line[0]
+
+
+def test_the_example_is_a_settings_file(tmp_path: Path) -> None:
+    file = tmp_path / "reservoir.toml"
+    file.write_text(uncommented(EXAMPLE.read_text(encoding="utf-8")), encoding="utf-8")
+    known = config.load(file)
+    assert known.partitions["coding"] == {"token_multiplier": 1.3}
+    assert known.models["my-model:7b"]["context_window"] == 32_768
+
+
+def test_the_example_as_it_is_changes_nothing(tmp_path: Path) -> None:
+    assert config.load(EXAMPLE).settings() == config.load(None).settings()
+
+
+def links(page: Path) -> list[str]:
+    text = re.sub(r"(?ms)^```.*?^```$", "", page.read_text(encoding="utf-8"))
+    return re.findall(r"\]\((?!https?://)([^)\s]+)\)", text)
+
+
+def anchors(page: Path) -> set[str]:
+    titles = re.findall(r"(?m)^#+ (.+)$", page.read_text(encoding="utf-8"))
+    return {re.sub(r"[^\w -]", "", title).lower().replace(" ", "-") for title in titles}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_lead_somewhere(page: Path) -> None:
+    for link in links(page):
+        name, _, anchor = link.partition("#")
+        target = page.parent / name if name else page
+        assert target.exists(), link
+        assert not anchor or anchor in anchors(target), link
+
+
+def test_the_picture_of_the_readme_fetches_nothing() -> None:
+    drawn = (ROOT / "docs" / "explain.svg").read_text(encoding="utf-8")
+    assert re.findall(r"(?:url\((?!#)|href=)[^)>]*", drawn) == []
+
+
+def test_the_man_page_says_what_the_help_texts_say() -> None:
+    """If not: ``python tools/manual.py``."""
+    made = runpy.run_path(str(ROOT / "tools" / "manual.py"))["page"]()
+    assert MAN_PAGE.read_text(encoding="utf-8") == made
+
+
+def test_the_man_page_goes_where_man_finds_it() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    shared = project["tool"]["hatch"]["build"]["targets"]["wheel"]["shared-data"]
+    assert shared["docs/reservoir.1"] == "share/man/man1/reservoir.1"
+
+
+@pytest.mark.skipif(shutil.which("groff") is None, reason="groff renders it")
+def test_the_man_page_renders_without_warnings() -> None:
+    done = subprocess.run(
+        ["groff", "-man", "-ww", "-Tutf8", MAN_PAGE], capture_output=True, check=True
+    )
+    assert done.stderr == b""
+    assert b"\xe2\x80\x9c" not in done.stdout  # a quote that bash would not understand
+    shown = re.sub(r"\x1b\[[0-9;]*m", "", done.stdout.decode())
+    assert 'echo "why did we drop Redis?" | reservoir ingest -p work' in shown

@@ -1,0 +1,80 @@
+"""Command lines: every option of every command, with hostile words in it."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import typer
+from hostile_values import paths, words
+from hypothesis import strategies as st
+
+from reservoir_cli.cli.app import app
+from reservoir_cli.cli.lazy import EXAMPLES
+
+#: What is a path, and must stay in the folder of the run.
+_PATHS = {"files", "file", "out", "target", "config_file", "db"}
+#: What reads may not do: these change the store, or may.
+_WRITERS = {"copy", "migrate", "index", "ingest", "embed", "forget", "backup", "doctor"}
+_WRITING = {"--save", "--rename", "--merge", "--delete"}
+
+
+@dataclass(frozen=True)
+class Line:
+    """What is typed, and what comes through the pipe."""
+
+    arguments: tuple[str, ...]
+    stdin: bytes
+
+    @property
+    def reads(self) -> bool:
+        """Whether it has no business to change a message."""
+        return not (_WRITERS | _WRITING) & set(self.arguments)
+
+
+def commands() -> list[str]:
+    """The commands as they are typed, such as ``view`` and ``db status``."""
+    group: Any = typer.main.get_command(app)
+    own = {name: getattr(group.commands[name], "commands", {}) for name in EXAMPLES}
+    return [
+        typed for name in EXAMPLES for typed in [f"{name} {each}" for each in own[name]] or [name]
+    ]
+
+
+def lines(command: str) -> st.SearchStrategy[Line]:
+    """Lines of a command: any of its options, any number of its arguments."""
+    found: Any = typer.main.get_command(app)
+    for name in command.split():
+        found = found.commands[name]
+    own = st.lists(st.one_of(*map(_given, found.params)), max_size=4)
+    before = st.lists(st.one_of(st.just(("--offline",)), _globals()), max_size=1)
+    stdin = st.one_of(
+        words.map(lambda text: text.encode("utf-8", "surrogateescape")),
+        st.binary(max_size=60),
+        st.just(b'[{"role": "user", "content": "x"}, {"role": "tool", "tool_call_id": 5}]'),
+    )
+    return st.builds(
+        lambda first, some, given: Line((*_flat(first), *command.split(), *_flat(some)), given),
+        before,
+        own,
+        stdin,
+    )
+
+
+def _flat(parts: list[tuple[str, ...]]) -> list[str]:
+    return [word for part in parts for word in part]
+
+
+def _globals() -> st.SearchStrategy[tuple[str, ...]]:
+    return st.tuples(st.sampled_from(["--config", "--db"]), paths)
+
+
+def _given(parameter: Any) -> st.SearchStrategy[tuple[str, ...]]:
+    """A parameter as it is typed."""
+    value = paths if parameter.name in _PATHS else words
+    if parameter.param_type_name == "argument":
+        return value.map(lambda word: (word,))
+    names = st.sampled_from([*parameter.opts, *parameter.secondary_opts])
+    if getattr(parameter, "is_flag", False):
+        return names.map(lambda name: (name,))
+    if parameter.nargs == 2:
+        return st.tuples(names, value, value)
+    return st.tuples(names, value)

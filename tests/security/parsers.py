@@ -1,0 +1,142 @@
+"""Every parser as a function of bytes, which raises if what is promised of it does not hold."""
+
+import itertools
+import json
+from collections.abc import Callable
+from contextlib import ExitStack, suppress
+from datetime import UTC, datetime
+
+from reservoir_cli.chat.providers import _arguments
+from reservoir_cli.chat.trim import find_turn_start, trim_history
+from reservoir_cli.embedding import passages
+from reservoir_cli.embedding.tokenizer import words
+from reservoir_cli.errors import ReservoirError, UsageError
+from reservoir_cli.messages import Role, ToolCall, clean_text
+from reservoir_cli.retrieval import dates
+from reservoir_cli.settings import file as settings_file
+from reservoir_cli.settings.paths import config_file
+from reservoir_cli.storage import fulltext
+from reservoir_cli.tokens import ApproximateCounter
+from reservoir_cli.transfer.importers import (
+    File,
+    Record,
+    Skipped,
+    Unreadable,
+    find,
+    importers,
+    json_stream,
+)
+from reservoir_cli.transfer.importers.files import decode
+from reservoir_cli.util import times
+
+_NOW = datetime(2026, 5, 9, 12, tzinfo=UTC)
+Parser = Callable[[bytes], None]
+
+
+def _check(found: Record | Skipped) -> None:
+    if isinstance(found, Skipped):
+        assert found.reason
+        return
+    message = found.message
+    assert message.role in list(Role)
+    assert message.content.strip() or message.tool_calls or message.source_id
+    assert message.source
+    assert message.source_id
+    clean_text(message.content).encode()
+    if message.created_at is not None:
+        assert 1970 <= message.created_at.astimezone(UTC).year <= 9999
+
+
+def _entries(data: bytes) -> None:
+    for found in json_stream.entries(File.of_bytes("x.json", data)):
+        assert isinstance(found, Skipped) or isinstance(found[1], dict)
+
+
+def _file(data: bytes) -> None:
+    """A file, or a zip, of whatever format it seems to be."""
+    with ExitStack() as open_files, suppress(ReservoirError):
+        for each in find(File.of_bytes("x", data), None, open_files)[0]:
+            for found in each.records():
+                _check(found)
+
+
+def _importer(name: str) -> Parser:
+    def read(data: bytes) -> None:
+        with suppress(Unreadable):
+            for found in importers()[name].read(File.of_bytes("x", data)):
+                _check(found)
+
+    return read
+
+
+def _settings(data: bytes) -> None:
+    with suppress(UsageError, UnicodeDecodeError):
+        settings_file._read(config_file(), data.decode())
+
+
+def _text(data: bytes) -> str:
+    return clean_text(data.decode("utf-8", "replace"))
+
+
+def _full_text(data: bytes) -> None:
+    text = _text(data)
+    for term in fulltext.typed_terms(text):
+        assert term[0] == '"'
+        assert '"' not in term[1:].rstrip("*")[:-1]
+    assert len(fulltext.content_words(text).split()) <= 200
+    fulltext.count_terms(text)
+
+
+def _times(data: bytes) -> None:
+    text = _text(data)
+    for span in dates.find_dates(text, _NOW):
+        assert span.start <= span.end
+    with suppress(UsageError):
+        assert times.parse_time(text, _NOW).tzinfo is UTC
+    with suppress(ValueError):
+        assert times.parse_duration(text) >= 0
+
+
+def _decoded(data: bytes) -> None:
+    with suppress(ReservoirError):
+        decode(data, "x")[0].encode("utf-8")
+
+
+def _tool_arguments(data: bytes) -> None:
+    made = _arguments(ToolCall("id", "name", _text(data)))
+    json.dumps(made, allow_nan=False, indent=2).encode()
+
+
+def _trimmed(data: bytes) -> None:
+    try:
+        listed = json.loads(data)
+    except (ValueError, RecursionError):
+        return
+    if isinstance(listed, list) and all(isinstance(each, dict) for each in listed):
+        start = find_turn_start(listed)
+        kept = trim_history(listed, turn_start=start, iteration=2, budget=10)
+        assert kept[:1] == listed[:1]
+        assert kept[len(kept) - len(listed[start:]) :] == listed[start:]
+
+
+def _passages(data: bytes) -> None:
+    text = _text(data)
+    spans = passages.cut(text, words(text), 20)
+    assert spans[0][0] == 0
+    assert spans[-1][1] == len(text)
+    assert all(second[0] <= first[1] for first, second in itertools.pairwise(spans))
+    ApproximateCounter().count(text)
+
+
+PARSERS: dict[str, Parser] = {
+    "json": _entries,
+    "file": _file,
+    **{name: _importer(name) for name in importers() if name != "llm"},
+    "settings": _settings,
+    "full-text": _full_text,
+    "times": _times,
+    "text": _decoded,
+    "arguments": _tool_arguments,
+    "trim": _trimmed,
+    "passages": _passages,
+}

@@ -1,0 +1,97 @@
+"""No command opens a socket unless it is asked to; the model is there, and nothing forbids it."""
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+from running import Home
+
+SAMPLES = Path(__file__).parents[3] / "samples"
+#: Comes before every command: whatever it imports, a socket ends it.
+WATCHMAN = """
+import sys
+
+def watch(event, arguments):
+    if event.startswith("socket."):
+        with open({log!r}, "a") as file:
+            file.write(event + "\\n")
+        raise PermissionError("a socket")
+
+sys.addaudithook(watch)
+"""
+COMMANDS = [
+    ["ingest"],
+    ["ingest", "list.json"],
+    ["embed"],
+    ["view"],
+    ["search", "queue"],
+    ["search", "queue", "--semantic"],
+    ["search", "queue", "--keyword"],
+    ["context", "why?", "--save"],
+    ["context", "why?", "--model", "gpt-4o", "--format", "openai"],
+    ["context", "why?", "--model", "claude-sonnet-4", "--format", "anthropic"],
+    ["config", "--list"],
+    ["config", "--set", "recent_context_size=9"],
+    ["budget", "--model", "gpt-4o"],
+    ["models"],
+    ["stats"],
+    ["trim", "list.json", "--iteration", "2"],
+    ["conversations"],
+    ["partitions"],
+    ["export", "--with-embeddings"],
+    ["backup", "copy.db", "-y"],
+    ["forget", "--match", "nothing like it", "-y"],
+    ["doctor", "--repair"],
+    ["--help"],
+    ["--version"],
+]
+
+
+@pytest.fixture
+def watched(home_with_model: Home) -> Home:
+    """A person whose every process tells of a socket, and ends at it."""
+    home = home_with_model
+    (home.folder / "site").mkdir()
+    script = WATCHMAN.format(log=str(home.folder / "sockets"))
+    (home.folder / "site" / "sitecustomize.py").write_text(script)
+    (home.folder / "list.json").write_text(json.dumps([{"role": "user", "content": "a queue"}]))
+    home.env["PYTHONPATH"] = str(home.folder / "site")
+    return home
+
+
+def test_the_watchman_sees_a_socket(watched: Home) -> None:
+    before = (sys.executable, "-c", "import socket; socket.getaddrinfo('localhost', 80)")
+    assert watched(before=before).code == 1
+    assert "socket.getaddrinfo" in (watched.folder / "sockets").read_text()
+
+
+def test_no_command_opens_a_socket(watched: Home) -> None:
+    for command in COMMANDS:
+        done = watched(*command, stdin="Redis lost the jobs of the queue")
+        assert done.code == 0, (command, done)
+        assert not (watched.folder / "sockets").exists(), command
+    assert json.loads(watched("doctor", "--json").out)["checks"]
+    # Libraries may keep notes of their own about a user; ours are told not to.
+    ours = {"home", "tmp", "site", "sockets", "list.json", "copy.db"}
+    assert {each.name for each in watched.folder.iterdir()} <= ours
+
+
+def test_a_model_that_is_not_here_is_asked_for_unless_offline(watched: Home) -> None:
+    """The download is what goes to the network, and the options that forbid it do."""
+    watched("ingest", "--no-embed", stdin="Redis lost the jobs of the queue")
+    absent = {"RESERVOIR_EMBEDDING_MODEL": "nobody/absent-model"}
+    sockets = watched.folder / "sockets"
+    for options, more in ((["--offline"], {}), ([], {"HF_HUB_OFFLINE": "1"})):
+        for command in (["search", "queue", "--semantic"], ["embed"]):
+            done = watched(*options, *command, env={**absent, **more})
+            assert done.code == 5
+            assert not sockets.exists(), (options, command)
+    assert watched("embed", env=absent).code == 5
+    assert sockets.exists()
+
+
+def test_a_counter_that_asks_the_network_is_refused_offline(watched: Home) -> None:
+    asks = {"RESERVOIR_TOKEN_COUNTER": "anthropic:claude-sonnet-4", "ANTHROPIC_API_KEY": "none"}
+    assert watched("--offline", "context", "why?", env=asks).code == 5
+    assert not (watched.folder / "sockets").exists()

@@ -1,0 +1,56 @@
+"""Samples of every format, and files that are made of pieces of them."""
+
+import io
+import zipfile
+from pathlib import Path
+from random import Random
+
+_SAMPLES = Path(__file__).parents[1] / "unit" / "transfer" / "importers" / "samples"
+_ODD = (
+    b"9" * 5000,
+    b"1e400",
+    b"-1e400",
+    b"NaN",
+    b"null",
+    b'"\\ud800"',
+    b'"\\u0000"',
+    b"\xff",
+    b"\0",
+    b"[" * 2000,
+    b'{"a":' * 990,
+    b'"99999-01-01T00:00:00Z"',
+    b"-62135596800.5",
+    b"253402300799.9999",
+    b'"x": 1, "x": 2,',
+    b"\x1b]0;owned\x07",
+    b"PK\x03\x04",
+    b"SQLite format 3\0",
+)
+SEEDS: list[bytes] = [each.read_bytes() for each in sorted(_SAMPLES.iterdir())]
+
+
+def spliced(random: Random) -> bytes:
+    """A sample with pieces cut out, doubled, or swapped for those of others and for odd values."""
+    data = random.choice(SEEDS)
+    for _ in range(random.choice((1, 1, 2, 4))):
+        start, end = sorted((random.randrange(len(data) + 1), random.randrange(len(data) + 1)))
+        end = min(end, start + random.choice((1, 8, 64, 1024)))
+        other = random.choice(SEEDS)
+        place = random.randrange(len(other))
+        piece = random.choice(
+            (b"", data[start:end] * 2, random.choice(_ODD), other[place : place + 64])
+        )
+        data = data[:start] + piece + data[end:]
+    return data
+
+
+def damaged_zip(random: Random) -> bytes:
+    """A zip of samples in which some bytes are others."""
+    made = io.BytesIO()
+    with zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("a.json", SEEDS[0])
+        archive.writestr("b/../c.jsonl", SEEDS[-1])
+    damaged = bytearray(made.getvalue())
+    for _ in range(random.choice((1, 2, 8))):
+        damaged[random.randrange(4, len(damaged))] = random.randrange(256)
+    return bytes(damaged)

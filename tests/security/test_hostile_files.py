@@ -1,0 +1,354 @@
+"""Files that are no files, zips that lie, and numbers and depths that nobody could mean."""
+
+import io
+import json
+import os
+import sqlite3
+import struct
+import threading
+import time
+import zipfile
+import zlib
+from contextlib import ExitStack, closing
+from datetime import UTC, datetime
+from pathlib import Path
+
+import forked
+import pytest
+import world as worlds
+
+from reservoir_cli.embedding import Embedder
+from reservoir_cli.errors import ReservoirError
+from reservoir_cli.messages import Role, StoredMessage
+from reservoir_cli.retrieval import indexing
+from reservoir_cli.retrieval.dates import find_dates
+from reservoir_cli.settings import paths
+from reservoir_cli.transfer.importers import File, Record, Skipped, files, find, llm
+from reservoir_cli.util import files as reading
+
+ROW = b'{"role": "user", "content": "a"}\n'
+
+
+def refused(folder: Path, *arguments: str, stdin: bytes = b"") -> str:
+    """The one line of a command that refuses what it was given, soon."""
+    began = time.monotonic()
+    answer = forked.run(*arguments, stdin=stdin, env=worlds.environment(folder), folder=folder)
+    forked.hold(answer)
+    assert answer.code in (1, 2, 3)
+    assert time.monotonic() - began < 30
+    return answer.err.splitlines()[0]
+
+
+#: Every way a file is named.
+WAYS = [
+    ["ingest", "{}"],
+    ["trim", "{}", "--iteration", "2"],
+    ["context", "x", "--system", "@{}"],
+    ["context", "x", "--knowledge", "a=@{}"],
+    ["--config", "{}", "view"],
+    ["--db", "{}", "view"],
+]
+
+
+@pytest.mark.parametrize("way", WAYS, ids=" ".join)
+def test_a_device_without_an_end_is_refused(world: Path, way: list[str]) -> None:
+    line = refused(world, *(each.format("/dev/zero") for each in way))
+    assert "/dev/zero" in line
+
+
+@pytest.mark.parametrize("way", WAYS, ids=" ".join)
+def test_a_pipe_that_nobody_writes_to_is_given_up(
+    world: Path, way: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reading, "_PATIENCE", 0.1)  # the child has it too
+    os.mkfifo(world / "pipe")
+    assert "pipe" in refused(world, *(each.format("pipe") for each in way))
+
+
+def test_a_pipe_of_the_shell_is_read_to_its_end(world: Path) -> None:
+    reader, writer = os.pipe()
+    feeder = threading.Thread(target=lambda: (os.write(writer, ROW * 3_000), os.close(writer)))
+    feeder.start()
+    data = reading.read_bounded(Path(f"/dev/fd/{reader}"))
+    feeder.join()
+    os.close(reader)
+    assert data == ROW * 3_000
+
+
+def test_what_is_too_large_for_the_memory_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "large").write_bytes(b"x" * 101)
+    with pytest.raises(OSError, match="larger than"):
+        reading.read_bounded(tmp_path / "large", 100)
+    assert len(reading.read_bounded(tmp_path / "large", 101)) == 101
+
+
+def test_only_a_regular_file_is_replaced(world: Path) -> None:
+    # A pipe stands for a device: where this fails for root, the system would lose one.
+    os.mkfifo(world / "pipe")
+    line = refused(world, "backup", "-y", "pipe")
+    assert line == "error: cannot write pipe: not a regular file"
+    with pytest.raises(OSError, match="not a regular file"):
+        paths.replace_private(world / "pipe", "text")
+    assert (world / "pipe").is_fifo()
+    assert not list(world.glob(".*"))
+
+
+def test_links_out_of_a_folder_and_round_in_it_are_not_followed(world: Path) -> None:
+    (world / "secret.jsonl").write_bytes(ROW * 2)
+    (world / "folder" / "out.jsonl").symlink_to(world / "secret.jsonl")
+    (world / "folder" / "round").symlink_to(".")
+    os.mkfifo(world / "folder" / "pipe.jsonl")
+    answer = forked.run(
+        "ingest", "--no-embed", "folder", env=worlds.environment(world), folder=world
+    )
+    assert answer.code == 0
+    assert answer.err.startswith("imported 1,")
+
+
+def test_a_file_that_vanishes_or_grows_while_it_is_read_harms_nothing(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_bytes(ROW * 4)
+    (tmp_path / "b.jsonl").write_bytes(ROW)
+    with ExitStack() as open_files:
+        first, second = find(tmp_path, None, open_files)[0]
+        (tmp_path / "b.jsonl").unlink()
+        [gone] = second.records()
+        assert gone == Skipped("what follows", "cannot be read: No such file or directory")
+        read = first.records()
+        next(read)
+        with (tmp_path / "a.jsonl").open("ab") as file:
+            file.write(ROW + b'{"role": "us')
+        assert sum(isinstance(each, Skipped) for each in read) <= 1
+
+
+# Zips
+
+
+def zipped(members: dict[str, bytes]) -> bytes:
+    made = io.BytesIO()
+    with zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, data in members.items():
+            archive.writestr(name, data)
+    return made.getvalue()
+
+
+def records(data: bytes) -> list[object]:
+    with ExitStack() as open_files:
+        found = find(File.of_bytes("a.zip", data), None, open_files)[0]
+        return [each for file in found for each in file.records()]
+
+
+def lying(name: bytes, packed: bytes, claimed: int, count: int = 1) -> bytes:
+    """A zip whose one member says that it is so long, and whose end says how many there are."""
+    sizes = (0, len(packed), claimed, len(name))
+    local = struct.pack("<4s5H3L2H", b"PK\3\4", 20, 0, 8, 0, 0, *sizes, 0) + name
+    central = struct.pack("<4s6H3L5H2L", b"PK\1\2", 20, 20, 0, 8, 0, 0, *sizes, 0, 0, 0, 0, 0, 0)
+    table = central + name
+    place = len(local) + len(packed)
+    end = struct.pack("<4s4H2LH", b"PK\5\6", 0, 0, count, count, len(table), place, 0)
+    return local + packed + table + end
+
+
+def test_names_that_lead_elsewhere_are_only_names(world: Path) -> None:
+    before = sorted(world.rglob("*"))
+    answer = forked.run(
+        "ingest", "--no-embed", "archive.zip", env=worlds.environment(world), folder=world
+    )
+    assert answer.code == 0
+    assert answer.err.startswith("imported 12, already there 24,")
+    assert sorted(world.rglob("*")) == before
+    assert not (world.parents[1] / "outside.jsonl").exists()
+
+
+def test_a_link_in_a_zip_is_no_file() -> None:
+    link = zipfile.ZipInfo("link.jsonl")
+    link.external_attr = 0o120777 << 16
+    made = io.BytesIO()
+    with zipfile.ZipFile(made, "w") as archive:
+        archive.writestr(link, ROW)
+        archive.writestr("real.jsonl", ROW)
+    assert len(records(made.getvalue())) == 1
+
+
+def test_a_zip_of_many_small_bombs_is_given_up_as_a_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(files, "_HARMLESS_ZIP", 1 << 20)
+    bombs = {f"{number}.jsonl": b" " * 400_000 for number in range(10)}
+    with pytest.raises(ReservoirError, match="unpacks to far more than its size"):
+        records(zipped(bombs))
+    assert not records(zipped({"0.jsonl": ROW + b" " * 400_000}))[1:]
+
+
+@pytest.mark.parametrize("claimed", [0, 10, 1 << 20, 0xFFFFFFFE, 0xFFFFFFFF])
+def test_a_zip_that_lies_about_a_size_is_damaged_and_not_unpacked(claimed: int) -> None:
+    packer = zlib.compressobj(9, zlib.DEFLATED, -15)
+    packed = packer.compress(ROW + b" " * (80 << 20)) + packer.flush()
+    try:
+        found = records(lying(b"a.jsonl", packed, claimed))
+    except ReservoirError:
+        return
+    assert all(isinstance(each, Skipped) for each in found)
+    assert found or not claimed
+
+
+def test_a_zip_that_lies_about_its_count_is_read_as_far_as_it_goes() -> None:
+    packer = zlib.compressobj(9, zlib.DEFLATED, -15)
+    packed = packer.compress(ROW) + packer.flush()
+    whole = bytearray(lying(b"a.jsonl", packed, len(ROW), count=60_000))
+    for place in (whole.index(b"PK\3\4") + 14, whole.index(b"PK\1\2") + 16):
+        whole[place : place + 4] = struct.pack("<L", zlib.crc32(ROW))
+    assert len(records(bytes(whole))) == 1
+
+
+def test_a_table_of_contents_that_would_fill_the_memory_is_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    many = zipped({f"{number}.jsonl": ROW for number in range(50)})
+    assert len(records(many)) == 50
+    monkeypatch.setattr(files, "_LARGEST_TABLE", 1_000)
+    with pytest.raises(ReservoirError, match="damaged zip"):
+        records(many)
+
+
+# Depths and numbers
+
+
+@pytest.mark.parametrize("depth", [900, 960, 990, 100_000])
+def test_depth_is_carried_or_refused_by_every_command(world: Path, depth: int) -> None:
+    env = worlds.environment(world)
+    deep = b'{"a":' * depth + b"1" + b"}" * depth
+    call = b'{"id": "x", "function": {"name": "f", "arguments": %s}}' % deep
+    listed = b'[%s,{"role": "assistant", "content": "y", "tool_calls": [%s]},%s]' % (
+        ROW.strip(),
+        call,
+        b'{"role": "tool", "tool_call_id": "x", "content": "z"},{"role": "user", "content": "q"}',
+    )
+    (world / "deep.json").write_bytes(listed)
+    for arguments in (
+        ["trim", "deep.json", "--iteration", "2", "--budget", "500"],
+        ["ingest", "--no-embed", "deep.json", "-p", "deep"],
+        ["context", "what f?", "-p", "deep", "--format", "anthropic"],
+        ["context", "what f?", "-p", "deep", "--format", "ollama"],
+        ["export", "-p", "deep", "--format", "anthropic"],
+        ["view", "0", "-p", "deep", "--json"],
+    ):
+        forked.hold(forked.run(*arguments, env=env, folder=world))
+
+
+@pytest.mark.parametrize("number", ["1e400", "-1e400", "NaN", "Infinity"])
+def test_what_is_no_number_never_comes_out_as_one(world: Path, number: str) -> None:
+    text = f'[{{"role": "user", "content": "a", "x": {number}}}]'
+    assert "is not JSON" in refused(world, "trim", "-", "--iteration", "2", stdin=text.encode())
+
+
+def test_a_number_of_a_million_digits_costs_a_reason(world: Path) -> None:
+    text = b'{"role": "user", "content": "a", "created_at": %s}\n' % (b"9" * 1_000_000)
+    (world / "digits.jsonl").write_bytes(text + ROW)
+    env = worlds.environment(world)
+    answer = forked.run("ingest", "--no-embed", "digits.jsonl", env=env, folder=world)
+    assert answer.err.startswith("imported 1, already there 0, skipped 1\n")
+    assert "too many digits" in answer.err
+
+
+@pytest.mark.parametrize("when", ["9999-12-31T23:59:59.999999+00:00", "1970-01-01T00:00:00+00:00"])
+def test_the_last_and_the_first_moment_can_be_stored_and_read(world: Path, when: str) -> None:
+    env = worlds.environment(world)
+    stored = forked.run(
+        "ingest", "--no-embed", "-p", "times", "--at", when, stdin=b"x", env=env, folder=world
+    )
+    assert stored.code == 0
+    (row,) = forked.run("view", "-p", "times", "--json", env=env, folder=world).document["messages"]
+    assert row["created_at"][:19] == when[:19]
+
+
+@pytest.mark.parametrize("when", ["99999-01-01", "-0001-01-01", "1969-12-31", "9" * 400 + "d"])
+def test_a_time_that_is_none_is_refused(world: Path, when: str) -> None:
+    line = refused(world, "ingest", f"--at={when}", stdin=b"x")
+    assert "is not a time" in line or "is out of range" in line
+
+
+@pytest.mark.parametrize("piece", ["1,", "on may ", "\u4e2d"])
+def test_a_million_characters_are_a_question(world: Path, piece: str) -> None:
+    env = worlds.environment(world)
+    text = (piece * (1_000_000 // len(piece))).encode()
+    for arguments in (["context", "-", "--budget", "300"], ["search", "--keyword", "-"]):
+        forked.hold(forked.run(*arguments, stdin=text, env=env, folder=world))
+
+
+def test_only_the_beginning_of_a_question_is_read_for_dates() -> None:
+    date, now = "what was on 9 May 2026?", datetime(2026, 6, 1, tzinfo=UTC)
+    assert find_dates("word " * 1_000 + date, now)
+    assert not find_dates("word " * 2_000 + date, now)
+
+
+def test_a_row_twice_named_is_json_all_the_same(world: Path) -> None:
+    text = b'{"role": "tool", "role": "user", "content": "one", "content": "two"}\n'
+    (world / "twice.jsonl").write_bytes(text)
+    env = worlds.environment(world)
+    forked.run("ingest", "--no-embed", "twice.jsonl", "-p", "twice", env=env, folder=world)
+    (row,) = forked.run("view", "-p", "twice", "--json", env=env, folder=world).document["messages"]
+    assert (row["role"], row["content"]) == ("user", "two")
+    assert json.dumps(row)
+
+
+def test_a_keyword_search_of_a_book_is_refused(world: Path) -> None:
+    for words in (" ".join(f"w{number}" for number in range(10_001)), "\u4e2d" * 10_001):
+        line = refused(world, "search", "--keyword", "-", stdin=words.encode())
+        assert line == "error: a keyword search takes 10,000 words at most"
+
+
+def test_only_the_beginning_of_an_endless_message_is_embedded(
+    fake_embedder: Embedder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(indexing, "LONGEST", 100)
+    texts = {1: "short", 2: "long " * 50, 3: " " * 200 + "behind"}
+    found = indexing.embedded(
+        [stored(number, text) for number, text in texts.items()], fake_embedder
+    )
+    assert [(each.message_id, each.start, each.end) for each in found] == [(1, 0, 5), (2, 0, 100)]
+
+
+def stored(number: int, text: str) -> StoredMessage:
+    at = datetime(2026, 5, 9, tzinfo=UTC)
+    return StoredMessage(
+        number, "t", None, "p", "i", Role.USER, text, None, (), None, at, "s", "s", 1
+    )
+
+
+def test_a_foreign_log_gives_no_value_that_fills_the_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(llm, "LARGEST", 1_000)
+    with closing(sqlite3.connect(tmp_path / "logs.db")) as connection, connection:
+        columns = "id, model, prompt, system, response, conversation_id, datetime_utc"
+        connection.execute(f"CREATE TABLE responses ({columns})")
+        for number, text in enumerate(("short", "x" * 2_000)):
+            row = (str(number), "m", text, None, "reply", None, "2026-05-09T12:00:00")
+            connection.execute("INSERT INTO responses VALUES (?, ?, ?, ?, ?, ?, ?)", row)
+    with ExitStack() as open_files:
+        [file] = find(tmp_path / "logs.db", None, open_files)[0]
+        *good, last = file.records()
+    assert [each.message.content for each in good if isinstance(each, Record)] == ["short", "reply"]
+    assert last == Skipped("what follows", "the database cannot be read: SQLITE_TOOBIG")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["embed", "--model", "{}"],
+        ["ingest", "{}"],
+        ["export", "-o", "{}"],
+        ["backup", "-y", "{}"],
+        ["--db", "{}", "view"],
+        ["--config", "{}", "view"],
+        ["trim", "{}", "--iteration", "1"],
+        ["context", "x", "--system", "@{}"],
+    ],
+    ids=" ".join,
+)
+def test_a_name_that_no_file_could_have_is_refused(world: Path, arguments: list[str]) -> None:
+    name = "x" * 5_000
+    env = worlds.environment(world)
+    answer = forked.run(*(each.format(name) for each in arguments), env=env, folder=world)
+    forked.hold(answer)
+    assert answer.code
+    counter = {**env, "RESERVOIR_TOKEN_COUNTER": f"huggingface:{name}"}
+    forked.hold(forked.run("context", "x", env=counter, folder=world))

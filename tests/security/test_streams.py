@@ -1,0 +1,85 @@
+"""Streams that are closed or endless, a home that is none, and a folder that is gone."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import forked
+import pytest
+import world as worlds
+
+RESERVOIR = Path(sys.executable).with_name("reservoir")
+
+
+def shell(world: Path, line: str, **more: str) -> "subprocess.CompletedProcess[bytes]":
+    """Run a line of bash, in which ``reservoir`` is ours."""
+    env = {**worlds.environment(world), "PATH": f"{RESERVOIR.parent}:/usr/bin:/bin", **more}
+    return subprocess.run(
+        ["bash", "-c", line], env=env, cwd=world, capture_output=True, timeout=60, check=False
+    )
+
+
+@pytest.mark.parametrize("closed", ["<&- >&- 2>&-", ">&- 2>&-", "<&-"])
+def test_a_file_never_takes_the_place_of_a_closed_stream(world: Path, closed: str) -> None:
+    before = worlds.held(world)
+    line = f"(reservoir export -o out.jsonl && reservoir context 'queue?' --budget 90) {closed}"
+    assert shell(world, line).returncode == 0
+    rows = [json.loads(row) for row in (world / "out.jsonl").read_text("utf-8").splitlines()]
+    assert len(rows) == sum(row[3] == "default" for row in before)
+    assert worlds.held(world) == before
+    assert "WARNING" in (world / "home" / "reservoir.log").read_text("utf-8")
+
+
+def test_no_file_gets_the_number_of_a_closed_stream(world: Path) -> None:
+    script = (
+        "import os; from reservoir_cli.cli.app import _take_streams; _take_streams(); "
+        "os._exit(os.open('x', os.O_CREAT | os.O_WRONLY))"
+    )
+    assert shell(world, f'"{sys.executable}" -c "{script}" <&- >&- 2>&-').returncode > 2
+
+
+@pytest.mark.parametrize("command", ["ingest --no-embed", "context", "search -"])
+def test_a_stream_without_an_end_is_refused(world: Path, command: str) -> None:
+    done = shell(world, f"ulimit -v 2000000; reservoir {command} </dev/zero")
+    assert done.returncode == 1
+    assert done.stderr == b"error: cannot read stdin: larger than 64 MB\n"
+    assert done.stdout == b""
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["--db x.db ingest --no-embed", "export -o x", "backup x -y", "ingest x"],
+)
+def test_a_folder_that_is_gone_is_an_error_of_one_line(world: Path, command: str) -> None:
+    done = shell(world, f'mkdir gone && cd gone && rmdir "$PWD" && echo a | reservoir {command}')
+    assert done.returncode in (1, 3)
+    assert done.stderr.startswith(b"error: ")
+    assert b"unexpected" not in done.stderr
+    assert b"\nhint: " in done.stderr
+
+
+@pytest.mark.parametrize("home", ["/dev/null", "/proc/nothing", "~nobody-is-called-so", None])
+@pytest.mark.parametrize("whole", [True, False], ids=["RESERVOIR_HOME", "HOME"])
+def test_a_home_that_cannot_be_is_an_error_of_one_line(
+    world: Path, home: str | None, whole: bool
+) -> None:
+    env = worlds.environment(world)
+    del env["RESERVOIR_HOME"], env["HOME"]
+    if home is None:  # the system knows where it is; nothing is asked to be written there
+        answer = forked.run("view", env=env, folder=world)
+        assert answer.code == 0
+        return
+    env["RESERVOIR_HOME" if whole else "HOME"] = home
+    answer = forked.run("ingest", "--no-embed", stdin=b"x", env=env, folder=world)
+    forked.hold(answer)
+    assert answer.code in (2, 3) or home.startswith("~")
+
+
+def test_a_traceback_is_shown_by_debugging_and_names_no_text(world: Path) -> None:
+    env = {**worlds.environment(world), "RESERVOIR_DEBUG": "1"}
+    answer = forked.run("--db", "note.md", "view", env=env, folder=world)
+    assert answer.code == 3
+    assert "DatabaseError: (its text is not shown)" in answer.err
+    assert os.linesep + "error: note.md is not a database" in answer.err

@@ -1,0 +1,34 @@
+"""What several modules of tests build upon; fixtures are in ``conftest.py``."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+import numpy as np
+
+from reservoir_cli.embedding import Embedder, Engine
+from reservoir_cli.messages import Scope
+from reservoir_cli.retrieval import indexing
+from reservoir_cli.storage.base import Store
+
+NOW = datetime(2026, 5, 9, 12, tzinfo=UTC)
+EVERYWHERE = Scope(None)
+
+
+class Compass:
+    """An embedder whose every question points along the first axis."""
+
+    name = model_id = "compass"
+    engine = Engine("compiled", "as ever", "folder")
+    dimensions = 2
+
+    def encode_query(self, text):
+        return np.array([1, 0], np.float32)
+
+    def encode_documents(self, texts):
+        raise AssertionError("every message has its vector")
+
+
+def embed(store: Store, embedder: Embedder, scope: Scope = EVERYWHERE, **more: Any) -> int:
+    """Give what is pending its vectors; how many there were."""
+    how = {"progress": lambda *_: None, "synapse_threshold": 0.85, **more}
+    return indexing.embed_pending(store, embedder, scope, **how)

@@ -1,0 +1,237 @@
+"""Packing: where a kept message is printed, and what counts once."""
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from reservoir_cli.context.layout import Costs, by_time
+from reservoir_cli.context.selection import Rules, select
+from reservoir_cli.context.types import Candidate, Scores, Tier
+from reservoir_cli.messages import Role, StoredMessage, ToolCall
+
+START = datetime(2026, 5, 9, 12, tzinfo=UTC)
+FREE = Costs(lambda _: 1, lambda _: 1, 0, 0)
+
+
+def talk(*turns, now=START):
+    """``("user", "text", {fields})`` in order of time, all of one instance, all recent."""
+    found = []
+    for number, (role, content, *fields) in enumerate(turns, 1):
+        more = fields[0] if fields else {}
+        message = StoredMessage(
+            id=number,
+            trace_id=more.get("trace", f"t{number}"),
+            conversation_id=None,
+            partition="p",
+            instance=more.get("instance", "i"),
+            role=Role(role),
+            content=content,
+            name=None,
+            tool_calls=tuple(ToolCall(each, "look", "{}") for each in more.get("calls", ())),
+            tool_call_id=more.get("answers"),
+            created_at=now + timedelta(minutes=number),
+            source="test",
+            source_id=str(number),
+            tokens=more.get("tokens", 1),
+        )
+        scores = Scores(0.0, 0.0, 0.0, 0.0, more.get("priority", 0.5), True)
+        age = None if more.get("instance") else len(turns) - number
+        found.append(Candidate(message, Tier.RECENT, False, scores, age))
+    ages = sorted(each.age for each in found if each.age is not None)
+    return [each if each.age is None else replace(each, age=ages.index(each.age)) for each in found]
+
+
+def laid(candidates, *, budget=1_000, costs=FREE, query="", include_system=False):
+    found = select(
+        candidates,
+        query=query,
+        budget=budget,
+        costs=costs,
+        rules=Rules(min_history_messages=0, include_system=include_system),
+        not_reached=0,
+    )
+    return [[each.message.id for each in some] for some in (found.recalled, found.history)]
+
+
+BY_TOKENS = Costs(lambda each: each.message.tokens, lambda each: each.message.tokens, 0, 0)
+
+
+@pytest.mark.parametrize(
+    ("turns", "recalled", "history"),
+    [
+        pytest.param([("user", "a"), ("assistant", "b")], [], [1, 2], id="§4 an unbroken run"),
+        pytest.param(
+            [("assistant", "a"), ("user", "b")], [1], [2], id="§4 never begins with a reply"
+        ),
+        pytest.param(
+            [("assistant", "a"), ("assistant", "b")], [1, 2], [], id="§4 nothing but replies"
+        ),
+        pytest.param(
+            [
+                ("assistant", "", {"calls": ["c"]}),
+                ("tool", "r", {"answers": "c"}),
+                ("assistant", "d"),
+                ("user", "b"),
+            ],
+            [1, 2, 3],
+            [4],
+            id="§4 a leading call moves to recalled with its results",
+        ),
+        pytest.param(
+            [
+                ("user", "a"),
+                ("assistant", "", {"calls": ["c"]}),
+                ("tool", "r", {"answers": "c"}),
+                ("assistant", "d"),
+            ],
+            [],
+            [1, 2, 3, 4],
+            id="§4 a call inside the run stays",
+        ),
+        pytest.param(
+            [("user", "a"), ("user", "b", {"instance": "j"}), ("user", "c")],
+            [2],
+            [1, 3],
+            id="§4 another instance neither joins nor ends the run",
+        ),
+        pytest.param(
+            [("user", "a"), ("tool", "r", {"answers": "x"}), ("user", "c")],
+            [],
+            [1, 3],
+            id="§4 an orphan does not end it",
+        ),
+        pytest.param(
+            [("user", "a"), ("assistant", "", {"calls": ["x"]}), ("user", "c")],
+            [],
+            [1, 3],
+            id="§4 an unanswered call does not end it",
+        ),
+        pytest.param(
+            [("user", "a"), ("system", "be brief"), ("user", "c")],
+            [],
+            [1, 3],
+            id="§4 a system message does not end it",
+        ),
+        pytest.param(
+            [("user", "a"), ("user", " the question "), ("user", "c")],
+            [],
+            [1, 3],
+            id="§4 the question itself does not end it",
+        ),
+        pytest.param(
+            [("user", "a"), ("user", "b", {"tokens": 9_999}), ("user", "c")],
+            [],
+            [1, 3],
+            id="§4 a too large one does not end it",
+        ),
+    ],
+)
+def test_history_is_the_unbroken_run_of_the_newest(turns, recalled, history):
+    assert laid(talk(*turns), query="the question", costs=BY_TOKENS) == [recalled, history]
+
+
+def test_a_message_that_is_not_printed_for_lack_of_room_ends_the_run():
+    turns = [
+        ("user", "old", {"priority": 0.9}),
+        ("user", "long", {"priority": 0.1, "tokens": 8}),
+        ("user", "new", {"priority": 0.9}),
+    ]
+    assert laid(talk(*turns), budget=9, costs=BY_TOKENS) == [[1], [3]]
+
+
+def test_the_run_grows_when_the_gap_in_it_is_filled_later():
+    turns = [("user", "old"), ("user", "gap", {"priority": 0.1}), ("user", "new")]
+    assert laid(talk(*turns)) == [[], [1, 2, 3]]
+
+
+def test_a_system_message_that_is_let_in_is_recalled_and_never_history():
+    turns = [("user", "a"), ("system", "be brief"), ("user", "c")]
+    assert laid(talk(*turns), include_system=True) == [[2], [1, 3]]
+
+
+def test_parallel_results_stand_behind_the_message_that_called():
+    turns = [
+        ("user", "a"),
+        ("assistant", "", {"calls": ["x", "y"]}),
+        ("user", "meanwhile"),
+        ("tool", "2", {"answers": "y"}),
+        ("tool", "1", {"answers": "x"}),
+    ]
+    assert laid(talk(*turns)) == [[], [1, 2, 5, 4, 3]]
+
+
+# What counts once
+
+
+def broken(*said):
+    """Recalled messages, then a run of one."""
+    there = [(*each, {"instance": "j"}) for each in said]
+    return talk(*there, ("user", "now"))
+
+
+@pytest.mark.parametrize(
+    ("said", "recalled"),
+    [
+        pytest.param([("user", "a"), ("user", "a")], 1, id="§4 equal to each other"),
+        pytest.param([("user", "a"), ("user", " a\n")], 1, id="§4 trimmed"),
+        pytest.param([("user", "a"), ("assistant", "a")], 2, id="§4 another role"),
+        pytest.param([("user", "a"), ("user", "A")], 2, id="§4 another case"),
+        pytest.param([("user", "now")], 0, id="§4 equal to history"),
+        pytest.param([("assistant", "now")], 1, id="§4 equal to history in another role"),
+    ],
+)
+def test_recalled_messages_that_are_equal_count_once(said, recalled):
+    found, history = laid(broken(*said))
+    assert len(found) == recalled
+    assert len(history) == 1
+
+
+def test_history_is_never_deduplicated():
+    assert laid(talk(("user", "yes"), ("assistant", "yes"), ("user", "yes"))) == [[], [1, 2, 3]]
+
+
+def test_copies_of_a_recalled_message_take_no_room_from_others():
+    said = [("user", "same words")] * 5 + [("user", "other words")]
+    turns = [(*each, {"instance": "j", "priority": 0.9}) for each in said[:5]]
+    turns += [("user", "other words", {"instance": "j", "priority": 0.1})]
+    found, _ = laid(talk(*turns), budget=2, costs=BY_TOKENS)
+    assert len(found) == 2
+    assert 6 in found
+
+
+def test_recalled_messages_are_oldest_first():
+    candidates = talk(*[("user", f"{each}", {"instance": "j"}) for each in range(5)])
+    shuffled = [replace(each) for each in candidates]
+    recalled, _ = laid(shuffled)
+    assert recalled == [each.message.id for each in sorted(candidates, key=by_time)]
+
+
+# The account
+
+
+def test_a_title_is_paid_once_and_a_line_for_each_day():
+    costs = Costs(recalled=lambda _: 1, history=lambda _: 1, day=10, recalled_title=100)
+    same_day = talk(*[("user", f"{each}", {"instance": "j"}) for each in range(3)])
+    later = [
+        replace(each, message=replace(each.message, created_at=START + timedelta(days=number)))
+        for number, each in enumerate(same_day)
+    ]
+    assert len(laid(same_day, costs=costs, budget=113)[0]) == 3
+    assert len(laid(same_day, costs=costs, budget=112)[0]) == 2
+    assert len(laid(later, costs=costs, budget=133)[0]) == 3
+    assert len(laid(later, costs=costs, budget=132)[0]) == 2
+
+
+def test_a_message_that_joins_the_run_later_is_paid_as_a_turn_only():
+    costs = Costs(recalled=lambda _: 1, history=lambda _: 5, day=0, recalled_title=0)
+    turns = [("user", "old"), ("user", "gap", {"priority": 0.1}), ("user", "new")]
+    assert laid(talk(*turns), costs=costs, budget=15) == [[], [1, 2, 3]]
+    assert laid(talk(*turns), costs=costs, budget=14) == [[1], [3]]
+
+
+def test_a_title_that_is_not_printed_in_the_end_is_not_paid():
+    """A question above its reply: the reply is first recalled, then both become history."""
+    costs = Costs(recalled=lambda _: 10, history=lambda _: 10, day=10, recalled_title=10)
+    turns = [("user", "question", {"priority": 0.1}), ("assistant", "reply", {"priority": 0.9})]
+    assert laid(talk(*turns), costs=costs, budget=30) == [[], [1, 2]]

@@ -1,0 +1,214 @@
+"""Records of runs, the log, and their summary."""
+
+import json
+import os
+import sqlite3
+import stat
+from contextlib import closing
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from reservoir_cli import Reservoir
+from reservoir_cli.context import runs as telemetry
+from reservoir_cli.messages import Message
+from reservoir_cli.settings import paths
+from reservoir_cli.storage.base import open_store
+
+SECRET = "heliotrope"
+
+
+@pytest.fixture
+def told():
+    return []
+
+
+@pytest.fixture
+def reservoir(tmp_path, told, fake_embedder):
+    with Reservoir.open(tmp_path / "s.db", notify=told.append, embedder=fake_embedder) as opened:
+        opened.ingest([Message("user", f"{SECRET} {number} " * 20) for number in range(30)])
+        yield opened
+
+
+def ask(reservoir, **options):
+    asked = {
+        "system": f"{SECRET} prompt",
+        "knowledge": [(f"{SECRET} source", f"{SECRET} text")],
+        **options,
+    }
+    window = reservoir.context(f"where is the {SECRET}?", **asked)
+    reservoir.record_run(window)
+    return window
+
+
+def rows(reservoir):
+    connection = sqlite3.connect(reservoir.store.location)
+    connection.row_factory = sqlite3.Row
+    found = [dict(row) for row in connection.execute("SELECT * FROM context_runs")]
+    connection.close()
+    return found
+
+
+def test_a_run_adds_one_row_of_what_it_took(reservoir):
+    window = ask(reservoir, budget=700, model="gpt-4", format="openai")
+    (row,) = rows(reservoir)
+    assert row["input_tokens"] == window.used
+    assert row["utilisation"] == pytest.approx(window.used / 700)
+    assert row["truncations"] == window.truncations > 0
+    assert row["reserve_used"] == 0
+    assert row["ms"] > 0
+    assert (row["model"], row["format"], row["available"]) == ("gpt-4", "openai", 700)
+
+
+def test_a_run_that_eats_into_the_reserve_says_how_much(reservoir):
+    window = ask(reservoir, budget=900, model="gpt-4", output_reserve=7_500)
+    (row,) = rows(reservoir)
+    assert row["reserve_used"] == window.used - (8_192 - 7_500) > 0
+
+
+def test_no_text_is_recorded_or_logged(reservoir):
+    assert ask(reservoir, budget=700).truncated
+    assert SECRET not in json.dumps(rows(reservoir))
+    log = paths.log_file().read_text()
+    assert log
+    assert SECRET not in log
+
+
+def test_a_truncation_writes_one_line_with_the_word_truncated(reservoir):
+    ask(reservoir, budget=700)
+    ask(reservoir, budget=700)
+    lines = paths.log_file().read_text().splitlines()
+    assert len(lines) == 2
+    assert all("truncated" in line for line in lines)
+
+
+def test_a_run_without_truncation_writes_nothing(reservoir):
+    assert not ask(reservoir).truncated
+    assert not paths.log_file().exists()
+    assert len(rows(reservoir)) == 1
+
+
+@pytest.mark.parametrize("mask", [0o000, 0o022, 0o077])
+def test_the_log_is_for_its_owner_only(reservoir, mask):
+    before = os.umask(mask)
+    try:
+        ask(reservoir, budget=700)
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE(paths.log_file().stat().st_mode) == 0o600
+
+
+def test_every_file_of_the_log_is_for_its_owner_only_when_it_is_full(reservoir):
+    before = os.umask(0o022)
+    try:
+        ask(reservoir, budget=700)
+        log = paths.log_file()
+        with log.open("a") as file:
+            file.write("x" * 999_990 + "\n")
+        ask(reservoir, budget=700)
+    finally:
+        os.umask(before)
+    files = sorted(log.parent.glob(log.name + "*"))
+    assert len(files) == 2
+    assert {stat.S_IMODE(each.stat().st_mode) for each in files} == {0o600}
+
+
+def test_the_log_is_three_files_of_a_megabyte(reservoir):
+    ask(reservoir, budget=700)
+    log = paths.log_file()
+    for number in range(5):
+        with log.open("a") as file:
+            file.write(f"{number}" * 999_990 + "\n")
+        ask(reservoir, budget=700)
+    files = sorted(log.parent.glob(log.name + "*"))
+    assert len(files) == 3
+    assert all(each.stat().st_size < 1_100_000 for each in files)
+
+
+def test_a_store_that_others_write_to_is_not_waited_for_and_that_is_said(
+    reservoir, told, monkeypatch
+):
+    waits = []
+    writing = reservoir.store.writing
+    monkeypatch.setattr(
+        reservoir.store, "writing", lambda wait=None: waits.append(wait) or writing(wait)
+    )
+    writer = sqlite3.connect(reservoir.store.location, isolation_level=None)
+    writer.execute("BEGIN IMMEDIATE")
+    told.clear()
+    ask(reservoir, budget=700)
+    writer.execute("ROLLBACK")
+    writer.close()
+    assert rows(reservoir) == []
+    assert "this run is not recorded: the store is locked by another process" in told
+    assert waits
+    assert all(wait is not None and wait <= 0.1 for wait in waits)
+
+
+def test_a_read_only_store_gets_no_record_and_no_complaint(
+    reservoir, told, fake_embedder, monkeypatch
+):
+    monkeypatch.setattr("reservoir_cli.storage.sqlite.store.os.access", lambda *_: False)
+    with closing(open_store(reservoir.store.location)) as store:
+        reader = Reservoir(store, reservoir.config, notify=told.append, embedder=fake_embedder)
+        told.clear()
+        ask(reader, budget=700)
+    assert rows(reservoir) == []
+    assert told == []
+
+
+def run(**values):
+    start = datetime(2026, 5, 9, 12, tzinfo=UTC)
+    day = values.pop("day", 0)
+    return {
+        "at": round((start + timedelta(days=day)).timestamp() * 1000),
+        "model": "gpt-4",
+        "input_tokens": 100,
+        "reserve_used": 0,
+        "utilisation": 0.5,
+        "ms": 10.0,
+        "truncations": 0,
+        **values,
+    }
+
+
+def test_a_summary_of_nothing_is_zeros_and_nulls():
+    found = telemetry.summarize([], {"messages": 0})
+    assert (found["runs"], found["truncated_runs"], found["truncation_events"]) == (0, 0, 0)
+    assert found["input_tokens"] == {"median": None, "p95": None}
+    assert (found["models"], found["days"]) == ({}, {})
+
+
+def test_a_summary_has_counts_medians_and_95th_percentiles():
+    runs = [run(input_tokens=each, ms=float(each), truncations=each % 2) for each in range(1, 102)]
+    found = telemetry.summarize(runs, {"messages": 7})
+    assert found["runs"] == 101
+    assert found["truncated_runs"] == found["truncation_events"] == 51
+    assert found["input_tokens"] == {"median": 51, "p95": 96}
+    assert found["ms"] == {"median": 51, "p95": 96}
+    assert found["utilisation"] == {"median": 0.5, "p95": 0.5}
+    assert found["store"] == {"messages": 7}
+
+
+def test_truncation_events_are_counted_beside_the_runs_that_had_any():
+    found = telemetry.summarize([run(truncations=3), run(), run(truncations=1)], {})
+    assert (found["truncated_runs"], found["truncation_events"]) == (2, 4)
+
+
+def test_runs_are_counted_by_model_and_by_day():
+    runs = [run(), run(model="gpt-4o", day=1), run(day=1), run(model=None, day=3)]
+    found = telemetry.summarize(runs, {})
+    assert found["models"] == {"gpt-4": 2, "gpt-4o": 1, "": 1}
+    assert found["days"] == {"2026-05-09": 1, "2026-05-10": 2, "2026-05-12": 1}
+
+
+def test_a_percentile_is_a_value_that_occurred():
+    found = telemetry.summarize([run(ms=each) for each in (10.0, 20.0, 400.0)], {})
+    assert found["ms"] == {"median": 20, "p95": 400}
+
+
+def test_one_run_is_its_own_percentile():
+    assert telemetry.summarize([run(input_tokens=42)], {})["input_tokens"] == {
+        "median": 42,
+        "p95": 42,
+    }

@@ -1,0 +1,106 @@
+"""``embed --model``: real processes change a real store from one real model to another."""
+
+import json
+import os
+import sqlite3
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+RESERVOIR = Path(sys.executable).with_name("reservoir")
+COUNT = 30
+#: Groups of four, each of which takes its time, so that there is one to be killed in.
+SLOWLY = """
+import time
+import reservoir_cli.retrieval.indexing as indexing
+indexing.GROUP = 4
+embedded = indexing.embedded
+indexing.embedded = lambda *given: (time.sleep(0.3), embedded(*given))[1]
+"""
+
+Run = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture
+def environment(tmp_path: Path) -> dict[str, str]:
+    (tmp_path / "slowly").mkdir()
+    (tmp_path / "slowly" / "sitecustomize.py").write_text(SLOWLY)
+    return {**os.environ, "RESERVOIR_HOME": str(tmp_path / "home"), "PYTHONWARNINGS": "ignore"}
+
+
+@pytest.fixture
+def run(environment: dict[str, str]) -> Run:
+    def running(*arguments: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [RESERVOIR, *arguments],
+            input=stdin,
+            env=environment,
+            capture_output=True,
+            check=True,
+            text=True,
+            timeout=120,
+        )
+
+    return running
+
+
+def lacking(store: Path) -> int | None:
+    """How many messages a model that is being built lacks; ``None`` if none is."""
+    with closing(sqlite3.connect(store)) as connection:
+        begun = connection.execute("SELECT 1 FROM properties WHERE key = 'next_model_id'")
+        if begun.fetchone() is None:
+            return None
+        return int(connection.execute("SELECT COUNT(*) FROM rebuilding").fetchone()[0])
+
+
+def killed_in_the_middle(command: list[str], environment: dict[str, str], store: Path) -> int:
+    """Run a command and kill it when a part is done; how much is left."""
+    slowly = {**environment, "PYTHONPATH": str(store.parent.parent / "slowly")}
+    process = subprocess.Popen([RESERVOIR, *command], env=slowly, stderr=subprocess.DEVNULL)
+    while process.poll() is None and (lacking(store) or COUNT) > COUNT - 8:
+        time.sleep(0.02)
+    process.kill()
+    process.wait()
+    left = lacking(store)
+    assert left is not None
+    assert 0 < left < COUNT
+    return left
+
+
+def test_a_model_is_changed_by_processes_of_which_one_is_killed(
+    tiny_model: Callable[..., Path], environment: dict[str, str], run: Run, tmp_path: Path
+) -> None:
+    old = tiny_model()
+    new = tiny_model(prompts={"query": "query: "})
+    store = tmp_path / "home" / "reservoir.db"
+    run("config", "--set", f"embedding_model={old}")
+    rows = [
+        {"partition": "default", "instance": "default", "role": "user", "content": f"cat {each}"}
+        for each in range(COUNT)
+    ]
+    run("ingest", "-", "--format", "reservoir", stdin="\n".join(map(json.dumps, rows)))
+    before = run("search", "--semantic", "cat 7").stdout
+    assert before.count("\n") == 10
+
+    left = killed_in_the_middle(["embed", "--model", str(new)], environment, store)
+    assert run("search", "--semantic", "cat 7").stdout == before
+    assert f"{left} messages to go: reservoir embed --model {new}" in run("embed").stderr
+
+    done = run("embed", "--model", str(new), "--json")
+    assert json.loads(done.stdout)["embedded"] == left
+    assert json.loads(done.stdout)["model"] == str(new)
+    assert f"setting embedding_model is {new} from here on" in done.stderr
+    assert run("config", "--get", "embedding_model").stdout == f"{new}\n"
+    assert run("search", "--semantic", "cat 7").stdout != before
+    assert "another model" not in run("doctor").stdout
+
+    assert json.loads(run("embed", "--model", str(new), "--json").stdout)["embedded"] == 0
+    killed_in_the_middle(["embed", "--rebuild"], environment, store)
+    run("embed", "--rebuild")
+    assert lacking(store) is None
+    run("doctor")

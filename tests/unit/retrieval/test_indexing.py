@@ -1,0 +1,197 @@
+from collections.abc import Callable, Sequence
+from contextlib import closing
+from datetime import timedelta
+from typing import Any
+
+import numpy as np
+import pytest
+from behind import behind
+from builders import EVERYWHERE, NOW, embed
+from numpy.typing import NDArray
+
+from reservoir_cli.embedding import Embedder
+from reservoir_cli.errors import ReservoirError, StoreLockedError
+from reservoir_cli.messages import Message, Scope, StoredMessage, ToolCall
+from reservoir_cli.storage.base import Store, open_store
+from reservoir_cli.tokens import load_counter
+
+HOUR, MS = timedelta(hours=1), timedelta(milliseconds=1)
+HERE = Scope("p", "i")
+
+Adding = Callable[..., list[StoredMessage | None]]
+
+
+def test_everything_pending_gets_its_vector(store: Store, add: Adding, fake_embedder: Any) -> None:
+    add(*(Message("user", f"message {number}") for number in range(600)))
+    told: list[tuple[str, int, int]] = []
+    done = embed(store, fake_embedder, progress=lambda *each: told.append(each))
+    assert done == 600
+    assert told == [("embedding", 0, 600), ("embedding", 512, 600), ("embedding", 600, 600)]
+    assert store.pending_count(EVERYWHERE) == 0
+    assert store.active_model() == ("fake-8", "fake")
+    found = store.candidates(HERE, "i", "", fake_embedder.encode_query("message 77"))
+    assert int(np.nanargmax(found.cosine)) == 77
+    assert found.cosine[77] == pytest.approx(1, abs=1e-6)
+    assert embed(store, fake_embedder) == 0
+
+
+def test_tool_calls_are_embedded_and_empty_messages_are_done_without(
+    store: Store, add: Adding, fake_embedder: Any
+) -> None:
+    add(Message("assistant", "", tool_calls=(ToolCall("c", "f", "{}"),)), Message("tool", " "))
+    assert embed(store, fake_embedder) == 2
+    assert store.pending_count(EVERYWHERE) == 0
+    found = store.candidates(HERE, "i", "", fake_embedder.encode_query("[call f {}]"))
+    assert found.cosine[0] == pytest.approx(1, abs=1e-6)
+    assert np.isnan(found.cosine[1])
+
+
+LIMITS = [
+    # pending, limit, newest, what is embedded
+    (5, 2, True, ["3", "4"]),
+    (5, 2, False, ["0", "1"]),
+    (5, 9, True, ["0", "1", "2", "3", "4"]),
+    (5, 0, True, []),
+    (100, 70, True, [str(number) for number in range(30, 100)]),
+]
+
+
+@pytest.mark.parametrize(("count", "limit", "newest", "embedded"), LIMITS)
+def test_a_limit_embeds_so_many_and_no_more(
+    store: Store,
+    add: Adding,
+    fake_embedder: Any,
+    count: int,
+    limit: int,
+    newest: bool,
+    embedded: list[str],
+) -> None:
+    add(*(Message("user", str(number), NOW + number * MS) for number in range(count)))
+    assert embed(store, fake_embedder, limit=limit, newest=newest) == len(embedded)
+    left = {each.content for each in store.pending(count, EVERYWHERE)}
+    assert left == {str(number) for number in range(count)} - set(embedded)
+
+
+def test_only_the_scope_is_embedded(store: Store, add: Adding, fake_embedder: Any) -> None:
+    add(Message("user", "a"))
+    add(Message("user", "b"), partition="q")
+    assert embed(store, fake_embedder, HERE) == 1
+    assert [each.content for each in store.pending(9, EVERYWHERE)] == ["b"]
+
+
+def test_vectors_of_another_model_are_never_mixed_in(
+    store: Store, add: Adding, fake_embedder: Any
+) -> None:
+    add(Message("user", "a"))
+    embed(store, fake_embedder)
+    add(Message("user", "b"))
+    other = type(fake_embedder)("other", "other-4", 4)
+    with pytest.raises(ReservoirError, match="of another model than other") as caught:
+        embed(store, other)
+    assert "embedding_model=fake" in str(caught.value.hint)
+    assert store.pending_count(EVERYWHERE) == 1
+    assert store.active_model() == ("fake-8", "fake")
+
+
+def test_a_locked_store_stops_embedding_at_once_and_loses_nothing(
+    store: Store, add: Adding, fake_embedder: Any
+) -> None:
+    add(Message("user", "a"))
+    with closing(open_store(store.location)) as other, other.writing():
+        other.add(HERE, [Message("user", "b")], counter=load_counter("approximate"), now=NOW)
+        with pytest.raises(StoreLockedError):
+            embed(store, fake_embedder, wait=0)
+    assert store.pending_count(EVERYWHERE) == 2
+    assert embed(store, fake_embedder, wait=0) == 2
+
+
+def test_a_model_that_fails_keeps_the_batches_before(
+    store: Store, add: Adding, fake_embedder: Any
+) -> None:
+    class Failing(type(fake_embedder)):  # type: ignore[misc]
+        def encode_documents(self, texts: Sequence[str]) -> NDArray[np.float32]:
+            if "550" in texts:
+                raise RuntimeError("out of memory")
+            return super().encode_documents(texts)  # type: ignore[no-any-return]
+
+    add(*(Message("user", str(number), NOW + number * MS) for number in range(600)))
+    with pytest.raises(RuntimeError):
+        embed(store, Failing())
+    assert store.pending_count(EVERYWHERE) == 600 - 512
+    assert embed(store, fake_embedder) == 600 - 512
+
+
+LENGTHS = [
+    # lengths of messages, how many have their vectors after each group
+    ([90_000, 90_000, 90_000, 90_000, 90_000], [2, 4, 5]),
+    ([500_000, 5, 5], [1, 3]),
+    ([5, 500_000, 5], [1, 2, 3]),
+]
+
+
+@pytest.mark.parametrize(("lengths", "after"), LENGTHS)
+def test_a_group_of_long_messages_is_short(
+    store: Store, add: Adding, fake_embedder: Any, lengths: list[int], after: list[int]
+) -> None:
+    add(*(Message("user", "x" * length, NOW + at * MS) for at, length in enumerate(lengths)))
+    told: list[int] = []
+    embed(store, fake_embedder, progress=lambda _, done, __: told.append(done))
+    assert told == [0, *after]
+
+
+def test_a_message_is_found_by_each_of_its_passages(
+    store: Store, add: Adding, fake_embedder: Any
+) -> None:
+    class Halving(type(fake_embedder)):  # type: ignore[misc]
+        def passages(self, text: str) -> list[tuple[int, int]]:
+            middle = len(text) // 2
+            return [(0, middle), (middle, len(text))] if middle > 3 else [(0, len(text))]
+
+    add(Message("user", "short"), Message("user", "fore" + "hind"))
+    assert embed(store, Halving()) == 2
+    for part in ("fore", "hind"):
+        found = store.candidates(HERE, "i", "", fake_embedder.encode_query(part))
+        assert found.cosine[1] == pytest.approx(1, abs=1e-6)
+
+
+def test_messages_forgotten_while_they_are_embedded_do_no_harm(
+    store: Store, add: Adding, fake_embedder: Any
+) -> None:
+    class Forgetting(type(fake_embedder)):  # type: ignore[misc]
+        def encode_documents(self, texts: Sequence[str]) -> NDArray[np.float32]:
+            behind(store.location, "DELETE FROM messages WHERE content = 'gone'")
+            return super().encode_documents(texts)  # type: ignore[no-any-return]
+
+    add(Message("user", "gone"), Message("user", "kept"))
+    embed(store, Forgetting())
+    assert store.pending_count(EVERYWHERE) == 0
+    found = store.candidates(HERE, "i", "", fake_embedder.encode_query("kept"))
+    assert found.cosine.tolist() == pytest.approx([1], abs=1e-6)
+
+
+def test_a_fact_at_the_end_of_a_long_reply_is_found_first(
+    store: Store, add: Adding, embedder: Embedder
+) -> None:
+    topics = ["the garden", "a new bicycle", "the tax return", "train tickets", "a wedding cake"]
+    add(*(Message("user", f"Tell me about {topics[n % 5]}, number {n}.") for n in range(300)))
+    filler = "Caching pays where reads are many and writes are few, so measure before you decide. "
+    fact = "By the way, the spare key to the boat house hangs behind the blue fuse box."
+    (reply,) = add(Message("assistant", filler * 200 + "\n\n" + fact))
+    assert reply is not None
+    assert len(reply.content.split()) > 3_000
+    assert embed(store, embedder) == 301
+    found = store.candidates(HERE, "i", "", embedder.encode_query("Where is the boat house key?"))
+    assert int(found.ids[int(np.nanargmax(found.cosine))]) == reply.id
+
+
+def test_the_real_model_tells_meaning(store: Store, add: Adding, embedder: Embedder) -> None:
+    add(
+        Message("user", "The cat sleeps on the sofa"),
+        Message("user", "We moved the database to Postgres"),
+    )
+    assert embed(store, embedder) == 2
+    question = embedder.encode_query("Where does the kitten nap?")
+    assert question.shape == (embedder.dimensions,)
+    found = store.candidates(HERE, "i", "", question)
+    assert found.cosine[0] > found.cosine[1] + 0.2
+    assert np.linalg.norm(question) == pytest.approx(1, abs=1e-5)

@@ -1,0 +1,145 @@
+"""Priority and recency (what makes a message similar is tested elsewhere)."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reservoir_cli.context.types import Candidates, Posting
+from reservoir_cli.retrieval import ranking
+from reservoir_cli.settings.schema import Settings
+
+
+@pytest.mark.parametrize(
+    ("rank", "score"),
+    [(0, 1.0), (1, 1 / 2), (3, 1 / 3), (7, 1 / 4), (1_023, 1 / 11)],
+    ids=lambda each: f"§4 recency {each}",
+)
+def test_recency_is_one_over_one_plus_the_logarithm_of_the_rank(rank, score):
+    assert ranking.recency(np.array([rank]))[0] == pytest.approx(score)
+
+
+def test_recency_falls_with_every_rank_and_never_to_nothing():
+    scores = ranking.recency(np.arange(10_000))
+    assert (np.diff(scores) < 0).all()
+    assert scores[-1] > 0.05
+
+
+@pytest.mark.parametrize(
+    ("values", "stretched"),
+    [
+        pytest.param([2, 4, 3], [0, 1, 0.5], id="§4 mm to 0…1"),
+        pytest.param([0, 0], [0, 0], id="§4 mm of equal values that are 0"),
+        pytest.param([0.2, 0.2], [1, 1], id="§4 mm of other equal values"),
+        pytest.param([-1, 1, 0], [0, 1, 0.5], id="§4 mm of negative cosines"),
+        pytest.param([], [], id="§4 mm of nothing"),
+    ],
+)
+def test_min_max_stretches_to_the_whole_scale(values, stretched):
+    assert ranking.min_max(np.array(values, np.float32)) == pytest.approx(stretched)
+
+
+# The whole formula, against one that is written message by message.
+
+GAP = 1_000
+
+
+def drawn(random: np.random.Generator, count: int) -> Candidates:
+    """Candidates of some conversations and loose instances, in order of time."""
+    created_at = np.cumsum(random.choice([1, 10, 2 * GAP], count)).astype(np.int64)
+    thread = random.integers(0, 4, count)
+    postings = []
+    for _ in range(random.integers(0, 4)):
+        held = np.flatnonzero(random.random(count) < 0.3)
+        postings.append(Posting(held, random.integers(1, 4, len(held)).astype(np.int32)))
+    cosine = random.uniform(-0.2, 1, count).astype(np.float32)
+    cosine[random.random(count) < 0.2] = np.nan
+    return Candidates(
+        ids=np.arange(count),
+        created_at=created_at,
+        tokens=np.ones(count, np.int32),
+        terms=random.integers(1, 30, count).astype(np.int32),
+        asks=random.random(count) < 0.4,
+        own=np.ones(count, bool),
+        thread=thread,
+        loose=thread % 2 == 0,
+        cosine=cosine,
+        by_id=np.arange(count),
+        postings=tuple(postings),
+    )
+
+
+def sessions_by_hand(found: Candidates) -> list[list[int]]:
+    """The places of each session, in order of time."""
+    sessions: list[list[int]] = []
+    open_sessions: dict[int, list[int]] = {}
+    for place, thread in enumerate(found.thread.tolist()):
+        session = open_sessions.get(thread)
+        silence = session and found.created_at[place] - found.created_at[session[-1]] > GAP
+        if session is None or (found.loose[place] and silence):
+            session = open_sessions[thread] = []
+            sessions.append(session)
+        session.append(place)
+    return sessions
+
+
+def bm25_by_hand(found: Candidates) -> np.ndarray:
+    count = len(found.ids)
+    lengths, near = np.zeros(count), {}
+    for session in sessions_by_hand(found):
+        for at, place in enumerate(session):
+            near[place] = session[max(0, at - 2) : at + 3]
+            lengths[place] = sum(found.terms[each] for each in near[place])
+    scores = np.zeros(count)
+    for posting in found.postings:
+        own = dict(zip(posting.places.tolist(), posting.counts.tolist(), strict=True))
+        counts = [
+            sum((1.0 if each == place else 0.3) * own.get(each, 0) for each in near[place])
+            for place in range(count)
+        ]
+        holding = sum(each > 0 for each in counts)
+        rarity = max(np.log((count - holding + 0.5) / (holding + 0.5)), 1e-6)
+        for place, each in enumerate(counts):
+            norm = 1.2 * (0.25 + 0.75 * lengths[place] / lengths.mean())
+            scores[place] += rarity * 2.2 * each / (each + norm) if each else 0.0
+    return scores
+
+
+def similarity_by_hand(found: Candidates, dates: np.ndarray) -> np.ndarray:
+    count = len(found.ids)
+    meaning = np.zeros(count)
+    known = ~np.isnan(found.cosine)
+    meaning[known] = ranking.min_max(found.cosine[known])
+    own = 0.6 * meaning + 0.4 * ranking.min_max(bm25_by_hand(found))
+    sums = np.zeros(count)
+    for session in sessions_by_hand(found):
+        linked = [
+            own[place] + (0.2 * own[session[at - 1]] if at and found.asks[session[at - 1]] else 0)
+            for at, place in enumerate(session)
+        ]
+        for at, place in enumerate(session):
+            sums[place] = linked[at] + 0.3 * max(linked[max(0, at - 10) : at + 11])
+    return ranking.min_max(sums + 0.4 * dates)
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(0, 60))
+def test_the_score_is_the_formula(seed, count):
+    random = np.random.default_rng(seed)
+    found = drawn(random, count)
+    dates = random.random(count) * (random.random() < 0.5)
+    settings = replace(Settings(), session_gap=GAP / 1000)
+    scored = ranking.score(found, settings, 0, dates)
+    np.testing.assert_allclose(scored.bm25, bm25_by_hand(found), atol=1e-9)
+    np.testing.assert_allclose(scored.similarity, similarity_by_hand(found, dates), atol=1e-9)
+    np.testing.assert_allclose(
+        scored.priority, 0.7 * scored.similarity + 0.3 * scored.recency, atol=1e-12
+    )
+
+
+@given(st.lists(st.sampled_from([0.0, 0.1, 0.5, 0.5, 0.9]), max_size=40), st.integers(0, 50))
+def test_the_best_are_in_order_and_of_equal_ones_the_newest_first(scores, count):
+    found = ranking.best(np.array(scores), count).tolist()
+    in_order = sorted(range(len(scores)), key=lambda place: (-scores[place], -place))
+    assert found == in_order[:count]

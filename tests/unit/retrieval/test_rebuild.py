@@ -1,0 +1,250 @@
+"""Another model's vectors are made beside the old ones, then used at once."""
+
+from collections.abc import Callable, Sequence
+from contextlib import closing
+from typing import Any
+
+import numpy as np
+import pytest
+from behind import behind
+from builders import EVERYWHERE, embed
+from numpy.typing import NDArray
+
+from reservoir_cli.embedding import Embedder
+from reservoir_cli.errors import ReservoirError
+from reservoir_cli.messages import Message, Scope, StoredMessage
+from reservoir_cli.retrieval import indexing
+from reservoir_cli.retrieval import rebuild as rebuilding
+from reservoir_cli.storage.base import Store, open_store
+from reservoir_cli.transfer import forget
+
+HERE = Scope("p", "i")
+Adding = Callable[..., list[StoredMessage | None]]
+
+
+class Watched:
+    """An embedder that does something before each group, and counts what it embeds."""
+
+    def __init__(self, inner: Embedder, then: Callable[[int], None] = lambda _: None) -> None:
+        self.name, self.model_id = inner.name, inner.model_id
+        self.dimensions, self.engine = inner.dimensions, inner.engine
+        self.encode_query, self.passages = inner.encode_query, inner.passages
+        self._inner, self._then = inner, then
+        self.groups: list[int] = []
+
+    def encode_documents(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        self._then(len(self.groups))
+        self.groups.append(len(texts))
+        return self._inner.encode_documents(texts)
+
+
+@pytest.fixture
+def old(fake_embedder: Any) -> Embedder:
+    return fake_embedder  # type: ignore[no-any-return]
+
+
+@pytest.fixture
+def new(fake_embedder: Any) -> Embedder:
+    return type(fake_embedder)("new", "new-12", 12)  # type: ignore[no-any-return]
+
+
+@pytest.fixture(autouse=True)
+def small_groups(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rebuilding, "GROUP", 10)
+
+
+@pytest.fixture
+def filled(store: Store, add: Adding, old: Embedder) -> Store:
+    """25 messages with vectors of the old model, and one that is pending."""
+    add(*(Message("user", f"message {number}") for number in range(25)))
+    embed(store, old, synapse_threshold=0)
+    add(Message("user", "pending"))
+    return store
+
+
+def rebuild(store: Store, embedder: Any) -> int:
+    return rebuilding.rebuild(store, embedder, synapse_threshold=0, progress=lambda *_: None)
+
+
+def compared(store: Store, embedder: Embedder) -> int:
+    """How many messages are compared with a question."""
+    found = store.candidates(HERE, None, "message", embedder.encode_query("message"))
+    return int((~np.isnan(found.cosine)).sum())
+
+
+def models(store: Store) -> set[tuple[str, int]]:
+    """The models of which there are vectors, and how many."""
+    found = set(behind(store.location, "SELECT model_id, COUNT(*) FROM embeddings GROUP BY 1"))
+    if "://" not in store.location:  # a server has no chunks
+        chunks = behind(store.location, "SELECT DISTINCT model_id FROM vector_chunks")
+        assert {row[0] for row in chunks} == {row[0] for row in found}
+    return found
+
+
+def check(store: Store, embedder: Embedder, count: int) -> None:
+    assert store.active_model() == (embedder.model_id, embedder.name)
+    assert store.next_model() is None
+    assert store.lacking_count() == 0
+    assert models(store) == {(embedder.model_id, count)}
+    assert store.faults() == []
+    assert compared(store, embedder) == count
+    held = [
+        part.vector for some in store.passages(store.find(EVERYWHERE)).values() for part in some
+    ]
+    wanted = embedder.encode_documents([each.content for each in store.last(EVERYWHERE, 0)])
+    assert {each.tobytes() for each in held} <= {each.tobytes() for each in wanted}
+
+
+def test_readers_go_on_with_the_old_vectors_until_the_new_ones_are_complete(
+    filled: Store, old: Embedder, new: Embedder
+) -> None:
+    seen = []
+
+    def read(_: int) -> None:
+        with closing(open_store(filled.location)) as other:
+            seen.append((other.active_model(), compared(other, old)))
+
+    assert rebuild(filled, Watched(new, read)) == 26
+    assert seen == [(("fake-8", "fake"), 25)] * 3
+    check(filled, new, 26)
+    assert filled.pending_count(EVERYWHERE) == 0
+
+
+def test_what_was_broken_off_goes_on_where_it_was(
+    filled: Store, old: Embedder, new: Embedder
+) -> None:
+    def stop(group: int) -> None:
+        if group == 2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        rebuild(filled, Watched(new, stop))
+    assert compared(filled, old) == 25
+    assert filled.next_model() == ("new-12", "new")
+    assert filled.lacking_count() == 6
+    again = Watched(new)
+    assert rebuild(filled, again) == 6
+    assert again.groups == [6]
+    check(filled, new, 26)
+
+
+@pytest.mark.parametrize("embedded", [False, True], ids=["pending", "embedded by the old model"])
+def test_messages_that_come_in_meanwhile_get_vectors_of_the_new_model(
+    filled: Store, add: Adding, old: Embedder, new: Embedder, embedded: bool
+) -> None:
+    def say(group: int) -> None:
+        add(Message("user", f"said meanwhile {group}"))
+        if embedded:
+            embed(filled, old, synapse_threshold=0)
+            assert compared(filled, old) == 27 + group
+
+    rebuild(filled, Watched(new, lambda group: say(group) if group < 3 else None))
+    check(filled, new, 29)
+
+
+def test_what_the_new_model_lacks_at_the_switch_is_pending(
+    filled: Store, add: Adding, new: Embedder
+) -> None:
+    kept_as = filled.begin_model(new.model_id, new.name)
+    filled.switch_model(kept_as)
+    assert filled.pending_count(EVERYWHERE) == 26
+    assert embed(filled, new, synapse_threshold=0) == 26
+    rebuilding.clear_away(filled)
+    check(filled, new, 26)
+
+
+def test_the_vectors_of_one_model_can_be_made_anew(filled: Store, old: Embedder) -> None:
+    nothing = "'[0,0,0,0,0,0,0,0]'" if "://" in filled.location else "zeroblob(32)"
+    behind(filled.location, f"UPDATE embeddings SET vector = {nothing}")
+    assert rebuild(filled, Watched(old)) == 26
+    check(filled, old, 26)
+
+
+def test_making_one_model_anew_can_be_broken_off_too(filled: Store, old: Embedder) -> None:
+    def stop(group: int) -> None:
+        if group == 1:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        rebuild(filled, Watched(old, stop))
+    assert compared(filled, old) == 25
+    assert embed(filled, old, synapse_threshold=0) == 1
+    assert rebuild(filled, old) == 16
+    check(filled, old, 26)
+
+
+def test_building_yet_another_model_gives_up_what_was_begun(
+    filled: Store, old: Embedder, new: Embedder
+) -> None:
+    third = type(old)("third", "third-4", 4)  # type: ignore[call-arg]
+    filled.begin_model(new.model_id, new.name)
+    first = filled.lacking(1)
+    filled.add_passages(new.model_id, [first[0].id], indexing.embedded(first, new), 0)
+    assert models(filled) == {("fake-8", 25), ("new-12", 1)}
+    rebuild(filled, third)
+    check(filled, third, 26)
+
+
+def test_giving_up_leaves_the_old_model_as_it_was(
+    filled: Store, old: Embedder, new: Embedder
+) -> None:
+    filled.begin_model(new.model_id, new.name)
+    filled.add_passages(new.model_id, [1], indexing.embedded(filled.lacking(1), new), 0)
+    filled.give_up_model()
+    embed(filled, old, synapse_threshold=0)
+    check(filled, old, 26)
+
+
+def test_going_back_before_all_was_cleared_away_is_possible(
+    filled: Store, old: Embedder, new: Embedder
+) -> None:
+    kept_as = filled.begin_model(new.model_id, new.name)
+    filled.switch_model(kept_as)  # and killed here
+    rebuild(filled, old)
+    check(filled, old, 26)
+
+
+def test_whoever_still_has_the_old_model_can_store_nothing_by_it(
+    filled: Store, add: Adding, old: Embedder, new: Embedder
+) -> None:
+    [late] = add(Message("user", "late"))
+    assert late
+    passages = indexing.embedded([late], old)
+    rebuild(filled, new)
+    with pytest.raises(ReservoirError, match="changed meanwhile"):
+        filled.add_passages(old.model_id, [late.id], passages, 0)
+    check(filled, new, 27)
+
+
+def test_a_store_without_vectors_takes_the_model_at_once(
+    store: Store, add: Adding, new: Embedder
+) -> None:
+    add(Message("user", "hello"))
+    assert rebuild(store, new) == 1
+    check(store, new, 1)
+
+
+def test_forgetting_and_moving_reach_vectors_that_are_being_made(
+    filled: Store, old: Embedder, new: Embedder
+) -> None:
+    ids = filled.find(EVERYWHERE)
+
+    def meddle(group: int) -> None:
+        if group == 1:
+            forget.forget(filled, [ids[1], ids[2], ids[23]])
+        if group == 2:
+            filled.move_partition("p", "q")
+
+    rebuild(filled, Watched(new, meddle))
+    assert models(filled) == {("new-12", 23)}
+    assert filled.faults() == []
+    assert filled.places() == [("q", "i", 23)]
+
+
+def test_a_message_without_text_keeps_nobody_waiting(
+    filled: Store, add: Adding, new: Embedder
+) -> None:
+    add(Message("tool", "", tool_call_id="c"))
+    assert rebuild(filled, new) == 27
+    assert filled.pending_count(EVERYWHERE) == 0
+    assert filled.faults() == []

@@ -1,0 +1,180 @@
+"""Searching and its thresholds, over vectors made by hand."""
+
+from datetime import timedelta
+
+import numpy as np
+import pytest
+from builders import NOW, Compass
+
+from reservoir_cli import Reservoir, UsageError
+from reservoir_cli.messages import Message, Scope
+from reservoir_cli.settings import config
+from reservoir_cli.storage.base import Passage
+from reservoir_cli.tokens import load_counter
+
+
+@pytest.fixture
+def reservoir(store, monkeypatch):
+    monkeypatch.setattr("reservoir_cli.embedding.load_embedder", lambda *_, **__: Compass())
+    store.activate_model("compass", "compass")
+    return Reservoir(store, config.load(None, {"partition": "p"}))
+
+
+@pytest.fixture
+def say(store):
+    """Store a message with a cosine to every question, or without a vector."""
+    clock = iter(range(10_000))
+
+    def saying(content, cosine=None, *, partition="p", instance="p", link=2.0, **more):
+        message = Message(
+            more.pop("role", "user"), content, created_at=NOW + timedelta(hours=next(clock)), **more
+        )
+        (stored,) = store.add(
+            Scope(partition, instance), [message], counter=load_counter("approximate"), now=NOW
+        )
+        vectors = []
+        if cosine is not None:
+            vector = np.array([cosine, (1 - cosine**2) ** 0.5], np.float32)
+            vectors = [Passage(stored.id, 0, 0, 1, vector)]
+        store.add_passages("compass", [stored.id], vectors, link)
+        return stored.id
+
+    return saying
+
+
+def found(hits):
+    return [each.message.id for each in hits]
+
+
+def test_by_meaning_the_nearest_comes_first_and_the_score_is_the_cosine(reservoir, say):
+    far, near, middle = say("a", -0.2), say("b", 0.9), say("c", 0.4)
+    hits = reservoir.search("z", mode="semantic")
+    assert found(hits) == [near, middle, far]
+    assert [each.score for each in hits] == pytest.approx([0.9, 0.4, -0.2], abs=1e-6)
+    assert [each.rank for each in hits] == [1, 2, 3]
+
+
+def test_of_equal_cosines_the_newest_comes_first(reservoir, say):
+    ids = [say(f"{number}", 0.5) for number in range(3)]
+    assert found(reservoir.search("z", mode="semantic")) == ids[::-1]
+
+
+def test_by_words_only_what_holds_them_is_found(reservoir, say):
+    both = say("the amber fjord")
+    say("a birch")
+    assert found(reservoir.search("amber fjord", mode="keyword")) == [both]
+
+
+def test_a_message_without_a_vector_is_found_by_its_words(reservoir, say):
+    say("nothing of it", 0.9)
+    number = say("the fjord")
+    assert number in found(reservoir.search("fjord"))
+
+
+@pytest.mark.parametrize("mode", ["hybrid", "semantic"])
+@pytest.mark.parametrize(
+    ("threshold", "above"),
+    [
+        pytest.param(0.6, [0.9], id="§4 lists only what lies above"),
+        pytest.param(0.5, [0.9], id="§4 strictly greater"),
+        pytest.param(0.49, [0.9, 0.0], id="§4 just below"),
+        pytest.param(0.0, [0.9, 0.0], id="§4 without a vector never"),
+        pytest.param(None, [0.9, 0.0, None], id="§4 without it there is none"),
+    ],
+)
+def test_a_threshold_lists_only_hits_above_it(reservoir, say, mode, threshold, above):
+    cosines = [0.9, 0.0, None]
+    ids = {cosine: say("the fjord", cosine) for cosine in cosines}
+    if mode == "semantic":
+        above = [each for each in above if each is not None]
+    hits = reservoir.search("fjord", mode=mode, threshold=threshold)
+    assert set(found(hits)) == {ids[each] for each in above}
+
+
+def test_a_threshold_holds_for_words_too_or_is_refused(reservoir, say):
+    near = say("the fjord", 0.9)
+    say("the fjord", -0.9)
+    try:
+        hits = reservoir.search("fjord", mode="keyword", threshold=0.6)
+    except UsageError:
+        return
+    assert found(hits) == [near]
+
+
+@pytest.mark.parametrize("mode", ["hybrid", "semantic", "keyword"])
+@pytest.mark.parametrize("limit", [1, 2, 5])
+def test_no_more_are_listed_than_asked_for(reservoir, say, mode, limit):
+    for number in range(5):
+        say(f"fjord {number}", number / 10)
+    assert len(reservoir.search("fjord", mode=mode, limit=limit)) == limit
+
+
+@pytest.mark.parametrize("mode", ["hybrid", "semantic", "keyword"])
+def test_of_equal_contents_the_best_is_kept_when_asked_for(reservoir, say, mode):
+    say("the fjord ", 0.5)
+    say(" the fjord", 0.9)
+    say("a fjord and more than that", 0.1)
+    plain = reservoir.search("fjord", mode=mode)
+    fewer = reservoir.search("fjord", mode=mode, deduplicate=True)
+    assert len(plain) == 3
+    assert [each.message.content.strip() for each in fewer].count("the fjord") == 1
+    assert found(fewer) == [
+        each.message.id
+        for place, each in enumerate(plain)
+        if each.message.content.strip()
+        not in [other.message.content.strip() for other in plain[:place]]
+    ]
+    assert [each.rank for each in fewer] == [1, 2]
+
+
+def test_equal_contents_do_not_use_up_the_limit(reservoir, say):
+    for _ in range(50):
+        say("the fjord", 0.9)
+    say("another fjord", 0.1)
+    hits = reservoir.search("fjord", mode="semantic", limit=2, deduplicate=True)
+    assert len(hits) == 2
+
+
+def test_linked_messages_stand_beside_a_hit_and_are_not_counted(reservoir, say):
+    tied = say("said before", 0.9, link=0.85)
+    hit = say("the fjord", 0.9, link=0.85, trace_id="t")
+    reply = say("as deep as that", None, role="assistant", trace_id="t")
+    (only,) = reservoir.search("fjord", mode="keyword", link=True, limit=1)
+    assert only.message.id == hit
+    assert [each.id for each in only.linked] == [tied, reply]
+    (plain,) = reservoir.search("fjord", mode="keyword", limit=1)
+    assert plain.linked == ()
+
+
+SCOPES = {"own": {}, "sibling": {"instance": "q"}, "stranger": {"partition": "x", "instance": "p"}}
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        pytest.param({}, {"own", "sibling"}, id="the whole partition"),
+        pytest.param({"instance": "q"}, {"sibling"}, id="with -i that instance"),
+        pytest.param({"partition": "x"}, {"stranger"}, id="another partition"),
+        pytest.param({"scope": Scope(None)}, {*SCOPES}, id="everything, when asked"),
+    ],
+)
+@pytest.mark.parametrize("mode", ["hybrid", "semantic", "keyword"])
+def test_nothing_crosses_the_scope(reservoir, say, options, expected, mode):
+    for name, place in SCOPES.items():
+        say(f"fjord of {name}", 0.9, trace_id="one", link=0.0, **place)
+    hits = reservoir.search("fjord", mode=mode, link=True, **options)
+    told = [each.message for each in hits] + [row for each in hits for row in each.linked]
+    assert {each.content.removeprefix("fjord of ") for each in told} == expected
+
+
+def test_an_unknown_mode_is_wrong_usage(reservoir):
+    with pytest.raises(UsageError):
+        reservoir.search("fjord", mode="fuzzy")
+
+
+def test_a_row_has_its_rank_its_scores_and_what_is_linked(reservoir, say):
+    say("the fjord", 0.9)
+    row = reservoir.search("fjord")[0].to_row()
+    assert {"rank", "score", "similarity", "cosine", "bm25", "linked"} <= row.keys()
+    assert row["score"] == row["similarity"]
+    assert row["cosine"] == pytest.approx(0.9)

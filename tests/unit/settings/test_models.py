@@ -1,0 +1,229 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reservoir_cli.settings.models import ALIASES, MODELS, Model, find_model, match_name, near_names
+
+NAMES = [model.name for model in MODELS]
+
+FIGURES = [
+    # name, window, reserve, available, recommended
+    ("gpt-3.5-turbo", 4_096, 1_024, 3_072, None),
+    ("gpt-4", 8_192, 2_048, 6_144, None),
+    ("gpt-4-turbo", 128_000, 8_000, 120_000, None),
+    ("gpt-4o", 128_000, 8_000, 120_000, 100_000),
+    ("gpt-4o-mini", 128_000, 8_000, 120_000, None),
+    ("llama3.1:8b", 32_768, 2_048, 30_720, None),
+    ("llama3.1:70b", 32_768, 2_048, 30_720, None),
+    ("mistral:7b", 32_768, 2_048, 30_720, None),
+    ("codellama", 16_384, 1_024, 15_360, None),
+    ("claude-sonnet-4-6", 200_000, 8_192, 191_808, 150_000),
+    ("claude-opus-4", 200_000, 8_192, 191_808, 150_000),
+    ("llama3:70b", 8_192, 2_048, 6_144, 6_000),
+]
+
+FOUND = [
+    # case and blanks
+    ("GPT-4o", "gpt-4o"),
+    ("  gpt-4o ", "gpt-4o"),
+    ("Claude-Sonnet-4-6", "claude-sonnet-4-6"),
+    # provider prefixes
+    ("openai/gpt-4", "gpt-4"),
+    ("openai:gpt-4o", "gpt-4o"),
+    ("OpenRouter/OpenAI/GPT-4.1-mini", "gpt-4.1-mini"),
+    ("azure/gpt-35-turbo", "gpt-3.5-turbo"),
+    ("anthropic/claude-opus-4", "claude-opus-4"),
+    ("anthropic/claude-sonnet-4.5", "claude-sonnet-4-5"),
+    ("ollama/llama3.1:8b", "llama3.1:8b"),
+    ("ollama:llama3.1:70b", "llama3.1:70b"),
+    ("localhost:11434/library/mistral:7b", "mistral:7b"),
+    ("models/gemini-2.5-pro", "gemini-2.5-pro"),
+    ("meta-llama/Llama-3.3-70B-Instruct", "llama3.3"),
+    ("mistral:mistral-large-latest", "mistral-large"),
+    ("mistral:open-mixtral-8x7b", "mixtral:8x7b"),
+    # dates and versions
+    ("claude-sonnet-4-5-20250929", "claude-sonnet-4-5"),
+    ("claude-opus-4-20250514", "claude-opus-4"),
+    ("claude-opus-4-5@20251101", "claude-opus-4-5"),
+    ("claude-3-5-sonnet-v2@20241022", "claude-3-5-sonnet"),
+    ("gpt-4o-2024-08-06", "gpt-4o"),
+    ("gpt-4o-mini-2024-07-18", "gpt-4o-mini"),
+    ("gpt-4.1-2025-04-14", "gpt-4.1"),
+    ("gpt-4-0613", "gpt-4"),
+    ("gpt-5-chat-latest", "gpt-5-chat"),
+    ("claude-3-7-sonnet-latest", "claude-3-7-sonnet"),
+    # both
+    ("us.anthropic.claude-sonnet-4-20250514-v1:0", "claude-sonnet-4"),
+    ("anthropic.claude-opus-4-6-v1", "claude-opus-4-6"),
+    ("anthropic.claude-sonnet-4-6", "claude-sonnet-4-6"),
+    ("us.meta.llama3-1-8b-instruct-v1:0", "llama3.1:8b"),
+    ("openai.gpt-oss-120b-1:0", "gpt-oss:120b"),
+    ("vertex_ai/claude-haiku-4-5@20251001", "claude-haiku-4-5"),
+    ("ft:gpt-4o-mini-2024-07-18:my-org::AbC123", "gpt-4o-mini"),
+    # tags
+    ("llama3.1:8b-instruct-q4_K_M", "llama3.1:8b"),
+    ("ollama/LLAMA3.1:70B-instruct-q8_0", "llama3.1:70b"),
+    ("mistral:7b-instruct-v0.3-q4_0", "mistral:7b"),
+    ("codellama:7b", "codellama"),
+    ("codellama:13b-instruct", "codellama"),
+    ("gemma3:1b-it-qat", "gemma3:1b"),
+    ("gemma3:27b", "gemma3"),
+    ("gpt-oss:120b-cloud", "gpt-oss:120b"),
+    ("deepseek/deepseek-r1:free", "deepseek-r1"),
+    ("gpt-4o-2024-08-06:extended", "gpt-4o"),
+    # Ollama's default tag
+    ("llama3.1", "llama3.1:8b"),
+    ("llama3.1:latest", "llama3.1:8b"),
+    ("llama3", "llama3:8b"),
+    ("llama3:instruct", "llama3:8b"),
+    ("mistral", "mistral:7b"),
+    ("mistral:instruct", "mistral:7b"),
+]
+
+
+@pytest.mark.parametrize(("name", "window", "reserve", "available", "recommended"), FIGURES)
+def test_known_models_have_their_figures(
+    name: str, window: int, reserve: int, available: int, recommended: int | None
+) -> None:
+    model = find_model(name)
+    assert model == Model(name, window, reserve, recommended)
+    assert model.context_window - model.reserve == available
+
+
+@pytest.mark.parametrize(("name", "expected"), FOUND)
+def test_name_finds_its_model(name: str, expected: str) -> None:
+    model = find_model(name)
+    assert model is not None
+    assert model.name == expected
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "gpt-4-32k",
+        "gpt-4.5-preview",
+        "gpt-4o-audio-preview",
+        "gpt",
+        "gpt-4-1",
+        "claude",
+        "claude-opus-4-99",
+        "claude-sonnet-4-6-fast",
+        "llama",
+        "llama3.15",
+        "llama3.2-vision:11b",
+        "codellama2",
+        "mistralx:7b",
+        "openai/",
+        "openai",
+        ":",
+        "/",
+        "",
+        "gpt-4o-2024-08",
+        "gpt-4o-20991399x",
+    ],
+)
+def test_name_of_another_model_finds_nothing(name: str) -> None:
+    assert find_model(name) is None
+
+
+def test_version_is_never_taken_for_the_model_it_begins_with() -> None:
+    for longer, shorter in [("gpt-4.1", "gpt-4"), ("gpt-4o-mini", "gpt-4o"), ("o3-mini", "o3")]:
+        assert match_name(longer, [shorter]) is None
+        assert match_name(longer, [shorter, longer]) == longer
+    assert match_name("gpt-4-32k", NAMES) is None
+    assert match_name("claude-opus-4-5-20251101", ["claude-opus-4"]) is None
+
+
+def test_literal_name_wins_over_every_shorter_form() -> None:
+    known = ["llama3.1", "llama3.1:8b", "ollama/llama3.1:8b", "gpt-4o", "gpt-4o-2024-08-06"]
+    for name in known:
+        assert match_name(name, known) == name
+    assert match_name("openai/gpt-4o-2024-08-06", known) == "gpt-4o-2024-08-06"
+    assert match_name("gpt-4o-2024-05-13", known) == "gpt-4o"
+    assert match_name("llama3.1:8b-q4", known) == "llama3.1:8b"
+    assert match_name("llama3.1:405b", known) == "llama3.1"
+
+
+def test_known_name_comes_back_as_it_is_spelt() -> None:
+    assert match_name("my-model", ["My-Model"]) == "My-Model"
+    assert match_name("MY-MODEL", ["My-Model", "MY-MODEL"]) == "MY-MODEL"
+    assert match_name("host/mY-mOdEl:x", ["My-Model"]) == "My-Model"
+
+
+def test_any_iterable_of_models_is_searched_and_nothing_else() -> None:
+    own = Model("My-Local", 10_000, 500)
+    assert find_model("lan/my-local:q4", iter([own])) is own
+    assert find_model("gpt-4o", [own]) is None
+    assert match_name("gpt-4o", iter(())) is None
+
+
+def test_names_are_unique_and_lower_case() -> None:
+    assert len(set(NAMES)) == len(NAMES)
+    assert [
+        name for name in [*NAMES, *ALIASES] if name != name.lower() or name != name.strip()
+    ] == []
+
+
+@pytest.mark.parametrize("model", MODELS, ids=lambda model: model.name)
+def test_every_model_finds_itself_and_has_sane_figures(model: Model) -> None:
+    assert find_model(model.name) is model
+    assert 0 < model.reserve <= model.context_window // 2
+    if model.recommended is not None:
+        assert model.recommended <= model.context_window - model.reserve
+
+
+@pytest.mark.parametrize("alias", ALIASES)
+def test_every_alias_resolves_and_is_no_model_itself(alias: str) -> None:
+    assert alias not in NAMES
+    model = find_model(alias)
+    assert model is not None
+    assert model.name == ALIASES[alias]
+
+
+def test_bigger_window_never_has_a_smaller_reserve_by_the_rule() -> None:
+    ruled = sorted({(m.context_window, m.reserve) for m in MODELS if m.reserve <= 8_192})
+    large = [reserve for window, reserve in ruled if window > 8_192]
+    assert large == sorted(large)
+    assert [window // reserve for window, reserve in ruled if window <= 8_192] == [4, 4]
+
+
+@pytest.mark.parametrize(
+    ("name", "input_limit"),
+    [("gpt-5", 272_000), ("gpt-5.5", 922_000), ("gpt-5.1-chat-latest", 111_616)],
+)
+def test_what_is_left_of_a_gpt_5_window_is_its_input_limit(name: str, input_limit: int) -> None:
+    model = find_model(name)
+    assert model is not None
+    assert model.context_window - model.reserve == input_limit
+
+
+@given(
+    st.sampled_from(NAMES),
+    st.sampled_from(["", "openai/", "a/b/", "Ollama/"]),
+    st.booleans(),
+)
+def test_prefix_and_case_never_change_the_model(name: str, prefix: str, upper: bool) -> None:
+    typed = prefix + name
+    assert match_name(typed.upper() if upper else typed, NAMES) == name
+
+
+@given(st.text(max_size=40), st.lists(st.text(max_size=12), max_size=5))
+def test_match_is_a_known_name_or_none_for_any_text(name: str, known: list[str]) -> None:
+    match = match_name(name, known)
+    assert match is None or match in known
+    if name in known:
+        assert match == name
+
+
+def test_near_names_give_the_nearest_first_without_prefix_and_case() -> None:
+    assert near_names("gpt-4p", NAMES)[0] in {"gpt-4", "gpt-4o"}
+    assert near_names("OpenAI/GPT-4o-mimi", NAMES)[0] == "gpt-4o-mini"
+    assert near_names("claude-sonet-4-6", NAMES)[0] == "claude-sonnet-4-6"
+    assert near_names("qwerty-uiop-99", NAMES) == []
+    assert near_names("my-modle", ["My-Model"]) == ["My-Model"]
+
+
+def test_near_names_keep_to_the_limit() -> None:
+    assert len(near_names("gpt-4", NAMES)) == 3
+    assert len(near_names("gpt-4", NAMES, limit=1)) == 1
+    assert near_names("gpt-4", NAMES, limit=0) == []

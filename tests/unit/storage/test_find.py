@@ -1,0 +1,104 @@
+"""Messages are found by conditions, and read by their ids alone."""
+
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from builders import NOW
+
+from reservoir_cli.messages import Conversation, Message, Scope, StoredMessage
+from reservoir_cli.storage.base import Filter, Store
+from reservoir_cli.storage.sqlite import reads
+
+Adding = Callable[..., list[StoredMessage | None]]
+
+
+def steps(store: Store, ask: Callable[[sqlite3.Connection], Any]) -> int:
+    """How much work SQLite has with something, in its own steps."""
+    count = 0
+
+    def tick() -> int:
+        nonlocal count
+        count += 1
+        return 0
+
+    with closing(sqlite3.connect(store.location)) as connection:
+        connection.set_progress_handler(tick, 10)
+        ask(connection)
+    return count
+
+
+@pytest.mark.sqlite("it counts the steps of SQLite")
+@pytest.mark.parametrize("scope", [Scope("p", "i"), Scope("p"), Scope(None)], ids=str)
+def test_reading_some_messages_costs_the_same_in_a_scope_of_any_size(
+    store: Store, add: Adding, scope: Scope
+) -> None:
+    def read(connection: sqlite3.Connection) -> None:
+        assert len(reads.by_id(connection, range(1, 11), scope)) == 10
+
+    add(*(Message("user", "x") for _ in range(20)))
+    few = steps(store, read)
+    add(*(Message("user", "x") for _ in range(2_000)))
+    assert steps(store, read) <= few + 2
+
+
+FILTERS = [
+    (Filter(role="assistant"), [2]),
+    (Filter(trace_id="t"), [2, 1]),
+    (Filter(conversation_id="c"), [3]),
+    (Filter(since=NOW + timedelta(seconds=2)), [3, 1]),
+    (Filter(until=NOW + timedelta(seconds=1)), [2]),
+    (Filter(text="TW"), [2]),
+    (Filter(role="user", text="O"), [1]),
+    (Filter(), [2, 3, 1]),
+]
+
+
+@pytest.mark.parametrize(("where", "expected"), FILTERS, ids=str)
+def test_ids_are_found_in_order_of_time(
+    store: Store, add: Adding, where: Filter, expected: list[int]
+) -> None:
+    added = add(
+        Message("user", "one", NOW + timedelta(seconds=3), trace_id="t"),
+        Message("assistant", "two", NOW, trace_id="t"),
+        Message("user", "three", NOW + timedelta(seconds=2), conversation_id="c"),
+    )
+    numbers = {each.id: number for number, each in enumerate(added, start=1) if each}
+    add(Message("user", "elsewhere"), instance="j")
+    assert [numbers[each] for each in store.find(Scope("p", "i"), where)] == expected
+
+
+def test_threads_are_apart_by_place_and_conversation(store: Store, add: Adding) -> None:
+    ids = []
+    for instance in ("i", "j"):
+        ids += add(
+            Message("user", "a", conversation_id="c"),
+            Message("user", "b"),
+            Message("user", "c", conversation_id="c"),
+            instance=instance,
+        )
+    numbers = {each.id: number for number, each in enumerate(ids, start=1) if each}
+    found = {
+        name: [numbers[each] for each in some] for name, some in store.threads(Scope(None)).items()
+    }
+    assert found == {
+        ("p", "i", "c"): [1, 3],
+        ("p", "i", None): [2],
+        ("p", "j", "c"): [4, 6],
+        ("p", "j", None): [5],
+    }
+
+
+def test_conversations_without_messages_are_not_listed(store: Store, add: Adding) -> None:
+    add(Message("user", "a", NOW, conversation_id="told"))
+    add(Message("user", "b", NOW + timedelta(hours=1), conversation_id="untold"))
+    add(Message("user", "c", NOW + timedelta(hours=2), conversation_id="told"))
+    store.add_conversations(Scope("p", "i"), [Conversation("told", "T"), Conversation("empty")])
+    first, second = store.conversations(Scope("p"))
+    assert (first.conversation, first.messages) == (Conversation("told", "T"), 2)
+    assert (first.first, first.last) == (NOW, NOW + timedelta(hours=2))
+    assert (second.conversation, second.messages) == (Conversation("untold"), 1)
+    assert store.conversations(Scope("q")) == []

@@ -1,0 +1,231 @@
+"""Synapses: which messages are linked, and how strongly."""
+
+from datetime import timedelta
+
+import numpy as np
+import pytest
+from behind import behind
+from builders import NOW
+
+from reservoir_cli.messages import Message, Scope
+from reservoir_cli.storage.base import Passage, open_store
+from reservoir_cli.tokens import load_counter
+
+P = Scope("p")
+
+
+def direction(degrees):
+    turned = np.radians(degrees)
+    return np.array([np.cos(turned), np.sin(turned)], np.float32)
+
+
+def likeness(degrees):
+    return (1 + np.cos(np.radians(degrees))) / 2
+
+
+def tell(store, count, *, partition="p", instance="i", conversation=None, minute=0):
+    said = [
+        Message(
+            "user",
+            f"note {number}",
+            created_at=NOW + timedelta(minutes=minute + number),
+            conversation_id=conversation,
+        )
+        for number in range(count)
+    ]
+    added = store.add(
+        Scope(partition, instance), said, counter=load_counter("approximate"), now=NOW
+    )
+    return [each.id for each in added]
+
+
+def embed(store, ids, vectors, threshold=0.85):
+    passages = [
+        Passage(number, 0, 0, 1, vector) for number, vector in zip(ids, vectors, strict=True)
+    ]
+    store.add_passages("fake", ids, passages, threshold)
+
+
+def links(store):
+    """{(source, target): (score, kind)} as they lie in the store."""
+    rows = behind(store.location, "SELECT source_id, target_id, score, kind FROM synapses")
+    return {row[:2]: row[2:] for row in rows}
+
+
+def test_a_message_is_tied_to_the_one_before_it(store):
+    ids = tell(store, 3)
+    embed(store, ids, [direction(0), direction(10), direction(20)], threshold=0.99)
+    assert set(links(store)) == {(ids[1], ids[0]), (ids[2], ids[1])}
+    assert {kind for _, kind in links(store).values()} == {"previous"}
+
+
+def test_a_message_is_tied_to_the_three_nearest_before_it_and_to_no_fourth(store):
+    ids = tell(store, 6)
+    embed(store, ids, [direction(each) for each in (30, 3, 2, 1, 180, 0)])
+    assert {target for source, target in links(store) if source == ids[5]} == set(ids[1:4])
+
+
+def test_the_one_before_is_tied_beside_the_three_nearest(store):
+    ids = tell(store, 6)
+    embed(store, ids, [direction(each) for each in (4, 3, 2, 1, 30, 0)])
+    own = {target: kind for (source, target), (_, kind) in links(store).items() if source == ids[5]}
+    assert own == {ids[4]: "previous", ids[3]: "near", ids[2]: "near", ids[1]: "near"}
+
+
+def test_a_link_needs_the_threshold_and_reaching_it_is_enough(store):
+    ids = tell(store, 3)
+    # Right angles: a cosine of exactly 0, 0.5 on the scale of the threshold.
+    vectors = [np.array(each, np.float32) for each in ([1, 0, 0], [0, 1, 0], [-1, 0, 0])]
+    embed(store, ids, vectors, threshold=0.5)
+    assert {pair: score for pair, (score, _) in links(store).items()} == {
+        (ids[1], ids[0]): 0.5,
+        (ids[2], ids[1]): 0.5,
+    }
+
+
+def test_the_score_of_a_link_is_on_the_scale_of_the_threshold(store):
+    ids = tell(store, 2)
+    embed(store, ids, [direction(0), direction(40)])
+    assert links(store)[ids[1], ids[0]][0] == pytest.approx(likeness(40), abs=1e-6)
+
+
+def test_where_nothing_is_alike_the_chain_breaks(store):
+    ids = tell(store, 4)
+    embed(store, ids, [direction(0), direction(1), direction(120), direction(121)])
+    assert set(links(store)) == {(ids[1], ids[0]), (ids[3], ids[2])}
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "tied"),
+    [
+        pytest.param({}, {}, True, id="§4 the same instance"),
+        pytest.param({}, {"instance": "j"}, False, id="§4 else instance"),
+        pytest.param({}, {"partition": "q"}, False, id="§4 never across partitions"),
+        pytest.param({"conversation": "c"}, {"conversation": "c"}, True, id="§4 a conversation"),
+        pytest.param({"conversation": "c"}, {"conversation": "d"}, False, id="§4 two of them"),
+        pytest.param({"conversation": "c"}, {}, False, id="§4 a conversation and none"),
+        pytest.param(
+            {"conversation": "c"},
+            {"conversation": "c", "partition": "q", "instance": "i"},
+            False,
+            id="§4 one conversation in two partitions",
+        ),
+    ],
+)
+def test_only_messages_of_one_thread_are_tied(store, one, other, tied):
+    ids = tell(store, 1, **one) + tell(store, 1, minute=1, **other)
+    embed(store, ids, [direction(0), direction(0)])
+    assert bool(links(store)) is tied
+
+
+def test_nothing_beyond_the_256_before_is_looked_at(store):
+    ids = tell(store, 258)
+    # The first is like the last two only; all between are unlike both.
+    vectors = [direction(0)] + [direction(180)] * 255 + [direction(0), direction(0)]
+    embed(store, ids, vectors)
+    found = links(store)
+    assert (ids[256], ids[0]) in found
+    assert (ids[257], ids[0]) not in found
+
+
+def test_a_message_is_tied_when_both_ends_have_vectors_and_not_before(store):
+    ids = tell(store, 2)
+    embed(store, ids[1:], [direction(0)])
+    assert links(store) == {}
+    embed(store, ids[:1], [direction(0)])
+    assert set(links(store)) == {(ids[1], ids[0])}
+
+
+def test_a_link_to_the_message_before_gives_way_when_one_between_gets_its_vector(store):
+    ids = tell(store, 3)
+    embed(store, [ids[0], ids[2]], [direction(0), direction(0)])
+    assert links(store)[ids[2], ids[0]][1] == "previous"
+    embed(store, [ids[1]], [direction(0)])
+    assert {pair: kind for pair, (_, kind) in links(store).items()} == {
+        (ids[1], ids[0]): "previous",
+        (ids[2], ids[1]): "previous",
+        (ids[2], ids[0]): "near",
+    }
+
+
+def one_by_one(ids):
+    return [[each] for each in ids]
+
+
+def by_seven(ids):
+    return [ids[start : start + 7] for start in range(0, len(ids), 7)]
+
+
+def newest_first(ids):
+    return [some[::-1] for some in by_seven(ids)][::-1]
+
+
+def shuffled(ids):
+    return [[int(each)] for each in np.random.default_rng(4).permutation(ids)]
+
+
+@pytest.mark.parametrize(
+    ("batches", "count"),
+    [
+        pytest.param(one_by_one, 40, id="§4 one by one"),
+        pytest.param(shuffled, 40, id="§4 in any order"),
+        pytest.param(by_seven, 40, id="§4 in small batches"),
+        pytest.param(newest_first, 40, id="§4 newest first"),
+        pytest.param(by_seven, 280, id="§4 in small batches, more than 256"),
+        pytest.param(newest_first, 280, id="§4 newest first, more than 256"),
+    ],
+)
+def test_links_do_not_depend_on_the_order_of_embedding(tmp_path, batches, count):
+    random = np.random.default_rng(7)
+    vectors = [direction(each) for each in random.uniform(0, 360, count)]
+    found = []
+    for name, way in (("one", lambda ids: [ids]), ("other", batches)):
+        store = open_store(str(tmp_path / f"{name}.db"))
+        ids = tell(store, count)
+        with store.writing():
+            for some in way(ids):
+                embed(store, some, [vectors[ids.index(each)] for each in some])
+        found.append({pair: (round(s, 5), kind) for pair, (s, kind) in links(store).items()})
+        store.close()
+    assert len(found[0]) > count
+    assert found[1] == found[0]
+
+
+def test_messages_of_several_passages_count_as_one_of_the_256_before(store):
+    ids = tell(store, 202)
+    passages = [
+        Passage(number, part, 0, 1, direction(180 if 0 < at < 201 else 0))
+        for at, number in enumerate(ids)
+        for part in range(2)
+    ]
+    store.add_passages("fake", ids[:-1], [p for p in passages if p.message_id != ids[-1]], 0.85)
+    store.add_passages("fake", ids[-1:], [p for p in passages if p.message_id == ids[-1]], 0.85)
+    assert (ids[201], ids[0]) in links(store)
+
+
+@pytest.mark.parametrize(
+    ("depth", "reached"),
+    [
+        pytest.param(0, [], id="§4 synapse_depth 0"),
+        pytest.param(1, [3], id="§4 synapse_depth 1"),
+        pytest.param(2, [2, 3], id="§4 synapse_depth 2"),
+        pytest.param(9, [0, 1, 2, 3], id="§4 synapse_depth 9"),
+    ],
+)
+def test_messages_are_reached_over_so_many_links(store, depth, reached):
+    ids = tell(store, 5)
+    embed(store, ids, [direction(10 * each) for each in range(5)], threshold=likeness(15))
+    assert store.tied([ids[4]], depth, P) == [ids[each] for each in reached]
+
+
+def test_links_are_followed_forward_as_well_as_back(store):
+    ids = tell(store, 3)
+    embed(store, ids, [direction(10 * each) for each in range(3)], threshold=likeness(15))
+    assert store.tied([ids[1]], 1, P) == [ids[0], ids[2]]
+
+
+def test_links_lead_nowhere_outside_the_scope(store):
+    ids = tell(store, 2)
+    embed(store, ids, [direction(0), direction(0)])
+    assert store.tied([ids[1]], 5, Scope("q")) == []
+    assert store.tied([ids[1]], 5, Scope("p", "j")) == []

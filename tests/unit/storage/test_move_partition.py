@@ -1,0 +1,142 @@
+"""What is moved is found in its new place as if it had always been there."""
+
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from behind import behind
+
+from reservoir_cli.embedding import Embedder
+from reservoir_cli.messages import Conversation, Message, Scope, StoredMessage
+from reservoir_cli.retrieval import indexing
+from reservoir_cli.storage.base import Store
+
+Adding = Callable[..., list[StoredMessage | None]]
+EVERYWHERE = Scope(None)
+
+
+def said(content: str, number: int, conversation: str | None = None) -> Message:
+    return Message(
+        "user",
+        content,
+        datetime(2026, 5, 9, 12, number, tzinfo=UTC),
+        source="s",
+        source_id=f"{number}",
+        conversation_id=conversation,
+    )
+
+
+@pytest.fixture
+def filled(store: Store, add: Adding, fake_embedder: Embedder) -> Store:
+    """Partition a with its own instance and another; half of it is embedded."""
+    for instance in ("a", "chatgpt"):
+        add(
+            *(said(f"quokkas {each}", each, "c" if each % 2 else None) for each in range(6)),
+            partition="a",
+            instance=instance,
+        )
+        store.add_conversations(Scope("a", instance), [Conversation("c", f"of {instance}")])
+    indexing.embed_pending(
+        store, fake_embedder, EVERYWHERE, synapse_threshold=0, progress=lambda *_: None, limit=9
+    )
+    return store
+
+
+def derived(store: Store) -> list[list[Any]]:
+    """What ranking reads, and where the words are."""
+    if "://" in store.location:
+        on_server = (
+            "SELECT partition, instance, id, thread, terms FROM messages ORDER BY 1, 2, 3",
+            "SELECT partition, message_id, part, start, stems::text FROM words ORDER BY 1, 2, 3",
+            "SELECT partition, source_id, target_id, kind FROM synapses ORDER BY 1, 2, 3",
+        )
+        return [behind(store.location, query) for query in on_server]
+    with closing(sqlite3.connect(store.location)) as connection:
+        connection.execute(
+            "CREATE VIRTUAL TABLE temp.words USING fts5vocab(main, messages_fts, 'instance')"
+        )
+        queries = (
+            """
+            SELECT model_id, partition, instance, n, hex(ids), hex(threads), hex(flags), hex(codes)
+            FROM vector_chunks ORDER BY 1, 2, 3, id
+            """,
+            "SELECT term, doc, col, offset FROM temp.words ORDER BY 1, 2, 3, 4",
+        )
+        return [connection.execute(query).fetchall() for query in queries]
+
+
+def places(store: Store) -> set[tuple[str, str, int]]:
+    return set(store.places())
+
+
+def check(store: Store) -> None:
+    """What is derived is what would be made anew."""
+    moved = derived(store)
+    assert store.faults() == []
+    store.repair(0)
+    assert derived(store) == moved
+
+
+def test_a_renamed_partition_is_as_if_it_had_always_been_there(filled: Store) -> None:
+    assert filled.move_partition("a", "b") == (12, 0)
+    assert places(filled) == {("b", "b", 6), ("b", "chatgpt", 6)}
+    check(filled)
+    hits, _ = filled.keyword("quokka", Scope("b", "b"), 20)
+    assert len(hits) == 6
+    assert filled.keyword("quokka", Scope("a"), 20)[0] == []
+    titles = {each.conversation.title for each in filled.conversations(EVERYWHERE)}
+    assert titles == {"of a", "of chatgpt"}
+    assert filled.pending_count(Scope("b")) == 3
+
+
+def test_vectors_and_links_stay_with_their_messages(filled: Store) -> None:
+    before = filled.holdings()
+    filled.move_partition("a", "b")
+    assert filled.holdings() == before
+
+
+def test_merging_brings_two_together_and_keeps_equal_sources_once(
+    filled: Store, add: Adding
+) -> None:
+    add(said("the same", 0), said("another", 59), partition="b", instance="b")
+    add(said("the same", 1, "c"), partition="b", instance="chatgpt")
+    filled.add_conversations(Scope("b", "chatgpt"), [Conversation("c", "of b")])
+    assert filled.move_partition("a", "b") == (10, 2)
+    assert places(filled) == {("b", "b", 7), ("b", "chatgpt", 6)}
+    check(filled)
+    assert filled.conversation("b", "chatgpt", "c") == Conversation("c", "of b")
+    assert filled.conversation("b", "b", "c") == Conversation("c", "of a")
+    contents = [each.content for each in filled.last(Scope("b", "b"), 0)]
+    assert contents.count("the same") == 1
+    assert "quokkas 0" not in contents
+
+
+def test_an_instance_named_like_the_new_partition_joins_its_own(store: Store, add: Adding) -> None:
+    add(said("one", 1), said("two", 2), partition="a", instance="a")
+    add(said("two again", 2), said("three", 3), partition="a", instance="b")
+    moved, there = store.move_partition("a", "b")
+    assert (moved, there) == (3, 1)
+    assert places(store) == {("b", "b", 3)}
+    assert store.faults() == []
+
+
+def test_what_was_there_already_is_not_barred_from_imports(store: Store, add: Adding) -> None:
+    add(said("one", 1), partition="a", instance="a")
+    add(said("one", 1), partition="b", instance="b")
+    store.move_partition("a", "b")
+    assert store.forgotten([said("one", 1)]) == [False]
+
+
+def test_runs_go_along(filled: Store) -> None:
+    numbers = (
+        "at context_window reserve reserve_used available input_tokens kept dropped truncations "
+        "utilisation ms"
+    )
+    run: dict[str, object] = dict.fromkeys(numbers.split(), 1)
+    names = dict.fromkeys(("instance", "format", "counter", "sections"), "x")
+    filled.add_run({"partition": "a", **run, **names})
+    filled.move_partition("a", "b")
+    assert [run["partition"] for run in filled.runs(None)] == ["b"]

@@ -1,0 +1,256 @@
+"""A store that is copied to another kind and back is the store it was."""
+
+import os
+import random
+from collections.abc import Callable
+from contextlib import closing, suppress
+from datetime import UTC, datetime, timedelta
+
+import numpy as np
+import pytest
+from behind import behind
+from fingerprint import fingerprint
+from postgres_server import PostgresServer
+
+from reservoir_cli.errors import ReservoirError, StoreError, UsageError
+from reservoir_cli.messages import Conversation, Message, Scope, ToolCall
+from reservoir_cli.retrieval import indexing
+from reservoir_cli.storage import replicate
+from reservoir_cli.storage.base import Store, open_store
+from reservoir_cli.tokens import load_counter
+from reservoir_cli.transfer import forget
+
+NOW = datetime(2026, 5, 9, 12, tzinfo=UTC)
+EVERYWHERE = Scope(None)
+COUNTER = load_counter("approximate")
+WORDS = (
+    "the queue lost jobs when redis failed over and we moved to postgres 京都 naïve don't".split()
+)
+
+
+def quiet(*_: object) -> None:
+    """Tell nobody."""
+
+
+@pytest.fixture
+def filled(store: Store, fake_embedder) -> Store:
+    """Something of everything that a store can hold."""
+    pick = random.Random(3)
+    for partition, instance in (("p", "p"), ("p", "chatgpt"), ("Zürich", "i")):
+        said = [
+            Message(
+                ("user", "assistant", "tool")[number % 3],
+                " ".join(pick.choices(WORDS, k=pick.randrange(0, 40))),
+                created_at=NOW + timedelta(minutes=pick.randrange(10_000)),
+                name="mara" if number % 5 == 0 else None,
+                conversation_id=f"c{number % 2}" if number % 4 else None,
+                tool_calls=(ToolCall("c", "f", '{"a": "é"}'),) if number % 3 == 1 else (),
+                tool_call_id="c" if number % 3 == 2 else None,
+                secrets=("password",) if number == 7 else (),
+            )
+            for number in range(60)
+        ]
+        scope = Scope(partition, instance)
+        store.add_conversations(scope, [Conversation("c0", "Redis", "chatgpt", "gpt-4")])
+        store.add(scope, said, counter=COUNTER, now=NOW)
+    indexing.embed_pending(
+        store, fake_embedder, EVERYWHERE, synapse_threshold=0.5, progress=quiet, limit=150
+    )
+    forget.forget(store, store.find(EVERYWHERE)[:3])
+    names = "context_window reserve reserve_used available input_tokens kept dropped truncations"
+    for at in range(3):
+        store.add_run(
+            {
+                "at": at,
+                "partition": "p",
+                **dict.fromkeys(("instance", "format", "counter", "sections"), "x"),
+                **dict.fromkeys(names.split(), at),
+                "utilisation": 0.1,
+                "ms": 1.7,
+            }
+        )
+    return store
+
+
+def same_answers(one: Store, two: Store, embedder) -> None:
+    """Two stores say the same to questions, with the same scores."""
+    (found, cosines), (others, other_cosines) = (answers(each, embedder) for each in (one, two))
+    assert found == others
+    np.testing.assert_allclose(cosines, other_cosines, atol=1e-6)
+
+
+def answers(store: Store, embedder) -> tuple[list[object], list[float]]:
+    found: list[object] = []
+    cosines: list[float] = []
+    for scope in (Scope("p"), Scope("p", "chatgpt"), EVERYWHERE):
+        question = "why did redis lose jobs in 京都?"
+        near = store.candidates(scope, "p", question, embedder.encode_query(question))
+        found += [near.ids.tolist(), near.thread.tolist(), near.tokens.tolist()]
+        found.append([each.counts.tolist() for each in near.postings])
+        cosines += near.cosine.tolist()
+        hits, _ = store.keyword("queue 京都 post*", scope, 50)
+        found.append([(number, round(score, 9)) for number, score in hits])
+    found += [store.holdings(), store.runs(None) != [], store.conversations(EVERYWHERE)]
+    return found, cosines
+
+
+def test_there_and_back_again_nothing_has_changed(
+    filled: Store, new_location: Callable[[], str], tmp_path, fake_embedder
+) -> None:
+    before = replicate._digest(filled)
+    with closing(open_store(str(tmp_path / "file.db"))) as file:
+        replicate.copy(filled, file, quiet)
+        assert replicate._digest(file) == before
+        assert file.faults() == []
+        same_answers(file, filled, fake_embedder)
+        with closing(open_store(new_location())) as back:
+            told = replicate.copy(file, back, quiet)
+            assert replicate._digest(back) == before
+            assert back.faults() == []
+            same_answers(back, filled, fake_embedder)
+            assert told["messages"] == 177
+            [gone] = back.forgotten([Message("user", "", source="python", source_id="x")])
+            assert not gone
+            # What comes in afterwards is behind what was there.
+            [new] = back.add(Scope("p", "p"), [Message("user", "new")], counter=COUNTER, now=NOW)
+            assert new
+            assert new.id > max(filled.find(EVERYWHERE))
+
+
+@pytest.mark.sqlite("it begins and ends with a file")
+def test_a_file_that_was_on_a_server_is_the_same_file(
+    filled: Store, postgres: PostgresServer, tmp_path
+) -> None:
+    url = postgres.borrow()
+    back = str(tmp_path / "back.db")
+    with closing(open_store(url)) as server, closing(open_store(back)) as file:
+        replicate.copy(filled, server, quiet)
+        replicate.copy(server, file, quiet)
+    postgres.give_back(url)
+    assert fingerprint(back) == fingerprint(filled.location)
+
+
+@pytest.mark.parametrize("fails", ["put_portion", "put_links", "put_remainder"])
+def test_what_was_broken_off_goes_on_where_it_was(
+    filled: Store, new_location: Callable[[], str], monkeypatch, fails: str
+) -> None:
+    monkeypatch.setattr(replicate, "_AT_ONCE", 50)
+    target = new_location()
+    calls = 0
+    with closing(open_store(target)) as new:
+        put = getattr(new, fails)
+
+        def break_off(given: object) -> None:
+            nonlocal calls
+            put(given)
+            calls += 1
+            if calls == 2:
+                raise OSError("in between")
+
+        monkeypatch.setattr(new, fails, break_off, raising=False)
+        with pytest.raises(OSError, match="in between"):
+            replicate.copy(filled, new, quiet)
+    with closing(open_store(target)) as new:
+        assert new.noted(replicate.UNFINISHED_COPY)
+        taken: list[int] = []
+        put_portion = new.put_portion
+        monkeypatch.setattr(
+            new,
+            "put_portion",
+            lambda given: (taken.extend(given.ids), put_portion(given)),
+            raising=False,
+        )
+        replicate.copy(filled, new, quiet)
+        assert len(taken) == (127 if fails == "put_portion" else 0)
+        assert replicate._digest(new) == replicate._digest(filled)
+        assert new.noted(replicate.UNFINISHED_COPY) is None
+
+
+def test_a_source_that_was_changed_in_between_is_noticed(
+    filled: Store, new_location: Callable[[], str], monkeypatch
+) -> None:
+    monkeypatch.setattr(replicate, "_AT_ONCE", 50)
+    with closing(open_store(new_location())) as new:
+
+        def stop(step: str, *_: int) -> None:
+            if step == "copying links":
+                raise OSError("in between")
+
+        with pytest.raises(OSError, match="in between"):
+            replicate.copy(filled, new, stop)
+        behind(filled.location, "UPDATE messages SET content = 'other' WHERE instance = 'p'")
+        with pytest.raises(ReservoirError, match="was changed in between") as caught:
+            replicate.copy(filled, new, quiet)
+        way = f"remove {new.location}" if new.files() else f"psql {new.location} -c 'DROP SCHEMA"
+        assert str(caught.value.hint).startswith(way)
+
+
+def test_a_target_that_holds_something_is_refused_and_left_alone(
+    filled: Store, new_location: Callable[[], str]
+) -> None:
+    with closing(open_store(new_location())) as new:
+        new.add(Scope("p", "p"), [Message("user", "mine")], counter=COUNTER, now=NOW)
+        with pytest.raises(UsageError, match="is not empty"):
+            replicate.copy(filled, new, quiet)
+        assert [each.content for each in new.last(EVERYWHERE, 0)] == ["mine"]
+    with pytest.raises(UsageError, match="into itself"):
+        replicate.copy(filled, filled, quiet)
+
+
+def test_an_unfinished_copy_of_another_store_is_refused(
+    filled: Store, new_location: Callable[[], str], tmp_path
+) -> None:
+    with closing(open_store(new_location())) as new, closing(open_store(str(tmp_path / "x"))) as x:
+        new.note(replicate.UNFINISHED_COPY, '{"source": "elsewhere", "step": "links", "after": 0}')
+        with pytest.raises(UsageError, match="unfinished copy of elsewhere"):
+            replicate.copy(x, new, quiet)
+
+
+def test_what_is_told_of_an_index_stays_where_the_index_is(
+    filled: Store, new_location: Callable[[], str]
+) -> None:
+    filled.note("index:p", "{}")
+    with closing(open_store(new_location())) as new:
+        replicate.copy(filled, new, quiet)
+        assert new.noted("index:p") is None
+
+
+def test_a_copy_that_was_broken_off_is_read_and_not_written_to(
+    filled: Store, new_location: Callable[[], str]
+) -> None:
+    def stop(*_: object) -> None:
+        raise OSError("in between")
+
+    message = [Message("user", "too early")]
+    with closing(open_store(new_location())) as new, closing(open_store(new_location())) as third:
+        with pytest.raises(OSError, match="in between"):
+            replicate.copy(filled, new, stop)
+        assert len(new.last(EVERYWHERE, 0)) == 177
+        for read_only in (False, True):
+            new.read_only = read_only
+            with pytest.raises(StoreError, match="a copy that is not finished") as caught:
+                new.add(Scope("p", "p"), message, counter=COUNTER, now=NOW)
+            assert new.location in str(caught.value.hint)
+            assert filled.location in str(caught.value.hint)
+        new.read_only = False
+        with pytest.raises(StoreError, match="a copy that is not finished"):
+            replicate.copy(new, third, quiet)
+        replicate.copy(filled, new, quiet)
+        new.add(Scope("p", "p"), message, counter=COUNTER, now=NOW)
+
+
+@pytest.mark.sqlite("only a file is found from a folder")
+def test_a_copy_goes_on_from_another_folder(filled: Store, tmp_path, monkeypatch) -> None:
+    def stop(*_: object) -> None:
+        raise OSError("in between")
+
+    new = str(tmp_path / "new.db")
+    for folder, progress in ((tmp_path, stop), (tmp_path.parent, quiet)):
+        monkeypatch.chdir(folder)
+        source = os.path.relpath(filled.location)
+        with closing(open_store(source)) as old, closing(open_store(new)) as target:
+            with suppress(OSError):
+                replicate.copy(old, target, progress)
+    with closing(open_store(new)) as target:
+        assert replicate._digest(target) == replicate._digest(filled)
+        assert target.noted(replicate.UNFINISHED_COPY) is None

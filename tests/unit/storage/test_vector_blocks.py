@@ -1,0 +1,197 @@
+"""Chunks hold all that ranking needs, and can be made again."""
+
+from collections.abc import Sequence
+from datetime import timedelta
+
+import hypothesis.extra.numpy as arrays
+import numpy as np
+import pytest
+from builders import NOW
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reservoir_cli.messages import Message, Scope
+from reservoir_cli.storage.base import Passage, Store
+from reservoir_cli.storage.sqlite import vector_blocks, vectors
+
+HERE = Scope("p", "i")
+DIMENSIONS = 16
+
+
+def directions(count: int, seed: int = 0) -> np.ndarray:
+    drawn = np.random.default_rng(seed).standard_normal((count, DIMENSIONS)).astype(np.float32)
+    return drawn / np.linalg.norm(drawn, axis=1, keepdims=True)
+
+
+def told(add, count: int, **where) -> list[int]:
+    said = [
+        Message("user", f"note {number}?", created_at=NOW + timedelta(minutes=number))
+        for number in range(count)
+    ]
+    return [each.id for each in add(*said, **where)]
+
+
+def embed(store: Store, ids: Sequence[int], given: np.ndarray) -> None:
+    if store.active_model() is None:
+        store.activate_model("m", "model")
+    passages = [Passage(number, 0, 0, 1, vector) for number, vector in zip(ids, given, strict=True)]
+    store.add_passages("m", ids, passages, 0.999)
+
+
+def sizes(store: Store) -> list[int]:
+    if "://" in store.location:  # a server has no chunks
+        return []
+    rows = store._connection.execute("SELECT n FROM vector_chunks ORDER BY id")
+    return [row[0] for row in rows]
+
+
+def seen(store: Store, question: np.ndarray | None = None, scope: Scope = HERE) -> dict:
+    """Everything a candidate carries, by id."""
+    found = store.candidates(scope, "i", "note", question)
+    names = ("created_at", "tokens", "terms", "asks", "own", "thread", "loose", "cosine")
+    columns = [getattr(found, name).tolist() for name in names]
+    return dict(zip(found.ids.tolist(), zip(*columns, strict=True), strict=True))
+
+
+@given(
+    arrays.arrays(
+        np.float32,
+        st.tuples(st.integers(1, 5), st.integers(1, 9)),
+        elements=st.floats(-1, 1, width=32),
+    )
+)
+def test_a_code_is_half_a_step_from_its_vector_at_most(given: np.ndarray) -> None:
+    scales, codes = vector_blocks.quantized(given)
+    error = np.abs(given - scales[:, None] * codes)
+    assert (error <= 0.5001 * scales[:, None] + 1e-9).all()
+
+
+@pytest.mark.sqlite("a server has no chunks")
+def test_messages_that_come_one_by_one_fill_chunks(store, add):
+    ids = told(add, 300)
+    for number, vector in zip(ids, directions(300), strict=True):
+        embed(store, [number], vector[None])
+    assert sizes(store) == [256, 44]
+    assert list(seen(store)) == ids
+
+
+@pytest.mark.sqlite("a server has no chunks")
+def test_a_batch_fills_up_the_last_chunk_and_begins_new_ones(store, add):
+    ids = told(add, 600)
+    embed(store, ids[:10], directions(10))
+    embed(store, ids[10:], directions(590))
+    assert sizes(store) == [256, 256, 88]
+
+
+@pytest.mark.sqlite("a server has no chunks")
+def test_each_place_has_chunks_of_its_own(store, add):
+    for instance in ("i", "j"):
+        embed(store, told(add, 3, instance=instance), directions(3))
+    assert sizes(store) == [3, 3]
+    assert len(seen(store)) == 3
+    assert len(seen(store, scope=Scope("p"))) == 6
+
+
+def test_what_is_embedded_is_as_it_was_when_it_was_pending(store, add):
+    conversation = Message("assistant", "in a conversation", created_at=NOW, conversation_id="c")
+    ids = [*told(add, 5), *(each.id for each in add(conversation))]
+    before = seen(store)
+    embed(store, ids, directions(6))
+    after = seen(store)
+    assert [row[:-1] for row in after.values()] == [row[:-1] for row in before.values()]
+    assert list(after) == list(before)
+
+
+@pytest.mark.sqlite("looks at the rows of that library")
+def test_what_is_pending_is_not_read_row_by_row(store, add):
+    talks = [Message("user", "a note", conversation_id=f'"{number}", 7') for number in range(200)]
+    ids = [*told(add, 200), *(each.id for each in add(*talks))]
+    fetched = []
+    store._connection.row_factory = lambda _, row: fetched.append(row) or row
+    assert sorted(seen(store)) == ids
+    assert len(fetched) < 20
+
+
+def test_the_cosine_of_a_message_is_its_best_passages(store, add):
+    [number] = told(add, 1)
+    store.activate_model("m", "model")
+    passages = [Passage(number, at, at, at + 1, each) for at, each in enumerate(directions(400))]
+    store.add_passages("m", [number], passages, 0.999)
+    question = directions(1, seed=7)[0]
+    [row] = seen(store, question).values()
+    assert row[-1] == pytest.approx((directions(400) @ question).max(), abs=1e-6)
+    assert sizes(store) in ([256, 144], [])
+
+
+def test_cosines_are_exact_for_the_nearest_and_close_for_the_others(store, add):
+    ids = told(add, 1_000)
+    embed(store, ids, directions(1_000))
+    question = directions(1, seed=7)[0]
+    wanted = directions(1_000) @ question
+    found = np.array([row[-1] for row in seen(store, question).values()])
+    nearest = np.argsort(-wanted)[: vectors.RESCORED // 2]
+    np.testing.assert_allclose(found[nearest], wanted[nearest], atol=1e-6)
+    np.testing.assert_allclose(found, wanted, atol=0.01)
+
+
+def test_a_message_without_text_is_a_candidate_without_a_vector(store, add):
+    [empty] = add(Message("tool", "", tool_call_id="c"))
+    [full] = told(add, 1)
+    store.activate_model("m", "model")
+    store.add_passages("m", [empty.id], [], 0.999)
+    embed(store, [full], directions(1))
+    rows = seen(store, directions(1)[0])
+    assert set(rows) == {empty.id, full}
+    assert np.isnan(rows[empty.id][-1])
+    assert rows[full][-1] == pytest.approx(1)
+
+
+def test_two_processes_that_embed_the_same_message_count_it_once(store, add):
+    ids = told(add, 4)
+    embed(store, ids, directions(4))
+    embed(store, ids, directions(4, seed=9))
+    assert sizes(store) in ([4], [])
+    assert store.holdings()["embedded"] == 4
+
+
+@pytest.mark.sqlite("a server has no chunks")
+def test_what_is_removed_is_in_no_chunk_and_the_others_stay(store, add):
+    ids = told(add, 300)
+    embed(store, ids, directions(300))
+    with store.writing():
+        vector_blocks.remove(store._connection, ("p", "i"), [ids[0], ids[280]])
+    assert sizes(store) == [255, 43]
+    assert set(seen(store)) == set(ids) - {ids[0], ids[280]}
+    with store.writing():
+        vector_blocks.remove(store._connection, ("p", "i"), ids[:256])
+    assert sizes(store) == [43]
+
+
+@pytest.mark.sqlite("a server has no chunks")
+def test_chunks_made_again_say_the_same(store, add):
+    ids = told(add, 300)
+    [empty] = add(Message("user", "", created_at=NOW))
+    embed(store, [*ids, empty.id][:-1], directions(300))
+    store.add_passages("m", [empty.id], [], 0.999)
+    told(add, 2, instance="j")  # still pending
+    question = directions(1, seed=7)[0]
+    before = seen(store, question, Scope("p"))
+    with store.writing():
+        store._connection.execute("DELETE FROM vector_chunks WHERE id = 1")
+    assert [each.repairable for each in store.faults()] == [True]
+    store.repair(0.999)
+    assert store.faults() == []
+    after = seen(store, question, Scope("p"))
+    assert after.keys() == before.keys()
+    for number, row in after.items():
+        np.testing.assert_allclose(row, before[number], atol=1e-6)
+
+
+def test_candidates_are_in_order_of_time_however_late_they_come(store, add):
+    late = told(add, 20)
+    early = [
+        each.id for each in add(*(Message("user", "x", created_at=NOW - timedelta(days=1)),) * 20)
+    ]
+    embed(store, late, directions(20))
+    embed(store, early, directions(20))
+    assert list(seen(store)) == [*early, *late]

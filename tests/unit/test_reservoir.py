@@ -1,0 +1,101 @@
+"""What the public object does beyond the rooms it calls."""
+
+import os
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from reservoir_cli import Message, Reservoir, Scope
+from reservoir_cli.settings import paths
+from reservoir_cli.tokens import load_counter
+
+
+@pytest.fixture
+def told() -> list[str]:
+    return []
+
+
+@pytest.fixture
+def reservoir(
+    tmp_path: Path, fake_embedder: Any, told: list[str], monkeypatch: pytest.MonkeyPatch
+) -> Reservoir:
+    monkeypatch.setattr(Reservoir, "_load_embedder", lambda _: fake_embedder)
+    with Reservoir.open(tmp_path / "r.db", notify=told.append) as opened:
+        yield opened
+
+
+def test_one_message_does_not_wait_for_a_backlog(reservoir: Reservoir, told: list[str]) -> None:
+    reservoir.ingest([Message("user", f"old {n}") for n in range(200)], embed=False)
+    [stored] = reservoir.ingest([Message("user", "new")])
+    pending = {each.id for each in reservoir.store.pending(999, Scope(None))}
+    assert len(pending) == 136
+    assert stored.id not in pending
+    assert told == ["136 messages not embedded yet: reservoir embed"]
+
+
+def test_a_small_backlog_is_caught_up_on_the_way(reservoir: Reservoir, told: list[str]) -> None:
+    reservoir.ingest([Message("user", f"old {n}") for n in range(20)], embed=False)
+    reservoir.ingest([Message("user", "new")])
+    assert reservoir.store.pending_count(Scope(None)) == 0
+    assert told == []
+
+
+def test_a_long_list_is_embedded_whole(reservoir: Reservoir) -> None:
+    reservoir.ingest([Message("user", f"message {n}") for n in range(300)])
+    assert reservoir.store.pending_count(Scope(None)) == 0
+
+
+def test_a_saved_question_keeps_the_trace_of_its_window(reservoir: Reservoir) -> None:
+    window = reservoir.context("what now?", save=True, budget=100)
+    [stored] = reservoir.view(reservoir.scope(), 1)
+    assert (stored.content, stored.trace_id) == ("what now?", window.request.trace_id)
+    assert window.selection.history == ()
+
+
+def test_forgetting_and_backing_up_are_verbs_of_the_object(tmp_path: Path) -> None:
+    with Reservoir.open(tmp_path / "store.db") as reservoir:
+        [stored] = reservoir.ingest([Message("user", "quokkas")], embed=False)
+        reservoir.backup(tmp_path / "copy.db")
+        reservoir.forget([stored.id])
+        assert reservoir.view(Scope(None), 0) == []
+    with Reservoir.open(tmp_path / "copy.db") as copied:
+        assert [each.content for each in copied.view(Scope(None), 0)] == ["quokkas"]
+
+
+# Several at once
+
+
+@pytest.mark.skipif(os.name != "posix", reason="locks of POSIX")
+def test_what_another_process_is_embedding_is_left_to_it(
+    tmp_path: Path, fake_embedder: Any
+) -> None:
+    path = tmp_path / "store.db"
+    with Reservoir.open(path, embedder=fake_embedder) as reservoir:
+        paths.make_private_dir(paths.cache_dir())
+        with paths.one_at_a_time(paths.embedding_lock(str(path))):
+            reservoir.ingest([Message("user", "one")])
+            assert reservoir.store.pending_count(Scope(None)) == 1
+            assert reservoir.context("one?").kept  # nor does a question wait
+            assert reservoir.store.pending_count(Scope(None)) == 1
+        reservoir.ingest([Message("user", "two")])
+        assert reservoir.store.pending_count(Scope(None)) == 0
+
+
+def test_embedding_ends_though_others_bring_more_in_meanwhile(
+    tmp_path: Path, fake_embedder: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Reservoir.open(tmp_path / "store.db", embedder=fake_embedder) as reservoir:
+        encode, more = fake_embedder.encode_documents, [Message("user", "said meanwhile")]
+        scope = Scope("default", "default")
+
+        def encode_while_others_talk(texts: Sequence[str]) -> object:
+            counter = load_counter("approximate")
+            reservoir.store.add(scope, more, counter=counter, now=datetime.now(UTC))
+            return encode(texts)
+
+        monkeypatch.setattr(fake_embedder, "encode_documents", encode_while_others_talk)
+        reservoir.ingest([Message("user", "one")])
+        assert reservoir.store.pending_count(Scope(None)) == 1

@@ -1,0 +1,180 @@
+"""OpenAI, Anthropic, ShareGPT, Markdown: conversations for other programs."""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from validators import problems
+
+from reservoir_cli.messages import Conversation, Message, Scope, StoredMessage, ToolCall
+from reservoir_cli.redaction import Mask
+from reservoir_cli.storage.base import Filter, Store
+from reservoir_cli.transfer import exporters
+from reservoir_cli.transfer.importers import File, Record, importers
+
+Adding = Callable[..., list[StoredMessage | None]]
+MASK = Mask(lambda _: "off")
+FORMS = ["openai", "anthropic", "sharegpt"]
+
+
+def exported(store: Store, form: str) -> tuple[str, exporters.Totals]:
+    totals = exporters.Totals()
+    text = "".join(exporters.export(store, Scope(None), Filter(), form, totals, mask=MASK))
+    return text, totals
+
+
+def lines(store: Store, form: str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in exported(store, form)[0].splitlines()]
+
+
+def call(identity: str, arguments: str = '{"path": "a"}') -> ToolCall:
+    return ToolCall(identity, "read", arguments)
+
+
+def result(identity: str, content: str = "done") -> Message:
+    return Message("tool", content, tool_call_id=identity, name="read", conversation_id="c")
+
+
+def said(role: str, content: str, *calls: ToolCall, **more: Any) -> Message:
+    return Message(role, content, tool_calls=calls, **{"conversation_id": "c", **more})
+
+
+TALK = (
+    said("system", "Be brief."),
+    said("user", "Read both files."),
+    said("assistant", "Reading.", call("one"), call("two")),
+    result("one", "first"),
+    result("two", ""),
+    said("assistant", "Both are short."),
+    said("user", "Thanks."),
+)
+
+BROKEN: dict[str, tuple[Message, ...]] = {
+    "whole": TALK,
+    "a call without a result": (said("user", "go"), said("assistant", "", call("one"))),
+    "a result without its call": (said("user", "go"), result("one")),
+    "a result before its call": (
+        said("user", "go"),
+        result("one"),
+        said("assistant", "", call("one")),
+    ),
+    "a message between call and result": (
+        said("user", "go"),
+        said("assistant", "", call("one")),
+        said("user", "wait"),
+        result("one"),
+    ),
+    "two results of one call": (
+        said("user", "go"),
+        said("assistant", "", call("one")),
+        result("one", "a"),
+        result("one", "b"),
+    ),
+    "an id that is used twice": (
+        said("user", "go"),
+        said("assistant", "", call("one")),
+        result("one", "a"),
+        said("assistant", "", call("one")),
+        result("one", "b"),
+    ),
+    "arguments that are no JSON": (
+        said("user", "go"),
+        said("assistant", "", call("one", "print(1)")),
+        result("one"),
+    ),
+    "a blank message": (said("user", "go"), said("user", " ")),
+}
+
+
+@pytest.mark.parametrize("form", ["openai", "anthropic"])
+@pytest.mark.parametrize("talk", BROKEN.values(), ids=BROKEN)
+def test_a_conversation_could_be_sent_as_it_is(
+    store: Store, add: Adding, form: str, talk: tuple[Message, ...]
+) -> None:
+    add(*talk, said("user", "go on"))
+    [body] = lines(store, form)
+    needed = {"model": "m", "max_tokens": 100} if form == "anthropic" else {"model": "m"}
+    assert problems(form, {**body, **needed}) == []
+
+
+@pytest.mark.parametrize("form", [*FORMS, "markdown"])
+@pytest.mark.parametrize("talk", BROKEN.values(), ids=BROKEN)
+def test_nothing_that_was_said_is_lost(
+    store: Store, add: Adding, form: str, talk: tuple[Message, ...]
+) -> None:
+    add(*talk)
+    text = exported(store, form)[0]
+    for each in talk:
+        assert each.content.strip() in text
+        assert len(each.tool_calls) <= text.count("read")
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_what_is_exported_can_be_imported(store: Store, add: Adding, form: str) -> None:
+    add(*TALK)
+    text = exported(store, form)[0]
+    read = list(importers()[form].read(File.of_bytes("f", text.encode())))
+    found = [each.message for each in read if isinstance(each, Record)]
+    assert len(found) == len(read)
+    by_role = [(each.role, each.content) for each in found if each.content]
+    expected = [(each.role, each.content or "[no output]") for each in TALK]
+    if form == "sharegpt":
+        expected = [each for each in expected if each[1] != "[no output]"]
+    assert by_role == expected
+    answered = {each.tool_call_id for each in found if each.role == "tool"}
+    assert answered == {each.id for message in found for each in message.tool_calls}
+    assert len(answered) == 2
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_each_conversation_is_a_line_and_so_is_what_lies_outside_of_them(
+    store: Store, add: Adding, form: str
+) -> None:
+    add(said("user", "a", conversation_id="c"), said("user", "x", conversation_id=None))
+    add(said("user", "b", conversation_id="d"), said("user", "y", conversation_id=None))
+    add(said("user", "c", conversation_id="c"))
+    key, content = ("conversations", "value") if form == "sharegpt" else ("messages", "content")
+    texts = ["".join(_text(each[content]) for each in line[key]) for line in lines(store, form)]
+    assert texts == ["ac", "xy", "b"]
+
+
+def _text(content: Any) -> str:
+    return content if isinstance(content, str) else "".join(each["text"] for each in content)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_thinking_is_left_out_and_counted(store: Store, add: Adding, form: str) -> None:
+    thought = said("system", "Let me think of it.", name="thinking")
+    add(*TALK, thought)
+    text, totals = exported(store, form)
+    assert "think" not in text
+    assert (totals.messages, totals.left_out) == (len(TALK), 1)
+    kept, totals = exported(store, "markdown")
+    assert "Let me think of it." in kept
+    assert (totals.messages, totals.left_out) == (len(TALK) + 1, 0)
+
+
+def test_sharegpt_keeps_what_is_known_of_a_conversation(store: Store, add: Adding) -> None:
+    add(*TALK)
+    store.add_conversations(Scope("p", "i"), [Conversation("c", "Files", "chatgpt", "gpt-4")])
+    [line] = lines(store, "sharegpt")
+    assert (line["id"], line["title"], line["model"]) == ("c", "Files", "gpt-4")
+    assert [each["from"] for each in line["conversations"]] == [
+        *("system", "human", "gpt"),
+        *("function_call", "observation", "function_call", "observation"),
+        *("gpt", "human"),
+    ]
+
+
+def test_markdown_names_conversation_speaker_and_time(store: Store, add: Adding) -> None:
+    add(*TALK)
+    store.add_conversations(Scope("p", "i"), [Conversation("c", "Two\nfiles")])
+    text = exported(store, "markdown")[0]
+    assert text.startswith("# Two files\n\n*p/i*\n\n## system · 2026-05-09T12:00:00+00:00\n\nBe ")
+    assert '## assistant · 2026-05-09T12:00:00+00:00\n\nReading.\n[call read {"path": "a"}]' in text
+
+
+@pytest.mark.parametrize("form", [*FORMS, "markdown"])
+def test_an_empty_store_is_an_empty_text(store: Store, form: str) -> None:
+    assert exported(store, form)[0] == ""

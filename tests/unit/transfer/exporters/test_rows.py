@@ -1,0 +1,232 @@
+"""Reservoir's own rows: what is exported comes back as it was."""
+
+import io
+import json
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from builders import embed
+from fingerprint import fingerprint
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from reservoir_cli.embedding import Embedder
+from reservoir_cli.errors import UsageError
+from reservoir_cli.messages import Conversation, Message, Role, Scope, StoredMessage, ToolCall
+from reservoir_cli.redaction import Mask
+from reservoir_cli.storage.base import Filter, Store, open_store
+from reservoir_cli.tokens import load_counter
+from reservoir_cli.transfer import exporters, ingest
+from reservoir_cli.transfer.importers import File
+from reservoir_cli.transfer.importers.native import Native
+
+EVERYTHING = Scope(None)
+MASK = Mask(lambda _: "off")
+Adding = Callable[..., list[StoredMessage | None]]
+
+
+def exported(store: Store, form: str = "jsonl", where: Filter | None = None, **more: Any) -> str:
+    totals = exporters.Totals()
+    pieces = exporters.export(store, EVERYTHING, where or Filter(), form, totals, mask=MASK, **more)
+    return "".join(pieces)
+
+
+def imported(text: str, store: Store, embedder: Embedder | None = None) -> ingest.Totals:
+    model = embedder and ingest.Model(embedder.model_id, embedder.name, embedder.dimensions, 0.5)
+    return ingest.load(
+        store,
+        Native().read(File.of_bytes("export", text.encode())),
+        ingest.Destination(None, None, "usual"),
+        where="export",
+        counter=load_counter("approximate"),
+        now=datetime.now(UTC),
+        model=lambda: model,
+    )
+
+
+@pytest.fixture
+def other(new_location: Callable[[], str]) -> Iterator[Store]:
+    with closing(open_store(new_location())) as opened:
+        yield opened
+
+
+TEXT = st.text(st.characters(codec="utf-8", exclude_characters="\0"))
+NAMED = TEXT.filter(str.strip)
+MESSAGES = st.builds(
+    Message,
+    role=st.sampled_from(Role).map(str),
+    content=TEXT,
+    created_at=st.integers(0, 4_102_444_800_000).map(
+        lambda ms: datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=ms)
+    ),
+    trace_id=st.none() | NAMED,
+    name=st.none() | NAMED,
+    tool_calls=st.lists(st.builds(ToolCall, TEXT, NAMED, TEXT), max_size=2).map(tuple),
+    tool_call_id=st.none() | NAMED,
+    conversation_id=st.none() | st.sampled_from("abc"),
+)
+
+
+@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(MESSAGES, min_size=1, max_size=8), st.sampled_from(["jsonl", "json", "document"]))
+def test_a_store_comes_back_whatever_it_holds(
+    tmp_path: Path, messages: list[Message], form: str
+) -> None:
+    for name in ("one", "two"):
+        (tmp_path / name).unlink(missing_ok=True)
+    counter = load_counter("approximate")
+    with (
+        closing(open_store(str(tmp_path / "one"))) as one,
+        closing(open_store(str(tmp_path / "two"))) as two,
+    ):
+        one.add(Scope("p", "i"), messages, counter=counter, now=datetime.now(UTC))
+        about = [Conversation("a", "Title", "chatgpt", None), Conversation("b")]
+        one.add_conversations(Scope("p", "i"), about)
+        done = imported(exported(one, form), two)
+        assert done.imported == len(messages)
+        used = {each.conversation_id for each in messages}
+        known = {about.conversation.id for about in two.conversations(EVERYTHING)}
+        assert known == used - {None}
+        if used >= {"a", "b"}:
+            assert fingerprint(one.location) == fingerprint(two.location)
+
+
+def test_vectors_come_back_and_nothing_is_embedded_again(
+    store: Store, other: Store, add: Adding, fake_embedder: Embedder
+) -> None:
+    add(*(Message("user", f"message {number}", source_id=f"{number}") for number in range(30)))
+    embed(store, fake_embedder, synapse_threshold=0.5)
+    imported(exported(store, embeddings=True), other, fake_embedder)
+    assert other.pending_count(EVERYTHING) == 0
+    assert other.active_model() == store.active_model()
+    assert fingerprint(other.location) == fingerprint(store.location)
+    assert other.faults() == []
+
+
+def test_a_message_of_several_passages_comes_back_with_all_of_them(
+    store: Store, other: Store, add: Adding, embedder: Embedder
+) -> None:
+    add(Message("user", "The queue lost jobs. " * 400, source_id="long"))
+    embed(store, embedder, synapse_threshold=0.5)
+    text = exported(store, embeddings=True)
+    assert len(json.loads(text)["passages"]) > 1
+    assert len(json.loads(text)["embedding"]) == 384
+    imported(text, other, embedder)
+    assert fingerprint(other.location) == fingerprint(store.location)
+
+
+def row_with(add: Adding, store: Store, embedder: Embedder, **changed: Any) -> str:
+    add(Message("user", "hello", source_id="1"))
+    embed(store, embedder, synapse_threshold=0.5)
+    row = json.loads(exported(store, embeddings=True))
+    return json.dumps({**row, **changed})
+
+
+UNUSABLE = {
+    "another model's": {"embedding_model": {"id": "another", "name": "fake"}},
+    "of no model": {"embedding_model": None},
+    "of another size": {"embedding": [1.0]},
+    "of length zero": {"embedding": [0.0] * 8},
+    "no numbers": {"embedding": ["x"] * 8},
+    "not finite": {"embedding": [float("inf")] * 8},
+    "no list": {"embedding": "x"},
+    "no passages": {"passages": []},
+    "a passage that is no object": {"passages": [3]},
+    "a passage beyond the text": {
+        "passages": [{"start": 0, "end": 9, "embedding": [1.0] + [0.0] * 7}]
+    },
+}
+
+
+@pytest.mark.parametrize("changed", UNUSABLE.values(), ids=UNUSABLE)
+def test_vectors_that_are_of_no_use_are_made_anew(
+    store: Store, other: Store, add: Adding, fake_embedder: Embedder, changed: dict[str, Any]
+) -> None:
+    done = imported(row_with(add, store, fake_embedder, **changed), other, fake_embedder)
+    assert (done.imported, done.skipped) == (1, 0)
+    assert other.pending_count(EVERYTHING) == 1
+    embed(other, fake_embedder, synapse_threshold=0.5)
+    assert other.faults() == []
+
+
+def test_without_a_model_vectors_are_left_out(
+    store: Store, other: Store, add: Adding, fake_embedder: Embedder
+) -> None:
+    imported(row_with(add, store, fake_embedder), other)
+    assert other.pending_count(EVERYTHING) == 1
+    assert other.active_model() is None
+
+
+def test_without_being_asked_for_no_vector_is_exported(
+    store: Store, add: Adding, fake_embedder: Embedder
+) -> None:
+    assert "embedding" in row_with(add, store, fake_embedder)
+    assert "embedding" not in exported(store)
+
+
+def test_a_conversation_is_told_of_once_and_by_its_first_row(store: Store, add: Adding) -> None:
+    for place in ("i", "j"):
+        add(
+            *(Message("user", "x", conversation_id="c") for _ in range(3)),
+            instance=place,
+        )
+        store.add_conversations(Scope("p", place), [Conversation("c", f"in {place}", "s", "m")])
+    rows = [json.loads(line) for line in exported(store).splitlines()]
+    titles = [row.get("conversation", {}).get("title") for row in rows]
+    assert titles == ["in i", None, None, "in j", None, None]
+
+
+def test_many_messages_come_in_order_of_time_and_id(store: Store, add: Adding) -> None:
+    base = datetime(2026, 5, 9, tzinfo=UTC)
+    add(
+        *(
+            Message("user", "x", base + timedelta(seconds=number * 7919 % 1000 // 2))
+            for number in range(2_500)
+        )
+    )
+    rows = [json.loads(line) for line in io.StringIO(exported(store))]
+    order = [(row["created_at"], row["id"]) for row in rows]
+    assert len(order) == 2_500
+    assert order == sorted(order)
+
+
+def test_a_json_array_and_a_document_hold_the_same_rows(store: Store, add: Adding) -> None:
+    assert json.loads(exported(store, "json")) == []
+    assert json.loads(exported(store, "document")) == {"schema_version": 1, "messages": []}
+    add(Message("user", "a"), Message("assistant", "b"))
+    lines = [json.loads(line) for line in exported(store).splitlines()]
+    assert json.loads(exported(store, "json")) == lines
+    assert json.loads(exported(store, "document"))["messages"] == lines
+
+
+MATCHES = [
+    ("redis", ["We use REDIS", "redis"]),
+    ("STRASSE", ["Hauptstraße"]),
+    ("50%", ["50% of _all_"]),
+    ("_all_", ["50% of _all_"]),
+    ('{"path"', ["[call read]"]),
+    ('say "hi"', ['he would say "hi"']),
+    ("nothing", []),
+]
+
+
+@pytest.mark.parametrize(("text", "expected"), MATCHES, ids=lambda each: str(each))
+def test_a_match_is_literal_and_ignores_case(
+    store: Store, add: Adding, text: str, expected: list[str]
+) -> None:
+    said = ["We use REDIS", "redis", "Hauptstraße", "50% of _all_", "500", 'he would say "hi"']
+    add(*(Message("user", each) for each in said))
+    add(Message("assistant", "[call read]", tool_calls=(ToolCall("c", "read", '{"path": 1}'),)))
+    lines = exported(store, where=Filter(text=text)).splitlines()
+    assert [json.loads(line)["content"] for line in lines] == expected
+
+
+def test_an_unknown_format_and_vectors_without_a_place_are_refused(store: Store) -> None:
+    with pytest.raises(UsageError, match="unknown format 'csv'"):
+        exported(store, "csv")
+    with pytest.raises(UsageError, match="no place for embeddings"):
+        exported(store, "openai", embeddings=True)

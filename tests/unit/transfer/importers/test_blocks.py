@@ -1,0 +1,165 @@
+"""What Claude, Claude Code and Anthropic's API have in common: messages of blocks."""
+
+from typing import Any
+
+import pytest
+from reading import lines, read, records, skipped
+
+from reservoir_cli.messages import Message
+from reservoir_cli.transfer.importers import blocks
+from reservoir_cli.transfer.importers.claude_code import ClaudeCode
+
+
+def text(said: str) -> dict[str, Any]:
+    return {"type": "text", "text": said}
+
+
+def use(identity: Any, name: Any = "f", arguments: Any = None) -> dict[str, Any]:
+    return {"type": "tool_use", "id": identity, "name": name, "input": arguments}
+
+
+def result(identity: Any, content: Any = "5") -> dict[str, Any]:
+    return {"type": "tool_result", "tool_use_id": identity, "content": content}
+
+
+def rows(content: Any, role: str = "assistant") -> list[tuple[str, str, list[str], str | None]]:
+    return [
+        (each.role, each.content, [call.id for call in each.tool_calls], each.tool_call_id)
+        for each in blocks.messages(role, content, None, "m")
+    ]
+
+
+CONTENTS = [
+    ("a text", "hello", [("assistant", "hello", [], None)]),
+    ("blocks of text", [text("a"), "b", None], [("assistant", "a\nb", [], None)]),
+    ("nothing", [], []),
+    ("null", None, []),
+    ("blanks", [text(" ")], []),
+    ("a call", [text("a"), use("c")], [("assistant", "a", ["c"], None)]),
+    (
+        "a call and its result in one",
+        [text("a"), use("c"), result("c"), text("b")],
+        [("assistant", "a", ["c"], None), ("tool", "5", [], "c"), ("assistant", "b", [], None)],
+    ),
+    (
+        "calls without ids are answered in their order",
+        [use(None), use(None), result(None), result(None)],
+        [
+            ("assistant", "", ["m/1", "m/2"], None),
+            ("tool", "5", [], "m/1"),
+            ("tool", "5", [], "m/2"),
+        ],
+    ),
+    ("a result without a call", [result(None)], [("tool", "5", [], None)]),
+    ("a result of nothing", [result("c", None)], [("tool", "", [], "c")]),
+    ("a result of one block", [result("c", text("5"))], [("tool", "5", [], "c")]),
+    (
+        "thinking stands behind what it led to",
+        [{"type": "thinking", "thinking": "hm"}, text("a"), use("c")],
+        [("assistant", "a", ["c"], None), ("system", "hm", [], None)],
+    ),
+    ("thinking alone", [{"type": "thinking", "thinking": "hm"}], [("system", "hm", [], None)]),
+    ("thinking that is withheld", [{"type": "redacted_thinking", "data": "x"}], []),
+    ("thinking of nothing", [{"type": "thinking", "thinking": ""}], []),
+    ("a picture", [{"type": "image", "source": {}}], [("assistant", "[image]", [], None)]),
+    ("a document", [{"type": "document"}], [("assistant", "[file]", [], None)]),
+    (
+        "a document with a title",
+        [{"type": "document", "title": "a\nb"}],
+        [("assistant", "[file a b]", [], None)],
+    ),
+    ("an unknown kind", [{"type": "hologram"}], [("assistant", "[hologram]", [], None)]),
+    ("no kind", [{"a": 1}, 5], [("assistant", "[part]\n[part]", [], None)]),
+]
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"), [row[1:] for row in CONTENTS], ids=[row[0] for row in CONTENTS]
+)
+def test_blocks_become_the_messages_they_stand_for(content: Any, expected: list[Any]) -> None:
+    assert rows(content) == expected
+
+
+@pytest.mark.parametrize(
+    "content", [5, {"a": 1}, [use("c", None)], [use("c", [])], [result("c", 5)]]
+)
+def test_what_cannot_be_read_says_why(content: Any) -> None:
+    with pytest.raises(ValueError, match=r"neither a text nor a list|without a name"):
+        blocks.messages("assistant", content, None)
+
+
+# The lines of Claude Code
+
+
+def line(uuid: str | None, kind: str = "assistant", **more: Any) -> dict[str, Any]:
+    message = {"role": kind, "content": [text(str(uuid))], "id": more.pop("id", None)}
+    return {"type": kind, "uuid": uuid, "sessionId": "s", "message": message, **more}
+
+
+def code(*values: dict[str, Any]) -> list[Message]:
+    found = read(lines(*values), ClaudeCode())
+    assert skipped(found) == []
+    return [each.message for each in records(found)]
+
+
+def test_neighbouring_lines_of_one_reply_are_one_message() -> None:
+    same = {"id": "m1", "requestId": "r1"}
+    other = {"type": "progress", "sessionId": "s"}
+    found = code(line("a", **same), line("b", **same), other, line("c", **same))
+    assert [(each.source_id, each.content) for each in found] == [("a", "a\nb\nc")]
+
+
+APART = [
+    ({"id": "m1"}, {"id": "m1"}),
+    ({"requestId": "r1"}, {"requestId": "r1"}),
+    ({"id": "m1", "requestId": "r1"}, {"id": "m1", "requestId": "r2"}),
+    ({"id": "m1", "requestId": "r1"}, {"id": "m2", "requestId": "r1"}),
+    ({}, {}),
+]
+
+
+@pytest.mark.parametrize(("one", "other"), APART)
+def test_lines_that_do_not_share_both_ids_are_messages_of_their_own(
+    one: dict[str, Any], other: dict[str, Any]
+) -> None:
+    assert [each.content for each in code(line("a", **one), line("b", **other))] == ["a", "b"]
+
+
+def test_lines_that_stand_apart_are_not_merged() -> None:
+    same = {"id": "m1", "requestId": "r1"}
+    found = code(line("a", **same), line("b", "user"), line("c", **same))
+    assert [each.content for each in found] == ["a", "b", "c"]
+
+
+def test_a_session_that_was_taken_up_again_has_the_identities_of_the_first() -> None:
+    first = code(line("a", "user"), line("b"))
+    again = code(line("a", "user"), line("b"), line("a", "user"), line("b"), line("c", "user"))
+    assert [each.source_id for each in first] == ["a", "b"]
+    assert [each.source_id for each in again] == ["a", "b", "c"]
+
+
+def test_what_the_program_itself_says_is_passed_over() -> None:
+    found = code(
+        line("a", "user", isMeta=True), line("b", "user", isCompactSummary=True), line("c")
+    )
+    assert [each.content for each in found] == ["c"]
+
+
+def test_a_helper_of_a_session_is_a_conversation_of_its_own() -> None:
+    found = code(
+        line("a", "user"),
+        line("b", "user", isSidechain=True, agentId="x"),
+        line("c", isSidechain=True, agentId="x"),
+        line("d", isSidechain=True),
+        line("e"),
+    )
+    assert [each.conversation_id for each in found] == ["s", "s/x", "s/x", "s/sidechain", "s"]
+    assert found[0].trace_id == found[4].trace_id
+    assert found[1].trace_id == found[2].trace_id != found[0].trace_id
+
+
+def test_lines_without_a_session_or_an_id_belong_to_their_file() -> None:
+    nameless = {**line(None, "user"), "sessionId": None}
+    found = code(nameless, nameless)
+    assert {each.conversation_id for each in found} == {"file"}
+    assert len({each.source_id for each in found}) == 2

@@ -1,0 +1,176 @@
+from typing import Any
+
+import pytest
+from reading import lines, read, records, skipped
+
+from reservoir_cli.messages import Message
+from reservoir_cli.transfer.importers.chatgpt import ChatGPT
+
+
+def node(
+    name: str, parent: str | None, role: str = "user", said: Any = None, **more: Any
+) -> dict[str, Any]:
+    content = {"content_type": "text", "parts": [said or name]}
+    message = {"id": name, "author": {"role": role}, "content": content, **more}
+    return {"id": name, "parent": parent, "children": [], "message": message}
+
+
+def talk(*nodes: dict[str, Any], **more: Any) -> dict[str, Any]:
+    mapping = {each["id"]: each for each in nodes}
+    return {"conversation_id": "c", "mapping": mapping, "current_node": nodes[-1]["id"], **more}
+
+
+def messages(*talks: dict[str, Any]) -> list[Message]:
+    found = read(lines(*talks), ChatGPT())
+    assert skipped(found) == []
+    return [each.message for each in records(found)]
+
+
+def said(*talks: dict[str, Any]) -> list[str]:
+    return [each.content for each in messages(*talks)]
+
+
+FORK = (
+    node("q", None),
+    node("old", "q", "assistant", create_time=9.0),
+    node("new", "q", "assistant", create_time=5.0),
+    node("end", "new", create_time=6.0),
+)
+
+
+def test_the_branch_that_was_seen_last_is_read_and_no_other() -> None:
+    assert said(talk(*FORK)) == ["q", "new", "end"]
+    assert said(talk(*FORK, current_node="old")) == ["q", "old"]
+
+
+@pytest.mark.parametrize("current", [None, "gone", 7, ["end"]])
+def test_without_a_current_node_the_leaf_with_the_latest_time_is_the_end(current: Any) -> None:
+    assert said(talk(*FORK, current_node=current)) == ["q", "old"]
+
+
+def test_messages_in_a_circle_are_read_once() -> None:
+    assert said(talk(node("a", "b"), node("b", "a"))) == ["a", "b"]
+    assert said(talk(node("a", "a"))) == ["a"]
+
+
+def test_a_branch_whose_beginning_is_missing_is_read_from_where_it_begins() -> None:
+    assert said(talk(node("a", "gone"), node("b", "a"))) == ["a", "b"]
+
+
+TIMES = [
+    ([None, 10.0, None], None, [10, 10, 10]),
+    ([10.0, None, 20.0], None, [10, 10, 20]),
+    ([None, None], 5, [5, 5]),
+    ([None, None], None, [None, None]),
+    (["x", -1, 1e300, True, 12.5], None, [12.5] * 5),
+]
+
+
+@pytest.mark.parametrize(("times", "start", "expected"), TIMES)
+def test_a_message_without_a_time_takes_its_neighbours(
+    times: list[Any], start: float | None, expected: list[float | None]
+) -> None:
+    nodes = [node(str(at), str(at - 1), create_time=each) for at, each in enumerate(times)]
+    found = [each.created_at for each in messages(talk(*nodes, create_time=start))]
+    assert [each and each.timestamp() for each in found] == expected
+
+
+HIDDEN = [
+    {"weight": 0},
+    {"weight": 0.0},
+    {"metadata": {"is_visually_hidden_from_conversation": True}},
+    {"content": {"content_type": "user_editable_context", "text": "x"}},
+    {"content": {"content_type": "model_editable_context", "text": "x"}},
+    {"content": {"content_type": "reasoning_recap", "content": "x"}},
+    {"content": {"content_type": "text", "parts": [""]}},
+    {"content": {"content_type": "text", "parts": []}},
+    {"content": {"content_type": "text", "parts": None}},
+    {"content": None},
+]
+
+
+@pytest.mark.parametrize("more", HIDDEN)
+def test_what_nobody_was_shown_is_passed_over(more: dict[str, Any]) -> None:
+    assert said(talk(node("a", None), node("b", "a", **more), node("c", "b"))) == ["a", "c"]
+
+
+CONTENTS = [
+    ({"content_type": "text", "parts": ["one", "two"]}, "one\ntwo"),
+    ({"content_type": "code", "language": "python", "text": "print()"}, "print()"),
+    (
+        {"content_type": "multimodal_text", "parts": [None, {"text": "heard"}, "read"]},
+        "heard\nread",
+    ),
+    (
+        {"content_type": "multimodal_text", "parts": [{"content_type": "audio_asset_pointer"}]},
+        "[audio]",
+    ),
+    ({"content_type": "multimodal_text", "parts": [{"a": 1}, 5]}, "[part]\n[part]"),
+    ({"content_type": "tether_quote", "url": "x", "text": "quoted"}, "quoted"),
+    ({"content_type": "tether_browsing_display", "result": "found"}, "found"),
+    ({"content_type": "brand_new", "content": "words"}, "words"),
+    ("words", "words"),
+]
+
+
+@pytest.mark.parametrize(("content", "text"), CONTENTS)
+def test_content_of_each_kind_becomes_text(content: Any, text: str) -> None:
+    assert said(talk(node("a", None, content=content))) == [text]
+
+
+def test_a_call_is_tied_to_the_result_of_its_tool_and_to_one_only() -> None:
+    call = {"recipient": "web.search"}
+    found = messages(
+        talk(
+            node("q", None),
+            node("c1", "q", "assistant", "query", **call),
+            node("c2", "c1", "assistant", "print()", recipient="python"),
+            node("r1", "c2", "tool", "hit", author={"role": "tool", "name": "web"}),
+            node("r2", "r1", "tool", "hit", author={"role": "tool", "name": "web.run"}),
+            node("r3", "r2", "tool", "0", author={"role": "tool", "name": "python"}),
+            node("r4", "r3", "tool", "?", author={"role": "tool"}),
+        )
+    )
+    calls = [call for each in found for call in each.tool_calls]
+    assert [(each.id, each.name, each.arguments) for each in calls] == [
+        ("c1", "web.search", "query"),
+        ("c2", "python", "print()"),
+    ]
+    assert [each.tool_call_id for each in found if each.role == "tool"] == ["c1", None, "c2", None]
+
+
+def test_messages_without_ids_get_their_own_and_conversations_stay_apart() -> None:
+    def nameless(identity: str | None) -> dict[str, Any]:
+        return talk(
+            node("a", None, id=None, said="hi"), node("b", "a", id=None), conversation_id=identity
+        )
+
+    found = messages(nameless("one"), nameless("two"), nameless(None))
+    assert len({each.source_id for each in found}) == 6
+    assert len({each.conversation_id for each in found}) == 3
+    assert found[4].conversation_id == found[4].source_id
+    assert messages(nameless("one"))[1].source_id == found[1].source_id
+
+
+def test_what_is_skipped_is_told_in_the_order_of_the_file() -> None:
+    broken = talk(
+        node("a", None, author={"role": "robot"}),
+        {"id": "b", "parent": "a", "message": 5},
+        node("c", "b", author={"role": "robot"}),
+        {"id": "d", "parent": "c", "message": "x"},
+    )
+    found = read(lines(broken), ChatGPT())
+    assert skipped(found) == [
+        ("the document, message 1", "unknown role"),
+        ("the document, message 2", "not a message"),
+        ("the document, message 3", "unknown role"),
+        ("the document, message 4", "not a message"),
+    ]
+
+
+def test_a_newer_export_has_the_identities_of_the_older() -> None:
+    older = messages(talk(*FORK[:1], FORK[2]))
+    newer = messages(talk(*FORK))
+    assert [(each.source_id, each.trace_id) for each in newer][:2] == [
+        (each.source_id, each.trace_id) for each in older
+    ]

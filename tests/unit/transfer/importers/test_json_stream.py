@@ -1,0 +1,171 @@
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from reading import file_of
+
+from reservoir_cli.transfer.importers import Skipped, json_stream
+
+
+def entries(data: str | bytes) -> list[Any]:
+    return list(json_stream.entries(file_of(data)))
+
+
+OBJECTS = st.dictionaries(
+    st.text(max_size=5),
+    st.recursive(
+        st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+        lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+        max_leaves=5,
+    ),
+    max_size=3,
+)
+
+
+@given(st.lists(OBJECTS), st.sampled_from([None, 1]), st.booleans(), st.integers(1, 40))
+def test_an_array_gives_its_objects_however_it_is_laid_out_and_read(
+    values: list[dict[str, Any]], indent: int | None, ascii_only: bool, at_once: int
+) -> None:
+    text = json.dumps(values, indent=indent, ensure_ascii=ascii_only)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(json_stream, "_AT_ONCE", at_once)
+        found = entries(text)
+    # NaN is no equal of itself, so it goes by how values are written.
+    assert repr(found) == repr([(f"entry {at}", value) for at, value in enumerate(values, 1)])
+
+
+@given(st.lists(OBJECTS, min_size=2))
+def test_lines_give_their_objects(values: list[dict[str, Any]]) -> None:
+    found = entries("\n".join(json.dumps(value) for value in values))
+    assert repr(found) == repr([(f"line {at}", value) for at, value in enumerate(values, 1)])
+
+
+@pytest.mark.parametrize("text", ['{"a": 1}', '\n{"a":\n1}\n\n', '\ufeff{"a": 1}\n'])
+def test_a_single_object_is_the_document(text: str) -> None:
+    assert entries(text) == [("the document", {"a": 1})]
+
+
+@pytest.mark.parametrize("text", ["", "\n \n", "[]", " [ ] ", "\ufeff[]"])
+def test_where_nothing_is_nothing_is_found(text: str) -> None:
+    assert entries(text) == []
+
+
+BAD = [
+    # what stands between two good entries, and why it is skipped
+    ("{torn", "not valid JSON"),
+    ('{"a": nul}', "not valid JSON"),
+    ('{"a": 1 "b": 2}', "not valid JSON"),
+    ("{'a': 1}", "not valid JSON"),
+    ("7", "not a JSON object"),
+    ('"text"', "not a JSON object"),
+    ("[1, [2]]", "not a JSON object"),
+    ('{"a": ' + "9" * 5_000 + "}", "a number of too many digits"),
+    ('{"a": ' + "[" * 100_000 + "]" * 100_000 + "}", "nested too deeply"),
+    ('{"a":' * 50_000 + "1" + "}" * 50_000, "nested too deeply"),
+]
+
+
+@pytest.mark.parametrize(("bad", "reason"), BAD)
+def test_a_bad_line_is_skipped_and_the_next_is_read(bad: str, reason: str) -> None:
+    found = entries(f'{{"a": 1}}\n{bad}\n{{"b": 2}}\n')
+    assert found == [("line 1", {"a": 1}), Skipped("line 2", reason), ("line 3", {"b": 2})]
+
+
+@pytest.mark.parametrize(("bad", "reason"), BAD[1:])
+@pytest.mark.parametrize("at_once", [7, 1 << 20])
+def test_a_bad_entry_of_an_array_is_skipped_and_the_next_is_read(
+    bad: str, reason: str, at_once: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(json_stream, "_AT_ONCE", at_once)
+    found = entries(f'[{{"a": 1}}, {bad}, {{"b": 2}}]')
+    assert found == [("entry 1", {"a": 1}), Skipped("entry 2", reason), ("entry 3", {"b": 2})]
+
+
+TORN = [
+    ('[{"a": 1}, {"b": [2, "x', ["entry 1", "entry 2"]),
+    ('[{"a": 1}, ', ["entry 1", "the end"]),
+    ('[{"a": 1}', ["entry 1", "the end"]),
+    ("[", ["the end"]),
+    ('{"a": 1}\n{"b": 2', ["line 1", "line 2"]),
+    ('{"a": 1', ["the document"]),
+    ('{\n "a": 1,\n "b": [\n  1,\n', ["the document"]),
+]
+
+
+@pytest.mark.parametrize(("text", "places"), TORN)
+def test_what_is_torn_is_skipped_once_and_what_stands_before_it_is_read(
+    text: str, places: list[str]
+) -> None:
+    found = entries(text)
+    assert [each.place if isinstance(each, Skipped) else each[0] for each in found] == places
+    assert isinstance(found[-1], Skipped)
+    assert not any(isinstance(each, Skipped) for each in found[:-1])
+
+
+def test_what_follows_an_array_is_named() -> None:
+    found = entries('[{"a": 1}]\n[{"b": 2}]')
+    assert found == [
+        ("entry 1", {"a": 1}),
+        Skipped("the end", "what follows the array is not read"),
+    ]
+
+
+@pytest.mark.parametrize("text", ["[}", "[{}}{]]}", "[:{}", "[]]", '["', '[{"a": "\\', "[,,,,"])
+def test_brackets_that_do_not_match_come_to_an_end(text: str) -> None:
+    assert all(isinstance(each, Skipped) or each[1] == {} for each in entries(text))
+
+
+def test_a_line_that_is_too_long_is_skipped(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(json_stream, "LARGEST", 100)
+    long = json.dumps({"a": "x" * 1_000})
+    first, second, third = entries(f'{{"a": 1}}\n{long}\n{{"b": 2}}')
+    assert (first, third) == (("line 1", {"a": 1}), ("line 3", {"b": 2}))
+    assert isinstance(second, Skipped)
+    assert second.place == "line 2"
+    assert "larger than" in second.reason
+
+
+LARGE = [
+    json.dumps({"a": ["x"] * 500}),
+    json.dumps({"a": {str(number): {} for number in range(300)}}),
+    json.dumps([[1, 2, 3]] * 300),
+]
+
+
+@pytest.mark.parametrize("large", LARGE)
+def test_an_entry_that_is_too_large_is_skipped_and_the_next_is_read(
+    large: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(json_stream, "LARGEST", 100)
+    monkeypatch.setattr(json_stream, "_AT_ONCE", 50)
+    first, second, third = entries(f'[{{"a": 1}}, {large}, {{"b": 2}}]')
+    assert (first, third) == (("entry 1", {"a": 1}), ("entry 3", {"b": 2}))
+    assert isinstance(second, Skipped)
+    assert second.place == "entry 2"
+    assert "larger than" in second.reason
+
+
+def test_a_text_that_never_ends_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(json_stream, "LARGEST", 100)
+    monkeypatch.setattr(json_stream, "_AT_ONCE", 50)
+    first, second, *more = entries('[{"a": 1}, {"a": "' + "x" * 10_000)
+    assert first == ("entry 1", {"a": 1})
+    assert isinstance(second, Skipped)
+    assert all(isinstance(each, Skipped) for each in more)
+
+
+def test_bytes_that_are_no_text_do_not_end_the_reading() -> None:
+    for data in (b'[{"a": "caf\xe9"}, {"b": 2}]', b'{"a": "caf\xe9"}\n{"b": 2}\n'):
+        first, second = entries(data)
+        assert first[1]["a"].startswith("caf")
+        assert len(first[1]["a"]) == 4
+        assert second[1] == {"b": 2}
+
+
+@given(st.binary(max_size=80))
+def test_no_bytes_end_the_reading(data: bytes) -> None:
+    for given_bytes in (data, b"[" + data, b'{"a": 1}\n' + data, b'[{"a": 1},' + data):
+        for each in entries(given_bytes):
+            assert isinstance(each, Skipped) or isinstance(each[1], dict)

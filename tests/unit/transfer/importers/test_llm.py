@@ -1,0 +1,236 @@
+"""Logs that ``llm`` itself writes: the last version with the older tables, and the newest."""
+
+import fcntl
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from reading import found_in, records, skipped
+
+from reservoir_cli import Reservoir
+from reservoir_cli.messages import Message
+from reservoir_cli.settings.paths import llm_log
+from reservoir_cli.transfer.importers import Record
+
+ROOT = Path(__file__).parents[4]
+OLDER, NEWEST = "0.31.1", "0.36"
+#: What a version needs and no longer gets by what it depends on.
+BESIDES = {OLDER: ["httpx==0.28.1"], NEWEST: []}
+
+Talk = Callable[..., Path]
+
+
+@pytest.fixture(scope="session")
+def llm(pytestconfig: pytest.Config) -> Callable[[str], Path]:
+    """The Python of an environment that has a version of llm; it is kept for later runs.
+
+    llm has an environment of its own, so that what it needs never decides what Reservoir gets.
+    """
+    made: dict[str, Path] = {}
+
+    def python(version: str) -> Path:
+        if version not in made:
+            assert pytestconfig.cache is not None
+            folder = pytestconfig.cache.mkdir(f"llm-{version}")
+            with (folder / "lock").open("w") as lock:
+                fcntl.flock(lock, fcntl.LOCK_EX)  # other workers wait here until one has made it
+                made[version] = _environment(version, folder / "venv")
+        return made[version]
+
+    return python
+
+
+def _environment(version: str, folder: Path) -> Path:
+    python, complete = folder / "bin" / "python", folder / "complete"
+    if complete.exists():
+        return python
+    shutil.rmtree(folder, ignore_errors=True)
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder], check=True)
+    pip = [sys.executable, "-m", "pip", "--python", str(python), "--disable-pip-version-check"]
+    install = [*pip, "install", "-q", "-c", str(ROOT / "constraints.txt"), f"llm=={version}"]
+    done = subprocess.run([*install, *BESIDES[version]], capture_output=True, check=False)
+    if done.returncode:
+        reason = f"llm {version} cannot be installed: {done.stderr.decode().strip()[-200:]}"
+        if os.environ.get("CI") == "true":
+            pytest.fail(reason)
+        pytest.skip(reason)
+    complete.touch()
+    return python
+
+
+@pytest.fixture
+def talk(llm: Callable[[str], Path], tmp_path: Path) -> Talk:
+    """Let a version of llm run some of its commands; the log they are kept in."""
+    (tmp_path / "bird.png").write_bytes(b"\x89PNG\r\n\x1a\n")
+    (tmp_path / "notes.txt").write_text("Pelicans fish.\n")
+    (tmp_path / "rules.txt").write_text("Answer in English.\n")
+
+    def talking(version: str, *commands: list[str]) -> Path:
+        done = subprocess.run(
+            [llm(version), Path(__file__).with_name("llm_talking.py")],
+            input="".join(json.dumps(["prompt", *each]) + "\n" for each in commands).encode(),
+            capture_output=True,
+            env={"HOME": str(tmp_path), "LLM_USER_PATH": str(tmp_path / "llm"), "LANG": "C.UTF-8"},
+            cwd=tmp_path,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr.decode()
+        return tmp_path / "llm" / "logs.db"
+
+    return talking
+
+
+PLACES = [{}, {"XDG_CONFIG_HOME": "elsewhere"}, {"LLM_USER_PATH": "own"}]
+
+
+@pytest.mark.parametrize("places", PLACES, ids=["usual", "XDG", "its own"])
+def test_the_log_is_looked_for_where_llm_keeps_it(
+    llm: Callable[[str], Path],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    places: dict[str, str],
+) -> None:
+    for name in ("XDG_CONFIG_HOME", "LLM_USER_PATH"):
+        monkeypatch.delenv(name, raising=False)
+    for name, folder in {"HOME": "", **places}.items():
+        monkeypatch.setenv(name, str(tmp_path / folder))
+    said = subprocess.run(
+        [llm(NEWEST), "-m", "llm", "logs", "path"], capture_output=True, check=True
+    )
+    assert str(llm_log()) == said.stdout.decode().strip()
+
+
+NEW = ["-m", "scripted"]
+BIRD = [
+    [
+        "What is it?",
+        *NEW,
+        "-s",
+        "Be brief.",
+        "-a",
+        "bird.png",
+        "-f",
+        "notes.txt",
+        "--sf",
+        "rules.txt",
+    ],
+    ["How tall?", "-c", "-T", "measure"],
+]
+REST = [
+    ["Show me", *NEW, "-T", "photograph"],
+    ["Größe?", *NEW, "-s", "Be brief."],
+    ["Größe?", *NEW, "-s", "Be brief."],
+    ["Please think", *NEW],
+]
+ASKED = {
+    OLDER: "[image]\nPelicans fish.\n\nWhat is it?",
+    NEWEST: "Pelicans fish.\n\nWhat is it?\n[image]",
+}
+THOUGHT = {
+    OLDER: [("assistant", "Answer to: Please think")],
+    NEWEST: [("assistant", "Thoughts on: Please think"), ("system", "It has a beak.")],
+}
+MEASURED = [
+    ("user", "How tall?"),
+    ("assistant", 'call_1 measure {"what": "pelican"}'),
+    ("tool", "call_1 measure pelican: 1.5 m"),
+    ("assistant", "pelican: 1.5 m"),
+]
+
+
+def told(version: str) -> list[list[tuple[str, str]]]:
+    """What was said, conversation by conversation."""
+    return [
+        [
+            ("system", "Answer in English.\n\nBe brief."),
+            ("user", ASKED[version]),
+            ("assistant", "Answer to: What is it?"),
+            *MEASURED,
+        ],
+        [
+            ("user", "Show me"),
+            ("assistant", 'call_1 photograph {"what": "pelican"}'),
+            ("tool", "call_1 photograph click\n[image]"),
+            ("assistant", "click"),
+        ],
+        *[[("system", "Be brief."), ("user", "Größe?"), ("assistant", "Answer to: Größe?")]] * 2,
+        [("user", "Please think"), *THOUGHT[version]],
+    ]
+
+
+def read(log: Path) -> list[Record]:
+    [found] = found_in(log).values()
+    assert skipped(found) == []
+    return records(found)
+
+
+def conversations(found: list[Record]) -> list[list[tuple[str, str]]]:
+    by_id: dict[str | None, list[tuple[str, str]]] = {}
+    for each in found:
+        message = each.message
+        said = [f"{call.id} {call.name} {call.arguments}" for call in message.tool_calls]
+        if message.role == "tool":
+            said = [str(message.tool_call_id), str(message.name)]
+        words = " ".join([*said, *filter(None, [message.content])])
+        by_id.setdefault(message.conversation_id, []).append((str(message.role), words))
+    return list(by_id.values())
+
+
+@pytest.mark.parametrize("version", [OLDER, NEWEST])
+def test_what_was_said_to_llm_arrives(talk: Talk, version: str) -> None:
+    start = datetime.now(UTC)
+    found = read(talk(version, *BIRD, *REST))
+    end = datetime.now(UTC)
+    assert conversations(found) == told(version)
+    times = [each.message.created_at for each in found]
+    assert times == sorted(filter(None, times))
+    assert start <= times[0] <= times[-1] <= end
+    known = {each.conversation.id: each.conversation for each in found if each.conversation}
+    assert {each.model for each in known.values()} == {"scripted"}
+    titles = [each.title for each in known.values()]
+    assert titles[1:] == ["Show me", "Größe?", "Größe?", "Please think"]
+    assert len({each.message.source_id for each in found}) == len(found)
+    assert_answers_share_the_trace_of_their_question([each.message for each in found])
+
+
+def assert_answers_share_the_trace_of_their_question(found: list[Message]) -> None:
+    questions = [each for each in found if each.role == "user"]
+    assert len(questions) == 6
+    for each in questions:
+        answers = [other for other in found if other.trace_id == each.trace_id]
+        assert {other.conversation_id for other in answers} == {each.conversation_id}
+        assert [other.role for other in answers].count("user") == 1
+        assert "assistant" in [other.role for other in answers]
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [(OLDER, OLDER), (NEWEST, NEWEST), (OLDER, NEWEST)],
+    ids=["older", "newest", "older log continued by the newest"],
+)
+def test_what_llm_adds_to_its_log_is_all_that_a_second_import_adds(
+    talk: Talk, tmp_path: Path, before: str, after: str
+) -> None:
+    with Reservoir.open(tmp_path / "store.db") as reservoir:
+
+        def imported(log: Path) -> tuple[Any, ...]:
+            totals = reservoir.import_files(log)
+            return totals.imported, totals.already, totals.skipped
+
+        assert imported(talk(before, BIRD[0], *REST[:2])) == (10, 0, 0)
+        log = talk(after, ["And its wings?", "-c"], ["What is it?", *NEW, "-T", "measure"])
+        assert imported(log) == (6, 10, 0)
+        assert imported(log) == (0, 16, 0)
+    assert conversations(read(log)) == [
+        told(before)[0][:3],
+        told(before)[1],
+        [*told(before)[2], ("user", "And its wings?"), ("assistant", "Answer to: And its wings?")],
+        [("user", "What is it?"), *MEASURED[1:]],
+    ]

@@ -1,0 +1,301 @@
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from reading import file_of, lines
+from reading import read as read_as
+
+from reservoir_cli.messages import Message, ToolCall
+from reservoir_cli.transfer.importers import Record, Skipped, choose
+from reservoir_cli.transfer.importers.openai import OpenAI
+
+
+def read(text: str) -> list[Record | Skipped]:
+    return read_as(text, OpenAI())
+
+
+def messages(text: str) -> list[Message]:
+    """The messages of a text in which nothing is skipped."""
+    found = read(text)
+    assert [each for each in found if isinstance(each, Skipped)] == []
+    return [each.message for each in found if isinstance(each, Record)]
+
+
+def user(content: Any) -> dict[str, Any]:
+    return {"role": "user", "content": content}
+
+
+def assistant(content: Any, **more: Any) -> dict[str, Any]:
+    return {"role": "assistant", "content": content, **more}
+
+
+TALK = [user("q1"), assistant("r1"), user("q2"), assistant("r2")]
+
+FORMS = {
+    "bare messages": lines(*TALK),
+    "an array": json.dumps(TALK),
+    "a request body": json.dumps({"model": "gpt-4", "messages": TALK}, indent=2),
+    "a conversation a line": lines({"messages": TALK}),
+    "blank lines and Windows line ends": "\n\n" + lines(*TALK).replace("\n", "\r\n\r\n"),
+    "an array of conversations": json.dumps([{"messages": TALK}]),
+}
+
+
+@pytest.mark.parametrize("text", FORMS.values(), ids=FORMS)
+def test_each_form_is_known_and_gives_the_same_messages(text: str) -> None:
+    assert choose(file_of(text)).name == "openai"
+    assert [(each.role, each.content) for each in messages(text)] == [
+        ("user", "q1"),
+        ("assistant", "r1"),
+        ("user", "q2"),
+        ("assistant", "r2"),
+    ]
+    assert [each.source_id for each in messages(text)] == [
+        each.source_id for each in messages(FORMS["an array"])
+    ]
+
+
+CONTENTS = [
+    ("a text", "hello", "hello"),
+    ("outer blanks stay", " hello\n", " hello\n"),
+    ("parts", [{"type": "text", "text": "one"}, {"type": "text", "text": "two"}], "one\ntwo"),
+    ("parts of a response", [{"type": "input_text", "text": "one"}], "one"),
+    ("a text among the parts", ["one", {"type": "text", "text": "two"}], "one\ntwo"),
+    (
+        "an image",
+        [
+            {"type": "text", "text": "what is this?"},
+            {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}},
+        ],
+        "what is this?\n[image]",
+    ),
+    ("sound", [{"type": "input_audio", "input_audio": {"data": "AAAA"}}], "[audio]"),
+    ("a part without a type", [{"data": 1}], "[part]"),
+    ("the two halves of an emoji", "\ud83d\ude00", "😀"),
+]
+
+
+@pytest.mark.parametrize(
+    ("content", "text"), [row[1:] for row in CONTENTS], ids=[row[0] for row in CONTENTS]
+)
+def test_content_becomes_text(content: Any, text: str) -> None:
+    assert messages(lines(user(content), user("next")))[0].content == text
+
+
+ROLES = [
+    ("system", "system"),
+    ("developer", "system"),
+    ("user", "user"),
+    ("assistant", "assistant"),
+    ("tool", "tool"),
+    ("function", "tool"),
+]
+
+
+@pytest.mark.parametrize(("written", "role"), ROLES)
+def test_a_role_becomes_one_of_the_four(written: str, role: str) -> None:
+    [first, _] = messages(lines({"role": written, "content": "x"}, user("next")))
+    assert first.role == role
+
+
+def test_a_call_and_its_result_keep_all_they_have() -> None:
+    call = {"id": "call_1", "type": "function", "function": {"name": "f", "arguments": '{"a": 1}'}}
+    asked, result = messages(
+        lines(
+            assistant(None, tool_calls=[call]),
+            {"role": "tool", "tool_call_id": "call_1", "name": "f", "content": None},
+        )
+    )
+    assert asked.content == ""
+    assert asked.tool_calls == (ToolCall("call_1", "f", '{"a": 1}'),)
+    assert (result.role, result.content) == ("tool", "")
+    assert (result.tool_call_id, result.name) == ("call_1", "f")
+    assert result.trace_id == asked.trace_id
+
+
+SKIPPED = [
+    ("no object", 3, "not a JSON object"),
+    ("an unknown role", {"role": "narrator", "content": "x"}, "unknown role"),
+    ("no role", {"content": "x"}, "unknown role"),
+    ("no content", {"role": "user"}, "empty"),
+    ("null", user(None), "empty"),
+    ("blank", user(" \n"), "empty"),
+    ("no parts", user([]), "empty"),
+    ("an assistant without words or calls", assistant(None, tool_calls=[]), "empty"),
+    ("a number for content", user(5), "content is neither"),
+    ("an object for content", user({"text": "x"}), "content is neither"),
+    ("calls that are no list", assistant("x", tool_calls={"id": "c"}), "tool_calls is not"),
+    ("a call that is no object", assistant("x", tool_calls=["c"]), "tool_calls is not"),
+    ("a call without a name", assistant("x", tool_calls=[{"id": "c"}]), "without a name"),
+    (
+        "a call whose function is a text",
+        assistant("x", tool_calls=[{"id": "c", "function": "f"}]),
+        "",
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("value", "reason"), [row[1:] for row in SKIPPED], ids=[row[0] for row in SKIPPED]
+)
+def test_a_bad_record_is_skipped_with_its_place_and_the_others_are_read(
+    value: Any, reason: str
+) -> None:
+    before, bad, after = read(lines(user("before"), value, user("after")))
+    assert isinstance(before, Record)
+    assert isinstance(bad, Skipped)
+    assert bad.place == "line 2"
+    assert reason in bad.reason
+    assert isinstance(after, Record)
+    assert after.message.content == "after"
+
+
+def test_a_bad_message_of_a_list_is_named_by_both_places() -> None:
+    found = read(lines({"messages": TALK}, {"messages": [user("x"), 7]}))
+    assert [each for each in found if isinstance(each, Skipped)] == [
+        Skipped("line 2, message 2", "not a message")
+    ]
+
+
+def test_a_torn_last_line_is_skipped_and_read_when_it_is_whole() -> None:
+    text = lines(*TALK)
+    torn = read(text[:-9])
+    assert isinstance(torn[-1], Skipped)
+    assert torn[-1].place == "line 4"
+    assert torn[:3] == read(text)[:3]
+
+
+def test_a_file_of_one_torn_line_is_skipped() -> None:
+    [only] = read('{"role": "user", "content": "he')
+    assert isinstance(only, Skipped)
+
+
+def test_what_is_nested_too_deeply_is_skipped() -> None:
+    deep = '{"role": ' + "[" * 100_000 + "]" * 100_000 + "}"
+    first, second = read(deep + "\n" + lines(user("x")))
+    assert first == Skipped("line 1", "nested too deeply")
+    assert isinstance(second, Record)
+
+
+# Identity
+
+
+def ids(text: str) -> list[str | None]:
+    return [each.source_id for each in messages(text)]
+
+
+def test_reading_a_file_again_gives_the_same_identities() -> None:
+    assert read(lines(*TALK)) == read(lines(*TALK))
+    assert {each.source for each in messages(lines(*TALK))} == {"openai"}
+
+
+def test_a_longer_file_begins_with_the_identities_of_the_shorter() -> None:
+    again = [*TALK, user("q1"), assistant("r1"), user("q1")]
+    whole = ids(lines(*again))
+    for count in range(1, len(again)):
+        assert ids(lines(*again[:count])) == whole[:count]
+
+
+@given(st.lists(st.sampled_from(["yes", "no"]), min_size=1, max_size=12), st.booleans())
+def test_equal_messages_stay_apart(said: list[str], bare: bool) -> None:
+    listed = [user(each) for each in said]
+    text = lines(*listed) if bare else lines(*({"messages": [each]} for each in listed))
+    assert len(set(ids(text))) == len(said)
+
+
+def test_the_same_conversation_twice_in_a_file_is_two() -> None:
+    found = read(lines({"messages": TALK}, {"messages": TALK}))
+    records = [each for each in found if isinstance(each, Record)]
+    assert len({each.message.source_id for each in records}) == 8
+    assert len({each.message.conversation_id for each in records}) == 2
+    assert len({each.message.trace_id for each in records}) == 4
+
+
+def test_a_conversation_has_the_identities_it_would_have_alone() -> None:
+    bodies = [{"messages": [user(f"q{each}"), assistant(f"r{each}")]} for each in range(20)]
+    alone = [each for body in bodies for each in ids(lines(body))]
+    assert ids(lines(*bodies)) == alone
+
+
+@pytest.mark.parametrize(
+    "other",
+    [user("q1 "), assistant("q1"), {**user("q1"), "name": "mara"}],
+    ids=["content", "role", "name"],
+)
+def test_what_differs_has_another_identity_and_so_has_all_after_it(other: dict) -> None:
+    one, two = ids(lines(*TALK)), ids(lines(other, *TALK[1:]))
+    assert not set(one) & set(two)
+
+
+def test_the_order_of_keys_and_the_time_of_reading_do_not_count() -> None:
+    turned = [dict(reversed(each.items())) for each in TALK]
+    assert ids(lines(*turned)) == ids(lines(*TALK))
+
+
+# Threads
+
+
+def test_a_question_its_tool_calls_and_its_reply_share_a_trace() -> None:
+    call = {"id": "c", "function": {"name": "f", "arguments": ""}}
+    talk = [
+        {"role": "system", "content": "be brief"},
+        user("q1"),
+        assistant(None, tool_calls=[call]),
+        {"role": "tool", "tool_call_id": "c", "content": "5"},
+        assistant("r1"),
+        user("q2"),
+        assistant("r2"),
+    ]
+    traces = [each.trace_id for each in messages(lines(*talk))]
+    assert len(set(traces[1:5])) == 1
+    assert traces[5] == traces[6]
+    assert len(set(traces)) == 3
+
+
+def test_each_list_is_a_conversation_and_bare_lines_are_one() -> None:
+    text = lines(user("bare"), {"messages": TALK}, {"messages": [user("x")]}, assistant("bare"))
+    found = [each for each in read(text) if isinstance(each, Record)]
+    conversations = [each.message.conversation_id for each in found]
+    assert conversations[0] == conversations[6] == found[0].message.source_id
+    assert set(conversations[1:5]) == {found[1].message.source_id}
+    assert conversations[5] == found[5].message.source_id
+    assert len(set(conversations)) == 3
+    for each in found:
+        assert each.conversation is not None
+        assert each.conversation.id == each.message.conversation_id
+        assert each.conversation.source == "openai"
+
+
+def test_a_message_says_nothing_of_its_place_and_time() -> None:
+    [record] = [each for each in read(lines(user("x"))) if isinstance(each, Record)]
+    assert (record.partition, record.instance) == (None, None)
+    assert record.message.created_at is None
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=6,
+)
+KEYS = st.sampled_from(
+    ["role", "content", "messages", "tool_calls", "function", "name", "id", "text", "type"]
+)
+NEARLY = st.recursive(
+    JSON | st.sampled_from(["user", "assistant", "tool"]),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEYS, inner, max_size=4),
+    max_leaves=12,
+)
+
+
+@given(st.lists(NEARLY, max_size=4))
+def test_no_json_ends_the_reading(values: list[Any]) -> None:
+    for each in read(lines(*values)):
+        assert isinstance(each, Record | Skipped)
+
+
+@given(st.text(max_size=60))
+def test_no_text_ends_the_reading(text: str) -> None:
+    for each in read(text):
+        assert isinstance(each, Record | Skipped)

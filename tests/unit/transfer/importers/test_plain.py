@@ -1,0 +1,116 @@
+from pathlib import Path
+
+import pytest
+from reading import file_of, read
+
+from reservoir_cli.errors import ReservoirError, UsageError
+from reservoir_cli.transfer.importers import Record, Skipped, choose, decode, importers, read_text
+from reservoir_cli.transfer.importers.plain import Plain
+
+
+def only(text: str) -> Record | Skipped:
+    [found] = read(text, Plain("text"))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("text", "content"),
+    [
+        ("hello", "hello"),
+        ("\n\r\n\nhello\n\nworld\n\n", "hello\n\nworld"),
+        ("    indented\n", "    indented"),
+        ("# Title\n\ntext", "# Title\n\ntext"),
+    ],
+)
+def test_a_file_is_one_message_without_its_outer_blank_lines(text: str, content: str) -> None:
+    found = only(text)
+    assert isinstance(found, Record)
+    assert (found.message.role, found.message.content) == ("user", content)
+    assert found.message.source == "text"
+
+
+@pytest.mark.parametrize("text", ["", "\n", " \t\n"])
+def test_an_empty_file_is_no_message(text: str) -> None:
+    assert read(text, Plain("text")) == []
+
+
+def test_the_same_text_is_the_same_message_and_another_is_another() -> None:
+    one, same, other = only("hello"), only("hello\n"), only("hullo")
+    assert isinstance(one, Record)
+    assert isinstance(other, Record)
+    assert one == same
+    assert one.message.source_id != other.message.source_id
+
+
+CHOSEN = [
+    ("hello", "text"),
+    ("", "text"),
+    ("# user\n\nhello", "text"),
+    ('"role": "user"', "text"),
+    ('see {"role": "user", "content": "x"}', "text"),
+    ('{"role": "user", "content": "x"}', "openai"),
+    (' \n[{"role": "user", "content": "x"}]', "openai"),
+    ('{"messages": []}', "openai"),
+    ('{"partition": "p", "role": "user", "content": "x"}', "reservoir"),
+    ('{"role": "user", "content": "my \\"partition\\" is full"}', "openai"),
+    ('{"name": "package.json", "version": 1}', "text"),
+]
+
+
+@pytest.mark.parametrize(("text", "name"), CHOSEN)
+def test_the_format_goes_by_what_the_file_holds(text: str, name: str) -> None:
+    assert choose(file_of(text, "anything")).name == name
+
+
+@pytest.mark.parametrize("name", importers())
+def test_a_format_that_is_named_is_taken_whatever_the_file_holds(name: str) -> None:
+    assert choose(file_of("hello"), name).name == name
+
+
+def test_an_unknown_format_names_those_there_are() -> None:
+    with pytest.raises(UsageError, match="unknown format 'word'") as caught:
+        choose(file_of("hello"), "word")
+    assert all(name in str(caught.value.hint) for name in importers())
+
+
+@pytest.mark.parametrize(
+    ("data", "text", "replaced"),
+    [
+        (b"hello", "hello", False),
+        ("\ufeffhello".encode(), "hello", False),
+        ("naïve 😀".encode(), "naïve 😀", False),
+        ("already \ufffd".encode(), "already \ufffd", False),
+        (b"caf\xe9", "caf\ufffd", True),
+        (b"a\0b", "a\0b", True),
+        (b"", "", False),
+    ],
+)
+def test_bytes_are_read_as_utf8(data: bytes, text: str, replaced: bool) -> None:
+    assert decode(data, "notes.txt") == (text, replaced)
+
+
+@pytest.mark.parametrize(
+    "data", [bytes(range(256)) * 20, b"\x89PNG\r\n\x1a\n" + b"\0\xff" * 100, bytes(1_000)]
+)
+def test_a_file_that_is_mostly_binary_is_an_error_that_names_it(data: bytes) -> None:
+    with pytest.raises(ReservoirError, match=r"photo.png is not a text file") as caught:
+        decode(data, "photo.png")
+    assert caught.value.exit_code == 1
+
+
+def test_a_file_that_cannot_be_read_is_an_error_that_names_it(tmp_path: Path) -> None:
+    for path in (tmp_path / "absent.txt", tmp_path):
+        with pytest.raises(ReservoirError, match="cannot read") as caught:
+            read_text(path)
+        assert str(path) in caught.value.message
+    (tmp_path / "there.txt").write_bytes(b"hello\n")
+    assert read_text(tmp_path / "there.txt") == ("hello\n", False)
+
+
+@pytest.mark.parametrize("name", ["chat.json", "CHAT.JSONL"])
+@pytest.mark.parametrize("text", ['{"foo": 1}', "{torn", "[1, 2]"])
+def test_a_json_file_of_no_known_format_is_not_taken_for_a_message(name: str, text: str) -> None:
+    with pytest.raises(ReservoirError, match="no format"):
+        choose(file_of(text, name))
+    assert choose(file_of(text, name), "text").name == "text"
+    assert choose(file_of(text, "notes.md")).name == "markdown"

@@ -1,0 +1,288 @@
+"""No word of what was forgotten stays in any file of the store."""
+
+import random
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from builders import EVERYWHERE, NOW, embed
+
+from reservoir_cli.embedding import Embedder
+from reservoir_cli.errors import ReservoirError
+from reservoir_cli.messages import Conversation, Message, Scope, StoredMessage, ToolCall
+from reservoir_cli.retrieval import indexing
+from reservoir_cli.settings import config
+from reservoir_cli.storage.base import Filter, Store, open_store
+from reservoir_cli.tokens import load_counter
+from reservoir_cli.transfer import forget, ingest
+from reservoir_cli.transfer.importers import Record
+
+HERE = Scope("p", "i")
+Adding = Callable[..., list[StoredMessage | None]]
+
+SECRET = Message(
+    "assistant",
+    "Quokkas were embarrassingly zyxwvutting at Übersee. 機密情報だよ",
+    trace_id="tracequux",
+    name="namequux",
+    tool_calls=(ToolCall("callquux", "toolquux", '{"path": "argumentquux"}'),),
+    conversation_id="conversationquux",
+    source="sourcequux",
+    source_id="idquux",
+)
+#: What only the secret has: as it was written, as it is indexed, stemmed, and in pieces.
+TRACES = [
+    *("Quokkas", "quokka", "embarrassingly", "embarrassingli", "embarrass", "zyxwvutting"),
+    *("zyxwvut", "Übersee", "übersee", "ubersee", "ubers", "機密", "機", "密"),
+    *("tracequux", "namequux", "callquux", "toolquux", "argumentquux", "quux"),
+]
+
+
+def files(store: Store) -> dict[str, bytes]:
+    path = Path(store.location)
+    beside = (path.with_name(path.name + ending) for ending in ("", "-wal", "-shm", "-journal"))
+    return {each.name: each.read_bytes() for each in beside if each.exists()}
+
+
+def traces(store: Store) -> set[tuple[str, str]]:
+    """Which traces of the secret are in which file."""
+    return {
+        (name, trace)
+        for name, data in files(store).items()
+        for trace in TRACES
+        if trace.encode() in data
+    }
+
+
+def small_talk(count: int, seed: int = 0) -> list[Message]:
+    words = "the queue lost jobs when redis failed over and we moved to postgres then".split()
+    pick = random.Random(seed)
+    return [
+        Message("user", " ".join(pick.choices(words, k=pick.randrange(2, 60))))
+        for _ in range(count)
+    ]
+
+
+@pytest.mark.sqlite("when a server empties its files is its own business")
+@pytest.mark.parametrize("before", [0, 3, 400])
+@pytest.mark.parametrize("after", [0, 3, 400])
+def test_no_word_is_left_in_any_file(
+    store: Store, add: Adding, fake_embedder: Embedder, before: int, after: int
+) -> None:
+    add(*small_talk(before))
+    [secret] = add(SECRET)
+    store.add_conversations(HERE, [Conversation("conversationquux", "Titlequux", "sourcequux")])
+    embed(store, fake_embedder, synapse_threshold=0)
+    add(*small_talk(after, seed=1))
+    assert traces(store)
+    assert secret
+    forget.forget(store, [secret.id])
+    assert traces(store) == set()
+    assert store.faults() == []
+    embed(store, fake_embedder, synapse_threshold=0)
+    assert len(store.last(HERE, 0)) == before + after
+
+
+@pytest.mark.sqlite("when a server empties its files is its own business")
+@pytest.mark.parametrize("seed", [1, 3])
+def test_no_word_is_left_of_what_is_forgotten_bit_by_bit(
+    store: Store, add: Adding, fake_embedder: Embedder, seed: int
+) -> None:
+    """Rows that stood beside forgotten ones have been moved, and leave remains where they were."""
+    pick = random.Random(seed)
+    words = [f"zyxw{pick.getrandbits(64):016x}" for _ in range(600)]
+    messages = [
+        Message(
+            "user",
+            " ".join([word] + ["filler"] * pick.choice((2, 20, 80, 300))),
+            conversation_id=f"{pick.getrandbits(128):032x}",
+            trace_id=f"trace{word}",
+            source="test",
+            source_id=f"{pick.getrandbits(64):016x}{word}",
+        )
+        for word in words
+    ]
+    stored = [each for start in range(0, 600, 50) for each in add(*messages[start : start + 50])]
+    titled = [Conversation(str(each.conversation_id), each.content[:20]) for each in messages]
+    store.add_conversations(HERE, titled)
+    embed(store, fake_embedder, synapse_threshold=0)
+    left = [(each.id, word) for each, word in zip(stored, words, strict=True) if each]
+    pick.shuffle(left)
+    gone: list[str] = []
+    while len(left) > 100:
+        count = pick.choice((3, 20, 60))
+        some, left = left[:count], left[count:]
+        forget.forget(store, [number for number, _ in some])
+        gone += [word for _, word in some]
+    held = b"".join(files(store).values())
+    assert [word for word in gone if word.encode() in held] == []
+    assert all(word.encode() in held for _, word in left)
+
+
+@pytest.mark.sqlite("when a server empties its files is its own business")
+def test_of_many_messages_forgotten_at_once_no_word_is_left(
+    store: Store, add: Adding, fake_embedder: Embedder
+) -> None:
+    pick = random.Random(5)
+    for round_ in range(6):
+        texts = [
+            Message("user", " ".join(f"zyxwvut{pick.randrange(10**6)}" for _ in range(length)))
+            for length in (1, 20, 400, 3000)
+            for _ in range(20)
+        ]
+        add(*(each for pair in zip(texts, small_talk(80, round_), strict=True) for each in pair))
+        embed(store, fake_embedder, synapse_threshold=0)
+    found = store.find(EVERYWHERE, Filter(text="ZYXWVUT"))
+    assert len(found) == 480
+    forget.forget(store, found)
+    assert traces(store) == set()
+    assert store.faults() == []
+    assert store.holdings()["messages"] == 480
+
+
+def test_everything_that_was_made_of_a_message_goes_with_it(
+    store: Store, add: Adding, fake_embedder: Embedder
+) -> None:
+    kept, secret, pending = (
+        each for each in add(Message("user", "kept"), SECRET, Message("user", "pending")) if each
+    )
+    with store.writing():
+        store.activate_model(fake_embedder.model_id, fake_embedder.name)
+    indexing.embed_pending(
+        store, fake_embedder, HERE, synapse_threshold=0, progress=lambda *_: None, limit=2
+    )
+    forget.forget(store, [secret.id, pending.id])
+    counts = store.holdings()
+    assert {name: counts[name] for name in ("messages", "embedded", "pending", "synapses")} == {
+        "messages": 1,
+        "embedded": 1,
+        "pending": 0,
+        "synapses": 0,
+    }
+    assert store.keyword("quokkas", HERE, 10)[0] == []
+    found = store.candidates(HERE, None, "quokkas", fake_embedder.encode_query("quokkas"))
+    assert found.ids.tolist() == [kept.id]
+    assert add(Message("user", "next"))[0].id > pending.id  # type: ignore[union-attr]
+
+
+def test_the_title_of_a_conversation_stays_while_it_has_messages(store: Store, add: Adding) -> None:
+    one, two = (each for each in add(SECRET, Message("user", "x", conversation_id="c")) if each)
+    [three] = add(Message("user", "y", conversation_id="c"))
+    for number, title in (("conversationquux", "Titlequux"), ("c", "Kept")):
+        store.add_conversations(HERE, [Conversation(number, title)])
+    forget.forget(store, [one.id, two.id])
+    assert [each.conversation.title for each in store.conversations(EVERYWHERE)] == ["Kept"]
+    assert three
+    forget.forget(store, [three.id])
+    assert store.conversation("p", "i", "c") is None
+
+
+def imported(store: Store, *messages: Message) -> ingest.Totals:
+    return ingest.load(
+        store,
+        [Record(each, conversation=Conversation("c", "Titlequux")) for each in messages],
+        ingest.Destination("p", "i", "p"),
+        where="file",
+        counter=load_counter("approximate"),
+        now=NOW,
+    )
+
+
+def test_an_import_does_not_bring_it_back_and_saying_it_again_does(
+    store: Store, add: Adding
+) -> None:
+    other = Message("user", "other", source="s", source_id="2", conversation_id="d")
+    secret = Message("user", "quokkas", source="s", source_id="1", conversation_id="c")
+    imported(store, secret)
+    forget.forget(store, store.find(HERE))
+    done = imported(store, secret, other)
+    assert (done.imported, done.already, done.forgotten) == (1, 0, 1)
+    assert [each.content for each in store.last(HERE, 0)] == ["other"]
+    add(Message("user", "quokkas"))
+    assert [each.content for each in store.last(HERE, 0)] == ["other", "quokkas"]
+
+
+def test_the_title_of_what_was_forgotten_is_not_imported_again(store: Store) -> None:
+    secret = Message("user", "quokkas", source="s", source_id="1", conversation_id="c")
+    imported(store, secret)
+    forget.forget(store, store.find(HERE))
+    imported(store, secret)
+    assert store.conversation("p", "i", "c") is None
+    assert traces(store) == set()
+
+
+def test_a_mark_says_nothing_without_the_store_s_own_key(store: Store, tmp_path: Path) -> None:
+    marks = set()
+    for name in ("one", "two"):
+        with closing(open_store(str(tmp_path / name))) as opened:
+            imported(opened, Message("user", "x", source="s", source_id="1"))
+            forget.forget(opened, opened.find(EVERYWHERE))
+        with closing(sqlite3.connect(tmp_path / name)) as connection:
+            [row] = connection.execute("SELECT mark FROM forgotten").fetchall()
+            assert len(row[0]) == 32
+            marks.add(row[0])
+    assert len(marks) == 2
+
+
+@pytest.mark.sqlite("the log of a server is not emptied by us")
+def test_a_reader_in_the_way_is_reported_and_the_next_command_finishes(
+    store: Store, add: Adding, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("reservoir_cli.storage.sqlite.keeping._FOR_READERS", 0.05)
+    add(*small_talk(20))
+    [secret] = add(SECRET)
+    assert secret
+    reader = sqlite3.connect(store.location, isolation_level=None)
+    reader.execute("BEGIN")
+    reader.execute("SELECT COUNT(*) FROM messages").fetchone()
+    with pytest.raises(ReservoirError, match="another program is reading"):
+        forget.forget(store, [secret.id])
+    assert store.by_id([secret.id], EVERYWHERE) == []
+    assert traces(store)
+    with closing(open_store(store.location)):
+        pass  # the reader is still there: nobody waits, and nothing fails
+    assert traces(store)
+    reader.close()
+    with closing(open_store(store.location)):
+        pass
+    assert traces(store) == set()
+
+
+DAYS = [
+    ({}, {}, []),
+    ({"retention_days": 30}, {}, ["old in p", "old in q"]),
+    ({"retention_days": 300}, {}, []),
+    ({}, {"p": {"retention_days": 30}}, ["old in p"]),
+    ({"retention_days": 30}, {"p": {"retention_days": 300}}, ["old in q"]),
+]
+
+
+@pytest.mark.parametrize(("top", "tables", "expected"), DAYS)
+def test_what_expires_is_for_each_partition_to_say(
+    store: Store,
+    add: Adding,
+    tmp_path: Path,
+    top: dict[str, int],
+    tables: dict[str, dict[str, int]],
+    expected: list[str],
+) -> None:
+    lines = [f"{key} = {value}" for key, value in top.items()]
+    for name, table in tables.items():
+        lines += [f"[partitions.{name}]", *(f"{key} = {value}" for key, value in table.items())]
+    (tmp_path / "reservoir.toml").write_text("\n".join(lines))
+    for partition in ("p", "q"):
+        add(
+            Message("user", f"old in {partition}", NOW - timedelta(days=40)),
+            Message("user", f"new in {partition}", NOW - timedelta(days=20)),
+            partition=partition,
+        )
+    known = config.load(tmp_path / "reservoir.toml")
+    targets = forget.expired(store, known, EVERYWHERE, NOW)
+    found = store.by_id(forget.find(store, targets), EVERYWHERE)
+    assert [each.content for each in found] == expected
+    only = forget.find(store, forget.expired(store, known, Scope("p"), NOW))
+    inside = {each.partition for each in store.by_id(only, EVERYWHERE)}
+    assert inside == {"p"} & {each.removeprefix("old in ") for each in expected}

@@ -1,0 +1,325 @@
+import json
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+from behind import behind
+from builders import EVERYWHERE, NOW
+
+from reservoir_cli.messages import Conversation, Message, Scope, StoredMessage, ToolCall
+from reservoir_cli.storage.base import Store, open_store
+from reservoir_cli.tokens import load_counter
+from reservoir_cli.transfer import ingest
+from reservoir_cli.transfer.importers import File, Record, Skipped, choose
+from reservoir_cli.transfer.ingest import Destination, Totals
+
+HOUR, MS = timedelta(hours=1), timedelta(milliseconds=1)
+HERE = Scope("p", "i")
+
+Adding = Callable[..., list[StoredMessage | None]]
+
+
+def load(
+    store: Store,
+    records: Iterable[Record | Skipped],
+    *,
+    partition: str | None = "p",
+    instance: str | None = "i",
+    home: str | None = None,
+    dry_run: bool = False,
+) -> Totals:
+    return ingest.load(
+        store,
+        records,
+        Destination(partition, instance, "usual", home),
+        where="file.jsonl",
+        counter=load_counter("approximate"),
+        now=NOW,
+        dry_run=dry_run,
+    )
+
+
+def load_text(store: Store, *values: object, **where: Any) -> Totals:
+    text = "".join(json.dumps(value) + "\n" for value in values)
+    file = File.of_bytes("file.jsonl", text.encode())
+    return load(store, choose(file).read(file), **where)
+
+
+def record(content: str, created_at: datetime | None = None, **more: Any) -> Record:
+    return Record(Message("user", content, created_at, source="s", source_id=content), **more)
+
+
+def said(store: Store, scope: Scope = HERE) -> list[str]:
+    return [each.content for each in store.last(scope, 0)]
+
+
+# Loading
+
+
+def test_what_is_new_is_imported_and_what_is_there_is_left(store: Store) -> None:
+    records = [record("a"), Skipped("line 2", "torn"), record("b")]
+    first = load(store, records)
+    assert (first.imported, first.already, first.skipped) == (2, 0, 1)
+    assert first.reasons == ["file.jsonl, line 2: torn"]
+    again = load(store, [*records, record("c")])
+    assert (again.imported, again.already, again.skipped) == (1, 2, 1)
+    assert said(store) == ["a", "b", "c"]
+
+
+def test_nothing_is_imported_from_nothing(store: Store) -> None:
+    assert load(store, []) == Totals()
+    assert store.places() == []
+
+
+def test_the_line_a_person_reads() -> None:
+    assert Totals(1_812, 40, 3).line() == "imported 1,812, already there 40, skipped 3"
+
+
+def test_of_a_file_in_which_everything_is_wrong_a_thousand_reasons_are_kept(store: Store) -> None:
+    totals = load(store, (Skipped(f"line {number}", "torn") for number in range(2_500)))
+    assert (totals.skipped, len(totals.reasons)) == (2_500, 1_000)
+    both = Totals(reasons=["first"])
+    both.add(totals)
+    assert (both.skipped, len(both.reasons), both.reasons[0]) == (2_500, 1_000, "first")
+
+
+# A dry run
+
+
+def test_a_dry_run_counts_what_would_be_done_and_leaves_the_store_as_it_was(store: Store) -> None:
+    load(store, [record("a"), record("b")])
+    before = store.last(EVERYWHERE, 0)
+    about = Conversation("c", "Redis", "chatgpt", "gpt-4")
+    records = [record("a"), Skipped("line 2", "torn"), record("c", conversation=about), record("d")]
+    would = load(store, records, dry_run=True)
+    assert (would.imported, would.already, would.skipped) == (2, 1, 1)
+    assert store.last(EVERYWHERE, 0) == before
+    assert store.holdings()["conversations"] == 0
+    done = load(store, records)
+    assert (done.imported, done.already, done.skipped) == (2, 1, 1)
+
+
+def test_a_dry_run_counts_a_message_once_however_far_apart_it_stands(store: Store) -> None:
+    records = [record(str(number % 1_700)) for number in range(2_500)]
+    would = load(store, records, dry_run=True)
+    assert (would.imported, would.already) == (1_700, 800)
+    assert load(store, records) == would
+
+
+def test_the_line_of_a_dry_run_says_would() -> None:
+    assert Totals(3).line(dry_run=True) == "would import 3, already there 0, skipped 0"
+
+
+HOMES = [
+    # -p, -i, the record's own, where it goes: the format's instance is "chatgpt"
+    (None, None, (None, None), ("usual", "chatgpt")),
+    ("p", None, (None, None), ("p", "chatgpt")),
+    (None, "i", (None, None), ("usual", "i")),
+    ("p", "i", (None, None), ("p", "i")),
+]
+
+
+@pytest.mark.parametrize(("partition", "instance", "own", "place"), HOMES)
+def test_a_format_has_an_instance_of_its_own(
+    store: Store,
+    partition: str | None,
+    instance: str | None,
+    own: tuple[str | None, str | None],
+    place: tuple[str, str],
+) -> None:
+    some = record("a", partition=own[0], instance=own[1])
+    load(store, [some], partition=partition, instance=instance, home="chatgpt")
+    assert store.places() == [(*place, 1)]
+
+
+PLACES = [
+    # -p, -i, the record's own, where it goes
+    (None, None, (None, None), ("usual", "usual")),
+    (None, None, ("q", "j"), ("q", "j")),
+    (None, None, ("q", None), ("q", "q")),
+    (None, None, (None, "j"), ("usual", "j")),
+    ("p", None, (None, None), ("p", "p")),
+    ("p", None, ("q", "j"), ("p", "p")),
+    (None, "i", (None, None), ("usual", "i")),
+    (None, "i", ("q", "j"), ("q", "i")),
+    ("p", "i", ("q", "j"), ("p", "i")),
+]
+
+
+@pytest.mark.parametrize(("partition", "instance", "own", "place"), PLACES)
+def test_a_record_goes_where_it_is_told_else_where_it_was(
+    store: Store,
+    partition: str | None,
+    instance: str | None,
+    own: tuple[str | None, str | None],
+    place: tuple[str, str],
+) -> None:
+    load(
+        store,
+        [record("a", partition=own[0], instance=own[1])],
+        partition=partition,
+        instance=instance,
+    )
+    assert store.places() == [(*place, 1)]
+
+
+def test_more_records_than_a_batch_keep_their_order(store: Store) -> None:
+    records: list[Record | Skipped] = [record(str(number)) for number in range(2_500)]
+    records.insert(1_700, Skipped("line 1701", "torn"))
+    totals = load(store, iter(records))
+    assert (totals.imported, totals.skipped) == (2_500, 1)
+    assert said(store) == [str(number) for number in range(2_500)]
+
+
+def test_a_reading_that_breaks_off_keeps_what_was_saved_before(store: Store) -> None:
+    def breaking() -> Iterator[Record]:
+        yield from (record(str(number)) for number in range(1_500))
+        raise OSError("the disk is gone")
+
+    with pytest.raises(OSError, match="gone"):
+        load(store, breaking())
+    assert len(said(store)) == 1_000
+    assert load(store, [record(str(number)) for number in range(1_500)]).imported == 500
+
+
+def test_titles_come_with_their_messages(store: Store) -> None:
+    about = Conversation("c", "Redis", "chatgpt", "gpt-4")
+    load(store, [record("a", conversation=about), record("b")])
+    rows = behind(store.location, "SELECT partition, instance, id, title FROM conversations")
+    assert rows == [("p", "i", "c", "Redis")]
+
+
+def test_what_is_learned_of_a_conversation_later_is_kept(store: Store) -> None:
+    talk = [Conversation("c", "Redis"), Conversation("d"), Conversation("c", None, None, "gpt-4")]
+    load(store, [record(str(at), conversation=about) for at, about in enumerate(talk)])
+    rows = behind(store.location, "SELECT id, title, model FROM conversations ORDER BY id")
+    assert rows == [("c", "Redis", "gpt-4"), ("d", None, None)]
+
+
+TIMES = [
+    ("none has a time", [None, None, None], [NOW, NOW + MS, NOW + 2 * MS]),
+    ("all have one", [NOW - HOUR, NOW, NOW], [NOW - HOUR, NOW, NOW]),
+    (
+        "the first ones take their successor's",
+        [None, None, NOW - HOUR, None],
+        [NOW - HOUR, NOW - HOUR, NOW - HOUR, NOW - HOUR],
+    ),
+    (
+        "one without takes its predecessor's",
+        [NOW - HOUR, None, None, NOW],
+        [NOW - HOUR, NOW - HOUR, NOW - HOUR, NOW],
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("times", "expected"), [row[1:] for row in TIMES], ids=[row[0] for row in TIMES]
+)
+def test_the_time_of_a_message(
+    store: Store, times: list[datetime | None], expected: list[datetime]
+) -> None:
+    load(store, [record(str(number), at) for number, at in enumerate(times)])
+    found = store.last(HERE, 0)
+    assert [each.created_at for each in found] == expected
+    assert said(store) == [str(number) for number in range(len(times))]
+
+
+def test_a_file_without_times_comes_after_all_that_is_there(store: Store, add: Adding) -> None:
+    add(Message("user", "from the future", created_at=NOW + HOUR))
+    add(Message("user", "elsewhere", created_at=NOW + 9 * HOUR), instance="j")
+    load(store, [record("a"), record("b")])
+    assert [each.created_at for each in store.last(HERE, 0)] == [
+        NOW + HOUR,
+        NOW + HOUR + MS,
+        NOW + HOUR + 2 * MS,
+    ]
+
+
+def test_each_place_of_a_file_without_times_comes_after_what_is_there(
+    store: Store, add: Adding
+) -> None:
+    add(Message("user", "from the future", created_at=NOW + HOUR), instance="j")
+    load(
+        store,
+        [record("here", partition="p", instance="i"), record("there", partition="p", instance="j")],
+        instance=None,
+        partition=None,
+    )
+    assert said(store, Scope("p", "j")) == ["from the future", "there"]
+
+
+def test_records_of_several_places_keep_the_time_of_the_one_before(store: Store) -> None:
+    load(
+        store,
+        [
+            record("a", NOW, partition="x"),
+            record("b", partition="y"),
+            record("c", NOW + HOUR, partition="x"),
+        ],
+        partition=None,
+        instance=None,
+    )
+    assert store.last(Scope("y"), 1)[0].created_at == NOW
+
+
+# From file to store
+
+
+TALK = [
+    {"role": "user", "content": "q1"},
+    {"role": "assistant", "content": "r1"},
+    {"role": "user", "content": "yes"},
+    {"role": "assistant", "content": "yes"},
+    {"role": "user", "content": "yes"},
+]
+
+
+@pytest.mark.parametrize("count", range(len(TALK)))
+def test_importing_a_longer_file_adds_only_its_tail(store: Store, count: int) -> None:
+    load_text(store, *TALK[:count])
+    before = store.last(HERE, 0)
+    totals = load_text(store, *TALK)
+    assert (totals.imported, totals.already) == (len(TALK) - count, count)
+    assert store.last(HERE, 0)[:count] == before
+    assert said(store) == [each["content"] for each in TALK]
+
+
+def test_an_export_goes_in_as_it_came_out(
+    store: Store, add: Adding, new_location: Callable[[], str]
+) -> None:
+    add(Message("user", "q", trace_id="t", conversation_id="k", name="mara"))
+    add(Message("assistant", "", tool_calls=(ToolCall("c", "f", "{}"),)), instance="j")
+    add(Message("tool", "", tool_call_id="c"), partition="q")
+    rows = [each.to_row() for each in store.last(EVERYWHERE, 0)]
+    with closing(open_store(new_location())) as copy:
+        load_text(copy, *rows, partition=None, instance=None)
+        copied = [each.to_row() for each in copy.last(EVERYWHERE, 0)]
+        again = load_text(copy, *rows, partition=None, instance=None)
+    assert [{**each, "id": 0} for each in copied] == [{**each, "id": 0} for each in rows]
+    assert (again.imported, again.already) == (0, 3)
+    assert load_text(store, *rows, partition=None, instance=None).imported == 0
+
+
+@pytest.mark.parametrize("field", ["name", "tool_call_id"])
+def test_a_file_with_a_field_that_cannot_be_stored_is_imported(store: Store, field: str) -> None:
+    totals = load_text(
+        store,
+        {"role": "user", "content": "before"},
+        {"role": "tool", "content": "in between", field: "\ud800"},
+        {"role": "user", "content": "after"},
+    )
+    assert totals.imported + totals.skipped == 3
+    assert said(store)[0] == "before"
+    assert said(store)[-1] == "after"
+
+
+def test_text_that_cannot_be_stored_is_mended_and_counted(store: Store) -> None:
+    totals = load_text(
+        store,
+        {"role": "user", "content": "a\0b\ud800"},
+        {"role": "user", "content": "naïve \ufffd 😀"},
+    )
+    assert said(store) == ["a\ufffdb\ufffd", "naïve \ufffd 😀"]
+    assert (totals.imported, totals.mended) == (2, 1)

@@ -1,0 +1,123 @@
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from builders import NOW
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reservoir_cli.errors import UsageError
+from reservoir_cli.util.times import format_duration, parse_duration, parse_time
+
+
+@pytest.fixture
+def new_york(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    with monkeypatch.context() as patch:
+        patch.setenv("TZ", "America/New_York")
+        time.tzset()
+        yield
+    time.tzset()
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [
+        ("90", 90),
+        ("90s", 90),
+        ("30m", 1_800),
+        ("4h", 14_400),
+        ("7d", 604_800),
+        ("2w", 1_209_600),
+        ("1y", 31_557_600),
+        ("1.5h", 5_400),
+        (" 7 d ", 604_800),
+        ("0", 0),
+    ],
+)
+def test_a_duration_is_read(text: str, seconds: float) -> None:
+    assert parse_duration(text) == seconds
+
+
+@pytest.mark.parametrize(
+    "text", ["", "d", "-1d", "7 days", "1h30m", "1e3", "nan", "inf", "٣d", "7D", "1.h", "."]
+)
+def test_what_is_no_duration_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="is not a duration"):
+        parse_duration(text)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(0, "0s"), (90, "90s"), (120, "2m"), (14_400, "4h"), (86_400, "1d"), (1_209_600, "2w")],
+)
+def test_a_duration_is_written_with_its_largest_unit(seconds: float, text: str) -> None:
+    assert format_duration(seconds) == text
+
+
+@given(st.integers(0, 10**10) | st.integers(0, 10**7).map(lambda tenths: tenths / 10))
+def test_a_written_duration_is_read_back_as_the_same(seconds: float) -> None:
+    assert parse_duration(format_duration(seconds)) == seconds
+
+
+@pytest.mark.parametrize(
+    ("text", "moment"),
+    [
+        ("2026-05-09T14:23:01+02:00", datetime(2026, 5, 9, 12, 23, 1, tzinfo=UTC)),
+        ("2026-05-09T14:23Z", datetime(2026, 5, 9, 14, 23, tzinfo=UTC)),
+        ("2026-05-09 14:23:01.5+00:00", datetime(2026, 5, 9, 14, 23, 1, 500_000, tzinfo=UTC)),
+        (" 2026-05-09T14:23Z\n", datetime(2026, 5, 9, 14, 23, tzinfo=UTC)),
+        ("7d", NOW - timedelta(days=7)),
+        ("12h", NOW - timedelta(hours=12)),
+        ("1.5h", NOW - timedelta(minutes=90)),
+        ("0s", NOW),
+    ],
+)
+def test_a_moment_is_read(text: str, moment: datetime) -> None:
+    assert parse_time(text, NOW) == moment
+
+
+@pytest.mark.usefixtures("new_york")
+@pytest.mark.parametrize(
+    ("text", "moment"),
+    [
+        ("2026-05-09", datetime(2026, 5, 9, 4, tzinfo=UTC)),
+        ("2026-01-09T14:23", datetime(2026, 1, 9, 19, 23, tzinfo=UTC)),
+    ],
+)
+def test_a_time_without_a_zone_is_local(text: str, moment: datetime) -> None:
+    found = parse_time(text, NOW)
+    assert found == moment
+    assert found.utcoffset() == timedelta(0)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "yesterday",
+        "2026",
+        "90",
+        "20260509",
+        "2026-13-01",
+        "2026-05-09T25:00",
+        "-7d",
+        "7 days",
+        "1969-12-31T00:00Z",
+        "0001-01-01",
+        "9999-12-31T23:59:59-14:00",
+        "999999999y",
+        "9" * 400 + "d",
+    ],
+)
+def test_what_is_no_time_is_a_usage_error_with_examples(text: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        parse_time(text, NOW)
+    assert "7d" in str(caught.value.hint)
+
+
+@given(st.text(max_size=30))
+def test_any_text_is_a_time_or_a_usage_error(text: str) -> None:
+    with suppress(UsageError):
+        assert parse_time(text, NOW).tzinfo is not None

@@ -1,0 +1,89 @@
+"""Make the picture of the README: a real run over the samples, as a terminal shows it.
+
+Run ``python tools/pictures.py`` when what ``context --explain`` prints has changed.
+"""
+
+import os
+import pty
+import re
+import shlex
+import struct
+import subprocess
+import sys
+import tempfile
+import termios
+import threading
+from fcntl import ioctl
+from pathlib import Path
+
+from rich._export_format import CONSOLE_SVG_FORMAT
+from rich.console import Console
+from rich.terminal_theme import TerminalTheme
+from rich.text import Text
+
+ROOT = Path(__file__).parents[1]
+PICTURE = ROOT / "docs" / "explain.svg"
+RESERVOIR = Path(sys.executable).with_name("reservoir")
+COLUMNS, LINES = 118, 60
+ASKED = (
+    *("context", "Why did we drop Redis?", "-p", "work", "--budget", "400"),
+    *("--recent", "4", "--similar", "6", "--no-fill", "--explain"),
+)
+#: Dark, with enough contrast on light and dark pages.
+_COLOURS = [(22, 27, 34), (255, 123, 114), (126, 231, 135), (242, 204, 96)]
+_COLOURS += [(121, 192, 255), (210, 168, 255), (110, 220, 230), (201, 209, 217)]
+THEME = TerminalTheme((22, 27, 34), (230, 237, 243), _COLOURS, _COLOURS)
+#: Rich's picture, but for the fonts that whoever looks at it would fetch from elsewhere.
+WITHOUT_FONTS = re.sub(r"(?s)    @font-face \{\{.*?\n    \}\}\n", "", CONSOLE_SVG_FORMAT)
+
+
+def main() -> None:
+    """Import the samples into a store of its own, ask, and draw what a terminal got."""
+    with tempfile.TemporaryDirectory() as home:
+        environment = {
+            **os.environ,
+            "RESERVOIR_HOME": home,
+            "TERM": "xterm-256color",
+            "COLUMNS": str(COLUMNS),
+        }
+        samples = sorted(map(str, (ROOT / "samples").glob("*.jsonl")))
+        subprocess.run([RESERVOIR, "ingest", *samples], env=environment, check=True)
+        shown = on_terminal([str(RESERVOIR), *ASKED], environment)
+    console = Console(
+        record=True,
+        width=COLUMNS,
+        file=open(os.devnull, "w", encoding="utf-8"),
+        color_system="truecolor",
+    )
+    console.print(Text(f"$ reservoir {shlex.join(ASKED)}", "bold"))
+    console.print(Text.from_ansi(shown))
+    drawing = console.export_svg(
+        title="reservoir", theme=THEME, unique_id="explain", code_format=WITHOUT_FONTS
+    )
+    PICTURE.write_text(drawing, encoding="utf-8", newline="\n")
+
+
+def on_terminal(command: list[str], environment: dict[str, str]) -> str:
+    """What a command shows on a terminal of our size."""
+    master, slave = pty.openpty()
+    ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", LINES, COLUMNS, 0, 0))
+    parts: list[bytes] = []
+    reader = threading.Thread(target=_read, args=(master, parts))
+    reader.start()
+    subprocess.run(command, env=environment, stdout=slave, stderr=slave, check=True)
+    os.close(slave)
+    reader.join()
+    os.close(master)
+    return b"".join(parts).decode("utf-8").replace("\r\n", "\n")
+
+
+def _read(master: int, parts: list[bytes]) -> None:
+    try:
+        while part := os.read(master, 65_536):
+            parts.append(part)
+    except OSError:  # Linux says EIO when the other end is closed
+        pass
+
+
+if __name__ == "__main__":
+    main()
