@@ -40,17 +40,17 @@ packages: dist ## Test the wheel with the lowest and newest dependencies, and ot
 	$(ENVIRONMENTS)
 
 bench: $(VENV)/.measured ## Measure recall on the samples, and speed at small sizes
-	$(MEASURE) benchmarks/samples.py
-	$(MEASURE) benchmarks/loading.py --messages 20000
-	$(MEASURE) benchmarks/cold.py --messages 10000 --runs 5
-	$(MEASURE) benchmarks/scale.py --messages 1000 10000 --runs 3
+	$(MEASURE) benchmarks/quality/samples.py
+	$(MEASURE) benchmarks/speed/loading.py --messages 20000
+	$(MEASURE) benchmarks/speed/cold.py --messages 10000 --runs 5
+	$(MEASURE) benchmarks/speed/scale.py --messages 1000 10000 --runs 3
 
 docs: $(VENV)/.documented ## Build the site of README and docs in site/
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 soak: $(VENV)/.fuzzed ## Try for an hour or two to break the store, and to fool the readers
-	$(MEASURE) benchmarks/soak.py
-	$(MEASURE) benchmarks/fuzz.py
+	$(MEASURE) tests/durability/soak.py
+	$(MEASURE) tests/security/fuzz.py
 
 clean: ## Remove what make made
 	rm -rf $(VENV) .demo .pytest_cache site dist

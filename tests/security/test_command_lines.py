@@ -1,6 +1,6 @@
 """Whatever is typed, piped or set, a command answers as it promised, and the store is whole.
 
-The long form is ``python benchmarks/fuzz.py``.
+The long form is ``python tests/security/fuzz.py``.
 """
 
 from pathlib import Path

@@ -1,6 +1,6 @@
 """No bytes break a parser: noise, and samples of each format with pieces of each other in them.
 
-The long form is ``python benchmarks/fuzz.py``, guided by coverage where atheris is installed.
+The long form is ``python tests/security/fuzz.py``, guided by coverage where atheris is installed.
 """
 
 import pytest

@@ -1,6 +1,6 @@
 """Damaged files end in messages and reasons, never in a crash or half a record.
 
-The long form is ``python benchmarks/corrupt.py``.
+The long form is ``python tests/unit/transfer/importers/corrupt.py``.
 """
 
 from pathlib import Path

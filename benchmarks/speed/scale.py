@@ -1,6 +1,6 @@
 """What size costs: stores of a thousand to a million messages.
 
-    python benchmarks/scale.py [--messages 1000 10000 100000] [--json FILE] [--plot PNG]
+    python benchmarks/speed/scale.py [--messages 1000 10000 100000] [--json FILE] [--plot PNG]
 
 For each size: how long the store takes to build, how large the file is, and context and search as
 whole cold processes, over everything in one partition and over a tenth of the store, with the file

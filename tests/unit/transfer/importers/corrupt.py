@@ -1,6 +1,6 @@
 """Damage each sample at random, thousands of times, and import what is left of it.
 
-    python benchmarks/corrupt.py [COUNT] [NAME…]
+    python tests/unit/transfer/importers/corrupt.py [COUNT] [NAME…]
 
 Each time the store must be whole, nothing may crash, and importing again must add nothing.
 """
@@ -10,8 +10,6 @@ import tempfile
 import time
 from collections import Counter
 from pathlib import Path
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "importers"))
 
 from corrupting import import_damaged
 from llm_logs import newer_log, older_log

@@ -1,6 +1,7 @@
 """Evidence recall on LoCoMo, a public benchmark of long conversations.
 
-    python benchmarks/locomo.py --data locomo10.json [--cache FOLDER] [--json FILE] [--plot FILE]
+    python benchmarks/quality/locomo.py --data locomo10.json [--cache FOLDER] [--json FILE]
+        [--plot FILE]
 
 LoCoMo (Maharana et al., 2024, CC BY-NC 4.0) is not part of this repository. Each of its
 conversations becomes an instance; each question of categories 1 to 4 that names evidence is asked,

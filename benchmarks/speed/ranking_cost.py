@@ -1,6 +1,6 @@
 """What scoring costs beside reading vectors and words, by the number of messages.
 
-    python benchmarks/ranking_cost.py [--sizes 10000 100000] [--json FILE]
+    python benchmarks/speed/ranking_cost.py [--sizes 10000 100000] [--json FILE]
 
 Synthetic arrays: sessions of twenty messages, a question of five stems that stand in 0.1 to 5% of
 them. Beside ``ranking.score`` stand the product of all vectors with the question's and the look-up
@@ -8,6 +8,7 @@ of its stems in a full-text index, both without anything around them. Medians in
 """
 
 import argparse
+import json
 import sqlite3
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -16,7 +17,6 @@ from time import perf_counter
 from typing import Any
 
 import numpy as np
-from report import write_json
 
 from reservoir_cli.context.types import Candidates, Posting
 from reservoir_cli.retrieval import ranking
@@ -120,7 +120,11 @@ def main() -> None:
     for name, times in found.items():
         print(f"{name:<20}" + "".join(f"{each:>12.1f}" for each in times.values()))
     if given.json:
-        write_json(given.json, found)
+        _write_json(given.json, found)
+
+
+def _write_json(path: Path, found: Mapping[str, Any]) -> None:
+    path.write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

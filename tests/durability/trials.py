@@ -221,3 +221,10 @@ def settle(path: Path) -> None:
 def environment(extra: Mapping[str, str]) -> dict[str, str]:
     """The environment of this process with something more in it."""
     return {**os.environ, **extra}
+
+
+def machine() -> str:
+    """What a reader has to know of where this was measured."""
+    load = f", load {os.getloadavg()[0]:.1f}" if hasattr(os, "getloadavg") else ""
+    version = ".".join(map(str, sys.version_info[:3]))
+    return f"{os.cpu_count()} cores, Python {version}, {sys.platform}{load}"

@@ -1,6 +1,6 @@
 """Hostile input at length: bytes for every parser, words for every command line.
 
-    python benchmarks/fuzz.py [--trials N] [--seconds S] [--only PART…]
+    python tests/security/fuzz.py [--trials N] [--seconds S] [--only PART…]
 
 ``parsers`` and ``zips`` run in this process; ``lines``, ``environments`` and ``settings`` run the
 whole command in a fork of it; ``processes`` starts it anew each time, and ``memory`` with files
@@ -21,8 +21,6 @@ import time
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "hostile"))
 
 import forked
 import world as worlds

@@ -1,6 +1,6 @@
 """How fast a large export comes in, and how much memory that takes.
 
-    python benchmarks/importing.py [--mb 1000] [--zip]
+    python benchmarks/speed/importing.py [--mb 1000] [--zip]
 
 writes an export of ChatGPT's form (the text is made up), reads it without a store, imports it into
 a new store without embedding, and imports it again. Each step is a process of its own.

@@ -1,6 +1,6 @@
 """What a question costs on a PostgreSQL server, beside the same store in a file.
 
-    python benchmarks/postgres.py URL [--runs 9] [--folder F] [--json FILE]
+    python benchmarks/speed/postgres.py URL [--runs 9] [--folder F] [--json FILE]
 
 URL names an empty database, or the one of an earlier run. 100,000 messages lie in 224 partitions
 of 100 to 40,000. The commands take turns as whole cold processes, so that a noisy minute hits

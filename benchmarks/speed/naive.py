@@ -1,8 +1,8 @@
 """What one would write first: sentence-transformers, and a vector in every row.
 
-    python benchmarks/naive.py build STORE COPY    rows of text and vector from a Reservoir store
-    python benchmarks/naive.py ask COPY QUESTION   the ten messages most like the question
-    python benchmarks/naive.py add COPY TEXT       store one more message with its vector
+    python benchmarks/speed/naive.py build STORE COPY    rows of a Reservoir store, with vectors
+    python benchmarks/speed/naive.py ask COPY QUESTION   the ten messages most like the question
+    python benchmarks/speed/naive.py add COPY TEXT       store one more message with its vector
 
 It uses the same model and the same vectors; ``cold.py`` measures it beside Reservoir.
 """

@@ -1,6 +1,6 @@
 """The long form of ``tests/durability``: kills, damages, full disks and a crowd, for an hour or so.
 
-    python benchmarks/soak.py [--trials N] [--damages N] [--seconds N] [--seed N] [KIND…]
+    python tests/durability/soak.py [--trials N] [--damages N] [--seconds N] [--seed N] [KIND…]
 
 Prints Markdown tables; ends with 1 if anything was lost or is wrong.
 """
@@ -20,8 +20,7 @@ import damaging
 import filling
 import killing
 import trials
-from processes import machine
-from trials import Home, Tally
+from trials import Home, Tally, machine
 
 KINDS = (*killing.KINDS, "embed", "compile", "limit", "disk", "damage", "load")
 

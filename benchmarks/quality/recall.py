@@ -1,6 +1,6 @@
 """How much the packed vectors lose against comparing every float32 vector.
 
-    python benchmarks/recall.py STORE [--questions 200] [--json FILE]
+    python benchmarks/quality/recall.py STORE [--questions 200] [--json FILE]
 
 Each question is the vector of a random message of the store, turned a little. Recall@50 is the
 share of the fifty nearest messages, by float32, that are among the fifty nearest as ranking sees

@@ -1,6 +1,6 @@
 """How many secrets are found in folders of files, how fast, and what one message costs.
 
-    python benchmarks/redacting.py [FOLDER…]
+    python benchmarks/speed/redacting.py [FOLDER…]
 
 Of an open-source project's files nearly all that is found is made up for its tests: what counts is
 how little there is, and whether it looks like a secret. ``--show`` prints what was found.

@@ -1,6 +1,6 @@
 """How long a silence should end a session: evidence recall without conversation ids.
 
-    python benchmarks/session_gaps.py --data locomo10.json [--cache FOLDER] [--json FILE]
+    python benchmarks/quality/session_gaps.py --data locomo10.json [--cache FOLDER] [--json FILE]
 
 The same messages and questions as in ``locomo.py``, and those of the long answers, twice:
 

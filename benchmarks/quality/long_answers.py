@@ -1,6 +1,6 @@
-"""Evidence recall on long answers, a data set of our own in ``benchmarks/long_answers``.
+"""Evidence recall on long answers, a data set of our own in ``benchmarks/quality/long_answers``.
 
-    python benchmarks/long_answers.py [--cache FOLDER] [--json FILE] [--plot FILE]
+    python benchmarks/quality/long_answers.py [--cache FOLDER] [--json FILE] [--plot FILE]
 
 Twelve conversations of a person with an assistant, about operations, code, cooking, law, health,
 travel, heating, statistics, gardening, teaching and bicycles. An answer has 430 to 920 word

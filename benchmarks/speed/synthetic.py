@@ -23,7 +23,7 @@ from reservoir_cli.settings.schema import DEFAULT_MODEL_NAME
 from reservoir_cli.storage.base import Passage, Store, open_store
 from reservoir_cli.tokens import load_counter
 
-SAMPLES = Path(__file__).parent.parent / "samples"
+SAMPLES = Path(__file__).parents[2] / "samples"
 START = datetime(2019, 1, 1, tzinfo=UTC)
 #: Questions in the words of the samples: what is asked of every store.
 QUESTIONS = (

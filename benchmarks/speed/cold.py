@@ -1,6 +1,6 @@
 """What a person pays at the prompt: each command as a whole cold process.
 
-    python benchmarks/cold.py [--messages 10000 100000] [--runs 7] [--folder F] [--json FILE]
+    python benchmarks/speed/cold.py [--messages 10000 100000] [--runs 7] [--folder F] [--json FILE]
 
 Times are medians; the commands take turns, so that a noisy minute hits all of them. Beside each
 stands its ratio to a bare Typer program of two commands, and, where there is one, to a naive

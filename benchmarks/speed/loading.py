@@ -1,6 +1,6 @@
 """How fast messages are stored, beside bare inserts.
 
-    python benchmarks/loading.py [--messages 100000] [--json FILE]
+    python benchmarks/speed/loading.py [--messages 100000] [--json FILE]
 
 Nothing is embedded. The bare inserts take rows that are ready, a thousand a transaction: once into
 a table of one column and a full-text index, once into the store's own tables with their indexes.

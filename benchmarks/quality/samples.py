@@ -13,7 +13,7 @@ from pathlib import Path
 
 from reservoir_cli import Reservoir
 
-SAMPLES = Path(__file__).parent.parent / "samples"
+SAMPLES = Path(__file__).parents[2] / "samples"
 BUDGETS = (250, 500, 1000, 2000, 4000)
 
 

@@ -1,6 +1,6 @@
 """How fast many messages are embedded, beside sentence-transformers at its best.
 
-    python benchmarks/bulk.py [--rounds N] [--json FILE]
+    python benchmarks/speed/bulk.py [--rounds N] [--json FILE]
 
 Two sets of texts are cut from the samples: short ones of some 30 tokens, and mixed ones of up to
 1,500. Every measurement runs in a process of its own, and the engines take turns; the best round
@@ -23,7 +23,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-SAMPLES = Path(__file__).parent.parent / "samples"
+SAMPLES = Path(__file__).parents[2] / "samples"
 MODEL = "sentence-transformers/all-MiniLM-L6-v2"
 BATCH_SIZES = (8, 16, 32, 64)
 SETS = {"short": 600, "mixed": 60}
