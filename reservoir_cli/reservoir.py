@@ -17,7 +17,8 @@ from reservoir_cli.settings import file as settings_file
 from reservoir_cli.settings.config import Config, recommended_budget, required_window
 from reservoir_cli.settings.schema import Value
 from reservoir_cli.storage import unfinished
-from reservoir_cli.storage.base import Filter, Store, is_on_a_server, open_store
+from reservoir_cli.storage.base import Store, is_on_a_server, open_store
+from reservoir_cli.storage.records import Filter
 
 if TYPE_CHECKING:
     from reservoir_cli.context.render import ContextWindow

@@ -10,7 +10,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from reservoir_cli.context.turns import CONTEXT, Turn
+from reservoir_cli.chat.turn import CONTEXT, Turn
 from reservoir_cli.messages import Role, ToolCall
 
 _ID = re.compile(r"[A-Za-z0-9_-]{1,40}")

@@ -8,7 +8,8 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from reservoir_cli.tokens import ApproximateCounter, TokenCounter
+from reservoir_cli.tokens.approximate import ApproximateCounter
+from reservoir_cli.tokens.counter import TokenCounter
 
 ChatMessage = dict[str, Any]
 

@@ -17,7 +17,7 @@ from reservoir_cli.util.files import LARGEST, read_stream
 if TYPE_CHECKING:
     from reservoir_cli.reservoir import Reservoir
     from reservoir_cli.settings.config import Config
-    from reservoir_cli.storage.base import Filter
+    from reservoir_cli.storage.records import Filter
 
 
 def _name(value: str | None) -> str | None:
@@ -240,7 +240,7 @@ def message_filter(
     """
     from datetime import UTC, datetime
 
-    from reservoir_cli.storage.base import Filter
+    from reservoir_cli.storage.records import Filter
     from reservoir_cli.util.times import parse_time
 
     if text is not None and not text.strip():

@@ -8,9 +8,10 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from reservoir_cli.context.types import Section, TokenBudget
+from reservoir_cli.chat.turn import Section
+from reservoir_cli.context.types import TokenBudget
 from reservoir_cli.errors import UsageError
-from reservoir_cli.tokens import TokenCounter
+from reservoir_cli.tokens.counter import TokenCounter
 
 #: What a provider adds to each message of a request.
 PER_MESSAGE = 4

@@ -8,6 +8,7 @@ from time import perf_counter
 
 import numpy as np
 
+from reservoir_cli.chat.turn import Section, Turn
 from reservoir_cli.context import budget as budgets
 from reservoir_cli.context import render, turns
 from reservoir_cli.context.budget import Meter
@@ -17,11 +18,8 @@ from reservoir_cli.context.selection import Rules, select
 from reservoir_cli.context.types import (
     PROVIDERS,
     Candidate,
-    Candidates,
     ContextRequest,
-    Scored,
     Scores,
-    Section,
     Selection,
     Tier,
     TokenBudget,
@@ -32,8 +30,10 @@ from reservoir_cli.messages import Role, Scope, StoredMessage, plain_text, to_ep
 from reservoir_cli.redaction import Mask
 from reservoir_cli.retrieval import ranking
 from reservoir_cli.retrieval.dates import date_scores, find_dates
+from reservoir_cli.retrieval.ranking import Scored
 from reservoir_cli.settings.schema import Settings
 from reservoir_cli.storage.base import Store
+from reservoir_cli.storage.records import Candidates
 from reservoir_cli.tokens import AnthropicCounter, counter_id
 
 #: When filling, messages are read until they could fill the budget so many times.
@@ -174,7 +174,7 @@ def _section_tokens(request: ContextRequest, meter: Meter) -> dict[Section, int]
 def _capped(request: ContextRequest, settings: Settings, meter: Meter) -> ContextRequest:
     """The request without the pieces that are beyond their section's cap."""
 
-    def count(pieces: Sequence[turns.Turn]) -> int:
+    def count(pieces: Sequence[Turn]) -> int:
         return render.count_turns(pieces, request.format, meter)
 
     knowledge, episodes = request.knowledge, request.episodes

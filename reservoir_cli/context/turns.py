@@ -2,33 +2,17 @@
 
 import shlex
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import groupby
 
-from reservoir_cli.context.types import PROVIDERS, Candidate, ContextRequest, Piece, Section
-from reservoir_cli.messages import Role, StoredMessage, ToolCall, plain_text
+from reservoir_cli.chat.turn import CONTEXT, Section, Turn
+from reservoir_cli.context.types import PROVIDERS, Candidate, ContextRequest, Piece
+from reservoir_cli.messages import Role, StoredMessage, plain_text
 from reservoir_cli.tokens import TokenCounter
 
 RECALLED_TITLE = "[Recalled Messages]"
 KNOWLEDGE_TITLE = "[Retrieved Knowledge]"
 EPISODES_TITLE = "[Past Conversation Context]"
-#: ``context`` is material, neither an instruction nor something the user said.
-CONTEXT = "context"
-
-
-@dataclass(frozen=True, slots=True)
-class Turn:
-    """One message of the window.
-
-    :param role: one of the four roles, or ``context``.
-    """
-
-    section: Section
-    role: str
-    content: str
-    tool_calls: tuple[ToolCall, ...] = ()
-    tool_call_id: str | None = None
-    name: str | None = None
 
 
 def fixed_turns(request: ContextRequest) -> list[Turn]:

@@ -6,11 +6,11 @@ from datetime import datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING, Literal, get_args
 
+from reservoir_cli.chat.turn import Section
 from reservoir_cli.messages import StoredMessage
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
+    pass
 
 Format = Literal["text", "markdown", "json", "openai", "azure", "ollama", "anthropic"]
 FORMATS: tuple[str, ...] = get_args(Format)
@@ -25,18 +25,6 @@ class Tier(StrEnum):
     SIMILAR = "similar"
     SYNAPSE = "synapse"
     OLDER = "older"
-
-
-class Section(StrEnum):
-    """The parts of a window, in their order."""
-
-    SYSTEM = "system"
-    PROCEDURE = "procedure"
-    KNOWLEDGE = "knowledge"
-    EPISODE = "episode"
-    RECALLED = "recalled"
-    HISTORY = "history"
-    CURRENT = "current"
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,83 +62,6 @@ class ContextRequest:
     procedures: tuple[Piece, ...] = ()
     knowledge: tuple[Piece, ...] = ()
     episodes: tuple[Piece, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Posting:
-    """Where a stem of the question stands.
-
-    :param places: intp, shape (m,), places among the candidates, each once.
-    :param counts: int32, shape (m,), how often it stands there.
-    """
-
-    places: "NDArray[np.intp]"
-    counts: "NDArray[np.int32]"
-
-
-@dataclass(frozen=True, slots=True)
-class Candidates:
-    """Every message of the scope with what ranking needs; all arrays have shape (n,).
-
-    They are in order of time, then id.
-
-    :param ids: int64.
-    :param created_at: int64, milliseconds since 1970.
-    :param tokens: int32, as stored with the message.
-    :param terms: int32, words of its text.
-    :param asks: bool, whether it contains a question mark.
-    :param own: bool, whether it is of the instance that history comes from.
-    :param thread: int64, a number for its conversation, or for its instance outside of one.
-    :param loose: bool, whether it is outside of a conversation.
-    :param cosine: float32, of its best passage with the question; NaN where there is no vector.
-    :param by_id: intp, the places in order of id.
-    :param postings: one for each stem of the question that is found at all.
-    """
-
-    ids: "NDArray[np.int64]"
-    created_at: "NDArray[np.int64]"
-    tokens: "NDArray[np.int32]"
-    terms: "NDArray[np.int32]"
-    asks: "NDArray[np.bool_]"
-    own: "NDArray[np.bool_]"
-    thread: "NDArray[np.int64]"
-    loose: "NDArray[np.bool_]"
-    cosine: "NDArray[np.float32]"
-    by_id: "NDArray[np.intp]"
-    postings: tuple[Posting, ...]
-
-    def places(self, wanted: "NDArray[np.int64]") -> "tuple[NDArray[np.intp], NDArray[np.bool_]]":
-        """Where messages stand.
-
-        :param wanted: ids, shape (m,).
-        :returns: the places of those that are there, and of each one wanted whether it is.
-        """
-        if not len(self.ids):
-            return self.by_id, wanted != wanted
-        last = len(self.ids) - 1
-        spots = self.ids.searchsorted(wanted, sorter=self.by_id).clip(max=last)
-        at = self.by_id[spots]
-        known = self.ids[at] == wanted
-        return at[known], known
-
-
-@dataclass(frozen=True, slots=True)
-class Scored:
-    """Candidates with their scores, each of shape (n,), float64.
-
-    :param bm25: raw, with the words of neighbours.
-    :param dates: nearness to a date the question names, in 0…1.
-    :param similarity: in 0…1.
-    :param recency: in 0…1.
-    :param priority: in 0…1 for weights that add up to 1.
-    """
-
-    candidates: Candidates
-    bm25: "NDArray[np.float64]"
-    dates: "NDArray[np.float64]"
-    similarity: "NDArray[np.float64]"
-    recency: "NDArray[np.float64]"
-    priority: "NDArray[np.float64]"
 
 
 @dataclass(frozen=True, slots=True)

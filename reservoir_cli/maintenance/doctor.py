@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, TypeVar
 from reservoir_cli.errors import ModelUnavailableError, ReservoirError, StoreCorruptError
 from reservoir_cli.messages import Scope
 from reservoir_cli.settings import paths
-from reservoir_cli.storage.base import Filter, Store, is_on_a_server
+from reservoir_cli.storage.base import Store, is_on_a_server
+from reservoir_cli.storage.records import Filter
 from reservoir_cli.storage.unfinished import UNFINISHED_COPY, refuse, told
 from reservoir_cli.util.files import way_out
 

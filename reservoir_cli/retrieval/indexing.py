@@ -5,7 +5,8 @@ from itertools import accumulate
 from reservoir_cli.embedding import Embedder, Progress
 from reservoir_cli.errors import ReservoirError
 from reservoir_cli.messages import Scope, StoredMessage, plain_text
-from reservoir_cli.storage.base import Passage, Store
+from reservoir_cli.storage.base import Store
+from reservoir_cli.storage.records import Passage
 
 #: A group is safe when it is done, and is sorted by length: of so many messages, or fewer if
 #: they have so many characters, which take some five seconds.

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from reservoir_cli.context.types import Candidates, Posting, Scored
 from reservoir_cli.settings.schema import Settings
+from reservoir_cli.storage.records import Candidates, Posting
 
 Floats = NDArray[np.float64]
 Places = NDArray[np.intp]
@@ -57,6 +57,25 @@ class Sessions:
         :returns: shape (n - distance,), in this order.
         """
         return np.asarray(self.number[distance:] == self.number[:-distance])
+
+
+@dataclass(frozen=True, slots=True)
+class Scored:
+    """Candidates with their scores, each of shape (n,), float64.
+
+    :param bm25: raw, with the words of neighbours.
+    :param dates: nearness to a date the question names, in 0…1.
+    :param similarity: in 0…1.
+    :param recency: in 0…1.
+    :param priority: in 0…1 for weights that add up to 1.
+    """
+
+    candidates: Candidates
+    bm25: Floats
+    dates: Floats
+    similarity: Floats
+    recency: Floats
+    priority: Floats
 
 
 def score(candidates: Candidates, settings: Settings, now_ms: int, dates: Floats) -> Scored:

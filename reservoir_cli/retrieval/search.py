@@ -6,12 +6,12 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from reservoir_cli.context.types import Scored
 from reservoir_cli.embedding import Embedder
 from reservoir_cli.messages import Scope, StoredMessage, to_epoch_ms
 from reservoir_cli.redaction import Mask
 from reservoir_cli.retrieval import ranking
 from reservoir_cli.retrieval.dates import date_scores, find_dates
+from reservoir_cli.retrieval.ranking import Scored
 from reservoir_cli.settings.schema import Settings
 from reservoir_cli.storage.base import Store
 

@@ -4,15 +4,23 @@ Callers see :class:`Store` only. Messages and their full-text rows are written i
 transaction; vectors follow in a second one, so that a message is safe before it is embedded.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from reservoir_cli.messages import Conversation, Message, Scope, StoredMessage
 from reservoir_cli.settings.location import SERVERS, check_location, is_on_a_server
+from reservoir_cli.storage.records import (
+    ConversationSummary,
+    Fault,
+    Filter,
+    Passage,
+    PlaceSummary,
+    Progress,
+    ThreadName,
+)
 
 if TYPE_CHECKING:
     from array import array
@@ -20,88 +28,12 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from reservoir_cli.context.types import Candidates
+    from reservoir_cli.storage.records import Candidates
     from reservoir_cli.storage.replicate import Link, Portion, Remainder
     from reservoir_cli.tokens import TokenCounter
 
-#: Told what is being done, how much of it is done, and how much there is (0: unknown).
-Progress = Callable[[str, int, int], None]
 
-
-@dataclass(frozen=True, slots=True)
-class Filter:
-    """Which messages of a scope are meant; ``None`` leaves a field open.
-
-    :param text: they say this, word for word, in content or tool calls; case is ignored.
-    :param secrets: only those in which secrets were found.
-    """
-
-    role: str | None = None
-    trace_id: str | None = None
-    conversation_id: str | None = None
-    since: datetime | None = None
-    until: datetime | None = None
-    text: str | None = None
-    secrets: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Passage:
-    """A part of a message that has a vector of its own.
-
-    :param start: offset of its first character in the message's text.
-    :param end: offset behind its last.
-    :param vector: float32, shape (dimensions,), length 1.
-    """
-
-    message_id: int
-    number: int
-    start: int
-    end: int
-    vector: "NDArray[np.float32]"
-
-
-@dataclass(frozen=True, slots=True)
-class Fault:
-    """Something wrong with a store.
-
-    :param detail: what it is, without any text of a message.
-    :param repairable: ``repair`` mends it; else a backup is needed.
-    """
-
-    detail: str
-    repairable: bool
-
-
-#: Partition, instance, and conversation: ``None`` for what an instance has outside of any.
-ThreadName = tuple[str, str, str | None]
-
-
-@dataclass(frozen=True, slots=True)
-class PlaceSummary:
-    """What a partition holds in one instance.
-
-    :param bytes: of text, in UTF-8.
-    """
-
-    partition: str
-    instance: str
-    messages: int
-    bytes: int
-    first: datetime
-    last: datetime
-
-
-@dataclass(frozen=True, slots=True)
-class ConversationSummary:
-    """A conversation, how many messages it has, and when they were said."""
-
-    partition: str
-    instance: str
-    conversation: Conversation
-    messages: int
-    first: datetime
-    last: datetime
+_EVERYTHING = Filter()
 
 
 class Store(Protocol):
@@ -211,7 +143,7 @@ class Store(Protocol):
     def pending_count(self, scope: Scope) -> int:
         """How many messages of a scope have no vectors yet."""
 
-    def last(self, scope: Scope, count: int, where: Filter = Filter()) -> list[StoredMessage]:
+    def last(self, scope: Scope, count: int, where: Filter = _EVERYTHING) -> list[StoredMessage]:
         """The newest messages, oldest first; all of them when ``count`` is 0."""
 
     def by_id(self, ids: Sequence[int], scope: Scope) -> list[StoredMessage]:
@@ -241,10 +173,10 @@ class Store(Protocol):
     def places(self) -> list[tuple[str, str, int]]:
         """(partition, instance, messages), the fullest first."""
 
-    def find(self, scope: Scope, where: Filter = Filter()) -> "array[int]":
+    def find(self, scope: Scope, where: Filter = _EVERYTHING) -> "array[int]":
         """The ids of messages, in order of time."""
 
-    def threads(self, scope: Scope, where: Filter = Filter()) -> "dict[ThreadName, array[int]]":
+    def threads(self, scope: Scope, where: Filter = _EVERYTHING) -> "dict[ThreadName, array[int]]":
         """The ids of messages by their thread, threads and messages in order of time."""
 
     def conversation(self, partition: str, instance: str, number: str) -> Conversation | None:
@@ -374,14 +306,7 @@ def open_store(location: str, *, create: bool = True, patience: float = 30.0) ->
 
 __all__ = [
     "SERVERS",
-    "ConversationSummary",
-    "Fault",
-    "Filter",
-    "Passage",
-    "PlaceSummary",
-    "Progress",
     "Store",
-    "ThreadName",
     "is_on_a_server",
     "open_store",
 ]

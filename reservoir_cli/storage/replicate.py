@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from reservoir_cli.errors import ReservoirError, UsageError
-from reservoir_cli.storage.base import Progress, Store
+from reservoir_cli.storage.base import Store
+from reservoir_cli.storage.records import Progress
 from reservoir_cli.storage.unfinished import UNFINISHED_COPY, refuse
 
 _AT_ONCE = 500

@@ -7,7 +7,8 @@ from datetime import datetime, timedelta
 from reservoir_cli.errors import ReservoirError
 from reservoir_cli.messages import Scope
 from reservoir_cli.settings.config import Config
-from reservoir_cli.storage.base import Filter, Progress, Store
+from reservoir_cli.storage.base import Store
+from reservoir_cli.storage.records import Filter, Progress
 
 #: Messages of a scope that a filter lets through.
 Target = tuple[Scope, Filter]

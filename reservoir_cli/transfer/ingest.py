@@ -10,7 +10,8 @@ from itertools import islice
 
 from reservoir_cli.messages import Conversation, Message, Scope, StoredMessage, clean_text
 from reservoir_cli.redaction import Mode, inspected, without_secrets
-from reservoir_cli.storage.base import Passage, Store
+from reservoir_cli.storage.base import Store
+from reservoir_cli.storage.records import Passage
 from reservoir_cli.tokens import TokenCounter
 from reservoir_cli.transfer.importers import Record, Skipped, Vectors
 

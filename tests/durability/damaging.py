@@ -18,7 +18,8 @@ from killing import rows
 from trials import Done, Home, Tally, copied, settle
 
 from reservoir_cli.messages import Scope
-from reservoir_cli.storage.base import Passage, open_store
+from reservoir_cli.storage.base import open_store
+from reservoir_cli.storage.records import Passage
 
 #: What is asked of each damaged store; ``export`` says every text.
 READING = (

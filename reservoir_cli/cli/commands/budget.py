@@ -40,9 +40,9 @@ def budget(
     max_context_tokens keeps back, recommended what --budget recommended takes. Borrowed is what
     history may take of the reserve, overflow what the sections take beyond what is available.
     """
+    from reservoir_cli.chat.turn import Section
     from reservoir_cli.cli import console
     from reservoir_cli.context.budget import plan
-    from reservoir_cli.context.types import Section
     from reservoir_cli.settings import config
 
     known = options.load_config(ctx)
@@ -114,10 +114,9 @@ def _system_tokens(settings: "Settings") -> int:
     """Tokens of the system prompt that is set, counted as ``context`` counts it."""
     if not (settings.system_prompt or "").strip():
         return 0
+    from reservoir_cli.chat.turn import Section, Turn
     from reservoir_cli.context.budget import Meter
     from reservoir_cli.context.render import count_turns
-    from reservoir_cli.context.turns import Turn
-    from reservoir_cli.context.types import Section
     from reservoir_cli.tokens import storing_counter
 
     counter = storing_counter(settings.token_counter)

@@ -9,7 +9,7 @@ from reservoir_cli.cli import options
 
 if TYPE_CHECKING:
     from reservoir_cli.reservoir import Reservoir
-    from reservoir_cli.storage.base import ConversationSummary
+    from reservoir_cli.storage.records import ConversationSummary
 
 
 def conversations(

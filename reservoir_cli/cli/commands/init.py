@@ -274,7 +274,7 @@ def _try(ctx: typer.Context, read: Sequence[_Read], home: str, *, offer: bool) -
 def _question(reservoir: "Reservoir", home: str, forms: Sequence[str]) -> str | None:
     """A question of an early conversation without secrets; where none fits a line, a title."""
     from reservoir_cli.redaction import find
-    from reservoir_cli.storage.base import Filter
+    from reservoir_cli.storage.records import Filter
 
     second_best = None
     known = reservoir.store.conversations(Scope(home))

@@ -9,10 +9,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any, assert_never, cast
 
 from reservoir_cli.chat import providers
+from reservoir_cli.chat.turn import Turn
 from reservoir_cli.context.budget import Meter
 from reservoir_cli.context.render import json as document
 from reservoir_cli.context.render import text
-from reservoir_cli.context.turns import Turn, current_turn, fixed_turns, history_turns
+from reservoir_cli.context.turns import current_turn, fixed_turns, history_turns
 from reservoir_cli.context.types import (
     FORMATS,
     Candidate,

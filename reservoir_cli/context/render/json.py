@@ -2,13 +2,14 @@
 
 from typing import TYPE_CHECKING, Any
 
+from reservoir_cli.chat.turn import Section
 from reservoir_cli.context.budget import PER_MESSAGE
 from reservoir_cli.context.turns import current_turn, fixed_turns
-from reservoir_cli.context.types import Candidate, Dropped, Section
+from reservoir_cli.context.types import Candidate, Dropped
 
 if TYPE_CHECKING:
+    from reservoir_cli.chat.turn import Turn
     from reservoir_cli.context.render import ContextWindow
-    from reservoir_cli.context.turns import Turn
 
 #: How many messages are explained that are there to fill, and no candidates by themselves.
 EXPLAINED_OTHERS = 100

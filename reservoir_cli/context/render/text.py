@@ -3,8 +3,7 @@
 from collections.abc import Sequence
 from itertools import groupby
 
-from reservoir_cli.context.turns import Turn
-from reservoir_cli.context.types import Section
+from reservoir_cli.chat.turn import Section, Turn
 from reservoir_cli.messages import call_text
 
 _TURNS = (Section.HISTORY, Section.CURRENT)

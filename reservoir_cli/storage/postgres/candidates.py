@@ -5,11 +5,11 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from reservoir_cli.context.types import Candidates
 from reservoir_cli.messages import Scope
 from reservoir_cli.storage.postgres import ann_index, keyword_search, properties, reads, vectors
 from reservoir_cli.storage.postgres.connection import Connection
 from reservoir_cli.storage.postgres.stemmer import Stemmer
+from reservoir_cli.storage.records import Candidates
 from reservoir_cli.storage.sqlite.candidates import in_order
 
 _COLUMNS = {

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 
 from reservoir_cli.messages import Scope
-from reservoir_cli.storage.base import Progress
 from reservoir_cli.storage.postgres import locks, properties, reads, tombstones
 from reservoir_cli.storage.postgres.connection import Connection
+from reservoir_cli.storage.records import Progress
 
 _AT_ONCE = 5_000
 

@@ -11,17 +11,17 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from reservoir_cli.context.types import Posting
 from reservoir_cli.messages import Scope
 from reservoir_cli.storage import fulltext
 from reservoir_cli.storage.postgres import reads
 from reservoir_cli.storage.postgres.connection import Connection
 from reservoir_cli.storage.postgres.stemmer import OF_ONE, Stemmer, query, quoted, scope_stems
+from reservoir_cli.storage.records import Posting
 from reservoir_cli.storage.sqlite import keyword_search
 from reservoir_cli.storage.sqlite import postings as limits
 
 if TYPE_CHECKING:
-    from reservoir_cli.context.types import Candidates
+    from reservoir_cli.storage.records import Candidates
 
 #: Up to so many stems it is faster to rank each of them than to take the rows apart.
 _FEW = 40

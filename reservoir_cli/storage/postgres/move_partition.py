@@ -4,10 +4,10 @@ A row cannot change its partition where tables are spread by it: it is written a
 """
 
 from reservoir_cli.messages import Scope
-from reservoir_cli.storage.base import Filter
 from reservoir_cli.storage.postgres import delete, locks, reads
 from reservoir_cli.storage.postgres.connection import Connection
 from reservoir_cli.storage.postgres.stemmer import scope_stems
+from reservoir_cli.storage.records import Filter
 from reservoir_cli.storage.sqlite.vector_blocks import thread_key
 
 _Place = tuple[str, str]

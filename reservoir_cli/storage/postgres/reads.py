@@ -17,8 +17,8 @@ from reservoir_cli.messages import (
     from_epoch_ms,
     to_epoch_ms,
 )
-from reservoir_cli.storage.base import ConversationSummary, Filter, PlaceSummary, ThreadName
 from reservoir_cli.storage.postgres.connection import Connection
+from reservoir_cli.storage.records import ConversationSummary, Filter, PlaceSummary, ThreadName
 from reservoir_cli.storage.sqlite.reads import COLUMNS, holds, to_message
 
 #: How many rows are read at a time where there may be very many.

@@ -6,7 +6,6 @@ from itertools import groupby
 import numpy as np
 
 from reservoir_cli.messages import clean_text, plain_text
-from reservoir_cli.storage.base import Passage
 from reservoir_cli.storage.postgres import (
     ids,
     keyword_search,
@@ -18,6 +17,7 @@ from reservoir_cli.storage.postgres import (
 )
 from reservoir_cli.storage.postgres.connection import Connection
 from reservoir_cli.storage.postgres.stemmer import Stemmer
+from reservoir_cli.storage.records import Passage
 from reservoir_cli.storage.replicate import Link, Portion, Remainder
 from reservoir_cli.storage.sqlite.reads import to_message
 from reservoir_cli.storage.sqlite.vectors import pack

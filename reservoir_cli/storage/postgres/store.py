@@ -8,7 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 from reservoir_cli.errors import ReservoirError, StoreError
 from reservoir_cli.messages import Conversation, Message, Scope, StoredMessage, to_epoch_ms
-from reservoir_cli.storage.base import (
+from reservoir_cli.storage.postgres import ids as numbers
+from reservoir_cli.storage.postgres import locks, model_switch, properties, reads
+from reservoir_cli.storage.postgres.connection import errors
+from reservoir_cli.storage.postgres.schema import SCHEMA
+from reservoir_cli.storage.postgres.session import Session
+from reservoir_cli.storage.postgres.stemmer import Stemmer
+from reservoir_cli.storage.records import (
     ConversationSummary,
     Fault,
     Filter,
@@ -17,12 +23,6 @@ from reservoir_cli.storage.base import (
     Progress,
     ThreadName,
 )
-from reservoir_cli.storage.postgres import ids as numbers
-from reservoir_cli.storage.postgres import locks, model_switch, properties, reads
-from reservoir_cli.storage.postgres.connection import errors
-from reservoir_cli.storage.postgres.schema import SCHEMA
-from reservoir_cli.storage.postgres.session import Session
-from reservoir_cli.storage.postgres.stemmer import Stemmer
 
 if TYPE_CHECKING:
     from array import array
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from reservoir_cli.context.types import Candidates
+    from reservoir_cli.storage.records import Candidates
     from reservoir_cli.storage.replicate import Link, Portion, Remainder
     from reservoir_cli.tokens import TokenCounter
 

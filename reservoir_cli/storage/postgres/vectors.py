@@ -7,9 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reservoir_cli.messages import Scope
-from reservoir_cli.storage.base import Passage
 from reservoir_cli.storage.postgres import reads
 from reservoir_cli.storage.postgres.connection import Connection
+from reservoir_cli.storage.records import Passage
 
 _Vector = NDArray[np.float32]
 

@@ -6,7 +6,7 @@ import sqlite3
 from pathlib import Path
 
 from reservoir_cli.errors import StoreCorruptError
-from reservoir_cli.storage.base import Progress
+from reservoir_cli.storage.records import Progress
 from reservoir_cli.storage.sqlite.repair import file_faults
 
 _PAGES = 2_000

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from reservoir_cli.context.types import Candidates
 from reservoir_cli.messages import Scope
+from reservoir_cli.storage.records import Candidates
 from reservoir_cli.storage.sqlite import reads, vector_blocks, vectors
 from reservoir_cli.storage.sqlite.postings import postings
 

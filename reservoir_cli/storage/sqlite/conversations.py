@@ -7,7 +7,7 @@ import sqlite3
 from array import array
 
 from reservoir_cli.messages import Conversation, Scope, from_epoch_ms
-from reservoir_cli.storage.base import ConversationSummary, Filter, PlaceSummary, ThreadName
+from reservoir_cli.storage.records import ConversationSummary, Filter, PlaceSummary, ThreadName
 from reservoir_cli.storage.sqlite import reads
 
 

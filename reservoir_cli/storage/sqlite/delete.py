@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 
 from reservoir_cli.messages import Scope, StoredMessage, clean_text, plain_text
 from reservoir_cli.storage import fulltext
-from reservoir_cli.storage.base import Progress
+from reservoir_cli.storage.records import Progress
 from reservoir_cli.storage.sqlite import reads, tombstones, vector_blocks
 from reservoir_cli.storage.sqlite.vector_blocks import Place
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from reservoir_cli.messages import Conversation, Message, Scope, StoredMessage
-from reservoir_cli.storage.base import (
+from reservoir_cli.storage.records import (
     ConversationSummary,
     Filter,
     Passage,

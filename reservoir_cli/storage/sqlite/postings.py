@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from reservoir_cli.context.types import Posting
 from reservoir_cli.messages import Scope
 from reservoir_cli.storage import fulltext
+from reservoir_cli.storage.records import Posting
 
 if TYPE_CHECKING:
-    from reservoir_cli.context.types import Candidates
+    from reservoir_cli.storage.records import Candidates
 
 #: In a scope of more messages than this, words found in more than a share of them are dropped.
 LARGE, COMMON = 20_000, 0.1

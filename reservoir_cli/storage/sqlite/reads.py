@@ -16,7 +16,7 @@ from reservoir_cli.messages import (
     from_epoch_ms,
     to_epoch_ms,
 )
-from reservoir_cli.storage.base import Filter
+from reservoir_cli.storage.records import Filter
 
 Value = TypeVar("Value")
 

@@ -18,7 +18,7 @@ from reservoir_cli.errors import ReservoirError, StoreCorruptError, StoreError, 
 from reservoir_cli.messages import Conversation, Message, Scope, StoredMessage, to_epoch_ms
 from reservoir_cli.settings import paths
 from reservoir_cli.storage import unfinished
-from reservoir_cli.storage.base import Fault, Filter, Passage
+from reservoir_cli.storage.records import Fault, Filter, Passage
 from reservoir_cli.storage.sqlite import properties, reads, secure_delete
 from reservoir_cli.storage.sqlite.keeping import Keeping
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from reservoir_cli.context.types import Candidates
+    from reservoir_cli.storage.records import Candidates
     from reservoir_cli.tokens import TokenCounter
 
 #: The number of migrations in ``schema.py``.

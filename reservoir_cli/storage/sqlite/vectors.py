@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reservoir_cli.messages import Scope
-from reservoir_cli.storage.base import Passage
+from reservoir_cli.storage.records import Passage
 from reservoir_cli.storage.sqlite import reads, vector_blocks
 
 #: How many messages are compared a second time, by their whole vectors.

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 from reservoir_cli.errors import UsageError
 from reservoir_cli.messages import Scope
 from reservoir_cli.redaction import Mask
-from reservoir_cli.storage.base import Filter, Progress, Store
+from reservoir_cli.storage.base import Store
+from reservoir_cli.storage.records import Filter, Progress
 
 if TYPE_CHECKING:
     from reservoir_cli.transfer.exporters.conversations import Thread

@@ -7,11 +7,11 @@ the two was forgotten or not asked for. Either is then told in words.
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from reservoir_cli.context.turns import CONTEXT, Turn
-from reservoir_cli.context.types import Section
+from reservoir_cli.chat.turn import CONTEXT, Section, Turn
 from reservoir_cli.messages import Conversation, Role, Scope, StoredMessage, call_text
 from reservoir_cli.redaction import Mask
-from reservoir_cli.storage.base import Store, ThreadName
+from reservoir_cli.storage.base import Store
+from reservoir_cli.storage.records import ThreadName
 
 #: The name of the messages in which a model thinks; see ``importers.blocks``.
 _THINKING = "thinking"

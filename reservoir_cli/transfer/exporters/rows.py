@@ -6,7 +6,8 @@ from typing import Any
 
 from reservoir_cli.messages import Scope, StoredMessage, plain_text
 from reservoir_cli.redaction import Mask
-from reservoir_cli.storage.base import Passage, Store, ThreadName
+from reservoir_cli.storage.base import Store
+from reservoir_cli.storage.records import Passage, ThreadName
 
 _AT_ONCE = 1_000
 

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterator
 
-from reservoir_cli.context.turns import Turn
+from reservoir_cli.chat.turn import Turn
 from reservoir_cli.messages import Role, ToolCall
 from reservoir_cli.transfer.exporters.conversations import Thread, turns
 

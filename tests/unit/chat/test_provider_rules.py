@@ -21,19 +21,12 @@ from hypothesis import strategies as st
 from validators import problems
 
 from reservoir_cli import Message, Reservoir, ToolCall
+from reservoir_cli.chat.turn import Section
 from reservoir_cli.context.layout import Costs
 from reservoir_cli.context.render import ContextWindow, count_turns, written
 from reservoir_cli.context.selection import Rules, select
 from reservoir_cli.context.turns import current_turn, fixed_turns, history_turns, recalled_line
-from reservoir_cli.context.types import (
-    Candidate,
-    ContextRequest,
-    Piece,
-    Scores,
-    Section,
-    Selection,
-    Tier,
-)
+from reservoir_cli.context.types import Candidate, ContextRequest, Piece, Scores, Selection, Tier
 from reservoir_cli.messages import Role, StoredMessage, plain_text
 from reservoir_cli.tokens import ApproximateCounter
 

@@ -5,8 +5,8 @@ import pytest
 from contract import AVAILABLE
 from hypothesis import strategies as st
 
+from reservoir_cli.chat.turn import Section
 from reservoir_cli.context.budget import Meter, plan
-from reservoir_cli.context.types import Section
 from reservoir_cli.errors import UsageError
 from reservoir_cli.settings import config
 from reservoir_cli.tokens import load_counter

@@ -16,10 +16,12 @@ from hypothesis import strategies as st
 
 from reservoir_cli import Reservoir, UsageError
 from reservoir_cli.chat import providers
-from reservoir_cli.context.types import FORMATS, Section, Tier
+from reservoir_cli.chat.turn import Section
+from reservoir_cli.context.types import FORMATS, Tier
 from reservoir_cli.messages import Message, Role, Scope, ToolCall
 from reservoir_cli.settings import config
-from reservoir_cli.storage.base import Passage, open_store
+from reservoir_cli.storage.base import open_store
+from reservoir_cli.storage.records import Passage
 from reservoir_cli.tokens import load_counter
 
 SAMPLES = Path(__file__).parents[3] / "samples"

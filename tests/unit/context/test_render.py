@@ -11,6 +11,7 @@ from contract import BUDGET, DOCUMENT, PLACED, ROW
 from validators import problems
 
 from reservoir_cli import Message, Reservoir, ToolCall, UsageError
+from reservoir_cli.chat.turn import Section
 from reservoir_cli.context.budget import Meter
 from reservoir_cli.context.layout import Costs
 from reservoir_cli.context.render import ContextWindow, count_turns
@@ -22,7 +23,6 @@ from reservoir_cli.context.types import (
     ContextRequest,
     Piece,
     Scores,
-    Section,
     Selection,
     Tier,
     TokenBudget,

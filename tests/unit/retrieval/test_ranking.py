@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reservoir_cli.context.types import Candidates, Posting
 from reservoir_cli.retrieval import ranking
 from reservoir_cli.settings.schema import Settings
+from reservoir_cli.storage.records import Candidates, Posting
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,8 @@ import pytest
 from builders import NOW
 
 from reservoir_cli.messages import Conversation, Message, Scope, StoredMessage
-from reservoir_cli.storage.base import Filter, Store
+from reservoir_cli.storage.base import Store
+from reservoir_cli.storage.records import Filter
 from reservoir_cli.storage.sqlite import reads
 
 Adding = Callable[..., list[StoredMessage | None]]

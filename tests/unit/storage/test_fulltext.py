@@ -8,10 +8,10 @@ from builders import NOW
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reservoir_cli.context.types import Candidates
 from reservoir_cli.messages import Message, Scope, StoredMessage, ToolCall
 from reservoir_cli.storage import fulltext
 from reservoir_cli.storage.base import Store, open_store
+from reservoir_cli.storage.records import Candidates
 from reservoir_cli.tokens import load_counter
 
 HERE = Scope("p", "i")

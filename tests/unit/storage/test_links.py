@@ -8,7 +8,8 @@ from behind import behind
 from builders import NOW
 
 from reservoir_cli.messages import Message, Scope
-from reservoir_cli.storage.base import Passage, open_store
+from reservoir_cli.storage.base import open_store
+from reservoir_cli.storage.records import Passage
 from reservoir_cli.tokens import load_counter
 
 P = Scope("p")

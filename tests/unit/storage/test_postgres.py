@@ -23,10 +23,11 @@ from reservoir_cli.reservoir import Reservoir
 from reservoir_cli.retrieval import indexing
 from reservoir_cli.retrieval import rebuild as rebuilding
 from reservoir_cli.storage import replicate
-from reservoir_cli.storage.base import Passage, Store, open_store
+from reservoir_cli.storage.base import Store, open_store
 from reservoir_cli.storage.postgres import admin, ids, keyword_search, locks, schema
 from reservoir_cli.storage.postgres.connection import place_of
 from reservoir_cli.storage.postgres.stemmer import Stemmer
+from reservoir_cli.storage.records import Passage
 from reservoir_cli.tokens import load_counter
 from reservoir_cli.transfer import forget
 

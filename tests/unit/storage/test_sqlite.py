@@ -17,7 +17,8 @@ from builders import NOW
 
 from reservoir_cli.errors import StoreError, StoreLockedError, UsageError
 from reservoir_cli.messages import Conversation, Message, Scope, StoredMessage, ToolCall
-from reservoir_cli.storage.base import Filter, Passage, Store, open_store
+from reservoir_cli.storage.base import Store, open_store
+from reservoir_cli.storage.records import Filter, Passage
 from reservoir_cli.tokens import load_counter
 
 HOUR = timedelta(hours=1)

@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reservoir_cli.messages import Message, Scope
-from reservoir_cli.storage.base import Passage, Store
+from reservoir_cli.storage.base import Store
+from reservoir_cli.storage.records import Passage
 from reservoir_cli.storage.sqlite import vector_blocks, vectors
 
 HERE = Scope("p", "i")

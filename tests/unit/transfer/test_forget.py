@@ -15,7 +15,8 @@ from reservoir_cli.errors import ReservoirError
 from reservoir_cli.messages import Conversation, Message, Scope, StoredMessage, ToolCall
 from reservoir_cli.retrieval import indexing
 from reservoir_cli.settings import config
-from reservoir_cli.storage.base import Filter, Store, open_store
+from reservoir_cli.storage.base import Store, open_store
+from reservoir_cli.storage.records import Filter
 from reservoir_cli.tokens import load_counter
 from reservoir_cli.transfer import forget, ingest
 from reservoir_cli.transfer.importers import Record

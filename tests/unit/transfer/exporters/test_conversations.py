@@ -9,7 +9,8 @@ from validators import problems
 
 from reservoir_cli.messages import Conversation, Message, Scope, StoredMessage, ToolCall
 from reservoir_cli.redaction import Mask
-from reservoir_cli.storage.base import Filter, Store
+from reservoir_cli.storage.base import Store
+from reservoir_cli.storage.records import Filter
 from reservoir_cli.transfer import exporters
 from reservoir_cli.transfer.importers import File, Record, importers
 

@@ -18,7 +18,8 @@ from reservoir_cli.embedding import Embedder
 from reservoir_cli.errors import UsageError
 from reservoir_cli.messages import Conversation, Message, Role, Scope, StoredMessage, ToolCall
 from reservoir_cli.redaction import Mask
-from reservoir_cli.storage.base import Filter, Store, open_store
+from reservoir_cli.storage.base import Store, open_store
+from reservoir_cli.storage.records import Filter
 from reservoir_cli.tokens import load_counter
 from reservoir_cli.transfer import exporters, ingest
 from reservoir_cli.transfer.importers import File

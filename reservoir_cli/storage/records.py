@@ -1,0 +1,150 @@
+"""What a store takes and gives: values that pass between it and its callers."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from reservoir_cli.messages import Conversation
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+
+#: Told what is being done, how much of it is done, and how much there is (0: unknown).
+Progress = Callable[[str, int, int], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """Which messages of a scope are meant; ``None`` leaves a field open.
+
+    :param text: they say this, word for word, in content or tool calls; case is ignored.
+    :param secrets: only those in which secrets were found.
+    """
+
+    role: str | None = None
+    trace_id: str | None = None
+    conversation_id: str | None = None
+    since: datetime | None = None
+    until: datetime | None = None
+    text: str | None = None
+    secrets: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """A part of a message that has a vector of its own.
+
+    :param start: offset of its first character in the message's text.
+    :param end: offset behind its last.
+    :param vector: float32, shape (dimensions,), length 1.
+    """
+
+    message_id: int
+    number: int
+    start: int
+    end: int
+    vector: "NDArray[np.float32]"
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """Something wrong with a store.
+
+    :param detail: what it is, without any text of a message.
+    :param repairable: ``repair`` mends it; else a backup is needed.
+    """
+
+    detail: str
+    repairable: bool
+
+
+#: Partition, instance, and conversation: ``None`` for what an instance has outside of any.
+ThreadName = tuple[str, str, str | None]
+
+
+@dataclass(frozen=True, slots=True)
+class PlaceSummary:
+    """What a partition holds in one instance.
+
+    :param bytes: of text, in UTF-8.
+    """
+
+    partition: str
+    instance: str
+    messages: int
+    bytes: int
+    first: datetime
+    last: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class ConversationSummary:
+    """A conversation, how many messages it has, and when they were said."""
+
+    partition: str
+    instance: str
+    conversation: Conversation
+    messages: int
+    first: datetime
+    last: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Posting:
+    """Where a stem of the question stands.
+
+    :param places: intp, shape (m,), places among the candidates, each once.
+    :param counts: int32, shape (m,), how often it stands there.
+    """
+
+    places: "NDArray[np.intp]"
+    counts: "NDArray[np.int32]"
+
+
+@dataclass(frozen=True, slots=True)
+class Candidates:
+    """Every message of the scope with what ranking needs; all arrays have shape (n,).
+
+    They are in order of time, then id.
+
+    :param ids: int64.
+    :param created_at: int64, milliseconds since 1970.
+    :param tokens: int32, as stored with the message.
+    :param terms: int32, words of its text.
+    :param asks: bool, whether it contains a question mark.
+    :param own: bool, whether it is of the instance that history comes from.
+    :param thread: int64, a number for its conversation, or for its instance outside of one.
+    :param loose: bool, whether it is outside of a conversation.
+    :param cosine: float32, of its best passage with the question; NaN where there is no vector.
+    :param by_id: intp, the places in order of id.
+    :param postings: one for each stem of the question that is found at all.
+    """
+
+    ids: "NDArray[np.int64]"
+    created_at: "NDArray[np.int64]"
+    tokens: "NDArray[np.int32]"
+    terms: "NDArray[np.int32]"
+    asks: "NDArray[np.bool_]"
+    own: "NDArray[np.bool_]"
+    thread: "NDArray[np.int64]"
+    loose: "NDArray[np.bool_]"
+    cosine: "NDArray[np.float32]"
+    by_id: "NDArray[np.intp]"
+    postings: tuple[Posting, ...]
+
+    def places(self, wanted: "NDArray[np.int64]") -> "tuple[NDArray[np.intp], NDArray[np.bool_]]":
+        """Where messages stand.
+
+        :param wanted: ids, shape (m,).
+        :returns: the places of those that are there, and of each one wanted whether it is.
+        """
+        if not len(self.ids):
+            return self.by_id, wanted != wanted
+        last = len(self.ids) - 1
+        spots = self.ids.searchsorted(wanted, sorter=self.by_id).clip(max=last)
+        at = self.by_id[spots]
+        known = self.ids[at] == wanted
+        return at[known], known
