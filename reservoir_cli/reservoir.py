@@ -68,6 +68,7 @@ class Reservoir:
         self._notify = notify
         self._progress = progress
         self._embedder = embedder
+        self._counters: dict[str, TokenCounter] = {}
         self.mask = Mask(self._redact)
 
     @classmethod
@@ -98,6 +99,8 @@ class Reservoir:
         known = config.load(config_file, settings)
         place = str(location) if location is not None else None
         place = place or paths.store_location(known.database())
+        for warning in known.warnings:
+            notify(warning)
         store = _opened(place, create, notify)
         if opened := paths.tighten(paths.private_files(store.files())):
             # What lies beside a store goes without saying.
@@ -378,6 +381,7 @@ class Reservoir:
         procedure: Pieces = (),
         knowledge: Pieces = (),
         episode: Sequence[str] = (),
+        reserve: int | None = None,
         output_reserve: int | None = None,
         recent: int | None = None,
         similar: int | None = None,
@@ -394,6 +398,8 @@ class Reservoir:
         :param budget: tokens for everything, or ``recommended``; without it the model's limit.
         :param format: what ``.to()`` gives by default, and what is counted.
         :param procedure: (name, text) pairs, or a mapping; so is ``knowledge`` by its source.
+        :param reserve: tokens kept for the answer; ``output_reserve`` is its older name.
+        :param threshold: (1 + cosine)/2 above which a message counts as similar.
         :param save: store the question afterwards, as a user message with ``trace_id``.
         :raises UsageError: an unknown model or format, or a budget that does not fit.
         """
@@ -407,7 +413,8 @@ class Reservoir:
 
         config = self.config.with_flags(
             {
-                "token_reserve": output_reserve,
+                "reserve_tokens": reserve,
+                "output_reserve": output_reserve,
                 "recent_context_size": recent,
                 "semantic_context_size": similar,
                 "similarity_threshold": threshold,
@@ -421,14 +428,14 @@ class Reservoir:
         model = model or config.settings(there).model
         known = config.settings(there, model)
         window = required_window(config, model, known)
-        reserve = config.reserve(model, known)
+        kept = config.reserve(model, known)
         limit = known.max_context_tokens or window
         request = ContextRequest(
             query=query,
             partition=there,
             instance=instance,
             model=model,
-            budget=recommended_budget(model, budget, min(window - reserve, limit)),
+            budget=recommended_budget(model, budget, min(window - kept, limit)),
             format=parse_format(format),
             trace_id=trace_id or str(uuid.uuid4()),
             now=datetime.now(UTC),
@@ -447,7 +454,7 @@ class Reservoir:
             embedder,
             meter,
             window=window,
-            reserve=reserve,
+            reserve=kept,
             mask=self.mask,
         )
         if save:
@@ -520,9 +527,17 @@ class Reservoir:
         self._notify(f"{told(found)} {done}")
 
     def _counter(self, scope: Scope) -> "TokenCounter":
-        from reservoir_cli.tokens import storing_counter
+        """The counter for messages that are stored; they are stored without it, too."""
+        from reservoir_cli.tokens import ApproximateCounter, storing_counter
 
-        return storing_counter(self.config.settings(scope.partition).token_counter)
+        name = str(self.config.lookup("token_counter", scope.partition)[0])
+        if name not in self._counters:
+            try:
+                self._counters[name] = storing_counter(name)
+            except ReservoirError as error:
+                self._notify(f"tokens are counted approximately: {error.message}")
+                self._counters[name] = ApproximateCounter()
+        return self._counters[name]
 
     def _synapse_threshold(self, scope: Scope) -> float:
         return self.config.settings(scope.partition).synapse_threshold

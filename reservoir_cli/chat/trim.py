@@ -23,6 +23,7 @@ def trim_history(
     iteration: int,
     budget: int,
     counter: TokenCounter | None = None,
+    multiplier: float = 1.0,
 ) -> list[ChatMessage]:
     """The list that an iteration of a tool loop should send.
 
@@ -32,6 +33,7 @@ def trim_history(
     :param budget: tokens for what lies between the first message and the turn; 0 or less
         switches trimming off.
     :param counter: the approximate one by default.
+    :param multiplier: factor on every count.
     :returns: the very same list if nothing is cut, else a new one.
     """
     if budget <= 0 or iteration <= 1 or turn_start <= 1:
@@ -40,7 +42,7 @@ def trim_history(
     old = messages[1:turn_start]
     costs = [message_cost(each, counter) for each in old]
     total, cut = sum(costs), 0
-    while cut < len(old) and total > budget:
+    while cut < len(old) and round(total * multiplier, 6) > budget:
         total -= costs[cut]
         cut += 1
     if cut == 0:

@@ -19,7 +19,7 @@ _WHY = {
     "duplicate": "said already",
     "orphan result": "its call is missing",
     "unanswered call": "no result for its call",
-    "below min_similarity": "not similar enough",
+    "below min_cosine": "not similar enough",
 }
 
 

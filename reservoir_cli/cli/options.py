@@ -16,6 +16,7 @@ from reservoir_cli.util.files import LARGEST, read_stream
 
 if TYPE_CHECKING:
     from reservoir_cli.reservoir import Reservoir
+    from reservoir_cli.settings.config import Config
     from reservoir_cli.storage.records import Filter
 
 
@@ -85,6 +86,22 @@ Since = Annotated[
     str | None, typer.Option(metavar="T", help="From a time on: 2026-05-09, or an age such as 7d.")
 ]
 Until = Annotated[str | None, typer.Option(metavar="T", help="Up to a time, or an age.")]
+Reserve = Annotated[
+    int | None,
+    typer.Option("--reserve", metavar="N", min=0, help="Tokens kept free for the answer."),
+]
+#: The older name of --reserve.
+OutputReserve = Annotated[
+    int | None, typer.Option("--output-reserve", metavar="N", min=0, hidden=True)
+]
+Model = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        help="Model to plan for; `models` lists them.",
+        autocompletion=completion.models,
+    ),
+]
 Yes = Annotated[bool, typer.Option("-y", "--yes", help="Do not ask.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 JsonLines = Annotated[bool, typer.Option("--jsonl", help="Print a JSON object a line.")]
@@ -107,6 +124,26 @@ def globals_of(ctx: typer.Context) -> Globals:
     """The global options of this run."""
     found = ctx.find_object(Globals)
     return found if found is not None else Globals()
+
+
+def load_config(ctx: typer.Context) -> "Config":
+    """Read the settings of this run, and warn of what is ignored in them."""
+    from reservoir_cli.cli import console
+    from reservoir_cli.settings import config
+
+    known = config.load(globals_of(ctx).config)
+    for warning in known.warnings:
+        console.warn(warning)
+    return known
+
+
+def one_reserve(reserve: int | None, output_reserve: int | None) -> int | None:
+    """The reserve that was typed, by either name of the option."""
+    from reservoir_cli.cli import console
+
+    if reserve is not None and output_reserve is not None:
+        console.warn("--output-reserve is ignored: --reserve is given, too")
+    return output_reserve if reserve is None else reserve
 
 
 @contextmanager

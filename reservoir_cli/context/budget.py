@@ -6,7 +6,7 @@ history = available - system - procedure - knowledge - episodes - current.
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from reservoir_cli.chat.turn import Section
 from reservoir_cli.context.types import TokenBudget
@@ -67,11 +67,11 @@ def plan(
 ) -> TokenBudget:
     """Spread a window's tokens.
 
-    :param limit: setting ``max_context_tokens``.
+    :param limit: setting ``max_context_tokens``, which nothing but a budget exceeds.
     :param budget: tokens asked for by hand; hard, nothing is taken off it.
     :param sections: tokens of what is never pruned.
-    :param min_history: under a model's limit history gets so much, at most half, if the
-        sections leave anything; what is over goes into the reserve, never beyond the window.
+    :param min_history: under a model's limit history gets this much, at most half of it, if the
+        sections leave anything; what they do not leave comes from the reserve, at most half of it.
     :raises UsageError: the budget exceeds the model's window, or leaves nothing.
     """
     notes = []
@@ -93,21 +93,23 @@ def plan(
             hint="lower the reserve, or give a positive --budget",
         )
     fixed = sum(sections.values())
-    history = available - fixed
-    least = min(min_history, available // 2)
-    if budget is None and 0 < history < least:
-        history = min(least, window - fixed)
-        if (over := fixed + history - available) > 0:
-            notes.append(
-                f"the sections leave {available - fixed:,} tokens; history may take {history:,}, "
-                f"{over:,} of them from the reserve"
-            )
-    overfull = fixed > available
-    if overfull:
+    left = available - fixed
+    borrowed = 0
+    if budget is None and 0 < left < (least := min(min_history, available // 2)):
+        most = room + reserve // 2
+        most = most if limit is None else min(limit, most)
+        borrowed = min(least - left, max(0, most - available))
+    if borrowed:
+        notes.append(
+            f"the sections leave {left:,} tokens; history may take {left + borrowed:,}, "
+            f"{borrowed:,} of them from the reserve"
+        )
+    planned = TokenBudget(
+        window, reserve, available, dict(sections), max(0, left) + borrowed, borrowed
+    )
+    if planned.overfull:
         notes.append(
             f"the question and the sections alone take {fixed:,} of {available:,} tokens; "
             "they are printed whole"
         )
-    return TokenBudget(
-        window, reserve, available, dict(sections), max(0, history), overfull, tuple(notes)
-    )
+    return replace(planned, notes=tuple(notes))

@@ -126,7 +126,7 @@ def _selected(
     rules = Rules(
         settings.order,
         settings.min_history_messages,
-        settings.min_similarity,
+        settings.min_cosine,
         settings.include_system,
     )
     room = budget.history
@@ -235,7 +235,7 @@ def _tiers(
     """
     found = scored.candidates
     best = ranking.best(scored.similarity, settings.semantic_context_size if asked else 0)
-    alike = (1 + np.nan_to_num(found.cosine[best], nan=-1)) / 2 > settings.similarity_threshold
+    alike = np.nan_to_num(found.cosine[best], nan=-1) > settings.similar_cosine
     similar = {int(place): bool(passes) for place, passes in zip(best, alike, strict=True)}
     own = np.flatnonzero(found.own)
     recent = {int(each) for each in own[max(0, len(own) - settings.recent_context_size) :]}

@@ -60,6 +60,7 @@ def log_truncation(window: ContextWindow) -> None:
     line = (
         f"{window.request.now.isoformat(timespec='seconds')} WARNING context truncated: "
         f"{window.truncations} left out or cut, {window.used} of {window.budget.available} tokens, "
+        f"{f'{window.budget.overflow} too many, ' if window.budget.overfull else ''}"
         # As JSON: a name may hold what would begin another line.
         f"{json.dumps(window.scope['partition'])}/{json.dumps(window.scope['instance'])}"
     )

@@ -16,7 +16,7 @@ TOO_LARGE = "too large"
 DUPLICATE = "duplicate"
 ORPHAN = "orphan result"
 UNANSWERED = "unanswered call"
-UNLIKE = "below min_similarity"
+UNLIKE = "below min_cosine"
 
 _TIERS = list(Tier)
 
@@ -28,12 +28,12 @@ class Rules:
     :param order: ``score`` or ``tiers``.
     :param min_history_messages: the newest messages that come first, while they take at most a
         quarter of the budget.
-    :param min_similarity: on the scale (1 + cosine)/2; 0 is off.
+    :param min_cosine: messages with a lower one are not recalled; 0 is off.
     """
 
     order: str = "score"
     min_history_messages: int = 2
-    min_similarity: float = 0.0
+    min_cosine: float = 0.0
     include_system: bool = False
 
 
@@ -92,7 +92,7 @@ def select(
     units = [each for each in units if each not in large] if large else units
     # What is missing from the units here does not end the run of the newest messages.
     packing = Packing(costs, pool, ids(pool) - ids(_members(units)))
-    unlike = [each for each in units if _unlike(each, rules.min_similarity)]
+    unlike = [each for each in units if _unlike(each, rules.min_cosine)]
     dropped += [Dropped(each, UNLIKE) for each in _members(unlike)]
     units = [each for each in units if each not in unlike] if unlike else units
 
@@ -170,10 +170,8 @@ def _only_own_calls(candidate: Candidate) -> Candidate:
 
 def _unlike(unit: Unit, least: float) -> bool:
     """Whether nothing in a unit is recent, alike enough, or without a vector."""
-    return least > 0 and not any(
-        each.tier is Tier.RECENT
-        or not each.scores.embedded
-        or (1 + each.scores.cosine) / 2 >= least
+    return least != 0 and not any(
+        each.tier is Tier.RECENT or not each.scores.embedded or each.scores.cosine >= least
         for each in unit.members
     )
 

@@ -136,7 +136,7 @@ class TokenBudget:
     :param available: for everything that is printed.
     :param sections: tokens of the parts that are never pruned.
     :param history: what is left for recalled messages and history.
-    :param overfull: sections and question alone exceed what is available.
+    :param borrowed: tokens of the reserve that history may take.
     :param notes: what a person should know about it.
     """
 
@@ -145,5 +145,15 @@ class TokenBudget:
     available: int
     sections: Mapping[Section, int]
     history: int
-    overfull: bool = False
+    borrowed: int = 0
     notes: tuple[str, ...] = ()
+
+    @property
+    def overflow(self) -> int:
+        """By how much the sections and the question alone exceed what is available."""
+        return max(0, sum(self.sections.values()) - self.available)
+
+    @property
+    def overfull(self) -> bool:
+        """Whether the sections and the question alone exceed what is available."""
+        return self.overflow > 0

@@ -67,8 +67,7 @@ def examine(
     """
     config = yield from _opened("settings", open_config)
     if config is not None:
-        there = "" if config.path.exists() else " (not there: all defaults)"
-        yield Check("settings", Status.OK, f"{config.path}{there}")
+        yield from _settings_checks(config)
     store = yield from _opened("store", open_store, repair=repair)
     if store is not None:
         try:
@@ -87,7 +86,6 @@ def examine(
             yield _unrepaired(error, _way_back(store)) if beyond else _failed("store", error)
             store.close()
             store = None
-    yield _counters()
     if config is not None:
         try:
             yield from _model_checks(config, store, progress, repair=repair)
@@ -310,11 +308,25 @@ def _embedder(
     return embedder
 
 
-def _counters() -> Check:
+def _settings_checks(config: "Config") -> Iterator[Check]:
+    """Check that the settings hold, and that the counters and the model they name are known."""
+    from reservoir_cli.settings.availability import unusable
+
+    there = "" if config.path.exists() else " (not there: all defaults)"
+    yield Check("settings", Status.OK, f"{config.path}{there}")
+    for warning in config.warnings:
+        yield Check("settings", Status.NOTE, warning)
+    wrong = dict(unusable(config))
+    for key, error in wrong.items():
+        yield Check(key, Status.FAULT, error.message, error.hint)
+    if "token_counter" not in wrong:
+        name, origin = config.lookup("token_counter")
+        yield Check("token_counter", Status.OK, f"{name} ({origin})")
     if find_spec("tiktoken"):
-        return Check("tiktoken", Status.OK, "installed")
-    fix = "pip install tiktoken"
-    return Check("tiktoken", Status.NOTE, "not installed: tokens are counted approximately", fix)
+        yield Check("tiktoken", Status.OK, "installed")
+    else:
+        detail = "not installed: it counts exactly for OpenAI's models"
+        yield Check("tiktoken", Status.NOTE, detail, "pip install tiktoken")
 
 
 def _speed(store: Store, embedder: "Embedder | None", config: "Config") -> Check:

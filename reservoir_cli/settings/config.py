@@ -15,17 +15,20 @@ from reservoir_cli.errors import UsageError
 from reservoir_cli.settings import file as settings_file
 from reservoir_cli.settings import paths
 from reservoir_cli.settings.schema import (
-    ALIASES,
     DEFAULTS,
     LARGE_WINDOW,
     MODEL_ONLY,
     PROFILES,
     SETTINGS,
     SMALL_WINDOW,
+    VARIABLES,
     Settings,
     Value,
     check_value,
     parse_value,
+    resolve_aliases,
+    setting_of,
+    to_alias,
 )
 
 if TYPE_CHECKING:
@@ -50,6 +53,7 @@ class Config:
     :param models: ``[models.NAME]`` tables, by the name in the file.
     :param environment: settings found in the environment.
     :param flags: settings given for this run only.
+    :param warnings: what the file and the environment say that is ignored.
     """
 
     path: Path
@@ -58,6 +62,7 @@ class Config:
     models: Mapping[str, Mapping[str, Value]]
     environment: Mapping[str, Value]
     flags: Mapping[str, Value] = field(default_factory=dict)
+    warnings: tuple[str, ...] = ()
 
     def settings(self, partition: str | None = None, model: str | None = None) -> Settings:
         """The effective settings for a partition and a model (default: the ones set)."""
@@ -121,33 +126,30 @@ class Config:
         return _whole(own["max_context_tokens"]) if "max_context_tokens" in own else None
 
     def reserve(self, model: str | None, settings: Settings) -> int:
-        """Tokens kept for the answer: flag, model's setting, general setting, table, 4,096."""
-        if "token_reserve" in self.flags and settings.token_reserve is not None:
-            return settings.token_reserve
-        if model and "reserve_tokens" in (own := self.model_table(model)):
-            return _whole(own["reserve_tokens"])
-        if settings.token_reserve is not None:
-            return settings.token_reserve
-        from reservoir_cli.settings.models import find_model
+        """Tokens kept for the answer: the setting, else what the table says, else 4,096.
 
-        known = find_model(model) if model else None
-        return known.reserve if known else 4_096
+        :param settings: those for this model.
+        """
+        if settings.reserve_tokens is not None:
+            return settings.reserve_tokens
+        return _usual_reserve(model)
 
-    def known_models(self) -> "list[Model]":
-        """The table, with what the file adds and changes, sorted by name."""
+    def known_models(self, partition: str | None = None) -> "list[Model]":
+        """The table, with what the settings add and change, sorted by name."""
         from reservoir_cli.settings.models import MODELS, Model, find_model
 
-        found = {known.name: known for known in MODELS}
-        settings = self.settings()
+        names = {known.name: known.name for known in MODELS}
         for name in self.models:
-            window = self.context_window(name)
+            known = find_model(name)
+            names[known.name if known else name] = name
+        models = []
+        for key, name in sorted(names.items()):
+            window, known = self.context_window(name), find_model(name)
             if window is not None:
-                known = find_model(name)
-                key = known.name if known else name
-                found[key] = Model(
-                    key, window, self.reserve(name, settings), known.recommended if known else None
-                )
-        return sorted(found.values(), key=lambda each: each.name)
+                reserve = self.lookup("reserve_tokens", partition, name)[0]
+                reserve = _usual_reserve(name) if reserve is None else _whole(reserve)
+                models.append(Model(key, window, reserve, known.recommended if known else None))
+        return models
 
     def _default_model(self) -> str | None:
         model = self.lookup("model")[0]
@@ -174,42 +176,66 @@ def load(path: Path | None = None, flags: Mapping[str, Value] | None = None) -> 
     :raises UsageError: the file is missing or broken, or holds a wrong name or value.
     """
     file = path or paths.config_file()
-    values, partitions, models = settings_file.read(file, required=path is not None)
-    environment = {
-        ALIASES.get(key, key): parse_value(ALIASES.get(key, key), os.environ[name], name)
-        for key in (*SETTINGS, *ALIASES)
-        if (name := f"RESERVOIR_{key.upper()}") in os.environ
+    contents = settings_file.read(file, required=path is not None)
+    environment, warnings = _from_environment()
+    return Config(
+        file,
+        contents.values,
+        contents.partitions,
+        contents.models,
+        environment,
+        _checked(flags or {}),
+        tuple(f"{file}: {warning}" for warning in contents.warnings) + warnings,
+    )
+
+
+def _from_environment() -> tuple[dict[str, Value], tuple[str, ...]]:
+    """Read the settings in the environment, and say which of them are ignored."""
+    written = {
+        name: parse_value(name, os.environ[variable], variable)
+        for name, variable in VARIABLES.items()
+        if variable in os.environ
     }
-    return Config(file, values, partitions, models, environment, _checked(flags or {}))
+    values, ignored = resolve_aliases(written)
+    return values, tuple(
+        f"{VARIABLES[loser]} is ignored: {VARIABLES[winner]} is set, too"
+        for loser, winner in ignored
+    )
 
 
 def _checked(flags: Mapping[str, Value]) -> dict[str, Value]:
-    return {
-        (known := settings_file.known_key(key, None)): check_value(known, value, known)
-        for key, value in flags.items()
-        if value is not None
-    }
+    written = {}
+    for name, value in flags.items():
+        if value is not None:
+            settings_file.known_key(name, None)
+            written[name] = check_value(name, value, name)
+    return resolve_aliases(written)[0]
 
 
 def effective(known: Config, key: str) -> tuple[Value, Origin]:
     """The value that holds for a dotted key, and which place it comes from.
 
+    :param key: of a setting, or of an alias, whose scale the value is then on.
     :raises UsageError: there is no such setting.
     """
-    table, name, setting = settings_file.split_key(key)
+    table, name, written = settings_file.split_written_key(key)
+    value, origin = _effective(known, table, name or "", setting_of(written))
+    return to_alias(written, value), origin
+
+
+def _effective(known: Config, table: str | None, name: str, setting: str) -> tuple[Value, Origin]:
     if table is None:
         value, origin = known.lookup(setting)
         return _shown(setting, value), origin
     if table == "partitions":
         return known.lookup(setting, partition=name)
-    if setting not in MODEL_ONLY:
-        return known.lookup(setting, model=name)
-    own = known.model_table(name or "")
-    if setting in own:
-        return own[setting], "model"
-    if setting == "context_window":
-        return known.context_window(name or ""), "default"
-    return known.reserve(name, known.settings(model=name)), "default"
+    if setting in MODEL_ONLY:
+        in_table = setting in known.model_table(name)
+        return known.context_window(name), "model" if in_table else "default"
+    value, origin = known.lookup(setting, model=name)
+    if setting == "reserve_tokens" and value is None:
+        return _usual_reserve(name), "default"
+    return value, origin
 
 
 def listed(known: Config) -> list[tuple[str, Value, Origin]]:
@@ -283,23 +309,33 @@ def recommended_budget(model: str | None, budget: int | str | None, available: i
     return int(text)
 
 
-def model_rows(known: Config) -> list[dict[str, str | int | None]]:
+def model_rows(known: Config, partition: str | None = None) -> list[dict[str, str | int | None]]:
     """What is known of each model, by name."""
     rows: list[dict[str, str | int | None]] = []
-    for model in known.known_models():
-        limit = known.settings(model=model.name).max_context_tokens
-        room = max(0, model.context_window - model.reserve)
+    for model in known.known_models(partition):
+        limit = known.lookup("max_context_tokens", partition, model.name)[0]
+        available = max(0, model.context_window - model.reserve)
+        if limit is not None:
+            available = min(available, _whole(limit))
         rows.append(
             {
                 "name": model.name,
                 "context_window": model.context_window,
                 "reserve": model.reserve,
-                "available": room if limit is None else min(limit, room),
-                "recommended": model.recommended,
+                "available": available,
+                "recommended": model.recommended and min(model.recommended, available),
                 "origin": "file" if known.model_table(model.name) else "table",
             }
         )
     return rows
+
+
+def _usual_reserve(model: str | None) -> int:
+    """What is kept for the answer where no setting says so."""
+    from reservoir_cli.settings.models import find_model
+
+    known = find_model(model) if model else None
+    return known.reserve if known else 4_096
 
 
 def _whole(value: Value) -> int:

@@ -1,7 +1,9 @@
 """The settings file: reading it, and changing it so that everything else stays as it is."""
 
 import re
+import secrets
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +14,13 @@ from reservoir_cli.settings.schema import (
     MODEL_ONLY,
     SETTINGS,
     Value,
+    aliases_of,
     check_value,
+    from_alias,
     is_duration,
     parse_value,
+    resolve_aliases,
+    setting_of,
 )
 from reservoir_cli.util.files import read_bounded
 
@@ -28,7 +34,28 @@ _ASSIGNMENT = re.compile(r"""((?:"(?:\\.|[^"\\])*"|'[^']*'|[^="'])*)(=)(.*)""", 
 
 #: What helps where the file itself is wrong.
 _MENDING = "mend it in an editor, or move it away: without it every setting has its default"
-Contents = tuple[dict[str, Value], Tables, Tables]
+
+
+@dataclass(frozen=True, slots=True)
+class Contents:
+    """What a settings file says, by the settings' own names.
+
+    :param values: top-level settings.
+    :param partitions: ``[partitions.NAME]`` tables.
+    :param models: ``[models.NAME]`` tables, by the name in the file.
+    :param warnings: what is in the file and ignored.
+    """
+
+    values: dict[str, Value] = field(default_factory=dict)
+    partitions: Tables = field(default_factory=dict)
+    models: Tables = field(default_factory=dict)
+    warnings: tuple[str, ...] = field(default=(), compare=False)
+
+    def table(self, group: str | None) -> Tables:
+        """Return the tables of a group; the top of the file is the one table without a name."""
+        if group is None:
+            return {"": self.values}
+        return self.partitions if group == "partitions" else self.models
 
 
 def split_key(key: str) -> tuple[str | None, str | None, str]:
@@ -39,12 +66,33 @@ def split_key(key: str) -> tuple[str | None, str | None, str]:
 
     :raises UsageError: there is no such setting, or it cannot be set there.
     """
-    parts = _quoted_parts(key) if '"' in key or "'" in key else key.split(".")
-    if parts[0] not in ("partitions", "models"):
-        return None, None, known_key(".".join(parts), None)
-    if len(parts) < 3 or not all(parts[1:]):
-        raise UsageError(f"{key!r} names no setting", hint=f"write {parts[0]}.NAME.SETTING=VALUE")
-    return parts[0], ".".join(parts[1:-1]), known_key(parts[-1], parts[0])
+    table, name, written = split_written_key(key)
+    return table, name, setting_of(written)
+
+
+def split_written_key(key: str) -> tuple[str | None, str | None, str]:
+    """Take a dotted key apart as :func:`split_key` does, but keep an alias as it is.
+
+    :raises UsageError: there is no such setting, or it cannot be set there.
+    """
+    quoted = '"' in key or "'" in key
+    parts = _quoted_parts(key) if quoted else key.split(".")
+    table = parts[0] if parts[0] in ("partitions", "models") else None
+    if table is None:
+        name, written = None, ".".join(parts)
+    elif len(parts) < 3 or not all(parts[1:]):
+        raise UsageError(f"{key!r} names no setting", hint=f"write {table}.NAME.SETTING=VALUE")
+    else:
+        name, written = ".".join(parts[1:-1]), parts[-1]
+    known_key(written, table)
+    if table == "partitions" and name and "/" in name and not quoted:
+        partition = name.partition("/")[0]
+        raise UsageError(
+            f"instances have no settings: {key!r}",
+            hint=f"set it for the partition: {table}.{partition}.{written}; a partition with / "
+            f'in its name is quoted: {table}."{name}".{written}',
+        )
+    return table, name, written
 
 
 def split_assignment(text: str) -> tuple[str, str]:
@@ -61,7 +109,7 @@ def split_assignment(text: str) -> tuple[str, str]:
 
 def dotted_key(table: str, name: str, setting: str) -> str:
     """The key that :func:`split_key` takes apart like this."""
-    if '"' in name or "'" in name:
+    if '"' in name or "'" in name or (table == "partitions" and "/" in name):
         import tomli_w
 
         name = tomli_w.dumps({name: 0}).removesuffix(" = 0\n")
@@ -106,12 +154,36 @@ def edit(path: Path, changes: Mapping[str, str | None]) -> None:
     :param changes: dotted key to its new text, or ``None`` to take it out.
     :raises UsageError: a wrong name or value, or a file that cannot be edited; nothing changes.
     """
-    parsed = []
-    for key, text in changes.items():
-        table, name, setting = split_key(key)
-        value = None if text is None else parse_value(setting, text, key)
-        parsed.append((table, name, setting, _as_written(setting, value, text)))
+    parsed = _parsed_changes(changes)
     _change(path, lambda _: parsed)
+
+
+def _parsed_changes(changes: Mapping[str, str | None]) -> list[_Change]:
+    """Check changes; of several names of one setting its own wins."""
+    parsed: dict[tuple[str | None, str | None, str], _Change] = {}
+    own_last = sorted(changes, key=lambda key: split_written_key(key)[2] not in ALIASES)
+    for key in own_last:
+        change = _parsed_change(key, changes[key])
+        parsed[change[:3]] = change
+    return list(parsed.values())
+
+
+def _parsed_change(key: str, text: str | None) -> _Change:
+    table, name, written = split_written_key(key)
+    setting = setting_of(written)
+    if text is None:
+        return table, name, setting, None
+    value = from_alias(written, parse_value(written, text, key))
+    return table, name, setting, _as_written(setting, value, text)
+
+
+def contents_after(path: Path, changes: Mapping[str, str | None]) -> Contents:
+    """Return what the file would say after changes; nothing is written.
+
+    :raises UsageError: a wrong name or value, or a file that cannot be read.
+    """
+    parsed = _parsed_changes(changes)
+    return _changed(read(path, required=False), parsed)
 
 
 def rename_partition(path: Path, old: str, new: str) -> bool:
@@ -123,9 +195,8 @@ def rename_partition(path: Path, old: str, new: str) -> bool:
     moved: list[tuple[str, Value]] = []
 
     def moving(contents: Contents) -> list[_Change]:
-        _, partitions, _ = contents
-        if not partitions.get(new):
-            moved.extend(partitions.get(old, {}).items())
+        if not contents.partitions.get(new):
+            moved.extend(contents.partitions.get(old, {}).items())
         given: list[_Change] = [("partitions", new, *each) for each in moved]
         return [*given, *(("partitions", old, key, None) for key, _ in moved)]
 
@@ -153,7 +224,7 @@ def _change(path: Path, changes_of: Callable[[Contents], list[_Change]]) -> None
 
 def _read(path: Path, text: str) -> Contents:
     if not text.strip():
-        return {}, {}, {}
+        return Contents()
     try:
         return _parsed(path, text)
     except RecursionError:
@@ -176,19 +247,30 @@ def _parsed(path: Path, text: str) -> Contents:
 
 
 def _checked(document: Mapping[str, Any]) -> Contents:
-    values: dict[str, Value] = {}
-    tables: dict[str, Tables] = {"partitions": {}, "models": {}}
+    places: dict[tuple[str | None, str], dict[str, Value]] = {}
+    for group, name, key, value in _entries(document):
+        where = dotted_key(group, name, key) if group else key
+        _set_once(places.setdefault((group, name), {}), key, value, where)
+    contents, warnings = Contents(), []
+    for (group, name), written in places.items():
+        values, ignored = resolve_aliases(written)
+        contents.table(group).setdefault(name, {}).update(values)
+        start = f"[{group}.{name}] " if group else ""
+        warnings += [f"{start}{old} is ignored: {new} is set, too" for old, new in ignored]
+    return replace(contents, warnings=tuple(warnings))
+
+
+def _entries(document: Mapping[str, Any]) -> Iterator[tuple[str | None, str, str, Any]]:
+    """Yield group, table, name as written, and value of all that a document says."""
     for key, value in document.items():
-        if key in tables:
-            if not isinstance(value, dict):
-                raise UsageError(f"{key} must be a table", hint=f"write [{key}.NAME]")
-            for name, setting, each in _flatten(key, value):
-                place = tables[key].setdefault(name, {})
-                _set_once(place, setting, each, dotted_key(key, name, setting))
+        if key not in ("partitions", "models"):
+            known_key(key, None, otherwise=_MENDING)
+            yield None, "", key, value
+        elif not isinstance(value, dict):
+            raise UsageError(f"{key} must be a table", hint=f"write [{key}.NAME]")
         else:
-            known = known_key(key, None, otherwise=_MENDING)
-            _set_once(values, known, value, known)
-    return values, tables["partitions"], tables["models"]
+            for name, written, each in _flatten(key, value):
+                yield key, name, written, each
 
 
 def _read_text(path: Path, *, required: bool) -> str:
@@ -223,7 +305,8 @@ def _flatten(
         elif not name:
             raise UsageError(f"{table}.{key} must be a table", hint=f"write [{table}.NAME]")
         else:
-            yield name, known_key(key, table, name, otherwise=_MENDING), each
+            known_key(key, table, name, otherwise=_MENDING)
+            yield name, key, each
 
 
 def known_key(
@@ -240,7 +323,7 @@ def known_key(
     :param otherwise: the hint where no name is near.
     :raises UsageError: there is no such setting there; the hint names near ones.
     """
-    key = ALIASES.get(key, key)
+    key = setting_of(key)
     if table is None:
         allowed = list(SETTINGS)
     else:
@@ -252,6 +335,7 @@ def known_key(
     import difflib
 
     near = difflib.get_close_matches(key, [*allowed, *ALIASES], 3)
+    near = [f"{each} (now {setting_of(each)})" if each in ALIASES else each for each in near]
     place = f" in [{table}.{name}]" if name else f" for {table}" if table else ""
     raise UsageError(
         f"unknown setting {key!r}{place}",
@@ -263,15 +347,14 @@ def _changed(contents: Contents, changes: list[_Change]) -> Contents:
     """What the file must say afterwards."""
     from reservoir_cli.settings.models import match_name
 
-    values, partitions, models = contents
     for table, name, setting, value in changes:
-        group = {"": values} if table is None else partitions if table == "partitions" else models
+        group = contents.table(table)
         found = (match_name(name or "", group) if table == "models" else None) or name or ""
         place = group.setdefault(found, {})
         place.pop(setting, None)
         if value is not None:
             place[setting] = check_value(setting, value, setting)
-    return values, partitions, models
+    return contents
 
 
 def _edited(path: Path, text: str, changes: list[_Change], wanted: Contents) -> str:
@@ -318,6 +401,7 @@ def _edited_in_place(text: str, changes: list[_Change]) -> str:
         if table and name and "." in name:
             text = _quote_header(text, table, name)
     document = tomlkit.parse(text)
+    renamed: dict[str, tuple[str, str, Value]] = {}
     for table, name, setting, value in changes:
         place: Any = document
         group: Any = None
@@ -330,16 +414,43 @@ def _edited_in_place(text: str, changes: list[_Change]) -> str:
             inline = isinstance(group, tomlkit.items.InlineTable)
             made = tomlkit.inline_table() if inline else tomlkit.table()
             place = group.setdefault(found or name, made)
-        written = next(
-            (old for old, new in ALIASES.items() if new == setting and old in place), None
-        )
         if value is not None:
-            place[written or setting] = value
+            renamed |= _set_in_place(place, setting, value)
             continue
-        place.pop(written or setting, None)
+        for written in (setting, *aliases_of(setting)):
+            place.pop(written, None)
         if group is not None and not place.as_string().strip(" {}\n"):  # not even a comment
             group.pop(found or name)
-    return tomlkit.dumps(document)
+    return _renamed(tomlkit.dumps(document), renamed)
+
+
+def _set_in_place(place: Any, setting: str, value: Value) -> dict[str, tuple[str, str, Value]]:
+    """Set a value, in the line of an alias if there is one.
+
+    :returns: by a mark that stands for the value: the key to be replaced, the new one, the value.
+    """
+    aliases = [alias for alias in aliases_of(setting) if alias in place]
+    for alias in aliases if setting in place else aliases[1:]:
+        place.pop(alias)
+    if setting in place or not aliases:
+        place[setting] = value
+        return {}
+    mark = f"value of {setting}, {secrets.token_hex(16)}"
+    place[aliases[0]] = mark
+    return {mark: (aliases[0], setting, value)}
+
+
+def _renamed(text: str, renamed: Mapping[str, tuple[str, str, Value]]) -> str:
+    """Replace marked keys with their values; tomlkit cannot rename a key where it stands."""
+    import tomlkit
+
+    for mark, (alias, setting, value) in renamed.items():
+        before, found, rest = text.partition(f'"{mark}"')
+        if found:
+            line, equals, _ = before.rpartition("=")
+            head = re.sub(rf"""(["']?){alias}\1(\s*)$""", rf"{setting}\2", line)
+            text = f"{head}{equals} {tomlkit.item(value).as_string()}{rest}"
+    return text
 
 
 def _appended(text: str, changes: list[_Change]) -> str:
@@ -352,11 +463,10 @@ def _appended(text: str, changes: list[_Change]) -> str:
 
 def _without_empty(contents: Contents) -> Contents:
     """Contents without tables that say nothing."""
-    values, partitions, models = contents
-    return (
-        values,
-        {name: each for name, each in partitions.items() if each},
-        {name: each for name, each in models.items() if each},
+    return Contents(
+        contents.values,
+        {name: each for name, each in contents.partitions.items() if each},
+        {name: each for name, each in contents.models.items() if each},
     )
 
 

@@ -1,5 +1,6 @@
 """Settings: what there is, of which type and range, and which tables may override it."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
 
@@ -21,7 +22,7 @@ SMALL_WINDOW, LARGE_WINDOW = 8_192, 100_000
 _MANY = 100_000_000
 
 #: Keys that only a ``[models.NAME]`` table has.
-MODEL_ONLY = {"context_window": (1, _MANY), "reserve_tokens": (0, _MANY)}
+MODEL_ONLY = {"context_window": (1, _MANY)}
 
 
 def _setting(
@@ -122,10 +123,10 @@ class Settings:
         duration=True,
         partition=True,
     )
-    similarity_threshold: float = _setting(
-        0.85,
-        "above it, on the scale (1 + cosine)/2, a message counts as similar",
-        low=0,
+    similar_cosine: float = _setting(
+        0.7,
+        "a message with a higher cosine counts as similar",
+        low=-1,
         high=1,
         partition=True,
     )
@@ -148,10 +149,10 @@ class Settings:
         choices=("score", "tiers"),
         partition=True,
     )
-    min_similarity: float = _setting(
+    min_cosine: float = _setting(
         0.0,
-        "below it, on the scale (1 + cosine)/2, nothing is recalled; 0 switches it off",
-        low=0,
+        "a message with a lower cosine is not recalled; 0 switches it off",
+        low=-1,
         high=1,
         partition=True,
     )
@@ -162,10 +163,10 @@ class Settings:
         high=10,
         partition=True,
     )
-    synapse_threshold: float = _setting(
-        0.85,
-        "from it on, on the scale (1 + cosine)/2, two messages are linked",
-        low=0,
+    link_cosine: float = _setting(
+        0.7,
+        "two messages with at least this cosine are linked",
+        low=-1,
         high=1,
         partition=True,
     )
@@ -211,12 +212,13 @@ class Settings:
     )
     min_history_tokens: int = _setting(
         4_000,
-        "history gets so much of a model's limit, at most half, though it eats into the reserve",
+        "history gets this much of a model's limit, at most half of it; "
+        "it may take up to half of the reserve for it",
         low=0,
         high=_MANY,
         partition=True,
     )
-    context_budget_tokens: int = _setting(
+    trim_budget_tokens: int = _setting(
         0, "budget of trim; 0 switches it off", low=0, high=_MANY, partition=True
     )
     max_working_memory_tokens: int = _setting(
@@ -230,8 +232,13 @@ class Settings:
         partition=True,
         model=True,
     )
-    token_reserve: int | None = _setting(
-        None, "tokens kept for the answer", low=0, high=_MANY, partition=True
+    reserve_tokens: int | None = _setting(
+        None,
+        "tokens kept for the answer (unset: the model's, else 4,096)",
+        low=0,
+        high=_MANY,
+        partition=True,
+        model=True,
     )
     token_counter: str = _setting(
         "approximate",
@@ -255,15 +262,80 @@ class Settings:
         partition=True,
     )
 
+    @property
+    def synapse_threshold(self) -> float:
+        """``link_cosine`` on the scale (1 + cosine)/2, as the store compares it."""
+        return (1 + self.link_cosine) / 2
+
 
 SETTINGS = {each.name: each for each in fields(Settings)}
 DEFAULTS: dict[str, Any] = {name: each.default for name, each in SETTINGS.items()}
-ALIASES = {"output_reserve": "token_reserve"}
+
+#: Older names of settings: accepted wherever the newer ones are, and never listed.
+ALIASES = {
+    "token_reserve": "reserve_tokens",
+    "output_reserve": "reserve_tokens",
+    "context_budget_tokens": "trim_budget_tokens",
+    "min_similarity": "min_cosine",
+    "synapse_threshold": "link_cosine",
+    "similarity_threshold": "similar_cosine",
+}
+#: The environment variable of every setting and alias.
+VARIABLES = {name: f"RESERVOIR_{name.upper()}" for name in (*SETTINGS, *ALIASES)}
+#: Aliases that hold (1 + cosine)/2 where the setting holds the cosine.
+RESCALED = frozenset({"min_similarity", "synapse_threshold", "similarity_threshold"})
+
+
+def setting_of(name: str) -> str:
+    """Return the setting that a name stands for: itself, unless it is an alias."""
+    return ALIASES.get(name, name)
+
+
+def aliases_of(setting: str) -> list[str]:
+    """Return the aliases of a setting, the preferred one first."""
+    return [alias for alias, name in ALIASES.items() if name == setting]
+
+
+def from_alias(name: str, value: Value) -> Value:
+    """Convert a value that was written under a name to the scale of the setting."""
+    if name not in RESCALED or not isinstance(value, float):
+        return value
+    if name != "min_similarity":
+        return round(2 * value - 1, 12)
+    # 0 switches both off; 0.5 does not, so it cannot become a cosine of 0.
+    return 0.0 if value == 0 else round(2 * value - 1, 12) or 1e-9
+
+
+def to_alias(name: str, value: Value) -> Value:
+    """Convert a setting's value to the scale of the name that it is asked for by."""
+    if name not in RESCALED or not isinstance(value, float):
+        return value
+    return 0.0 if name == "min_similarity" and value == 0 else round((1 + value) / 2, 6)
+
+
+def resolve_aliases(written: Mapping[str, Value]) -> tuple[dict[str, Value], list[tuple[str, str]]]:
+    """Turn the names and values that are written in one place into settings.
+
+    Of several names of a setting its own wins, then the alias that comes first in ``ALIASES``.
+
+    :returns: the settings, and each name that is ignored with the one that wins.
+    """
+    values: dict[str, Value] = {}
+    ignored = []
+    for name, value in written.items():
+        setting = setting_of(name)
+        winner = next(each for each in (setting, *aliases_of(setting)) if each in written)
+        if name == winner:
+            values[setting] = from_alias(name, value)
+        else:
+            ignored.append((name, winner))
+    return values, ignored
 
 
 def parse_value(key: str, text: str, where: str) -> Value:
     """Read a setting's value from a word of the command line or the environment.
 
+    :param key: a setting or an alias, whose scale the value is on.
     :param where: what the user calls it, for the error.
     :raises UsageError: wrong type or range.
     """
@@ -329,7 +401,7 @@ def format_value(key: str, value: Value) -> str:
 def _kind(key: str) -> type:
     if key in MODEL_ONLY:
         return int
-    text = str(SETTINGS[key].type)
+    text = str(SETTINGS[setting_of(key)].type)
     return {"str": str, "int": int, "float": float, "bool": bool}[_base_type(text)]
 
 
@@ -350,7 +422,7 @@ def _in_range(key: str, value: Any) -> bool:
     if isinstance(value, bool):
         return True
     low, high = _bounds(key)
-    above = None if key in MODEL_ONLY else SETTINGS[key].metadata["above"]
+    above = None if key in MODEL_ONLY else SETTINGS[setting_of(key)].metadata["above"]
     return bool(low <= value <= high and (above is None or value > above))
 
 
@@ -371,5 +443,7 @@ def _rule(key: str) -> str:
 def _bounds(key: str) -> tuple[float, float]:
     if key in MODEL_ONLY:
         return MODEL_ONLY[key]
-    about = SETTINGS[key].metadata
+    if key in RESCALED:
+        return 0, 1
+    about = SETTINGS[setting_of(key)].metadata
     return about["low"] or 0, about["high"]

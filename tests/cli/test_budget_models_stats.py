@@ -55,9 +55,9 @@ def test_budget_shows_the_formula_line_by_line(cli):
 
 def test_budget_reports_the_least_history_that_the_reserve_pays(cli):
     done = cli("budget", "--model", "gpt-4", "--knowledge", "5000")
-    assert done.out.splitlines()[-1] == "3072"
+    assert done.out.splitlines()[-1] == str(1_144 + 1_024)
     assert "warning: " in done.err
-    assert "1,928" in done.err
+    assert "1,024 of them from the reserve" in done.err
 
 
 def test_budget_as_json_holds_the_same_numbers(cli):

@@ -2,6 +2,8 @@ import tomllib
 
 import pytest
 
+from reservoir_cli.settings import file as settings_file
+
 MODEL_KEY = "models.gpt-3.5-turbo.reserve_tokens"
 
 
@@ -83,7 +85,8 @@ def test_a_name_may_stand_in_quotes_as_in_the_file(cli, file, key, table, name, 
     cli("config", "--set", f"{key}={value}")
     assert list(tomllib.loads(file.read_text())[table]) == [name]
     assert cli("config", "--get", key).out == f"{value}\n"
-    assert f"{table}.{name}.{key.rpartition('.')[2]}\t{value}" in cli("config").out
+    listed = {line.split("\t")[0]: line.split("\t")[1] for line in cli("config").out.splitlines()}
+    assert value in [listed[each] for each in listed if settings_file.split_key(each)[1] == name]
     cli("config", "--unset", key)
     assert tomllib.loads(file.read_text()).get(table, {}) == {}
 

@@ -1,66 +1,68 @@
 """``reservoir budget``: where the tokens of a context go."""
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from reservoir_cli.cli import completion, options
+from reservoir_cli.cli import options
 from reservoir_cli.errors import UsageError
+
+if TYPE_CHECKING:
+    from reservoir_cli.context.types import TokenBudget
+    from reservoir_cli.settings.schema import Settings
 
 
 def budget(
     ctx: typer.Context,
-    model: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME",
-            help="Model to plan for; `models` lists them.",
-            autocompletion=completion.models,
-        ),
-    ] = None,
+    model: options.Model = None,
     maximum: Annotated[
         int | None,
         typer.Option("--max", metavar="N", min=1, help="Window to plan for, instead of a model's."),
     ] = None,
+    partition: options.Partition = None,
     system: Annotated[
-        int, typer.Option(metavar="N", min=0, help="Tokens of the system prompt.")
-    ] = 0,
+        int | None,
+        typer.Option(
+            metavar="N", min=0, help="Tokens of the system prompt (default: of the setting)."
+        ),
+    ] = None,
     procedure: Annotated[int, typer.Option(metavar="N", min=0, help="Tokens of procedures.")] = 0,
     knowledge: Annotated[int, typer.Option(metavar="N", min=0, help="Tokens of knowledge.")] = 0,
     episodes: Annotated[int, typer.Option(metavar="N", min=0, help="Tokens of episodes.")] = 0,
     current: Annotated[int, typer.Option(metavar="N", min=0, help="Tokens of the question.")] = 0,
-    output_reserve: Annotated[
-        int | None, typer.Option(metavar="N", min=0, help="Tokens kept free for the answer.")
-    ] = None,
+    reserve: options.Reserve = None,
+    output_reserve: options.OutputReserve = None,
     as_json: options.Json = False,
 ) -> None:
     """Show where the tokens of a context go, line by line.
 
-    The last line is what is left for history, the number alone.
+    The last line is what is left for history, the number alone. Withheld is what
+    max_context_tokens keeps back, recommended what --budget recommended takes. Borrowed is what
+    history may take of the reserve, overflow what the sections take beyond what is available.
     """
     from reservoir_cli.chat.turn import Section
     from reservoir_cli.cli import console
     from reservoir_cli.context.budget import plan
     from reservoir_cli.settings import config
 
-    known = config.load(options.globals_of(ctx).config)
-    settings = known.settings(model=model)
+    known = options.load_config(ctx)
+    settings = known.settings(partition, model)
     name = model or settings.model
     window = maximum if maximum is not None else config.required_window(known, name, settings)
-    reserve = known.reserve(name, settings) if output_reserve is None else output_reserve
-    if reserve >= window:
+    kept = options.one_reserve(reserve, output_reserve)
+    kept = known.reserve(name, settings) if kept is None else kept
+    if kept >= window:
         raise UsageError(
-            f"the reserve of {reserve:,} leaves nothing of {window:,} tokens",
-            hint="lower --output-reserve",
+            f"the reserve of {kept:,} leaves nothing of {window:,} tokens", hint="lower --reserve"
         )
     planned = plan(
         window=window,
-        reserve=reserve,
+        reserve=kept,
         limit=settings.max_context_tokens,
         budget=None,
         model=name,
         sections={
-            Section.SYSTEM: system,
+            Section.SYSTEM: _system_tokens(settings) if system is None else system,
             Section.PROCEDURE: procedure,
             Section.KNOWLEDGE: knowledge,
             Section.EPISODE: episodes,
@@ -68,21 +70,56 @@ def budget(
         },
         min_history=settings.min_history_tokens,
     )
-    lines = [
-        ("window", planned.window),
-        ("reserve", -planned.reserve),
-        ("available", planned.available),
-        ("system", -system),
-        ("procedure", -procedure),
-        ("knowledge", -knowledge),
-        ("episodes", -episodes),
-        ("current", -current),
-    ]
+    recommended = None
+    if name:
+        recommended = config.recommended_budget(name, "recommended", planned.available)
+    lines = _lines(planned, recommended)
     if as_json:
-        fields = {name: abs(value) for name, value in lines}
+        fields = {key: None if value is None else abs(value) for key, value in lines}
         console.document({"model": name, **fields, "history": planned.history})
         return
     for note in planned.notes:
         console.warn(note)
-    console.write("".join(f"{name:<10} {value:>12,}\n" for name, value in lines))
+    console.write(
+        "".join(f"{key:<11} {value:>12,}\n" for key, value in lines if _shown(key, lines))
+    )
     console.write(f"{planned.history}\n")
+
+
+def _lines(planned: "TokenBudget", recommended: int | None) -> list[tuple[str, int | None]]:
+    """Every part of the sum with its sign, and what is recommended."""
+    names = {"episode": "episodes"}
+    sections = [(names.get(key, key.value), -count) for key, count in planned.sections.items()]
+    return [
+        ("window", planned.window),
+        ("reserve", -planned.reserve),
+        ("withheld", -(planned.window - planned.reserve - planned.available)),
+        ("available", planned.available),
+        ("recommended", recommended),
+        *sections,
+        ("borrowed", planned.borrowed),
+        ("overflow", planned.overflow),
+    ]
+
+
+def _shown(key: str, lines: list[tuple[str, int | None]]) -> bool:
+    """Whether a line says anything that the others do not."""
+    values = dict(lines)
+    if key == "recommended":
+        return values[key] not in (None, values["available"])
+    return key not in ("withheld", "borrowed", "overflow") or bool(values[key])
+
+
+def _system_tokens(settings: "Settings") -> int:
+    """Tokens of the system prompt that is set, counted as ``context`` counts it."""
+    if not (settings.system_prompt or "").strip():
+        return 0
+    from reservoir_cli.chat.turn import Section, Turn
+    from reservoir_cli.context.budget import Meter
+    from reservoir_cli.context.render import count_turns
+    from reservoir_cli.tokens import storing_counter
+
+    counter = storing_counter(settings.token_counter)
+    meter = Meter.of(counter, settings.token_multiplier, settings.token_safety)
+    prompt = Turn(Section.SYSTEM, "system", str(settings.system_prompt))
+    return count_turns([prompt], "text", meter)

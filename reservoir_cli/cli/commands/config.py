@@ -8,6 +8,8 @@ import typer
 from reservoir_cli.cli import completion, options
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from reservoir_cli.settings.config import Config
 
 
@@ -50,16 +52,15 @@ def config(
     options.one_form(get=get is not None, list=show, path=path, set=bool(changes or unset))
     given = options.globals_of(ctx).config
     if changes or unset:
-        file = settings.load(given).path
         edits = _changes(changes or [], unset or [])
-        settings_file.edit(file, edits)
+        file = _change(settings.load(given), edits)
         for key in edits:
             if key.rpartition(".")[2] == "redact":
                 _count_stored_secrets(ctx, settings_file.split_key(key)[1])
         if as_json:
             console.document({"path": str(file)})
         return
-    known = settings.load(given)
+    known = options.load_config(ctx)
     if path:
         _print_value(str(known.path), {"path": str(known.path)}, as_json)
     elif get is not None:
@@ -88,6 +89,33 @@ def _count_stored_secrets(ctx: typer.Context, partition: str | None) -> None:
                 "what is printed, and not removed; reservoir view 0 --secrets --all-partitions "
                 "lists them, forget --id N deletes one"
             )
+
+
+def _change(known: "Config", changes: dict[str, str | None]) -> "Path":
+    """Change the settings file, and tell of names that are older ones."""
+    from reservoir_cli.cli import console
+    from reservoir_cli.settings import file as settings_file
+    from reservoir_cli.settings.availability import check_changes
+
+    check_changes(known, changes)
+    settings_file.edit(known.path, changes)
+    for key, text in changes.items():
+        if text is not None and (note := _note(key, text)):
+            console.note(note)
+    return known.path
+
+
+def _note(key: str, text: str) -> str:
+    """What to say of a key that was set by an older name."""
+    from reservoir_cli.settings import file as settings_file
+    from reservoir_cli.settings.schema import from_alias, parse_value, setting_of
+
+    written = settings_file.split_written_key(key)[2]
+    if (setting := setting_of(written)) == written:
+        return ""
+    value = from_alias(written, given := parse_value(written, text, key))
+    scale = f", a plain cosine: {value} for {given}" if value != given else ""
+    return f"{written} is now called {setting}{scale}"
 
 
 def _changes(changes: list[str], unset: list[str]) -> dict[str, str | None]:

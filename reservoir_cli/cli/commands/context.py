@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 _TRUNCATED = 6
 #: The settings that options stand for, where they are called otherwise.
 _SETTINGS = {
-    "--output-reserve": "token_reserve",
+    "--reserve": "reserve_tokens",
     "--recent": "recent_context_size",
     "--similar": "semantic_context_size",
 }
@@ -71,9 +71,8 @@ def context(
         list[str] | None,
         typer.Option(metavar="TEXT|@FILE", help="A piece of a past conversation; repeatable."),
     ] = None,
-    output_reserve: Annotated[
-        int | None, typer.Option(metavar="N", min=0, help="Tokens kept free for the answer.")
-    ] = None,
+    reserve: options.Reserve = None,
+    output_reserve: options.OutputReserve = None,
     recent: Annotated[
         int | None,
         typer.Option(metavar="N", min=0, help="How many of the newest messages to consider."),
@@ -142,6 +141,7 @@ def context(
 
     _check(
         {
+            "--reserve": reserve,
             "--output-reserve": output_reserve,
             "--recent": recent,
             "--similar": similar,
@@ -163,7 +163,7 @@ def context(
             procedure=[_named(each, "--procedure") for each in procedure or ()],
             knowledge=[_named(each, "--knowledge") for each in knowledge or ()],
             episode=[_text(each, "--episode") for each in episode or ()],
-            output_reserve=output_reserve,
+            reserve=options.one_reserve(reserve, output_reserve),
             recent=recent,
             similar=similar,
             threshold=threshold,

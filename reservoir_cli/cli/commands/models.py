@@ -5,7 +5,9 @@ import typer
 from reservoir_cli.cli import options
 
 
-def models(ctx: typer.Context, as_json: options.Json = False) -> None:
+def models(
+    ctx: typer.Context, partition: options.Partition = None, as_json: options.Json = False
+) -> None:
     """List the models that are known, and their limits in tokens.
 
     Window is what a model reads and writes at once; reserve what is kept for its answer; available
@@ -15,8 +17,7 @@ def models(ctx: typer.Context, as_json: options.Json = False) -> None:
     from reservoir_cli.cli import console
     from reservoir_cli.settings import config
 
-    known = config.load(options.globals_of(ctx).config)
-    rows = config.model_rows(known)
+    rows = config.model_rows(options.load_config(ctx), partition)
     if as_json:
         console.document({"models": rows})
         return

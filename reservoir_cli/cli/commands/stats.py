@@ -24,7 +24,8 @@ def stats(
     """Show what contexts took over time, and what the store holds.
 
     Short of room are contexts from which something was left out or cut because the budget was
-    spent. Every message is embedded, waits for `reservoir embed`, or is without text.
+    spent, or whose question and sections alone exceed it. Every message is embedded, waits for
+    `reservoir embed`, or is without text.
     """
     from datetime import UTC, datetime
 

@@ -42,6 +42,8 @@ def trim(
             autocompletion=completion.among(*_FORMATS),
         ),
     ] = "auto",
+    partition: options.Partition = None,
+    model: options.Model = None,
 ) -> None:
     """Trim the message list of a tool loop to a budget.
 
@@ -53,12 +55,15 @@ def trim(
     """
     from reservoir_cli.chat.trim import find_turn_start, trim_history
     from reservoir_cli.cli import console
-    from reservoir_cli.settings import config
+    from reservoir_cli.settings.config import required_window
+    from reservoir_cli.tokens import storing_counter
 
     if form not in _FORMATS:
         raise UsageError(f"unknown format {form!r}", hint=f"formats are {', '.join(_FORMATS)}")
-    settings = config.load(options.globals_of(ctx).config).settings()
-    wanted = settings.context_budget_tokens if budget is None else budget
+    known = options.load_config(ctx)
+    settings = known.settings(partition, model)
+    required_window(known, model, settings)
+    wanted = settings.trim_budget_tokens if budget is None else budget
     if 0 < wanted < _LEAST:
         console.note(f"a budget of {wanted} is taken as {_LEAST}")
         wanted = _LEAST
@@ -70,7 +75,14 @@ def trim(
             f"--turn-start {start} is behind the end of {len(messages)} messages",
             hint="it counts from 0; without it the turn begins at the last question",
         )
-    kept = trim_history(messages, turn_start=start, iteration=iteration, budget=wanted)
+    kept = trim_history(
+        messages,
+        turn_start=start,
+        iteration=iteration,
+        budget=wanted,
+        counter=storing_counter(settings.token_counter),
+        multiplier=settings.token_multiplier,
+    )
     shown = kept if isinstance(document, list) else {**document, "messages": kept}
     console.write_json(shown)
     console.aside(

@@ -63,14 +63,18 @@ class ContextWindow:
 
     @property
     def truncations(self) -> int:
-        """How many things were left out or cut for lack of room."""
+        """How many things were left out or cut for lack of room.
+
+        A window whose sections and question alone exceed the budget counts as one more.
+        """
         dropped = sum(each.for_room for each in self.selection.dropped)
-        return dropped + self.pieces_left_out + sum(each.cut for each in self.kept)
+        cut = sum(each.cut for each in self.kept)
+        return dropped + self.pieces_left_out + cut + self.budget.overfull
 
     @property
     def truncated(self) -> bool:
-        """Whether anything was left out or cut for lack of room."""
-        return self.truncations > 0 or self.budget.overfull
+        """Whether there was not room for everything."""
+        return self.truncations > 0
 
     @property
     def turns(self) -> list[Turn]:
@@ -115,6 +119,7 @@ class ContextWindow:
             f"{recent} recent{self._from}",
             f"{len(self.kept) - recent} recalled",
             f"{len(self.selection.dropped)} dropped",
+            *([f"{self.budget.overflow:,} too many"] if self.budget.overfull else []),
             f"reserve {self.budget.reserve:,}",
             *([self.request.model] if self.request.model else []),
         ]

@@ -734,7 +734,7 @@ rules = st.builds(
     Rules,
     order=st.sampled_from(("score", "tiers")),
     min_history_messages=st.integers(0, 4),
-    min_similarity=st.sampled_from((0.0, 0.0, 0.7)),
+    min_cosine=st.sampled_from((0.0, 0.0, 0.4)),
     include_system=st.booleans(),
 )
 

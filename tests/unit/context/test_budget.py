@@ -109,8 +109,9 @@ def test_a_reserve_that_leaves_nothing_is_wrong_usage(reserve):
 @pytest.mark.parametrize(
     ("taken", "least", "history", "reported"),
     [
-        pytest.param(7_000, 4_000, 3_000, True, id="§2 never beyond the window"),
-        pytest.param(6_500, 3_000, 3_000, True, id="§2 the overflow goes into the reserve"),
+        pytest.param(7_000, 4_000, 2_000, True, id="§2 at most half of the reserve"),
+        pytest.param(6_500, 3_000, 2_500, True, id="§2 half of the reserve is not enough"),
+        pytest.param(6_500, 2_000, 2_000, True, id="§2 the overflow goes into the reserve"),
         pytest.param(5_000, 9_000, 4_000, True, id="§2 at most half of what is available"),
         pytest.param(5_000, 3_000, 3_000, False, id="§2 just enough is left"),
         pytest.param(7_999, 1, 1, False, id="§2 one is left and one is wanted"),
@@ -168,6 +169,8 @@ def test_sections_and_history_exceed_the_budget_only_when_it_is_said(
         return
     assert found.history >= 0
     assert found.history == 0 or taken + found.history <= window
+    assert found.borrowed <= found.reserve // 2
+    assert found.available - taken + found.borrowed + found.overflow == found.history
     if taken + found.history > found.available:
         assert found.notes
         assert budget is None or found.overfull

@@ -387,11 +387,11 @@ def test_system_messages_are_no_candidates_unless_they_are_let_in(allowed, left)
         pytest.param(None, True, id="§4 no vector"),
     ],
 )
-def test_below_min_similarity_nothing_is_recalled(cosine, stays):
+def test_below_min_cosine_nothing_is_recalled(cosine, stays):
     some = pool(said(tier=S, cosine=cosine, priority=0.9, instance="j"), said(cosine=0.9))
-    found = chosen(some, 100, Rules(min_history_messages=0, min_similarity=0.6))
+    found = chosen(some, 100, Rules(min_history_messages=0, min_cosine=0.2))
     assert (1 in kept(found)) is stays
-    assert (reasons(found).get(1) == "below min_similarity") is not stays
+    assert (reasons(found).get(1) == "below min_cosine") is not stays
 
 
 def test_what_filling_passes_over_is_no_drop():

@@ -264,7 +264,6 @@ BROKEN = {
     "no TOML": ("model = ", "is not valid TOML"),
     "a torn string": ('model = "gpt', "is not valid TOML"),
     "a key twice": ("partition = 'a'\npartition = 'b'", "is not valid TOML"),
-    "a setting under both its names": ("token_reserve = 1\noutput_reserve = 2", "stands twice"),
     "a model under both spellings": (
         '[models.gpt-3.5-turbo]\nreserve_tokens = 1\n[models."gpt-3.5-turbo"]\nreserve_tokens = 2',
         "stands twice",
@@ -353,9 +352,9 @@ def test_an_unknown_flag_is_a_usage_error(flags: dict[str, Any]) -> None:
 
 
 def test_a_flag_and_a_variable_may_use_the_other_name(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert config.load(flags={"output_reserve": 9}).settings().token_reserve == 9
+    assert config.load(flags={"output_reserve": 9}).settings().reserve_tokens == 9
     monkeypatch.setenv("RESERVOIR_OUTPUT_RESERVE", "8")
-    assert config.load().lookup("token_reserve") == (8, "environment")
+    assert config.load().lookup("reserve_tokens") == (8, "environment")
 
 
 def test_a_wrong_variable_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -487,7 +486,7 @@ def test_every_setting_says_what_it_is() -> None:
 
 KEYS = [
     ("fill", (None, None, "fill")),
-    ("output_reserve", (None, None, "token_reserve")),
+    ("output_reserve", (None, None, "reserve_tokens")),
     ("partitions.coding.token_multiplier", ("partitions", "coding", "token_multiplier")),
     ("models.gpt-3.5-turbo.reserve_tokens", ("models", "gpt-3.5-turbo", "reserve_tokens")),
     ("models.llama3.1:8b.context_window", ("models", "llama3.1:8b", "context_window")),
@@ -501,7 +500,7 @@ KEYS = [
     ('partitions."Anna\'s".fill', ("partitions", "Anna's", "fill")),
     ("partitions.'a \"b\" = c'.fill", ("partitions", 'a "b" = c', "fill")),
     ('"partitions" . "a\\u00fc" . "fill"', ("partitions", "aü", "fill")),
-    ('"output_reserve"', (None, None, "token_reserve")),
+    ('"output_reserve"', (None, None, "reserve_tokens")),
 ]
 
 
@@ -735,7 +734,7 @@ def test_taking_out_what_is_not_there_changes_nothing(file: Path) -> None:
 def test_the_other_name_of_a_setting_is_changed_where_it_stands(file: Path) -> None:
     written(file, "output_reserve = 5\n")
     settings_file.edit(file, {"output_reserve": "6"})
-    assert config.load(file).values == {"token_reserve": 6}
+    assert config.load(file).values == {"reserve_tokens": 6}
     settings_file.edit(file, {"token_reserve": None})
     assert config.load(file).values == {}
 

@@ -1,0 +1,61 @@
+"""Check that the token counters and language models that settings name can be used."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+from reservoir_cli.errors import ReservoirError
+from reservoir_cli.settings import file as settings_file
+from reservoir_cli.settings.config import Config, required_window
+from reservoir_cli.tokens import load_counter
+
+#: A counter that asks the network needs a key, which a settings file does not hold.
+_REMOTE = "anthropic:"
+
+
+def check_changes(known: Config, changes: Mapping[str, str | None]) -> None:
+    """Check what a change of the settings file would name, before it is made.
+
+    :param changes: dotted key to its new text, or ``None`` to take it out.
+    :raises UsageError: a wrong setting, an unknown counter, or an unknown model.
+    :raises ModelUnavailableError: the counter is not on this machine.
+    """
+    contents = settings_file.contents_after(known.path, changes)
+    changed = replace(
+        known, values=contents.values, partitions=contents.partitions, models=contents.models
+    )
+    for key, text in changes.items():
+        table, _, setting = settings_file.split_key(key)
+        if text is None:
+            continue
+        if setting == "token_counter":
+            _check_counter(text)
+        elif setting == "model" and table is None:
+            required_window(changed, text, changed.settings())
+
+
+def unusable(known: Config) -> Iterator[tuple[str, ReservoirError]]:
+    """Yield what the settings name for counting and planning that cannot be used, and why."""
+    for key, name in _named_counters(known):
+        try:
+            load_counter(name)
+        except ReservoirError as error:
+            yield key, error
+    model, _ = known.lookup("model")
+    try:
+        required_window(known, None if model is None else str(model), known.settings())
+    except ReservoirError as error:
+        yield "language model", error
+
+
+def _named_counters(known: Config) -> Iterator[tuple[str, str]]:
+    yield "token_counter", str(known.lookup("token_counter")[0])
+    for table, group in (("partitions", known.partitions), ("models", known.models)):
+        for name, values in group.items():
+            if "token_counter" in values:
+                key = settings_file.dotted_key(table, name, "token_counter")
+                yield key, str(values["token_counter"])
+
+
+def _check_counter(name: str) -> None:
+    if not (name.startswith(_REMOTE) and name != _REMOTE):
+        load_counter(name)

@@ -1,0 +1,291 @@
+"""Every setting, in every command that it concerns, from every place that may set it.
+
+One rule decides each case: a command prints the same for a value, wherever the value was set and
+whatever the places below say, and something else for another value.
+"""
+
+import json
+import shutil
+import sys
+from collections.abc import Mapping, Sequence
+from copy import deepcopy
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+import tomli_w
+
+sys.path.append(str(Path(__file__).parents[1] / "hostile"))
+
+import forked
+
+from reservoir_cli.context.types import Tier
+from reservoir_cli.messages import Message, ToolCall
+from reservoir_cli.reservoir import Reservoir
+from reservoir_cli.settings.schema import SETTINGS, Value, format_value
+
+ORIGINS = ("flag", "environment", "partition", "model", "file")
+ASK = ("context", "which port has the database?", "-p", "p", "--trace-id", "t", "--format", "json")
+FILL = (*ASK, "--budget", "700")
+TIGHT = (*ASK, "-i", "q", "--recall-scope", "partition", "--budget", "250")
+LONG = ("--system", "of these words there are many " * 800)
+TURN = [
+    {"role": "system", "content": "be brief"},
+    *(
+        {"role": "user", "content": f"{number}: some words of an old question"}
+        for number in range(99)
+    ),
+    {"role": "user", "content": "now"},
+]
+TRIM = ("trim", "--iteration", "3", "-p", "p")
+
+
+@dataclass(frozen=True)
+class Case:
+    """A setting and a command that it concerns.
+
+    :param first: a value; by ``other`` the command must print something else.
+    :param flag: the option that stands for the setting.
+    :param also: what the file says besides.
+    :param model: the model that the command is given, whose table may hold the setting.
+    """
+
+    setting: str
+    command: tuple[str, ...]
+    first: Value
+    other: Value
+    flag: str | None = None
+    also: Mapping[str, Any] | None = None
+    model: str | None = None
+
+    def __str__(self) -> str:
+        return f"{self.command[0]}-{self.setting}"
+
+    @property
+    def origins(self) -> list[str]:
+        about = SETTINGS[self.setting].metadata
+        may = {
+            "flag": self.flag is not None,
+            "environment": True,
+            "partition": about["partition"],
+            "model": about["model"] and self.model is not None,
+            "file": True,
+        }
+        return [origin for origin in ORIGINS if may[origin]]
+
+
+CASES = [
+    Case("partition", ("context", "which?", "--format", "json", "--trace-id", "t"), "p", "z", "-p"),
+    Case("model", ASK, "gpt-4", "gpt-4o", "--model"),
+    Case("profile", ASK, "small", "large", "--profile", model="codellama"),
+    Case("recent_context_size", ASK, 2, 9, "--recent", model="gpt-4"),
+    Case("semantic_context_size", ASK, 2, 9, "--similar", {"recent_context_size": 1}, "gpt-4"),
+    Case("similarity_weight", FILL, 0.1, 0.9),
+    Case("recency_weight", FILL, 0.0, 1.0),
+    Case("similarity", FILL, "cosine", "hybrid"),
+    Case("recency", FILL, "age", "rank"),
+    Case("recency_half_life", FILL, "1h", "9000d", also={"recency": "age"}),
+    Case("session_gap", FILL, "1m", "300d"),
+    Case("min_history_messages", TIGHT, 9, 0, also={"recency_weight": 0.0}),
+    Case("recall_scope", (*FILL, "-i", "q"), "partition", "instance", "--recall-scope"),
+    Case("order", FILL, "tiers", "score", "--order"),
+    Case("include_system", (*ASK, "--fill"), True, False),
+    Case("fill", ASK, True, False),
+    Case("redact", (*ASK, "--fill"), "mask", "off"),
+    Case("system_prompt", ASK, "Be brief.", "Be long and thorough.", "--system"),
+    Case("max_knowledge_tokens", (*ASK, "--knowledge", "a=one", "--knowledge", "b=two"), 9, 900),
+    Case("max_episode_tokens", (*ASK, "--episode", "one", "--episode", "two"), 9, 900),
+    Case("max_tool_result_tokens", (*ASK, "--fill"), 60, 2_000),
+    Case("min_history_tokens", (*ASK, "--model", "gpt-4", *LONG), 1, 4_000),
+    Case("max_working_memory_tokens", ASK, 5_000, 9_000),
+    Case("max_context_tokens", ASK, 500, 900, model="gpt-4"),
+    Case("reserve_tokens", ASK, 100, 900, "--reserve", model="gpt-4"),
+    Case("token_counter", ASK, "ratio", "approximate", model="gpt-4"),
+    Case("token_multiplier", ASK, 3.0, 1.5, model="gpt-4"),
+    Case("token_safety", ASK, 3.0, 1.5),
+    Case("model", ("budget",), "gpt-4", "gpt-4o", "--model"),
+    Case("partition", ("budget",), "p", "z", "-p", {"partitions": {"p": {"reserve_tokens": 9}}}),
+    Case("max_working_memory_tokens", ("budget", "-p", "p"), 5_000, 9_000),
+    Case("max_context_tokens", ("budget", "-p", "p"), 500, 900, model="gpt-4"),
+    Case("reserve_tokens", ("budget", "-p", "p"), 100, 900, "--reserve", model="gpt-4"),
+    Case(
+        "min_history_tokens", ("budget", "-p", "p", "--max", "9000", "--current", "4500"), 1, 4000
+    ),
+    Case("system_prompt", ("budget", "-p", "p"), "Be brief.", "Be long and thorough, too."),
+    *(
+        Case(
+            setting, ("budget", "-p", "p"), first, other, None, {"system_prompt": "hm " * 99}, model
+        )
+        for setting, first, other, model in (
+            ("token_counter", "ratio", "approximate", "gpt-4"),
+            ("token_multiplier", 3.0, 1.5, "gpt-4"),
+            ("token_safety", 3.0, 1.5, None),
+        )
+    ),
+    Case("max_context_tokens", ("models", "--json", "-p", "p"), 500, 900, model="gpt-4"),
+    Case("reserve_tokens", ("models", "--json", "-p", "p"), 100, 900, model="gpt-4"),
+    Case("trim_budget_tokens", TRIM, 700, 1_000, "--budget"),
+    *(
+        Case(setting, TRIM, first, other, None, {"trim_budget_tokens": 900}, "gpt-4")
+        for setting, first, other in (
+            ("token_counter", "ratio", "approximate"),
+            ("token_multiplier", 3.0, 1.5),
+        )
+    ),
+    Case("token_counter", ("ingest", "--no-embed", "--json", "-p", "p"), "ratio", "approximate"),
+    Case("redact", ("ingest", "--no-embed", "--json", "-p", "p"), "remove", "off"),
+    Case("redact", ("view", "0", "--json", "-p", "p"), "mask", "off"),
+    Case("redact", ("search", "key", "--json", "-p", "p"), "mask", "off"),
+    Case("redact", ("export", "-p", "p"), "mask", "off"),
+    Case("partition", ("view", "0", "--json"), "p", "z", "-p"),
+    Case("partition", ("search", "port", "--json"), "p", "z", "-p"),
+    Case("partition", ("ingest", "--no-embed", "--json"), "p", "z", "-p"),
+    Case("database", ("view", "0", "--json", "-p", "p"), "home/reservoir.db", "home/other.db"),
+    Case("similarity", ("search", "port", "--json", "-p", "p"), "cosine", "hybrid"),
+    Case("session_gap", ("search", "port", "--json", "-p", "p"), "1m", "300d"),
+    Case("retention_days", ("forget", "--expired", "-p", "p", "--dry-run"), 1, 36_000),
+    Case("embedding_model", ("embed",), "nobody/one", "nobody/other"),
+]
+#: Settings that are about meaning: tried with vectors, in Python.
+BY_MEANING = {"similar_cosine": (-0.5, 0.9), "min_cosine": (0.9, 0.0), "synapse_depth": (0, 3)}
+
+
+def test_every_setting_is_tried() -> None:
+    assert {case.setting for case in CASES} | {*BY_MEANING, "link_cosine"} == set(SETTINGS)
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a store of two instances and a tool call, and an empty store."""
+    forked.load_all()
+    folder = tmp_path_factory.mktemp("made")
+    start = datetime(2026, 5, 9, 12, tzinfo=UTC)
+    words = ("the database has port 5432?", "no, port 6432", "what of lunch?", "soup and bread")
+
+    def at(number: int) -> datetime:
+        return start + timedelta(minutes=97 * number)
+
+    some = [
+        Message(("user", "assistant")[number % 2], f"{words[number % 4]} {number}", at(number))
+        for number in range(36)
+    ]
+    call = ToolCall("c1", "read", "{}")
+    some += [
+        Message("system", "old port prompt", at(36)),
+        Message("user", "read the log of the port", at(37)),
+        Message("assistant", "", at(38), tool_calls=(call,)),
+        Message("tool", "a line of the log\n" * 90, at(39), tool_call_id="c1"),
+        Message("user", "the key is AKIAIOSFODNN7EXAMPLQ, port 22", at(40)),
+    ]
+    with Reservoir.open(folder / "reservoir.db") as reservoir:
+        reservoir.ingest(some, partition="p", instance="p", embed=False)
+        reservoir.ingest(some[:8], partition="p", instance="q", embed=False)
+        reservoir.ingest(some[:2], partition="z", instance="z", embed=False)
+    with Reservoir.open(folder / "other.db") as reservoir:
+        reservoir.ingest(some[:1], partition="p", instance="p", embed=False)
+    return folder
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_a_command_goes_by_the_first_place_that_sets_a_value(
+    made: Path, tmp_path: Path, case: Case
+) -> None:
+    expected = _printed(made, tmp_path, case, {"file": case.first})
+    other = _printed(made, tmp_path, case, {"file": case.other})
+    assert expected != other
+    for rank, origin in enumerate(case.origins):
+        below = dict.fromkeys(case.origins[rank + 1 :], case.other)
+        assert _printed(made, tmp_path, case, {origin: case.first, **below}) == expected, origin
+
+
+def _printed(made: Path, folder: Path, case: Case, values: Mapping[str, Value]) -> Any:
+    """What the command prints, without what changes from run to run."""
+    shutil.rmtree(folder / "world", ignore_errors=True)
+    home = folder / "world" / "home"
+    shutil.copytree(made, home)
+    text = tomli_w.dumps(_document(case, values))
+    (home / "reservoir.toml").write_text(text, encoding="utf-8")
+    env = {"RESERVOIR_HOME": str(home), "HF_HUB_OFFLINE": "1", "TZ": "UTC", "HOME": str(home)}
+    if case.setting != "embedding_model":
+        env["RESERVOIR_EMBEDDING_MODEL"] = "nobody/absent-model"
+    if "environment" in values:
+        env[f"RESERVOIR_{case.setting.upper()}"] = format_value(case.setting, values["environment"])
+    words = [*case.command]
+    if case.model and case.command[0] != "models":
+        words += ["--model", case.model]
+    if "flag" in values:
+        words += [str(case.flag), str(values["flag"])]
+    stdin = json.dumps(TURN) if case.command[0] == "trim" else "a key AKIAIOSFODNN7EXAMPLQ of mine"
+    done = forked.run(*words, stdin=stdin.encode(), env=env, folder=folder / "world")
+    assert done.code == (5 if case.command[0] == "embed" else 0), done
+    if case.command[0] in ("embed", "forget", "budget"):
+        return done.out, done.err
+    if case.command[0] == "export":
+        return done.out
+    document = _lasting(done.document)
+    if case.command[0] == "models":
+        return [row for row in document["models"] if row["name"] == case.model]
+    return document
+
+
+def _document(case: Case, values: Mapping[str, Value]) -> dict[str, Any]:
+    """The settings file."""
+    document: dict[str, Any] = deepcopy(dict(case.also or {}))
+    tables: dict[str, Sequence[str]] = {
+        "file": (),
+        "partition": ("partitions", "p"),
+        "model": ("models", str(case.model)),
+    }
+    for origin, table in tables.items():
+        if origin in values:
+            place = document
+            for name in table:
+                place = place.setdefault(name, {})
+            place[case.setting] = values[origin]
+    return document
+
+
+def _lasting(value: Any) -> Any:
+    """A document without ids, moments and durations; scores are rounded, for ages go on."""
+    if isinstance(value, dict):
+        gone = {"id", "created_at", "timings_ms", "trace_id", "source_id", "origin"}
+        return {key: _lasting(each) for key, each in value.items() if key not in gone}
+    if isinstance(value, list):
+        return [_lasting(each) for each in value]
+    return round(value, 3) if isinstance(value, float) else value
+
+
+@pytest.mark.parametrize("origin", ["flag", "environment", "partition", "file"])
+@pytest.mark.parametrize("setting", [*BY_MEANING, "link_cosine"])
+def test_a_setting_of_meaning_holds_from_every_place(
+    tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch, fake_embedder, setting, origin
+) -> None:
+    first, other = BY_MEANING.get(setting, (-1.0, 1.0))
+
+    def found(values: Mapping[str, Value]) -> Any:
+        file = tmp_path / "settings.toml"
+        case = Case(setting, (), first, other)
+        file.write_text(tomli_w.dumps(_document(case, values)), encoding="utf-8")
+        monkeypatch.delenv(f"RESERVOIR_{setting.upper()}", raising=False)
+        if "environment" in values:
+            monkeypatch.setenv(f"RESERVOIR_{setting.upper()}", str(values["environment"]))
+        store = tmp_path / "store.db"
+        store.unlink(missing_ok=True)
+        flags = {setting: values["flag"]} if "flag" in values else {}
+        how = {"config_file": file, "settings": flags, "embedder": fake_embedder}
+        with Reservoir.open(store, **how) as reservoir:
+            said = [Message("user", f"word {number}") for number in range(40)]
+            reservoir.ingest(said, partition="p", instance="p")
+            if setting == "link_cosine":
+                return reservoir.store.holdings()["synapses"]
+            ask = {"partition": "p", "recent": 2, "similar": 9, "budget": 9_000}
+            window = reservoir.context("word 3?", fill=setting == "min_cosine", **ask)
+            return [(each.message.content, each.tier) for each in window.kept], Tier
+
+    origins = ["flag", "environment", "partition", "file"]
+    below = dict.fromkeys(origins[origins.index(origin) + 1 :], other)
+    expected = found({"file": first})
+    assert expected != found({"file": other})
+    assert found({origin: first, **below}) == expected
