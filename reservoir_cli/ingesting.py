@@ -16,7 +16,7 @@ from reservoir_cli.messages import (
     StoredMessage,
     clean_text,
 )
-from reservoir_cli.redaction import Mode, inspected, without_secrets
+from reservoir_cli.redaction import Mode, cleared_conversation, inspected
 from reservoir_cli.store import Passage, Store
 from reservoir_cli.tokens import TokenCounter
 
@@ -272,8 +272,8 @@ class _Loader:
             told = each.conversation
             if told is not None and told != self._told.get(scope):
                 self._told[scope] = told
-                if told.title and self._mode(str(scope.partition)) is Mode.REMOVE:
-                    told = replace(told, title=without_secrets(told.title)[0])
+                if self._mode(str(scope.partition)) is Mode.REMOVE:
+                    told = cleared_conversation(told)
                 news.append(told)
         return news
 

@@ -94,7 +94,10 @@ class PlaceSummary:
 
 @dataclass(frozen=True, slots=True)
 class ConversationSummary:
-    """A conversation, how many messages it has, and when they were said."""
+    """A conversation, how many messages it has, and when they were said.
+
+    :param question: the beginning of its first question, if it has no title.
+    """
 
     partition: str
     instance: str
@@ -102,6 +105,7 @@ class ConversationSummary:
     messages: int
     first: datetime
     last: datetime
+    question: str | None = None
 
 
 class Store(Protocol):

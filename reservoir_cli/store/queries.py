@@ -25,6 +25,10 @@ COLUMNS = (
     "m.tool_calls, m.tool_call_id, m.created_at, m.source, m.source_id, m.tokens, m.counter, "
     "m.secrets"
 )
+#: What is known of a conversation, in the order of :class:`~reservoir_cli.messages.Conversation`.
+CONVERSATION_COLUMNS = "id, title, source, model, project, branch"
+#: Characters of a first question that are read for a title.
+QUESTION_LENGTH = 2_000
 #: What every message has of them as text. SQLite keeps whatever type a damaged row says.
 _texts = itemgetter(1, 3, 4, 6, 11, 12, 14)
 #: SQLite takes 32,766 values in one statement; we stay far below.

@@ -181,7 +181,7 @@ ABOUT = {
     },
     "claude.json": {"cl-1": ("Postgres queue", "claude", None), "cl-2": (None, "claude", None)},
     "claude-code.jsonl": {
-        "5e55": (None, "claude-code", "claude-sonnet-4-5"),
+        "5e55": ("Fixing the sync bug", "claude-code", "claude-sonnet-4-5"),
         "5e55/ag7": (None, "claude-code", "claude-sonnet-4-5"),
     },
     "codex.jsonl": {"sess-1": (None, "codex", "gpt-5-codex")},

@@ -12,7 +12,7 @@ from reservoir_cli.store.copying import Link, Portion, Remainder
 from reservoir_cli.store.postgres import adding, ids, locks, properties, queries, vectors, words
 from reservoir_cli.store.postgres.connection import Connection
 from reservoir_cli.store.postgres.stems import Stemmer
-from reservoir_cli.store.queries import to_message
+from reservoir_cli.store.queries import CONVERSATION_COLUMNS, to_message
 from reservoir_cli.store.unfinished import UNFINISHED_COPY
 from reservoir_cli.store.vectors import pack
 
@@ -119,8 +119,8 @@ def remainder(connection: Connection) -> Remainder:
     return Remainder(
         queries.rows(
             connection,
-            """
-            SELECT partition, instance, id, title, source, model FROM conversations
+            f"""
+            SELECT partition, instance, {CONVERSATION_COLUMNS} FROM conversations
             ORDER BY 1, 2, 3
             """,
         ),
@@ -139,10 +139,10 @@ def put_remainder(connection: Connection, given: Remainder) -> None:
         connection.execute(f"DELETE FROM {table}".encode())
     with connection.cursor() as cursor:
         cursor.executemany(
-            """
-            INSERT INTO conversations (partition, instance, id, title, source, model)
-            VALUES (%s, %s, %s, %s, %s, %s)
-            """,
+            f"""
+            INSERT INTO conversations (partition, instance, {CONVERSATION_COLUMNS})
+            VALUES (%s, %s, %s, %s, %s, %s, %s, %s)
+            """.encode(),
             given.conversations,
         )
         first = ids.now() - len(given.runs)

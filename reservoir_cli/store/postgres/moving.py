@@ -9,6 +9,7 @@ from reservoir_cli.store.chunks import thread_key
 from reservoir_cli.store.postgres import locks, queries, removal
 from reservoir_cli.store.postgres.connection import Connection
 from reservoir_cli.store.postgres.stems import scope_stems
+from reservoir_cli.store.queries import CONVERSATION_COLUMNS
 
 _Place = tuple[str, str]
 
@@ -136,11 +137,11 @@ def _move(connection: Connection, old: _Place, new: _Place) -> int:
     connection.execute("DELETE FROM messages WHERE partition = %s AND instance = %s", old)
     # What the new place knows of a conversation stays.
     connection.execute(
-        """
-        INSERT INTO conversations (partition, instance, id, title, source, model)
-        SELECT %s, %s, id, title, source, model FROM conversations
+        f"""
+        INSERT INTO conversations (partition, instance, {CONVERSATION_COLUMNS})
+        SELECT %s, %s, {CONVERSATION_COLUMNS} FROM conversations
         WHERE partition = %s AND instance = %s ON CONFLICT DO NOTHING
-        """,
+        """.encode(),
         [*new, *old],
     )
     return len(numbers)

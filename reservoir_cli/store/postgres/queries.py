@@ -19,7 +19,13 @@ from reservoir_cli.messages import (
 )
 from reservoir_cli.store import ConversationSummary, Filter, PlaceSummary, ThreadName
 from reservoir_cli.store.postgres.connection import Connection
-from reservoir_cli.store.queries import COLUMNS, holds, to_message
+from reservoir_cli.store.queries import (
+    COLUMNS,
+    CONVERSATION_COLUMNS,
+    QUESTION_LENGTH,
+    holds,
+    to_message,
+)
 
 #: How many rows are read at a time where there may be very many.
 _AT_ONCE = 2_000
@@ -329,8 +335,8 @@ def conversation(
     """What an import told of a conversation."""
     found = rows(
         connection,
-        """
-        SELECT id, title, source, model FROM conversations
+        f"""
+        SELECT {CONVERSATION_COLUMNS} FROM conversations
         WHERE partition = %s AND instance = %s AND id = %s
         """,
         [partition, instance, name],
@@ -367,19 +373,24 @@ def conversations(connection: Connection, scope: Scope) -> list[ConversationSumm
             messages=count,
             first=from_epoch_ms(first),
             last=from_epoch_ms(last),
+            question=question,
         )
-        for partition, instance, *about, count, first, last in rows(
+        for partition, instance, *about, count, first, last, question in rows(
             connection,
             f"""
             SELECT t.partition, t.instance, t.conversation_id, c.title, c.source, c.model,
-            t.messages, t.first, t.last
+            c.project, c.branch,
+            t.messages, t.first, t.last,
+            CASE WHEN c.title IS NULL THEN substr(q.content, 1, {QUESTION_LENGTH}) END
             FROM (
                 SELECT m.partition, m.instance, m.conversation_id, count(*) AS messages,
-                min(m.created_at) AS first, max(m.created_at) AS last, min(m.id) AS id
+                min(m.created_at) AS first, max(m.created_at) AS last, min(m.id) AS id,
+                min(m.id) FILTER (WHERE m.role = 'user') AS question
                 FROM messages m WHERE {condition} AND m.conversation_id IS NOT NULL
                 GROUP BY 1, 2, 3
             ) t LEFT JOIN conversations c
             ON c.partition = t.partition AND c.instance = t.instance AND c.id = t.conversation_id
+            LEFT JOIN messages q ON q.partition = t.partition AND q.id = t.question
             ORDER BY t.first, t.id
             """,
             values,
