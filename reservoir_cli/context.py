@@ -20,7 +20,7 @@ from reservoir_cli.redaction import Mask
 from reservoir_cli.rendering import ContextWindow, turns
 from reservoir_cli.selection import Rules, select
 from reservoir_cli.settings import Settings
-from reservoir_cli.store import Store
+from reservoir_cli.store import Filter, Store
 from reservoir_cli.tokens import AnthropicCounter, counter_id
 from reservoir_cli.window import (
     PROVIDERS,
@@ -205,7 +205,7 @@ def _history_instance(request: ContextRequest, store: Store) -> str:
     """The instance history comes from: the one named, the partition's own, or its newest."""
     if request.instance is not None:
         return request.instance
-    if store.last(Scope(request.partition, request.partition), 1):
+    if store.last(Scope(request.partition, request.partition), 1, Filter(documents=False)):
         return request.partition
     return store.newest_instance(request.partition) or request.partition
 

@@ -16,6 +16,8 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 #: Rounded up, the last moments of the year 9999 would be of a year that no calendar here has.
 _LAST_MS = 253_402_300_799_999
 _LONGEST_TITLE = 80
+#: Sources of messages that are texts of a folder. They can be recalled, and are never history.
+DOCUMENT_SOURCES = ("markdown", "text")
 
 
 class Role(StrEnum):

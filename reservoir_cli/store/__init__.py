@@ -34,6 +34,7 @@ class Filter:
 
     :param text: they say this, word for word, in content or tool calls; case is ignored.
     :param secrets: only those in which secrets were found.
+    :param documents: whether texts of a folder count as well.
     """
 
     role: str | None = None
@@ -43,6 +44,7 @@ class Filter:
     until: datetime | None = None
     text: str | None = None
     secrets: bool = False
+    documents: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,12 +237,12 @@ class Store(Protocol):
     ) -> "Candidates":
         """Every message of a scope with what ranking needs, in order of time.
 
-        :param own: the instance that history comes from.
+        :param own: the instance that history comes from; its documents are not marked as own.
         :param vector: of the question, by the active model.
         """
 
     def newest_instance(self, partition: str) -> str | None:
-        """The instance of a partition that was written to last."""
+        """The instance of a partition that was written to last, but for documents."""
 
     def places(self) -> list[tuple[str, str, int]]:
         """(partition, instance, messages), the fullest first."""

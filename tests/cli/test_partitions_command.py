@@ -232,8 +232,7 @@ def test_conversations_are_listed_with_what_is_known_of_them(spread):
 def test_a_conversation_without_a_title_is_called_after_its_first_question(cli):
     secret = "AKIA" + "IOSFODNN7EXAMPLE"
     rows = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": f"{secret} is"}]
-    (cli.home / "chat.json").write_text(json.dumps({"messages": rows}), encoding="utf-8")
-    cli("ingest", "--no-embed", str(cli.home / "chat.json"))
+    cli("ingest", "--no-embed", "--format", "openai", stdin=json.dumps({"messages": rows}))
     [shown] = cli("conversations", "--json").document["conversations"]
     assert shown["title"].endswith(" is")
     assert secret not in shown["title"]

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from reservoir_cli.messages import Scope
+from reservoir_cli.messages import DOCUMENT_SOURCES, Scope
 from reservoir_cli.store.candidates import in_order
 from reservoir_cli.store.postgres import nearest, properties, queries, vectors, words
 from reservoir_cli.store.postgres.connection import Connection
@@ -20,7 +20,7 @@ _COLUMNS = {
     "terms": ("m.terms", "i4"),
     "asks": ("m.asks", "i2"),
     "loose": ("(m.conversation_id IS NULL)::int", "i4"),
-    "own": ("(m.instance IS NOT DISTINCT FROM %s)::int", "i4"),
+    "own": ("(m.instance IS NOT DISTINCT FROM %s AND m.source <> ALL(%s))::int", "i4"),
 }
 
 
@@ -40,8 +40,9 @@ def candidates(
     :param vector: of the question, by that model.
     """
     where, values = queries.where_scope(scope)
+    bound = [own, list(DOCUMENT_SOURCES), *values]
     columns = in_order(
-        queries.arrays(connection, _COLUMNS, f"FROM messages m WHERE {where}", [own, *values])
+        queries.arrays(connection, _COLUMNS, f"FROM messages m WHERE {where}", bound)
     )
     ids = columns["ids"]
     found = Candidates(

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reservoir_cli.messages import (
+    DOCUMENT_SOURCES,
     Conversation,
     Role,
     Scope,
@@ -64,6 +65,9 @@ def conditions(scope: Scope, where: Filter) -> tuple[str, list[Any]]:
             bound.append(value)
     if where.secrets:
         parts.append("m.secrets IS NOT NULL")
+    if not where.documents:
+        parts.append("m.source <> ALL(%s)")
+        bound.append(list(DOCUMENT_SOURCES))
     return " AND ".join(parts), bound
 
 
@@ -310,13 +314,15 @@ def threads(connection: Connection, scope: Scope, where: Filter) -> "dict[Thread
 
 
 def newest_instance(connection: Connection, partition: str) -> str | None:
-    """The instance of a partition that was written to last."""
+    """The instance of a partition that was written to last, but for documents."""
+    condition, bound = conditions(Scope(partition), Filter(documents=False))
     found = rows(
         connection,
-        """
-        SELECT instance FROM messages WHERE partition = %s ORDER BY created_at DESC, id DESC LIMIT 1
+        f"""
+        SELECT m.instance FROM messages m WHERE {condition}
+        ORDER BY m.created_at DESC, m.id DESC LIMIT 1
         """,
-        [partition],
+        bound,
     )
     return found[0][0] if found else None
 
