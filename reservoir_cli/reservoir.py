@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Self
 
 from reservoir_cli import config, paths, settings_file
 from reservoir_cli.config import Config, recommended_budget, required_window
+from reservoir_cli.echoes import without_contexts
 from reservoir_cli.errors import ModelUnavailableError, ReservoirError, StoreError, UsageError
 from reservoir_cli.messages import Message, Scope, StoredMessage
 from reservoir_cli.redaction import Mask, Mode, inspected, told
@@ -172,7 +173,10 @@ class Reservoir:
         """
         scope = self.scope(partition, instance)
         mode = Mode(self._redact(scope.partition))
-        checked = [inspected(each, mode) for each in messages]
+        cleaned = [without_contexts(each) for each in messages]
+        if contexts := sum(each.contexts for each in cleaned):
+            self._notify(f"contexts taken out, their questions kept: {contexts:,}")
+        checked = [inspected(each.message, mode) for each in cleaned if each.message]
         added = self.store.add(
             scope,
             [message for message, _ in checked],
@@ -217,7 +221,10 @@ class Reservoir:
                     home = each.importer.instance
                     destination = ingesting.Destination(partition, instance, usual, home)
                     done.add(self._load(each, destination, dry_run))
-                if done.skipped and not done.imported + done.already + done.forgotten:
+                if (
+                    done.skipped
+                    and not done.imported + done.already + done.forgotten + done.contexts
+                ):
                     done.unreadable.append(_name(source))
                 totals.add(done)
         self._tell_secrets(totals.secrets, set() if dry_run else totals.modes, partition)
