@@ -24,7 +24,8 @@ def told() -> list[str]:
 
 @pytest.fixture
 def reservoir(store, told) -> Reservoir:
-    return Reservoir(store, config.load(None, {}), notify=told.append)
+    settings = {"embedding_model": "nobody/absent-model"}
+    return Reservoir(store, config.load(None, settings), notify=told.append)
 
 
 def contents(reservoir: Reservoir) -> list[str]:
