@@ -10,6 +10,7 @@ from llm_logs import newer_log, older_log
 from reading import SAMPLES, found_in, records, skipped, told
 
 from reservoir_cli.importers import find
+from reservoir_cli.messages import DOCUMENT_SOURCES
 
 BREAD, UNTITLED = "conv-bread", "conv-untitled"
 TOLD: dict[str, list[tuple[Any, ...]]] = {
@@ -206,6 +207,8 @@ def by_first(name: str) -> list[tuple[Any, ...]]:
         if message.source_id == message.conversation_id:
             firsts.add(message.conversation_id)
         row = told(each)
+        if message.source in DOCUMENT_SOURCES:  # they have the time of their file
+            row = (*row[:2], None, row[3])
         rows.append((*row[:3], "first") if row[3] in firsts else row)
     return rows
 
