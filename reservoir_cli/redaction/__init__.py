@@ -14,7 +14,7 @@ from functools import cache
 from operator import attrgetter
 from typing import TypeVar
 
-from reservoir_cli.messages import Message, StoredMessage
+from reservoir_cli.messages import Conversation, Message, StoredMessage
 from reservoir_cli.redaction.rules import BLOCKS, GUESSES, SHORTEST_TOKEN, TOKENS, Rule
 
 #: Longer texts are searched in parts of so many characters, each with as much around it as a
@@ -123,6 +123,18 @@ class Mask:
     def text(self, partition: str, text: str) -> str:
         """A text of a partition, such as a title, as it may be printed."""
         return without_secrets(text)[0] if self.hides(partition) else text
+
+    def conversation(self, partition: str, about: Conversation) -> Conversation:
+        """What is known of a conversation, as it may be printed."""
+        return cleared_conversation(about) if self.hides(partition) else about
+
+
+def cleared_conversation(about: Conversation) -> Conversation:
+    """A conversation whose title, project and branch have no secrets."""
+    texts = {name: getattr(about, name) for name in ("title", "project", "branch")}
+    return replace(
+        about, **{name: without_secrets(text)[0] for name, text in texts.items() if text}
+    )
 
 
 def told(counts: Counter[str]) -> str:

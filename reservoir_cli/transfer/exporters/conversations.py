@@ -31,8 +31,8 @@ class Thread:
     def masked(self, mask: Mask) -> "Thread":
         """The thread as it may be printed."""
         about = self.about
-        if about and about.title:
-            about = replace(about, title=mask.text(self.name[0], about.title))
+        if about:
+            about = mask.conversation(self.name[0], about)
         return replace(self, about=about, messages=mask.messages(self.messages))
 
     def without_thinking(self) -> "Thread":
