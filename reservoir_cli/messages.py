@@ -15,6 +15,9 @@ from reservoir_cli.errors import UsageError
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 #: Rounded up, the last moments of the year 9999 would be of a year that no calendar here has.
 _LAST_MS = 253_402_300_799_999
+_LONGEST_TITLE = 80
+#: Sources of messages that are texts of a folder. They can be recalled, and are never history.
+DOCUMENT_SOURCES = ("markdown", "text")
 
 
 class Role(StrEnum):
@@ -40,12 +43,18 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True)
 class Conversation:
-    """What an import knows of the thread a message belongs to."""
+    """What an import knows of the thread a message belongs to.
+
+    :param project: name of the folder that the work was done in.
+    :param branch: of the project's repository.
+    """
 
     id: str
     title: str | None = None
     source: str | None = None
     model: str | None = None
+    project: str | None = None
+    branch: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,6 +236,13 @@ def from_epoch_ms(value: int) -> datetime:
 def to_epoch_ms(value: datetime) -> int:
     """An aware datetime as milliseconds since 1970; the last one of the year 9999 at most."""
     return min(round(value.timestamp() * 1000), _LAST_MS)
+
+
+def title_of(question: str) -> str | None:
+    """A title for a conversation that begins with this question: its first line, if any."""
+    words = next((line.split() for line in question.splitlines() if line.strip()), [])
+    title = " ".join(words)
+    return (title if len(title) <= _LONGEST_TITLE else f"{title[:_LONGEST_TITLE]}…") or None
 
 
 def call_text(call: ToolCall) -> str:

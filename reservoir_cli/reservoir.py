@@ -18,6 +18,7 @@ from reservoir_cli.settings.schema import Value
 from reservoir_cli.storage import unfinished
 from reservoir_cli.storage.base import Store, open_store
 from reservoir_cli.storage.records import Filter
+from reservoir_cli.transfer.echoes import without_contexts
 
 if TYPE_CHECKING:
     from reservoir_cli.context.render import ContextWindow
@@ -159,7 +160,10 @@ class Reservoir:
         """
         scope = self.scope(partition, instance)
         mode = Mode(self._redact(scope.partition))
-        checked = [inspected(each, mode) for each in messages]
+        cleaned = [without_contexts(each) for each in messages]
+        if contexts := sum(each.contexts for each in cleaned):
+            self._notify(f"contexts taken out, their questions kept: {contexts:,}")
+        checked = [inspected(each.message, mode) for each in cleaned if each.message]
         added = self.store.add(
             scope,
             [message for message, _ in checked],
@@ -205,7 +209,10 @@ class Reservoir:
                     home = each.importer.instance
                     destination = ingesting.Destination(partition, instance, usual, home)
                     done.add(self._load(each, destination, dry_run))
-                if done.skipped and not done.imported + done.already + done.forgotten:
+                if (
+                    done.skipped
+                    and not done.imported + done.already + done.forgotten + done.contexts
+                ):
                     done.unreadable.append(_name(source))
                 totals.add(done)
         self._tell_secrets(totals.secrets, set() if dry_run else totals.modes, partition)

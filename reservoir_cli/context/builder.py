@@ -33,7 +33,7 @@ from reservoir_cli.retrieval.dates import date_scores, find_dates
 from reservoir_cli.retrieval.ranking import Scored
 from reservoir_cli.settings.schema import Settings
 from reservoir_cli.storage.base import Store
-from reservoir_cli.storage.records import Candidates
+from reservoir_cli.storage.records import Candidates, Filter
 from reservoir_cli.tokens import AnthropicCounter, counter_id
 
 #: When filling, messages are read until they could fill the budget so many times.
@@ -206,7 +206,7 @@ def _history_instance(request: ContextRequest, store: Store) -> str:
     """The instance history comes from: the one named, the partition's own, or its newest."""
     if request.instance is not None:
         return request.instance
-    if store.last(Scope(request.partition, request.partition), 1):
+    if store.last(Scope(request.partition, request.partition), 1, Filter(documents=False)):
         return request.partition
     return store.newest_instance(request.partition) or request.partition
 

@@ -153,11 +153,10 @@ def redact_id(text: str) -> str:
 
 def redact_conversation(conversation: Conversation) -> Conversation:
     """Return what is known of a conversation, without its secrets."""
-    title, source, model = (
-        value and without_secrets(value)[0]
-        for value in (conversation.title, conversation.source, conversation.model)
-    )
-    return Conversation(redact_id(conversation.id), title, source, model)
+    names = ("title", "source", "model", "project", "branch")
+    known = {name: text for name in names if (text := getattr(conversation, name))}
+    cleared = {name: without_secrets(text)[0] for name, text in known.items()}
+    return replace(conversation, id=redact_id(conversation.id), **cleared)
 
 
 def _cleared(message: _Some) -> tuple[_Some, Sequence[str]]:

@@ -163,12 +163,12 @@ class Store(Protocol):
     ) -> "Candidates":
         """Every message of a scope with what ranking needs, in order of time.
 
-        :param own: the instance that history comes from.
+        :param own: the instance that history comes from; its documents are not marked as own.
         :param vector: of the question, by the active model.
         """
 
     def newest_instance(self, partition: str) -> str | None:
-        """The instance of a partition that was written to last."""
+        """The instance of a partition that was written to last, but for documents."""
 
     def places(self) -> list[tuple[str, str, int]]:
         """(partition, instance, messages), the fullest first."""

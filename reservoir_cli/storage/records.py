@@ -22,6 +22,7 @@ class Filter:
 
     :param text: they say this, word for word, in content or tool calls; case is ignored.
     :param secrets: only those in which secrets were found.
+    :param documents: whether texts of a folder count as well.
     """
 
     role: str | None = None
@@ -31,6 +32,7 @@ class Filter:
     until: datetime | None = None
     text: str | None = None
     secrets: bool = False
+    documents: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +84,10 @@ class PlaceSummary:
 
 @dataclass(frozen=True, slots=True)
 class ConversationSummary:
-    """A conversation, how many messages it has, and when they were said."""
+    """A conversation, how many messages it has, and when they were said.
+
+    :param question: the beginning of its first question, if it has no title.
+    """
 
     partition: str
     instance: str
@@ -90,6 +95,7 @@ class ConversationSummary:
     messages: int
     first: datetime
     last: datetime
+    question: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

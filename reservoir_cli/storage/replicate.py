@@ -42,7 +42,7 @@ class Portion:
 class Remainder:
     """What belongs to no message.
 
-    :param conversations: (partition, instance, id, title, source, model).
+    :param conversations: (partition, instance, id, title, source, model, project, branch).
     :param runs: records of contexts, oldest first, without their numbers.
     :param forgotten: marks, ascending.
     :param properties: what the store knows of itself.

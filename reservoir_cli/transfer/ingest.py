@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from functools import cache
+from functools import cache, partial
 from itertools import islice
 
 from reservoir_cli.messages import Conversation, Message, Scope, StoredMessage, clean_text
@@ -13,6 +13,7 @@ from reservoir_cli.redaction import Mode, inspected, redact_conversation, redact
 from reservoir_cli.storage.base import Store
 from reservoir_cli.storage.records import Passage
 from reservoir_cli.tokens import TokenCounter
+from reservoir_cli.transfer.echoes import quotes, without_contexts
 from reservoir_cli.transfer.importers import Record, Skipped, Vectors
 
 _BATCH = 1_000
@@ -25,6 +26,7 @@ class Totals:
     """What an import did, or with a dry run would do.
 
     :param forgotten: messages that were forgotten once, and stay so.
+    :param contexts: contexts of our own that were taken out of what is new.
     :param mended: messages in which something that is no text was replaced by U+FFFD.
     :param secrets: how many secrets of each kind were found in what was imported.
     :param modes: what was done about secrets, in one partition or another.
@@ -38,6 +40,7 @@ class Totals:
     already: int = 0
     skipped: int = 0
     forgotten: int = 0
+    contexts: int = 0
     mended: int = 0
     passed_over: int = 0
     secrets: Counter[str] = field(default_factory=Counter)
@@ -52,6 +55,7 @@ class Totals:
         self.already += other.already
         self.skipped += other.skipped
         self.forgotten += other.forgotten
+        self.contexts += other.contexts
         self.mended += other.mended
         self.passed_over += other.passed_over
         self.secrets += other.secrets
@@ -69,7 +73,8 @@ class Totals:
     def line(self, *, dry_run: bool = False) -> str:
         """The one line a person reads."""
         done = "would import" if dry_run else "imported"
-        return f"{done} {self.imported:,}, already there {self.already:,}, skipped {self.skipped:,}"
+        line = f"{done} {self.imported:,}, already there {self.already:,}, skipped {self.skipped:,}"
+        return f"{line}, contexts taken out {self.contexts:,}" if self.contexts else line
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,11 +201,15 @@ class _Loader:
         self._mode = cache(lambda partition: Mode(redact(partition)))
         self._clock = _Clock(now)
         self._told: dict[Scope, Conversation] = {}
+        self._quoting: set[tuple[str, str]] = set()
         self._counted: set[int] = set()
 
     def save(self, batch: Sequence[Record | Skipped], *, dry_run: bool = False) -> None:
         """Add a batch to the store, and to the totals."""
-        for scope, some in self._by_place(self._not_forgotten(batch)).items():
+        records = self._not_forgotten(batch)
+        contexts: Counter[tuple[str | None, str | None]] = Counter()
+        records = [each for each in map(partial(self._cleaned, contexts), records) if each]
+        for scope, some in self._by_place(records).items():
             mode = self._mode(str(scope.partition))
             self.totals.modes.add(mode)
             checked = [inspected(each.message, mode) for each in some]
@@ -217,6 +226,11 @@ class _Loader:
             for (_, kinds), is_new in zip(checked, new, strict=True):
                 self.totals.secrets += kinds if is_new else Counter()
             self.totals.mended += sum(clean_text(each.content) != each.content for each in messages)
+            self.totals.contexts += sum(
+                contexts[each.source, each.source_id]
+                for each, is_new in zip(messages, new, strict=True)
+                if is_new
+            )
             self.totals.imported += fresh
             self.totals.already += len(added) - fresh
         for bad in batch:
@@ -234,6 +248,25 @@ class _Loader:
             gone = [a or b for a, b in zip(gone, self._store.forgotten(clean), strict=True)]
         self.totals.forgotten += sum(gone)
         return [each for each, was in zip(records, gone, strict=True) if not was]
+
+    def _cleaned(
+        self, contexts: Counter[tuple[str | None, str | None]], record: Record
+    ) -> Record | None:
+        """A record without contexts of our own, and without the vectors and the title of those.
+
+        :param contexts: counts them by source and id; those of which nothing is left count at once.
+        """
+        message, count = without_contexts(record.message)
+        if not count:
+            return record
+        about = record.conversation
+        if about and about.title and quotes(about.title, record.message.content):
+            self._quoting.add((about.id, about.title))
+        if message is None:
+            self.totals.contexts += count
+            return None
+        contexts[message.source, message.source_id] += count
+        return replace(record, message=message, vectors=None)
 
     def _take_vectors(
         self,
@@ -280,6 +313,8 @@ class _Loader:
             told = each.conversation
             if told is not None and told != self._told.get(scope):
                 self._told[scope] = told
+                if told.title and (told.id, told.title) in self._quoting:
+                    told = replace(told, title=None)
                 if self._mode(str(scope.partition)) is Mode.REMOVE:
                     told = redact_conversation(told)
                 news.append(told)

@@ -1,5 +1,6 @@
 """Partitions and conversations say what lies where; a partition can be moved or deleted."""
 
+import json
 import tomllib
 
 import pytest
@@ -16,7 +17,13 @@ def spread(cli):
             "partition": "work",
             "instance": "work",
             "conversation_id": "d",
-            "conversation": {"title": "Jobs\n in Redis", "source": "claude", "model": "opus"},
+            "conversation": {
+                "title": "Jobs\n in Redis",
+                "source": "claude",
+                "model": "opus",
+                "project": "taskboard",
+                "branch": "main",
+            },
         },
     )
     return cli
@@ -207,6 +214,8 @@ def test_conversations_are_listed_with_what_is_known_of_them(spread):
             "title": "Jobs\n in Redis",
             "source": "claude",
             "model": "opus",
+            "project": "taskboard",
+            "branch": "main",
             "partition": "work",
             "instance": "work",
             "messages": 1,
@@ -215,7 +224,19 @@ def test_conversations_are_listed_with_what_is_known_of_them(spread):
         }
     ]
     [line] = spread("conversations", "-p", "work").out.splitlines()
-    assert line.split("\t")[:4] == ["d", "Jobs in Redis", "claude", "1"]
+    first, *_, last = line.split("\t")
+    assert line.split("\t")[:4] == [first, "Jobs in Redis", "claude", "1"]
+    assert (first, last) == ("d", "taskboard")
+
+
+def test_a_conversation_without_a_title_is_called_after_its_first_question(cli):
+    secret = "ghp_" + "a8Kd03Lq92Xz" * 3
+    rows = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": f"{secret} is"}]
+    cli("ingest", "--no-embed", "--format", "openai", stdin=json.dumps({"messages": rows}))
+    masked = {"RESERVOIR_REDACT": "mask"}
+    [shown] = cli("conversations", "--json", env=masked).document["conversations"]
+    assert shown["title"].endswith(" is")
+    assert secret not in shown["title"]
 
 
 SCOPES = [

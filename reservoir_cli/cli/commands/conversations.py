@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from reservoir_cli.cli import options
+from reservoir_cli.messages import title_of
 
 if TYPE_CHECKING:
     from reservoir_cli.reservoir import Reservoir
@@ -46,6 +47,8 @@ def conversations(
                         "title": each.conversation.title,
                         "source": each.conversation.source,
                         "model": each.conversation.model,
+                        "project": each.conversation.project,
+                        "branch": each.conversation.branch,
                         "partition": each.partition,
                         "instance": each.instance,
                         "messages": each.messages,
@@ -64,15 +67,18 @@ def conversations(
             each.conversation.source or "",
             f"{each.messages:,}",
             *(moment.isoformat(timespec="seconds") for moment in (each.first, each.last)),
+            " ".join((each.conversation.project or "").split()),
         )
         for each in found
     ]
-    columns = ("id", "title", "source", "messages", "first", "last")
+    columns = ("id", "title", "source", "messages", "first", "last", "project")
     if rows:
         console.table(columns, rows, numeric=("messages",))
 
 
 def _masked(found: "ConversationSummary", reservoir: "Reservoir") -> "ConversationSummary":
-    """A conversation as it may be printed."""
-    known = reservoir.mask.conversation(found.partition, found.conversation)
-    return replace(found, conversation=known)
+    """A conversation as it may be printed; its first question stands for a missing title."""
+    mask, about = reservoir.mask, found.conversation
+    shown = mask.conversation(found.partition, about)
+    title = shown.title or title_of(mask.text(found.partition, found.question or ""))
+    return replace(found, conversation=replace(shown, title=title))

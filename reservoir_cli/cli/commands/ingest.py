@@ -171,7 +171,7 @@ def _report(totals: "Totals", dry_run: bool) -> None:
     from reservoir_cli.cli import console
 
     console.aside(totals.line(dry_run=dry_run))
-    if not totals.imported + totals.already + totals.skipped + totals.forgotten:
+    if not totals.imported + totals.already + totals.skipped + totals.forgotten + totals.contexts:
         console.note("nothing to ingest")
     for reason in totals.reasons:
         console.aside(f"  {reason}")
@@ -196,6 +196,7 @@ def _print_totals(totals: "Totals", dry_run: bool) -> None:
             "already_there": totals.already,
             "skipped": totals.skipped,
             "forgotten": totals.forgotten,
+            "contexts": totals.contexts,
             "passed_over": totals.passed_over,
             "unreadable": totals.unreadable,
             "secrets": dict(sorted(totals.secrets.items())),

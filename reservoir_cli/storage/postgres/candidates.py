@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from reservoir_cli.messages import Scope
+from reservoir_cli.messages import DOCUMENT_SOURCES, Scope
 from reservoir_cli.storage.postgres import ann_index, keyword_search, properties, reads, vectors
 from reservoir_cli.storage.postgres.connection import Connection
 from reservoir_cli.storage.postgres.stemmer import Stemmer
@@ -20,7 +20,7 @@ _COLUMNS = {
     "terms": ("m.terms", "i4"),
     "asks": ("m.asks", "i2"),
     "loose": ("(m.conversation_id IS NULL)::int", "i4"),
-    "own": ("(m.instance IS NOT DISTINCT FROM %s)::int", "i4"),
+    "own": ("(m.instance IS NOT DISTINCT FROM %s AND m.source <> ALL(%s))::int", "i4"),
 }
 
 
@@ -40,9 +40,8 @@ def candidates(
     :param vector: of the question, by that model.
     """
     where, values = reads.where_scope(scope)
-    columns = in_order(
-        reads.arrays(connection, _COLUMNS, f"FROM messages m WHERE {where}", [own, *values])
-    )
+    bound = [own, list(DOCUMENT_SOURCES), *values]
+    columns = in_order(reads.arrays(connection, _COLUMNS, f"FROM messages m WHERE {where}", bound))
     ids = columns["ids"]
     found = Candidates(
         ids=ids,

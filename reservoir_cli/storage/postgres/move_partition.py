@@ -8,6 +8,7 @@ from reservoir_cli.storage.postgres import delete, locks, reads
 from reservoir_cli.storage.postgres.connection import Connection
 from reservoir_cli.storage.postgres.stemmer import scope_stems
 from reservoir_cli.storage.records import Filter
+from reservoir_cli.storage.sqlite.reads import CONVERSATION_COLUMNS
 from reservoir_cli.storage.sqlite.vector_blocks import thread_key
 
 _Place = tuple[str, str]
@@ -136,11 +137,11 @@ def _move(connection: Connection, old: _Place, new: _Place) -> int:
     connection.execute("DELETE FROM messages WHERE partition = %s AND instance = %s", old)
     # What the new place knows of a conversation stays.
     connection.execute(
-        """
-        INSERT INTO conversations (partition, instance, id, title, source, model)
-        SELECT %s, %s, id, title, source, model FROM conversations
+        f"""
+        INSERT INTO conversations (partition, instance, {CONVERSATION_COLUMNS})
+        SELECT %s, %s, {CONVERSATION_COLUMNS} FROM conversations
         WHERE partition = %s AND instance = %s ON CONFLICT DO NOTHING
-        """,
+        """.encode(),
         [*new, *old],
     )
     return len(numbers)

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reservoir_cli.messages import (
+    DOCUMENT_SOURCES,
     Conversation,
     Role,
     Scope,
@@ -19,7 +20,13 @@ from reservoir_cli.messages import (
 )
 from reservoir_cli.storage.postgres.connection import Connection
 from reservoir_cli.storage.records import ConversationSummary, Filter, PlaceSummary, ThreadName
-from reservoir_cli.storage.sqlite.reads import COLUMNS, holds, to_message
+from reservoir_cli.storage.sqlite.reads import (
+    COLUMNS,
+    CONVERSATION_COLUMNS,
+    QUESTION_LENGTH,
+    holds,
+    to_message,
+)
 
 #: How many rows are read at a time where there may be very many.
 _AT_ONCE = 2_000
@@ -58,6 +65,9 @@ def conditions(scope: Scope, where: Filter) -> tuple[str, list[Any]]:
             bound.append(value)
     if where.secrets:
         parts.append("m.secrets IS NOT NULL")
+    if not where.documents:
+        parts.append("m.source <> ALL(%s)")
+        bound.append(list(DOCUMENT_SOURCES))
     return " AND ".join(parts), bound
 
 
@@ -304,13 +314,15 @@ def threads(connection: Connection, scope: Scope, where: Filter) -> "dict[Thread
 
 
 def newest_instance(connection: Connection, partition: str) -> str | None:
-    """The instance of a partition that was written to last."""
+    """The instance of a partition that was written to last, but for documents."""
+    condition, bound = conditions(Scope(partition), Filter(documents=False))
     found = rows(
         connection,
-        """
-        SELECT instance FROM messages WHERE partition = %s ORDER BY created_at DESC, id DESC LIMIT 1
+        f"""
+        SELECT m.instance FROM messages m WHERE {condition}
+        ORDER BY m.created_at DESC, m.id DESC LIMIT 1
         """,
-        [partition],
+        bound,
     )
     return found[0][0] if found else None
 
@@ -329,8 +341,8 @@ def conversation(
     """What an import told of a conversation."""
     found = rows(
         connection,
-        """
-        SELECT id, title, source, model FROM conversations
+        f"""
+        SELECT {CONVERSATION_COLUMNS} FROM conversations
         WHERE partition = %s AND instance = %s AND id = %s
         """,
         [partition, instance, name],
@@ -367,19 +379,24 @@ def conversations(connection: Connection, scope: Scope) -> list[ConversationSumm
             messages=count,
             first=from_epoch_ms(first),
             last=from_epoch_ms(last),
+            question=question,
         )
-        for partition, instance, *about, count, first, last in rows(
+        for partition, instance, *about, count, first, last, question in rows(
             connection,
             f"""
             SELECT t.partition, t.instance, t.conversation_id, c.title, c.source, c.model,
-            t.messages, t.first, t.last
+            c.project, c.branch,
+            t.messages, t.first, t.last,
+            CASE WHEN c.title IS NULL THEN substr(q.content, 1, {QUESTION_LENGTH}) END
             FROM (
                 SELECT m.partition, m.instance, m.conversation_id, count(*) AS messages,
-                min(m.created_at) AS first, max(m.created_at) AS last, min(m.id) AS id
+                min(m.created_at) AS first, max(m.created_at) AS last, min(m.id) AS id,
+                min(m.id) FILTER (WHERE m.role = 'user') AS question
                 FROM messages m WHERE {condition} AND m.conversation_id IS NOT NULL
                 GROUP BY 1, 2, 3
             ) t LEFT JOIN conversations c
             ON c.partition = t.partition AND c.instance = t.instance AND c.id = t.conversation_id
+            LEFT JOIN messages q ON q.partition = t.partition AND q.id = t.question
             ORDER BY t.first, t.id
             """,
             values,

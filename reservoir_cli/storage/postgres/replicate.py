@@ -19,7 +19,7 @@ from reservoir_cli.storage.postgres.connection import Connection
 from reservoir_cli.storage.postgres.stemmer import Stemmer
 from reservoir_cli.storage.records import Passage
 from reservoir_cli.storage.replicate import Link, Portion, Remainder
-from reservoir_cli.storage.sqlite.reads import to_message
+from reservoir_cli.storage.sqlite.reads import CONVERSATION_COLUMNS, to_message
 from reservoir_cli.storage.sqlite.vectors import pack
 from reservoir_cli.storage.sqlite.writes import COLUMNS
 from reservoir_cli.storage.unfinished import UNFINISHED_COPY
@@ -127,8 +127,8 @@ def remainder(connection: Connection) -> Remainder:
     return Remainder(
         reads.rows(
             connection,
-            """
-            SELECT partition, instance, id, title, source, model FROM conversations
+            f"""
+            SELECT partition, instance, {CONVERSATION_COLUMNS} FROM conversations
             ORDER BY 1, 2, 3
             """,
         ),
@@ -147,10 +147,10 @@ def put_remainder(connection: Connection, given: Remainder) -> None:
         connection.execute(f"DELETE FROM {table}".encode())
     with connection.cursor() as cursor:
         cursor.executemany(
-            """
-            INSERT INTO conversations (partition, instance, id, title, source, model)
-            VALUES (%s, %s, %s, %s, %s, %s)
-            """,
+            f"""
+            INSERT INTO conversations (partition, instance, {CONVERSATION_COLUMNS})
+            VALUES (%s, %s, %s, %s, %s, %s, %s, %s)
+            """.encode(),
             given.conversations,
         )
         first = ids.now() - len(given.runs)

@@ -165,6 +165,13 @@ MIGRATIONS: tuple[tuple[str, str], ...] = (
         );
         """,
     ),
+    (
+        "the project and the branch of a conversation",
+        """
+        ALTER TABLE conversations ADD COLUMN project text COLLATE "C";
+        ALTER TABLE conversations ADD COLUMN branch text COLLATE "C";
+        """,
+    ),
 )
 
 

@@ -1,6 +1,7 @@
 """The store on a server: each verb, inside a transaction."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import astuple
 from datetime import datetime
 from functools import cached_property
 from pathlib import Path
@@ -23,6 +24,7 @@ from reservoir_cli.storage.records import (
     Progress,
     ThreadName,
 )
+from reservoir_cli.storage.sqlite.reads import CONVERSATION_COLUMNS
 
 if TYPE_CHECKING:
     from array import array
@@ -101,19 +103,21 @@ class PostgresStore(Session):
 
     def add_conversations(self, scope: Scope, conversations: Sequence[Conversation]) -> None:
         """See :class:`~reservoir_cli.storage.base.Store`."""
-        rows = [(each.id, each.title, each.source, each.model) for each in conversations]
+        rows = [astuple(each) for each in conversations]
 
         def put() -> None:
             locks.partitions(self._connection, [str(scope.partition)])
             self._connection.cursor().executemany(
-                """
-                INSERT INTO conversations AS c (partition, instance, id, title, source, model)
-                VALUES (%s, %s, %s, %s, %s, %s)
+                f"""
+                INSERT INTO conversations AS c (partition, instance, {CONVERSATION_COLUMNS})
+                VALUES (%s, %s, %s, %s, %s, %s, %s, %s)
                 ON CONFLICT (partition, instance, id) DO UPDATE SET
                 title = coalesce(excluded.title, c.title),
                 source = coalesce(excluded.source, c.source),
-                model = coalesce(excluded.model, c.model)
-                """,
+                model = coalesce(excluded.model, c.model),
+                project = coalesce(excluded.project, c.project),
+                branch = coalesce(excluded.branch, c.branch)
+                """.encode(),
                 [(scope.partition, scope.instance, *row) for row in rows],
             )
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from reservoir_cli.messages import Scope
+from reservoir_cli.messages import DOCUMENT_SOURCES, Scope
 from reservoir_cli.storage.records import Candidates
 from reservoir_cli.storage.sqlite import reads, vector_blocks, vectors
 from reservoir_cli.storage.sqlite.postings import postings
@@ -57,7 +57,21 @@ def candidates(
         by_id=np.argsort(ids, kind="stable"),
         postings=(),
     )
+    documents, _ = found.places(_documents(connection, scope, own))
+    found.own[documents] = False
     return replace(found, postings=postings(connection, found, scope, question))
+
+
+def _documents(connection: sqlite3.Connection, scope: Scope, own: str | None) -> NDArray[np.int64]:
+    """The ids of the documents of an instance, ascending; an index holds all that is read."""
+    rows = connection.execute(
+        f"""
+        SELECT id FROM messages WHERE partition = ? AND instance = ?
+        AND source IN ({reads.marks(DOCUMENT_SOURCES)}) ORDER BY id
+        """,
+        [scope.partition, own, *DOCUMENT_SOURCES],
+    )
+    return np.array([row[0] for row in rows], np.int64)
 
 
 def lengths(

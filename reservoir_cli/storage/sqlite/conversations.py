@@ -43,8 +43,8 @@ def conversation(
 ) -> Conversation | None:
     """What an import told of a conversation."""
     row = connection.execute(
-        """
-        SELECT id, title, source, model FROM conversations
+        f"""
+        SELECT {reads.CONVERSATION_COLUMNS} FROM conversations
         WHERE partition = ? AND instance = ? AND id = ?
         """,
         [partition, instance, number],
@@ -76,13 +76,17 @@ def conversations(connection: sqlite3.Connection, scope: Scope) -> list[Conversa
     rows = connection.execute(
         f"""
         SELECT t.partition, t.instance, t.conversation_id, c.title, c.source, c.model,
-        t.messages, t.first, t.last
+        c.project, c.branch,
+        t.messages, t.first, t.last,
+        CASE WHEN c.title IS NULL THEN substr(q.content, 1, {reads.QUESTION_LENGTH}) END
         FROM (
             SELECT m.partition, m.instance, m.conversation_id, COUNT(*) AS messages,
-            MIN(m.created_at) AS first, MAX(m.created_at) AS last, MIN(m.id) AS id
+            MIN(m.created_at) AS first, MAX(m.created_at) AS last, MIN(m.id) AS id,
+            MIN(m.id) FILTER (WHERE m.role = 'user') AS question
             FROM messages m WHERE {condition} AND m.conversation_id IS NOT NULL GROUP BY 1, 2, 3
         ) t LEFT JOIN conversations c
         ON c.partition = t.partition AND c.instance = t.instance AND c.id = t.conversation_id
+        LEFT JOIN messages q ON q.partition = t.partition AND q.id = t.question
         ORDER BY t.first, t.id
         """,
         values,
@@ -95,6 +99,7 @@ def conversations(connection: sqlite3.Connection, scope: Scope) -> list[Conversa
             messages=count,
             first=from_epoch_ms(first),
             last=from_epoch_ms(last),
+            question=question,
         )
-        for partition, instance, *about, count, first, last in rows
+        for partition, instance, *about, count, first, last, question in rows
     ]

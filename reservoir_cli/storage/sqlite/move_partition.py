@@ -66,9 +66,9 @@ def _move(connection: sqlite3.Connection, old: Place, new: Place) -> int:
     )
     # What the new place knows of a conversation stays.
     connection.execute(
-        """
-        INSERT OR IGNORE INTO conversations (partition, instance, id, title, source, model)
-        SELECT ?, ?, id, title, source, model FROM conversations
+        f"""
+        INSERT OR IGNORE INTO conversations (partition, instance, {reads.CONVERSATION_COLUMNS})
+        SELECT ?, ?, {reads.CONVERSATION_COLUMNS} FROM conversations
         WHERE partition = ? AND instance = ?
         """,
         [*new, *old],

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 from reservoir_cli.errors import StoreCorruptError
 from reservoir_cli.messages import (
+    DOCUMENT_SOURCES,
     Role,
     Scope,
     StoredMessage,
@@ -25,6 +26,10 @@ COLUMNS = (
     "m.tool_calls, m.tool_call_id, m.created_at, m.source, m.source_id, m.tokens, m.counter, "
     "m.secrets"
 )
+#: What is known of a conversation, in the order of :class:`~reservoir_cli.messages.Conversation`.
+CONVERSATION_COLUMNS = "id, title, source, model, project, branch"
+#: Characters of a first question that are read for a title.
+QUESTION_LENGTH = 2_000
 #: What every message has of them as text. SQLite keeps whatever type a damaged row says.
 _texts = itemgetter(1, 3, 4, 6, 11, 12, 14)
 #: SQLite takes 32,766 values in one statement; we stay far below.
@@ -58,6 +63,9 @@ def conditions(scope: Scope, where: Filter) -> tuple[str, list[str | int]]:
             bound.append(value)
     if where.secrets:
         parts.append("m.secrets NOT NULL")
+    if not where.documents:
+        parts.append(f"m.source NOT IN ({marks(DOCUMENT_SOURCES)})")
+        bound += DOCUMENT_SOURCES
     return " AND ".join(parts), bound
 
 
@@ -285,12 +293,14 @@ def still_pending(
 
 
 def newest_instance(connection: sqlite3.Connection, partition: str) -> str | None:
-    """The instance of a partition that was written to last."""
+    """The instance of a partition that was written to last, but for documents."""
+    condition, bound = conditions(Scope(partition), Filter(documents=False))
     row = connection.execute(
-        """
-        SELECT instance FROM messages WHERE partition = ? ORDER BY created_at DESC, id DESC LIMIT 1
+        f"""
+        SELECT m.instance FROM messages m WHERE {condition}
+        ORDER BY m.created_at DESC, m.id DESC LIMIT 1
         """,
-        [partition],
+        bound,
     ).fetchone()
     return row[0] if row else None
 

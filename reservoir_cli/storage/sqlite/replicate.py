@@ -72,7 +72,10 @@ def remainder(connection: sqlite3.Connection) -> Remainder:
     """What belongs to no message."""
     kept = dict(connection.execute("SELECT key, value FROM properties").fetchall())
     return Remainder(
-        connection.execute("SELECT * FROM conversations ORDER BY 1, 2, 3").fetchall(),
+        connection.execute(f"""
+            SELECT partition, instance, {reads.CONVERSATION_COLUMNS} FROM conversations
+            ORDER BY 1, 2, 3
+            """).fetchall(),
         [
             {name: value for name, value in sorted(run.items()) if name != "id"}
             for run in reads.runs(connection, 0)
@@ -87,7 +90,9 @@ def put_remainder(connection: sqlite3.Connection, given: Remainder) -> None:
     for table in ("conversations", "context_runs", "forgotten"):
         connection.execute(f"DELETE FROM {table}")
     connection.executemany(
-        "INSERT INTO conversations VALUES (?, ?, ?, ?, ?, ?)", given.conversations
+        f"INSERT INTO conversations (partition, instance, {reads.CONVERSATION_COLUMNS}) "
+        "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+        given.conversations,
     )
     for run in given.runs:
         connection.execute(

@@ -201,7 +201,7 @@ def _copied(
     :returns: whether it is whole.
     :raises StoreCorruptError: with ``all_or_nothing``, if it cannot be done without.
     """
-    columns = new.execute(f"PRAGMA table_info({name})").fetchall()
+    columns = _common_columns(old, new, name)
     # A text that is no UTF-8 any more is carried over as it is, and mended there.
     shape = [(f'"{row[1]}"', row[2] == "TEXT") for row in columns]
     given = ", ".join(f"CAST({each} AS BLOB)" if text else each for each, text in shape)
@@ -223,6 +223,17 @@ def _copied(
             with suppress(sqlite3.DatabaseError):  # what no row of such a table can hold
                 new.execute(insert, row)
     return False
+
+
+def _common_columns(
+    old: sqlite3.Connection, new: sqlite3.Connection, name: str
+) -> list[tuple[Any, ...]]:
+    """The columns of a table that an older store may have only some of."""
+    columns = new.execute(f"PRAGMA table_info({name})").fetchall()
+    with suppress(sqlite3.DatabaseError):
+        there = {row[1] for row in old.execute(f"PRAGMA table_info({name})")}
+        return [row for row in columns if row[1] in there] or columns
+    return columns
 
 
 def _readable(old: sqlite3.Connection, name: str, select: str) -> Iterator[Sequence[Any]]:

@@ -188,6 +188,13 @@ def m005_secrets(db: Database) -> None:
     db.execute("ALTER TABLE messages ADD COLUMN secrets TEXT")
 
 
+@migrations()
+def m006_projects(db: Database) -> None:
+    """The project folder and the branch of a conversation."""
+    db.execute("ALTER TABLE conversations ADD COLUMN project TEXT")
+    db.execute("ALTER TABLE conversations ADD COLUMN branch TEXT")
+
+
 def migrate(connection: sqlite3.Connection, version: int, application: int) -> None:
     """Bring a file up to date in one transaction; of two processes the second finds it done.
 

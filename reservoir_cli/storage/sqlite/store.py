@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import astuple
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from reservoir_cli.tokens import TokenCounter
 
 #: The number of migrations in ``schema.py``.
-SCHEMA_VERSION = 5
+SCHEMA_VERSION = 6
 #: Stands in the file's header and says whose it is: "Rsvr".
 APPLICATION_ID = 0x52737672
 
@@ -313,17 +314,16 @@ class SqliteStore(Keeping):
         """See :class:`~reservoir_cli.storage.base.Store`."""
         with self.writing():
             self._connection.executemany(
-                """
-                INSERT INTO conversations (partition, instance, id, title, source, model)
-                VALUES (?, ?, ?, ?, ?, ?)
+                f"""
+                INSERT INTO conversations (partition, instance, {reads.CONVERSATION_COLUMNS})
+                VALUES (?, ?, ?, ?, ?, ?, ?, ?)
                 ON CONFLICT (partition, instance, id) DO UPDATE SET
                 title = coalesce(excluded.title, title), source = coalesce(excluded.source, source),
-                model = coalesce(excluded.model, model)
+                model = coalesce(excluded.model, model),
+                project = coalesce(excluded.project, project),
+                branch = coalesce(excluded.branch, branch)
                 """,
-                [
-                    (scope.partition, scope.instance, each.id, each.title, each.source, each.model)
-                    for each in conversations
-                ],
+                [(scope.partition, scope.instance, *astuple(each)) for each in conversations],
             )
 
     def add_passages(

@@ -2,9 +2,10 @@
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
-from reservoir_cli.messages import Scope, StoredMessage, plain_text
+from reservoir_cli.messages import Role, Scope, StoredMessage, plain_text, title_of
 from reservoir_cli.redaction import Mask
 from reservoir_cli.storage.base import Store
 from reservoir_cli.storage.records import Passage, ThreadName
@@ -30,7 +31,7 @@ def rows(
         vectors = store.passages([each.id for each in found]) if active else {}
         for each, shown in zip(found, mask.messages(found), strict=True):
             masked = shown is not each
-            row = shown.to_row() | _conversation(store, each, told, mask)
+            row = shown.to_row() | _conversation(store, shown, told, mask)
             if active and each.id in vectors and not masked:
                 row |= _embedding(each, active, vectors[each.id])
             yield row, masked
@@ -65,8 +66,10 @@ def _conversation(store: Store, message: StoredMessage, told: set[ThreadName], m
     about = store.conversation(message.partition, message.instance, number)
     if about is None:
         return {}
-    about = mask.conversation(message.partition, about)
-    known = {"title": about.title, "source": about.source, "model": about.model}
+    known = asdict(mask.conversation(message.partition, about))
+    del known["id"]
+    if known["title"] is None and message.role is Role.USER:
+        known["title"] = title_of(message.content)
     return {"conversation": known}
 
 

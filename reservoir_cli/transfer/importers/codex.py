@@ -1,12 +1,20 @@
 """Codex's sessions (rollouts): what was sent to the model and what came back, line by line."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 from reservoir_cli.messages import Conversation, Message
 from reservoir_cli.transfer.importers import File, Record, Skipped, has_key, is_json
 from reservoir_cli.transfer.importers.blocks import content_text
-from reservoir_cli.transfer.importers.coerce import call, moment, obj, text
+from reservoir_cli.transfer.importers.coerce import (
+    branch_name,
+    call,
+    folder_name,
+    moment,
+    obj,
+    text,
+)
 from reservoir_cli.transfer.importers.conversations import SourceIds, Thread
 from reservoir_cli.transfer.importers.json_stream import entries
 
@@ -17,6 +25,15 @@ _INJECTED = (
     "<user_instructions>",
     "# AGENTS.md instructions for ",
 )
+#: Such texts that once were taken for messages: they go on counting for the identities.
+_NOTICES = (
+    "<turn_aborted>",
+    "<user_shell_command>",
+    "<subagent_notification>",
+    "<skill>",
+)
+#: What an editor tells of itself, and the heading below which the question stands.
+_SETUP, _REQUEST = "# Context from my IDE setup:", "\n## My request for Codex:"
 _LINES = ("session_meta", "response_item", "event_msg", "turn_context", "compacted")
 
 
@@ -43,10 +60,8 @@ class Codex:
             payload, kind = obj(line.get("payload")), line.get("type")
             if kind == "session_meta" and text(payload.get("id")):
                 thread = _thread(str(text(payload["id"])), identities)
-            elif kind == "turn_context" and text(payload.get("model")) and thread.conversation:
-                known = thread.conversation
-                model = text(payload.get("model"))
-                thread.conversation = Conversation(known.id, None, Codex.name, model)
+            if kind in ("session_meta", "turn_context") and thread.conversation:
+                thread.conversation = _learnt(thread.conversation, payload)
             elif kind == "response_item":
                 yield from _item(place, line, thread, identities)
             elif not isinstance(kind, str):
@@ -60,6 +75,16 @@ def _thread(session: str, identities: SourceIds) -> Thread:
     return made
 
 
+def _learnt(about: Conversation, payload: dict[str, Any]) -> Conversation:
+    """A conversation with the model, the folder and the branch that a line tells of."""
+    return replace(
+        about,
+        model=text(payload.get("model")) or about.model,
+        project=about.project or folder_name(payload.get("cwd")),
+        branch=branch_name(obj(payload.get("git")).get("branch")) or about.branch,
+    )
+
+
 def _item(
     place: str, line: dict[str, Any], thread: Thread, identities: SourceIds
 ) -> Iterator[Record | Skipped]:
@@ -69,7 +94,24 @@ def _item(
         yield Skipped(place, str(error))
         return
     if message is not None and thread.conversation is not None:
-        yield thread.record(message, identities.new(thread.conversation.id, message))
+        # Its identity is that of the whole text: what was imported once is there already.
+        source_id = identities.new(thread.conversation.id, message)
+        said = _said(message)
+        if said.content or message.role != "user":
+            yield thread.record(said, source_id)
+
+
+def _said(message: Message) -> Message:
+    """A user's message without what an editor put in front, empty if it is a notice."""
+    if message.role != "user":
+        return message
+    content = message.content.strip()
+    if content.startswith(_NOTICES):
+        return replace(message, content="")
+    before, heading, asked = content.partition(_REQUEST)
+    if heading and before.startswith(_SETUP):
+        return replace(message, content=asked.strip())
+    return message
 
 
 def _message(line: dict[str, Any]) -> Message | None:

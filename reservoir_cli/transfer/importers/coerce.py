@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
@@ -14,6 +15,21 @@ _YEAR_10000 = 253_402_300_800
 def text(value: Any) -> str | None:
     """A text that says something; ``None`` for anything else."""
     return clean_text(value) if isinstance(value, str) and value.strip() else None
+
+
+def folder_name(path: Any) -> str | None:
+    """The last name of a path of any system."""
+    said = text(path)
+    if said is None:
+        return None
+    names = re.split(r"/" if said.startswith("/") else r"[/\\]", said.strip())
+    return next((name for name in reversed(names) if name), None)
+
+
+def branch_name(value: Any) -> str | None:
+    """The name of a branch; ``None`` if no branch is checked out."""
+    said = text(value)
+    return None if said == "HEAD" else said
 
 
 def objects(value: Any) -> list[dict[str, Any]]:

@@ -12,13 +12,15 @@ import struct
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, BinaryIO
 
 from reservoir_cli.errors import ReservoirError
 from reservoir_cli.messages import clean_text
+from reservoir_cli.transfer.importers.coerce import moment
 from reservoir_cli.util.files import open_regular, read_bounded, way_out
 
 #: How much of a file tells its format.
@@ -58,6 +60,7 @@ class File:
     :param size: bytes when it is unpacked, as far as is known.
     :param path: where it is on disk; ``None`` in a zip or from stdin.
     :param done: bytes read of it, by whoever read it last.
+    :param modified: when it was last written to, if that is known.
     """
 
     name: str
@@ -66,6 +69,7 @@ class File:
     path: Path | None = None
     limit: int | None = None
     done: int = 0
+    modified: datetime | None = None
 
     @classmethod
     def of_bytes(cls, name: str, data: bytes) -> "File":
@@ -73,9 +77,10 @@ class File:
         return cls(name, len(data), lambda: io.BytesIO(data))
 
     @classmethod
-    def of_path(cls, path: Path, size: int) -> "File":
+    def of_path(cls, path: Path, about: os.stat_result) -> "File":
         """A regular file on disk."""
-        return cls(str(path), size, lambda: open_regular(path), path)
+        modified = moment(about.st_mtime)
+        return cls(str(path), about.st_size, lambda: open_regular(path), path, modified=modified)
 
     @property
     def stem(self) -> str:
@@ -159,7 +164,7 @@ def _name(source: Path | File) -> str:
 def _on_disk(path: Path) -> File:
     found = path.stat()
     if stat.S_ISREG(found.st_mode):
-        return File.of_path(path, found.st_size)
+        return File.of_path(path, found)
     # A pipe can be read only once.
     return File.of_bytes(str(path), read_bounded(path, LARGEST_PIPED))
 
@@ -179,7 +184,7 @@ def _in_folder(folder: Path) -> Iterator[File]:
             except FileNotFoundError:  # it was there a moment ago
                 continue
             if stat.S_ISREG(found.st_mode):
-                yield File.of_path(path, found.st_size)
+                yield File.of_path(path, found)
 
 
 def _in_zip(file: File, open_files: ExitStack) -> Iterator[File]:
@@ -198,7 +203,17 @@ def _in_zip(file: File, open_files: ExitStack) -> Iterator[File]:
             raise ReservoirError(f"{file.name} is a zip with a password", hint="unpack it first")
         limit = max(_HARMLESS, _RATIO * each.compress_size)
         name = f"{file.name}/{each.filename}"
-        yield File(name, each.file_size, _opening(archive, each), limit=limit)
+        modified = _packed_at(each)
+        yield File(name, each.file_size, _opening(archive, each), limit=limit, modified=modified)
+
+
+def _packed_at(member: zipfile.ZipInfo) -> datetime | None:
+    """When a member of a zip was last written to, in local time."""
+    with suppress(ValueError, OverflowError, OSError):
+        # 1980 is what a zip says of a file without a time.
+        if member.date_time[0] > 1980:
+            return datetime(*member.date_time).astimezone(UTC)
+    return None
 
 
 def _is_no_file(member: zipfile.ZipInfo) -> bool:

@@ -14,6 +14,7 @@ from reservoir_cli.messages import (
     clean_text,
     from_epoch_ms,
     plain_text,
+    title_of,
 )
 from reservoir_cli.transfer.importers import File, Record, Skipped, Vectors, has_key, is_json
 from reservoir_cli.transfer.importers.coerce import obj
@@ -61,6 +62,10 @@ def _of_thread(record: Record, told: dict[_Thread, Conversation]) -> Record:
     thread = _thread(record)
     if record.conversation is not None:
         told[thread] = record.conversation
+    message, about = record.message, record.conversation
+    if about and message.role == Role.USER and about.title == title_of(message.content):
+        # It was made from this question, and would outlive it if that were forgotten.
+        told[thread] = replace(about, title=None)
     return replace(record, conversation=told.get(thread))
 
 
@@ -111,7 +116,7 @@ def _conversation(row: dict[str, Any]) -> Conversation | None:
     if not isinstance(about, dict) or not number:
         return None
     return Conversation(
-        number, _text(about, "title"), _text(about, "source"), _text(about, "model")
+        number, *(_text(about, name) for name in ("title", "source", "model", "project", "branch"))
     )
 
 

@@ -1,10 +1,21 @@
 """Plain text and Markdown: a file is one message."""
 
+import re
 from collections.abc import Iterator
+from contextlib import suppress
+from datetime import UTC, datetime
+from pathlib import PurePath
 
 from reservoir_cli.messages import Message, content_hash
 from reservoir_cli.transfer.importers import File, Record, Skipped
 from reservoir_cli.util.files import LARGEST
+
+#: What stands between two lines of dashes (YAML) or plus signs (TOML) at the beginning.
+_FRONT_MATTER = re.compile(r"\s*(---|\+\+\+)[ \t]*\r?\n(.{0,65536}?)\n\1[ \t]*(?:\r?\n|\Z)", re.S)
+#: The names of a date in front matter, the best first.
+_DATE_KEYS = ("date", "created", "created_at", "published", "updated", "modified", "lastmod")
+_KEY = re.compile(r"""^[ \t]*"?([A-Za-z_]+)"?[ \t]*[:=][ \t]*["']?([^"'#\r\n]*)""", re.M)
+_DAY = re.compile(r"(?<!\d)((?:19|20)\d\d)([-_.]?)([01]\d)\2([0-3]\d)(?!\d)")
 
 
 class Plain:
@@ -31,7 +42,28 @@ class Plain:
             return
         content = data.decode("utf-8-sig", "surrogateescape").strip("\r\n")
         if content.strip():
-            message = Message("user", content)
-            yield Record(
-                Message("user", content, source=self.name, source_id=content_hash(message))
-            )
+            source_id = content_hash(Message("user", content))
+            written = written_at(content, PurePath(file.name).name) or file.modified
+            yield Record(Message("user", content, written, source=self.name, source_id=source_id))
+
+
+def written_at(content: str, name: str) -> datetime | None:
+    """When a document was written: what its front matter says, else its file name.
+
+    A time without a zone is local.
+    """
+    matter = _FRONT_MATTER.match(content)
+    said = dict(reversed(_KEY.findall(matter[2]))) if matter else {}
+    lowered = {key.lower(): value.strip() for key, value in said.items()}
+    values = [lowered[key] for key in _DATE_KEYS if key in lowered]
+    values += [f"{year}-{month}-{day}" for year, _, month, day in _DAY.findall(name)]
+    return next((moment for moment in map(_moment, values) if moment), None)
+
+
+def _moment(text: str) -> datetime | None:
+    """A time in ISO 8601, or one with slashes instead of dashes; local without a zone."""
+    with suppress(ValueError, OverflowError, OSError):
+        moment = datetime.fromisoformat(text.replace("/", "-"))
+        if moment.year >= 1970 and not text.isdigit():
+            return moment.astimezone(UTC)
+    return None

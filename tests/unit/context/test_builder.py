@@ -1046,3 +1046,22 @@ def test_the_newest_messages_alone_do_not_answer_the_questions(samples, embedder
         for each in QUESTIONS[:3]
     ]
     assert shares == [0, 0, 0]
+
+
+@pytest.mark.parametrize("embedded", [True, False], ids=["embedded", "pending"])
+@pytest.mark.parametrize("source", ["markdown", "text"])
+def test_documents_are_recalled_and_never_history(memory, embedded, source):
+    said = memory.say("birch cedar")
+    cosine = {"cosine": 0.9} if embedded else {}
+    note = memory.say("the zeta note", source=source, **cosine)
+    window = memory.ask("zeta")
+    assert [each.message.id for each in window.selection.history] == [said]
+    assert [each.message.id for each in window.selection.recalled] == [note]
+
+
+def test_history_comes_from_where_one_talks_and_not_from_where_documents_lie(memory):
+    said = memory.say("birch cedar", instance="chatgpt")
+    memory.say("a note", source="markdown")
+    memory.say("a newer note", source="markdown", instance="notes")
+    window = memory.ask("zeta")
+    assert [each.message.id for each in window.selection.history] == [said]

@@ -102,4 +102,5 @@ def test_conversations_without_messages_are_not_listed(store: Store, add: Adding
     assert (first.conversation, first.messages) == (Conversation("told", "T"), 2)
     assert (first.first, first.last) == (NOW, NOW + timedelta(hours=2))
     assert (second.conversation, second.messages) == (Conversation("untold"), 1)
+    assert (first.question, second.question) == (None, "b")
     assert store.conversations(Scope("q")) == []

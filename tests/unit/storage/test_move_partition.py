@@ -38,7 +38,8 @@ def filled(store: Store, add: Adding, fake_embedder: Embedder) -> Store:
             partition="a",
             instance=instance,
         )
-        store.add_conversations(Scope("a", instance), [Conversation("c", f"of {instance}")])
+        about = Conversation("c", f"of {instance}", project="taskboard", branch="main")
+        store.add_conversations(Scope("a", instance), [about])
     indexing.embed_pending(
         store, fake_embedder, EVERYWHERE, synapse_threshold=0, progress=lambda *_: None, limit=9
     )
@@ -108,7 +109,8 @@ def test_merging_brings_two_together_and_keeps_equal_sources_once(
     assert places(filled) == {("b", "b", 7), ("b", "chatgpt", 6)}
     check(filled)
     assert filled.conversation("b", "chatgpt", "c") == Conversation("c", "of b")
-    assert filled.conversation("b", "b", "c") == Conversation("c", "of a")
+    about = Conversation("c", "of a", project="taskboard", branch="main")
+    assert filled.conversation("b", "b", "c") == about
     contents = [each.content for each in filled.last(Scope("b", "b"), 0)]
     assert contents.count("the same") == 1
     assert "quokkas 0" not in contents

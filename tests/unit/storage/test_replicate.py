@@ -51,7 +51,8 @@ def filled(store: Store, fake_embedder) -> Store:
             for number in range(60)
         ]
         scope = Scope(partition, instance)
-        store.add_conversations(scope, [Conversation("c0", "Redis", "chatgpt", "gpt-4")])
+        about = Conversation("c0", "Redis", "chatgpt", "gpt-4", "taskboard", "main")
+        store.add_conversations(scope, [about])
         store.add(scope, said, counter=COUNTER, now=NOW)
     indexing.embed_pending(
         store, fake_embedder, EVERYWHERE, synapse_threshold=0.5, progress=quiet, limit=150

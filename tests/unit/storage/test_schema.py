@@ -12,7 +12,7 @@ import pytest
 from sqlite_utils import Database
 
 from reservoir_cli.errors import StoreError
-from reservoir_cli.messages import Message, Scope, StoredMessage
+from reservoir_cli.messages import Conversation, Message, Scope, StoredMessage
 from reservoir_cli.storage.base import Store, open_store
 from reservoir_cli.storage.sqlite.schema import migrations
 from reservoir_cli.storage.sqlite.store import APPLICATION_ID, SCHEMA_VERSION
@@ -224,3 +224,23 @@ def test_a_migration_that_fails_leaves_the_file_as_it_was(
     open_store(str(path)).close()
     assert version(path) == SCHEMA_VERSION
     assert os.path.getsize(path) > 0
+
+
+def test_a_damaged_store_of_an_older_schema_keeps_its_conversations(tmp_path: Path) -> None:
+    from reservoir_cli.storage.sqlite import salvage
+
+    old = tmp_path / "old.db"
+    with closing(sqlite3.connect(old)) as connection:
+        database = Database(connection)
+        names = [each.name for each in migrations.pending(database)]
+        migrations.apply(database, stop_before=names[names.index("m006_projects")])
+        connection.execute("PRAGMA user_version = 5")
+        connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+        connection.execute("INSERT INTO conversations VALUES ('p', 'i', 'c', 'Redis', 's', 'm')")
+        connection.commit()
+    fresh, folder = tmp_path / "fresh.db", tmp_path / "folder"
+    folder.mkdir()
+    lost = salvage.rescue(old, fresh, folder, 0.85)
+    assert lost.tables == ()
+    with closing(open_store(str(fresh))) as store:
+        assert store.conversation("p", "i", "c") == Conversation("c", "Redis", "s", "m")

@@ -718,11 +718,11 @@ def test_candidates_without_a_vector_or_words_are_without_scores(store: Store, a
 
 
 def test_titles_of_conversations_are_renewed_and_not_lost(store: Store) -> None:
-    store.add_conversations(HERE, [Conversation("c", "old title", "tool")])
+    store.add_conversations(HERE, [Conversation("c", "old title", "tool", project="p", branch="b")])
     store.add_conversations(HERE, [Conversation("c", "new title", None, "gpt-4")])
     store.add_conversations(HERE, [Conversation("c")])
-    rows = behind(store.location, "SELECT id, title, source, model FROM conversations")
-    assert rows == [("c", "new title", "tool", "gpt-4")]
+    rows = behind(store.location, "SELECT * FROM conversations")
+    assert rows == [("p", "i", "c", "new title", "tool", "gpt-4", "p", "b")]
 
 
 def _vector(*values: float) -> "np.ndarray":

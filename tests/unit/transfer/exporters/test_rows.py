@@ -85,7 +85,10 @@ def test_a_store_comes_back_whatever_it_holds(
         closing(open_store(str(tmp_path / "two"))) as two,
     ):
         one.add(Scope("p", "i"), messages, counter=counter, now=datetime.now(UTC))
-        about = [Conversation("a", "Title", "chatgpt", None), Conversation("b")]
+        about = [
+            Conversation("a", "Title", "chatgpt", None, "taskboard", "main"),
+            Conversation("b"),
+        ]
         one.add_conversations(Scope("p", "i"), about)
         done = imported(exported(one, form), two)
         assert done.imported == len(messages)
@@ -179,6 +182,26 @@ def test_a_conversation_is_told_of_once_and_by_its_first_row(store: Store, add: 
     rows = [json.loads(line) for line in exported(store).splitlines()]
     titles = [row.get("conversation", {}).get("title") for row in rows]
     assert titles == ["in i", None, None, "in j", None, None]
+
+
+def test_a_first_question_is_the_title_where_there_is_none(
+    store: Store, other: Store, add: Adding
+) -> None:
+    add(Message("user", "\n Why  Redis?\nIt is slow.", conversation_id="c"))
+    add(Message("assistant", "It was there.", conversation_id="d"))
+    about = [Conversation("c", project="taskboard", branch="main"), Conversation("d")]
+    store.add_conversations(Scope("p", "i"), about)
+    known = [json.loads(line)["conversation"] for line in exported(store).splitlines()]
+    assert known == [
+        {"title": "Why Redis?", "source": None, "model": None}
+        | {"project": "taskboard", "branch": "main"},
+        dict.fromkeys(("title", "source", "model", "project", "branch")),
+    ]
+    imported(exported(store), other)
+    assert fingerprint(other.location) == fingerprint(store.location)
+    # The title goes with the question that it was made from.
+    other.forget(list(other.find(EVERYTHING))[:1])
+    assert "Why Redis?" not in exported(other)
 
 
 def test_many_messages_come_in_order_of_time_and_id(store: Store, add: Adding) -> None:

@@ -1,11 +1,14 @@
+import os
+import zipfile
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from reading import file_of, read
+from reading import file_of, found_in, read
 
 from reservoir_cli.errors import ReservoirError, UsageError
 from reservoir_cli.transfer.importers import Record, Skipped, choose, decode, importers, read_text
-from reservoir_cli.transfer.importers.plain import Plain
+from reservoir_cli.transfer.importers.plain import Plain, written_at
 
 
 def only(text: str) -> Record | Skipped:
@@ -114,3 +117,52 @@ def test_a_json_file_of_no_known_format_is_not_taken_for_a_message(name: str, te
         choose(file_of(text, name))
     assert choose(file_of(text, name), "text").name == "text"
     assert choose(file_of(text, "notes.md")).name == "markdown"
+
+
+WRITTEN = "2024-03-05T14:30:00+00:00"
+DAY = datetime(2024, 3, 5).astimezone(UTC)
+OTHER_DAY = datetime(2023, 1, 2).astimezone(UTC)
+
+
+@pytest.mark.parametrize(
+    ("content", "name", "expected"),
+    [
+        (f"---\ntitle: x\ndate: {WRITTEN}\n---\ntext", "n.md", datetime.fromisoformat(WRITTEN)),
+        ('---\r\nDate: "2024-03-05"  \r\n---\r\ntext', "2023-01-02.md", DAY),
+        ("---\ncreated: 2024/03/05 # the day\n---", "n.md", DAY),
+        ("---\nupdated: 2023-01-02\ncreated: 2024-03-05\n---\n", "n.md", DAY),
+        ("+++\ndate = 2024-03-05\n+++\ntext", "n.md", DAY),
+        ("---\ndate: soon\n---\ntext", "2023-01-02-plan.md", OTHER_DAY),
+        ("date: 2024-03-05\ntext", "n.md", None),
+        ("text\n---\ndate: 2024-03-05\n---\n", "n.md", None),
+        ("text", "standup 2024-03-05.md", DAY),
+        ("text", "20240305.txt", DAY),
+        ("text", "2024_03_05_notes.md", DAY),
+        ("text", "2024-13-45.md", None),
+        ("text", "123420240305.md", None),
+        ("text", "chapter-20.md", None),
+        ("---\ndate: 9999-12-31T23:59:59-23:00\n---", "n.md", None),
+    ],
+)
+def test_a_document_says_when_it_was_written(
+    content: str, name: str, expected: datetime | None
+) -> None:
+    assert written_at(content, name) == expected
+
+
+def test_a_document_without_a_date_has_that_of_its_file(tmp_path: Path) -> None:
+    seconds = 1_700_000_000
+    (tmp_path / "notes").mkdir()
+    for name in ("a.md", "2023-01-02.md"):
+        path = tmp_path / "notes" / name
+        path.write_text(f"text of {name}", encoding="utf-8")
+        os.utime(path, (seconds, seconds))
+    with zipfile.ZipFile(tmp_path / "notes.zip", "w") as archive:
+        archive.write(tmp_path / "notes" / "a.md", "a.md")
+        archive.writestr(zipfile.ZipInfo("untimed.md"), "text")
+    saved = datetime.fromtimestamp(seconds, UTC)
+    day, own = (found[0] for found in found_in(tmp_path / "notes").values())
+    assert (day.message.created_at, own.message.created_at) == (OTHER_DAY, saved)
+    packed, untimed = (found[0] for found in found_in(tmp_path / "notes.zip").values())
+    assert packed.message.created_at == saved
+    assert untimed.message.created_at is None

@@ -9,6 +9,7 @@ import pytest
 from llm_logs import newer_log, older_log
 from reading import SAMPLES, found_in, records, skipped, told
 
+from reservoir_cli.messages import DOCUMENT_SOURCES
 from reservoir_cli.transfer.importers import find
 
 BREAD, UNTITLED = "conv-bread", "conv-untitled"
@@ -181,7 +182,7 @@ ABOUT = {
     },
     "claude.json": {"cl-1": ("Postgres queue", "claude", None), "cl-2": (None, "claude", None)},
     "claude-code.jsonl": {
-        "5e55": (None, "claude-code", "claude-sonnet-4-5"),
+        "5e55": ("Fixing the sync bug", "claude-code", "claude-sonnet-4-5"),
         "5e55/ag7": (None, "claude-code", "claude-sonnet-4-5"),
     },
     "codex.jsonl": {"sess-1": (None, "codex", "gpt-5-codex")},
@@ -206,6 +207,8 @@ def by_first(name: str) -> list[tuple[Any, ...]]:
         if message.source_id == message.conversation_id:
             firsts.add(message.conversation_id)
         row = told(each)
+        if message.source in DOCUMENT_SOURCES:  # they have the time of their file
+            row = (*row[:2], None, row[3])
         rows.append((*row[:3], "first") if row[3] in firsts else row)
     return rows
 

@@ -1,0 +1,184 @@
+"""Contexts of our own that come back with a log: the question is stored, and they are not."""
+
+import json
+import sqlite3
+from contextlib import closing
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from reservoir_cli import Reservoir
+from reservoir_cli.context.render.frame import MARKDOWN_LABEL, TEXT_LABEL, wrap
+from reservoir_cli.messages import Message, Scope
+from reservoir_cli.settings import config
+
+EVERYTHING = Scope(None)
+DAYS = 5
+REPLY = "It is the cursor, and the page size of the second request. " * 40
+
+
+@pytest.fixture
+def told() -> list[str]:
+    return []
+
+
+@pytest.fixture
+def reservoir(store, told) -> Reservoir:
+    settings = {"embedding_model": "nobody/absent-model"}
+    return Reservoir(store, config.load(None, settings), notify=told.append)
+
+
+def contents(reservoir: Reservoir) -> list[str]:
+    return [each.content for each in reservoir.store.last(EVERYTHING, 0)]
+
+
+def everything(reservoir: Reservoir, question: str) -> str:
+    """The largest context that a store could print."""
+    return wrap("\n\n".join(contents(reservoir)), question)
+
+
+def llm_log(path: Path, talks: list[tuple[str, str]]) -> Path:
+    """What llm keeps: each prompt begins a conversation that is named after it."""
+    path.unlink(missing_ok=True)
+    with closing(sqlite3.connect(path)) as log, log:
+        log.execute("CREATE TABLE conversations (id TEXT, name TEXT, model TEXT)")
+        log.execute(
+            "CREATE TABLE responses (id TEXT, model TEXT, prompt TEXT, system TEXT, response TEXT, "
+            "conversation_id TEXT, datetime_utc TEXT)"
+        )
+        for day, (prompt, reply) in enumerate(talks):
+            name = " ".join(prompt.split())[:99] + "…"
+            log.execute("INSERT INTO conversations VALUES (?, ?, 'm')", [f"c{day}", name])
+            moment = f"2026-05-0{day + 1}T12:00:00"
+            log.execute(
+                "INSERT INTO responses VALUES (?, 'm', ?, NULL, ?, ?, ?)",
+                [f"r{day}", prompt, reply, f"c{day}", moment],
+            )
+    return path
+
+
+def claude_code_session(path: Path, talks: list[tuple[str, str]]) -> Path:
+    lines = []
+    for day, said in enumerate(talks):
+        for role, content in zip(("user", "assistant"), said, strict=True):
+            lines.append(
+                {
+                    "type": role,
+                    "uuid": f"{role}{day}",
+                    "sessionId": f"s{day}",
+                    "timestamp": f"2026-05-0{day + 1}T12:00:00Z",
+                    "message": {"role": role, "content": content},
+                }
+            )
+    path.write_text("".join(json.dumps(each) + "\n" for each in lines), encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize("write", [llm_log, claude_code_session], ids=["llm", "claude-code"])
+def test_a_store_does_not_grow_by_its_own_contexts(reservoir, tmp_path, write) -> None:
+    talks: list[tuple[str, str]] = []
+    for day in range(DAYS):
+        question = f"Why does sync drop rows on day {day}?"
+        talks.append((everything(reservoir, question), f"Day {day}. {REPLY}"))
+        totals = reservoir.import_files(write(tmp_path / "log.db", talks))
+        assert (totals.imported, totals.already, totals.contexts) == (2, 2 * day, 1)
+        assert totals.line().endswith("skipped 0, contexts taken out 1")
+    said = [
+        text
+        for day in range(DAYS)
+        for text in (f"Why does sync drop rows on day {day}?", f"Day {day}. {REPLY}".strip())
+    ]
+    assert [each.strip() for each in contents(reservoir)] == said
+    titles = [each.conversation.title for each in reservoir.store.conversations(EVERYTHING)]
+    assert titles == [None] * DAYS
+    again = reservoir.import_files(tmp_path / "log.db")
+    assert (again.imported, again.contexts) == (0, 0)
+
+
+@pytest.mark.parametrize("label", [TEXT_LABEL, MARKDOWN_LABEL])
+def test_a_single_message_is_stored_without_its_context(reservoir, told, label) -> None:
+    framed = wrap("user: old words", "Why Redis?", label)
+    reservoir.ingest([Message("user", framed), Message("assistant", "It was there.")], embed=False)
+    assert contents(reservoir) == ["Why Redis?", "It was there."]
+    assert "contexts taken out, their questions kept: 1" in told
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda text: text.replace("old words", "other words"),
+        lambda text: text.replace("[Reservoir context]", "[Reservoir]"),
+        lambda text: text.replace("[/Reservoir ", "[/Reservoirs "),
+        lambda text: text[:40],
+    ],
+    ids=["checksum", "beginning", "end", "cut"],
+)
+def test_a_frame_that_does_not_agree_is_stored_whole(reservoir, tmp_path, change) -> None:
+    text = change(wrap("user: the old words of yesterday", "Why Redis?"))
+    reservoir.ingest([Message("user", text)], embed=False)
+    (tmp_path / "note.txt").write_text(text, encoding="utf-8")
+    totals = reservoir.import_files(tmp_path / "note.txt")
+    assert (totals.imported, totals.contexts) == (1, 0)
+    assert contents(reservoir) == [text, text]
+
+
+def test_every_format_goes_this_way(reservoir, tmp_path) -> None:
+    framed = wrap("user: old words", "Why Redis?")
+    message = {"role": "user", "content": framed}
+    files = {
+        "openai": [message],
+        "anthropic": {"messages": [message], "system": "Be brief."},
+        "sharegpt": [{"conversations": [{"from": "human", "value": framed}]}],
+        "reservoir": [{**message, "partition": "p", "instance": "i", "source_id": "1"}],
+        "claude": [
+            {"uuid": "u", "chat_messages": [{"uuid": "m", "sender": "human", "text": framed}]}
+        ],
+    }
+    for form, value in files.items():
+        path = tmp_path / f"{form}.json"
+        path.write_text(json.dumps(value), encoding="utf-8")
+        assert reservoir.import_files(path, form=form).contexts == 1
+    item = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": framed}]}
+    rollout = {"type": "response_item", "timestamp": "2026-05-01T12:00:00Z", "payload": item}
+    (tmp_path / "codex.jsonl").write_text(json.dumps(rollout) + "\n", encoding="utf-8")
+    assert reservoir.import_files(tmp_path / "codex.jsonl", form="codex").contexts == 1
+    assert set(contents(reservoir)) == {"Why Redis?", "Be brief."}
+
+
+def test_a_context_without_a_question_leaves_a_tool_result_and_nothing_else(reservoir) -> None:
+    framed = wrap("user: old words")
+    answer = Message("tool", framed, tool_call_id="t")
+    stored = reservoir.ingest([Message("user", framed), answer], embed=False)
+    assert [(each.role.value, each.content) for each in stored] == [("tool", "")]
+
+
+def test_vectors_of_a_context_are_not_taken_for_those_of_its_question(
+    reservoir, tmp_path, fake_embedder
+) -> None:
+    model = {"id": fake_embedder.model_id, "name": fake_embedder.name}
+    vector = [1.0, *[0.0] * (fake_embedder.dimensions - 1)]
+    row = {"partition": "p", "role": "user", "content": wrap("old", "Why Redis?")}
+    row |= {"embedding": vector, "embedding_model": model, "source_id": "1"}
+    path = tmp_path / "rows.jsonl"
+    path.write_text(json.dumps(row) + "\n", encoding="utf-8")
+    reservoir.store.activate_model(fake_embedder.model_id, fake_embedder.name)
+    assert reservoir.import_files(path).imported == 1
+    assert reservoir.store.pending_count(EVERYTHING) == 1
+
+
+def test_an_exchange_that_came_by_tee_and_by_a_log_is_recalled_once(reservoir, tmp_path) -> None:
+    question, reply = "Which port does the staging database use?", "It uses port 5432."
+    moment = datetime(2026, 5, 1, 12, tzinfo=UTC)
+    typed = [
+        Message("user", question, moment),
+        Message("assistant", reply, moment + timedelta(seconds=2)),
+    ]
+    reservoir.ingest(typed, instance="typed", embed=False, pair=True)
+    talks = [(wrap("user: old words", question), f"{reply}\n")]
+    reservoir.import_files(llm_log(tmp_path / "log.db", talks))
+    newest = [Message("user", f"unrelated words {number}") for number in range(3)]
+    reservoir.ingest(newest, embed=False)
+    window = reservoir.context("the port of the staging database", budget=2_000)
+    shown = [each.message.content.strip() for each in window.kept]
+    assert (shown.count(question), shown.count(reply)) == (1, 1)
