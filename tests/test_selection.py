@@ -246,13 +246,17 @@ def test_a_question_and_its_reply_are_kept_together_while_both_fit():
         pytest.param(0.1, 0.9, 2, id="§4 the reply"),
     ],
 )
-@pytest.mark.parametrize("order", ["score", "tiers"])
-def test_where_only_one_of_question_and_reply_fits_it_is_the_higher_scored(
-    first, second, left, order
-):
-    found = chosen(pool(*exchange(first, second)), 19, Rules(order, 0))
+def test_where_only_one_of_question_and_reply_fits_it_is_the_higher_scored(first, second, left):
+    found = chosen(pool(*exchange(first, second)), 19, Rules("score", 0))
     assert kept(found) == [left]
     assert reasons(found) == {3 - left: "no room"}
+
+
+@pytest.mark.parametrize(("first", "second"), [(0.9, 0.1), (0.1, 0.9)])
+def test_by_tiers_it_is_the_newer_one_of_the_recent(first, second):
+    found = chosen(pool(*exchange(first, second)), 19, TIERS)
+    assert kept(found) == [2]
+    assert reasons(found) == {1: "no room"}
 
 
 def test_a_reply_of_another_trace_stands_by_itself():

@@ -1,0 +1,29 @@
+"""Pairing tool calls with their results. Pure."""
+
+from collections.abc import Sequence
+
+from reservoir_cli.messages import Role, StoredMessage
+
+
+def pair_calls(messages: Sequence[StoredMessage]) -> dict[int, tuple[int, int]]:
+    """Pair each tool result with the call it answers.
+
+    A call and its result are of one instance and conversation, the call comes first, and only
+    the first result of a call counts. A call id that is used again is another call.
+
+    :param messages: in order of time.
+    :returns: the index of each result that has a call, with the index of the calling message and
+        the index of the call among those of that message.
+    """
+    open_calls: dict[tuple[str, str | None, str], tuple[int, int]] = {}
+    pairs: dict[int, tuple[int, int]] = {}
+    for index, message in enumerate(messages):
+        thread = (message.instance, message.conversation_id)
+        if message.role is Role.ASSISTANT:
+            for number, call in enumerate(message.tool_calls):
+                open_calls[(*thread, call.id)] = (index, number)
+        elif message.role is Role.TOOL:
+            call_at = open_calls.pop((*thread, message.tool_call_id or ""), None)
+            if call_at is not None:
+                pairs[index] = call_at
+    return pairs
