@@ -1,6 +1,7 @@
 """Pairing tool calls with their results. Pure."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from reservoir_cli.messages import Role, StoredMessage
 
@@ -27,3 +28,23 @@ def pair_calls(messages: Sequence[StoredMessage]) -> dict[int, tuple[int, int]]:
             if call_at is not None:
                 pairs[index] = call_at
     return pairs
+
+
+def unpaired(messages: Sequence[StoredMessage]) -> Iterator[StoredMessage]:
+    """Find calls without a result, each message with these alone, and results without a call.
+
+    :param messages: in order of time.
+    """
+    pairs = pair_calls(messages)
+    answered = set(pairs.values())
+    for index, message in enumerate(messages):
+        calls = tuple(
+            call
+            for number, call in enumerate(message.tool_calls)
+            if (index, number) not in answered
+        )
+        if message.role is Role.TOOL:
+            if index not in pairs and message.tool_call_id:
+                yield message
+        elif calls:
+            yield replace(message, tool_calls=calls)

@@ -88,13 +88,10 @@ def explained(window: "ContextWindow") -> list[dict[str, Any]]:
 
 def _row(window: "ContextWindow", section: Section, candidate: Candidate) -> dict[str, Any]:
     framing = PER_MESSAGE if section is Section.HISTORY else 0
-    left_out = candidate.left_out
     return {
         **candidate.message.to_row(),
         "section": section.value,
         **_scores(window, candidate, framing),
-        **({"after_gap": True} if candidate.after_gap else {}),
-        **({"answer_left_out": left_out} if left_out is not None else {}),
     }
 
 
