@@ -7,9 +7,10 @@ import hypothesis
 import pytest
 from hypothesis import strategies as st
 
+from reservoir_cli.exchanges import Exchanges
 from reservoir_cli.messages import Role, StoredMessage, ToolCall
-from reservoir_cli.packing import Costs
-from reservoir_cli.selection import Rules, select
+from reservoir_cli.packing import Costs, is_system
+from reservoir_cli.selection import Rules, Unit, _exchanges, _newest, _tool_units, select
 from reservoir_cli.window import Candidate, Scores, Tier
 
 START = datetime(2026, 5, 9, 12, tzinfo=UTC)
@@ -547,3 +548,49 @@ def test_in_tier_order_a_smaller_budget_keeps_a_subset(candidates, room, more, n
     large = chosen(candidates, budget + more, rules, costs=FULL)
     same = {each.candidate.message.id for each in large.dropped if each.reason == "duplicate"}
     assert set(kept(small)) <= set(kept(large)) | same
+
+
+@hypothesis.given(pools(), st.integers(0, 400), st.integers(0, 3))
+@hypothesis.settings(max_examples=300)
+def test_by_tiers_the_order_holds_for_what_is_printed(candidates, budget, newest):
+    """What was left out for lack of room stands behind everything printed, unit by unit."""
+    found = chosen(candidates, budget, Rules("tiers", newest), costs=FULL)
+    printed = {each.message.id for each in (*found.recalled, *found.history)}
+    units, _ = _tool_units([each for each in candidates if not is_system(each)])
+    exchanges = list(_exchanges(units, Exchanges.of([each.message for each in candidates])))
+    no_room = {number for number, reason in reasons(found).items() if reason == "no room"}
+    left, kept_keys = [], []
+    for exchange in exchanges:
+        inside = [unit for unit in exchange if unit.members[0].message.id in printed]
+        whole = len(inside) == len(exchange)
+        if inside:
+            joined = Unit(tuple(each for unit in exchange for each in unit.members))
+            kept_keys += [joined.by_tier() if whole else unit.by_tier() for unit in inside]
+        left += [
+            unit.by_tier()
+            for unit in exchange
+            if unit not in inside and unit.members[0].message.id in no_room
+        ]
+    first = min(left, default=None)
+    held = {unit.members[0].message.id for unit in _newest(units, newest)}
+    if first is not None and not held & printed:
+        assert all(each <= first for each in kept_keys)
+
+
+def test_ten_thousand_units_are_not_compared_with_each_other():
+    """The number of comparisons of messages does not grow with the square of their number."""
+    compared = 0
+
+    class Counted(str):
+        __slots__ = ()
+
+        def __eq__(self, other):
+            nonlocal compared
+            compared += 1
+            return str.__eq__(self, other)
+
+        __hash__ = str.__hash__
+
+    some = pool(*(said(content=Counted(f"long {number}"), tokens=99) for number in range(300)))
+    assert kept(chosen(some, 50)) == []
+    assert compared < 10 * len(some)
