@@ -177,14 +177,16 @@ class Packing:
     def _fits(self, step: _Step, budget: int) -> bool:
         """Whether the window with a step is within the budget, by sums as long as they tell."""
         unsure = _EXCESS * len(step.fresh)
-        if self._total(step) <= budget:
+        total = self._total(step)
+        if total <= budget:
             return True
-        if self.costs.printed is None or self._total(step) - self._excess - unsure > budget:
+        if self.costs.printed is None or total - self._excess - unsure > budget:
             return False
         self._recount(self.costs.printed)
-        if self._total(step) <= budget:
+        total = self._total(step)
+        if total <= budget:
             return True
-        if self._total(step) - unsure > budget or self._failed >= _TRIALS:
+        if total - unsure > budget or self._failed >= _TRIALS:
             return False
         kept = {**self._kept, **step.fresh}
         layout = _laid_out(kept, self._in_history | ids(step.turned), self.exchanges)
