@@ -575,22 +575,3 @@ def test_by_tiers_the_order_holds_for_what_is_printed(candidates, budget, newest
     held = {unit.members[0].message.id for unit in _newest(units, newest)}
     if first is not None and not held & printed:
         assert all(each <= first for each in kept_keys)
-
-
-def test_ten_thousand_units_are_not_compared_with_each_other():
-    """The number of comparisons of messages does not grow with the square of their number."""
-    compared = 0
-
-    class Counted(str):
-        __slots__ = ()
-
-        def __eq__(self, other):
-            nonlocal compared
-            compared += 1
-            return str.__eq__(self, other)
-
-        __hash__ = str.__hash__
-
-    some = pool(*(said(content=Counted(f"long {number}"), tokens=99) for number in range(300)))
-    assert kept(chosen(some, 50)) == []
-    assert compared < 10 * len(some)
