@@ -2,9 +2,10 @@
 
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC
 from time import perf_counter
+from typing import Any
 
 import numpy as np
 
@@ -15,6 +16,7 @@ from reservoir_cli.context.budget import Meter
 from reservoir_cli.context.layout import Costs
 from reservoir_cli.context.render import ContextWindow
 from reservoir_cli.context.selection import Rules, select
+from reservoir_cli.context.tiers import ages, fillers, not_printable, tiers_of, unread
 from reservoir_cli.context.types import (
     PROVIDERS,
     Candidate,
@@ -36,8 +38,9 @@ from reservoir_cli.storage.base import Store
 from reservoir_cli.storage.records import Candidates, Filter
 from reservoir_cli.tokens import AnthropicCounter, counter_id
 
-#: When filling, messages are read until they could fill the budget so many times.
-_READ_AHEAD = 4
+#: A counter that asks its provider is asked so often, aims at this share of the budget, and is
+#: content with this one.
+_REQUESTS, _AIM, _ENOUGH = 3, 0.98, 0.95
 
 
 def build_context(
@@ -84,13 +87,20 @@ def build_context(
             to_epoch_ms(request.now),
             _date_scores(request, found),
         )
-        tiers = _tiers(scored, bool(request.query.strip()), settings, store, scope)
-        chosen = _to_read(scored, tiers, budget.history if fill else 0)
-        rows = store.with_partners([int(each) for each in found.ids[chosen]], scope)
+        hidden, unasked = not_printable(
+            scored, request.query, settings, _rules(settings), store, scope
+        )
+        tiers = tiers_of(scored, bool(request.query.strip()), settings, store, scope, hidden)
+        chosen = {*tiers, *unasked, *fillers(scored, budget.history if fill else 0)}
+        rows = store.with_partners([int(each) for each in found.ids[sorted(chosen)]], scope)
     rows = _masked(_recounted(rows, store, meter), mask, meter)
     read = perf_counter()
     pool = _pool(rows, scored, tiers, settings.max_tool_result_tokens, meter)
-    selection, used = _selected(request, pool, budget, settings, meter, len(found.ids), fill)
+    too_large = unread(scored, pool, budget.history if fill else 0)
+    chooser = _Chooser(
+        request, pool, budget, settings, meter, len(found.ids) - len(pool) if fill else 0, too_large
+    )
+    selection, used, counting = chooser.choose()
     timings = {
         "embed": embedded - started,
         "read": read - embedded,
@@ -104,60 +114,119 @@ def build_context(
         {"partition": request.partition, "instance": instance, "recall": str(scope)},
         used,
         left_out,
-        (*_cap_notes(request, left_out, settings, meter), *budget.notes),
+        (*_cap_notes(request, left_out, settings, meter), *budget.notes, *counting),
         {name: 1000 * seconds for name, seconds in timings.items()},
     )
 
 
-def _selected(
-    request: ContextRequest,
-    pool: Sequence[Candidate],
-    budget: TokenBudget,
-    settings: Settings,
-    meter: Meter,
-    messages: int,
-    fill: bool,
-) -> tuple[Selection, int]:
-    """The selection, and its tokens as it is printed.
+@dataclass(frozen=True, slots=True)
+class _Chooser:
+    """Selections from one pool, counted as they are printed."""
 
-    The account while packing adds up single messages; what is printed is counted as a whole,
-    and should that ever be more, the account gets so much less.
+    request: ContextRequest
+    pool: Sequence[Candidate]
+    budget: TokenBudget
+    settings: Settings
+    meter: Meter
+    not_reached: int
+    unread: set[int]
+
+    def choose(self) -> tuple[Selection, int, tuple[str, ...]]:
+        """The selection, its tokens as it is printed, and what a person should know of them."""
+        if isinstance(self.meter.counter, AnthropicCounter):
+            return self._by_requests(self.meter.counter)
+        return (*self._by_sums(self.budget.history), ())
+
+    def _by_sums(self, room: int) -> tuple[Selection, int]:
+        """Select by this machine's counts.
+
+        The account while packing adds up single messages; what is printed is counted as a whole,
+        and should that ever be more, the account gets so much less.
+        """
+        target = room
+        while True:
+            selection = self._within(room)
+            used = _printed(
+                self.request, selection.recalled, selection.history, self.budget, self.meter
+            )
+            if used <= target or room <= 0:
+                return selection, used
+            room = max(0, room - (used - target))
+
+    def _within(self, room: int) -> Selection:
+        return select(
+            self.pool,
+            query=self.request.query,
+            budget=room,
+            costs=_costs(self.request, self.budget, self.meter),
+            rules=_rules(self.settings),
+            not_reached=self.not_reached,
+            unread=self.unread,
+        )
+
+    def _by_requests(self, counter: AnthropicCounter) -> tuple[Selection, int, tuple[str, ...]]:
+        """Select by the provider's counts: each one tells how far this machine's are off."""
+        fixed = sum(self.budget.sections.values())
+        limit = fixed + self.budget.history
+        selection, estimate = self._by_sums(self.budget.history)
+        tried: list[tuple[int, Selection]] = []
+        points = [(0.0, 0.0)]
+        while True:
+            counted = counter.count_request(self._body(selection))
+            tried.append((counted, selection))
+            if len(tried) == _REQUESTS or self._is_enough(counted, limit, selection):
+                break
+            points.append((float(counted), float(fixed + estimate)))
+            room = round(_interpolated(points, _AIM * limit)) - fixed
+            selection, estimate = self._by_sums(max(0, room))
+        fitting = [each for each in tried if each[0] <= limit]
+        best = max if fitting else min
+        counted, selection = best(fitting or tried, key=lambda each: each[0])
+        return selection, max(0, counted - fixed), _exceeded(counted, limit)
+
+    def _is_enough(self, counted: int, limit: int, selection: Selection) -> bool:
+        """Whether another request could only make it worse."""
+        if counted > limit:
+            return not (selection.recalled or selection.history)
+        left_out = (*selection.dropped, *selection.passed_over)
+        everything = not self.not_reached and not any(each.for_room for each in left_out)
+        return everything or counted >= _ENOUGH * limit
+
+    def _body(self, selection: Selection) -> dict[str, Any]:
+        """The whole request: this counter knows no other."""
+        said = turns.history_turns(self.request, selection.recalled, selection.history)
+        window = [*turns.fixed_turns(self.request), *said, *turns.current_turn(self.request)]
+        body = render.written(window, "anthropic", None, 1)
+        assert isinstance(body, dict)
+        return body
+
+
+def _interpolated(points: Sequence[tuple[float, float]], aim: float) -> float:
+    """The estimate at which the provider may count so many tokens.
+
+    :param points: the provider's count and this machine's estimate of each window, from (0, 0).
     """
-    rules = Rules(
+    below = max(each for each in points if each[0] <= aim)
+    above = min((each for each in points if each[0] > aim), default=None)
+    if above is None:
+        return below[1] * aim / below[0] if below[0] else aim
+    share = (aim - below[0]) / (above[0] - below[0])
+    return below[1] + share * (above[1] - below[1])
+
+
+def _exceeded(counted: int, limit: int) -> tuple[str, ...]:
+    if counted <= limit:
+        return ()
+    return (f"the provider counts {counted:,} tokens, {counted - limit:,} more than the budget",)
+
+
+def _rules(settings: Settings) -> Rules:
+    return Rules(
         settings.order,
         settings.min_history_messages,
         settings.min_cosine,
         settings.include_system,
     )
-    room = budget.history
-    while True:
-        selection = select(
-            pool,
-            query=request.query,
-            budget=room,
-            costs=_costs(request, budget, meter),
-            rules=rules,
-            not_reached=messages - len(pool) if fill else 0,
-        )
-        used = _history_used(request, selection, budget, meter)
-        if used <= budget.history or room <= 0:
-            return selection, used
-        room = max(0, room - (used - budget.history))
-
-
-def _history_used(
-    request: ContextRequest, selection: Selection, budget: TokenBudget, meter: Meter
-) -> int:
-    """Tokens of recalled messages and history, as they are printed."""
-    if not isinstance(meter.counter, AnthropicCounter):
-        return _printed(request, selection.recalled, selection.history, budget, meter)
-    # This counter knows whole requests only; what is not history's is taken off.
-    said = turns.history_turns(request, selection.recalled, selection.history)
-    window = [*turns.fixed_turns(request), *said]
-    body = render.written([*window, *turns.current_turn(request)], "anthropic", None, 1)
-    assert isinstance(body, dict)
-    counted = meter.counter.count_request(body)
-    return max(0, counted - sum(budget.sections.values()))
 
 
 def _section_tokens(request: ContextRequest, meter: Meter) -> dict[Section, int]:
@@ -226,57 +295,6 @@ def _date_scores(request: ContextRequest, found: Candidates) -> ranking.Floats:
     return date_scores(spans, found.created_at, local.tzinfo or UTC)
 
 
-def _tiers(
-    scored: Scored, asked: bool, settings: Settings, store: Store, scope: Scope
-) -> dict[int, Tier]:
-    """The candidates by their position, each with the first tier that holds.
-
-    :param asked: there is a question; to none, nothing is similar.
-    """
-    found = scored.candidates
-    best = ranking.best(scored.similarity, settings.semantic_context_size if asked else 0)
-    alike = np.nan_to_num(found.cosine[best], nan=-1) > settings.similar_cosine
-    similar = {int(place): bool(passes) for place, passes in zip(best, alike, strict=True)}
-    own = np.flatnonzero(found.own)
-    recent = {int(each) for each in own[max(0, len(own) - settings.recent_context_size) :]}
-    seeds = sorted(int(found.ids[place]) for place in recent | similar.keys())
-    tied = store.tied(seeds, settings.synapse_depth, scope)
-    tiers = dict.fromkeys(similar, Tier.OLDER)
-    linked, _ = found.places(np.array(tied, np.int64))
-    tiers |= dict.fromkeys((int(each) for each in linked), Tier.SYNAPSE)
-    tiers |= dict.fromkeys((place for place, passes in similar.items() if passes), Tier.SIMILAR)
-    return tiers | dict.fromkeys(recent, Tier.RECENT)
-
-
-def _to_read(scored: Scored, tiers: dict[int, Tier], room: int) -> list[int]:
-    """Positions of the messages worth reading: candidates, and what may fill the room.
-
-    With those of the history's instance come the ones between that are too large: they are not
-    printed, but history may go on behind them.
-    """
-    chosen = {*tiers, *_fillers(scored, room)}
-    own = np.flatnonzero(scored.candidates.own)
-    if len(own) and room:
-        oldest = min((place for place in chosen if scored.candidates.own[place]), default=own[-1])
-        large = own[(own > oldest) & (scored.candidates.tokens[own] > room)]
-        chosen.update(large.tolist())
-    return sorted(chosen)
-
-
-def _fillers(scored: Scored, room: int) -> list[int]:
-    """Positions by priority of what could fill the room some times over."""
-    tokens = scored.candidates.tokens.astype(np.int64)
-    total, count = len(tokens), 1_000
-    while room:
-        by_priority = ranking.best(scored.priority, count)
-        fitting = by_priority[tokens[by_priority] <= room]
-        enough = np.cumsum(tokens[fitting]) <= _READ_AHEAD * room
-        if count >= total or not enough.all():
-            return [int(each) for each in fitting[enough]]
-        count *= 10
-    return []
-
-
 def _recounted(rows: list[StoredMessage], store: Store, meter: Meter) -> list[StoredMessage]:
     """Rows with counts by the counter in use; what another one counted is counted once more."""
     name = counter_id(meter.counter)
@@ -314,7 +332,7 @@ def _pool(
     """Rows with their scores; long tool results are cut."""
     found = scored.candidates
     places, _ = found.places(np.array([row.id for row in rows], np.int64))
-    ages = np.cumsum(found.own[::-1])[::-1] - 1
+    places_from_newest = ages(found)
     limit = int(max_result_tokens / meter.factor)
     pool = []
     for row, place in zip(rows, places.tolist(), strict=True):
@@ -334,7 +352,7 @@ def _pool(
                 tiers.get(place, Tier.OLDER),
                 place not in tiers,
                 scores,
-                int(ages[place]) if found.own[place] else None,
+                int(places_from_newest[place]) if found.own[place] else None,
                 cut,
             )
         )
@@ -343,9 +361,12 @@ def _pool(
 
 def _costs(request: ContextRequest, budget: TokenBudget, meter: Meter) -> Costs:
     """What a message costs as a recalled line and as a turn; an upper bound of each."""
+    framing = {role: meter.counter.count(f"{role}: \n") for role in Role}
+    for role in (Role.ASSISTANT, Role.TOOL):
+        framing[role] += meter.counter.count(f"{turns.GAP}\n")
 
     def recalled(each: Candidate) -> int:
-        return meter.scaled(each.message.tokens + meter.counter.count(f"{each.message.role}: \n"))
+        return meter.scaled(each.message.tokens + framing[each.message.role])
 
     def history(each: Candidate) -> int:
         message = each.message
@@ -360,6 +381,7 @@ def _costs(request: ContextRequest, budget: TokenBudget, meter: Meter) -> Costs:
         day=meter.count("2026-01-01\n"),
         recalled_title=meter.count(f"{turns.RECALLED_TITLE}\n\n", messages=1),
         printed=lambda recalled, run: _printed(request, recalled, run, budget, meter),
+        left_out=lambda answer: meter.count(f"{turns.answer_left_out(answer)}\n"),
     )
 
 

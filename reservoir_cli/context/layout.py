@@ -1,14 +1,20 @@
 """The account of a window that is being filled: what is kept, and what it costs. Pure.
 
-A kept message is printed in one of two places: in the unbroken run of the newest messages as a
-turn of history, else as a recalled line. The run grows as gaps in it are filled, so that a
+A kept message is printed in one of two places: as a turn of history, in the unbroken run of the
+newest messages, else as a recalled line. The run grows as gaps in it are filled, so that a
 message may change its place after it was kept.
+
+No answer is printed under a question that is not its own. History holds whole exchanges only,
+each reply behind its own question with no other question between; what is not whole is recalled.
+Above a recalled reply stands its own question or ``…``, and below a recalled question its answer
+or the number of the answer that was left out.
 """
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
+from reservoir_cli.context.exchanges import Exchanges
 from reservoir_cli.context.types import Candidate
 from reservoir_cli.messages import Role
 
@@ -17,12 +23,13 @@ from reservoir_cli.messages import Role
 class Costs:
     """Tokens of a message by the place it is printed in, all factors included.
 
-    :param recalled: of a message as a recalled line.
+    :param recalled: of a message as a recalled line, with the ``…`` that a reply may need.
     :param history: of a message as a turn.
     :param day: of a line with a date above the recalled messages of that day.
     :param recalled_title: paid once, when anything is recalled.
     :param printed: of recalled messages and history together, as they are printed. The others
         add up to at least this, and are cheaper to ask for; without it they decide alone.
+    :param left_out: of the line that names an answer that was left out, by its id.
     """
 
     recalled: Callable[[Candidate], int]
@@ -30,44 +37,83 @@ class Costs:
     day: int
     recalled_title: int
     printed: Callable[[Sequence[Candidate], Sequence[Candidate]], int] | None = None
+    left_out: Callable[[int], int] = lambda _: 0
 
 
 #: By how much the sum may exceed the printed count for each message, at the most.
-_EXCESS = 12
+_EXCESS = 16
+#: How many windows in a row are counted as they are printed, and found too large.
+_TRIALS = 32
 
-_Layout = tuple[tuple[Candidate, ...], tuple[Candidate, ...], tuple[Candidate, ...]]
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Where kept messages are printed: recalled, or as turns, or not at all."""
+
+    recalled: tuple[Candidate, ...]
+    history: tuple[Candidate, ...]
+    duplicates: tuple[Candidate, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """What changes when messages are kept.
+
+    :param run: what the run of the newest gains, newest first.
+    :param turned: what becomes history.
+    :param lines: what becomes a recalled line.
+    :param gone: what is a recalled line no longer.
+    :param shown: of copies the exchange that is printed, by what they say.
+    :param told: questions that name the answer that was left out.
+    :param untold: questions that do so no longer.
+    :param days: by how many lines each day changes.
+    """
+
+    fresh: Mapping[int, Candidate]
+    run: Sequence[Candidate]
+    reached: int
+    turned: Sequence[Candidate]
+    lines: Sequence[Candidate]
+    gone: Sequence[Candidate]
+    shown: Mapping[int, int]
+    told: set[int]
+    untold: set[int]
+    days: Mapping[str, int]
 
 
 @dataclass(slots=True)
 class Packing:
     """What is kept so far, and an upper bound of its tokens.
 
-    :param pool: everything that may be kept.
-    :param passed: ids of messages that do not end the run although they are not printed.
+    :param by_age: everything of history's instance that may be kept, by age.
+    :param passed: ages of messages that do not end the run although they are not printed.
     :ivar reasons: why each message was kept.
     """
 
     costs: Costs
-    pool: Sequence[Candidate]
+    exchanges: Exchanges
+    by_age: Mapping[int, Candidate]
     passed: set[int]
     reasons: dict[int, str] = field(default_factory=dict)
     _kept: dict[int, Candidate] = field(default_factory=dict)
-    #: The run, newest first, the age it reaches to, and how much of it begins with a question.
-    _run: list[Candidate] = field(default_factory=list)
+    #: The age the run reaches to, and its questions.
     _reached: int = 0
-    _turns: int = 0
+    _questions: int = 0
+    #: Messages of the run whose question it has not reached, with the questions before them.
+    _waiting: dict[int, list[tuple[Candidate, int]]] = field(default_factory=dict)
     _in_history: set[int] = field(default_factory=set)
-    #: Ids of the recalled messages that are printed, and how many of them a day has.
-    _lines: set[int] = field(default_factory=set)
+    #: Recalled messages that are printed, by exchange; how many, and how many of each day.
+    _lines: dict[int, dict[int, Candidate]] = field(default_factory=dict)
+    _line_count: int = 0
     _days: Counter[str] = field(default_factory=Counter)
-    _said: set[tuple[str, str]] = field(default_factory=set)
+    #: Of exchanges that say the same, the one that is printed.
+    _shown: dict[int, int] = field(default_factory=dict)
+    #: Recalled questions that name the answer that was left out.
+    _told: set[int] = field(default_factory=set)
     #: Tokens of single messages, and by how much the sum may be too high.
     _spent: int = 0
     _excess: int = 0
-    _by_age: Mapping[int, Candidate] = field(init=False)
-
-    def __post_init__(self) -> None:
-        self._by_age = {each.age: each for each in self.pool if each.age is not None}
+    _failed: int = 0
 
     def has(self, candidate: Candidate) -> bool:
         """Whether a message is kept."""
@@ -75,91 +121,235 @@ class Packing:
 
     def could_add(self, members: Sequence[Candidate], budget: int) -> bool:
         """Whether messages would fit if nothing else were kept."""
-        return Packing(self.costs, self.pool, self.passed).add(members, budget, "")
+        empty = Packing(self.costs, self.exchanges, self.by_age, self.passed)
+        return empty.add(members, budget, "")
 
     def add(self, members: Sequence[Candidate], budget: int, reason: str) -> bool:
         """Keep messages if all of them fit; otherwise nothing changes."""
-        fresh = {each.message.id: each for each in members}
-        more, reached = self._run_grown_by(fresh)
-        asking = (place for place in range(len(more), 0, -1) if _asks(more[place - 1]))
-        turns = next((len(self._run) + place for place in asking), self._turns)
-        in_history = self._in_history
-        if turns > self._turns:
-            in_history = ids(_results_behind_calls([*self._run, *more][:turns][::-1]))
-
-        turned = [fresh.get(each) or self._kept[each] for each in in_history - self._in_history]
-        unsaid = [
-            each
-            for number, each in fresh.items()
-            if number not in in_history and (not _alone(each) or _said(each) not in self._said)
-        ]
-        gone = [each for each in turned if each.message.id in self._lines]
-        days = Counter(self._days)
-        days.update(map(_day, unsaid))
-        days.subtract(map(_day, gone))
-
-        spent = self._spent + sum(map(self.costs.history, turned))
-        spent += sum(map(self.costs.recalled, unsaid)) - sum(map(self.costs.recalled, gone))
-        excess = self._excess + _EXCESS * len(fresh)
-        framing = sum(count > 0 for count in days.values()) * self.costs.day
-        framing += self.costs.recalled_title if len(self._lines) + len(unsaid) > len(gone) else 0
-        if spent + framing > budget:
-            if self.costs.printed is None or spent + framing - excess > budget:
-                return False
-            kept = {**self._kept, **fresh}
-            recalled, history, _ = _laid_out(kept, [*self._run, *more][:turns])
-            printed = self.costs.printed(recalled, history)
-            if printed > budget:
-                return False
-            spent, excess = printed - framing, 0
-
-        self._kept |= fresh
-        self._lines -= ids(gone)
-        self._lines |= ids(unsaid)
-        self._days, self._in_history = +days, in_history
-        self._spent, self._excess, self._reached, self._turns = spent, excess, reached, turns
-        self._run += more
-        self._said.update(map(_said, (*unsaid, *turned)))
-        self.reasons.update((number, reason) for number in fresh)
+        step = self._step({each.message.id: each for each in members})
+        if not self._fits(step, budget):
+            return False
+        self._take(step)
+        self.reasons.update((number, reason) for number in step.fresh)
         return True
+
+    def lay_out(self) -> Layout:
+        """What is printed where, with the lines that keep answers apart from other questions."""
+        return _laid_out(self._kept, self._in_history, self.exchanges)
+
+    def _step(self, fresh: Mapping[int, Candidate]) -> _Step:
+        run, reached = self._run_grown_by(fresh)
+        turned = self._turned_by(run)
+        shown = {self._saying(each): self._exchange(each) for each in turned}
+        gone = [
+            line
+            for exchange in {*shown.values(), *(self._shown.get(saying) for saying in shown)}
+            for line in self._lines.get(exchange or 0, {}).values()
+        ]
+        turns = ids(turned)
+        lines = []
+        for number, each in fresh.items():
+            saying, exchange = self._saying(each), self._exchange(each)
+            printed = shown.setdefault(saying, self._shown.get(saying, exchange))
+            if number not in turns and printed == exchange:
+                lines.append(each)
+        days = Counter(map(_day, lines))
+        days.subtract(map(_day, gone))
+        told, untold = self._answers_left_out(fresh, lines, gone)
+        return _Step(fresh, run, reached, turned, lines, gone, shown, told, untold, days)
+
+    def _answers_left_out(
+        self, fresh: Mapping[int, Candidate], lines: Iterable[Candidate], gone: Iterable[Candidate]
+    ) -> tuple[set[int], set[int]]:
+        """Questions that need a line about their answer, and those that no longer do."""
+        answer_of = self.exchanges.answer_of
+        told = {
+            number
+            for number in ids(lines)
+            if number in answer_of
+            and answer_of[number] not in fresh
+            and answer_of[number] not in self._kept
+        }
+        answered = {self.exchanges.exchange_of[number] for number in fresh}
+        answered = {each for each in answered if answer_of.get(each) in fresh}
+        return told, self._told & (answered | ids(gone))
+
+    def _fits(self, step: _Step, budget: int) -> bool:
+        """Whether the window with a step is within the budget, by sums as long as they tell."""
+        unsure = _EXCESS * len(step.fresh)
+        total = self._total(step)
+        if total <= budget:
+            return True
+        if self.costs.printed is None or total - self._excess - unsure > budget:
+            return False
+        self._recount(self.costs.printed)
+        total = self._total(step)
+        if total <= budget:
+            return True
+        if total - unsure > budget or self._failed >= _TRIALS:
+            return False
+        kept = {**self._kept, **step.fresh}
+        layout = _laid_out(kept, self._in_history | ids(step.turned), self.exchanges)
+        fits = self.costs.printed(layout.recalled, layout.history) <= budget
+        self._failed += not fits
+        return fits
+
+    def _recount(self, printed: Callable[[Sequence[Candidate], Sequence[Candidate]], int]) -> None:
+        """Set the account right by one exact count of what is kept."""
+        if self._excess:
+            layout = self.lay_out()
+            self._spent = printed(layout.recalled, layout.history) - self._framing(
+                len(+self._days), self._line_count
+            )
+            self._excess = 0
+
+    def _total(self, step: _Step) -> int:
+        """An upper bound of the tokens of the window with a step."""
+        days = len(self._days) + sum(
+            (self._days[day] + more > 0) - (self._days[day] > 0) for day, more in step.days.items()
+        )
+        lines = self._line_count + len(step.lines) - len(step.gone)
+        return self._spent + self._cost(step) + self._framing(days, lines)
+
+    def _framing(self, days: int, lines: int) -> int:
+        return days * self.costs.day + (self.costs.recalled_title if lines else 0)
+
+    def _cost(self, step: _Step) -> int:
+        answers = self.exchanges.answer_of
+        return (
+            sum(map(self.costs.history, step.turned))
+            + sum(map(self.costs.recalled, step.lines))
+            - sum(map(self.costs.recalled, step.gone))
+            + sum(self.costs.left_out(answers[each]) for each in step.told)
+            - sum(self.costs.left_out(answers[each]) for each in step.untold)
+        )
+
+    def _take(self, step: _Step) -> None:
+        self._spent += self._cost(step)
+        self._excess += _EXCESS * len(step.fresh)
+        self._failed = 0
+        self._kept |= step.fresh
+        self._grow_run(step.run, step.reached)
+        self._in_history |= ids(step.turned)
+        for line in step.gone:
+            del self._lines[self._exchange(line)][line.message.id]
+        for line in step.lines:
+            self._lines.setdefault(self._exchange(line), {})[line.message.id] = line
+        self._line_count += len(step.lines) - len(step.gone)
+        for day, more in step.days.items():
+            self._days[day] += more
+            if not self._days[day]:
+                del self._days[day]
+        self._shown |= step.shown
+        self._told -= step.untold
+        self._told |= step.told
 
     def _run_grown_by(self, fresh: Mapping[int, Candidate]) -> tuple[list[Candidate], int]:
         """What the run gains, newest first, and the age it then reaches to."""
         more = []
         age = self._reached
-        while (each := self._by_age.get(age)) is not None:
-            number = each.message.id
+        while True:
+            candidate = self.by_age.get(age)
+            number = candidate.message.id if candidate else 0
             kept = fresh.get(number) or self._kept.get(number)
             if kept and not is_system(kept):
                 more.append(kept)
-            elif not kept and number not in self.passed:
-                break
+            elif not kept and age not in self.passed:
+                return more, age
             age += 1
-        return more, age
 
-    def lay_out(self) -> _Layout:
-        """Recalled messages, history, and recalled messages that say what is said already."""
-        return _laid_out(self._kept, self._run[: self._turns])
+    def _turned_by(self, run: Sequence[Candidate]) -> list[Candidate]:
+        """What becomes history when the run grows: exchanges that it then holds whole."""
+        turned: list[Candidate] = []
+        questions = self._questions
+        waiting: dict[int, list[tuple[Candidate, int]]] = {}
+        for each in run:
+            exchange = self._exchange(each)
+            if not _asks(each):
+                waiting.setdefault(exchange, []).append((each, questions))
+                continue
+            replies = [*self._waiting.get(exchange, ()), *waiting.get(exchange, ())]
+            if self._is_whole(exchange, replies, questions):
+                turned += [each, *(reply for reply, _ in replies)]
+            questions += 1
+        return turned
+
+    def _is_whole(
+        self, question: int, replies: Sequence[tuple[Candidate, int]], questions: int
+    ) -> bool:
+        """Whether an exchange has its answer, and no other question stands within it.
+
+        A tool result is printed behind its call, wherever it was stored.
+        """
+        answer = self.exchanges.answer_of.get(question)
+        if answer is not None and answer not in {reply.message.id for reply, _ in replies}:
+            return False
+        return all(
+            before == questions or reply.message.role is Role.TOOL for reply, before in replies
+        )
+
+    def _grow_run(self, run: Sequence[Candidate], reached: int) -> None:
+        for each in run:
+            if _asks(each):
+                self._questions += 1
+                self._waiting.pop(self._exchange(each), None)
+            else:
+                waiting = self._waiting.setdefault(self._exchange(each), [])
+                waiting.append((each, self._questions))
+        self._reached = reached
+
+    def _exchange(self, candidate: Candidate) -> int:
+        return self.exchanges.exchange_of[candidate.message.id]
+
+    def _saying(self, candidate: Candidate) -> int:
+        """The first exchange that says what the candidate's says."""
+        exchange = self._exchange(candidate)
+        return self.exchanges.copy_of.get(exchange, exchange)
 
 
-def _laid_out(kept: Mapping[int, Candidate], run: Sequence[Candidate]) -> _Layout:
-    """Where kept messages are printed.
+def _laid_out(kept: Mapping[int, Candidate], in_history: set[int], exchanges: Exchanges) -> Layout:
+    """Where kept messages are printed; of copies, the first exchange that was kept."""
 
-    :param run: the beginning of the run that ends in a question, newest first.
-    """
-    history = _results_behind_calls(run[::-1])
-    in_history = ids(history)
-    said = {_said(each) for each in history}
-    recalled, duplicates = [], []
-    for each in kept.values():  # of copies the first that was kept is printed
-        if each.message.id in in_history:
+    def order(candidate: Candidate) -> tuple[float, int, int]:
+        number = candidate.message.id
+        caller, call = exchanges.call_of.get(number, (number, -1))
+        return (*by_time(kept[caller]), call)
+
+    history = sorted((kept[number] for number in in_history), key=order)
+    copies = exchanges.copy_of
+    shown = {}
+    for number in in_history:
+        exchange = exchanges.exchange_of[number]
+        shown[copies.get(exchange, exchange)] = 0
+    recalled: list[Candidate] = []
+    duplicates: list[Candidate] = []
+    for number, each in kept.items():
+        if number in in_history:
             continue
-        if _alone(each) and _said(each) in said:
-            duplicates.append(each)
-        else:
-            said.add(_said(each))
-            recalled.append(each)
-    return tuple(sorted(recalled, key=by_time)), tuple(history), tuple(duplicates)
+        exchange = exchanges.exchange_of[number]
+        first = shown.setdefault(copies.get(exchange, exchange), exchange)
+        (recalled if first == exchange else duplicates).append(each)
+    recalled.sort(key=by_time)
+    return Layout(_told_apart(recalled, exchanges), tuple(history), tuple(duplicates))
+
+
+def _told_apart(recalled: Sequence[Candidate], exchanges: Exchanges) -> tuple[Candidate, ...]:
+    """Recalled messages with what keeps each answer apart from other questions."""
+    printed = ids(recalled)
+    question: int | None = None
+    marked = []
+    for each in recalled:
+        number = each.message.id
+        exchange = exchanges.exchange_of[number]
+        if _asks(each):
+            question = exchange
+            answer = exchanges.answer_of.get(number)
+            if answer is not None and answer not in printed:
+                each = replace(each, left_out=answer)
+        elif not is_system(each) and question not in (None, exchange):
+            each, question = replace(each, after_gap=True), None
+        marked.append(each)
+    return tuple(marked)
 
 
 def by_time(candidate: Candidate) -> tuple[float, int]:
@@ -177,42 +367,8 @@ def is_system(candidate: Candidate) -> bool:
     return candidate.message.role is Role.SYSTEM
 
 
-def _results_behind_calls(run: Sequence[Candidate]) -> list[Candidate]:
-    """A run in order of time, each tool result right behind the message that called for it.
-
-    A result whose caller is not in the run is left out; it is recalled with its caller.
-    """
-    results: dict[tuple[str | None, str], list[Candidate]] = {}
-    for each in run:
-        message = each.message
-        if message.role is Role.TOOL:
-            key = (message.conversation_id, message.tool_call_id or "")
-            results.setdefault(key, []).append(each)
-    laid = []
-    for each in run:
-        if each.message.role is Role.TOOL:
-            continue
-        laid.append(each)
-        for call in each.message.tool_calls:
-            key = (each.message.conversation_id, call.id)
-            later = [one for one in results.get(key, ()) if by_time(one) > by_time(each)]
-            if later:
-                laid.append(later[0])
-                results[key].remove(later[0])
-    return laid
-
-
 def _asks(candidate: Candidate) -> bool:
     return candidate.message.role is Role.USER
-
-
-def _alone(candidate: Candidate) -> bool:
-    """Whether a message has no part in a tool call, so that a copy of it is worth nothing."""
-    return candidate.message.role is not Role.TOOL and not candidate.message.tool_calls
-
-
-def _said(candidate: Candidate) -> tuple[str, str]:
-    return candidate.message.role.value, candidate.message.content.strip()
 
 
 def _day(candidate: Candidate) -> str:

@@ -4,12 +4,16 @@ Messages are taken as units: a tool call goes with its results, a question with 
 both fit. ``packing`` keeps the account.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+import heapq
+from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass, replace
+from itertools import count
 
+from reservoir_cli.chat.tool_calls import pair_calls
+from reservoir_cli.context.exchanges import Exchanges
 from reservoir_cli.context.layout import Costs, Packing, by_time, ids, is_system
 from reservoir_cli.context.types import Candidate, Dropped, Selection, Tier
-from reservoir_cli.messages import Role, ToolCall
+from reservoir_cli.messages import Role, StoredMessage
 
 NO_ROOM = "no room"
 TOO_LARGE = "too large"
@@ -78,39 +82,41 @@ def select(
     costs: Costs,
     rules: Rules,
     not_reached: int,
+    unread: Set[int] = frozenset(),
 ) -> Selection:
     """Choose messages for a budget.
 
     :param pool: candidates with all that belongs to them, in order of time.
     :param budget: tokens for recalled messages and history.
     :param not_reached: messages of the scope that are not in the pool.
+    :param unread: ages of messages that are not in the pool because they are too large.
     """
-    eligible = [_only_own_calls(each) for each in pool if _eligible(each, query, rules)]
+    eligible = [_only_own_calls(each) for each in pool if printable(each.message, query, rules)]
     units, dropped = _tool_units(eligible)
-    large = [each for each in units if sum(map(costs.recalled, each.members)) > budget]
-    dropped += [Dropped(each, TOO_LARGE) for each in _members(large)]
-    units = [each for each in units if each not in large] if large else units
+    exchanges = Exchanges.of([each.message for each in pool])
+    by_age = {each.age: each for each in pool if each.age is not None}
     # What is missing from the units here does not end the run of the newest messages.
-    packing = Packing(costs, pool, ids(pool) - ids(_members(units)))
-    unlike = [each for each in units if _unlike(each, rules.min_cosine)]
-    dropped += [Dropped(each, UNLIKE) for each in _members(unlike)]
-    units = [each for each in units if each not in unlike] if unlike else units
+    packing = Packing(costs, exchanges, by_age, _ages(pool) - _ages(_members(units)) | unread)
+    units, large = _without_too_large(units, packing, budget)
+    packing.passed |= _ages(large)
+    dropped += [Dropped(each, TOO_LARGE) for each in large]
+    unlike = _members(each for each in units if _unlike(each, rules.min_cosine))
+    dropped += [Dropped(each, UNLIKE) for each in unlike]
+    units = [each for each in units if not _unlike(each, rules.min_cosine)]
 
     for unit in _newest(units, rules.min_history_messages):
         if not packing.add(unit.members, budget // 4, "newest"):
             break
-    if rules.order == "tiers":
-        _take_by_tier(units, packing, budget)
-    else:
-        _take_by_score(units, packing, budget)
+    take = _take_by_tier if rules.order == "tiers" else _take_by_score
+    take(list(_exchanges(units, exchanges)), packing, budget)
 
-    recalled, history, duplicates = packing.lay_out()
-    dropped += [Dropped(each, DUPLICATE) for each in duplicates]
-    named = ids([*recalled, *history]) | ids(each.candidate for each in dropped)
+    layout = packing.lay_out()
+    dropped += [Dropped(each, DUPLICATE) for each in layout.duplicates]
+    named = ids([*layout.recalled, *layout.history]) | ids(each.candidate for each in dropped)
     dropped += [Dropped(each, NO_ROOM) for each in _members(units) if each.message.id not in named]
     return Selection(
-        recalled,
-        history,
+        layout.recalled,
+        layout.history,
         tuple(each for each in dropped if not each.candidate.filler),
         tuple(each for each in dropped if each.candidate.filler),
         packing.reasons,
@@ -118,41 +124,76 @@ def select(
     )
 
 
-def _take_by_score(units: Sequence[Unit], packing: Packing, budget: int) -> None:
-    """Try every exchange by priority; what does not fit is skipped."""
-    for exchange in sorted(_exchanges(units), key=lambda each: _joined(each).by_score()):
-        _take(exchange, packing, budget, "priority")
+def _without_too_large(
+    units: Sequence[Unit], packing: Packing, budget: int
+) -> tuple[list[Unit], tuple[Candidate, ...]]:
+    """Units that fit by themselves or with the rest of their exchange; members of the others."""
+    fitting, large = [], []
+    for exchange in _exchanges(units, packing.exchanges):
+        alone = [packing.could_add(unit.members, budget) for unit in exchange]
+        if all(alone) or (len(exchange) > 1 and packing.could_add(_members(exchange), budget)):
+            fitting += exchange
+        else:
+            fitting += [unit for unit, fits in zip(exchange, alone, strict=True) if fits]
+            large += [unit for unit, fits in zip(exchange, alone, strict=True) if not fits]
+    return fitting, _members(large)
 
 
-def _take_by_tier(units: Sequence[Unit], packing: Packing, budget: int) -> None:
+def _take_by_score(exchanges: Sequence[list[Unit]], packing: Packing, budget: int) -> None:
+    """Try every exchange by priority; what does not fit is skipped.
+
+    If not all of an exchange fits, its better half is tried, and the other one at its own place
+    in the order.
+    """
+    ties = count()
+    steps = [(_joined(each).by_score(), next(ties), each) for each in exchanges]
+    heapq.heapify(steps)
+    while steps:
+        _, _, units = heapq.heappop(steps)
+        left = _left(units, packing)
+        if not left or packing.add(_members(left), budget, "priority") or len(left) == 1:
+            continue
+        better, *others = sorted(left, key=Unit.by_score)
+        packing.add(better.members, budget, "priority")
+        for unit in others:
+            heapq.heappush(steps, (unit.by_score(), next(ties), [unit]))
+
+
+def _take_by_tier(exchanges: Sequence[list[Unit]], packing: Packing, budget: int) -> None:
     """Take exchanges by tier up to the first that does not fit; everything after it goes.
 
-    One that would not fit into an empty window is no reason to stop.
+    Of that one its first half in this order may stay, if nothing left out goes before it. An
+    exchange that not even an empty window holds is no exchange but two units, and a unit that an
+    empty window does not hold is no reason to stop.
     """
-    for exchange in sorted(_exchanges(units), key=lambda each: _joined(each).by_tier()):
-        fits = packing.could_add(_members(exchange), budget)
-        if not _take(exchange, packing, budget, "tier") and fits:
-            return
+    whole: list[list[Unit]] = []
+    for exchange in exchanges:
+        together = len(exchange) == 1 or packing.could_add(_members(exchange), budget)
+        whole += [exchange] if together else [[unit] for unit in exchange]
+    whole.sort(key=lambda each: _joined(each).by_tier())
+    for number, units in enumerate(whole):
+        left = _left(units, packing)
+        if not left or packing.add(_members(left), budget, "tier"):
+            continue
+        if len(left) == 1 and not packing.could_add(left[0].members, budget):
+            continue
+        first = min(left, key=Unit.by_tier)
+        after = whole[number + 1 : number + 2]
+        if len(left) > 1 and all(first.by_tier() <= _joined(each).by_tier() for each in after):
+            packing.add(first.members, budget, "tier")
+        return
 
 
-def _take(exchange: Sequence[Unit], packing: Packing, budget: int, reason: str) -> bool:
-    """Keep what is left of an exchange; if not all of it fits, its higher-scored unit alone.
-
-    :returns: whether all of it was kept.
-    """
-    left = [each for each in exchange if not packing.has(each.members[0])]
-    if not left or packing.add(_members(left), budget, reason):
-        return True
-    if len(left) > 1:
-        packing.add(min(left, key=Unit.by_score).members, budget, reason)
-    return False
+def _left(units: Sequence[Unit], packing: Packing) -> list[Unit]:
+    """The units that are not kept yet."""
+    return [each for each in units if not packing.has(each.members[0])]
 
 
-def _eligible(candidate: Candidate, query: str, rules: Rules) -> bool:
-    message = candidate.message
+def printable(message: StoredMessage, query: str, rules: Rules) -> bool:
+    """Whether a message by itself may be printed, if there is room."""
     if query.strip() and message.content.strip() == query.strip():
         return False
-    if is_system(candidate):
+    if message.role is Role.SYSTEM:
         return rules.include_system
     if message.role is Role.TOOL:
         return True
@@ -186,67 +227,44 @@ def _joined(exchange: Sequence[Unit]) -> Unit:
 
 def _tool_units(candidates: Sequence[Candidate]) -> tuple[list[Unit], list[Dropped]]:
     """Join calls and their results; take off calls without one, drop results without a call."""
-    results, dropped = _results_by_caller(candidates)
-    units = []
-    for each in candidates:
+    pairs = pair_calls([each.message for each in candidates])
+    results: dict[int, dict[int, Candidate]] = {}
+    for index, (caller, call) in pairs.items():
+        results.setdefault(caller, {})[call] = candidates[index]
+    units, dropped = [], []
+    for index, each in enumerate(candidates):
         message = each.message
         if message.role is Role.TOOL:
+            if index not in pairs:
+                dropped.append(Dropped(each, ORPHAN))
             continue
-        own = results.get(message.id, [])
-        answered = _answered(message.tool_calls, own)
+        answered = results.get(index, {})
         if message.tool_calls and not answered and not message.content.strip():
             dropped.append(Dropped(each, UNANSWERED))
             continue
         if len(answered) < len(message.tool_calls):
-            each = replace(each, message=replace(message, tool_calls=answered))
-        units.append(Unit((each, *own)))
+            calls = tuple(message.tool_calls[call] for call in sorted(answered))
+            each = replace(each, message=replace(message, tool_calls=calls))
+        units.append(Unit((each, *sorted(answered.values(), key=by_time))))
     return units, dropped
 
 
-def _results_by_caller(
-    candidates: Sequence[Candidate],
-) -> tuple[dict[int, list[Candidate]], list[Dropped]]:
-    """Tool results by the id of the message that called; the first result of a call counts."""
-    results: dict[int, list[Candidate]] = {}
-    open_calls: dict[tuple[str, str | None, str], int] = {}
-    orphans = []
-    for each in candidates:
-        message = each.message
-        thread = (message.instance, message.conversation_id)
-        for call in message.tool_calls:
-            open_calls[(*thread, call.id)] = message.id
-        if message.role is Role.TOOL:
-            caller = open_calls.pop((*thread, message.tool_call_id or ""), None)
-            if caller is None:
-                orphans.append(Dropped(each, ORPHAN))
-            else:
-                results.setdefault(caller, []).append(each)
-    return results, orphans
+def _exchanges(units: Sequence[Unit], exchanges: Exchanges) -> Iterator[list[Unit]]:
+    """Join each question with its answer; all other units stay by themselves."""
+    by_first = {unit.members[0].message.id: unit for unit in units}
+    joined = {
+        question: by_first[answer]
+        for question, answer in exchanges.answer_of.items()
+        if question in by_first and answer in by_first
+    }
+    answers = {unit.members[0].message.id for unit in joined.values()}
+    for number, unit in by_first.items():
+        if number not in answers:
+            yield [unit, joined[number]] if number in joined else [unit]
 
 
-def _answered(calls: tuple[ToolCall, ...], results: Sequence[Candidate]) -> tuple[ToolCall, ...]:
-    """The calls that have a result; of calls with one id, the last."""
-    found = {each.message.tool_call_id or "" for each in results}
-    last = {call.id: call for call in calls if call.id in found}
-    return tuple(last.values())
-
-
-def _exchanges(units: Sequence[Unit]) -> Iterator[list[Unit]]:
-    """Join each question with the reply of its trace; all other units stay by themselves."""
-    replies: dict[int, Unit] = {}
-    asked: dict[tuple[str, str], int] = {}
-    for unit in units:
-        message = unit.members[0].message
-        trace = (message.instance, message.trace_id)
-        if message.role is Role.USER:
-            asked[trace] = message.id
-        elif message.role is Role.ASSISTANT and not message.tool_calls and trace in asked:
-            replies[asked[trace]] = unit
-    answering = {unit.members[0].message.id for unit in replies.values()}
-    for unit in units:
-        number = unit.members[0].message.id
-        if number not in answering:
-            yield [unit, replies[number]] if number in replies else [unit]
+def _ages(candidates: Iterable[Candidate]) -> set[int]:
+    return {each.age for each in candidates if each.age is not None}
 
 
 def _newest(units: Sequence[Unit], count: int) -> list[Unit]:

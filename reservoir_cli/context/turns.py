@@ -13,6 +13,8 @@ from reservoir_cli.tokens import TokenCounter
 RECALLED_TITLE = "[Recalled Messages]"
 KNOWLEDGE_TITLE = "[Retrieved Knowledge]"
 EPISODES_TITLE = "[Past Conversation Context]"
+#: Stands between a recalled reply and a question above it that is not its own.
+GAP = "…"
 
 
 def fixed_turns(request: ContextRequest) -> list[Turn]:
@@ -70,8 +72,23 @@ def recalled_turn(recalled: Sequence[Candidate]) -> list[Turn]:
     lines = [RECALLED_TITLE]
     for day, some in groupby(recalled, key=lambda each: each.message.created_at.date()):
         lines.append(day.isoformat())
-        lines += [recalled_line(each.message) for each in some]
+        for each in some:
+            lines += recalled_lines(each)
     return [Turn(Section.RECALLED, CONTEXT, "\n".join(lines))]
+
+
+def recalled_lines(candidate: Candidate) -> list[str]:
+    """A recalled message with what keeps answers apart from other questions."""
+    lines = [GAP] if candidate.after_gap else []
+    lines.append(recalled_line(candidate.message))
+    if candidate.left_out is not None:
+        lines.append(answer_left_out(candidate.left_out))
+    return lines
+
+
+def answer_left_out(answer: int) -> str:
+    """The line below a recalled question that its answer does not follow."""
+    return f"[answer left out: #{answer}]"
 
 
 def recalled_line(message: StoredMessage) -> str:

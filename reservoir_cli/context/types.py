@@ -84,6 +84,9 @@ class Candidate:
     :param cut: the text is not whole: a long tool result.
     :param age: its place among the messages of its instance, 0 for the newest; ``None`` for
         one of another instance than history comes from.
+    :param after_gap: a recalled reply that ``…`` stands above: the question above it is not its
+        own.
+    :param left_out: of a recalled question, the id of its answer that was left out.
     """
 
     message: StoredMessage
@@ -92,6 +95,8 @@ class Candidate:
     scores: Scores
     age: int | None
     cut: bool = False
+    after_gap: bool = False
+    left_out: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

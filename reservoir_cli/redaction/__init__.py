@@ -128,6 +128,10 @@ class Mask:
         """What is known of a conversation of a partition, as it may be printed."""
         return redact_conversation(conversation) if self.hides(partition) else conversation
 
+    def text(self, partition: str, text: str) -> str:
+        """Return a text of a partition as it may be printed."""
+        return without_secrets(text)[0] if self.hides(partition) else text
+
     def id(self, partition: str, text: str) -> str:
         """An id in a partition as it may be printed."""
         return redact_id(text) if self.hides(partition) else text

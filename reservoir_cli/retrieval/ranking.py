@@ -107,18 +107,19 @@ def similarity(
 ) -> Floats:
     """Meaning, words, and what stands around them, relative to the best of the scope.
 
-    h = 0.6 · mm(cosine) + 0.4 · mm(BM25); a reply inherits 0.2 · h of the question before it;
-    to that 0.3 · the best within ten messages and 0.4 · the date; mm of all.
+    h = 0.6 · mm(cosine) + 0.4 · mm(BM25), without a vector mm(BM25) alone; a reply inherits
+    0.2 · h of the question before it; to that 0.3 · the best within ten messages and 0.4 · the
+    date; mm of all.
 
-    :param cosine: shape (n,), NaN where there is no vector: such a message counts as the least
-        similar by meaning, and takes part by its words alone.
+    :param cosine: shape (n,), NaN where there is no vector: for such a message words count in
+        full.
     :param asks: shape (n,), whether a message contains a question mark.
     :returns: shape (n,), in 0…1.
     """
-    meaning = np.zeros(len(cosine))
+    alike = min_max(words)
     known = ~np.isnan(cosine)
-    meaning[known] = min_max(cosine[known])
-    own = found.laid(COSINE_SHARE * meaning + BM25_SHARE * min_max(words))
+    alike[known] = COSINE_SHARE * min_max(cosine[known]) + BM25_SHARE * alike[known]
+    own = found.laid(alike)
     inherited = own.copy()
     answers = found.laid(asks)[:-1] & found.together(1)
     inherited[1:] += REPLY_LINK * own[:-1] * answers

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from reservoir_cli.chat.tool_calls import unpaired
 from reservoir_cli.messages import (
     DOCUMENT_SOURCES,
     Conversation,
@@ -168,17 +169,21 @@ def by_partition(connection: Connection, ids: Sequence[int]) -> dict[str, list[i
 def with_partners(connection: Connection, ids: Sequence[int], scope: Scope) -> list[StoredMessage]:
     """These messages and what belongs to them: their trace, their tool calls and results."""
     found = {message.id: message for message in by_id(connection, ids, scope)}
-    fresh = list(found.values())
+    fresh, looked_up = list(found.values()), set[int]()
     while fresh:
-        partners = _partner_ids(connection, fresh, scope) - found.keys()
-        fresh = by_id(connection, sorted(partners), scope) if partners else []
-        found.update((message.id, message) for message in fresh)
+        partners = _of_traces(connection, fresh, scope) - found.keys()
+        found.update((each.id, each) for each in by_id(connection, sorted(partners), scope))
+        known = sorted(found.values(), key=lambda each: (each.created_at, each.id))
+        # Most calls and results are of one trace: only for the others the store is asked.
+        alone = [each for each in unpaired(known) if each.id not in looked_up]
+        looked_up |= {each.id for each in alone}
+        partners = _of_calls(connection, alone) - found.keys()
+        fresh = by_id(connection, sorted(partners), scope)
+        found.update((each.id, each) for each in fresh)
     return sorted(found.values(), key=lambda each: (each.created_at, each.id))
 
 
-def _partner_ids(
-    connection: Connection, messages: Iterable[StoredMessage], scope: Scope
-) -> set[int]:
+def _of_traces(connection: Connection, messages: Iterable[StoredMessage], scope: Scope) -> set[int]:
     condition, values = where_scope(scope)
     partners: set[int] = set()
     traces: dict[str, set[str]] = {}
@@ -194,11 +199,15 @@ def _partner_ids(
             [partition, sorted(of_partition), *values],
         )
         partners.update(row[0] for row in found)
+    return partners
+
+
+def _of_calls(connection: Connection, messages: Iterable[StoredMessage]) -> set[int]:
+    """The results of open calls, and the callers of results."""
+    partners: set[int] = set()
     for each in messages:
-        if each.role is Role.TOOL and each.tool_call_id:
-            partners.update(_caller(connection, each))
-        elif each.tool_calls:
-            partners.update(_results(connection, each))
+        tool = each.role is Role.TOOL
+        partners.update(_caller(connection, each) if tool else _results(connection, each))
     return partners
 
 

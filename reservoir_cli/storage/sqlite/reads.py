@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from operator import itemgetter
 from typing import Any, TypeVar
 
+from reservoir_cli.chat.tool_calls import unpaired
 from reservoir_cli.errors import StoreCorruptError
 from reservoir_cli.messages import (
     DOCUMENT_SOURCES,
@@ -170,15 +171,21 @@ def with_partners(
 ) -> list[StoredMessage]:
     """These messages and what belongs to them: their trace, their tool calls and results."""
     found = {message.id: message for message in by_id(connection, ids, scope)}
-    fresh = list(found.values())
+    fresh, looked_up = list(found.values()), set[int]()
     while fresh:
-        partners = _partner_ids(connection, fresh, scope) - found.keys()
+        partners = _of_traces(connection, fresh, scope) - found.keys()
+        found.update((each.id, each) for each in by_id(connection, sorted(partners), scope))
+        known = sorted(found.values(), key=lambda each: (each.created_at, each.id))
+        # Most calls and results are of one trace: only for the others the store is asked.
+        alone = [each for each in unpaired(known) if each.id not in looked_up]
+        looked_up |= {each.id for each in alone}
+        partners = _of_calls(connection, alone) - found.keys()
         fresh = by_id(connection, sorted(partners), scope)
-        found.update((message.id, message) for message in fresh)
+        found.update((each.id, each) for each in fresh)
     return sorted(found.values(), key=lambda each: (each.created_at, each.id))
 
 
-def _partner_ids(
+def _of_traces(
     connection: sqlite3.Connection, messages: Iterable[StoredMessage], scope: Scope
 ) -> set[int]:
     condition, values = where_scope(scope)
@@ -196,11 +203,15 @@ def _partner_ids(
                 [partition, *some, *values],
             )
             partners.update(row[0] for row in rows)
+    return partners
+
+
+def _of_calls(connection: sqlite3.Connection, messages: Iterable[StoredMessage]) -> set[int]:
+    """The results of open calls, and the callers of results."""
+    partners: set[int] = set()
     for each in messages:
-        if each.role is Role.TOOL and each.tool_call_id:
-            partners.update(_caller(connection, each))
-        elif each.tool_calls:
-            partners.update(_results(connection, each))
+        tool = each.role is Role.TOOL
+        partners.update(_caller(connection, each) if tool else _results(connection, each))
     return partners
 
 

@@ -333,14 +333,18 @@ def spoken(value: Any) -> Iterator[str]:
         yield json.dumps(value)
 
 
-def recalled_text(messages: Sequence[StoredMessage]) -> str:
+def recalled_text(recalled: Sequence[Candidate]) -> str:
     """The recalled section, read back from what is printed."""
     lines, day = ["[Recalled Messages]"], ""
-    for each in messages:
+    for candidate in recalled:
+        each = candidate.message
         if each.created_at.date().isoformat() != day:
             day = each.created_at.date().isoformat()
             lines.append(day)
+        lines += ["…"] * candidate.after_gap
         lines.append(f"{each.role.value}: {plain_text(each)}")
+        if candidate.left_out is not None:
+            lines.append(f"[answer left out: #{candidate.left_out}]")
     return "\n".join(lines)
 
 
@@ -585,7 +589,7 @@ def _assert_is_given(window: ContextWindow, text: str) -> None:
     given |= {"\n---\n".join(["Be brief.", "[Procedure: deploy]\nStep by step."])}
     given |= {"[Retrieved Knowledge]\nSource: notes.md\nFoxes are quick."}
     given |= {"[Past Conversation Context]\n2026-01-01: we spoke of foxes"}
-    given |= {recalled_text([each.message for each in window.selection.recalled])}
+    given |= {recalled_text(window.selection.recalled)}
     assert text in given
 
 
@@ -763,10 +767,11 @@ def _line(each: Candidate) -> int:
 
 
 COSTS = Costs(
-    recalled=_line,
+    recalled=lambda each: _line(each) + len("…\n"),
     history=_line,
     day=len("2026-01-01\n"),
     recalled_title=len("[Recalled Messages]\n\n"),
+    left_out=lambda answer: len(f"[answer left out: #{answer}]\n"),
 )
 
 
@@ -847,7 +852,7 @@ def test_a_small_conversation_is_printed_as_it_was_stored(pool, request_, budget
         assert set(each.message.tool_calls) <= set(whole.tool_calls)
     turns = history_turns(request_, selection.recalled, selection.history)
     recalled = [each.content for each in turns if each.section is Section.RECALLED]
-    told = [recalled_text([each.message for each in selection.recalled])]
+    told = [recalled_text(selection.recalled)]
     assert recalled == (told if selection.recalled else [])
     run = [(each.role, each.content) for each in turns if each.section is Section.HISTORY]
     assert run == [(each.message.role, each.message.content) for each in selection.history]

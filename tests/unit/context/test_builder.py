@@ -1065,3 +1065,45 @@ def test_history_comes_from_where_one_talks_and_not_from_where_documents_lie(mem
     memory.say("a newer note", source="markdown", instance="notes")
     window = memory.ask("zeta")
     assert [each.message.id for each in window.selection.history] == [said]
+
+
+# §4 Only what may be printed takes a place
+
+
+def test_imported_thinking_takes_no_place_among_recent_and_similar(memory):
+    shown = [memory.say(f"zeta said {number}", cosine=0.5) for number in range(4)]
+    for number in range(300):
+        memory.say(f"zeta thought {number}", "system", cosine=0.9)
+    settings = {"recent_context_size": 2, "semantic_context_size": 4, "similarity_threshold": 0.5}
+    window = memory.ask(settings=settings, fill=False)
+    assert kept(window) == shown
+    assert set(tiers(window).values()) == {"recent", "similar"}
+
+
+def test_messages_that_are_too_large_are_not_read(memory, monkeypatch):
+    memory.say("zeta before all")
+    for number in range(200):
+        memory.say(f"{number} " + text(number, 300), cosine=0.1)
+    new = [memory.say(f"zeta {number}") for number in range(3)]
+    read = []
+    with_partners = type(memory.store).with_partners
+
+    def counting(store, ids, scope):
+        rows = with_partners(store, ids, scope)
+        read.extend(rows)
+        return rows
+
+    monkeypatch.setattr(type(memory.store), "with_partners", counting)
+    window = memory.ask(budget=200)
+    assert set(new) <= set(kept(window))
+    assert len(window.selection.history) == 4
+    assert len(read) < 60
+
+
+def test_without_a_vector_words_count_in_full(memory):
+    exact = memory.say("set wal_sender_timeout to zero", instance="q")
+    for number in range(20):
+        memory.say(text(number), instance=f"r{number}", cosine=0.2 + number / 100)
+    window = memory.ask("wal_sender_timeout", settings={"recent_context_size": 0}, budget=60)
+    scores = {each.message.id: each.scores.similarity for each in window.kept}
+    assert scores[exact] == max(scores.values()) == 1.0

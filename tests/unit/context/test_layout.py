@@ -15,13 +15,18 @@ FREE = Costs(lambda _: 1, lambda _: 1, 0, 0)
 
 
 def talk(*turns, now=START):
-    """``("user", "text", {fields})`` in order of time, all of one instance, all recent."""
+    """``("user", "text", {fields})`` in order of time, all of one instance, all recent.
+
+    What follows a question is said in reply to it.
+    """
     found = []
+    trace = "t0"
     for number, (role, content, *fields) in enumerate(turns, 1):
         more = fields[0] if fields else {}
+        trace = f"t{number}" if role == "user" else trace
         message = StoredMessage(
             id=number,
-            trace_id=more.get("trace", f"t{number}"),
+            trace_id=more.get("trace", trace),
             conversation_id=None,
             partition="p",
             instance=more.get("instance", "i"),

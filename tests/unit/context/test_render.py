@@ -3,6 +3,7 @@
 import json
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from itertools import accumulate
 from typing import Any
 
 import pytest
@@ -650,9 +651,15 @@ def _chosen(messages: list[StoredMessage]) -> Selection:
 
 
 def _timed(*messages: StoredMessage) -> list[StoredMessage]:
+    """Messages a minute apart; what follows a question is said in reply to it."""
+    traces = accumulate(
+        (each.trace_id for each in messages),
+        lambda before, own: own if own in asked else before,
+    )
+    asked = {each.trace_id for each in messages if each.role is Role.USER}
     return [
-        replace(each, id=n, created_at=NOW + timedelta(minutes=n))
-        for n, each in enumerate(messages, 1)
+        replace(each, id=n, created_at=NOW + timedelta(minutes=n), trace_id=trace)
+        for n, (each, trace) in enumerate(zip(messages, traces, strict=True), 1)
     ]
 
 

@@ -7,8 +7,9 @@ import hypothesis
 import pytest
 from hypothesis import strategies as st
 
-from reservoir_cli.context.layout import Costs
-from reservoir_cli.context.selection import Rules, select
+from reservoir_cli.context.exchanges import Exchanges
+from reservoir_cli.context.layout import Costs, is_system
+from reservoir_cli.context.selection import Rules, Unit, _exchanges, _newest, _tool_units, select
 from reservoir_cli.context.types import Candidate, Scores, Tier
 from reservoir_cli.messages import Role, StoredMessage, ToolCall
 
@@ -246,13 +247,17 @@ def test_a_question_and_its_reply_are_kept_together_while_both_fit():
         pytest.param(0.1, 0.9, 2, id="§4 the reply"),
     ],
 )
-@pytest.mark.parametrize("order", ["score", "tiers"])
-def test_where_only_one_of_question_and_reply_fits_it_is_the_higher_scored(
-    first, second, left, order
-):
-    found = chosen(pool(*exchange(first, second)), 19, Rules(order, 0))
+def test_where_only_one_of_question_and_reply_fits_it_is_the_higher_scored(first, second, left):
+    found = chosen(pool(*exchange(first, second)), 19, Rules("score", 0))
     assert kept(found) == [left]
     assert reasons(found) == {3 - left: "no room"}
+
+
+@pytest.mark.parametrize(("first", "second"), [(0.9, 0.1), (0.1, 0.9)])
+def test_by_tiers_it_is_the_newer_one_of_the_recent(first, second):
+    found = chosen(pool(*exchange(first, second)), 19, TIERS)
+    assert kept(found) == [2]
+    assert reasons(found) == {1: "no room"}
 
 
 def test_a_reply_of_another_trace_stands_by_itself():
@@ -543,3 +548,30 @@ def test_in_tier_order_a_smaller_budget_keeps_a_subset(candidates, room, more, n
     large = chosen(candidates, budget + more, rules, costs=FULL)
     same = {each.candidate.message.id for each in large.dropped if each.reason == "duplicate"}
     assert set(kept(small)) <= set(kept(large)) | same
+
+
+@hypothesis.given(pools(), st.integers(0, 400), st.integers(0, 3))
+@hypothesis.settings(max_examples=300)
+def test_by_tiers_the_order_holds_for_what_is_printed(candidates, budget, newest):
+    """What was left out for lack of room stands behind everything printed, unit by unit."""
+    found = chosen(candidates, budget, Rules("tiers", newest), costs=FULL)
+    printed = {each.message.id for each in (*found.recalled, *found.history)}
+    units, _ = _tool_units([each for each in candidates if not is_system(each)])
+    exchanges = list(_exchanges(units, Exchanges.of([each.message for each in candidates])))
+    no_room = {number for number, reason in reasons(found).items() if reason == "no room"}
+    left, kept_keys = [], []
+    for exchange in exchanges:
+        inside = [unit for unit in exchange if unit.members[0].message.id in printed]
+        whole = len(inside) == len(exchange)
+        if inside:
+            joined = Unit(tuple(each for unit in exchange for each in unit.members))
+            kept_keys += [joined.by_tier() if whole else unit.by_tier() for unit in inside]
+        left += [
+            unit.by_tier()
+            for unit in exchange
+            if unit not in inside and unit.members[0].message.id in no_room
+        ]
+    first = min(left, default=None)
+    held = {unit.members[0].message.id for unit in _newest(units, newest)}
+    if first is not None and not held & printed:
+        assert all(each <= first for each in kept_keys)

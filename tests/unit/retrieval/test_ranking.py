@@ -112,7 +112,8 @@ def similarity_by_hand(found: Candidates, dates: np.ndarray) -> np.ndarray:
     meaning = np.zeros(count)
     known = ~np.isnan(found.cosine)
     meaning[known] = ranking.min_max(found.cosine[known])
-    own = 0.6 * meaning + 0.4 * ranking.min_max(bm25_by_hand(found))
+    words = ranking.min_max(bm25_by_hand(found))
+    own = np.where(known, 0.6 * meaning + 0.4 * words, words)
     sums = np.zeros(count)
     for session in sessions_by_hand(found):
         linked = [

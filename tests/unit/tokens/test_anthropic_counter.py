@@ -26,6 +26,7 @@ class Endpoint:
         self.asked: list[dict[str, Any]] = []
         self.headers: list[dict[str, str]] = []
         self.status = 200
+        self.times, self.more = 1.0, 0
 
 
 @pytest.fixture
@@ -35,7 +36,9 @@ def endpoint(monkeypatch: pytest.MonkeyPatch) -> Iterator[Endpoint]:
             body = json.loads(self.rfile.read(int(self.headers["content-length"])))
             found.asked.append({"path": self.path, **body})
             found.headers.append({name.lower(): value for name, value in self.headers.items()})
-            answer = json.dumps({"input_tokens": count(body)}).encode()
+            answer = json.dumps(
+                {"input_tokens": round(found.times * count(body)) + found.more}
+            ).encode()
             self.send_response(found.status)
             self.send_header("content-length", str(len(answer)))
             self.end_headers()
@@ -121,3 +124,28 @@ def test_a_provider_that_is_not_there_is_an_error(monkeypatch: pytest.MonkeyPatc
     counter = load_counter("anthropic:claude-sonnet-4-6")
     with pytest.raises(ModelUnavailableError, match="no count"):
         counter.count_request({"messages": []})  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("times", [0.4, 0.7, 1.0, 1.6, 3.0])
+@pytest.mark.parametrize("budget", [1_000, 4_000])
+def test_three_requests_fill_the_budget_to_within_5_percent(
+    endpoint: Endpoint, tmp_path: Path, times: float, budget: int
+) -> None:
+    endpoint.times = times
+    with Reservoir.open(tmp_path / "a.db", settings=SETTINGS) as reservoir:
+        said = [Message("user", f"word {n} " * (3 + n % 5)) for n in range(1_200)]
+        reservoir.ingest(said, embed=False)
+        window = reservoir.context("word?", budget=budget, format="anthropic")
+    assert len(endpoint.asked) <= 3
+    assert 0.95 * budget <= window.used <= budget
+
+
+def test_a_provider_that_counts_more_than_the_budget_in_every_case_is_told_of(
+    endpoint: Endpoint, tmp_path: Path
+) -> None:
+    endpoint.more = 10_000
+    with Reservoir.open(tmp_path / "a.db", settings=SETTINGS) as reservoir:
+        reservoir.ingest([Message("user", "a word")], embed=False)
+        window = reservoir.context("word?", budget=600, format="anthropic")
+    assert len(endpoint.asked) <= 3
+    assert any("more than the budget" in note for note in window.notes)

@@ -1,0 +1,66 @@
+"""Time a context from long messages of one instance, and from one turn with many calls.
+
+Synthetic messages are short. These are long: most do not fit the budget, and must not be read.
+
+    python benchmarks/long_messages.py --messages 10000 --words 2000
+"""
+
+import argparse
+import tempfile
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from time import perf_counter
+
+import synthetic
+
+from reservoir_cli import Message, Reservoir
+from reservoir_cli.messages import ToolCall
+
+SETTINGS = {"embedding_model": "nobody/absent-model"}
+START = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def long_messages(count: int, words: int) -> Iterator[Message]:
+    """Messages of so many words, each a question and a reply in turn."""
+    writer = synthetic.Writer()
+    vocabulary = " ".join(writer.text() for _ in range(200)).split()
+    for number in range(count):
+        start = number * 37 % len(vocabulary)
+        text = " ".join((vocabulary[start:] + vocabulary * (words // len(vocabulary) + 1))[:words])
+        role = "assistant" if number % 2 else "user"
+        at = START + timedelta(minutes=number)
+        yield Message(role, f"{number} {text}", created_at=at, trace_id=f"t{number // 2}")
+
+
+def calls(count: int) -> Iterator[Message]:
+    """One turn with so many calls, each with its result."""
+    more = {"created_at": START, "trace_id": "t"}
+    yield Message("user", "list the files", **more)
+    for number in range(count):
+        call = ToolCall(f"c{number}", "ls", "{}")
+        yield Message("assistant", "", tool_calls=(call,), **more)
+        yield Message("tool", f"file {number}", tool_call_id=call.id, **more)
+    yield Message("assistant", "done", **more)
+
+
+def main() -> None:
+    """Print the seconds of a context for each kind of store and budget."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--messages", type=int, default=10_000)
+    parser.add_argument("--words", type=int, default=2_000)
+    given = parser.parse_args()
+    kinds = {"long": long_messages(given.messages, given.words), "calls": calls(given.messages)}
+    for kind, messages in kinds.items():
+        with tempfile.TemporaryDirectory() as folder:
+            with Reservoir.open(Path(folder) / "a.db", settings=SETTINGS) as reservoir:
+                reservoir.ingest(list(messages), embed=False)
+                for budget in (500, 1_000, 8_000, 100_000):
+                    started = perf_counter()
+                    window = reservoir.context(synthetic.QUESTIONS[0], budget=budget)
+                    took = perf_counter() - started
+                    print(f"{kind:5}  {budget:7,}  {took:6.2f} s  {window.used:7,} tokens")
+
+
+if __name__ == "__main__":
+    main()

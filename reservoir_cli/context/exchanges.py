@@ -1,0 +1,70 @@
+"""Which question a message belongs to, and which exchanges say the same. Pure."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from reservoir_cli.chat.tool_calls import pair_calls
+from reservoir_cli.messages import Role, StoredMessage
+
+
+@dataclass(frozen=True, slots=True)
+class Exchanges:
+    """Questions with everything that was said in reply, by the ids of messages.
+
+    An exchange is named by its question; a reply to no question is an exchange of its own.
+
+    :param exchange_of: the exchange of each message.
+    :param answer_of: of a question, its last reply that calls no tool.
+    :param call_of: of a tool result, the message that called and the index of its call.
+    :param copy_of: of an exchange, the first one that says the same, question and replies.
+    """
+
+    exchange_of: Mapping[int, int]
+    answer_of: Mapping[int, int]
+    call_of: Mapping[int, tuple[int, int]]
+    copy_of: Mapping[int, int]
+
+    @classmethod
+    def of(cls, messages: Sequence[StoredMessage]) -> "Exchanges":
+        """Find the exchanges of messages.
+
+        :param messages: in order of time.
+        """
+        calls = pair_calls(messages)
+        callers = {caller for caller, _ in calls.values()}
+        asked: dict[tuple[str, str], int] = {}
+        exchange_of: dict[int, int] = {}
+        answer_of: dict[int, int] = {}
+        for index, message in enumerate(messages):
+            trace = (message.instance, message.trace_id)
+            exchange = message.id
+            if message.role is Role.USER:
+                asked[trace] = message.id
+            elif message.role is Role.ASSISTANT and trace in asked:
+                exchange = asked[trace]
+                if index not in callers and message.content.strip():
+                    answer_of[exchange] = message.id
+            elif index in calls:
+                exchange = exchange_of[messages[calls[index][0]].id]
+            exchange_of[message.id] = exchange
+        call_of = {
+            messages[index].id: (messages[caller].id, number)
+            for index, (caller, number) in calls.items()
+        }
+        with_tools = {exchange_of[messages[index].id] for index in (*calls, *callers)}
+        return cls(exchange_of, answer_of, call_of, _copies(messages, exchange_of, with_tools))
+
+
+def _copies(
+    messages: Iterable[StoredMessage], exchange_of: Mapping[int, int], with_tools: set[int]
+) -> dict[int, int]:
+    """The first exchange that says the same as each; one with tool calls is like no other."""
+    said: dict[int, list[tuple[str, str]]] = {}
+    for message in messages:
+        if text := message.content.strip():
+            said.setdefault(exchange_of[message.id], []).append((message.role.value, text))
+    first: dict[tuple[tuple[str, str], ...], int] = {}
+    return {
+        exchange: exchange if exchange in with_tools else first.setdefault(tuple(texts), exchange)
+        for exchange, texts in said.items()
+    }

@@ -1,0 +1,124 @@
+"""Candidates by tier: which messages of a scope are worth reading for a context."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reservoir_cli.context.selection import Rules, printable
+from reservoir_cli.context.types import Candidate, Tier
+from reservoir_cli.messages import Role, Scope
+from reservoir_cli.retrieval import ranking
+from reservoir_cli.retrieval.ranking import Scored
+from reservoir_cli.settings.schema import Settings
+from reservoir_cli.storage.base import Store
+from reservoir_cli.storage.records import Candidates
+
+#: When filling, messages are read until they could fill the budget so many times.
+_READ_AHEAD = 4
+
+
+def not_printable(
+    scored: Scored, query: str, settings: Settings, rules: Rules, store: Store, scope: Scope
+) -> tuple[NDArray[np.bool_], list[int]]:
+    """Find the messages that would take a place among recent and similar but are never printed.
+
+    Roles and texts are read only of those that might take a place, and of more of them the more
+    had to be passed over.
+
+    :returns: shape (n,), whether a message is one of these; and positions of those that say what
+        the question says, whose replies count.
+    """
+    found = scored.candidates
+    hidden, checked = np.zeros(len(found.ids), bool), np.zeros(len(found.ids), bool)
+    same: list[int] = []
+    while True:
+        more = 2 * int(hidden.sum())
+        similar = settings.semantic_context_size if query.strip() else 0
+        places = {
+            *_best(scored.similarity, hidden, similar + more if similar else 0),
+            *_newest(found.own & ~hidden, settings.recent_context_size + more),
+        }
+        fresh = np.array([place for place in sorted(places) if not checked[place]], np.intp)
+        checked[fresh] = True
+        rows = store.by_id(found.ids[fresh].tolist(), scope)
+        out = [row for row in rows if not printable(row, query, rules)]
+        if not out:
+            return hidden, same
+        places_out, _ = found.places(np.array([row.id for row in out], np.int64))
+        hidden[places_out] = True
+        same += [
+            int(place)
+            for place, row in zip(places_out, out, strict=True)
+            if row.role is not Role.SYSTEM
+        ]
+
+
+def _best(scores: ranking.Floats, hidden: NDArray[np.bool_], count: int) -> list[int]:
+    """Positions of the best scores among what is not hidden, the best first."""
+    best = ranking.best(scores, count + int(hidden.sum()) if count else 0)
+    return [int(each) for each in best[~hidden[best]][:count]]
+
+
+def _newest(wanted: NDArray[np.bool_], count: int) -> list[int]:
+    """Positions of the newest messages that are wanted."""
+    places = np.flatnonzero(wanted)
+    return [int(each) for each in places[max(0, len(places) - count) :]]
+
+
+def tiers_of(
+    scored: Scored,
+    asked: bool,
+    settings: Settings,
+    store: Store,
+    scope: Scope,
+    hidden: NDArray[np.bool_],
+) -> dict[int, Tier]:
+    """The candidates by their position, each with the first tier that holds.
+
+    :param asked: there is a question; to none, nothing is similar.
+    :param hidden: shape (n,), whether a message is never printed.
+    """
+    found = scored.candidates
+    best = _best(scored.similarity, hidden, settings.semantic_context_size if asked else 0)
+    alike = np.nan_to_num(found.cosine[best], nan=-1) > settings.similar_cosine
+    similar = {int(place): bool(passes) for place, passes in zip(best, alike, strict=True)}
+    recent = set(_newest(found.own & ~hidden, settings.recent_context_size))
+    seeds = sorted(int(found.ids[place]) for place in recent | similar.keys())
+    tied = store.tied(seeds, settings.synapse_depth, scope)
+    tiers = dict.fromkeys(similar, Tier.OLDER)
+    linked, _ = found.places(np.array(tied, np.int64))
+    tiers |= dict.fromkeys((int(each) for each in linked if not hidden[each]), Tier.SYNAPSE)
+    tiers |= dict.fromkeys((place for place, passes in similar.items() if passes), Tier.SIMILAR)
+    return tiers | dict.fromkeys(recent, Tier.RECENT)
+
+
+def fillers(scored: Scored, room: int) -> list[int]:
+    """Positions by priority of what could fill the room some times over."""
+    tokens = scored.candidates.tokens.astype(np.int64)
+    total, count = len(tokens), 1_000
+    while room:
+        by_priority = ranking.best(scored.priority, count)
+        fitting = by_priority[tokens[by_priority] <= room]
+        enough = np.cumsum(tokens[fitting]) <= _READ_AHEAD * room
+        if count >= total or not enough.all():
+            return [int(each) for each in fitting[enough]]
+        count *= 10
+    return []
+
+
+def unread(scored: Scored, pool: Sequence[Candidate], room: int) -> set[int]:
+    """Ages of messages that were not read because they are too large, when filling.
+
+    They are not printed, but history may go on behind them.
+    """
+    if not room:
+        return set()
+    of_scope = ages(scored.candidates)
+    large = of_scope[scored.candidates.own & (scored.candidates.tokens > room)]
+    return set(large.tolist()) - {each.age for each in pool}
+
+
+def ages(found: Candidates) -> NDArray[np.int64]:
+    """The place of each message among those of history's instance, 0 for the newest."""
+    return np.asarray(np.cumsum(found.own[::-1])[::-1] - 1)

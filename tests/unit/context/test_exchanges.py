@@ -1,0 +1,156 @@
+"""No answer is printed under a question that is not its own, in any format."""
+
+import json
+import re
+from datetime import UTC, datetime, timedelta
+from itertools import pairwise
+
+import hypothesis
+import pytest
+from hypothesis import strategies as st
+
+from reservoir_cli import Message, Reservoir
+from reservoir_cli.context.types import FORMATS
+
+START = datetime(2026, 5, 9, 12, tzinfo=UTC)
+SETTINGS = {"embedding_model": "nobody/absent-model"}
+#: Question and answer carry the number of their exchange in brackets.
+NUMBER = re.compile(r"(asked|said) <(\d+)>|(…$)|(answer left out)", re.MULTILINE)
+
+EXCHANGES = st.lists(
+    st.tuples(
+        st.integers(0, 3),  # which question: equal ones come again
+        st.sampled_from((1, 1, 1, 40, 400)),  # words of the answer
+        st.sampled_from("pppq"),
+        st.sampled_from(("whole", "whole", "late", "question", "answer", "further", "same")),
+    ),
+    min_size=1,
+    max_size=9,
+)
+
+
+def talk(exchanges):
+    """Messages by instance, in order of time; a late answer comes behind the next question."""
+    found, late = [], []
+    for number, (question, words, instance, kind) in enumerate(exchanges):
+        trace = f"t{number}"
+        ask = Message("user", f"asked <{number}> port of {question}", trace_id=trace)
+        text = f"said <{number}> " + " ".join(f"port{each}" for each in range(words))
+        reply = Message("assistant", text, trace_id=trace)
+        found += [(instance, ask)] if kind != "answer" else []
+        found += late
+        late = [(instance, reply)] if kind == "late" else []
+        if kind not in ("late", "question"):
+            found.append((instance, reply))
+        if kind == "further":
+            found.append((instance, Message("assistant", f"said <{number}> more", trace_id=trace)))
+    return [*found, *late]
+
+
+def store(folder, messages):
+    reservoir = Reservoir.open(folder / "a.db", settings=SETTINGS)
+    for minute, (instance, message) in enumerate(messages):
+        at = START + timedelta(minutes=minute)
+        timed = Message(message.role, message.content, created_at=at, trace_id=message.trace_id)
+        reservoir.ingest([timed], partition="p", instance=instance, embed=False)
+    return reservoir
+
+
+def sections(window, form):
+    """The printed text of recalled messages, and that of history with the question."""
+    body = window.to(form)
+    text = body if isinstance(body, str) else json.dumps(body, ensure_ascii=False)
+    text = text.replace("\\n", "\n")
+    recalled = "\n".join(each.content for each in window.turns if each.section == "recalled")
+    marks = NUMBER.findall(text)
+    count = len(NUMBER.findall(recalled))
+    return marks[:count], marks[count:]
+
+
+def assert_own(marks):
+    question = None
+    for kind, number, gap, _ in marks:
+        if kind == "asked":
+            question = number
+        elif gap:
+            question = None
+        elif kind == "said":
+            assert question in (None, number), marks
+
+
+@hypothesis.given(
+    EXCHANGES,
+    st.sampled_from((60, 90, 150, 300, 900)),
+    st.sampled_from(["score", "tiers"]),
+    st.sampled_from([each for each in FORMATS if each != "json"]),
+    st.integers(0, 8),
+)
+@hypothesis.settings(
+    max_examples=150,
+    deadline=None,
+    suppress_health_check=[hypothesis.HealthCheck.function_scoped_fixture],
+)
+def test_no_answer_stands_under_a_question_that_is_not_its_own(
+    tmp_path_factory, exchanges, budget, order, form, again
+):
+    messages = talk(exchanges)
+    with store(tmp_path_factory.mktemp("own"), messages) as reservoir:
+        query = f"asked <{again}> port of 1"
+        window = reservoir.context(query, partition="p", budget=budget, format=form, order=order)
+        assert window.used <= budget or window.budget.overfull
+        recalled, history = sections(window, form)
+        assert_own(recalled)
+        assert_own(history)
+        assert not any(gap for _, _, gap, _ in history)
+        answered = {number for kind, number, _, _ in [*recalled, *history] if kind == "said"}
+        told = {before[1] for before, after in pairwise(recalled) if after[3]}
+        stored = {each.content.split()[1][1:-1] for _, each in messages if each.role != "user"}
+        printed = {number for kind, number, _, _ in recalled if kind == "asked"}
+        assert printed & stored - answered == told
+
+
+@pytest.fixture
+def ports(tmp_path):
+    """A question, another one with a long answer, and the first again with another answer."""
+    said = [
+        ("user", "Which port does the staging database use?", "a"),
+        ("assistant", "5432", "a"),
+        ("user", "Which port does the metrics exporter use?", "b"),
+        ("assistant", "It is a long story. " * 60, "b"),
+        ("user", "Which port does the staging database use?", "c"),
+        ("assistant", "6432", "c"),
+    ]
+    with store(tmp_path, [("p", Message(*text, trace_id=trace)) for *text, trace in said]) as found:
+        yield found
+
+
+@pytest.mark.parametrize("form", FORMATS)
+@pytest.mark.parametrize("budget", [90, 120, 160, 200])
+def test_a_newer_answer_does_not_stand_under_another_question(ports, form, budget):
+    window = ports.context("staging database port", partition="p", budget=budget, format=form)
+    text = window.to("text")
+    lines = [line for line in text.splitlines() if line]
+    if "assistant: 6432" in lines:
+        above = lines[lines.index("assistant: 6432") - 1]
+        assert above in ("user: Which port does the staging database use?", "…")
+
+
+def test_a_question_whose_answer_was_left_out_says_so(ports):
+    text = ports.context("metrics exporter", partition="p", budget=120).to("text")
+    assert "metrics exporter use?\n[answer left out: #" in text
+
+
+def test_a_copy_is_an_exchange_whose_answer_is_equal_too(tmp_path):
+    said = []
+    for number, answer in enumerate(["5432", "5432", "6432"]):
+        said.append(("q", Message("user", "Which port?", trace_id=f"t{number}")))
+        said.append(("q", Message("assistant", answer, trace_id=f"t{number}")))
+    said.append(("p", Message("user", "hello", trace_id="now")))
+    with store(tmp_path, said) as reservoir:
+        recalled = reservoir.context("the port", partition="p", budget=500).selection.recalled
+    assert [each.message.content for each in recalled] == [
+        "Which port?",
+        "5432",
+        "Which port?",
+        "6432",
+    ]
