@@ -2,12 +2,17 @@
 
 import json
 
-from reservoir_cli.exporters.threads import Thread, turns
+from reservoir_cli.exporters.threads import Thread, request_turns
 from reservoir_cli.rendering.providers import to_anthropic
 
 
 def write(thread: Thread) -> str:
-    """``{"system", "messages", "tools"}``; how long an answer may be is for the sender to say."""
-    body = to_anthropic(turns(thread), None, 0)
+    """Write ``{"system", "messages", "tools"}``; empty where nobody says anything.
+
+    How long an answer may be is for the sender to say.
+    """
+    body = to_anthropic(request_turns(thread), None, 0)
     del body["max_tokens"]
+    if not body["messages"]:
+        return ""
     return json.dumps(body, ensure_ascii=False) + "\n"

@@ -2,10 +2,11 @@
 
 import json
 
-from reservoir_cli.exporters.threads import Thread, turns
+from reservoir_cli.exporters.threads import Thread, request_turns
 from reservoir_cli.rendering.providers import to_openai
 
 
 def write(thread: Thread) -> str:
-    """``{"messages": […]}``."""
-    return json.dumps(to_openai(turns(thread), None), ensure_ascii=False) + "\n"
+    """Write ``{"messages": […]}``; empty where nobody says anything."""
+    body = to_openai(request_turns(thread), None)
+    return json.dumps(body, ensure_ascii=False) + "\n" if body["messages"] else ""

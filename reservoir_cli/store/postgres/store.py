@@ -364,6 +364,10 @@ class PostgresStore(Session):
             lambda: queries.conversation(self._connection, partition, instance, number)
         )
 
+    def titles(self, partition: str, numbers: Sequence[str]) -> dict[tuple[str, str | None], str]:
+        """See :class:`~reservoir_cli.store.Store`."""
+        return self._seen(lambda: queries.titles(self._connection, partition, numbers))
+
     def conversations(self, scope: Scope) -> list[ConversationSummary]:
         """See :class:`~reservoir_cli.store.Store`."""
         return self._seen(lambda: queries.conversations(self._connection, scope))
