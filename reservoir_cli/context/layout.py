@@ -33,7 +33,7 @@ class Costs:
 
 
 #: By how much the sum may exceed the printed count for each message, at the most.
-_EXCESS = 12
+_EXCESS = 40
 
 _Layout = tuple[tuple[Candidate, ...], tuple[Candidate, ...], tuple[Candidate, ...]]
 

@@ -48,6 +48,7 @@ class ContextRequest:
     :param trace_id: the one the current message has, or will have when it is stored.
     :param now: the moment of asking, aware.
     :param system: the system prompt.
+    :param recalled_role: who recalled messages are sent by: ``user`` or ``system``.
     """
 
     query: str
@@ -62,6 +63,7 @@ class ContextRequest:
     procedures: tuple[Piece, ...] = ()
     knowledge: tuple[Piece, ...] = ()
     episodes: tuple[Piece, ...] = ()
+    recalled_role: str = "user"
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +86,9 @@ class Candidate:
     :param cut: the text is not whole: a long tool result.
     :param age: its place among the messages of its instance, 0 for the newest; ``None`` for
         one of another instance than history comes from.
+    :param place: its place when every conversation is brought together; the next message of its
+        conversation has the next one.
+    :param title: of its conversation, as an import gave it.
     """
 
     message: StoredMessage
@@ -92,6 +97,8 @@ class Candidate:
     scores: Scores
     age: int | None
     cut: bool = False
+    place: int | None = None
+    title: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

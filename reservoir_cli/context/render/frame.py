@@ -1,0 +1,129 @@
+"""The frame around a printed context, by which it is recognised when it comes back. Pure.
+
+A context that was piped into a tool stands in that tool's log, and would be imported as
+something the user said. So it is printed as::
+
+    [Reservoir context]
+    …
+    [/Reservoir kqzvbea]
+
+    user: the question
+
+The letters at the end are a checksum of everything between the two lines, and of the label
+before the question. White space does not count: tools strip, wrap and indent it.
+"""
+
+import re
+from binascii import crc32
+from collections.abc import Iterator
+from itertools import islice
+from typing import NamedTuple
+
+_BEGIN = "[Reservoir context]"
+#: What the question follows in ``text`` and in ``markdown``.
+TEXT_LABEL = "user: "
+MARKDOWN_LABEL = "## Current Message\n\n**user:** "
+_LABELS = (MARKDOWN_LABEL, TEXT_LABEL, "")
+#: White space, and characters of no width, which some tools drop.
+_INVISIBLE = re.compile(r"[\s\u200b-\u200d\ufeff]+")
+_END = re.compile(r"\[/Reservoir ([a-z]{7})\]")
+#: So many beginnings without an end of their own are tried, each with so many ends: a text made
+#: of nothing else takes no longer to read.
+_BEGINS_TRIED, _ENDS_TRIED = 16, 200
+_LETTERS = "abcdefghijklmnopqrstuvwxyz"
+
+
+class Unwrapped(NamedTuple):
+    """A text without contexts of our own.
+
+    :param text: what is left; each context is replaced by its question.
+    :param questions: the questions of the contexts, with whatever was written behind them; one
+        without a question adds none.
+    :param contexts: how many were taken out.
+    """
+
+    text: str
+    questions: tuple[str, ...]
+    contexts: int
+
+
+class _Frame(NamedTuple):
+    start: int
+    end: int
+    asks: bool
+
+
+def wrap(text: str, question: str = "", label: str = TEXT_LABEL) -> str:
+    """Frame a context; its question follows the frame.
+
+    :param text: the context without the question.
+    :param label: what the question is introduced by; ignored without a question.
+    """
+    tail = f"\n\n{label}{question}" if question else ""
+    checksum = _letters(_checksum(label if question else "", _checksum(text)))
+    body = f"{_BEGIN}\n{text}\n" if text else f"{_BEGIN}\n"
+    return f"{body}[/Reservoir {checksum}]{tail}"
+
+
+def unwrap(text: str) -> Unwrapped:
+    """Take out every context whose beginning, end and checksum agree, and keep its question.
+
+    Anything else, such as a damaged or forged frame, is left as it is.
+    """
+    frames = list(_frames(text))
+    if not frames:
+        return Unwrapped(text, (), 0)
+    ends = [*(frame.start for frame in frames[1:]), len(text)]
+    kept = [text[frame.end : end].strip() for frame, end in zip(frames, ends, strict=True)]
+    left = [text[: frames[0].start].rstrip(), *kept]
+    questions = [rest for frame, rest in zip(frames, kept, strict=True) if frame.asks and rest]
+    return Unwrapped("\n\n".join(filter(None, left)), tuple(questions), len(frames))
+
+
+def _frames(text: str) -> Iterator[_Frame]:
+    """The outermost frames, in order."""
+    start = text.find(_BEGIN)
+    tries = _BEGINS_TRIED
+    while start >= 0 and tries:
+        frame = _frame_at(text, start)
+        if frame:
+            yield frame
+        else:
+            tries -= 1
+        start = text.find(_BEGIN, frame.end if frame else start + len(_BEGIN))
+
+
+def _frame_at(text: str, start: int) -> _Frame | None:
+    """The frame that begins at a place: up to the first end whose checksum is right."""
+    begun = start + len(_BEGIN)
+    checksum = 0
+    for end in islice(_END.finditer(text, begun), _ENDS_TRIED):
+        checksum = _checksum(text[begun : end.start()], checksum)
+        for label in _LABELS:
+            stop = _skip(text, end.end(), label)
+            if stop and end[1] == _letters(_checksum(label, checksum)):
+                return _Frame(start, stop, bool(label))
+        checksum = _checksum(end[0], checksum)
+        begun = end.end()
+    return None
+
+
+def _skip(text: str, start: int, label: str) -> int | None:
+    """The place behind a label, however its white space was changed; ``None`` if it is absent."""
+    words = map(re.escape, label.split())
+    match = re.compile("".join(rf"\s*{word}" for word in words)).match(text, start)
+    return match.end() if match else None
+
+
+def _checksum(text: str, before: int = 0) -> int:
+    """The checksum of a text behind one that is summed up already."""
+    return crc32(_INVISIBLE.sub("", text).encode("utf-8", "surrogatepass"), before)
+
+
+def _letters(checksum: int) -> str:
+    """A checksum as seven letters, which are fewer tokens than digits."""
+    letters = ""
+    for _ in range(7):
+        checksum, place = divmod(checksum, len(_LETTERS))
+        letters += _LETTERS[place]
+    return letters
