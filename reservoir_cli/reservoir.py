@@ -450,6 +450,7 @@ class Reservoir:
             procedures=tuple(Piece(text, name) for name, text in _pairs(procedure)),
             knowledge=tuple(Piece(text, name) for name, text in _pairs(knowledge)),
             episodes=tuple(Piece(text) for text in episode),
+            recalled_role=known.recalled_role,
         )
         counter = load_counter(known.token_counter, offline=self.offline)
         embedder = self._embedder_for_question(Scope(there)) if query.strip() else None

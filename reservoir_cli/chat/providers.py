@@ -8,9 +8,10 @@ import hashlib
 import json
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
-from reservoir_cli.chat.turn import CONTEXT, Turn
+from reservoir_cli.chat.turn import CONTEXT, Section, Turn
 from reservoir_cli.messages import Role, ToolCall
 
 _ID = re.compile(r"[A-Za-z0-9_-]{1,40}")
@@ -24,16 +25,20 @@ Body = dict[str, Any]
 
 def to_openai(turns: Sequence[Turn], model: str | None) -> Body:
     """Chat completions, for OpenAI and Azure OpenAI."""
-    sent = _with_valid_ids(turns)
+    sent = _with_valid_ids(_joined(turns))
     return {**_named(model), "messages": [_openai_message(each) for each in sent]}
 
 
-def to_ollama(turns: Sequence[Turn], model: str | None) -> Body:
-    """Ollama's own chat: arguments are objects, and results name their tool."""
-    sent = _with_valid_ids(turns)
+def to_ollama(turns: Sequence[Turn], model: str | None, num_ctx: int | None = None) -> Body:
+    """Ollama's own chat: arguments are objects, and results name their tool.
+
+    :param num_ctx: tokens of the model's window; without it Ollama cuts to its own default.
+    """
+    sent = _with_valid_ids(_joined(turns))
     names = {call.id: call.name for each in sent for call in each.tool_calls}
     messages = [_ollama_message(each, names) for each in sent]
-    return {**_named(model), "messages": messages, "stream": False}
+    options = {"options": {"num_ctx": num_ctx}} if num_ctx else {}
+    return {**_named(model), "messages": messages, "stream": False, **options}
 
 
 def to_anthropic(turns: Sequence[Turn], model: str | None, max_tokens: int) -> Body:
@@ -72,6 +77,22 @@ def words(body: Body) -> list[str]:
     counted = [_strings(each) for each in body["messages"]]
     first = "\n".join(filter(None, [*outside, *counted[:1]]))
     return [first, *counted[1:]] if first else counted
+
+
+def _joined(turns: Sequence[Turn]) -> list[Turn]:
+    """Put recalled messages of the user's role in front of the first turn of history.
+
+    So roles alternate. The question stays by itself.
+    """
+    joined: list[Turn] = []
+    for turn in turns:
+        before = joined[-1] if joined else None
+        quoted = before and (before.section, before.role) == (Section.RECALLED, Role.USER)
+        if before and quoted and (turn.section, turn.role) == (Section.HISTORY, Role.USER):
+            joined[-1] = replace(turn, content=f"{before.content}\n---\n{turn.content}")
+        else:
+            joined.append(turn)
+    return joined
 
 
 def _named(model: str | None) -> Body:

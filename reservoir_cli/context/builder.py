@@ -1,9 +1,10 @@
 """The core verb: from a question to a context window."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC
+from functools import cache
 from time import perf_counter
 from typing import Any
 
@@ -93,9 +94,10 @@ def build_context(
         tiers = tiers_of(scored, bool(request.query.strip()), settings, store, scope, hidden)
         chosen = {*tiers, *unasked, *fillers(scored, budget.history if fill else 0)}
         rows = store.with_partners([int(each) for each in found.ids[sorted(chosen)]], scope)
+        titles = _titles(rows, scope, store, mask)
     rows = _masked(_recounted(rows, store, meter), mask, meter)
     read = perf_counter()
-    pool = _pool(rows, scored, tiers, settings.max_tool_result_tokens, meter)
+    pool = _pool(rows, scored, tiers, settings.max_tool_result_tokens, meter, titles)
     too_large = unread(scored, pool, budget.history if fill else 0)
     chooser = _Chooser(
         request, pool, budget, settings, meter, len(found.ids) - len(pool) if fill else 0, too_large
@@ -230,14 +232,17 @@ def _rules(settings: Settings) -> Rules:
 
 
 def _section_tokens(request: ContextRequest, meter: Meter) -> dict[Section, int]:
-    """Tokens of each part that the budget does not prune."""
+    """Tokens of each part that the budget does not prune; the frame goes with the question."""
     given = [*turns.fixed_turns(request), *turns.current_turn(request)]
-    return {
+    sections = {
         section: render.count_turns(
             [each for each in given if each.section is section], request.format, meter
         )
         for section in dict.fromkeys(each.section for each in given)
     }
+    if frame := render.count_frame(request.format, meter):
+        sections[Section.CURRENT] = sections.get(Section.CURRENT, 0) + frame
+    return sections
 
 
 def _capped(request: ContextRequest, settings: Settings, meter: Meter) -> ContextRequest:
@@ -295,6 +300,16 @@ def _date_scores(request: ContextRequest, found: Candidates) -> ranking.Floats:
     return date_scores(spans, found.created_at, local.tzinfo or UTC)
 
 
+def _titles(
+    rows: Sequence[StoredMessage], scope: Scope, store: Store, mask: Mask
+) -> dict[tuple[str, str | None], str]:
+    """Titles of the conversations that messages are of, as they may be printed."""
+    numbers = {each.conversation_id for each in rows if each.conversation_id}
+    assert scope.partition is not None
+    found = store.titles(scope.partition, sorted(numbers)) if numbers else {}
+    return {key: mask.text(scope.partition, title) for key, title in found.items()}
+
+
 def _recounted(rows: list[StoredMessage], store: Store, meter: Meter) -> list[StoredMessage]:
     """Rows with counts by the counter in use; what another one counted is counted once more."""
     name = counter_id(meter.counter)
@@ -328,11 +343,13 @@ def _pool(
     tiers: dict[int, Tier],
     max_result_tokens: int,
     meter: Meter,
+    titles: Mapping[tuple[str, str | None], str],
 ) -> list[Candidate]:
     """Rows with their scores; long tool results are cut."""
     found = scored.candidates
     places, _ = found.places(np.array([row.id for row in rows], np.int64))
     places_from_newest = ages(found)
+    in_threads = ranking.places_in_threads(found)
     limit = int(max_result_tokens / meter.factor)
     pool = []
     for row, place in zip(rows, places.tolist(), strict=True):
@@ -354,6 +371,8 @@ def _pool(
                 scores,
                 int(places_from_newest[place]) if found.own[place] else None,
                 cut,
+                place=int(in_threads[place]),
+                title=titles.get((row.instance, row.conversation_id)),
             )
         )
     return pool
@@ -361,25 +380,32 @@ def _pool(
 
 def _costs(request: ContextRequest, budget: TokenBudget, meter: Meter) -> Costs:
     """What a message costs as a recalled line and as a turn; an upper bound of each."""
-    framing = {role: meter.counter.count(f"{role}: \n") for role in Role}
-    for role in (Role.ASSISTANT, Role.TOOL):
-        framing[role] += meter.counter.count(f"{turns.GAP}\n")
+    count = cache(meter.counter.count)
+
+    @cache
+    def said(message: StoredMessage, shown: str) -> int:
+        """Tokens of a message's text, counted once more if it is not printed as it was stored."""
+        return message.tokens if shown == plain_text(message) else count(shown)
 
     def recalled(each: Candidate) -> int:
-        return meter.scaled(each.message.tokens + framing[each.message.role])
+        role, shown = turns.recalled_line(each.message).split(": ", 1)
+        framing = f"\n{turns.GAP}\n{role}: \n{turns.title_line(each)}"
+        return meter.scaled(said(each.message, shown) + count(framing))
 
     def history(each: Candidate) -> int:
         message = each.message
         framing = f"{message.role}: \n\n" + " ".join(call.id for call in message.tool_calls)
         framing += message.tool_call_id or ""
-        tokens = message.tokens + meter.counter.count(framing)
+        tokens = said(message, turns.defused(plain_text(message))) + count(framing)
         return meter.scaled(tokens + budgets.PER_MESSAGE)
 
     return Costs(
         recalled=recalled,
         history=history,
         day=meter.count("2026-01-01\n"),
-        recalled_title=meter.count(f"{turns.RECALLED_TITLE}\n\n", messages=1),
+        recalled_title=meter.count(
+            f"{turns.RECALLED_TITLE}\n{turns.RECALLED_NOTE}\n\n---\n", messages=1
+        ),
         printed=lambda recalled, run: _printed(request, recalled, run, budget, meter),
         left_out=lambda answer: meter.count(f"{turns.answer_left_out(answer)}\n"),
     )
@@ -401,5 +427,5 @@ def _printed(
     if request.format in PROVIDERS:
         return alone
     window = [*turns.fixed_turns(request), *shown, *turns.current_turn(request)]
-    whole = render.count_turns(window, request.format, meter)
+    whole = render.count_framed(window, request.format, meter)
     return max(alone, whole - sum(budget.sections.values()))

@@ -41,7 +41,7 @@ class Costs:
 
 
 #: By how much the sum may exceed the printed count for each message, at the most.
-_EXCESS = 16
+_EXCESS = 40
 #: How many windows in a row are counted as they are printed, and found too large.
 _TRIALS = 32
 

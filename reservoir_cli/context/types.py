@@ -48,6 +48,7 @@ class ContextRequest:
     :param trace_id: the one the current message has, or will have when it is stored.
     :param now: the moment of asking, aware.
     :param system: the system prompt.
+    :param recalled_role: who recalled messages are sent by: ``user`` or ``system``.
     """
 
     query: str
@@ -62,6 +63,7 @@ class ContextRequest:
     procedures: tuple[Piece, ...] = ()
     knowledge: tuple[Piece, ...] = ()
     episodes: tuple[Piece, ...] = ()
+    recalled_role: str = "user"
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +89,9 @@ class Candidate:
     :param after_gap: a recalled reply that ``…`` stands above: the question above it is not its
         own.
     :param left_out: of a recalled question, the id of its answer that was left out.
+    :param place: its place when every conversation is brought together; the next message of its
+        conversation has the next one.
+    :param title: of its conversation, as an import gave it.
     """
 
     message: StoredMessage
@@ -97,6 +102,8 @@ class Candidate:
     cut: bool = False
     after_gap: bool = False
     left_out: int | None = None
+    place: int | None = None
+    title: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

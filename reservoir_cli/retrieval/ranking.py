@@ -141,6 +141,15 @@ def sessions(candidates: Candidates, gap_ms: int) -> Sessions:
     return Sessions(order, number)
 
 
+def places_in_threads(candidates: Candidates) -> Places:
+    """Where each message stands when every thread is brought together, in order of time."""
+    order = _by_thread(candidates.thread)
+    places = np.arange(len(candidates.thread))
+    if order is not None:
+        places[order] = places.copy()
+    return places
+
+
 def _by_thread(thread: NDArray[np.int64]) -> Places | None:
     """The order that brings each thread together; ``None`` if each is together already.
 

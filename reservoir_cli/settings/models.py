@@ -16,12 +16,16 @@ __all__ = ["ALIASES", "MODELS", "Model", "find_model", "match_name", "near_names
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """A language model and the sizes a context for it has to respect, in tokens."""
+    """A language model and the sizes a context for it has to respect, in tokens.
+
+    :param output_limit: the longest answer its provider allows, if that is known.
+    """
 
     name: str
     context_window: int
     reserve: int
     recommended: int | None = None
+    output_limit: int | None = None
 
 
 def _reserve(window: int) -> int:
@@ -33,29 +37,39 @@ def _reserve(window: int) -> int:
     return window // 4 if window <= 8_192 else min(8_192, window // 16)
 
 
-def _models(window: int, *names: str, reserve: int | None = None) -> tuple[Model, ...]:
+def _models(
+    window: int, *names: str, reserve: int | None = None, output: int | None = None
+) -> tuple[Model, ...]:
     kept = _reserve(window) if reserve is None else reserve
-    return tuple(Model(name, window, kept) for name in names)
+    return tuple(Model(name, window, kept, output_limit=output) for name in names)
 
 
 # OpenAI, "Reasoning models" guide: reserve at least 25,000 tokens for reasoning and output.
 _REASONING_RESERVE = 25_000
 # Microsoft, "Foundry Models sold by Azure": gpt-5 and later take at most window - 128,000 of input
 # (400,000 = 272,000 + 128,000), the chat variants window - 16,384 (128,000 = 111,616 + 16,384).
+# What is not input is the output limit.
 _GPT5_OUTPUT = 128_000
 _GPT5_CHAT_OUTPUT = 16_384
+
+
+def _gpt5(window: int, *names: str, output: int = _GPT5_OUTPUT) -> tuple[Model, ...]:
+    return _models(window, *names, reserve=output, output=output)
+
 
 _OPENAI = (
     # OpenAI, model pages of gpt-3.5-turbo (the 4K original, still the safe reading of the bare
     # name), gpt-4, gpt-4-turbo, gpt-4o and gpt-4o-mini.
-    *_models(4_096, "gpt-3.5-turbo"),
-    *_models(8_192, "gpt-4"),
-    *_models(128_000, "gpt-4-turbo", "gpt-4o-mini"),
-    Model("gpt-4o", 128_000, 8_000, recommended=100_000),
+    # Output limits: the same pages.
+    *_models(4_096, "gpt-3.5-turbo", output=4_096),
+    *_models(8_192, "gpt-4", output=8_192),
+    *_models(128_000, "gpt-4-turbo", output=4_096),
+    *_models(128_000, "gpt-4o-mini", output=16_384),
+    Model("gpt-4o", 128_000, 8_000, recommended=100_000, output_limit=16_384),
     # Microsoft, "Azure OpenAI fine-tuning models": gpt-35-turbo 1106 and 0125, 16,385 tokens.
     *_models(16_385, "gpt-3.5-turbo-16k", "gpt-3.5-turbo-1106", "gpt-3.5-turbo-0125"),
     # Microsoft, "Foundry Models sold by Azure", GPT-4.1 series; the same on OpenAI's model pages.
-    *_models(1_047_576, "gpt-4.1", "gpt-4.1-mini", "gpt-4.1-nano"),
+    *_models(1_047_576, "gpt-4.1", "gpt-4.1-mini", "gpt-4.1-nano", output=32_768),
     # Ibid., o-series.
     *_models(128_000, "o1-mini", "o1-preview", reserve=_REASONING_RESERVE),
     *_models(
@@ -67,47 +81,52 @@ _OPENAI = (
         "o4-mini",
         "codex-mini",
         reserve=_REASONING_RESERVE,
+        output=100_000,  # ibid.
     ),
     # Ibid., GPT-5, GPT-5.1, GPT-5.2, GPT-5.3 and GPT-5.4.
-    *_models(400_000, "gpt-5", "gpt-5-mini", "gpt-5-nano", "gpt-5-pro", reserve=_GPT5_OUTPUT),
-    *_models(400_000, "gpt-5-codex", "gpt-5.1", "gpt-5.1-codex", reserve=_GPT5_OUTPUT),
-    *_models(400_000, "gpt-5.1-codex-mini", "gpt-5.1-codex-max", reserve=_GPT5_OUTPUT),
-    *_models(400_000, "gpt-5.2", "gpt-5.2-codex", "gpt-5.3-codex", reserve=_GPT5_OUTPUT),
-    *_models(400_000, "gpt-5.4-mini", "gpt-5.4-nano", reserve=_GPT5_OUTPUT),
-    *_models(
+    *_gpt5(400_000, "gpt-5", "gpt-5-mini", "gpt-5-nano", "gpt-5-pro"),
+    *_gpt5(400_000, "gpt-5-codex", "gpt-5.1", "gpt-5.1-codex"),
+    *_gpt5(400_000, "gpt-5.1-codex-mini", "gpt-5.1-codex-max"),
+    *_gpt5(400_000, "gpt-5.2", "gpt-5.2-codex", "gpt-5.3-codex"),
+    *_gpt5(400_000, "gpt-5.4-mini", "gpt-5.4-nano"),
+    *_gpt5(
         128_000,
         "gpt-5-chat",
         "gpt-5.1-chat",
         "gpt-5.2-chat",
         "gpt-5.3-chat",
-        reserve=_GPT5_CHAT_OUTPUT,
+        output=_GPT5_CHAT_OUTPUT,
     ),
     # Ibid., GPT-5.4 and GPT-5.5: 1,050,000 = 922,000 + 128,000.
-    *_models(1_050_000, "gpt-5.4", "gpt-5.4-pro", "gpt-5.5", reserve=_GPT5_OUTPUT),
+    *_gpt5(1_050_000, "gpt-5.4", "gpt-5.4-pro", "gpt-5.5"),
     # models.dev, from OpenAI's model pages of GPT-5.6 and GPT-6: the same split.
-    *_models(
-        1_050_000, "gpt-5.6", "gpt-5.6-luna", "gpt-6-astra", "gpt-6-sol", reserve=_GPT5_OUTPUT
-    ),
+    *_gpt5(1_050_000, "gpt-5.6", "gpt-5.6-luna", "gpt-6-astra", "gpt-6-sol"),
     # Microsoft, "Foundry Models sold by Azure", gpt-oss.
     *_models(131_072, "gpt-oss:20b", "gpt-oss:120b"),
 )
 
 _ANTHROPIC = (
-    # Anthropic, "Models overview": 200K. By its present page Sonnet 4.6 takes 1M; 200K is what it
-    # took without a beta header when it appeared, and never too much.
-    Model("claude-sonnet-4-6", 200_000, 8_192, recommended=150_000),
-    Model("claude-opus-4", 200_000, 8_192, recommended=150_000),
+    # Output limits: Anthropic, "Models overview" and the pages of the single models. 4,096 of
+    # Claude 3, 8,192 of 3.5, 64K of Sonnet 3.7 to 4.5, of Haiku 4.5 and of Opus 4.5, 32K of Opus 4
+    # and 4.1, 128K since 4.6. Claude 3.7 allows more with a beta header only.
+    # Windows: ibid., 200K. By its present page Sonnet 4.6 takes 1M; 200K is what it took without a
+    # beta header when it appeared, and never too much.
+    Model("claude-sonnet-4-6", 200_000, 8_192, recommended=150_000, output_limit=128_000),
+    Model("claude-opus-4", 200_000, 8_192, recommended=150_000, output_limit=32_000),
     # Anthropic, help article on the context window of the Claude API: 200K for all models up to
     # 4.5 (1M of Sonnet 4 and 4.5 only with a beta header).
-    *_models(200_000, "claude-3-haiku", "claude-3-sonnet", "claude-3-opus"),
-    *_models(200_000, "claude-3-5-haiku", "claude-3-5-sonnet", "claude-3-7-sonnet"),
-    *_models(200_000, "claude-sonnet-4", "claude-sonnet-4-5", "claude-haiku-4-5"),
-    *_models(200_000, "claude-opus-4-1", "claude-opus-4-5"),
+    *_models(200_000, "claude-3-haiku", "claude-3-sonnet", "claude-3-opus", output=4_096),
+    *_models(200_000, "claude-3-5-haiku", "claude-3-5-sonnet", output=8_192),
+    *_models(200_000, "claude-3-7-sonnet", "claude-sonnet-4", "claude-sonnet-4-5", output=64_000),
+    *_models(200_000, "claude-haiku-4-5", "claude-opus-4-5", output=64_000),
+    *_models(200_000, "claude-opus-4-1", output=32_000),
     # Anthropic, "Models overview" and the pages of the single models; Microsoft, "Claude models in
     # Microsoft Foundry": 1M without a header.
-    *_models(1_000_000, "claude-opus-4-6", "claude-opus-4-7", "claude-opus-4-8"),
-    *_models(1_000_000, "claude-opus-5", "claude-opus-5-5", "claude-sonnet-5", "claude-sonnet-5-5"),
-    *_models(1_000_000, "claude-haiku-5-5", "claude-fable-5", "claude-fable-5-1"),
+    *_models(1_000_000, "claude-opus-4-6", "claude-opus-4-7", "claude-opus-4-8", output=128_000),
+    *_models(1_000_000, "claude-opus-5", "claude-opus-5-5", "claude-sonnet-5", output=128_000),
+    *_models(1_000_000, "claude-sonnet-5-5", "claude-haiku-5-5", output=128_000),
+    *_models(1_000_000, "claude-fable-5-1", output=128_000),
+    *_models(1_000_000, "claude-fable-5"),
 )
 
 _GOOGLE = (

@@ -180,6 +180,14 @@ class Settings:
         partition=True,
     )
 
+    recalled_role: str = _setting(
+        "user",
+        "who sends recalled messages to openai, azure and ollama: user, or system, "
+        "which gives stored text the rank of an instruction",
+        choices=("user", "system"),
+        partition=True,
+    )
+
     redact: str = _setting(
         "mark",
         "secrets: off, mark them, mask them in what is printed, or remove them before storing",

@@ -182,6 +182,9 @@ class Store(Protocol):
     def conversation(self, partition: str, instance: str, number: str) -> Conversation | None:
         """What an import told of a conversation."""
 
+    def titles(self, partition: str, numbers: Sequence[str]) -> dict[tuple[str, str | None], str]:
+        """The titles of conversations by (instance, number); some have none."""
+
     def conversations(self, scope: Scope) -> list[ConversationSummary]:
         """The conversations of a scope, in order of their first messages."""
 

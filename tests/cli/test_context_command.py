@@ -25,9 +25,15 @@ def talk(cli):
     return cli
 
 
+def alone(text: str) -> bool:
+    """Whether a text is the question in a frame with nothing in it."""
+    frame = re.escape("[Reservoir context]\n[/Reservoir ") + r"[a-z]{7}\]"
+    return bool(re.fullmatch(rf"{frame}\n\nuser: {re.escape(QUESTION)}\n", text))
+
+
 def test_an_empty_store_gives_the_question(cli):
     done = cli("context", QUESTION)
-    assert done.out == f"user: {QUESTION}\n"
+    assert alone(done.out)
     note, summary = done.err.splitlines()
     assert note == "note: nothing is stored yet: reservoir ingest"
     assert SUMMARY.fullmatch(summary)
@@ -57,7 +63,7 @@ def test_an_empty_question_gives_recent_history_and_no_current_message(talk):
 
 
 def test_a_question_of_stdin_loses_its_line_end_only(cli):
-    assert cli("context", stdin="two\nlines\n").out == "user: two\nlines\n"
+    assert cli("context", stdin="two\nlines\n").out.endswith("]\n\nuser: two\nlines\n")
 
 
 @pytest.mark.parametrize("budget", [40, 150, 300, 1000])
@@ -107,7 +113,7 @@ def test_one_instance_never_shows_another(cli):
 def test_an_instance_without_messages_says_where_they_are(cli):
     cli.say("Redis lost our jobs", "-i", "backend")
     done = cli("context", QUESTION, "-i", "nowhere")
-    assert done.out == f"user: {QUESTION}\n"
+    assert alone(done.out)
     assert any(
         line.startswith(
             "note: nothing in default/nowhere; 1 message in default/backend (-i backend"
@@ -119,7 +125,9 @@ def test_an_instance_without_messages_says_where_they_are(cli):
 def test_history_of_an_empty_default_instance_is_the_newest_ones_and_that_is_said(cli):
     cli.say("Redis lost our jobs", "-i", "backend")
     done = cli("context", QUESTION)
-    assert done.out == f"user: Redis lost our jobs\n\nuser: {QUESTION}\n"
+    history, _, question = done.out.partition("\n[/Reservoir ")
+    assert history == "[Reservoir context]\nuser: Redis lost our jobs"
+    assert question.endswith(f"]\n\nuser: {QUESTION}\n")
     assert "default/backend" in done.err
 
 
@@ -212,13 +220,13 @@ def test_a_saved_question_lands_where_it_was_asked(cli):
 
 
 def test_an_empty_question_is_not_saved(cli):
-    cli("context", "", "--save")
+    cli("context", "", "--save", code=2)
     assert not cli.rows()
 
 
 def test_a_question_asked_again_is_not_answered_by_itself(cli):
     cli("context", QUESTION, "--save")
-    assert cli("context", QUESTION).out == f"user: {QUESTION}\n"
+    assert alone(cli("context", QUESTION).out)
 
 
 # The whole document, with the model

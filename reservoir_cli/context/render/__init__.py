@@ -13,9 +13,16 @@ from reservoir_cli.chat.turn import Turn
 from reservoir_cli.context.budget import Meter
 from reservoir_cli.context.render import json as document
 from reservoir_cli.context.render import text
-from reservoir_cli.context.turns import current_turn, fixed_turns, history_turns
+from reservoir_cli.context.render.frame import wrap
+from reservoir_cli.context.turns import (
+    current_turn,
+    ends_with_a_question,
+    fixed_turns,
+    history_turns,
+)
 from reservoir_cli.context.types import (
     FORMATS,
+    PROVIDERS,
     Candidate,
     ContextRequest,
     Format,
@@ -24,6 +31,7 @@ from reservoir_cli.context.types import (
     TokenBudget,
 )
 from reservoir_cli.errors import UsageError
+from reservoir_cli.settings.models import find_model
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,13 +103,29 @@ class ContextWindow:
 
         :param form: a format of ``reservoir context``; the one asked for by default.
         :param explain: with ``json``, add every candidate and its reason.
-        :raises UsageError: there is no such format.
+        :raises UsageError: there is no such format, or nothing that could be sent.
         """
         chosen = parse_format(form) if form else self.request.format
         if chosen == "json":
             return document.to_json(self, explain=explain)
         turns = replace(self, request=replace(self.request, format=chosen)).turns
-        return written(turns, chosen, self.request.model, self.budget.reserve)
+        if not (ends_with_a_question(turns) if chosen in PROVIDERS else turns):
+            raise UsageError(
+                "there is nothing to send: no question, and no history that ends with one",
+                hint='give a question: reservoir context "…"',
+            )
+        if chosen in ("text", "markdown"):
+            return text.framed(turns, markdown=chosen == "markdown")
+        model = self.request.model
+        window = self.budget.window if model else None
+        return written(turns, chosen, model, self.max_tokens, window)
+
+    @property
+    def max_tokens(self) -> int:
+        """How long the answer may be: by the reserve, the model, and what the window leaves."""
+        model = find_model(self.request.model) if self.request.model else None
+        limit = model.output_limit if model and model.output_limit else self.budget.reserve
+        return max(1, min(self.budget.reserve, limit, self.budget.window - self.used))
 
     @property
     def _from(self) -> str:
@@ -137,9 +161,17 @@ def parse_format(name: str) -> Format:
 
 
 def written(
-    turns: Sequence[Turn], form: Format, model: str | None, reserve: int
+    turns: Sequence[Turn],
+    form: Format,
+    model: str | None,
+    max_tokens: int,
+    window: int | None = None,
 ) -> str | dict[str, Any]:
-    """Turns in a format; ``json``, which tells of them, counts and reads as ``text``."""
+    """Write turns in a format, without a frame; ``json`` counts and reads as ``text``.
+
+    :param max_tokens: how long the answer may be.
+    :param window: tokens the model reads and writes at once, if they are known.
+    """
     match form:
         case "text" | "json":
             return text.to_text(turns)
@@ -148,9 +180,9 @@ def written(
         case "openai" | "azure":
             return providers.to_openai(turns, model)
         case "ollama":
-            return providers.to_ollama(turns, model)
+            return providers.to_ollama(turns, model, window)
         case "anthropic":
-            return providers.to_anthropic(turns, model, max(1, reserve))
+            return providers.to_anthropic(turns, model, max(1, max_tokens))
     assert_never(form)
 
 
@@ -162,3 +194,13 @@ def count_turns(turns: Sequence[Turn], form: Format, meter: Meter) -> int:
     if isinstance(shown, str):
         return meter.count(shown, messages=len(turns))
     return sum(meter.count(each, messages=1) for each in providers.words(shown))
+
+
+def count_frame(form: Format, meter: Meter) -> int:
+    """Count the tokens of the frame, which only texts have."""
+    return 0 if form in PROVIDERS else meter.count(wrap("") + "\n\n")
+
+
+def count_framed(turns: Sequence[Turn], form: Format, meter: Meter) -> int:
+    """Count the tokens of a whole text in its frame."""
+    return meter.count(text.framed(turns, markdown=form == "markdown"), messages=len(turns))

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from itertools import groupby
 
 from reservoir_cli.chat.turn import Section, Turn
+from reservoir_cli.context.render.frame import MARKDOWN_LABEL, TEXT_LABEL, wrap
 from reservoir_cli.messages import call_text
 
 _TURNS = (Section.HISTORY, Section.CURRENT)
@@ -38,6 +39,14 @@ def to_markdown(turns: Sequence[Turn]) -> str:
         else:
             blocks += [f"## {_HEADINGS[section]}\n\n{_untitled(each)}" for each in some]
     return "\n\n".join(blocks) + "\n" if blocks else ""
+
+
+def framed(turns: Sequence[Turn], *, markdown: bool) -> str:
+    """The whole window in a frame, by which it is recognised when it comes back."""
+    write, label = (to_markdown, MARKDOWN_LABEL) if markdown else (to_text, TEXT_LABEL)
+    context = [each for each in turns if each.section is not Section.CURRENT]
+    question = "".join(each.content for each in turns if each.section is Section.CURRENT)
+    return wrap(write(context)[:-1], question, label) + "\n"
 
 
 def _text_turn(turn: Turn) -> str:

@@ -359,6 +359,21 @@ def conversation(
     return Conversation(*found[0]) if found else None
 
 
+def titles(
+    connection: Connection, partition: str, numbers: Sequence[str]
+) -> dict[tuple[str, str | None], str]:
+    """The titles of conversations by (instance, number); some have none."""
+    found = rows(
+        connection,
+        """
+        SELECT instance, id, title FROM conversations
+        WHERE partition = %s AND title IS NOT NULL AND id = ANY(%s)
+        """,
+        [partition, list(numbers)],
+    )
+    return {(instance, number): title for instance, number, title in found}
+
+
 def place_summaries(connection: Connection, scope: Scope) -> list[PlaceSummary]:
     """The instances of each partition, in order of their names."""
     condition, values = where_scope(scope)

@@ -365,6 +365,10 @@ class PostgresStore(Session):
         """See :class:`~reservoir_cli.storage.base.Store`."""
         return self._seen(lambda: reads.conversation(self._connection, partition, instance, number))
 
+    def titles(self, partition: str, numbers: Sequence[str]) -> dict[tuple[str, str | None], str]:
+        """See :class:`~reservoir_cli.storage.base.Store`."""
+        return self._seen(lambda: reads.titles(self._connection, partition, numbers))
+
     def conversations(self, scope: Scope) -> list[ConversationSummary]:
         """See :class:`~reservoir_cli.storage.base.Store`."""
         return self._seen(lambda: reads.conversations(self._connection, scope))

@@ -3,8 +3,10 @@
 Ids only, so that a million messages can be worked through in portions: they take 8 MB.
 """
 
+import json
 import sqlite3
 from array import array
+from collections.abc import Sequence
 
 from reservoir_cli.messages import Conversation, Scope, from_epoch_ms
 from reservoir_cli.storage.records import ConversationSummary, Filter, PlaceSummary, ThreadName
@@ -50,6 +52,20 @@ def conversation(
         [partition, instance, number],
     ).fetchone()
     return Conversation(*row) if row else None
+
+
+def titles(
+    connection: sqlite3.Connection, partition: str, numbers: Sequence[str]
+) -> dict[tuple[str, str | None], str]:
+    """The titles of conversations by (instance, number); some have none."""
+    found = connection.execute(
+        """
+        SELECT instance, id, title FROM conversations
+        WHERE partition = ? AND title IS NOT NULL AND id IN (SELECT value FROM json_each(?))
+        """,
+        [partition, json.dumps(numbers)],
+    )
+    return {(instance, number): title for instance, number, title in found}
 
 
 def places(connection: sqlite3.Connection, scope: Scope) -> list[PlaceSummary]:

@@ -70,6 +70,11 @@ class Keeping(ABC):
         with self.snapshot():
             return finding.conversation(self._connection, partition, instance, number)
 
+    def titles(self, partition: str, numbers: Sequence[str]) -> dict[tuple[str, str | None], str]:
+        """See :class:`~reservoir_cli.storage.base.Store`."""
+        with self.snapshot():
+            return finding.titles(self._connection, partition, numbers)
+
     def conversations(self, scope: Scope) -> list[ConversationSummary]:
         """See :class:`~reservoir_cli.storage.base.Store`."""
         with self.snapshot():

@@ -3,11 +3,16 @@
 import json
 
 from reservoir_cli.chat.providers import to_anthropic
-from reservoir_cli.transfer.exporters.conversations import Thread, turns
+from reservoir_cli.transfer.exporters.conversations import Thread, request_turns
 
 
 def write(thread: Thread) -> str:
-    """``{"system", "messages", "tools"}``; how long an answer may be is for the sender to say."""
-    body = to_anthropic(turns(thread), None, 0)
+    """Write ``{"system", "messages", "tools"}``; empty where nobody says anything.
+
+    How long an answer may be is for the sender to say.
+    """
+    body = to_anthropic(request_turns(thread), None, 0)
     del body["max_tokens"]
+    if not body["messages"]:
+        return ""
     return json.dumps(body, ensure_ascii=False) + "\n"

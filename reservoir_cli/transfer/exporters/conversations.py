@@ -1,14 +1,15 @@
 """Conversations as other formats know them: with results behind their calls.
 
 In them a call without a result is refused, and so is a result without its call, as where one of
-the two was forgotten or not asked for. Either is then told in words.
+the two was forgotten or not asked for. Either is then told in words, as the user's: what a tool
+said has no higher rank.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from reservoir_cli.chat.turn import CONTEXT, Section, Turn
-from reservoir_cli.messages import Conversation, Role, Scope, StoredMessage, call_text
+from reservoir_cli.chat.turn import Section, Turn
+from reservoir_cli.messages import Conversation, Role, Scope, StoredMessage, call_text, plain_text
 from reservoir_cli.redaction import Mask
 from reservoir_cli.storage.base import Store
 from reservoir_cli.storage.records import ThreadName
@@ -61,15 +62,33 @@ def threads(store: Store, found: Mapping[ThreadName, Sequence[int]]) -> Iterator
             yield Thread(name, about, messages)
 
 
+def request_turns(thread: Thread) -> list[Turn]:
+    """Return the turns of a thread as a request: what comes before the first question is quoted."""
+    messages = thread.messages
+    asked = (place for place, each in enumerate(messages) if _is_question(each))
+    first = next(asked, len(messages))
+    lead = [each for each in messages[:first] if plain_text(each).strip()]
+    said = [
+        _turn(each, each.role.value, each.content) if each.role is Role.SYSTEM else _told(each)
+        for each in lead
+    ]
+    return said + turns(replace(thread, messages=messages[first:]))
+
+
 def turns(thread: Thread) -> list[Turn]:
-    """The turns of a thread that a request could hold, each call's results right behind it."""
+    """Return the turns of a thread, each call's results right behind it.
+
+    A result that is there twice is said once.
+    """
     callers, results = _answers(thread.messages)
+    answers = {(each.tool_call_id, each.content) for each in results.values()}
     made: list[Turn] = []
     for each in thread.messages:
         if each.id in callers:
             continue  # it stands behind its call
         if each.role is Role.TOOL:
-            made.append(_turn(each, CONTEXT, f"{each.role}: {each.content}"))
+            if (each.tool_call_id, each.content) not in answers:
+                made.append(_told(each))
             continue
         answered = [call for call in each.tool_calls if (each.id, call.id) in results]
         open_calls = [call_text(call) for call in each.tool_calls if call not in answered]
@@ -101,6 +120,15 @@ def _answers(
             callers[each.id] = caller
             results[caller, asked] = each
     return callers, results
+
+
+def _is_question(message: StoredMessage) -> bool:
+    return message.role is Role.USER and bool(message.content.strip())
+
+
+def _told(message: StoredMessage) -> Turn:
+    """Quote a message that has no place of its own."""
+    return _turn(message, Role.USER.value, f"{message.role}: {plain_text(message)}")
 
 
 def _turn(message: StoredMessage, role: str, content: str) -> Turn:

@@ -3,9 +3,10 @@
 import json
 
 from reservoir_cli.chat.providers import to_openai
-from reservoir_cli.transfer.exporters.conversations import Thread, turns
+from reservoir_cli.transfer.exporters.conversations import Thread, request_turns
 
 
 def write(thread: Thread) -> str:
-    """``{"messages": […]}``."""
-    return json.dumps(to_openai(turns(thread), None), ensure_ascii=False) + "\n"
+    """Write ``{"messages": […]}``; empty where nobody says anything."""
+    body = to_openai(request_turns(thread), None)
+    return json.dumps(body, ensure_ascii=False) + "\n" if body["messages"] else ""

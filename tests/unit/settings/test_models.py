@@ -86,8 +86,32 @@ def test_known_models_have_their_figures(
     name: str, window: int, reserve: int, available: int, recommended: int | None
 ) -> None:
     model = find_model(name)
-    assert model == Model(name, window, reserve, recommended)
+    assert model == Model(name, window, reserve, recommended, model.output_limit)
     assert model.context_window - model.reserve == available
+
+
+@pytest.mark.parametrize(
+    ("name", "limit"),
+    [
+        ("claude-3-haiku-20240307", 4_096),
+        ("claude-3-5-sonnet", 8_192),
+        ("claude-opus-4-1", 32_000),
+        ("claude-sonnet-4-5", 64_000),
+        ("anthropic/claude-opus-4.6", 128_000),
+        ("gpt-4-turbo", 4_096),
+        ("gpt-4o", 16_384),
+        ("gpt-5", 128_000),
+        ("llama3.1:8b", None),
+    ],
+)
+def test_a_model_knows_its_longest_answer(name: str, limit: int | None) -> None:
+    model = find_model(name)
+    assert model
+    assert model.output_limit == limit
+
+
+def test_no_answer_is_longer_than_the_window() -> None:
+    assert all(model.output_limit <= model.context_window for model in MODELS if model.output_limit)
 
 
 @pytest.mark.parametrize(("name", "expected"), FOUND)

@@ -72,6 +72,20 @@ BROKEN: dict[str, tuple[Message, ...]] = {
         result("one", "a"),
         result("one", "b"),
     ),
+    "a result that is there twice": (
+        said("user", "go"),
+        said("assistant", "", call("one")),
+        result("one", "a"),
+        result("one", "a"),
+    ),
+    "a reply first": (
+        said("system", "Be brief."),
+        said("assistant", "Hello!", call("one")),
+        result("one", "a"),
+        said("user", "go"),
+        result("one", "b"),
+    ),
+    "only a reply": (said("assistant", "Hello!"),),
     "an id that is used twice": (
         said("user", "go"),
         said("assistant", "", call("one")),
@@ -97,6 +111,38 @@ def test_a_conversation_could_be_sent_as_it_is(
     [body] = lines(store, form)
     needed = {"model": "m", "max_tokens": 100} if form == "anthropic" else {"model": "m"}
     assert problems(form, {**body, **needed}) == []
+
+
+@pytest.mark.parametrize("form", ["openai", "anthropic"])
+def test_a_result_that_is_there_twice_is_said_once(store: Store, add: Adding, form: str) -> None:
+    add(*BROKEN["a result that is there twice"][:2], result("one", "the result"), said("user", "?"))
+    add(result("one", "the result"))
+    assert exported(store, form)[0].count("the result") == 1
+
+
+@pytest.mark.parametrize("form", ["openai", "anthropic"])
+def test_no_reply_comes_first(store: Store, add: Adding, form: str) -> None:
+    add(*BROKEN["a reply first"])
+    [body] = lines(store, form)
+    roles = [each["role"] for each in body["messages"] if each["role"] != "system"]
+    assert set(roles) == {"user"}
+    assert "assistant: Hello!" in json.dumps(body)
+
+
+@pytest.mark.parametrize("form", ["openai", "anthropic"])
+def test_what_a_tool_said_has_never_the_systems_rank(store: Store, add: Adding, form: str) -> None:
+    add(*BROKEN["a result without its call"])
+    [body] = lines(store, form)
+    assert [each["role"] for each in body["messages"]] == ["user"] * len(body["messages"])
+    assert "system" not in body
+
+
+@pytest.mark.parametrize("form", ["openai", "anthropic"])
+def test_a_conversation_in_which_nobody_says_anything_is_no_line(
+    store: Store, add: Adding, form: str
+) -> None:
+    add(said("user", " "))
+    assert exported(store, form)[0] == ""
 
 
 @pytest.mark.parametrize("form", [*FORMS, "markdown"])
