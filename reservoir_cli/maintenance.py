@@ -109,6 +109,8 @@ def back_up(store: Store, target: Path, progress: "Progress") -> None:
 
     :raises ReservoirError: there is no store, or the copy cannot be written.
     """
+    from reservoir_cli.store.publishing import published
+
     if store.size() is None:
         raise ReservoirError(
             f"there is no store at {store.location}", hint="reservoir ingest makes it"
@@ -118,7 +120,7 @@ def back_up(store: Store, target: Path, progress: "Progress") -> None:
         paths.refuse_store(target, store.files())
         if target.is_dir():
             raise ReservoirError(f"{target} is a folder", hint="name a file in it")
-        with paths.whole_private(target) as unfinished:
+        with published(target) as unfinished:
             store.copy_to(unfinished, progress)
     except OSError as error:
         raise ReservoirError(
@@ -137,6 +139,7 @@ def salvage(location: str, target: Path, synapse_threshold: float) -> "Lost":
         )
     from tempfile import TemporaryDirectory
 
+    from reservoir_cli.store.publishing import published
     from reservoir_cli.store.salvage import rescue
 
     path, target = paths.real(Path(location)), paths.real(target)
@@ -146,7 +149,7 @@ def salvage(location: str, target: Path, synapse_threshold: float) -> "Lost":
         if target.exists():
             raise ReservoirError(f"{target} is there already", hint="name another file")
         with (
-            paths.whole_private(target) as unfinished,
+            published(target) as unfinished,
             TemporaryDirectory(prefix=f".{target.name}.", dir=target.parent) as folder,
         ):
             return rescue(path, unfinished, Path(folder), synapse_threshold)

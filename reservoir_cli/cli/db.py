@@ -115,6 +115,7 @@ def copy(
     from reservoir_cli.cli import output
     from reservoir_cli.errors import StoreError
     from reservoir_cli.store import copying, open_store
+    from reservoir_cli.store.publishing import check_count
 
     with closing(open_store(source, create=False)) as old:
         if old.size() is None:
@@ -127,6 +128,7 @@ def copy(
                 copied = copying.copy(old, new, output.progress)
             finally:
                 output.progress.stop()
+    check_count(target, copied["messages"])
     output.aside(
         f"copied {options.counted(copied['messages'], 'message')}, {copied['embedded']:,} embedded;"
         " the two are equal"

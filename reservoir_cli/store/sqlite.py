@@ -65,6 +65,7 @@ class SqliteStore(Keeping):
         if str(path) == ":memory:" or not _exists(path):
             if not create or str(path) == ":memory:":
                 return self._connect("file::memory:")
+            _refuse_emptied(path)
             self._create(path)
         if path.is_dir():
             raise StoreError(f"{path} is a folder", hint="give the path of a file")
@@ -605,10 +606,13 @@ def _identity(path: Path) -> tuple[int, int] | None:
 
 
 def _refuse_emptied(path: Path) -> None:
-    """Refuse a file of no bytes that was a store once: SQLite would throw its log away."""
+    """Refuse a file that is empty or gone while its log is there: SQLite would delete the log."""
     log = path.with_name(path.name + "-wal")
-    if path.stat().st_size == 0 and _exists(log) and log.stat().st_size:
-        raise StoreError(f"the store {path} was emptied, but its log was not", hint=_WAY_BACK)
+    there = _exists(path)
+    if (there and path.stat().st_size) or not _exists(log) or not log.stat().st_size:
+        return
+    happened = "emptied" if there else "removed"
+    raise StoreError(f"the store {path} was {happened}, but its log was not", hint=_WAY_BACK)
 
 
 def _translated(error: sqlite3.Error, location: str) -> ReservoirError:
