@@ -70,6 +70,7 @@ class SqliteStore(Keeping):
         if path.is_dir():
             raise StoreError(f"{path} is a folder", hint="give the path of a file")
         _refuse_emptied(path)
+        _refuse_hard_link(path)
         # SQLite keeps files beside the store, so the folder must be writable too.
         if os.access(path, os.W_OK) and os.access(path.parent, os.W_OK):
             return self._connect(f"{_uri(path)}?mode=rw")
@@ -145,6 +146,8 @@ class SqliteStore(Keeping):
                 f"the store {self.location} was removed or replaced while it was in use",
                 hint="nothing more was stored; run the command again",
             )
+        if self._identity:
+            _refuse_hard_link(self._file)
 
     def _refuse_others(self) -> None:
         """Refuse a database that another program made; an empty one may become ours."""
@@ -613,6 +616,24 @@ def _refuse_emptied(path: Path) -> None:
         return
     happened = "emptied" if there else "removed"
     raise StoreError(f"the store {path} was {happened}, but its log was not", hint=_WAY_BACK)
+
+
+def _refuse_hard_link(path: Path) -> None:
+    """Refuse a file with several names: each has a log of its own, and one overwrites the other.
+
+    File systems that do not count names say 0 or 1, as some do on Windows.
+    """
+    try:
+        names = path.stat().st_nlink
+    except OSError:  # removed this instant
+        return
+    if names > 1:
+        raise StoreError(
+            f"the store {path} has {names} names (hard links): what is written by one is lost by "
+            "the other",
+            hint="remove the others, not the one with a -wal file beside it (find FOLDER -samefile "
+            f"{path} lists them); a symbolic link is fine",
+        )
 
 
 def _translated(error: sqlite3.Error, location: str) -> ReservoirError:

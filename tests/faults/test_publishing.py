@@ -11,7 +11,7 @@ import pytest
 from trials import Home
 
 from reservoir_cli import Reservoir, maintenance
-from reservoir_cli.errors import ReservoirError, StoreCorruptError
+from reservoir_cli.errors import ReservoirError, StoreCorruptError, StoreError
 from reservoir_cli.messages import Message
 from reservoir_cli.store.publishing import check_count, published
 
@@ -178,3 +178,61 @@ def test_a_new_store_beside_a_log_is_refused_and_the_log_kept(source: Path, tmp_
     log.unlink()
     person.must("db", "copy", str(source), str(target))
     assert numbers(target) == list(range(COUNT))
+
+
+@pytest.fixture
+def linked(source: Path, tmp_path: Path) -> Path:
+    """Another name of the store."""
+    link = tmp_path / "link.db"
+    try:
+        os.link(source, link)
+    except OSError:
+        pytest.skip("no hard links here")
+    return link
+
+
+def test_a_store_with_two_names_is_refused_until_one_is_removed(
+    source: Path, linked: Path, tmp_path: Path
+) -> None:
+    person, before = Home(tmp_path / "person"), source.read_bytes()
+    for path in (source, linked):
+        for command in (["ingest"], ["view"], ["backup", "new.db"], ["doctor", "--repair"]):
+            refused = person("--db", str(path), *command, stdin="hello")
+            assert refused.code == (1 if command[0] == "doctor" else 3)
+            assert f"{path} has 2 names (hard links)" in refused.out + refused.err
+            assert "remove the others" in refused.out + refused.err
+    assert source.read_bytes() == before
+    source.unlink()
+    assert numbers(linked) == list(range(COUNT))
+    symbolic = tmp_path / "symbolic.db"
+    symbolic.symlink_to(linked)
+    say(symbolic, COUNT, 1)
+    assert numbers(linked) == list(range(COUNT + 1))
+
+
+def test_a_name_that_is_added_while_the_store_is_open_stops_the_writer(
+    source: Path, tmp_path: Path
+) -> None:
+    with Reservoir.open(source) as reservoir:
+        try:
+            os.link(source, tmp_path / "link.db")
+        except OSError:
+            pytest.skip("no hard links here")
+        with pytest.raises(StoreError, match="has 2 names"):
+            reservoir.ingest([Message("user", "lost")], embed=False)
+        (tmp_path / "link.db").unlink()
+        assert reservoir.ingest([Message("user", "message 200")], embed=False)
+    assert numbers(source) == list(range(COUNT + 1))
+
+
+def test_a_file_system_that_does_not_count_names_is_no_hindrance(
+    source: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stat = Path.stat
+
+    def uncounted(path: Path, **how: bool) -> os.stat_result:
+        return os.stat_result([*stat(path, **how)[:3], 0, *stat(path, **how)[4:]])
+
+    monkeypatch.setattr(Path, "stat", uncounted)
+    say(source, COUNT, 1)
+    assert len(numbers(source)) == COUNT + 1
