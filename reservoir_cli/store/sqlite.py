@@ -23,7 +23,16 @@ from reservoir_cli.messages import (
     StoredMessage,
     to_epoch_ms,
 )
-from reservoir_cli.store import Fault, Filter, Passage, properties, queries, sealing, unfinished
+from reservoir_cli.store import (
+    Fault,
+    Filter,
+    Passage,
+    own_schema,
+    properties,
+    queries,
+    sealing,
+    unfinished,
+)
 from reservoir_cli.store.keeping import Keeping
 
 if TYPE_CHECKING:
@@ -127,6 +136,8 @@ class SqliteStore(Keeping):
                     hint="make it writable once, so that it can be brought up to date",
                 )
             self._migrate()
+        # Reading goes on; whoever writes is told why it is refused.
+        self.read_only = self.read_only or own_schema.find_code(self._connection) is not None
 
     def _known_version(self) -> int:
         """The schema of the file; asked in each transaction, for a newer program may change it."""
@@ -149,6 +160,15 @@ class SqliteStore(Keeping):
         if self._identity:
             _refuse_hard_link(self._file)
 
+    def _refuse_code(self) -> None:
+        """Refuse to write where code of whoever made the file would take part."""
+        if code := own_schema.find_code(self._connection):
+            raise StoreError(
+                f"the store {self.location} has {code}, and is not written to",
+                hint="drop it if it is yours; else reservoir doctor --salvage FILE makes a store "
+                "without it",
+            )
+
     def _refuse_others(self) -> None:
         """Refuse a database that another program made; an empty one may become ours."""
         mark = self._connection.execute("PRAGMA application_id").fetchone()[0]
@@ -165,7 +185,7 @@ class SqliteStore(Keeping):
     def _migrate(self) -> None:
         from reservoir_cli.store.schema import migrate
 
-        migrate(self._connection, SCHEMA_VERSION, APPLICATION_ID)
+        migrate(self._connection, SCHEMA_VERSION, APPLICATION_ID, self._refuse_code)
         # This pragma ignores the busy timeout, so it is tried until it comes through.
         deadline = time.monotonic() + self._patience
         while True:
@@ -219,6 +239,7 @@ class SqliteStore(Keeping):
             with self._until("COMMIT"):
                 self._require_same_file()
                 self._known_version()
+                self._refuse_code()
                 self._refuse_unfinished()
                 yield
             self._require_same_file()
@@ -269,6 +290,7 @@ class SqliteStore(Keeping):
     def _require_writable(self) -> None:
         self._refuse_unfinished()
         if self.read_only:
+            self._refuse_code()
             raise StoreError(
                 f"the store {self.location} cannot be written to",
                 hint="check the permissions of the file and its folder",
@@ -389,7 +411,8 @@ class SqliteStore(Keeping):
             if found:
                 return found
         with self.snapshot():
-            found = []
+            code = own_schema.find_code(self._connection)
+            found = [Fault(f"there is {code}: nothing is written", False)] if code else []
             active = self.active_model()
             for count, what in (
                 (repair.missing_from_full_text(self._connection), "the full text"),
