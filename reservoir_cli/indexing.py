@@ -5,7 +5,7 @@ from itertools import accumulate
 from reservoir_cli.embedding import Embedder, Progress
 from reservoir_cli.errors import ReservoirError
 from reservoir_cli.messages import Scope, StoredMessage, plain_text
-from reservoir_cli.store import Passage, Store
+from reservoir_cli.store import LinkThreshold, Passage, Store
 
 #: A group is safe when it is done, and is sorted by length: of so many messages, or fewer if
 #: they have so many characters, which take some five seconds.
@@ -19,7 +19,7 @@ def embed_pending(
     embedder: Embedder,
     scope: Scope,
     *,
-    synapse_threshold: float,
+    synapse_threshold: LinkThreshold,
     progress: Progress,
     limit: int | None = None,
     newest: bool = False,

@@ -17,7 +17,7 @@ from reservoir_cli.messages import (
     clean_text,
 )
 from reservoir_cli.redaction import Mode, inspected, without_secrets
-from reservoir_cli.store import Passage, Store
+from reservoir_cli.store import LinkThreshold, Passage, Store
 from reservoir_cli.tokens import TokenCounter
 
 _BATCH = 1_000
@@ -107,7 +107,7 @@ class Model:
     model_id: str
     name: str
     dimensions: int
-    synapse_threshold: float
+    synapse_threshold: LinkThreshold
 
 
 def load(

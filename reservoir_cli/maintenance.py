@@ -17,7 +17,7 @@ from reservoir_cli import paths
 from reservoir_cli.errors import ModelUnavailableError, ReservoirError, StoreCorruptError
 from reservoir_cli.messages import Scope
 from reservoir_cli.reading import way_out
-from reservoir_cli.store import Filter, Store, is_on_a_server
+from reservoir_cli.store import Filter, LinkThreshold, Store, is_on_a_server
 from reservoir_cli.store.unfinished import UNFINISHED_COPY, refuse, told
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ def examine(
                 if loose := paths.tighten(_files(store)):
                     names = ", ".join(each.name for each in loose)
                     yield Check("privacy", Status.NOTE, f"{names}: now yours alone to read")
-                if mended := store.repair(config.settings().synapse_threshold):
+                if mended := store.repair(config.synapse_threshold):
                     yield _mended(mended)
                 _mark_secrets(store, config, progress)
             progress("checking the store", 0, 0)
@@ -128,7 +128,7 @@ def back_up(store: Store, target: Path, progress: "Progress") -> None:
         ) from None
 
 
-def salvage(location: str, target: Path, synapse_threshold: float) -> "Lost":
+def salvage(location: str, target: Path, synapse_threshold: LinkThreshold) -> "Lost":
     """Write what can still be read of a damaged store to a file, which becomes a store.
 
     :raises ReservoirError: there is no store, or the file is there or cannot be written.

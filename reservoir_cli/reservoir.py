@@ -238,14 +238,14 @@ class Reservoir:
             redact=self._redact,
             dry_run=dry_run,
             after_batch=lambda: self._progress("MB read", file.done >> 20, file.size >> 20),
-            model=lambda: self._import_model(scope),
+            model=self._import_model,
         )
 
-    def _import_model(self, scope: Scope) -> "Model | None":
+    def _import_model(self) -> "Model | None":
         """The model whose vectors an import may bring: the store's, else the one that is set."""
         from reservoir_cli.ingesting import Model
 
-        threshold = self._synapse_threshold(scope)
+        threshold = self.config.synapse_threshold
         active, dimensions = self.store.active_model(), self.store.dimensions()
         if active and dimensions:
             return Model(*active, dimensions, threshold)
@@ -286,7 +286,7 @@ class Reservoir:
                 self.store,
                 embedder,
                 scope,
-                synapse_threshold=self._synapse_threshold(scope),
+                synapse_threshold=self.config.synapse_threshold,
                 progress=self._progress,
                 limit=most if newest is None else newest,
                 newest=newest is not None,
@@ -305,7 +305,7 @@ class Reservoir:
         return rebuilding.rebuild(
             self.store,
             self._load_embedder(),
-            synapse_threshold=self._synapse_threshold(Scope(None)),
+            synapse_threshold=self.config.synapse_threshold,
             progress=self._progress,
         )
 
@@ -539,9 +539,6 @@ class Reservoir:
 
         return storing_counter(self.config.settings(scope.partition).token_counter)
 
-    def _synapse_threshold(self, scope: Scope) -> float:
-        return self.config.settings(scope.partition).synapse_threshold
-
     def _load_embedder(self) -> "Embedder":
         if self._embedder is None:
             from reservoir_cli.embedding import load_embedder
@@ -619,7 +616,7 @@ class Reservoir:
                     self.store,
                     embedder,
                     scope,
-                    synapse_threshold=self._synapse_threshold(scope),
+                    synapse_threshold=self.config.synapse_threshold,
                     progress=_ignore,
                     limit=_CATCH_UP,
                     newest=True,

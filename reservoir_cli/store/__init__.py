@@ -24,6 +24,10 @@ if TYPE_CHECKING:
     from reservoir_cli.tokens import TokenCounter
     from reservoir_cli.window import Candidates
 
+#: The likeness from which on messages are linked, on the scale (1 + cosine)/2: one number, or what
+#: gives that of a partition.
+LinkThreshold = float | Callable[[str], float]
+
 #: Told what is being done, how much of it is done, and how much there is (0: unknown).
 Progress = Callable[[str, int, int], None]
 
@@ -165,17 +169,14 @@ class Store(Protocol):
         model_id: str,
         message_ids: Sequence[int],
         passages: Sequence[Passage],
-        synapse_threshold: float,
+        synapse_threshold: LinkThreshold,
     ) -> None:
-        """Store the vectors of messages, which are then no longer pending, and tie them.
-
-        :param synapse_threshold: links from this likeness on, on the scale (1 + cosine)/2.
-        """
+        """Store the vectors of messages, which are then no longer pending, and tie them."""
 
     def faults(self) -> list[Fault]:
         """What is wrong with the store itself, or with what is derived from its messages."""
 
-    def repair(self, synapse_threshold: float) -> list[int]:
+    def repair(self, synapse_threshold: LinkThreshold) -> list[int]:
         """Make everything again that is derived: full text, what ranking reads, synapses.
 
         :returns: ids of messages whose texts had bytes that are no text; U+FFFD stands there now.
@@ -377,6 +378,7 @@ __all__ = [
     "ConversationSummary",
     "Fault",
     "Filter",
+    "LinkThreshold",
     "Passage",
     "PlaceSummary",
     "Progress",

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 
 from reservoir_cli.errors import StoreError
 from reservoir_cli.messages import Scope, clean_text, plain_text
-from reservoir_cli.store import chunks, fulltext, properties, queries, synapses
+from reservoir_cli.store import LinkThreshold, chunks, fulltext, properties, queries, synapses
 
 _AT_ONCE = 1_000
 
@@ -129,7 +129,9 @@ def rebuild_chunks(connection: sqlite3.Connection, model_id: str) -> None:
         chunks.append(connection, model_id, some, chunks.stored_vectors(connection, model_id, some))
 
 
-def rebuild_synapses(connection: sqlite3.Connection, model_id: str, threshold: float) -> None:
+def rebuild_synapses(
+    connection: sqlite3.Connection, model_id: str, threshold: LinkThreshold
+) -> None:
     """Tie all messages again, in the order in which they were said."""
     connection.execute("DELETE FROM synapses")
     for some in _portions(connection, "id NOT IN (SELECT message_id FROM pending)", "created_at, "):

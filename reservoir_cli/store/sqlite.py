@@ -26,6 +26,7 @@ from reservoir_cli.messages import (
 from reservoir_cli.store import (
     Fault,
     Filter,
+    LinkThreshold,
     Passage,
     own_schema,
     properties,
@@ -361,7 +362,7 @@ class SqliteStore(Keeping):
         model_id: str,
         message_ids: Sequence[int],
         passages: Sequence[Passage],
-        synapse_threshold: float,
+        synapse_threshold: LinkThreshold,
     ) -> None:
         """See :class:`~reservoir_cli.store.Store`."""
         import numpy as np
@@ -428,7 +429,7 @@ class SqliteStore(Keeping):
                 found.append(Fault(f"{_messages(len(unreadable))} cannot be read: {ids}", False))
             return found
 
-    def repair(self, synapse_threshold: float) -> list[int]:
+    def repair(self, synapse_threshold: LinkThreshold) -> list[int]:
         """See :class:`~reservoir_cli.store.Store`."""
         from reservoir_cli.store import repair
 
@@ -446,7 +447,7 @@ class SqliteStore(Keeping):
                 repair.rebuild_synapses(self._connection, active[0], synapse_threshold)
         return mended
 
-    def _rewrite(self, synapse_threshold: float) -> list[int]:
+    def _rewrite(self, synapse_threshold: LinkThreshold) -> list[int]:
         """Write the store anew, in a file beside it that only the user can read."""
         import tempfile
 

@@ -3,7 +3,7 @@
 from itertools import groupby
 
 from reservoir_cli.messages import Scope, clean_text, plain_text
-from reservoir_cli.store import Filter
+from reservoir_cli.store import Filter, LinkThreshold
 from reservoir_cli.store.chunks import thread_key
 from reservoir_cli.store.postgres import locks, queries, synapses, words
 from reservoir_cli.store.postgres.connection import Connection
@@ -36,7 +36,7 @@ def wrong_for_ranking(connection: Connection, model_id: str) -> int:
 
 
 def rebuild(
-    connection: Connection, stemmer: Stemmer, model_id: str | None, threshold: float
+    connection: Connection, stemmer: Stemmer, model_id: str | None, threshold: LinkThreshold
 ) -> None:
     """Index every message again, and tie them in the order in which they were said.
 
@@ -74,7 +74,7 @@ def _index(
     )
 
 
-def _tie(connection: Connection, model_id: str, threshold: float) -> None:
+def _tie(connection: Connection, model_id: str, threshold: LinkThreshold) -> None:
     found = queries.rows(
         connection,
         """

@@ -12,6 +12,7 @@ from reservoir_cli.store import (
     ConversationSummary,
     Fault,
     Filter,
+    LinkThreshold,
     Passage,
     PlaceSummary,
     Progress,
@@ -125,7 +126,7 @@ class PostgresStore(Session):
         model_id: str,
         message_ids: Sequence[int],
         passages: Sequence[Passage],
-        synapse_threshold: float,
+        synapse_threshold: LinkThreshold,
     ) -> None:
         """See :class:`~reservoir_cli.store.Store`."""
         from reservoir_cli.store.postgres import synapses, vectors
@@ -250,7 +251,7 @@ class PostgresStore(Session):
                     found.append(Fault(f"{what} is wrong about {count:,} {noun}", repairable=True))
         return found
 
-    def repair(self, synapse_threshold: float) -> list[int]:
+    def repair(self, synapse_threshold: LinkThreshold) -> list[int]:
         """See :class:`~reservoir_cli.store.Store`."""
         from reservoir_cli.store.postgres import repair
 
