@@ -16,6 +16,7 @@ from reservoir_cli.messages import Message, Scope, StoredMessage
 from reservoir_cli.redaction import Mask, Mode, inspected, told
 from reservoir_cli.settings import Value
 from reservoir_cli.store import Filter, Store, is_on_a_server, open_store, unfinished
+from reservoir_cli.times import is_far_ahead
 
 if TYPE_CHECKING:
     from reservoir_cli.embedding import Embedder, Engine, Progress
@@ -173,13 +174,15 @@ class Reservoir:
         scope = self.scope(partition, instance)
         mode = Mode(self._redact(scope.partition))
         checked = [inspected(each, mode) for each in messages]
+        now = datetime.now(UTC)
         added = self.store.add(
             scope,
             [message for message, _ in checked],
             counter=self._counter(scope),
-            now=datetime.now(UTC),
+            now=now,
             pair=pair,
         )
+        self._tell_ahead(sum(is_far_ahead(each.created_at, now) for each in added if each))
         found: Counter[str] = Counter()
         for (_, kinds), each in zip(checked, added, strict=True):
             found += kinds if each else Counter()
@@ -220,6 +223,7 @@ class Reservoir:
                 if done.skipped and not done.imported + done.already + done.forgotten:
                     done.unreadable.append(_name(source))
                 totals.add(done)
+        self._tell_ahead(totals.ahead)
         self._tell_secrets(totals.secrets, set() if dry_run else totals.modes, partition)
         return totals
 
@@ -519,6 +523,11 @@ class Reservoir:
         if origin == "partition":
             key = settings_file.dotted_key("partitions", partition or "", key)
         return f"config --set {shlex.quote(f'{key}=mask')}"
+
+    def _tell_ahead(self, count: int) -> None:
+        if count:
+            noun = "message" if count == 1 else "messages"
+            self._notify(f"{count:,} {noun} with a time more than a day ahead, kept as given")
 
     def _tell_secrets(self, found: "Counter[str]", modes: set[Mode], partition: str | None) -> None:
         """Say what was found, and what was done about it; nothing yet without ``modes``."""

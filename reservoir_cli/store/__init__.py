@@ -156,7 +156,7 @@ class Store(Protocol):
     ) -> list[StoredMessage | None]:
         """Store messages in a partition and instance, at once and for good.
 
-        :param now: what messages without a time get, but never before the instance's newest.
+        :param now: what messages without a time get; a reply comes behind its own question.
         :param pair: an assistant message without a trace id answers the newest open question.
         :returns: one entry a message; ``None`` where its source id was there already.
         """
