@@ -129,11 +129,14 @@ def prepare(
 def _moment(
     message: Message, trace_id: str | None, now_ms: int, asked: Callable[[str], int | None]
 ) -> int:
-    """Return a message's own time, else now, or 1 ms behind its question if that is later."""
+    """Return a message's own time, else now, or 1 ms behind its question if that is later than now.
+
+    What is said in the same millisecond stays in the order of the ids.
+    """
     if message.created_at:
         return to_epoch_ms(message.created_at)
     question = asked(trace_id) if trace_id and message.role in ("assistant", "tool") else None
-    return now_ms if question is None else max(now_ms, question + 1)
+    return now_ms if question is None or question <= now_ms else question + 1
 
 
 def _row(scope: Scope, message: Message, trace_id: str | None, moment: int) -> tuple[Any, ...]:

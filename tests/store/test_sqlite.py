@@ -151,6 +151,21 @@ def test_a_reply_is_pushed_behind_its_own_question_and_no_further(
     assert late.created_at == NOW + 2 * HOUR
 
 
+@pytest.mark.parametrize("pair", [True, False])
+def test_what_is_said_at_once_stays_in_its_order_and_is_of_now(
+    store: Store, add: Adding, pair: bool
+) -> None:
+    roles = ("user", "assistant") * 3
+    said = [
+        Message(role, f"{number}", trace_id=None if pair else f"t{number // 2}")
+        for number, role in enumerate(roles)
+    ]
+    add(*said, pair=pair)
+    found = store.last(HERE, 0)
+    assert [each.content for each in found] == [each.content for each in said]
+    assert {each.created_at for each in found} == {NOW}
+
+
 def test_a_reply_answers_a_question_of_today_rather_than_one_far_ahead(add: Adding) -> None:
     add(Message("user", "ahead", created_at=NOW + 25 * HOUR, trace_id="ahead"))
     add(Message("user", "now", trace_id="now"))
