@@ -19,6 +19,7 @@ from reservoir_cli.storage import unfinished
 from reservoir_cli.storage.base import Store, open_store
 from reservoir_cli.storage.records import Filter
 from reservoir_cli.transfer.echoes import without_contexts
+from reservoir_cli.util.times import is_far_ahead
 
 if TYPE_CHECKING:
     from reservoir_cli.context.render import ContextWindow
@@ -160,6 +161,7 @@ class Reservoir:
         """
         scope = self.scope(partition, instance)
         mode = Mode(self._redact(scope.partition))
+        now = datetime.now(UTC)
         cleaned = [without_contexts(each) for each in messages]
         if contexts := sum(each.contexts for each in cleaned):
             self._notify(f"contexts taken out, their questions kept: {contexts:,}")
@@ -168,9 +170,10 @@ class Reservoir:
             scope,
             [message for message, _ in checked],
             counter=self._counter(scope),
-            now=datetime.now(UTC),
+            now=now,
             pair=pair,
         )
+        self._tell_ahead(sum(is_far_ahead(each.created_at, now) for each in added if each))
         found: Counter[str] = Counter()
         for (_, kinds), each in zip(checked, added, strict=True):
             found += kinds if each else Counter()
@@ -215,6 +218,7 @@ class Reservoir:
                 ):
                     done.unreadable.append(_name(source))
                 totals.add(done)
+        self._tell_ahead(totals.ahead)
         self._tell_secrets(totals.secrets, set() if dry_run else totals.modes, partition)
         return totals
 
@@ -233,14 +237,14 @@ class Reservoir:
             redact=self._redact,
             dry_run=dry_run,
             after_batch=lambda: self._progress("MB read", file.done >> 20, file.size >> 20),
-            model=lambda: self._import_model(scope),
+            model=self._import_model,
         )
 
-    def _import_model(self, scope: Scope) -> "Model | None":
+    def _import_model(self) -> "Model | None":
         """The model whose vectors an import may bring: the store's, else the one that is set."""
         from reservoir_cli.transfer.ingest import Model
 
-        threshold = self._synapse_threshold(scope)
+        threshold = self.config.synapse_threshold
         active, dimensions = self.store.active_model(), self.store.dimensions()
         if active and dimensions:
             return Model(*active, dimensions, threshold)
@@ -281,7 +285,7 @@ class Reservoir:
                 self.store,
                 embedder,
                 scope,
-                synapse_threshold=self._synapse_threshold(scope),
+                synapse_threshold=self.config.synapse_threshold,
                 progress=self._progress,
                 limit=most if newest is None else newest,
                 newest=newest is not None,
@@ -300,7 +304,7 @@ class Reservoir:
         return rebuilding.rebuild(
             self.store,
             self._load_embedder(),
-            synapse_threshold=self._synapse_threshold(Scope(None)),
+            synapse_threshold=self.config.synapse_threshold,
             progress=self._progress,
         )
 
@@ -520,6 +524,11 @@ class Reservoir:
             key = settings_file.dotted_key("partitions", partition or "", key)
         return f"config --set {shlex.quote(f'{key}=mask')}"
 
+    def _tell_ahead(self, count: int) -> None:
+        if count:
+            noun = "message" if count == 1 else "messages"
+            self._notify(f"{count:,} {noun} with a time more than a day ahead, kept as given")
+
     def _tell_secrets(self, found: "Counter[str]", modes: set[Mode], partition: str | None) -> None:
         """Say what was found, and what was done about it; nothing yet without ``modes``."""
         if not found:
@@ -546,9 +555,6 @@ class Reservoir:
                 self._notify(f"tokens are counted approximately: {error.message}")
                 self._counters[name] = ApproximateCounter()
         return self._counters[name]
-
-    def _synapse_threshold(self, scope: Scope) -> float:
-        return self.config.settings(scope.partition).synapse_threshold
 
     def _load_embedder(self) -> "Embedder":
         if self._embedder is None:
@@ -624,7 +630,7 @@ class Reservoir:
                     self.store,
                     embedder,
                     scope,
-                    synapse_threshold=self._synapse_threshold(scope),
+                    synapse_threshold=self.config.synapse_threshold,
                     progress=_ignore,
                     limit=_CATCH_UP,
                     newest=True,

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, TypeVar
 from reservoir_cli.errors import ModelUnavailableError, ReservoirError, StoreCorruptError
 from reservoir_cli.messages import Scope
 from reservoir_cli.settings import paths
-from reservoir_cli.storage.base import Store, is_on_a_server
+from reservoir_cli.storage.base import LinkThreshold, Store, is_on_a_server
 from reservoir_cli.storage.records import Filter
 from reservoir_cli.storage.unfinished import UNFINISHED_COPY, refuse, told
 from reservoir_cli.util.files import way_out
@@ -76,7 +76,7 @@ def examine(
                 if loose := paths.tighten(_files(store)):
                     names = ", ".join(each.name for each in loose)
                     yield Check("privacy", Status.NOTE, f"{names}: now yours alone to read")
-                if mended := store.repair(config.settings().synapse_threshold):
+                if mended := store.repair(config.synapse_threshold):
                     yield _mended(mended)
                 _mark_secrets(store, config, progress)
             progress("checking the store", 0, 0)
@@ -108,6 +108,8 @@ def back_up(store: Store, target: Path, progress: "Progress") -> None:
 
     :raises ReservoirError: there is no store, or the copy cannot be written.
     """
+    from reservoir_cli.storage.sqlite.publishing import published
+
     if store.size() is None:
         raise ReservoirError(
             f"there is no store at {store.location}", hint="reservoir ingest makes it"
@@ -117,7 +119,7 @@ def back_up(store: Store, target: Path, progress: "Progress") -> None:
         paths.refuse_store(target, store.files())
         if target.is_dir():
             raise ReservoirError(f"{target} is a folder", hint="name a file in it")
-        with paths.whole_private(target) as unfinished:
+        with published(target) as unfinished:
             store.copy_to(unfinished, progress)
     except OSError as error:
         raise ReservoirError(
@@ -125,7 +127,7 @@ def back_up(store: Store, target: Path, progress: "Progress") -> None:
         ) from None
 
 
-def salvage(location: str, target: Path, synapse_threshold: float) -> "Lost":
+def salvage(location: str, target: Path, synapse_threshold: LinkThreshold) -> "Lost":
     """Write what can still be read of a damaged store to a file, which becomes a store.
 
     :raises ReservoirError: there is no store, or the file is there or cannot be written.
@@ -136,6 +138,7 @@ def salvage(location: str, target: Path, synapse_threshold: float) -> "Lost":
         )
     from tempfile import TemporaryDirectory
 
+    from reservoir_cli.storage.sqlite.publishing import published
     from reservoir_cli.storage.sqlite.salvage import rescue
 
     path, target = paths.real(Path(location)), paths.real(target)
@@ -145,7 +148,7 @@ def salvage(location: str, target: Path, synapse_threshold: float) -> "Lost":
         if target.exists():
             raise ReservoirError(f"{target} is there already", hint="name another file")
         with (
-            paths.whole_private(target) as unfinished,
+            published(target) as unfinished,
             TemporaryDirectory(prefix=f".{target.name}.", dir=target.parent) as folder,
         ):
             return rescue(path, unfinished, Path(folder), synapse_threshold)

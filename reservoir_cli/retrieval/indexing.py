@@ -5,7 +5,7 @@ from itertools import accumulate
 from reservoir_cli.embedding import Embedder, Progress
 from reservoir_cli.errors import ReservoirError
 from reservoir_cli.messages import Scope, StoredMessage, plain_text
-from reservoir_cli.storage.base import Store
+from reservoir_cli.storage.base import LinkThreshold, Store
 from reservoir_cli.storage.records import Passage
 
 #: A group is safe when it is done, and is sorted by length: of so many messages, or fewer if
@@ -20,7 +20,7 @@ def embed_pending(
     embedder: Embedder,
     scope: Scope,
     *,
-    synapse_threshold: float,
+    synapse_threshold: LinkThreshold,
     progress: Progress,
     limit: int | None = None,
     newest: bool = False,

@@ -3,11 +3,11 @@
 from reservoir_cli.embedding import Embedder, Progress
 from reservoir_cli.messages import Scope
 from reservoir_cli.retrieval.indexing import GROUP, embed_pending, embedded, first_group
-from reservoir_cli.storage.base import Store
+from reservoir_cli.storage.base import LinkThreshold, Store
 
 
 def rebuild(
-    store: Store, embedder: Embedder, *, synapse_threshold: float, progress: Progress
+    store: Store, embedder: Embedder, *, synapse_threshold: LinkThreshold, progress: Progress
 ) -> int:
     """Make vectors of every message by a model, then compare those from there on.
 

@@ -70,6 +70,10 @@ class Config:
             **{key: self.lookup(key, partition, model)[0] for key in SETTINGS}  # type: ignore[arg-type]
         )
 
+    def synapse_threshold(self, partition: str) -> float:
+        """Return the likeness from which on messages of a partition are linked."""
+        return float(str(self.lookup("synapse_threshold", partition)[0]))
+
     def lookup(
         self, key: str, partition: str | None = None, model: str | None = None
     ) -> tuple[Value, Origin]:

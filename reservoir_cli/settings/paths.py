@@ -7,6 +7,7 @@ is told here, too.
 
 import errno
 import os
+import re
 import stat
 import sys
 from collections.abc import Iterable, Iterator
@@ -17,6 +18,8 @@ from reservoir_cli.errors import UsageError
 from reservoir_cli.settings.location import check_location
 
 APP = "reservoir"
+#: How the name of an unfinished file ends; a store has its log beside it.
+_UNFINISHED = re.compile(r"\.\w{8}(-wal|-shm|-journal)?$")
 #: A file that was begun so many seconds ago will not be finished.
 _ABANDONED = 24 * 3_600
 
@@ -160,7 +163,8 @@ def sweep_unfinished(path: Path) -> None:
     import time
     from glob import escape
 
-    for each in path.parent.glob(f".{escape(path.name)}.????????"):
+    beside = path.parent.glob(f".{escape(path.name)}.????????*")
+    for each in (each for each in beside if _UNFINISHED.search(each.name)):
         with suppress(OSError):
             if time.time() - each.lstat().st_mtime > _ABANDONED:
                 shutil.rmtree(each) if each.is_dir() else each.unlink()

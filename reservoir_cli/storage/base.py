@@ -4,7 +4,7 @@ Callers see :class:`Store` only. Messages and their full-text rows are written i
 transaction; vectors follow in a second one, so that a message is safe before it is embedded.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime
 from pathlib import Path
@@ -31,6 +31,10 @@ if TYPE_CHECKING:
     from reservoir_cli.storage.records import Candidates
     from reservoir_cli.storage.replicate import Link, Portion, Remainder
     from reservoir_cli.tokens import TokenCounter
+
+#: The likeness from which on messages are linked, on the scale (1 + cosine)/2: one number, or what
+#: gives that of a partition.
+LinkThreshold = float | Callable[[str], float]
 
 
 _EVERYTHING = Filter()
@@ -84,7 +88,7 @@ class Store(Protocol):
     ) -> list[StoredMessage | None]:
         """Store messages in a partition and instance, at once and for good.
 
-        :param now: what messages without a time get, but never before the instance's newest.
+        :param now: what messages without a time get; a reply comes behind its own question.
         :param pair: an assistant message without a trace id answers the newest open question.
         :returns: one entry a message; ``None`` where its source id was there already.
         """
@@ -97,17 +101,14 @@ class Store(Protocol):
         model_id: str,
         message_ids: Sequence[int],
         passages: Sequence[Passage],
-        synapse_threshold: float,
+        synapse_threshold: LinkThreshold,
     ) -> None:
-        """Store the vectors of messages, which are then no longer pending, and tie them.
-
-        :param synapse_threshold: links from this likeness on, on the scale (1 + cosine)/2.
-        """
+        """Store the vectors of messages, which are then no longer pending, and tie them."""
 
     def faults(self) -> list[Fault]:
         """What is wrong with the store itself, or with what is derived from its messages."""
 
-    def repair(self, synapse_threshold: float) -> list[int]:
+    def repair(self, synapse_threshold: LinkThreshold) -> list[int]:
         """Make everything again that is derived: full text, what ranking reads, synapses.
 
         :returns: ids of messages whose texts had bytes that are no text; U+FFFD stands there now.
@@ -309,6 +310,7 @@ def open_store(location: str, *, create: bool = True, patience: float = 30.0) ->
 
 __all__ = [
     "SERVERS",
+    "LinkThreshold",
     "Store",
     "is_on_a_server",
     "open_store",

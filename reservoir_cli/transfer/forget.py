@@ -1,7 +1,8 @@
 """Forgetting messages for good: which ones, and that no word of them stays in the store's files."""
 
 from array import array
-from collections.abc import Iterator, Sequence
+from bisect import bisect
+from collections.abc import Collection, Iterator, Sequence
 from datetime import datetime, timedelta
 
 from reservoir_cli.errors import ReservoirError
@@ -9,6 +10,7 @@ from reservoir_cli.messages import Scope
 from reservoir_cli.settings.config import Config
 from reservoir_cli.storage.base import Store
 from reservoir_cli.storage.records import Filter, Progress
+from reservoir_cli.util.times import FAR_AHEAD
 
 #: Messages of a scope that a filter lets through.
 Target = tuple[Scope, Filter]
@@ -20,6 +22,29 @@ def find(store: Store, targets: Sequence[Target]) -> "array[int]":
     for scope, where in targets:
         found.extend(store.find(scope, where))
     return found
+
+
+def find_expired(store: Store, targets: Sequence[Target], now: datetime) -> "array[int]":
+    """Return the ids of all that is expired.
+
+    A message whose time is far ahead is as old as the one stored before it, for its own time says
+    nothing of its age.
+    """
+    found = find(store, targets)
+    ahead = now + FAR_AHEAD
+    for scope, _ in targets:
+        if later := store.find(scope, Filter(since=ahead + timedelta(milliseconds=1))):
+            others = sorted(store.find(scope, Filter(until=ahead)))
+            found.extend(_beside(later, others, set(found)))
+    return found
+
+
+def _beside(ids: Sequence[int], others: Sequence[int], expired: Collection[int]) -> Iterator[int]:
+    """Yield those ids before which an expired message was stored, or behind which, at the start."""
+    for number in ids:
+        before = max(bisect(others, number) - 1, 0)
+        if others and others[before] in expired:
+            yield number
 
 
 def places(store: Store, where: Filter) -> list[tuple[str, str, int]]:

@@ -4,17 +4,18 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from functools import cache, partial
 from itertools import islice
 
 from reservoir_cli.messages import Conversation, Message, Scope, StoredMessage, clean_text
 from reservoir_cli.redaction import Mode, inspected, redact_conversation, redact_id
-from reservoir_cli.storage.base import Store
+from reservoir_cli.storage.base import LinkThreshold, Store
 from reservoir_cli.storage.records import Passage
 from reservoir_cli.tokens import TokenCounter
 from reservoir_cli.transfer.echoes import quotes, without_contexts
 from reservoir_cli.transfer.importers import Record, Skipped, Vectors
+from reservoir_cli.util.times import is_far_ahead
 
 _BATCH = 1_000
 #: So many reasons are kept; of a file in which everything is wrong, the others are counted only.
@@ -27,6 +28,7 @@ class Totals:
 
     :param forgotten: messages that were forgotten once, and stay so.
     :param contexts: contexts of our own that were taken out of what is new.
+    :param ahead: messages whose time is more than a day ahead.
     :param mended: messages in which something that is no text was replaced by U+FFFD.
     :param secrets: how many secrets of each kind were found in what was imported.
     :param modes: what was done about secrets, in one partition or another.
@@ -41,6 +43,7 @@ class Totals:
     skipped: int = 0
     forgotten: int = 0
     contexts: int = 0
+    ahead: int = 0
     mended: int = 0
     passed_over: int = 0
     secrets: Counter[str] = field(default_factory=Counter)
@@ -56,6 +59,7 @@ class Totals:
         self.skipped += other.skipped
         self.forgotten += other.forgotten
         self.contexts += other.contexts
+        self.ahead += other.ahead
         self.mended += other.mended
         self.passed_over += other.passed_over
         self.secrets += other.secrets
@@ -107,7 +111,7 @@ class Model:
     model_id: str
     name: str
     dimensions: int
-    synapse_threshold: float
+    synapse_threshold: LinkThreshold
 
 
 def load(
@@ -223,6 +227,10 @@ class _Loader:
             if dry_run:
                 new = self._first_time(scope, messages, new)
             fresh = sum(new)
+            self.totals.ahead += sum(
+                is_new and is_far_ahead(each.created_at, self._now)
+                for each, is_new in zip(messages, new, strict=True)
+            )
             for (_, kinds), is_new in zip(checked, new, strict=True):
                 self.totals.secrets += kinds if is_new else Counter()
             self.totals.mended += sum(clean_text(each.content) != each.content for each in messages)
@@ -302,7 +310,7 @@ class _Loader:
         self._clock.look_ahead(each.message for each in records)
         for each in records:
             there = self._destination.of(each)
-            timed = self._clock.timed(each.message, self._store, there)
+            timed = self._clock.timed(each.message)
             places.setdefault(there, []).append(replace(each, message=timed))
         return places
 
@@ -336,30 +344,25 @@ class _Loader:
 class _Clock:
     """Times for records that have none: the predecessor's, and for the first ones the successor's.
 
-    In a file without any it is the import's, a ms apart.
+    In a file without any it is the import's. A time far ahead is given to no other record.
     """
 
-    start: datetime
+    now: datetime
     previous: datetime | None = None
-    index: int = 0
-    bases: dict[Scope, datetime] = field(default_factory=dict)
+    begun: bool = False
 
     def look_ahead(self, messages: Iterable[Message]) -> None:
         """Learn the first time of a file from its first batch."""
-        if self.previous is None and not self.bases:
-            times = (each.created_at for each in messages)
-            self.previous = next((each for each in times if each), None)
+        if not self.begun:
+            self.previous = next(filter(None, map(self._usable, messages)), None)
+        self.begun = True
 
-    def timed(self, message: Message, store: Store, scope: Scope) -> Message:
-        if message.created_at is not None:
-            self.previous = message.created_at
-            return message
-        if self.previous is not None:
+    def timed(self, message: Message) -> Message:
+        """Return a message with the time it has in its file, if there is one."""
+        if message.created_at is None:
             return replace(message, created_at=self.previous)
-        if scope not in self.bases:
-            newest = store.last(scope, 1)
-            after = [each.created_at + timedelta(milliseconds=1) for each in newest]
-            self.bases[scope] = max([self.start, *after])
-        self.index += 1
-        moment = self.bases[scope] + timedelta(milliseconds=self.index - 1)
-        return replace(message, created_at=moment)
+        self.previous = self._usable(message) or self.previous
+        return message
+
+    def _usable(self, message: Message) -> datetime | None:
+        return None if is_far_ahead(message.created_at, self.now) else message.created_at

@@ -8,8 +8,15 @@ from datetime import UTC, datetime, timedelta
 
 from reservoir_cli.errors import UsageError
 
+#: A time so much later than now is no slip of a clock.
+FAR_AHEAD = timedelta(days=1)
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800, "y": 31557600}
 _DURATION = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([smhdwy]?)\s*", re.ASCII)
+
+
+def is_far_ahead(moment: datetime | None, now: datetime) -> bool:
+    """Return whether a time is more than a day ahead of now."""
+    return moment is not None and moment - now > FAR_AHEAD
 
 
 def parse_duration(text: str) -> float:

@@ -518,3 +518,18 @@ def test_many_first_messages_at_once_make_one_store(cli):
     assert given == {f"{number}\n".encode() for number in range(1, 9)}
     assert [each.returncode for each in running] == [0] * 8
     assert [row["id"] for row in cli.rows()] == list(range(1, 9))
+
+
+def test_a_time_more_than_a_day_ahead_is_kept_with_a_warning(cli, tmp_path):
+    file = tmp_path / "rows.jsonl"
+    row = {"role": "user", "content": "x", "created_at": "2200-01-01T00:00:00Z", "source": "s"}
+    file.write_text(json.dumps({**row, "instance": "default", "source_id": "1"}) + "\n")
+    said = "warning: 1 message with a time more than a day ahead, kept as given\n"
+    assert said in cli("ingest", "--at", "2199-12-31", stdin="first").err
+    native = ("ingest", str(file), "--format", "reservoir")
+    assert said in cli(*native).err
+    assert said not in cli(*native).err
+    assert said not in cli("ingest", stdin="now").err
+    rows = cli("view", "0", "--json").document["messages"]
+    assert [row["created_at"][:4] for row in rows[-2:]] == ["2199", "2200"]
+    assert rows[0]["content"] == "now"

@@ -121,22 +121,24 @@ datetime.datetime = Earlier
 
 def test_a_clock_set_back_puts_no_reply_before_its_question(person: Home, tmp_path: Path) -> None:
     env = sitecustomize(tmp_path / "clock", _SET_BACK)
-    said = []
     for number, days in enumerate((0, 1, 400, 2, 0)):
         for role in ("user", "assistant"):
-            said.append(f"{role}: {number}")
             back = {**env, "DAYS_BACK": str(days + (role == "assistant"))}
             arguments = ("ingest", "--no-embed", "--role", role)
             person.must(*arguments, stdin=str(number), env=back)
-    assert person.must("view", "0", "--oneline").out.splitlines() == said
+    said = person.must("view", "0", "--oneline").out.splitlines()
+    assert said == [
+        f"{role}: {number}" for number in (2, 3, 1, 0, 4) for role in ("user", "assistant")
+    ]
     traces = person.rows("trace_id")
     assert all(traces[at] == traces[at + 1] for at in range(0, 10, 2))
-    moments = [row[0] for row in person.rows("created_at")]
-    assert moments == sorted(moments)
     early = person.must("ingest", "--no-embed", stdin="x", env={**env, "DAYS_BACK": "9999"})
     assert early.out == "11\n"
     person.must("ingest", "--no-embed", "--at", "2001-01-01", stdin="long ago")
-    assert person.must("view", "0", "--oneline").out.splitlines()[0] == "user: long ago"
+    assert person.must("view", "0", "--oneline").out.splitlines()[:2] == [
+        "user: x",
+        "user: long ago",
+    ]
 
 
 # Many at once

@@ -116,6 +116,7 @@ def copy(
     from reservoir_cli.errors import StoreError
     from reservoir_cli.storage import replicate
     from reservoir_cli.storage.base import open_store
+    from reservoir_cli.storage.sqlite.publishing import check_count
 
     with closing(open_store(source, create=False)) as old:
         if old.size() is None:
@@ -128,6 +129,7 @@ def copy(
                 copied = replicate.copy(old, new, console.progress)
             finally:
                 console.progress.stop()
+    check_count(target, copied["messages"])
     console.aside(
         f"copied {options.counted(copied['messages'], 'message')}, {copied['embedded']:,} embedded;"
         " the two are equal"

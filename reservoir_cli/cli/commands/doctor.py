@@ -81,7 +81,7 @@ def _salvage(given: options.Globals, target: Path, as_json: bool) -> None:
     from reservoir_cli.settings import config
 
     console.progress("reading what can be read", 0, 0)
-    threshold = config.load(given.config).settings().synapse_threshold
+    threshold = config.load(given.config).synapse_threshold
     try:
         lost = maintenance.salvage(_location(given), target, threshold)
     finally:

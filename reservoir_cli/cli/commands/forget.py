@@ -145,8 +145,12 @@ class _Which:
 
         :raises ReservoirError: one that is named is not there.
         """
+        from datetime import UTC, datetime
+
         from reservoir_cli.transfer import forget as forgetting
 
+        if self.expired:
+            return forgetting.find_expired(reservoir.store, targets, datetime.now(UTC))
         if not self.ids:
             return forgetting.find(reservoir.store, targets)
         found = [each.id for each in reservoir.store.by_id(sorted(set(self.ids)), scope)]

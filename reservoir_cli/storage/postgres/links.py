@@ -7,10 +7,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reservoir_cli.messages import Scope
+from reservoir_cli.storage.base import LinkThreshold
 from reservoir_cli.storage.postgres import reads
 from reservoir_cli.storage.postgres.connection import Connection
 from reservoir_cli.storage.postgres.vectors import read
-from reservoir_cli.storage.sqlite.links import BEFORE, links_of, mean
+from reservoir_cli.storage.sqlite.links import BEFORE, links_of, mean, threshold_in
 
 _Thread = tuple[str, str | None]
 _Moment = tuple[int, int]
@@ -21,12 +22,10 @@ def tie(
     partition: str,
     message_ids: Sequence[int],
     model_id: str,
-    threshold: float,
+    threshold: LinkThreshold,
 ) -> None:
-    """Tie messages of a partition that just got their vectors, and those after them.
-
-    :param threshold: on the scale (1 + cosine)/2; a link has at least this.
-    """
+    """Tie messages of a partition that just got their vectors, and those after them."""
+    least = threshold_in(partition, threshold)
     threads: dict[_Thread, list[_Moment]] = {}
     for instance, conversation, *moment in reads.rows(
         connection,
@@ -39,7 +38,7 @@ def tie(
         threads.setdefault((instance, conversation), []).append((moment[0], moment[1]))
     for thread, moments in threads.items():
         embedded = _embedded(connection, partition, thread, min(moments), max(moments), model_id)
-        renewed, links = links_of(embedded, set(message_ids), threshold)
+        renewed, links = links_of(embedded, set(message_ids), least)
         connection.execute(
             "DELETE FROM synapses WHERE partition = %s AND source_id = ANY(%s::bigint[])",
             [partition, renewed],

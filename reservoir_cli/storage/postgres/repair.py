@@ -3,6 +3,7 @@
 from itertools import groupby
 
 from reservoir_cli.messages import Scope, clean_text, plain_text
+from reservoir_cli.storage.base import LinkThreshold
 from reservoir_cli.storage.postgres import keyword_search, links, locks, reads
 from reservoir_cli.storage.postgres.connection import Connection
 from reservoir_cli.storage.postgres.stemmer import Stemmer
@@ -36,7 +37,7 @@ def wrong_for_ranking(connection: Connection, model_id: str) -> int:
 
 
 def rebuild(
-    connection: Connection, stemmer: Stemmer, model_id: str | None, threshold: float
+    connection: Connection, stemmer: Stemmer, model_id: str | None, threshold: LinkThreshold
 ) -> None:
     """Index every message again, and tie them in the order in which they were said.
 
@@ -74,7 +75,7 @@ def _index(
     )
 
 
-def _tie(connection: Connection, model_id: str, threshold: float) -> None:
+def _tie(connection: Connection, model_id: str, threshold: LinkThreshold) -> None:
     found = reads.rows(
         connection,
         """

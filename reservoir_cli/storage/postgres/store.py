@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from reservoir_cli.errors import ReservoirError, StoreError
 from reservoir_cli.messages import Conversation, Message, Scope, StoredMessage, to_epoch_ms
+from reservoir_cli.storage.base import LinkThreshold
 from reservoir_cli.storage.postgres import ids as numbers
 from reservoir_cli.storage.postgres import locks, model_switch, properties, reads
 from reservoir_cli.storage.postgres.connection import errors
@@ -129,7 +130,7 @@ class PostgresStore(Session):
         model_id: str,
         message_ids: Sequence[int],
         passages: Sequence[Passage],
-        synapse_threshold: float,
+        synapse_threshold: LinkThreshold,
     ) -> None:
         """See :class:`~reservoir_cli.storage.base.Store`."""
         from reservoir_cli.storage.postgres import links as synapses
@@ -255,7 +256,7 @@ class PostgresStore(Session):
                     found.append(Fault(f"{what} is wrong about {count:,} {noun}", repairable=True))
         return found
 
-    def repair(self, synapse_threshold: float) -> list[int]:
+    def repair(self, synapse_threshold: LinkThreshold) -> list[int]:
         """See :class:`~reservoir_cli.storage.base.Store`."""
         from reservoir_cli.storage.postgres import repair
 

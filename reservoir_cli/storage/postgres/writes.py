@@ -2,12 +2,12 @@
 
 from collections.abc import Sequence
 
-from reservoir_cli.messages import Message, Scope, StoredMessage
+from reservoir_cli.messages import Message, Scope, StoredMessage, clean_text
 from reservoir_cli.storage.postgres import ids, keyword_search, locks, properties, reads
 from reservoir_cli.storage.postgres.connection import Connection
 from reservoir_cli.storage.postgres.stemmer import Stemmer
 from reservoir_cli.storage.sqlite.vector_blocks import thread_key
-from reservoir_cli.storage.sqlite.writes import COLUMNS, Prepared, prepare, source_of
+from reservoir_cli.storage.sqlite.writes import COLUMNS, Prepared, open_until, prepare, source_of
 from reservoir_cli.tokens import TokenCounter
 
 _NAMES = COLUMNS.split(", ")
@@ -33,7 +33,7 @@ def add(
 ) -> list[StoredMessage | None]:
     """Store messages in a partition and instance; call it inside a write transaction.
 
-    :param now_ms: the time of messages without one, but never before the instance's newest.
+    :param now_ms: the time of messages without one; a reply comes behind its own question.
     :param pair: an assistant message without a trace id answers the newest open question.
     :returns: one entry a message; ``None`` where its source id was there already.
     """
@@ -47,10 +47,11 @@ def add(
             scope,
             some,
             counter,
-            newest=max(now_ms, _newest_time(connection, place)),
+            now_ms=now_ms,
             there=_present(connection, place, some),
             numbers=numbers,
-            question=lambda: _open_question(connection, place) if pair else None,
+            question=lambda: _open_question(connection, place, now_ms) if pair else None,
+            asked=lambda trace_id: _asked(connection, place, trace_id),
         )
         store(connection, stemmer, place, made)
         added += made.added
@@ -113,28 +114,36 @@ def _present(
     return set(found)
 
 
-def _newest_time(connection: Connection, place: tuple[str, str]) -> int:
-    return reads.number(
-        connection,
-        "SELECT max(created_at) FROM messages WHERE partition = %s AND instance = %s",
-        place,
-    )
-
-
-def _open_question(connection: Connection, place: tuple[str, str]) -> str | None:
-    """The trace of the newest user message without a reply, among the last thousand."""
+def _asked(connection: Connection, place: tuple[str, str], trace_id: str) -> int | None:
+    """Return when the newest user message of a trace was said."""
     found = reads.rows(
         connection,
         """
-        SELECT q.trace_id FROM (
-            SELECT partition, trace_id, created_at, id FROM messages
-            WHERE partition = %s AND instance = %s AND role = 'user'
-            ORDER BY created_at DESC, id DESC LIMIT 1000
-        ) q WHERE NOT EXISTS (
-            SELECT 1 FROM messages r WHERE r.partition = q.partition
-            AND r.trace_id = q.trace_id AND r.role = 'assistant'
-        ) ORDER BY q.created_at DESC, q.id DESC LIMIT 1
+        SELECT max(created_at) FROM messages
+        WHERE partition = %s AND trace_id = %s AND role = 'user'
         """,
-        place,
+        [place[0], clean_text(trace_id)],
     )
-    return found[0][0] if found else None
+    return None if found[0][0] is None else int(found[0][0])
+
+
+def _open_question(connection: Connection, place: tuple[str, str], now_ms: int) -> str | None:
+    """The trace of the newest user message without a reply, among the last thousand."""
+    for until in open_until(now_ms):
+        found = reads.rows(
+            connection,
+            """
+            SELECT q.trace_id FROM (
+                SELECT partition, trace_id, created_at, id FROM messages
+                WHERE partition = %s AND instance = %s AND role = 'user' AND created_at <= %s
+                ORDER BY created_at DESC, id DESC LIMIT 1000
+            ) q WHERE NOT EXISTS (
+                SELECT 1 FROM messages r WHERE r.partition = q.partition
+                AND r.trace_id = q.trace_id AND r.role = 'assistant'
+            ) ORDER BY q.created_at DESC, q.id DESC LIMIT 1
+            """,
+            [*place, until],
+        )
+        if found:
+            return str(found[0][0])
+    return None

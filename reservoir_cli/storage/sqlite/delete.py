@@ -8,6 +8,7 @@ log keeps whole pages until it is emptied: see ``sealing``.
 import sqlite3
 from collections.abc import Iterable, Sequence
 
+from reservoir_cli.errors import StoreError
 from reservoir_cli.messages import Scope, StoredMessage, clean_text, plain_text
 from reservoir_cli.storage import fulltext
 from reservoir_cli.storage.records import Progress
@@ -37,10 +38,30 @@ def remove(
             tombstones.mark(connection, found)
         # Vectors, links, and what is still to be embedded go with their messages.
         connection.executemany("DELETE FROM messages WHERE id = ?", [(each.id,) for each in found])
+        _require_gone(connection, some)
         progress("forgetting", done := done + len(some), len(ids))
     for place, gone in places.items():
         vector_blocks.remove(connection, place, gone)
         _drop_empty_conversations(connection, place)
+
+
+def _require_gone(connection: sqlite3.Connection, ids: Sequence[int]) -> None:
+    """Check that messages were deleted, with their vectors.
+
+    :raises StoreError: something kept one; the transaction has to be taken back.
+    """
+    marks = reads.marks(ids)
+    kept = connection.execute(
+        f"""
+        SELECT id FROM messages WHERE id IN ({marks})
+        UNION SELECT message_id FROM embeddings WHERE message_id IN ({marks})
+        """,
+        [*ids, *ids],
+    ).fetchall()
+    if kept:
+        raise StoreError(
+            f"message {kept[0][0]} could not be deleted, so nothing was", hint="reservoir doctor"
+        )
 
 
 def unindex(connection: sqlite3.Connection, messages: Iterable[StoredMessage]) -> None:

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reservoir_cli.messages import Scope
+from reservoir_cli.storage.base import LinkThreshold
 from reservoir_cli.storage.sqlite import reads
 
 #: How far back a message is tied.
@@ -25,19 +26,24 @@ _Vectors = NDArray[np.float32]
 
 
 def tie(
-    connection: sqlite3.Connection, message_ids: Sequence[int], model_id: str, threshold: float
+    connection: sqlite3.Connection,
+    message_ids: Sequence[int],
+    model_id: str,
+    threshold: LinkThreshold,
 ) -> None:
-    """Tie messages that just got their vectors, and those after them that had theirs before.
-
-    :param threshold: on the scale (1 + cosine)/2; a link has at least this.
-    """
+    """Tie messages that just got their vectors, and those after them that had theirs before."""
     for place, positions in _threads(connection, message_ids).items():
         thread = _embedded_thread(connection, place, min(positions), max(positions), model_id)
-        renewed, links = links_of(thread, set(message_ids), threshold)
+        renewed, links = links_of(thread, set(message_ids), threshold_in(place[0], threshold))
         connection.executemany(
             "DELETE FROM synapses WHERE source_id = ?", [(number,) for number in renewed]
         )
         connection.executemany("INSERT INTO synapses VALUES (?, ?, ?, ?)", links)
+
+
+def threshold_in(partition: str, threshold: LinkThreshold) -> float:
+    """Return the likeness from which on messages of a partition are linked."""
+    return threshold(partition) if callable(threshold) else threshold
 
 
 def tied(connection: sqlite3.Connection, ids: Iterable[int], depth: int, scope: Scope) -> list[int]:

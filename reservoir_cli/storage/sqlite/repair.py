@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from reservoir_cli.errors import StoreError
 from reservoir_cli.messages import Scope, clean_text, plain_text
 from reservoir_cli.storage import fulltext
+from reservoir_cli.storage.base import LinkThreshold
 from reservoir_cli.storage.sqlite import links, properties, reads, vector_blocks
 
 _AT_ONCE = 1_000
@@ -132,7 +133,9 @@ def rebuild_chunks(connection: sqlite3.Connection, model_id: str) -> None:
         )
 
 
-def rebuild_synapses(connection: sqlite3.Connection, model_id: str, threshold: float) -> None:
+def rebuild_synapses(
+    connection: sqlite3.Connection, model_id: str, threshold: LinkThreshold
+) -> None:
     """Tie all messages again, in the order in which they were said."""
     connection.execute("DELETE FROM synapses")
     for some in _portions(connection, "id NOT IN (SELECT message_id FROM pending)", "created_at, "):

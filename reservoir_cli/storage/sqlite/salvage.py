@@ -15,6 +15,7 @@ from shutil import copyfile
 from typing import Any
 
 from reservoir_cli.errors import StoreCorruptError, StoreLockedError
+from reservoir_cli.storage.base import LinkThreshold
 from reservoir_cli.storage.sqlite import repair
 from reservoir_cli.storage.sqlite.store import SqliteStore
 from reservoir_cli.storage.unfinished import UNFINISHED_COPY
@@ -85,7 +86,7 @@ def rewrite(path: Path, fresh: Path, make: Callable[[], None], patience: float) 
         target.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
 
 
-def rescue(path: Path, fresh: Path, folder: Path, synapse_threshold: float) -> Lost:
+def rescue(path: Path, fresh: Path, folder: Path, synapse_threshold: LinkThreshold) -> Lost:
     """Copy into a fresh store whatever can still be read of a damaged one, which is not touched.
 
     :param path: a store that nobody is writing to.

@@ -5,6 +5,7 @@ the standard library's ``sqlite3`` alone; sqlite-utils is loaded only to migrate
 """
 
 import sqlite3
+from collections.abc import Callable
 
 from sqlite_utils import Database, Migrations
 
@@ -195,16 +196,21 @@ def m006_projects(db: Database) -> None:
     db.execute("ALTER TABLE conversations ADD COLUMN branch TEXT")
 
 
-def migrate(connection: sqlite3.Connection, version: int, application: int) -> None:
+def migrate(
+    connection: sqlite3.Connection, version: int, application: int, check: Callable[[], None]
+) -> None:
     """Bring a file up to date in one transaction; of two processes the second finds it done.
 
     :param application: what ``PRAGMA application_id`` says afterwards.
     :param version: what ``PRAGMA user_version`` says afterwards: the number of migrations.
+    :param check: called before and after, in the transaction; raises to refuse the file.
     """
     database = Database(connection)
     connection.execute("BEGIN IMMEDIATE")
     try:
+        check()
         migrations.apply(database)
+        check()
         connection.execute(f"PRAGMA application_id = {application:d}")
         connection.execute(f"PRAGMA user_version = {version:d}")
         connection.execute("COMMIT")

@@ -19,8 +19,9 @@ from reservoir_cli.errors import ReservoirError, StoreCorruptError, StoreError, 
 from reservoir_cli.messages import Conversation, Message, Scope, StoredMessage, to_epoch_ms
 from reservoir_cli.settings import paths
 from reservoir_cli.storage import unfinished
+from reservoir_cli.storage.base import LinkThreshold
 from reservoir_cli.storage.records import Fault, Filter, Passage
-from reservoir_cli.storage.sqlite import properties, reads, secure_delete
+from reservoir_cli.storage.sqlite import own_schema, properties, reads, secure_delete
 from reservoir_cli.storage.sqlite.keeping import Keeping
 
 if TYPE_CHECKING:
@@ -62,10 +63,12 @@ class SqliteStore(Keeping):
         if str(path) == ":memory:" or not _exists(path):
             if not create or str(path) == ":memory:":
                 return self._connect("file::memory:")
+            _refuse_emptied(path)
             self._create(path)
         if path.is_dir():
             raise StoreError(f"{path} is a folder", hint="give the path of a file")
         _refuse_emptied(path)
+        _refuse_hard_link(path)
         # SQLite keeps files beside the store, so the folder must be writable too.
         if os.access(path, os.W_OK) and os.access(path.parent, os.W_OK):
             return self._connect(f"{_uri(path)}?mode=rw")
@@ -122,6 +125,8 @@ class SqliteStore(Keeping):
                     hint="make it writable once, so that it can be brought up to date",
                 )
             self._migrate()
+        # Reading goes on; whoever writes is told why it is refused.
+        self.read_only = self.read_only or own_schema.find_code(self._connection) is not None
 
     def _known_version(self) -> int:
         """The schema of the file; asked in each transaction, for a newer program may change it."""
@@ -141,6 +146,17 @@ class SqliteStore(Keeping):
                 f"the store {self.location} was removed or replaced while it was in use",
                 hint="nothing more was stored; run the command again",
             )
+        if self._identity:
+            _refuse_hard_link(self._file)
+
+    def _refuse_code(self) -> None:
+        """Refuse to write where code of whoever made the file would take part."""
+        if code := own_schema.find_code(self._connection):
+            raise StoreError(
+                f"the store {self.location} has {code}, and is not written to",
+                hint="drop it if it is yours; else reservoir doctor --salvage FILE makes a store "
+                "without it",
+            )
 
     def _refuse_others(self) -> None:
         """Refuse a database that another program made; an empty one may become ours."""
@@ -158,7 +174,7 @@ class SqliteStore(Keeping):
     def _migrate(self) -> None:
         from reservoir_cli.storage.sqlite.schema import migrate
 
-        migrate(self._connection, SCHEMA_VERSION, APPLICATION_ID)
+        migrate(self._connection, SCHEMA_VERSION, APPLICATION_ID, self._refuse_code)
         # This pragma ignores the busy timeout, so it is tried until it comes through.
         deadline = time.monotonic() + self._patience
         while True:
@@ -212,6 +228,7 @@ class SqliteStore(Keeping):
             with self._until("COMMIT"):
                 self._require_same_file()
                 self._known_version()
+                self._refuse_code()
                 self._refuse_unfinished()
                 yield
             self._require_same_file()
@@ -262,6 +279,7 @@ class SqliteStore(Keeping):
     def _require_writable(self) -> None:
         self._refuse_unfinished()
         if self.read_only:
+            self._refuse_code()
             raise StoreError(
                 f"the store {self.location} cannot be written to",
                 hint="check the permissions of the file and its folder",
@@ -331,7 +349,7 @@ class SqliteStore(Keeping):
         model_id: str,
         message_ids: Sequence[int],
         passages: Sequence[Passage],
-        synapse_threshold: float,
+        synapse_threshold: LinkThreshold,
     ) -> None:
         """See :class:`~reservoir_cli.storage.base.Store`."""
         import numpy as np
@@ -381,7 +399,8 @@ class SqliteStore(Keeping):
             if found:
                 return found
         with self.snapshot():
-            found = []
+            code = own_schema.find_code(self._connection)
+            found = [Fault(f"there is {code}: nothing is written", False)] if code else []
             active = self.active_model()
             for count, what in (
                 (repair.missing_from_full_text(self._connection), "the full text"),
@@ -397,7 +416,7 @@ class SqliteStore(Keeping):
                 found.append(Fault(f"{_messages(len(unreadable))} cannot be read: {ids}", False))
             return found
 
-    def repair(self, synapse_threshold: float) -> list[int]:
+    def repair(self, synapse_threshold: LinkThreshold) -> list[int]:
         """See :class:`~reservoir_cli.storage.base.Store`."""
         from reservoir_cli.storage.sqlite import repair
 
@@ -415,7 +434,7 @@ class SqliteStore(Keeping):
                 repair.rebuild_synapses(self._connection, active[0], synapse_threshold)
         return mended
 
-    def _rewrite(self, synapse_threshold: float) -> list[int]:
+    def _rewrite(self, synapse_threshold: LinkThreshold) -> list[int]:
         """Write the store anew, in a file beside it that only the user can read."""
         import tempfile
 
@@ -601,10 +620,31 @@ def _identity(path: Path) -> tuple[int, int] | None:
 
 
 def _refuse_emptied(path: Path) -> None:
-    """Refuse a file of no bytes that was a store once: SQLite would throw its log away."""
+    """Refuse a file that is empty or gone while its log is there: SQLite would delete the log."""
     log = path.with_name(path.name + "-wal")
-    if path.stat().st_size == 0 and _exists(log) and log.stat().st_size:
-        raise StoreError(f"the store {path} was emptied, but its log was not", hint=_WAY_BACK)
+    there = _exists(path)
+    if (there and path.stat().st_size) or not _exists(log) or not log.stat().st_size:
+        return
+    happened = "emptied" if there else "removed"
+    raise StoreError(f"the store {path} was {happened}, but its log was not", hint=_WAY_BACK)
+
+
+def _refuse_hard_link(path: Path) -> None:
+    """Refuse a file with several names: each has a log of its own, and one overwrites the other.
+
+    File systems that do not count names say 0 or 1, as some do on Windows.
+    """
+    try:
+        names = path.stat().st_nlink
+    except OSError:  # removed this instant
+        return
+    if names > 1:
+        raise StoreError(
+            f"the store {path} has {names} names (hard links): what is written by one is lost by "
+            "the other",
+            hint="remove the others, not the one with a -wal file beside it (find FOLDER -samefile "
+            f"{path} lists them); a symbolic link is fine",
+        )
 
 
 def _translated(error: sqlite3.Error, location: str) -> ReservoirError:

@@ -5,6 +5,7 @@ import sqlite3
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from itertools import count
 from typing import Any
 
@@ -21,12 +22,16 @@ from reservoir_cli.messages import (
 from reservoir_cli.storage import fulltext
 from reservoir_cli.storage.sqlite import properties, reads
 from reservoir_cli.tokens import TokenCounter, counter_id
+from reservoir_cli.util.times import FAR_AHEAD
 
 #: The columns of ``messages``, as a new row has them.
 COLUMNS = (
     "id, trace_id, conversation_id, partition, instance, role, content, name, tool_calls, "
     "tool_call_id, created_at, source, source_id, tokens, counter, secrets, terms, asks"
 )
+
+#: No message is later.
+LATEST = 2**62
 
 
 def add(
@@ -40,7 +45,7 @@ def add(
 ) -> list[StoredMessage | None]:
     """Store messages in a partition and instance; call it inside a write transaction.
 
-    :param now_ms: the time of messages without one, but never before the instance's newest.
+    :param now_ms: the time of messages without one; a reply comes behind its own question.
     :param pair: an assistant message without a trace id answers the newest open question.
     :returns: one entry a message; ``None`` where its source id was there already.
     """
@@ -53,10 +58,11 @@ def add(
         scope,
         messages,
         counter,
-        newest=max(now_ms, _newest_time(connection, scope)),
+        now_ms=now_ms,
         there=_present(connection, scope, messages),
         numbers=count(_last_id(connection) + 1),
-        question=lambda: _open_question(connection, scope) if pair else None,
+        question=lambda: _open_question(connection, scope, now_ms) if pair else None,
+        asked=lambda trace_id: _asked(connection, scope, trace_id),
     )
     _insert(connection, made.rows)
     _index(connection, scope, made.texts)
@@ -82,26 +88,30 @@ def prepare(
     messages: Sequence[Message],
     counter: TokenCounter,
     *,
-    newest: int,
+    now_ms: int,
     there: set[tuple[str, str]],
     numbers: Iterator[int],
     question: Callable[[], str | None],
+    asked: Callable[[str], int | None],
 ) -> Prepared:
     """Make the rows of messages that are not there yet.
 
-    :param newest: the time of messages without one, as long as none among them is later.
+    :param now_ms: the time of messages without one; a reply comes behind its own question.
     :param there: (source, source id) of those that are stored; what is new is added to it.
     :param numbers: the ids they get.
     :param question: the trace that a reply without one answers.
+    :param asked: when the question of a trace was asked, as far as it is stored.
     """
     counted_by = counter_id(counter)
     made = Prepared([], [], [])
+    here: dict[str, int] = {}
     for each in messages:
         trace_id = each.trace_id
         if trace_id is None and each.role == "assistant":
             trace_id = question()
-        moment = to_epoch_ms(each.created_at) if each.created_at else newest
-        newest = max(newest, moment)
+        moment = _moment(each, trace_id, now_ms, lambda trace: here.get(trace) or asked(trace))
+        if each.role == "user" and trace_id:
+            here[trace_id] = moment
         row = _row(scope, each, trace_id, moment)
         if row[-2:] in there:
             made.added.append(None)
@@ -115,6 +125,19 @@ def prepare(
         made.texts.append((number, text))
         made.added.append(reads.to_message(row))
     return made
+
+
+def _moment(
+    message: Message, trace_id: str | None, now_ms: int, asked: Callable[[str], int | None]
+) -> int:
+    """Return a message's own time, else now, or 1 ms behind its question if that is later than now.
+
+    What is said in the same millisecond stays in the order of the ids.
+    """
+    if message.created_at:
+        return to_epoch_ms(message.created_at)
+    question = asked(trace_id) if trace_id and message.role in ("assistant", "tool") else None
+    return now_ms if question is None or question <= now_ms else question + 1
 
 
 def _row(scope: Scope, message: Message, trace_id: str | None, moment: int) -> tuple[Any, ...]:
@@ -215,27 +238,38 @@ def _index(connection: sqlite3.Connection, scope: Scope, texts: Sequence[tuple[i
         )
 
 
-def _newest_time(connection: sqlite3.Connection, scope: Scope) -> int:
+def _asked(connection: sqlite3.Connection, scope: Scope, trace_id: str) -> int | None:
+    """Return when the newest user message of a trace was said."""
     row = connection.execute(
-        "SELECT MAX(created_at) FROM messages WHERE partition = ? AND instance = ?",
-        (scope.partition, scope.instance),
+        "SELECT MAX(created_at) FROM messages WHERE partition = ? AND trace_id = ? "
+        "AND role = 'user'",
+        (scope.partition, clean_text(trace_id)),
     ).fetchone()
-    return int(row[0] or 0)
+    return None if row[0] is None else int(row[0])
 
 
-def _open_question(connection: sqlite3.Connection, scope: Scope) -> str | None:
+def open_until(now_ms: int) -> tuple[int, int]:
+    """Return up to when open questions are looked for; those far ahead are the last resort."""
+    return now_ms + FAR_AHEAD // timedelta(milliseconds=1), LATEST
+
+
+def _open_question(connection: sqlite3.Connection, scope: Scope, now_ms: int) -> str | None:
     """The trace of the newest user message without a reply, among the last thousand."""
-    row = connection.execute(
-        """
-        SELECT q.trace_id FROM (
-            SELECT trace_id, created_at, id FROM messages
-            WHERE partition = :partition AND instance = :instance AND role = 'user'
-            ORDER BY created_at DESC, id DESC LIMIT 1000
-        ) q WHERE NOT EXISTS (
-            SELECT 1 FROM messages r WHERE r.partition = :partition
-            AND r.trace_id = q.trace_id AND r.role = 'assistant'
-        ) ORDER BY q.created_at DESC, q.id DESC LIMIT 1
-        """,
-        {"partition": scope.partition, "instance": scope.instance},
-    ).fetchone()
-    return row[0] if row else None
+    for until in open_until(now_ms):
+        row = connection.execute(
+            """
+            SELECT q.trace_id FROM (
+                SELECT trace_id, created_at, id FROM messages
+                WHERE partition = :partition AND instance = :instance AND role = 'user'
+                AND created_at <= :until
+                ORDER BY created_at DESC, id DESC LIMIT 1000
+            ) q WHERE NOT EXISTS (
+                SELECT 1 FROM messages r WHERE r.partition = :partition
+                AND r.trace_id = q.trace_id AND r.role = 'assistant'
+            ) ORDER BY q.created_at DESC, q.id DESC LIMIT 1
+            """,
+            {"partition": scope.partition, "instance": scope.instance, "until": until},
+        ).fetchone()
+        if row:
+            return str(row[0])
+    return None

@@ -32,6 +32,30 @@ _ROLES = ("user", "assistant", "system", "tool")
 
 #: One of them is in every log, whatever its generation.
 _TABLES = {"responses", "turns"}
+#: What is read of each table; older logs lack some of these columns.
+_COLUMNS = {
+    name: columns.split()
+    for name, columns in {
+        "responses": "id conversation_id model datetime_utc system prompt response reasoning",
+        "conversations": "id name",
+        "tool_calls": "id response_id tool_call_id name arguments",
+        "tool_results": "id response_id tool_call_id name output",
+        "prompt_attachments": "attachment_id",
+        "prompt_fragments": "fragment_id",
+        "system_fragments": "fragment_id",
+        "fragments": "id content",
+        "attachments": "id type path url",
+        "turns": "id thread_id tip_message_hash model datetime_utc",
+        "threads": "id name",
+        "messages": "hash parent_hash role",
+        "parts": "type tool_name text payload",
+    }.items()
+}
+#: A longer default makes a small file large: it is stored once, and read in every older row.
+_LONGEST_DEFAULT = 1_000
+#: How much work a log may take: steps of SQLite's machine and bytes that are read, by its size.
+_STEPS, _STEPS_A_BYTE = 100_000_000, 200
+_STEPS_A_QUERY, _TICK = 1_000, 10_000
 
 
 class Llm:
@@ -53,9 +77,13 @@ class Llm:
             yield Skipped("the file", "a database in a zip or from stdin: give its path")
             return
         with closing(_opened(file.path)) as connection:
+            work = _Work(connection, file.path)
             try:
-                yield from self._read(_Log(connection), file.name)
-            except _DAMAGED as error:
+                yield from self._read(_Log(connection, work), file.name)
+            except (*_DAMAGED, _TooMuch) as error:
+                if work.left < 0:
+                    yield Skipped("what follows", "reading it takes too long for a log of its size")
+                    return
                 name = getattr(error, "sqlite_errorname", type(error).__name__)
                 yield Skipped("what follows", f"the database cannot be read: {name}")
 
@@ -71,6 +99,7 @@ class Llm:
                 f"{name} is a database, but not a log of llm",
                 hint="llm logs path tells where that is",
             )
+        log.refuse_derived(name)
         if "responses" in log.tables:
             yield from log.responses()
         if "turns" in log.tables:
@@ -81,7 +110,7 @@ def is_log(path: Path) -> bool:
     """Whether a database is a log of llm, and not another program's."""
     try:
         with closing(_opened(path)) as connection:
-            return bool(_Log(connection).tables & _TABLES)
+            return bool(_Log(connection, _Work(connection, path)).tables & _TABLES)
     except (*_DAMAGED, ReservoirError):
         return False
 
@@ -112,11 +141,48 @@ def _opened(path: Path) -> sqlite3.Connection:
     raise ReservoirError(f"{path} is a damaged database")
 
 
+class _TooMuch(Exception):
+    """Ends the reading of a log that takes more work than its size explains."""
+
+
+class _Work:
+    """Counts the work that a log takes, and ends it when it is too much."""
+
+    def __init__(self, connection: sqlite3.Connection, path: Path) -> None:
+        files = (path, path.with_name(f"{path.name}-wal"))
+        size = sum(each.stat().st_size for each in files if each.exists())
+        self.left = _STEPS + _STEPS_A_BYTE * size
+        connection.set_progress_handler(self._tick, _TICK)
+
+    def _tick(self) -> bool:
+        self.left -= _TICK
+        return self.left < 0
+
+    def read(self, row: dict[str, Any]) -> dict[str, Any]:
+        """Count a row."""
+        self.spend(sum(len(value) for value in row.values() if isinstance(value, str | bytes)))
+        return row
+
+    def spend(self, steps: int) -> None:
+        """Count steps.
+
+        :raises _TooMuch: none is left.
+        """
+        self.left -= steps
+        if self.left < 0:
+            raise _TooMuch
+
+
 @dataclass
 class _Log:
-    """What is known of a log while it is read."""
+    """What is known of a log while it is read.
+
+    :param borrowed: characters that fragments added to the message being read.
+    """
 
     connection: sqlite3.Connection
+    work: _Work
+    borrowed: int = 0
     threads: dict[str, Thread] = field(default_factory=dict)
     said: dict[str, str] = field(default_factory=dict)
     begun: set[str] = field(default_factory=set)
@@ -125,18 +191,45 @@ class _Log:
     owned: dict[str, dict[str, list[Any]]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        rows = self.connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
+        rows = self.connection.execute(
+            "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'"
+        )
         self.tables = {str(row["name"]) for row in rows}
+        self.columns: dict[str, str] = {}
+
+    def refuse_derived(self, name: str) -> None:
+        """Refuse tables whose rows are made while they are read: a small file can hold gigabytes.
+
+        :raises ReservoirError: one has generated columns or a long default, or is virtual.
+        """
+        for table in _COLUMNS.keys() & self.tables:
+            columns = self.connection.execute(f"PRAGMA table_xinfo([{table}])").fetchall()
+            [sql] = self.connection.execute(
+                "SELECT sql FROM sqlite_master WHERE type = 'table' AND name = ?", [table]
+            ).fetchone()
+            if str(sql).upper().startswith("CREATE VIRTUAL") or any(
+                column["hidden"] or len(column["dflt_value"] or "") > _LONGEST_DEFAULT
+                for column in columns
+            ):
+                raise ReservoirError(
+                    f"{name} is no log as llm writes it: the table {table} is computed",
+                    hint="llm logs path tells where llm keeps its own",
+                )
+            there = {str(column["name"]) for column in columns}
+            wanted = [f"[{column}]" for column in _COLUMNS[table] if column in there]
+            self.columns[table] = ", ".join(wanted) or "NULL"
 
     def _rows(self, table: str, key: str, value: Any, order: str) -> list[dict[str, Any]]:
         """The rows of a table that belong to something; none where the log has no such table."""
         if table not in self.tables:
             return []
         # In brackets: what stands in double quotes and is no column is taken for a text.
+        self.work.spend(_STEPS_A_QUERY)
         found = self.connection.execute(
-            f"SELECT * FROM [{table}] WHERE [{key}] = ? ORDER BY [{order}]", (value,)
+            f"SELECT {self.columns[table]} FROM [{table}] WHERE [{key}] = ? ORDER BY [{order}]",
+            (value,),
         )
-        return [dict(row) for row in found]
+        return [self.work.read(dict(row)) for row in found]
 
     def _of_response(self, table: str, identity: str) -> list[dict[str, Any]]:
         """The rows of a response, in a table that has no index to find them by."""
@@ -168,6 +261,7 @@ class _Log:
             "SELECT rowid FROM responses "
             f"WHERE coalesce(id, '') NOT IN ({newer}) ORDER BY datetime_utc, rowid"
         ):
+            self.borrowed = 0
             response = self._one("responses", "rowid", number)
             place = f"response {number}"
             identity = text(response.get("id"))
@@ -227,19 +321,25 @@ class _Log:
     def _with_fragments(self, table: str, identity: str, prompt: Any) -> str:
         """A prompt behind the texts that were given with it."""
         given = [
-            _string(self._one("fragments", "id", each.get("fragment_id")).get("content"))
+            self._fragment(each.get("fragment_id"))
             for each in self._rows(table, "response_id", identity, "order")
         ]
         return "\n".join([*given, *filter(None, [_string(prompt)])])
 
+    def _fragment(self, identity: Any) -> str:
+        """Return the text of a fragment.
+
+        :raises ValueError: the message that borrows it grows too large.
+        """
+        content = _string(self._one("fragments", "id", identity).get("content"))
+        self.borrowed += len(content)
+        if self.borrowed > LARGEST:
+            raise ValueError(f"larger than {LARGEST >> 20} MB")
+        return content
+
     def _marker(self, identity: Any) -> str:
         """An attachment as ``[image]``, ``[audio]`` or ``[file NAME]``; its content is not read."""
-        if "attachments" not in self.tables:
-            return file_marker(None)
-        row = self.connection.execute(
-            "SELECT type, path, url FROM attachments WHERE id = ?", (identity,)
-        ).fetchone()
-        about = dict(row) if row else {}
+        about = self._one("attachments", "id", identity)
         kind = (text(about.get("type")) or "").split("/")[0]
         where = text(about.get("path")) or text(about.get("url"))
         if kind in ("image", "audio", "video"):
@@ -261,6 +361,7 @@ class _Log:
             model, at = text(turn.get("model")), moment(turn.get("datetime_utc"))
             thread = self._thread(key, "threads", model)
             for reached, shown in self._folded(self._news(key, turn.get("tip_message_hash"))):
+                self.borrowed = 0
                 try:
                     made = self._messages(reached, at, shown)
                 except ValueError as error:
@@ -355,9 +456,7 @@ class _Log:
             return str(payload["text"])
         pieces: Iterable[dict[str, Any]] = objects(payload.get("text_ref"))
         return "".join(
-            _string(each.get("literal"))
-            or _string(self._one("fragments", "id", each.get("fragment")).get("content"))
-            for each in pieces
+            _string(each.get("literal")) or self._fragment(each.get("fragment")) for each in pieces
         )
 
 

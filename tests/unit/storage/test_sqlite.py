@@ -117,35 +117,63 @@ def test_ids_are_not_used_again(store: Store, add: Adding) -> None:
     assert second.id > first.id
 
 
-TIMES = [
-    ("now when nothing is there", None, NOW),
-    ("now when the newest is older", NOW - HOUR, NOW),
-    ("the newest when the clock was set back", NOW + HOUR, NOW + HOUR),
-]
+@pytest.mark.parametrize("newest", [NOW - HOUR, NOW + HOUR, NOW + 99 * HOUR])
+def test_a_message_without_a_time_gets_the_time_that_it_is(add: Adding, newest: datetime) -> None:
+    add(Message("user", "before", created_at=newest), Message("user", "with it"))
+    for role in ("user", "assistant", "system"):
+        [stored] = add(Message(role, "hello"), now=NOW)
+        assert stored is not None
+        assert stored.created_at == NOW
 
 
-@pytest.mark.parametrize(
-    ("newest", "expected"), [row[1:] for row in TIMES], ids=[row[0] for row in TIMES]
-)
-def test_a_message_without_a_time_gets(
-    add: Adding, newest: datetime | None, expected: datetime
+@pytest.mark.parametrize("pair", [True, False])
+@pytest.mark.parametrize("at_once", [True, False])
+def test_a_reply_is_pushed_behind_its_own_question_and_no_further(
+    add: Adding, pair: bool, at_once: bool
 ) -> None:
-    if newest is not None:
-        add(Message("user", "before", created_at=newest))
-        add(Message("user", "elsewhere", created_at=newest + 9 * HOUR), instance="j")
-        add(Message("user", "elsewhere", created_at=newest + 9 * HOUR), partition="q")
-    [stored] = add(Message("user", "hello"), now=NOW)
-    assert stored is not None
-    assert stored.created_at == expected
-
-
-def test_a_message_without_a_time_never_lies_before_one_given_with_it(add: Adding) -> None:
-    question, reply = add(
-        Message("user", "question", created_at=NOW + HOUR), Message("assistant", "reply")
-    )
+    trace = None if pair else "t"
+    said = [
+        Message("user", "question", created_at=NOW + HOUR, trace_id=trace),
+        Message("assistant", "reply", trace_id=trace),
+        Message("assistant", "again", trace_id="t" if trace else None),
+    ]
+    if at_once:
+        question, reply, again = add(*said, pair=pair)
+    else:
+        question, reply, again = (stored for each in said for stored in add(each, pair=pair))
     assert question is not None
     assert reply is not None
-    assert reply.created_at >= question.created_at
+    assert again is not None
+    assert reply.trace_id == question.trace_id
+    assert reply.created_at == question.created_at + timedelta(milliseconds=1)
+    assert again.created_at == (NOW if pair else reply.created_at)  # nothing is open any more
+    [late] = add(Message("assistant", "late", trace_id=question.trace_id), now=NOW + 2 * HOUR)
+    assert late is not None
+    assert late.created_at == NOW + 2 * HOUR
+
+
+@pytest.mark.parametrize("pair", [True, False])
+def test_what_is_said_at_once_stays_in_its_order_and_is_of_now(
+    store: Store, add: Adding, pair: bool
+) -> None:
+    roles = ("user", "assistant") * 3
+    said = [
+        Message(role, f"{number}", trace_id=None if pair else f"t{number // 2}")
+        for number, role in enumerate(roles)
+    ]
+    add(*said, pair=pair)
+    found = store.last(HERE, 0)
+    assert [each.content for each in found] == [each.content for each in said]
+    assert {each.created_at for each in found} == {NOW}
+
+
+def test_a_reply_answers_a_question_of_today_rather_than_one_far_ahead(add: Adding) -> None:
+    add(Message("user", "ahead", created_at=NOW + 25 * HOUR, trace_id="ahead"))
+    add(Message("user", "now", trace_id="now"))
+    replies = [add(Message("assistant", "yes"), pair=True)[0] for _ in range(3)]
+    traces = [reply.trace_id for reply in replies if reply]
+    assert traces[:2] == ["now", "ahead"]
+    assert traces[2] not in ("now", "ahead")
 
 
 # Pairing

@@ -4,7 +4,7 @@ import random
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -287,3 +287,22 @@ def test_what_expires_is_for_each_partition_to_say(
     only = forget.find(store, forget.expired(store, known, Scope("p"), NOW))
     inside = {each.partition for each in store.by_id(only, EVERYWHERE)}
     assert inside == {"p"} & {each.removeprefix("old in ") for each in expected}
+
+
+def test_what_expires_is_found_whatever_time_was_given_to_it(
+    store: Store, add: Adding, tmp_path: Path
+) -> None:
+    (tmp_path / "reservoir.toml").write_text("retention_days = 30")
+    known, day = config.load(tmp_path / "reservoir.toml"), timedelta(days=1)
+    far = datetime.fromisoformat("2099-01-01T00:00Z")
+    for past, name in ((40, "old"), (20, "new")):
+        add(Message("user", name, NOW - past * day), now=NOW - past * day)
+        add(Message("user", f"{name}, far ahead", far), now=NOW - past * day)
+        add(Message("user", f"{name}, without a time"), now=NOW - past * day)
+    add(Message("user", "alone", far), instance="j")
+    for moment, expected in ((NOW, ["old"]), (NOW + 30 * day, ["new", "old"])):
+        targets = forget.expired(store, known, EVERYWHERE, moment)
+        found = store.by_id(forget.find_expired(store, targets, moment), EVERYWHERE)
+        assert sorted(each.content for each in found) == sorted(
+            f"{name}{more}" for name in expected for more in ("", ", far ahead", ", without a time")
+        )

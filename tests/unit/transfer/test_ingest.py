@@ -15,7 +15,7 @@ from reservoir_cli.transfer import ingest
 from reservoir_cli.transfer.importers import File, Record, Skipped, choose
 from reservoir_cli.transfer.ingest import Destination, Totals
 
-HOUR, MS = timedelta(hours=1), timedelta(milliseconds=1)
+HOUR = timedelta(hours=1)
 HERE = Scope("p", "i")
 
 Adding = Callable[..., list[StoredMessage | None]]
@@ -199,7 +199,7 @@ def test_what_is_learned_of_a_conversation_later_is_kept(store: Store) -> None:
 
 
 TIMES = [
-    ("none has a time", [None, None, None], [NOW, NOW + MS, NOW + 2 * MS]),
+    ("none has a time", [None, None, None], [NOW, NOW, NOW]),
     ("all have one", [NOW - HOUR, NOW, NOW], [NOW - HOUR, NOW, NOW]),
     (
         "the first ones take their successor's",
@@ -226,28 +226,26 @@ def test_the_time_of_a_message(
     assert said(store) == [str(number) for number in range(len(times))]
 
 
-def test_a_file_without_times_comes_after_all_that_is_there(store: Store, add: Adding) -> None:
+def test_a_file_without_times_is_of_now_whatever_is_there(store: Store, add: Adding) -> None:
     add(Message("user", "from the future", created_at=NOW + HOUR))
-    add(Message("user", "elsewhere", created_at=NOW + 9 * HOUR), instance="j")
     load(store, [record("a"), record("b")])
-    assert [each.created_at for each in store.last(HERE, 0)] == [
-        NOW + HOUR,
-        NOW + HOUR + MS,
-        NOW + HOUR + 2 * MS,
-    ]
+    found = [(each.content, each.created_at) for each in store.last(HERE, 0)]
+    assert found == [("a", NOW), ("b", NOW), ("from the future", NOW + HOUR)]
 
 
-def test_each_place_of_a_file_without_times_comes_after_what_is_there(
-    store: Store, add: Adding
+@pytest.mark.parametrize("at", [0, 1])
+def test_a_time_far_ahead_is_kept_counted_and_given_to_no_other_record(
+    store: Store, at: int
 ) -> None:
-    add(Message("user", "from the future", created_at=NOW + HOUR), instance="j")
-    load(
-        store,
-        [record("here", partition="p", instance="i"), record("there", partition="p", instance="j")],
-        instance=None,
-        partition=None,
-    )
-    assert said(store, Scope("p", "j")) == ["from the future", "there"]
+    records = [record("x"), record("y"), record("z", NOW - HOUR), record("w")]
+    records.insert(at, record("ahead", NOW + 25 * HOUR))
+    records.append(record("soon", NOW + 23 * HOUR))
+    assert load(store, records).ahead == 1
+    assert load(store, records).ahead == 0
+    times = {each.content: each.created_at for each in store.last(HERE, 0)}
+    assert times.pop("ahead") == NOW + 25 * HOUR
+    assert times.pop("soon") == NOW + 23 * HOUR
+    assert set(times.values()) == {NOW - HOUR}
 
 
 def test_records_of_several_places_keep_the_time_of_the_one_before(store: Store) -> None:

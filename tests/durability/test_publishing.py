@@ -1,0 +1,239 @@
+"""A file that becomes a store: no log of another file is replayed over it."""
+
+import os
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from trials import Home
+
+from reservoir_cli import Reservoir
+from reservoir_cli.errors import ReservoirError, StoreCorruptError, StoreError
+from reservoir_cli.maintenance import doctor
+from reservoir_cli.messages import Message
+from reservoir_cli.storage.sqlite.publishing import check_count, published
+
+COUNT = 200
+NEWER = 300
+
+
+def say(path: Path, first: int, count: int) -> None:
+    with Reservoir.open(path) as reservoir:
+        said = [
+            Message(
+                "user", f"message {number} " + "x" * 400, datetime.now(UTC), source_id=f"{number}"
+            )
+            for number in range(first, first + count)
+        ]
+        reservoir.ingest(said, embed=False)
+
+
+def numbers(path: Path) -> list[int]:
+    """The numbers of the messages that a store holds, which has to be sound."""
+    with Reservoir.open(path, create=False) as reservoir:
+        assert reservoir.store.faults() == []
+        return sorted(int(each.content.split()[1]) for each in reservoir.view(reservoir.scope(), 0))
+
+
+def backup(store: Path, target: Path) -> None:
+    with Reservoir.open(store) as reservoir:
+        reservoir.backup(target)
+
+
+def salvage(store: Path, target: Path) -> None:
+    doctor.salvage(str(store), target, 0.85)
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    path = tmp_path / "source.db"
+    say(path, 0, COUNT)
+    return path
+
+
+def leave_log(path: Path) -> None:
+    """Leave a file and its log as a killed program does: the newest messages are in the log."""
+    own = path.with_name("killed.db")
+    say(own, 1_000, NEWER)
+    writer = sqlite3.connect(own, isolation_level=None)
+    writer.execute("PRAGMA wal_autocheckpoint = 0")
+    writer.execute("UPDATE messages SET content = replace(content, 'x', 'y')")
+    path.write_bytes(own.read_bytes())
+    path.with_name(f"{path.name}-wal").write_bytes(own.with_name("killed.db-wal").read_bytes())
+    writer.close()
+
+
+def test_a_backup_replaces_a_copy_that_a_killed_program_left_with_its_log(
+    source: Path, tmp_path: Path
+) -> None:
+    target = tmp_path / "copy.db"
+    leave_log(target)
+    backup(source, target)
+    assert numbers(target) == list(range(COUNT))
+    assert not target.with_name("copy.db-wal").exists()
+
+
+def test_a_backup_that_fails_leaves_the_copy_of_a_killed_program_whole(
+    source: Path, tmp_path: Path
+) -> None:
+    target = tmp_path / "copy.db"
+    leave_log(target)
+    with pytest.raises(KeyboardInterrupt), published(target):
+        raise KeyboardInterrupt
+    with closing(sqlite3.connect(target)) as connection:
+        assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+        changed = "SELECT COUNT(*) FROM messages WHERE content LIKE '%y'"
+        assert connection.execute(changed).fetchone() == (NEWER,)
+
+
+@pytest.mark.parametrize("make", [backup, salvage])
+@pytest.mark.parametrize("ending", ["-wal", "-journal"])
+def test_a_log_without_its_file_is_refused_and_kept(
+    source: Path, tmp_path: Path, make: Callable[[Path, Path], None], ending: str
+) -> None:
+    target = tmp_path / "copy.db"
+    leave_log(target)
+    target.unlink()
+    log = target.with_name(f"copy.db{ending}")
+    target.with_name("copy.db-wal").rename(log)
+    before = log.read_bytes()
+    with pytest.raises(ReservoirError, match="the log of another database") as refused:
+        make(source, target)
+    assert refused.value.hint == f"move {log.name} away, or name another file"
+    assert log.read_bytes() == before
+    assert not target.exists()
+    log.rename(tmp_path / "away")
+    make(source, target)
+    assert numbers(target) == list(range(COUNT))
+
+
+@pytest.fixture(params=["WAL", "DELETE"])
+def opened_elsewhere(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Path]:
+    """A copy that another program is reading."""
+    target = tmp_path / "copy.db"
+    say(target, 1_000, NEWER)
+    with closing(sqlite3.connect(target, isolation_level=None)) as other:
+        other.execute(f"PRAGMA journal_mode = {request.param}")
+        other.execute("BEGIN")
+        other.execute("SELECT COUNT(*) FROM messages").fetchone()
+        yield target
+
+
+def test_a_copy_that_another_program_has_open_is_not_replaced(
+    source: Path, opened_elsewhere: Path
+) -> None:
+    with pytest.raises(ReservoirError, match=r"another program has .* open"):
+        backup(source, opened_elsewhere)
+    assert numbers(opened_elsewhere) == list(range(1_000, 1_000 + NEWER))
+
+
+def test_what_is_no_database_is_replaced(source: Path, tmp_path: Path) -> None:
+    for content in (b"", b"precious" * 200):
+        target = tmp_path / "copy.db"
+        target.write_bytes(content)
+        target.with_name("copy.db-wal").touch()
+        backup(source, target)
+        assert numbers(target) == list(range(COUNT))
+
+
+def test_what_is_not_all_in_its_file_is_not_published(source: Path, tmp_path: Path) -> None:
+    target = tmp_path / "copy.db"
+    with pytest.raises(ReservoirError, match="log of another"), published(target) as unfinished:
+        leave_log(unfinished)
+    assert not target.exists()
+
+
+def test_a_store_that_was_written_is_counted(source: Path) -> None:
+    check_count(str(source), COUNT)
+    with pytest.raises(StoreCorruptError, match="holds 200 messages instead of 201"):
+        check_count(str(source), COUNT + 1)
+
+
+def test_logs_of_unfinished_copies_are_swept(source: Path, tmp_path: Path) -> None:
+    names = [f".copy.db.0123abcd{ending}" for ending in ("", "-wal", "-shm", "-journal")]
+    others = [".copy.db.0123abcd-other", ".copy.db.backup-of-mine"]
+    for name in (*names, *others):
+        (tmp_path / name).touch()
+        os.utime(tmp_path / name, (0, 0))
+    backup(source, tmp_path / "copy.db")
+    assert not [name for name in names if (tmp_path / name).exists()]
+    assert all((tmp_path / name).exists() for name in others)
+
+
+def test_a_new_store_beside_a_log_is_refused_and_the_log_kept(source: Path, tmp_path: Path) -> None:
+    target = tmp_path / "copy.db"
+    leave_log(target)
+    target.unlink()
+    log = target.with_name("copy.db-wal")
+    before = log.read_bytes()
+    person = Home(tmp_path / "person")
+    for command in (["db", "copy", str(source), str(target)], ["--db", str(target), "ingest"]):
+        refused = person(*command, stdin="hello")
+        assert (refused.code, refused.out) == (3, "")
+        assert refused.err.startswith(f"error: the store {target} was removed, but its log was not")
+    assert log.read_bytes() == before
+    assert not target.exists()
+    log.unlink()
+    person.must("db", "copy", str(source), str(target))
+    assert numbers(target) == list(range(COUNT))
+
+
+@pytest.fixture
+def linked(source: Path, tmp_path: Path) -> Path:
+    """Another name of the store."""
+    link = tmp_path / "link.db"
+    try:
+        os.link(source, link)
+    except OSError:
+        pytest.skip("no hard links here")
+    return link
+
+
+def test_a_store_with_two_names_is_refused_until_one_is_removed(
+    source: Path, linked: Path, tmp_path: Path
+) -> None:
+    person, before = Home(tmp_path / "person"), source.read_bytes()
+    for path in (source, linked):
+        for command in (["ingest"], ["view"], ["backup", "new.db"], ["doctor", "--repair"]):
+            refused = person("--db", str(path), *command, stdin="hello")
+            assert refused.code == (1 if command[0] == "doctor" else 3)
+            assert f"{path} has 2 names (hard links)" in refused.out + refused.err
+            assert "remove the others" in refused.out + refused.err
+    assert source.read_bytes() == before
+    source.unlink()
+    assert numbers(linked) == list(range(COUNT))
+    symbolic = tmp_path / "symbolic.db"
+    symbolic.symlink_to(linked)
+    say(symbolic, COUNT, 1)
+    assert numbers(linked) == list(range(COUNT + 1))
+
+
+def test_a_name_that_is_added_while_the_store_is_open_stops_the_writer(
+    source: Path, tmp_path: Path
+) -> None:
+    with Reservoir.open(source) as reservoir:
+        try:
+            os.link(source, tmp_path / "link.db")
+        except OSError:
+            pytest.skip("no hard links here")
+        with pytest.raises(StoreError, match="has 2 names"):
+            reservoir.ingest([Message("user", "lost")], embed=False)
+        (tmp_path / "link.db").unlink()
+        assert reservoir.ingest([Message("user", "message 200")], embed=False)
+    assert numbers(source) == list(range(COUNT + 1))
+
+
+def test_a_file_system_that_does_not_count_names_is_no_hindrance(
+    source: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stat = Path.stat
+
+    def uncounted(path: Path, **how: bool) -> os.stat_result:
+        return os.stat_result([*stat(path, **how)[:3], 0, *stat(path, **how)[4:]])
+
+    monkeypatch.setattr(Path, "stat", uncounted)
+    say(source, COUNT, 1)
+    assert len(numbers(source)) == COUNT + 1

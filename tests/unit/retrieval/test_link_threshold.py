@@ -1,0 +1,116 @@
+"""The likeness from which on messages are linked is a setting of their partition."""
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from behind import behind
+from builders import EVERYWHERE
+from conftest import FakeEmbedder
+
+from reservoir_cli import Reservoir
+from reservoir_cli.maintenance import doctor
+from reservoir_cli.messages import Message
+from reservoir_cli.settings import config
+from reservoir_cli.storage import replicate
+from reservoir_cli.storage.base import open_store
+from reservoir_cli.storage.records import Filter
+from reservoir_cli.transfer import exporters
+
+COUNT = 12
+#: In "loose" every message is linked to three or four before it, in the others to none.
+SETTINGS = "synapse_threshold = 1\n[partitions.loose]\nsynapse_threshold = 0\n"
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Path:
+    path = tmp_path / "settings.toml"
+    path.write_text(SETTINGS)
+    return path
+
+
+@pytest.fixture
+def reservoir(location: str, settings: Path, fake_embedder: FakeEmbedder) -> Iterator[Reservoir]:
+    with Reservoir.open(location, config_file=settings, embedder=fake_embedder) as opened:
+        for partition in ("loose", "default", "other"):
+            said = [Message("user", f"{partition} {number}") for number in range(COUNT)]
+            opened.ingest(said, partition=partition, embed=False)
+        yield opened
+
+
+def linked(location: str) -> Counter[str]:
+    """How many messages of each partition are linked to one before them."""
+    query = """
+        SELECT partition, COUNT(*) FROM messages
+        WHERE id IN (SELECT source_id FROM synapses) GROUP BY 1
+    """
+    return Counter(dict(behind(location, query)))
+
+
+def rebuild(reservoir: Reservoir) -> None:
+    reservoir.embed()
+    behind(reservoir.store.location, "DELETE FROM synapses")
+    assert reservoir.rebuild() == 3 * COUNT
+
+
+def repair(reservoir: Reservoir) -> None:
+    reservoir.embed()
+    behind(reservoir.store.location, "DELETE FROM synapses")
+    where = reservoir.config.path, reservoir.store.location
+    checks = doctor.examine(
+        lambda: config.load(where[0]),
+        lambda: open_store(where[1], create=False),
+        lambda *_: None,
+        repair=True,
+    )
+    assert [each for each in checks if each.name == "store"]
+
+
+@pytest.mark.parametrize("link", [Reservoir.embed, rebuild, repair])
+def test_each_partition_is_linked_by_its_own_setting(
+    reservoir: Reservoir, link: Callable[[Reservoir], object]
+) -> None:
+    link(reservoir)
+    assert linked(reservoir.store.location) == {"loose": COUNT - 1}
+
+
+def test_vectors_that_are_imported_are_linked_by_the_setting_of_their_partition(
+    reservoir: Reservoir, new_location: Callable[[], str], tmp_path: Path
+) -> None:
+    reservoir.embed()
+    file, other = tmp_path / "all.jsonl", new_location()
+    totals, store = exporters.Totals(), reservoir.store
+    pieces = exporters.export(
+        store, EVERYWHERE, Filter(), "jsonl", totals, mask=reservoir.mask, embeddings=True
+    )
+    file.write_text("".join(pieces), encoding="utf-8")
+    path, embedder = reservoir.config.path, FakeEmbedder()
+    with Reservoir.open(other, config_file=path, embedder=embedder) as second:
+        assert second.import_files(file).imported == 3 * COUNT
+        assert second.store.pending_count(EVERYWHERE) == 0
+    assert linked(other) == {"loose": COUNT - 1}
+
+
+def test_a_copy_has_the_links_of_its_source_and_keeps_them_when_it_is_repaired(
+    reservoir: Reservoir, new_location: Callable[[], str]
+) -> None:
+    reservoir.embed()
+    other = new_location()
+    with closing(open_store(other)) as copy:
+        replicate.copy(reservoir.store, copy, lambda *_: None)
+        assert linked(other) == {"loose": COUNT - 1}
+        copy.repair(reservoir.config.synapse_threshold)
+    assert linked(other) == {"loose": COUNT - 1}
+
+
+@pytest.mark.sqlite("a server is not salvaged")
+def test_what_is_salvaged_is_linked_by_the_setting_of_its_partition(
+    reservoir: Reservoir, tmp_path: Path
+) -> None:
+    reservoir.embed()
+    saved = tmp_path / "saved.db"
+    threshold = reservoir.config.synapse_threshold
+    doctor.salvage(reservoir.store.location, saved, threshold)
+    assert linked(str(saved)) == {"loose": COUNT - 1}

@@ -1,0 +1,145 @@
+"""A store of a stranger: no trigger, view or generated column takes part when it is written to."""
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from builders import EVERYWHERE, NOW, embed
+from conftest import Adding, FakeEmbedder
+
+from reservoir_cli import Reservoir
+from reservoir_cli.errors import StoreError
+from reservoir_cli.maintenance.doctor import salvage
+from reservoir_cli.messages import Message
+from reservoir_cli.storage.base import Store
+from reservoir_cli.storage.sqlite import own_schema
+from reservoir_cli.storage.sqlite.store import SqliteStore
+
+CODE = {
+    "a trigger": "CREATE TRIGGER keeps BEFORE DELETE ON messages BEGIN SELECT RAISE(IGNORE); END",
+    "a trigger in other letters": """
+        CREATE TRIGGER "it\n'keeps" AFTER DELETE ON MESSAGES BEGIN
+        INSERT INTO pending VALUES (old.id); END
+    """,
+    "a trigger on the full text": """
+        CREATE TRIGGER copies AFTER INSERT ON messages_fts_data BEGIN SELECT 1; END
+    """,
+    "a view": "CREATE VIEW all_of_them AS SELECT * FROM messages",
+    "a view in place of a table": """
+        DROP TABLE context_runs; CREATE VIEW context_runs AS SELECT 1 AS id
+    """,
+    "a generated column": """
+        ALTER TABLE messages ADD COLUMN again TEXT GENERATED ALWAYS AS (content || content)
+    """,
+    "a virtual table": "DROP TABLE pending; CREATE VIRTUAL TABLE pending USING fts5 (message_id)",
+}
+HARMLESS = """
+    CREATE TABLE notes (id INTEGER PRIMARY KEY, twice TEXT GENERATED ALWAYS AS (id * 2));
+    CREATE TRIGGER own AFTER INSERT ON notes BEGIN DELETE FROM notes WHERE id < 0; END;
+    CREATE INDEX of_mine ON messages (role);
+    ANALYZE;
+"""
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    path = tmp_path / "given.db"
+    with Reservoir.open(path) as reservoir:
+        reservoir.ingest([Message("user", "stays", NOW), Message("user", "goes")], embed=False)
+    return path
+
+
+def run(path: Path, statements: str, *, older: bool = False) -> None:
+    with closing(sqlite3.connect(path)) as connection:
+        if older:
+            connection.execute("PRAGMA user_version = 4")
+        connection.executescript(statements)
+
+
+@pytest.mark.parametrize("statements", CODE.values(), ids=CODE)
+def test_a_store_with_code_in_it_is_read_and_not_written_to(path: Path, statements: str) -> None:
+    run(path, statements)
+    before = path.read_bytes()
+    with Reservoir.open(path) as reservoir:
+        assert [each.content for each in reservoir.view(EVERYWHERE, 0)] == ["stays", "goes"]
+        for write in (
+            lambda: reservoir.forget([2]),
+            lambda: reservoir.ingest([Message("user", "new")], embed=False),
+            lambda: reservoir.store.finish_forgetting(),
+            lambda: reservoir.store.repair(0.85),
+        ):
+            with pytest.raises(StoreError, match="and is not written to") as refused:
+                write()
+            assert "\n" not in refused.value.message
+            assert "--salvage" in str(refused.value.hint)
+    assert path.read_bytes() == before
+    with closing(SqliteStore(str(path), create=False, patience=1)) as store:
+        assert any("nothing is written" in fault.detail for fault in store.faults())
+
+
+@pytest.mark.parametrize("name", ["a trigger", "a view", "a generated column"])
+def test_what_can_be_read_of_it_makes_a_store_that_is_written_to(
+    path: Path, tmp_path: Path, name: str
+) -> None:
+    run(path, CODE[name])
+    assert salvage(str(path), tmp_path / "own.db", 0.85).saved == 2
+    with Reservoir.open(tmp_path / "own.db") as reservoir:
+        reservoir.forget([2])
+        assert [each.content for each in reservoir.view(EVERYWHERE, 0)] == ["stays"]
+
+
+def test_an_older_store_with_code_in_it_is_not_migrated(path: Path) -> None:
+    run(path, "ALTER TABLE messages DROP COLUMN secrets")
+    forgotten = "DELETE FROM _sqlite_migrations WHERE name = 'm005_secrets'"
+    run(path, f"{forgotten}; {CODE['a trigger']}", older=True)
+    with pytest.raises(StoreError, match="a trigger on messages"):
+        Reservoir.open(path)
+    run(path, "DROP TRIGGER keeps")
+    with Reservoir.open(path) as reservoir:
+        reservoir.forget([2])
+
+
+def test_code_that_comes_while_the_store_is_open_is_seen(path: Path) -> None:
+    with Reservoir.open(path) as reservoir:
+        run(path, CODE["a trigger"])
+        with pytest.raises(StoreError, match="a trigger on messages"):
+            reservoir.forget([2])
+
+
+def test_what_others_keep_in_the_file_is_no_harm(path: Path) -> None:
+    run(path, HARMLESS)
+    with Reservoir.open(path) as reservoir:
+        reservoir.forget([2])
+        assert [each.content for each in reservoir.view(EVERYWHERE, 0)] == ["stays"]
+
+
+def test_all_tables_of_ours_are_known(path: Path) -> None:
+    with closing(sqlite3.connect(path)) as connection:
+        names = {row[0] for row in connection.execute("SELECT tbl_name FROM sqlite_master")}
+    ours = {name for name in names if not name.startswith((own_schema.FULL_TEXT, "sqlite_"))}
+    assert ours == own_schema.TABLES
+
+
+@pytest.mark.sqlite("triggers of the connection are SQLite's")
+def test_a_delete_that_deletes_nothing_is_taken_back(
+    store: Store, add: Adding, fake_embedder: FakeEmbedder
+) -> None:
+    add(*(Message("user", f"number {number}") for number in range(5)))
+    embed(store, fake_embedder)
+    assert isinstance(store, SqliteStore)
+    keeps = (
+        "CREATE TEMP TRIGGER kept BEFORE DELETE ON main.messages BEGIN SELECT RAISE(IGNORE); END"
+    )
+    for hinder, undo in (
+        (keeps, "DROP TRIGGER temp.kept"),
+        ("PRAGMA foreign_keys = OFF", "PRAGMA foreign_keys = ON"),
+    ):
+        store._connection.execute(hinder)
+        with pytest.raises(StoreError, match="message 2 could not be deleted, so nothing was"):
+            store.forget([2, 3])
+        store._connection.execute(undo)
+        assert list(store.find(EVERYWHERE)) == [1, 2, 3, 4, 5]
+        assert store.faults() == []
+    store.forget([2, 3])
+    assert list(store.find(EVERYWHERE)) == [1, 4, 5]
