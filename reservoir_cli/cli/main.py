@@ -12,7 +12,7 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 from reservoir_cli import __version__
-from reservoir_cli.cli import completing, output
+from reservoir_cli.cli import output, shells
 from reservoir_cli.cli.commands import EXAMPLES, CommandGroup
 from reservoir_cli.cli.options import Globals
 from reservoir_cli.errors import ReservoirError, UsageError
@@ -28,9 +28,6 @@ _IN_WORDS = (
     (r"is not in the range x>=(\S+)$", r"is less than \1"),
     (r"is not in the range (\S+)<=x<=(\S+)$", r"is not between \1 and \2"),
 )
-#: By this variable a shell asks what could follow on its line.
-_COMPLETE = "_RESERVOIR_COMPLETE"
-_SHELLS = re.compile("(complete|source)_(bash|zsh|fish|powershell|pwsh)")
 
 app = typer.Typer(
     name="reservoir",
@@ -39,6 +36,7 @@ app = typer.Typer(
     "and the best context for the next question.",
     epilog="reservoir COMMAND --help says more of each.",
     invoke_without_command=True,
+    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
@@ -48,6 +46,18 @@ app = typer.Typer(
 def _show_version(wanted: bool) -> None:
     if wanted:
         output.write(f"reservoir {__version__}\n")
+        raise typer.Exit
+
+
+def _install_completion(wanted: bool) -> None:
+    if wanted:
+        output.aside(shells.install())
+        raise typer.Exit
+
+
+def _show_completion(wanted: bool) -> None:
+    if wanted:
+        output.write(shells.script())
         raise typer.Exit
 
 
@@ -79,6 +89,22 @@ def globals_(
         bool,
         typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version."),
     ] = False,
+    _install: Annotated[
+        bool,
+        typer.Option(
+            "--install-completion",
+            callback=_install_completion,
+            help="Install completion for the current shell.",
+        ),
+    ] = False,
+    _show: Annotated[
+        bool,
+        typer.Option(
+            "--show-completion",
+            callback=_show_completion,
+            help="Print the completion script for the current shell.",
+        ),
+    ] = False,
 ) -> None:
     """Options that stand before the command."""
     if db is not None:
@@ -94,10 +120,9 @@ def main() -> None:
     os.umask(os.umask(0o077) & 0o077)
     _take_streams()
     signal.signal(signal.SIGTERM, _terminated)
-    if completing.VARIABLE in os.environ or any("-completion" in each for each in sys.argv[1:2]):
-        completing.prepare()
     try:
-        code: Any = _run()
+        is_asking = shells.is_asking()
+        code: Any = shells.answer(typer.main.get_command(app)) if is_asking else _run()
     except SystemExit as leaving:
         code = leaving.code
     _leave(code if isinstance(code, int) else 0 if code is None else 1)
@@ -133,8 +158,6 @@ def _leave(code: int) -> NoReturn:
 
 
 def _run() -> int:
-    if not _SHELLS.fullmatch(os.environ.get(_COMPLETE, "")):
-        os.environ.pop(_COMPLETE, None)  # no shell asks for completion
     try:
         outcome: Any = app(standalone_mode=False)
         return outcome if isinstance(outcome, int) else 0
@@ -152,8 +175,6 @@ def _run() -> int:
     except Exception as failure:
         if hasattr(failure, "format_message"):  # the command line itself was wrong
             return _failed(_as_usage(failure))
-        if _COMPLETE in os.environ:
-            return _failed(UsageError(f"{_COMPLETE} is for shells", hint=f"unset {_COMPLETE}"))
         _debug(failure)
         # Only its type is shown: its text might quote a message.
         return _failed(
