@@ -14,6 +14,7 @@ from reservoir_cli.messages import (
     Message,
     Scope,
     StoredMessage,
+    clean_name,
     clean_text,
 )
 from reservoir_cli.redaction import Mode, inspected, without_secrets
@@ -92,8 +93,8 @@ class Destination:
 
     def of(self, record: Record) -> Scope:
         """The place of a record; it keeps its instance unless the whole file goes elsewhere."""
-        there = self.partition or record.partition or self.default_partition
-        own = record.instance if self.partition is None else None
+        there = self.partition or clean_name(record.partition or self.default_partition)
+        own = clean_name(record.instance) if record.instance and self.partition is None else None
         return Scope(there, self.instance or own or self.home or there)
 
 

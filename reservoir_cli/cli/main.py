@@ -121,27 +121,32 @@ def main() -> None:
     _take_streams()
     signal.signal(signal.SIGTERM, _terminated)
     try:
+        if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
         is_asking = shells.is_asking()
         code: Any = shells.answer(typer.main.get_command(app)) if is_asking else _run()
     except SystemExit as leaving:
         code = leaving.code
+    except KeyboardInterrupt:
+        code = 130
     _leave(code if isinstance(code, int) else 0 if code is None else 1)
 
 
 def _take_streams() -> None:
-    """UTF-8 for stdout and stderr; what was closed before we began leads nowhere.
+    """UTF-8 for stdout and stderr; take the numbers of those that were closed before we began.
 
-    Otherwise the next file that is opened would take its number, and be written to.
+    Otherwise the next file that is opened would get such a number, and be written to. Writing to
+    a closed stdout fails; what is said on a closed stderr goes nowhere.
     """
     for number in range(3):
         with suppress(OSError):
             os.fstat(number)
             continue
-        os.open(os.devnull, os.O_RDWR)
-    for name in ("stdout", "stderr"):
+        os.open(os.devnull, os.O_RDONLY if number == 1 else os.O_RDWR)
+    for number, name in ((1, "stdout"), (2, "stderr")):
         stream = getattr(sys, name)
         if stream is None:
-            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))
+            setattr(sys, name, open(number, "w", encoding="utf-8", closefd=False))
         else:
             stream.reconfigure(encoding="utf-8", errors="replace", newline="\n")
 
@@ -176,12 +181,21 @@ def _run() -> int:
         if hasattr(failure, "format_message"):  # the command line itself was wrong
             return _failed(_as_usage(failure))
         _debug(failure)
-        # Only its type is shown: its text might quote a message.
-        return _failed(
-            ReservoirError(
-                f"unexpected {type(failure).__name__}", hint="RESERVOIR_DEBUG=1 shows where"
-            )
-        )
+        return _failed(_as_failure(failure))
+
+
+def _as_failure(failure: Exception) -> ReservoirError:
+    """An error that nothing has foreseen as one of ours.
+
+    Of the system's own errors the reason is shown, of others only the type: their text might
+    quote a message.
+    """
+    hint = "RESERVOIR_DEBUG=1 shows where"
+    if isinstance(failure, MemoryError):
+        return ReservoirError("there is not enough memory", hint="see ulimit -v; " + hint)
+    if isinstance(failure, OSError) and failure.errno:
+        return ReservoirError(f"the system refused: {os.strerror(failure.errno)}", hint=hint)
+    return ReservoirError(f"unexpected {type(failure).__name__}", hint=hint)
 
 
 def _as_usage(failure: Any) -> UsageError:

@@ -63,7 +63,7 @@ _reservoir_completion() {
     compadd $suffix -d shown -a values
 }
 
-if [[ $zsh_eval_context[-1] == loadautofunc ]]; then
+if [[ $funcstack[1] == _reservoir ]]; then
     _reservoir_completion "$@"
 else
     compdef _reservoir_completion reservoir
@@ -190,7 +190,8 @@ def _split(line: str) -> tuple[list[str], bool]:
     try:
         words.extend(lexer)
     except ValueError:  # the line ends within quotes, or behind a backslash
-        return [*words, lexer.token or ""], lexer.state in ("'", '"')
+        state: str = vars(lexer)["state"]
+        return [*words, lexer.token or ""], state in ("'", '"')
     is_between = line[-1:].isspace() and not (words and words[-1][-1:].isspace())
     return [*words, ""] if is_between or not words else words, False
 

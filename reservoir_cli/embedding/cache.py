@@ -9,9 +9,11 @@ takes a fifth of the time of a question. The manifest's own time says when it wa
 when the model was last in use.
 """
 
+import errno
 import hashlib
 import json
 import os
+import re
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -23,6 +25,7 @@ from reservoir_cli import paths
 from reservoir_cli.embedding import passages
 from reservoir_cli.embedding.identity import model_files
 from reservoir_cli.embedding.locate import sha256
+from reservoir_cli.errors import ModelUnavailableError
 
 MANIFEST = "manifest.json"
 #: How models are compiled; another rule makes other files, of the same vectors.
@@ -116,7 +119,8 @@ def read(place: Path) -> Manifest | None:
         prints, manifest = _unsealed(path)
         thorough = not 0 <= age < _DAY
         whole = all(_is_whole(place / name, each, thorough) for name, each in prints.items())
-    except _DAMAGE:
+    except _DAMAGE as error:
+        require_resources(error)
         whole = False
     if not whole or (manifest.refused and manifest.tools != tool_versions()):
         remove(place)
@@ -137,8 +141,27 @@ def damaged(place: Path) -> bool:
     try:
         prints, _ = _unsealed(place / MANIFEST)
         return not all(_is_whole(place / name, each, True) for name, each in prints.items())
-    except _DAMAGE:
+    except _DAMAGE as error:
+        require_resources(error)
         return place.is_dir()
+
+
+#: How libraries say that they got no memory or no file handle.
+_SCARCE = re.compile("(?i)memory|bad_?alloc|too many open files|mmap|cannot allocate")
+
+
+def require_resources(error: Exception) -> None:
+    """Tell a lack of memory or file handles from damage.
+
+    :raises ModelUnavailableError: it is such a lack; the model's files may be whole.
+    """
+    number = error.errno if isinstance(error, OSError) else None
+    scarce = (errno.ENOMEM, errno.EMFILE, errno.ENFILE)
+    if isinstance(error, MemoryError) or number in scarce or _SCARCE.search(str(error)):
+        raise ModelUnavailableError(
+            "the embedding model cannot be opened: memory or file handles ran out",
+            hint="close other programs, or raise the limits of ulimit -v and ulimit -n",
+        ) from error
 
 
 def write_manifest(folder: Path, manifest: Manifest) -> None:

@@ -72,7 +72,8 @@ def _opened(name: str, found: Located, place: Path, progress: Progress) -> Embed
         return _reference(name, found, manifest.refused, progress, manifest.model_id)
     try:
         return CompiledEmbedder(name, place, manifest, found.origin)
-    except Exception:  # whatever the libraries say of a file, it is of no use
+    except Exception as error:  # whatever the libraries say of a file, it is of no use
+        cache.require_resources(error)
         cache.remove(place)
         return None
 

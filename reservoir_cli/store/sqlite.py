@@ -21,6 +21,7 @@ from reservoir_cli.messages import (
     Message,
     Scope,
     StoredMessage,
+    clean_name,
     to_epoch_ms,
 )
 from reservoir_cli.store import Fault, Filter, Passage, properties, queries, sealing, unfinished
@@ -315,6 +316,7 @@ class SqliteStore(Keeping):
 
     def add_conversations(self, scope: Scope, conversations: Sequence[Conversation]) -> None:
         """See :class:`~reservoir_cli.store.Store`."""
+        place = scope.partition, scope.instance
         with self.writing():
             self._connection.executemany(
                 """
@@ -325,7 +327,7 @@ class SqliteStore(Keeping):
                 model = coalesce(excluded.model, model)
                 """,
                 [
-                    (scope.partition, scope.instance, each.id, each.title, each.source, each.model)
+                    (*place, clean_name(each.id), each.title, each.source, each.model)
                     for each in conversations
                 ],
             )

@@ -144,9 +144,11 @@ def test_no_shell_runs_a_name_of_the_store(cli, tmp_path, shell):
         raw.execute("UPDATE messages SET partition = ? WHERE partition LIKE '%|%'", ["\x1b]0;\x07"])
     raw.close()
     tabs = "→" if shell == "fish" else "→→"
-    listed = "".join(f"reservoir view {o} {q}{tabs}\x15" for o in ("-p", "-i") for q in ("", '"', "'"))
+    listed = "".join(
+        f"reservoir view {o} {q}{tabs}\x15" for o in ("-p", "-i") for q in ("", '"', "'")
+    )
     entered = "".join(f"reservoir view -p {q}h0→{q}\n" for q in ("", '"', "'"))
-    shown = typed_into(shell, cli, f"{listed}{entered}reservoir view -p \"good o→> done\n")
+    shown = typed_into(shell, cli, f'{listed}{entered}reservoir view -p "good o→> done\n')
     assert (tmp_path / "done").read_text(encoding="utf-8") == "user: x\n", shown
     assert sorted(path.name for path in tmp_path.iterdir()) == ["done", cli.home.name]
     assert not list(cli.home.rglob("pwned*"))
