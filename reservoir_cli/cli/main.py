@@ -29,6 +29,9 @@ _IN_WORDS = (
     (r"is not in the range (\S+)<=x<=(\S+)$", r"is not between \1 and \2"),
 )
 
+#: Variables that are no settings, behind ``RESERVOIR_``.
+_OWN_VARIABLE = re.compile("HOME|CONFIG|DB|DEBUG|TEST_.*")
+
 app = typer.Typer(
     name="reservoir",
     cls=CommandGroup,
@@ -112,6 +115,27 @@ def globals_(
     ctx.obj = Globals(config_file, db, offline)
     if ctx.invoked_subcommand is None:
         typer.echo(ctx.get_help())
+    elif not ctx.resilient_parsing:
+        _check_environment(config_file)
+
+
+def _check_environment(config_file: Path | None) -> None:
+    """Warn about variables that say something and have no effect."""
+    named = os.environ.get("RESERVOIR_CONFIG")
+    if named and config_file is None and not Path(named).expanduser().exists():
+        output.warn(f"RESERVOIR_CONFIG names {named}, which is not there: all settings are default")
+    variables = [name[10:] for name in os.environ if name.startswith("RESERVOIR_")]
+    others = [name for name in variables if not _OWN_VARIABLE.fullmatch(name)]
+    if others:
+        from difflib import get_close_matches
+
+        from reservoir_cli.settings import ALIASES, SETTINGS
+
+        known = [key.upper() for key in (*SETTINGS, *ALIASES)]
+        for name in sorted(set(others) - set(known)):
+            near = get_close_matches(name, known, 1)
+            meant = f"; did you mean RESERVOIR_{near[0]}?" if near else ""
+            output.warn(f"RESERVOIR_{name} is no setting{meant}")
 
 
 def main() -> None:
@@ -129,6 +153,8 @@ def main() -> None:
         code = leaving.code
     except KeyboardInterrupt:
         code = 130
+    except BaseException as failure:  # a panic in Rust is no Exception
+        code = _failed(_as_failure(failure))
     _leave(code if isinstance(code, int) else 0 if code is None else 1)
 
 
@@ -184,7 +210,7 @@ def _run() -> int:
         return _failed(_as_failure(failure))
 
 
-def _as_failure(failure: Exception) -> ReservoirError:
+def _as_failure(failure: BaseException) -> ReservoirError:
     """An error that nothing has foreseen as one of ours.
 
     Of the system's own errors the reason is shown, of others only the type: their text might
@@ -233,7 +259,10 @@ def _failed(failure: ReservoirError) -> int:
     words = sys.argv[1 : sys.argv.index("--") if "--" in sys.argv else None]
     if failure.__cause__:
         _debug(failure)
-    output.error(failure, as_json="--json" in words)
+    # A value is split off, so that --format json and --format=json are the same.
+    parts = " ".join(word.replace("=", " ", 1) if word[:2] == "--" else word for word in words)
+    as_json = "--json" in words or "--format json" in parts
+    output.error(failure, as_json=as_json)
     return failure.exit_code
 
 

@@ -11,6 +11,7 @@ import typer
 
 from reservoir_cli.cli import completing
 from reservoir_cli.errors import ReservoirError, StoreCorruptError, UsageError
+from reservoir_cli.locations import is_on_a_server
 from reservoir_cli.messages import Scope, clean_text, parse_role
 from reservoir_cli.reading import LARGEST, read_stream
 
@@ -122,6 +123,8 @@ def open_reservoir(
     from reservoir_cli.reservoir import Reservoir
 
     given = globals_of(ctx)
+    if given.db and not create and not is_on_a_server(given.db) and not Path(given.db).exists():
+        output.warn(f"there is no store at {given.db}")
     with Reservoir.open(
         given.db,
         config_file=given.config,

@@ -14,7 +14,6 @@ import hashlib
 import json
 import os
 import re
-import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
@@ -115,7 +114,7 @@ def read(place: Path) -> Manifest | None:
     _require_own(place.parent, place)
     path = place / MANIFEST
     try:
-        age = time.time() - path.stat().st_mtime
+        age = paths.now() - path.stat().st_mtime
         prints, manifest = _unsealed(path)
         thorough = not 0 <= age < _DAY
         whole = all(_is_whole(place / name, each, thorough) for name, each in prints.items())
@@ -289,7 +288,7 @@ def _sweep(models: Path) -> None:
     for folder in models.iterdir():
         with suppress(OSError, CacheUnusableError):
             if folder.name.startswith(".building-"):
-                if time.time() - folder.stat().st_mtime > _ABANDONED:
+                if paths.now() - folder.stat().st_mtime > _ABANDONED:
                     shutil.rmtree(folder, ignore_errors=True)
             elif _is_outdated(folder):
                 remove(folder)
@@ -299,7 +298,7 @@ def _is_outdated(folder: Path) -> bool:
     """Whether a compiled model is of another version, and was not opened for a week."""
     manifest = folder / MANIFEST
     state = (manifest if manifest.exists() else folder).stat()
-    if not folder.is_dir() or time.time() - state.st_mtime < _OUTDATED:
+    if not folder.is_dir() or paths.now() - state.st_mtime < _OUTDATED:
         return False
     try:
         return bool(json.loads(manifest.read_text(encoding="utf-8"))["rules"] != _rules())

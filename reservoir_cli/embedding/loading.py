@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 from reservoir_cli.embedding import Embedder, Progress, cache
 from reservoir_cli.embedding.locate import Located, check_weights, locate
 from reservoir_cli.embedding.trust import require_plain
+from reservoir_cli.errors import ModelUnavailableError
+from reservoir_cli.reading import read_bounded
 
 if TYPE_CHECKING:
     from reservoir_cli.embedding.reference import ReferenceEmbedder
@@ -96,6 +98,25 @@ def _compiled(name: str, found: Located, place: Path, progress: Progress) -> Emb
     return reference
 
 
+def _require_tokenizer(name: str, found: Located) -> None:
+    """Refuse a model whose tokenizer would end the process that loads it.
+
+    :raises ModelUnavailableError: it would.
+    """
+    file = found.folder / "tokenizer.json"
+    if found.origin == "package" or not file.is_file():
+        return
+    from reservoir_cli.tokens.huggingface import UnloadableError, require_loadable
+
+    try:
+        require_loadable(read_bounded(file))
+    except (UnloadableError, OSError) as error:
+        raise ModelUnavailableError(
+            f"the embedding model {name} cannot be loaded: its tokenizer.json is damaged",
+            "download the model again, or choose another",
+        ) from error
+
+
 def _reference(
     name: str,
     found: Located,
@@ -108,5 +129,6 @@ def _reference(
 
     check_weights(found)
     require_plain(name, found.folder)
+    _require_tokenizer(name, found)
     progress(doing, 0, 0)
     return ReferenceEmbedder(name, found, reason, model_id)
