@@ -351,7 +351,7 @@ def test_a_full_disk_behind_stdout_is_a_failure_that_is_told(cli):
         ("reservoir --help >&-", "1"),
         ("reservoir view --help >&-", "1"),
         ("reservoir --version >&-", "1"),
-        ("reservoir forget --id 1 --dry-run >&-", "0"),
+        ("reservoir forget --id 1 --dry-run >&-", "1"),
         ("reservoir view 2>&-", "0"),
         ("reservoir view -i nowhere 2>&-", "0"),
         ("reservoir view <&-", "0"),
