@@ -362,9 +362,9 @@ def near_names(name: str, known: Iterable[str], limit: int = 3) -> list[str]:
     import difflib
 
     close = difflib.get_close_matches(wanted, spelt, n=len(spelt), cutoff=0.5)
-    family = [near for near in close if _is_family(wanted, near)]
-    others = difflib.get_close_matches(wanted, spelt, n=limit) if not family else []
-    return [spelt[near] for near in (family or others)[:limit]]
+    family = [near for near in close if near.startswith(wanted) and _is_family(wanted, near)]
+    near = family or difflib.get_close_matches(wanted, spelt, n=limit)
+    return [spelt[name] for name in near[:limit]]
 
 
 def _is_family(name: str, known: str) -> bool:
