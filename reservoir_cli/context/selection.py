@@ -14,6 +14,7 @@ from reservoir_cli.messages import Role, ToolCall
 NO_ROOM = "no room"
 TOO_LARGE = "too large"
 DUPLICATE = "duplicate"
+QUESTION = "question"
 ORPHAN = "orphan result"
 UNANSWERED = "unanswered call"
 UNLIKE = "below min_similarity"
@@ -87,6 +88,7 @@ def select(
     """
     eligible = [_only_own_calls(each) for each in pool if _eligible(each, query, rules)]
     units, dropped = _tool_units(eligible)
+    dropped += [Dropped(each, QUESTION) for each in pool if _is_question(each, query)]
     large = [each for each in units if sum(map(costs.recalled, each.members)) > budget]
     dropped += [Dropped(each, TOO_LARGE) for each in _members(large)]
     units = [each for each in units if each not in large] if large else units
@@ -148,9 +150,13 @@ def _take(exchange: Sequence[Unit], packing: Packing, budget: int, reason: str) 
     return False
 
 
+def _is_question(candidate: Candidate, query: str) -> bool:
+    return bool(query.strip()) and candidate.message.content.strip() == query.strip()
+
+
 def _eligible(candidate: Candidate, query: str, rules: Rules) -> bool:
     message = candidate.message
-    if query.strip() and message.content.strip() == query.strip():
+    if _is_question(candidate, query):
         return False
     if is_system(candidate):
         return rules.include_system

@@ -87,6 +87,8 @@ def examine(
             yield _unrepaired(error, _way_back(store)) if beyond else _failed("store", error)
             store.close()
             store = None
+    log = paths.log_file()
+    yield Check("log", Status.OK, f"{log}{'' if log.exists() else ' (not there yet)'}")
     yield _counters()
     if config is not None:
         try:

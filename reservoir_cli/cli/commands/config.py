@@ -1,5 +1,6 @@
 """``reservoir config``: read and change settings."""
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -49,20 +50,34 @@ def config(
     options.one_form(get=get is not None, list=show, path=path, set=bool(changes or unset))
     given = options.globals_of(ctx).config
     if changes or unset:
-        file = settings.load(given).path
+        file = _file(given)
         settings_file.edit(file, _changes(changes or [], unset or []))
         if as_json:
             console.document({"path": str(file)})
         return
-    known = settings.load(given)
     if path:
-        _print_value(str(known.path), {"path": str(known.path)}, as_json)
-    elif get is not None:
+        file = _file(given)
+        _print_value(str(file), {"path": str(file)}, as_json)
+        return
+    known = settings.load(given)
+    if get is not None:
         value, origin = settings.effective(known, get)
         text = format_value(settings_file.split_key(get)[2], value)
         _print_value(text, {"key": get, "value": value, "origin": origin}, as_json)
     else:
         _print_list(known, as_json)
+
+
+def _file(given: Path | None) -> Path:
+    """The settings file, whatever is wrong in it.
+
+    :raises UsageError: it was named, and is not there.
+    """
+    from reservoir_cli.settings import config, paths
+
+    if given is not None and not given.exists():
+        return config.load(given).path  # it says what is wrong
+    return given or paths.config_file()
 
 
 def _changes(changes: list[str], unset: list[str]) -> dict[str, str | None]:

@@ -15,7 +15,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from reservoir_cli.errors import ReservoirError, StoreCorruptError, StoreError, StoreLockedError
-from reservoir_cli.messages import Conversation, Message, Scope, StoredMessage, to_epoch_ms
+from reservoir_cli.messages import (
+    Conversation,
+    Message,
+    Scope,
+    StoredMessage,
+    clean_name,
+    to_epoch_ms,
+)
 from reservoir_cli.settings import paths
 from reservoir_cli.storage import unfinished
 from reservoir_cli.storage.records import Fault, Filter, Passage
@@ -311,6 +318,7 @@ class SqliteStore(Keeping):
 
     def add_conversations(self, scope: Scope, conversations: Sequence[Conversation]) -> None:
         """See :class:`~reservoir_cli.storage.base.Store`."""
+        place = scope.partition, scope.instance
         with self.writing():
             self._connection.executemany(
                 """
@@ -321,7 +329,7 @@ class SqliteStore(Keeping):
                 model = coalesce(excluded.model, model)
                 """,
                 [
-                    (scope.partition, scope.instance, each.id, each.title, each.source, each.model)
+                    (*place, clean_name(each.id), each.title, each.source, each.model)
                     for each in conversations
                 ],
             )
