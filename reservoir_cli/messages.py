@@ -4,6 +4,7 @@ A value has no identity of its own: numbers and links are given by the store.
 """
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -18,6 +19,8 @@ _LAST_MS = 253_402_300_799_999
 _LONGEST_TITLE = 80
 #: Sources of messages that are texts of a folder. They can be recalled, and are never history.
 DOCUMENT_SOURCES = ("markdown", "text")
+#: What no name has: control characters, line separators, and changes of direction.
+_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
 
 
 class Role(StrEnum):
@@ -204,6 +207,26 @@ def clean_text(text: str) -> str:
         # By way of UTF-16, which joins surrogates that belong together.
         return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     return text
+
+
+def clean_name(name: str) -> str:
+    """Replace what no name of a partition, instance, trace, conversation or tag may hold."""
+    return _CONTROL.sub("\ufffd", clean_text(name))
+
+
+def check_name(name: str) -> str:
+    """Return a name under which something new is stored.
+
+    :raises UsageError: it holds control characters, or is empty.
+    """
+    if not name.strip():
+        raise UsageError("a name cannot be empty")
+    if clean_name(name) != name:
+        raise UsageError(
+            f"a name cannot hold control characters: {clean_name(name)}",
+            hint="use letters, digits, spaces and punctuation",
+        )
+    return name
 
 
 def content_hash(message: Message | StoredMessage, previous: str = "") -> str:

@@ -38,6 +38,8 @@ ENVIRONMENT = {
 FILES = {
     "~/.config/reservoir/reservoir.toml": "Settings. reservoir config --path says where they are.",
     "~/.local/share/reservoir/reservoir.db": "The store. reservoir doctor says where it is.",
+    "~/.local/state/reservoir/log/reservoir.log": "The log: a line for each context that "
+    "was truncated. reservoir doctor says where it is.",
 }
 #: What is said for the program as a whole.
 DESCRIPTION = """\

@@ -12,7 +12,7 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 from reservoir_cli import __version__
-from reservoir_cli.cli import completion, console
+from reservoir_cli.cli import console, shells
 from reservoir_cli.cli.lazy import EXAMPLES, CommandGroup
 from reservoir_cli.cli.options import Globals
 from reservoir_cli.errors import ReservoirError, UsageError
@@ -28,9 +28,9 @@ _IN_WORDS = (
     (r"is not in the range x>=(\S+)$", r"is less than \1"),
     (r"is not in the range (\S+)<=x<=(\S+)$", r"is not between \1 and \2"),
 )
-#: By this variable a shell asks what could follow on its line.
-_COMPLETE = "_RESERVOIR_COMPLETE"
-_SHELLS = re.compile("(complete|source)_(bash|zsh|fish|powershell|pwsh)")
+
+#: Variables that are no settings, behind ``RESERVOIR_``.
+_OWN_VARIABLE = re.compile("HOME|CONFIG|DB|DEBUG|TEST_.*")
 
 app = typer.Typer(
     name="reservoir",
@@ -39,6 +39,7 @@ app = typer.Typer(
     "and the best context for the next question.",
     epilog="reservoir COMMAND --help says more of each.",
     invoke_without_command=True,
+    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
@@ -48,6 +49,18 @@ app = typer.Typer(
 def _show_version(wanted: bool) -> None:
     if wanted:
         console.write(f"reservoir {__version__}\n")
+        raise typer.Exit
+
+
+def _install_completion(wanted: bool) -> None:
+    if wanted:
+        console.aside(shells.install())
+        raise typer.Exit
+
+
+def _show_completion(wanted: bool) -> None:
+    if wanted:
+        console.write(shells.script())
         raise typer.Exit
 
 
@@ -79,6 +92,22 @@ def globals_(
         bool,
         typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version."),
     ] = False,
+    _install: Annotated[
+        bool,
+        typer.Option(
+            "--install-completion",
+            callback=_install_completion,
+            help="Install completion for the current shell.",
+        ),
+    ] = False,
+    _show: Annotated[
+        bool,
+        typer.Option(
+            "--show-completion",
+            callback=_show_completion,
+            help="Print the completion script for the current shell.",
+        ),
+    ] = False,
 ) -> None:
     """Options that stand before the command."""
     if db is not None:
@@ -86,6 +115,29 @@ def globals_(
     ctx.obj = Globals(config_file, db, offline)
     if ctx.invoked_subcommand is None:
         typer.echo(ctx.get_help())
+    elif not ctx.resilient_parsing:
+        _check_environment(config_file)
+
+
+def _check_environment(config_file: Path | None) -> None:
+    """Warn about variables that say something and have no effect."""
+    named = os.environ.get("RESERVOIR_CONFIG")
+    if named and config_file is None and not Path(named).expanduser().exists():
+        console.warn(
+            f"RESERVOIR_CONFIG names {named}, which is not there: all settings are default"
+        )
+    variables = [name[10:] for name in os.environ if name.startswith("RESERVOIR_")]
+    others = [name for name in variables if not _OWN_VARIABLE.fullmatch(name)]
+    if others:
+        from difflib import get_close_matches
+
+        from reservoir_cli.settings.schema import ALIASES, SETTINGS
+
+        known = [key.upper() for key in (*SETTINGS, *ALIASES)]
+        for name in sorted(set(others) - set(known)):
+            near = get_close_matches(name, known, 1)
+            meant = f"; did you mean RESERVOIR_{near[0]}?" if near else ""
+            console.warn(f"RESERVOIR_{name} is no setting{meant}")
 
 
 def main() -> None:
@@ -94,29 +146,35 @@ def main() -> None:
     os.umask(os.umask(0o077) & 0o077)
     _take_streams()
     signal.signal(signal.SIGTERM, _terminated)
-    if completion.VARIABLE in os.environ or any("-completion" in each for each in sys.argv[1:2]):
-        completion.prepare()
     try:
-        code: Any = _run()
+        if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+        is_asking = shells.is_asking()
+        code: Any = shells.answer(typer.main.get_command(app)) if is_asking else _run()
     except SystemExit as leaving:
         code = leaving.code
+    except KeyboardInterrupt:
+        code = 130
+    except BaseException as failure:  # a panic in Rust is no Exception
+        code = _failed(_as_failure(failure))
     _leave(code if isinstance(code, int) else 0 if code is None else 1)
 
 
 def _take_streams() -> None:
-    """UTF-8 for stdout and stderr; what was closed before we began leads nowhere.
+    """UTF-8 for stdout and stderr; take the numbers of those that were closed before we began.
 
-    Otherwise the next file that is opened would take its number, and be written to.
+    Otherwise the next file that is opened would get such a number, and be written to. Writing to
+    a closed stdout fails; what is said on a closed stderr goes nowhere.
     """
     for number in range(3):
         with suppress(OSError):
             os.fstat(number)
             continue
-        os.open(os.devnull, os.O_RDWR)
-    for name in ("stdout", "stderr"):
+        os.open(os.devnull, os.O_RDONLY if number == 1 else os.O_RDWR)
+    for number, name in ((1, "stdout"), (2, "stderr")):
         stream = getattr(sys, name)
         if stream is None:
-            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))
+            setattr(sys, name, open(number, "w", encoding="utf-8", closefd=False))
         else:
             stream.reconfigure(encoding="utf-8", errors="replace", newline="\n")
 
@@ -133,8 +191,6 @@ def _leave(code: int) -> NoReturn:
 
 
 def _run() -> int:
-    if not _SHELLS.fullmatch(os.environ.get(_COMPLETE, "")):
-        os.environ.pop(_COMPLETE, None)  # no shell asks for completion
     try:
         outcome: Any = app(standalone_mode=False)
         return outcome if isinstance(outcome, int) else 0
@@ -152,15 +208,22 @@ def _run() -> int:
     except Exception as failure:
         if hasattr(failure, "format_message"):  # the command line itself was wrong
             return _failed(_as_usage(failure))
-        if _COMPLETE in os.environ:
-            return _failed(UsageError(f"{_COMPLETE} is for shells", hint=f"unset {_COMPLETE}"))
         _debug(failure)
-        # Only its type is shown: its text might quote a message.
-        return _failed(
-            ReservoirError(
-                f"unexpected {type(failure).__name__}", hint="RESERVOIR_DEBUG=1 shows where"
-            )
-        )
+        return _failed(_as_failure(failure))
+
+
+def _as_failure(failure: BaseException) -> ReservoirError:
+    """An error that nothing has foreseen as one of ours.
+
+    Of the system's own errors the reason is shown, of others only the type: their text might
+    quote a message.
+    """
+    hint = "RESERVOIR_DEBUG=1 shows where"
+    if isinstance(failure, MemoryError):
+        return ReservoirError("there is not enough memory", hint="see ulimit -v; " + hint)
+    if isinstance(failure, OSError) and failure.errno:
+        return ReservoirError(f"the system refused: {os.strerror(failure.errno)}", hint=hint)
+    return ReservoirError(f"unexpected {type(failure).__name__}", hint=hint)
 
 
 def _as_usage(failure: Any) -> UsageError:
@@ -198,7 +261,10 @@ def _failed(failure: ReservoirError) -> int:
     words = sys.argv[1 : sys.argv.index("--") if "--" in sys.argv else None]
     if failure.__cause__:
         _debug(failure)
-    console.error(failure, as_json="--json" in words)
+    # A value is split off, so that --format json and --format=json are the same.
+    parts = " ".join(word.replace("=", " ", 1) if word[:2] == "--" else word for word in words)
+    as_json = "--json" in words or "--format json" in parts
+    console.error(failure, as_json=as_json)
     return failure.exit_code
 
 

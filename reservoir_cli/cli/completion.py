@@ -12,19 +12,6 @@ from reservoir_cli.errors import ReservoirError
 
 #: What Typer takes: from the command so far to the values it may go on with.
 Completer = Callable[[typer.Context], Iterable[str]]
-#: Set by the shell that asks.
-VARIABLE = "_RESERVOIR_COMPLETE"
-#: In zsh the first Tab loads the script that was installed, and Typer's only registers then; the
-#: function it defines has to be called as well. (That is what Click's own script does.)
-_ZSH_REGISTERS = "compdef %(complete_func)s %(prog_name)s\n"
-_ZSH_ANSWERS = 'if [[ "$funcstack[1]" == "_%(prog_name)s" ]]; then %(complete_func)s "$@"; fi\n'
-#: bash puts what is offered on the line as it is: unless a quote is open there, names with blanks
-#: or other signs of the shell have to be escaped.
-_BASH_OFFERS = "    return 0\n}"
-_BASH_ESCAPES = r"""    [[ "${COMP_WORDS[COMP_CWORD]}" == [\"\']* ]] && return 0
-    local at
-    for at in "${!COMPREPLY[@]}"; do printf -v "COMPREPLY[$at]" %%q "${COMPREPLY[at]}"; done
-"""
 #: Seconds to wait for others; a Tab that hangs is worse than one that offers nothing.
 _PATIENCE = 0.1
 
@@ -101,19 +88,6 @@ def instances(ctx: typer.Context) -> list[str]:
     """Offer the instances of the partition that is named, or of all."""
     named = ctx.params.get("partition")
     return sorted({name for partition, name, _ in _places(ctx) if named in (None, partition)})
-
-
-def prepare() -> None:
-    """Mend what Typer's completion leaves to be wished for; for shells, and for what installs it.
-
-    Descriptions hold no markup, and rendering them by Rich takes as long as all the rest.
-    """
-    from typer import _completion_classes, _completion_shared
-
-    _completion_classes._sanitize_help_text = lambda text: text
-    scripts = _completion_shared._completion_scripts
-    scripts["bash"] = scripts["bash"].replace(_BASH_OFFERS, _BASH_ESCAPES + _BASH_OFFERS)
-    scripts["zsh"] = scripts["zsh"].replace(_ZSH_REGISTERS, _ZSH_REGISTERS + _ZSH_ANSWERS)
 
 
 def _places(ctx: typer.Context) -> list[tuple[str, str, int]]:

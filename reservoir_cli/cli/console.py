@@ -3,6 +3,7 @@
 On a terminal Rich dresses it; in a pipe nothing is added to the data.
 """
 
+import errno
 import json
 import os
 import re
@@ -57,7 +58,8 @@ def write(text: str) -> None:
         raise ClosedPipe from None
     except OSError as error:
         _silence(sys.stdout)
-        raise ReservoirError(f"cannot write the output: {error.strerror}") from None
+        reason = "stdout is closed" if error.errno == errno.EBADF else error.strerror
+        raise ReservoirError(f"cannot write the output: {reason}") from None
 
 
 def _silence(stream: TextIO) -> None:

@@ -17,6 +17,7 @@ _WHY = {
     "no room": "no room left",
     "too large": "larger than the room",
     "duplicate": "said already",
+    "question": "the question itself",
     "orphan result": "its call is missing",
     "unanswered call": "no result for its call",
     "below min_cosine": "not similar enough",

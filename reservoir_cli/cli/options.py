@@ -12,6 +12,7 @@ import typer
 from reservoir_cli.cli import completion
 from reservoir_cli.errors import ReservoirError, StoreCorruptError, UsageError
 from reservoir_cli.messages import Scope, clean_text, parse_role
+from reservoir_cli.settings.location import is_on_a_server
 from reservoir_cli.util.files import LARGEST, read_stream
 
 if TYPE_CHECKING:
@@ -156,6 +157,8 @@ def open_reservoir(ctx: typer.Context, *, create: bool = False) -> "Iterator[Res
     from reservoir_cli.reservoir import Reservoir
 
     given = globals_of(ctx)
+    if given.db and not create and not is_on_a_server(given.db) and not Path(given.db).exists():
+        console.warn(f"there is no store at {given.db}")
     with Reservoir.open(
         given.db,
         config_file=given.config,

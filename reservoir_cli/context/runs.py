@@ -80,6 +80,7 @@ def log_truncation(window: ContextWindow) -> None:
 
 def summarize(runs: Sequence[Mapping[str, Any]], holdings: Mapping[str, int]) -> dict[str, Any]:
     """Counts, medians and 95th percentiles of runs, by model and by day."""
+    shares = [run["input_tokens"] / max(1, run["context_window"]) for run in runs]
     return {
         "runs": len(runs),
         "truncated_runs": sum(run["truncations"] > 0 for run in runs),
@@ -90,6 +91,10 @@ def summarize(runs: Sequence[Mapping[str, Any]], holdings: Mapping[str, int]) ->
                 key: [float(run[key]) for run in runs]
                 for key in ("input_tokens", "reserve_used", "utilisation", "ms")
             }.items()
+        },
+        "window_utilisation": {
+            "median": _middle(shares),
+            "p95": _high(shares),
         },
         "models": dict(Counter(run["model"] or "" for run in runs).most_common()),
         "days": _by_day([from_epoch_ms(run["at"]) for run in runs]),

@@ -18,6 +18,7 @@ from reservoir_cli.messages import Role, StoredMessage
 NO_ROOM = "no room"
 TOO_LARGE = "too large"
 DUPLICATE = "duplicate"
+QUESTION = "question"
 ORPHAN = "orphan result"
 UNANSWERED = "unanswered call"
 UNLIKE = "below min_cosine"
@@ -93,6 +94,7 @@ def select(
     """
     eligible = [_only_own_calls(each) for each in pool if printable(each.message, query, rules)]
     units, dropped = _tool_units(eligible)
+    dropped += [Dropped(each, QUESTION) for each in pool if is_question(each.message, query)]
     exchanges = Exchanges.of([each.message for each in pool])
     by_age = {each.age: each for each in pool if each.age is not None}
     # What is missing from the units here does not end the run of the newest messages.
@@ -189,9 +191,14 @@ def _left(units: Sequence[Unit], packing: Packing) -> list[Unit]:
     return [each for each in units if not packing.has(each.members[0])]
 
 
+def is_question(message: StoredMessage, query: str) -> bool:
+    """Whether a message says what is asked."""
+    return bool(query.strip()) and message.content.strip() == query.strip()
+
+
 def printable(message: StoredMessage, query: str, rules: Rules) -> bool:
     """Whether a message by itself may be printed, if there is room."""
-    if query.strip() and message.content.strip() == query.strip():
+    if is_question(message, query):
         return False
     if message.role is Role.SYSTEM:
         return rules.include_system

@@ -9,10 +9,11 @@ takes a fifth of the time of a question. The manifest's own time says when it wa
 when the model was last in use.
 """
 
+import errno
 import hashlib
 import json
 import os
-import time
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
@@ -22,6 +23,7 @@ from typing import Any
 from reservoir_cli.embedding import passages
 from reservoir_cli.embedding.identity import model_files
 from reservoir_cli.embedding.resolve import sha256
+from reservoir_cli.errors import ModelUnavailableError
 from reservoir_cli.settings import paths
 
 MANIFEST = "manifest.json"
@@ -112,11 +114,12 @@ def read(place: Path) -> Manifest | None:
     _require_own(place.parent, place)
     path = place / MANIFEST
     try:
-        age = time.time() - path.stat().st_mtime
+        age = paths.now() - path.stat().st_mtime
         prints, manifest = _unsealed(path)
         thorough = not 0 <= age < _DAY
         whole = all(_is_whole(place / name, each, thorough) for name, each in prints.items())
-    except _DAMAGE:
+    except _DAMAGE as error:
+        require_resources(error)
         whole = False
     if not whole or (manifest.refused and manifest.tools != tool_versions()):
         remove(place)
@@ -137,8 +140,27 @@ def damaged(place: Path) -> bool:
     try:
         prints, _ = _unsealed(place / MANIFEST)
         return not all(_is_whole(place / name, each, True) for name, each in prints.items())
-    except _DAMAGE:
+    except _DAMAGE as error:
+        require_resources(error)
         return place.is_dir()
+
+
+#: How libraries say that they got no memory or no file handle.
+_SCARCE = re.compile("(?i)memory|bad_?alloc|too many open files|mmap|cannot allocate")
+
+
+def require_resources(error: Exception) -> None:
+    """Tell a lack of memory or file handles from damage.
+
+    :raises ModelUnavailableError: it is such a lack; the model's files may be whole.
+    """
+    number = error.errno if isinstance(error, OSError) else None
+    scarce = (errno.ENOMEM, errno.EMFILE, errno.ENFILE)
+    if isinstance(error, MemoryError) or number in scarce or _SCARCE.search(str(error)):
+        raise ModelUnavailableError(
+            "the embedding model cannot be opened: memory or file handles ran out",
+            hint="close other programs, or raise the limits of ulimit -v and ulimit -n",
+        ) from error
 
 
 def write_manifest(folder: Path, manifest: Manifest) -> None:
@@ -266,7 +288,7 @@ def _sweep(models: Path) -> None:
     for folder in models.iterdir():
         with suppress(OSError, CacheUnusableError):
             if folder.name.startswith(".building-"):
-                if time.time() - folder.stat().st_mtime > _ABANDONED:
+                if paths.now() - folder.stat().st_mtime > _ABANDONED:
                     shutil.rmtree(folder, ignore_errors=True)
             elif _is_outdated(folder):
                 remove(folder)
@@ -276,7 +298,7 @@ def _is_outdated(folder: Path) -> bool:
     """Whether a compiled model is of another version, and was not opened for a week."""
     manifest = folder / MANIFEST
     state = (manifest if manifest.exists() else folder).stat()
-    if not folder.is_dir() or time.time() - state.st_mtime < _OUTDATED:
+    if not folder.is_dir() or paths.now() - state.st_mtime < _OUTDATED:
         return False
     try:
         return bool(json.loads(manifest.read_text(encoding="utf-8"))["rules"] != _rules())

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 from reservoir_cli.embedding import Embedder, Progress, cache
 from reservoir_cli.embedding.resolve import Located, check_weights, locate
 from reservoir_cli.embedding.safety import require_plain
+from reservoir_cli.errors import ModelUnavailableError
+from reservoir_cli.util.files import read_bounded
 
 if TYPE_CHECKING:
     from reservoir_cli.embedding.torch import ReferenceEmbedder
@@ -58,7 +60,8 @@ def _opened(name: str, found: Located, place: Path, progress: Progress) -> Embed
         return _reference(name, found, manifest.refused, progress, manifest.model_id)
     try:
         return CompiledEmbedder(name, place, manifest, found.origin)
-    except Exception:  # whatever the libraries say of a file, it is of no use
+    except Exception as error:  # whatever the libraries say of a file, it is of no use
+        cache.require_resources(error)
         cache.remove(place)
         return None
 
@@ -81,6 +84,25 @@ def _compiled(name: str, found: Located, place: Path, progress: Progress) -> Emb
     return reference
 
 
+def _require_tokenizer(name: str, found: Located) -> None:
+    """Refuse a model whose tokenizer would end the process that loads it.
+
+    :raises ModelUnavailableError: it would.
+    """
+    file = found.folder / "tokenizer.json"
+    if found.origin == "package" or not file.is_file():
+        return
+    from reservoir_cli.tokens.huggingface import UnloadableError, require_loadable
+
+    try:
+        require_loadable(read_bounded(file))
+    except (UnloadableError, OSError) as error:
+        raise ModelUnavailableError(
+            f"the embedding model {name} cannot be loaded: its tokenizer.json is damaged",
+            "download the model again, or choose another",
+        ) from error
+
+
 def _reference(
     name: str,
     found: Located,
@@ -93,5 +115,6 @@ def _reference(
 
     check_weights(found)
     require_plain(name, found.folder)
+    _require_tokenizer(name, found)
     progress(doing, 0, 0)
     return ReferenceEmbedder(name, found, reason, model_id)

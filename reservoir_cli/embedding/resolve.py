@@ -23,6 +23,8 @@ _OTHER_RUNTIMES = ["onnx/*", "openvino/*", "*.onnx", "*.h5", "*.ot", "*.msgpack"
 #: What is never loaded, as it could run anything, is not fetched either.
 _UNSAFE = ["*.bin", "*.pt", "*.pth", "*.ckpt", "*.pkl", "*.pickle", "*.py"]
 
+#: A name is a path if it begins like this.
+_FOLDER_SIGNS = ("/", "./", "../", "~", *((".\\", "..\\") if os.name == "nt" else ()))
 #: What helps with any model.
 _OWN = "or set embedding_model to a folder that holds a model"
 
@@ -43,8 +45,8 @@ def locate(name: str, *, offline: bool, progress: Progress) -> Located:
 
     :raises ModelUnavailableError: it is in none of them.
     """
-    if folder := _folder(name):
-        return Located(folder, "folder")
+    if own := folder(name):
+        return Located(own, "folder")
     if _is_default(name) and (bundled := _bundled()):
         return Located(bundled, "package")
     if cached := _cached(name):
@@ -68,10 +70,13 @@ def _way_to(name: str) -> str:
     return f"{bundle}connect to the network once, without --offline or HF_HUB_OFFLINE, {_OWN}"
 
 
-def _folder(name: str) -> Path | None:
+def folder(name: str) -> Path | None:
+    """Return a folder that is named by a path; a bare name is never one."""
+    if not (name.startswith(_FOLDER_SIGNS) or Path(name).is_absolute()):
+        return None
     try:
-        folder = Path(name).expanduser()
-        return folder if folder.is_dir() else None
+        path = Path(name).expanduser()
+        return path if path.is_dir() else None
     except (OSError, RuntimeError, ValueError):  # no name that a file could have
         return None
 

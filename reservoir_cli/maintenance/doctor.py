@@ -86,6 +86,8 @@ def examine(
             yield _unrepaired(error, _way_back(store)) if beyond else _failed("store", error)
             store.close()
             store = None
+    log = paths.log_file()
+    yield Check("log", Status.OK, f"{log}{'' if log.exists() else ' (not there yet)'}")
     if config is not None:
         try:
             yield from _model_checks(config, store, progress, repair=repair)
@@ -313,7 +315,7 @@ def _embedder(
 
 def _settings_checks(config: "Config") -> Iterator[Check]:
     """Check that the settings hold, and that the counters and the model they name are known."""
-    from reservoir_cli.settings.availability import unusable
+    from reservoir_cli.maintenance.availability import unusable
 
     there = "" if config.path.exists() else " (not there: all defaults)"
     yield Check("settings", Status.OK, f"{config.path}{there}")

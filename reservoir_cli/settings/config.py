@@ -6,6 +6,7 @@ Key by key the first of these that says something holds: flag, environment
 
 import os
 import re
+import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -280,10 +281,11 @@ def required_window(known: Config, model: str | None, settings: Settings) -> int
     from reservoir_cli.settings.models import near_names
 
     near = near_names(model, [each.name for each in known.known_models()])
+    wanted = shlex.quote(f"models.{model}.context_window=N")
     asked = f"did you mean {', '.join(near)}? Or " if near else ""
     raise UsageError(
         f"unknown model {model!r}",
-        hint=f"{asked}reservoir config --set models.{model}.context_window=N adds it",
+        hint=f"{asked}reservoir config --set {wanted} adds it",
     )
 
 

@@ -154,6 +154,14 @@ def edit(path: Path, changes: Mapping[str, str | None]) -> None:
     :param changes: dotted key to its new text, or ``None`` to take it out.
     :raises UsageError: a wrong name or value, or a file that cannot be edited; nothing changes.
     """
+    if not any(text is not None for text in changes.values()):
+        try:
+            read(path, required=False)
+            for key in changes:
+                split_key(key)
+        except UsageError as error:
+            _take_out(path, list(changes), error)
+            return
     parsed = _parsed_changes(changes)
     _change(path, lambda _: parsed)
 
@@ -184,6 +192,35 @@ def contents_after(path: Path, changes: Mapping[str, str | None]) -> Contents:
     """
     parsed = _parsed_changes(changes)
     return _changed(read(path, required=False), parsed)
+
+
+def _take_out(path: Path, keys: list[str], error: UsageError) -> None:
+    """Remove keys from a file that holds something wrong, or unknown keys from any.
+
+    :param error: what is wrong.
+    :raises UsageError: the keys are not in the file, or it is not TOML.
+    """
+    import tomlkit
+    from tomlkit.exceptions import TOMLKitError
+
+    try:
+        document = tomlkit.parse(_read_text(path, required=False))
+        for key in keys:
+            parts = _quoted_parts(key) if '"' in key or "'" in key else key.split(".")
+            joined = [parts[0], ".".join(parts[1:-1]), parts[-1]]
+            place: Any = None
+            for way in (parts, joined):
+                place = document
+                for part in way[:-1]:
+                    place = place.get(part) if isinstance(place, dict) else None
+                if isinstance(place, dict) and parts[-1] in place:
+                    break
+            else:
+                raise error
+            del place[parts[-1]]
+        paths.replace_private(path, tomlkit.dumps(document))
+    except (TOMLKitError, OSError):
+        raise error from None
 
 
 def rename_partition(path: Path, old: str, new: str) -> bool:

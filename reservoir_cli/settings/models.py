@@ -373,11 +373,20 @@ def find_model(name: str, known: Iterable[Model] = MODELS) -> Model | None:
 
 
 def near_names(name: str, known: Iterable[str], limit: int = 3) -> list[str]:
-    """List the known names most like a name that was not found, the nearest first."""
+    """List the known names of the same family as a name, else those most like it."""
     if limit < 1:
         return []
     spelt = {candidate.casefold(): candidate for candidate in known}
     wanted = _without_prefixes(name.strip().casefold())[-1]
     import difflib
 
-    return [spelt[near] for near in difflib.get_close_matches(wanted, spelt, n=limit)]
+    close = difflib.get_close_matches(wanted, spelt, n=len(spelt), cutoff=0.5)
+    family = [near for near in close if near.startswith(wanted) and _is_family(wanted, near)]
+    near = family or difflib.get_close_matches(wanted, spelt, n=limit)
+    return [spelt[name] for name in near[:limit]]
+
+
+def _is_family(name: str, known: str) -> bool:
+    """Whether one name continues the other behind a sign, as gpt-3.5 and gpt-3.5-turbo."""
+    short, long = sorted((name, known), key=len)
+    return long.startswith(short) and long[len(short) :][:1] in "-:.@_"

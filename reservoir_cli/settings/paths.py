@@ -103,6 +103,13 @@ def shown(path: Path) -> str:
         return str(path)
 
 
+def now() -> float:
+    """Return seconds since 1970; ``time.time`` fails on a clock that stands in 2262 or later."""
+    from datetime import UTC, datetime
+
+    return datetime.now(UTC).timestamp()
+
+
 def make_private_dir(folder: Path) -> None:
     """Make a folder, and those above it, for the user alone; one that exists is not touched."""
     missing = []
@@ -160,13 +167,12 @@ def whole_private(path: Path) -> Iterator[Path]:
 def sweep_unfinished(path: Path) -> None:
     """Remove what killed processes left beside a path that they were about to replace."""
     import shutil
-    import time
     from glob import escape
 
     beside = path.parent.glob(f".{escape(path.name)}.????????*")
     for each in (each for each in beside if _UNFINISHED.search(each.name)):
         with suppress(OSError):
-            if time.time() - each.lstat().st_mtime > _ABANDONED:
+            if now() - each.lstat().st_mtime > _ABANDONED:
                 shutil.rmtree(each) if each.is_dir() else each.unlink()
 
 

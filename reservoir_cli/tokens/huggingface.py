@@ -3,12 +3,57 @@
 import hashlib
 import importlib
 import os
+import subprocess
+import sys
+from contextlib import suppress
+from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from reservoir_cli.errors import ModelUnavailableError
+from reservoir_cli.settings import paths
 from reservoir_cli.util.files import read_bounded
+
+#: Loads a tokenizer and uses it once.
+_TRIAL = """
+import sys, tokenizers
+tokenizer = tokenizers.Tokenizer.from_buffer(sys.stdin.buffer.read())
+tokenizer.no_truncation()
+tokenizer.no_padding()
+tokenizer.encode("A tri\u00e4l: 42 words,\\n\u5b57 \U0001f642", add_special_tokens=False)
+"""
+#: Seconds that a trial may take; the largest published ones take five.
+_PATIENCE = 60
+
+
+class UnloadableError(Exception):
+    """The library cannot load a tokenizer."""
+
+
+def require_loadable(content: bytes) -> None:
+    """Load a tokenizer in another process, once: some files end the whole process that does.
+
+    :param content: of a ``tokenizer.json``.
+    :raises UnloadableError: it cannot be loaded.
+    """
+    digest = hashlib.sha256(content).hexdigest()
+    mark = paths.cache_dir() / "tokenizers" / f"{digest[:32]}-{version('tokenizers')}"
+    if mark.exists():
+        return
+    try:
+        subprocess.run(
+            [sys.executable, "-P", "-c", _TRIAL],
+            input=content,
+            capture_output=True,
+            timeout=_PATIENCE,
+            check=True,
+        )
+    except subprocess.SubprocessError as error:
+        raise UnloadableError from error
+    with suppress(OSError):  # it is tried again next time
+        paths.make_private_dir(mark.parent)
+        mark.touch(mode=0o600)
 
 
 class HuggingFaceCounter:
@@ -32,6 +77,12 @@ class HuggingFaceCounter:
             file /= "tokenizer.json"
         try:
             content = read_bounded(file)
+            require_loadable(content)
+        except UnloadableError as error:
+            raise ModelUnavailableError(
+                f"{file} is not a tokenizer that the tokenizers library can read",
+                hint="download it again, or pip install --upgrade tokenizers",
+            ) from error
         except (OSError, ValueError) as error:
             raise ModelUnavailableError(
                 f"no tokenizer at {file}",

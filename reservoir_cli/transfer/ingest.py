@@ -8,7 +8,14 @@ from datetime import datetime
 from functools import cache, partial
 from itertools import islice
 
-from reservoir_cli.messages import Conversation, Message, Scope, StoredMessage, clean_text
+from reservoir_cli.messages import (
+    Conversation,
+    Message,
+    Scope,
+    StoredMessage,
+    clean_name,
+    clean_text,
+)
 from reservoir_cli.redaction import Mode, inspected, redact_conversation, redact_id
 from reservoir_cli.storage.base import LinkThreshold, Store
 from reservoir_cli.storage.records import Passage
@@ -96,8 +103,8 @@ class Destination:
 
     def of(self, record: Record) -> Scope:
         """The place of a record; it keeps its instance unless the whole file goes elsewhere."""
-        there = self.partition or record.partition or self.default_partition
-        own = record.instance if self.partition is None else None
+        there = self.partition or clean_name(record.partition or self.default_partition)
+        own = clean_name(record.instance) if record.instance and self.partition is None else None
         return Scope(there, self.instance or own or self.home or there)
 
 

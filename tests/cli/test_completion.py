@@ -3,7 +3,9 @@
 import os
 import pty
 import shutil
+import sqlite3
 import subprocess
+import termios
 import threading
 
 import pytest
@@ -11,7 +13,8 @@ import pytest
 from reservoir_cli.cli.lazy import EXAMPLES
 from reservoir_cli.settings.schema import SETTINGS
 
-PATIENCE = 120
+PATIENCE = 60
+SHELLS = ("bash", "zsh", "fish")
 #: What is typed, where ``→`` is the Tab key; each line writes to the file that its number names.
 TYPED = (
     "reservoir part→--json > 0",
@@ -22,7 +25,50 @@ TYPED = (
     "reservoir forget --id 1 --dry→> 5",
     "reservoir view -p my→> 6",
     "reservoir view -p 'my→> 7",
+    "reservoir view -p 'my n→> 8",
+    "reservoir view -p my\\ notes/x:→> 9",
+    "true | reservoir view --partition=wo→--oneline > 10",
+    "reservoir view -p Zo→> 11",
 )
+#: Each would run ``touch pwned…`` in some shell, in some kind of quotes.
+HOSTILE = (
+    r"\$(touch pwned)",
+    "$(touch pwned)",
+    r"\\$(touch pwned)",
+    "`touch pwned`",
+    r"\`touch pwned\`",
+    '"$(touch pwned)"',
+    "'$(touch pwned)'",
+    "'; touch pwned; '",
+    '"; touch pwned; "',
+    "x; touch pwned #",
+    "x && touch pwned",
+    "x | touch pwned",
+    "x & touch pwned",
+    "x) ; touch pwned; (",
+    "x))' ; touch pwned; '((",
+    '"):"$(touch pwned)',
+    "${x:=$(touch pwned)}",
+    "$((a[$(touch pwned)]))",
+    "<(touch pwned)",
+    "> pwned",
+    "(touch pwned)",
+    "{touch,pwned}",
+    "*(e:'touch pwned':)",
+    "!touch",
+    "~$(touch pwned)",
+    "=(touch pwned)",
+    "%x",
+    "#x",
+    "x\ttouch pwned",
+    "x\ntouch pwned",
+    "x\rtouch pwned",
+    "x\x1b[31mtouch pwned",
+    "x\u2028touch pwned",
+    "x\u202etouch pwned",
+    "--yes",
+)
+HARMLESS = ("good", "good one", "göd.v2@home:a+b/c-d", "हिन्दी")
 
 
 @pytest.fixture
@@ -33,52 +79,108 @@ def said(cli):
     return cli
 
 
-@pytest.mark.skipif(shutil.which("setsid") is None, reason="nothing gives a shell its terminal")
-@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_tab_completes_what_is_typed_once_it_is_installed(said, tmp_path, shell):
+def typed_into(shell, cli, text):
+    """Install completion in a real shell, then type into one of its own on a terminal."""
     if shutil.which(shell) is None:
         pytest.skip(f"{shell} is not installed")
-    said.say("in a name of odd signs", "-p", "my $notes/x y")
     # More than one command, or the shell would leave its place to ours and not be found.
-    said("-c", "reservoir --install-completion; true", command=(shell,))
-    lines = "".join(f"{line}\n" for line in (*TYPED, "exit"))
+    cli("-c", "reservoir --install-completion; true", command=(shell,))
     master, slave = pty.openpty()
+    termios.tcsetwinsize(slave, (200, 200))
     process = subprocess.Popen(
         ["setsid", "--ctty", shell, "-i"],
         stdin=slave,
         stdout=slave,
         stderr=slave,
-        env=said.env,
-        cwd=tmp_path,
+        env=cli.env,
+        cwd=cli.home.parent,
     )
     os.close(slave)
     watchdog = threading.Timer(PATIENCE, process.kill)
     watchdog.start()
-    os.write(master, lines.replace("→", "\t").encode())
+    os.write(master, f"{text}exit\n".replace("→", "\t").encode())
+    shown = b""
     try:
-        while os.read(master, 65_536):
-            pass
+        while data := os.read(master, 65_536):
+            shown += data
     except OSError:  # Linux says EIO when the last process has closed the other end
         pass
     process.wait()
     watchdog.cancel()
     os.close(master)
+    return shown.decode(errors="replace")
+
+
+needs_terminal = pytest.mark.skipif(
+    shutil.which("setsid") is None, reason="nothing gives a shell its terminal"
+)
+
+
+@needs_terminal
+@pytest.mark.parametrize("shell", SHELLS)
+def test_tab_completes_what_is_typed_once_it_is_installed(said, tmp_path, shell):
+    said.say("in a name of odd signs", "-p", "my notes/x: y")
+    said.say("in another script", "-p", "Zoë भाषा")
+    shown = typed_into(shell, said, "".join(f"{line}\n" for line in TYPED))
+    missing = [number for number in range(len(TYPED)) if not (tmp_path / str(number)).exists()]
+    assert not missing, shown
     got = [(tmp_path / str(number)).read_text(encoding="utf-8") for number in range(len(TYPED))]
     assert '"partitions"' in got[0]
     assert got[1:5] == ["user: one\\ntwo\n", "user: of the backend\n", got[3], "auto\n"]
     assert '"messages"' in got[3]
-    assert got[6:] == ["user: in a name of odd signs\n"] * 2
+    assert got[6:10] == ["user: in a name of odd signs\n"] * 4
+    assert got[10:] == ["user: one\\ntwo\n", "user: in another script\n"]
+
+
+@needs_terminal
+@pytest.mark.parametrize("shell", SHELLS)
+def test_no_shell_runs_a_name_of_the_store(cli, tmp_path, shell):
+    names = [*HOSTILE, *(f"h{number}{name}" for number, name in enumerate(HOSTILE[:8]))]
+    cli.store(
+        *({"content": "x", "partition": name, "instance": name} for name in (*names, *HARMLESS))
+    )
+    # Names that an earlier version let in.
+    with sqlite3.connect(cli.db) as raw:
+        raw.execute("UPDATE messages SET partition = ? WHERE partition LIKE '%|%'", ["\x1b]0;\x07"])
+    raw.close()
+    tabs = "→" if shell == "fish" else "→→"
+    listed = "".join(
+        f"reservoir view {o} {q}{tabs}\x15" for o in ("-p", "-i") for q in ("", '"', "'")
+    )
+    entered = "".join(f"reservoir view -p {q}h0→{q}\n" for q in ("", '"', "'"))
+    shown = typed_into(shell, cli, f'{listed}{entered}reservoir view -p "good o→> done\n')
+    assert (tmp_path / "done").read_text(encoding="utf-8") == "user: x\n", shown
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["done", cli.home.name]
+    assert not list(cli.home.rglob("pwned*"))
+
+
+def test_only_names_without_shell_syntax_are_offered(cli):
+    cli.store(*({"content": "x", "partition": name} for name in (*HOSTILE, *HARMLESS)))
+    for shell in ("zsh", "fish"):
+        done = cli("view", "-p", "", env={"_RESERVOIR_COMPLETE": shell})
+        assert sorted(done.out.splitlines()) == sorted(HARMLESS)
+    done = cli("reservoir view -p ", "", env={"_RESERVOIR_COMPLETE": "bash"})
+    assert sorted(done.out.replace("\\ ", " ").splitlines()) == sorted(HARMLESS)
+
+
+def test_a_script_of_an_earlier_version_is_given_nothing_of_the_store(cli):
+    cli.store(*({"content": "x", "partition": name} for name in HOSTILE))
+    for shell in ("bash", "zsh", "powershell"):
+        done = cli(
+            env={
+                "_RESERVOIR_COMPLETE": f"complete_{shell}",
+                "_TYPER_COMPLETE_ARGS": "reservoir view -p ",
+                "COMP_WORDS": "reservoir view -p ",
+                "COMP_CWORD": "3",
+            }
+        )
+        assert done.out in ("", "_message 'run reservoir --install-completion again'\n")
 
 
 def offered(cli, *words):
     """What bash is offered for the last word."""
-    return cli(
-        env={
-            "COMP_WORDS": " ".join(("reservoir", *words)),
-            "COMP_CWORD": str(len(words)),
-            "_RESERVOIR_COMPLETE": "complete_bash",
-        }
-    ).out.split()
+    line = " ".join(("reservoir", *words))
+    return cli(line, words[-1], env={"_RESERVOIR_COMPLETE": "bash"}).out.split()
 
 
 def test_what_is_offered(said):

@@ -49,7 +49,7 @@ def test_json_of_get_has_value_and_origin(cli, file):
     ],
     ids=["name", "type", "value"],
 )
-@pytest.mark.parametrize("options", [["--list"], ["--unset", "nosuch"], ["--set", "fill=true"]])
+@pytest.mark.parametrize("options", [["--list"], ["--unset", "absent"], ["--set", "fill=true"]])
 def test_an_error_in_the_file_names_it_and_leads_out(cli, file, text, said, options):
     file.write_text(text)
     done = cli("config", *options, code=2)

@@ -347,7 +347,11 @@ def test_a_full_disk_behind_stdout_is_a_failure_that_is_told(cli):
 @pytest.mark.parametrize(
     ("line", "codes"),
     [
-        ("reservoir view >&-", "01"),
+        ("reservoir view >&-", "1"),
+        ("reservoir --help >&-", "1"),
+        ("reservoir view --help >&-", "1"),
+        ("reservoir --version >&-", "1"),
+        ("reservoir forget --id 1 --dry-run >&-", "1"),
         ("reservoir view 2>&-", "0"),
         ("reservoir view -i nowhere 2>&-", "0"),
         ("reservoir view <&-", "0"),

@@ -1,6 +1,7 @@
 """What a person sees: streams that are terminals."""
 
 import re
+import sqlite3
 
 import pytest
 
@@ -81,7 +82,10 @@ def test_a_pipe_gets_control_characters_as_they_are(cli):
 
 
 def test_control_characters_of_names_are_not_obeyed_on_stderr(cli):
-    cli.say("hello", "-i", "evil\x1b[31m")
+    cli.say("hello", "-i", "evil")
+    with sqlite3.connect(cli.db) as raw:  # as an earlier version let it in
+        raw.execute("UPDATE messages SET instance = ?", ["evil\x1b[31m"])
+    raw.close()
     shown = cli.on_terminal("view", streams=("stderr",), env={"NO_COLOR": "1"})
     assert "evil" in shown.err
     assert "\x1b[31m" not in shown.err

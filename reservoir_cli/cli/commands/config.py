@@ -1,6 +1,7 @@
 """``reservoir config``: read and change settings."""
 
 from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -8,8 +9,6 @@ import typer
 from reservoir_cli.cli import completion, options
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from reservoir_cli.settings.config import Config
 
 
@@ -53,17 +52,19 @@ def config(
     given = options.globals_of(ctx).config
     if changes or unset:
         edits = _changes(changes or [], unset or [])
-        file = _change(settings.load(given), edits)
+        file = _change(given, edits)
         for key in edits:
             if key.rpartition(".")[2] == "redact":
                 _count_stored_secrets(ctx, settings_file.split_key(key)[1])
         if as_json:
             console.document({"path": str(file)})
         return
-    known = options.load_config(ctx)
     if path:
-        _print_value(str(known.path), {"path": str(known.path)}, as_json)
-    elif get is not None:
+        file = _file(given)
+        _print_value(str(file), {"path": str(file)}, as_json)
+        return
+    known = options.load_config(ctx)
+    if get is not None:
         value, origin = settings.effective(known, get)
         text = format_value(settings_file.split_key(get)[2], value)
         _print_value(text, {"key": get, "value": value, "origin": origin}, as_json)
@@ -91,18 +92,21 @@ def _count_stored_secrets(ctx: typer.Context, partition: str | None) -> None:
             )
 
 
-def _change(known: "Config", changes: dict[str, str | None]) -> "Path":
+def _change(given: Path | None, changes: dict[str, str | None]) -> Path:
     """Change the settings file, and tell of names that are older ones."""
     from reservoir_cli.cli import console
+    from reservoir_cli.maintenance.availability import check_changes
+    from reservoir_cli.settings import config
     from reservoir_cli.settings import file as settings_file
-    from reservoir_cli.settings.availability import check_changes
 
-    check_changes(known, changes)
-    settings_file.edit(known.path, changes)
+    file = _file(given)
+    if any(text is not None for text in changes.values()):
+        check_changes(config.load(given), changes)
+    settings_file.edit(file, changes)
     for key, text in changes.items():
         if text is not None and (note := _note(key, text)):
             console.note(note)
-    return known.path
+    return file
 
 
 def _note(key: str, text: str) -> str:
@@ -116,6 +120,18 @@ def _note(key: str, text: str) -> str:
     value = from_alias(written, given := parse_value(written, text, key))
     scale = f", a plain cosine: {value} for {given}" if value != given else ""
     return f"{written} is now called {setting}{scale}"
+
+
+def _file(given: Path | None) -> Path:
+    """The settings file, whatever is wrong in it.
+
+    :raises UsageError: it was named, and is not there.
+    """
+    from reservoir_cli.settings import config, paths
+
+    if given is not None and not given.exists():
+        return config.load(given).path  # it says what is wrong
+    return given or paths.config_file()
 
 
 def _changes(changes: list[str], unset: list[str]) -> dict[str, str | None]:

@@ -1,6 +1,5 @@
 """``reservoir embed``: give messages their vectors, by this model or another."""
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -63,10 +62,10 @@ def embed(
 
 def _absolute(model: str | None) -> str | None:
     """A model's name; a folder is found from everywhere."""
-    try:
-        return str(Path(model).resolve()) if model and Path(model).is_dir() else model
-    except (OSError, ValueError):  # no name that a file could have
-        return model
+    from reservoir_cli.embedding import resolve
+
+    folder = resolve.folder(model) if model else None
+    return str(folder.resolve()) if folder else model
 
 
 def _say_unfinished(reservoir: "Reservoir") -> None:

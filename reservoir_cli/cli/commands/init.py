@@ -10,7 +10,7 @@ import typer
 
 from reservoir_cli.cli import options
 from reservoir_cli.errors import ReservoirError
-from reservoir_cli.messages import Scope, clean_text
+from reservoir_cli.messages import Scope, clean_name
 
 if TYPE_CHECKING:
     from reservoir_cli.reservoir import Reservoir
@@ -163,7 +163,7 @@ def _choose(read: Sequence[_Read], home: str, *, asked: bool) -> tuple[list[_Rea
     there = sum(each.totals.already for each in chosen)
     while asked:
         name = _answer(f"Partition to keep them in [{home}]:") or home
-        if name != clean_text(name):
+        if name != clean_name(name):
             continue
         if name == home or not there:
             return chosen, name

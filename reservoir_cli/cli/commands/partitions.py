@@ -6,7 +6,7 @@ import typer
 
 from reservoir_cli.cli import completion, options
 from reservoir_cli.errors import ReservoirError, UsageError
-from reservoir_cli.messages import Scope, clean_text
+from reservoir_cli.messages import Scope, check_name
 
 if TYPE_CHECKING:
     from reservoir_cli.reservoir import Reservoir
@@ -102,10 +102,8 @@ def _known(reservoir: "Reservoir", old: str, new: str | None = None) -> dict[str
 
     :raises ReservoirError: the one that something is to be done with is not among them.
     """
-    if new is not None and (not new.strip() or clean_text(new) != new):
-        raise UsageError(
-            "a partition needs a name, not an empty text", hint="give its old and its new name"
-        )
+    if new is not None:
+        check_name(new)
     if old == new:
         raise UsageError("the two names are the same", hint="give its old and its new name")
     counts: dict[str, list[int]] = {}

@@ -48,11 +48,12 @@ def stats(
     for key, name in (
         ("input_tokens", "tokens"),
         ("reserve_used", "reserve used"),
-        ("utilisation", "utilisation"),
+        ("utilisation", "utilisation of what is available"),
+        ("window_utilisation", "utilisation of the window"),
         ("ms", "milliseconds"),
     ):
         if summary[key]["median"] is not None:
-            percent = key == "utilisation"
+            percent = key.endswith("utilisation")
             middle, high = (_number(summary[key][part], percent) for part in ("median", "p95"))
             rows.append((name, f"median {middle}, 95% at most {high}"))
     rows += [

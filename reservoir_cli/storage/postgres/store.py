@@ -8,7 +8,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from reservoir_cli.errors import ReservoirError, StoreError
-from reservoir_cli.messages import Conversation, Message, Scope, StoredMessage, to_epoch_ms
+from reservoir_cli.messages import (
+    Conversation,
+    Message,
+    Scope,
+    StoredMessage,
+    check_name,
+    clean_name,
+    to_epoch_ms,
+)
 from reservoir_cli.storage.base import LinkThreshold
 from reservoir_cli.storage.postgres import ids as numbers
 from reservoir_cli.storage.postgres import locks, model_switch, properties, reads
@@ -104,7 +112,7 @@ class PostgresStore(Session):
 
     def add_conversations(self, scope: Scope, conversations: Sequence[Conversation]) -> None:
         """See :class:`~reservoir_cli.storage.base.Store`."""
-        rows = [astuple(each) for each in conversations]
+        rows = [(clean_name(each.id), *astuple(each)[1:]) for each in conversations]
 
         def put() -> None:
             locks.partitions(self._connection, [str(scope.partition)])
@@ -429,7 +437,7 @@ class PostgresStore(Session):
         """See :class:`~reservoir_cli.storage.base.Store`."""
         from reservoir_cli.storage.postgres.move_partition import move
 
-        return self._written(lambda: move(self._connection, old, new))
+        return self._written(lambda: move(self._connection, old, check_name(new)))
 
     def copy_to(self, target: Path, progress: Progress = lambda *_: None) -> None:
         """Refuse: a file cannot be a copy of a server.

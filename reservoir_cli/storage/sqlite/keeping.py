@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from reservoir_cli.messages import Conversation, Message, Scope, StoredMessage
+from reservoir_cli.messages import Conversation, Message, Scope, StoredMessage, check_name
 from reservoir_cli.storage.records import (
     ConversationSummary,
     Filter,
@@ -139,7 +139,7 @@ class Keeping(ABC):
         from reservoir_cli.storage.sqlite.move_partition import move
 
         with self.writing(), self._decoding():
-            return move(self._connection, old, new)
+            return move(self._connection, old, check_name(new))
 
     def copy_to(self, target: Path, progress: Progress = lambda *_: None) -> None:
         """See :class:`~reservoir_cli.storage.base.Store`."""

@@ -16,7 +16,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from reservoir_cli.errors import ReservoirError, StoreCorruptError, StoreError, StoreLockedError
-from reservoir_cli.messages import Conversation, Message, Scope, StoredMessage, to_epoch_ms
+from reservoir_cli.messages import (
+    Conversation,
+    Message,
+    Scope,
+    StoredMessage,
+    clean_name,
+    to_epoch_ms,
+)
 from reservoir_cli.settings import paths
 from reservoir_cli.storage import unfinished
 from reservoir_cli.storage.base import LinkThreshold
@@ -330,6 +337,7 @@ class SqliteStore(Keeping):
 
     def add_conversations(self, scope: Scope, conversations: Sequence[Conversation]) -> None:
         """See :class:`~reservoir_cli.storage.base.Store`."""
+        place = scope.partition, scope.instance
         with self.writing():
             self._connection.executemany(
                 f"""
@@ -341,7 +349,7 @@ class SqliteStore(Keeping):
                 project = coalesce(excluded.project, project),
                 branch = coalesce(excluded.branch, branch)
                 """,
-                [(scope.partition, scope.instance, *astuple(each)) for each in conversations],
+                [(*place, clean_name(each.id), *astuple(each)[1:]) for each in conversations],
             )
 
     def add_passages(

@@ -14,6 +14,8 @@ from reservoir_cli.messages import (
     Scope,
     StoredMessage,
     call_to_dict,
+    check_name,
+    clean_name,
     clean_text,
     parse_role,
     plain_text,
@@ -102,6 +104,8 @@ def prepare(
     :param question: the trace that a reply without one answers.
     :param asked: when the question of a trace was asked, as far as it is stored.
     """
+    for name in (scope.partition, scope.instance):
+        check_name(str(name))
     counted_by = counter_id(counter)
     made = Prepared([], [], [])
     here: dict[str, int] = {}
@@ -143,8 +147,8 @@ def _moment(
 def _row(scope: Scope, message: Message, trace_id: str | None, moment: int) -> tuple[Any, ...]:
     calls = [call_to_dict(call) for call in message.tool_calls]
     return (
-        clean_text(trace_id) if trace_id else str(uuid.uuid4()),
-        _cleaned(message.conversation_id),
+        clean_name(trace_id) if trace_id else str(uuid.uuid4()),
+        clean_name(message.conversation_id) if message.conversation_id else message.conversation_id,
         scope.partition,
         scope.instance,
         parse_role(message.role).value,

@@ -364,7 +364,7 @@ def test_messages_equal_to_the_question_are_left_out_but_not_their_replies():
     some = pool(said(content=" why? \n", trace="t"), said("assistant", "because", trace="t"))
     found = chosen(some, 100, query="why?")
     assert kept(found) == [2]
-    assert found.dropped == ()
+    assert found.dropped[0].reason == "question"
 
 
 def test_an_empty_question_is_equal_to_nothing():

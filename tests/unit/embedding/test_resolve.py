@@ -57,6 +57,18 @@ def test_a_folder_is_taken_as_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert find("~/my model") == Located(folder, "folder")
 
 
+def test_a_bare_name_is_no_folder_of_the_current_directory(
+    package: Callable[[bytes | None], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bundled = package(b"weights")
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / resolve.DEFAULT_MODEL).mkdir(parents=True)
+    (tmp_path / "all-MiniLM-L6-v2").mkdir()
+    for name in BUNDLED:
+        assert find(name) == Located(bundled, "package")
+        assert find(f"./{name}").origin == "folder"
+
+
 @pytest.mark.parametrize("name", BUNDLED)
 def test_the_default_model_is_found_in_its_package(
     package: Callable[[bytes | None], Path], monkeypatch: pytest.MonkeyPatch, name: str

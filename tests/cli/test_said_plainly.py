@@ -1,0 +1,173 @@
+"""What is odd about a call is said in one line, with the right exit code."""
+
+import json
+import os
+import resource
+import subprocess
+import sys
+import time
+
+import pytest
+
+COUNTED = {"type": "WordLevel", "vocab": {"a": 0, "[UNK]": 1}, "unk_token": "[UNK]"}
+#: Tokenizers that make the library panic when they are loaded or used.
+HOSTILE = {
+    "charsmap": {"normalizer": {"type": "Precompiled", "precompiled_charsmap": "AAAA"}},
+    "index": {
+        "normalizer": {
+            "type": "Precompiled",
+            "precompiled_charsmap": "EAAAAP////8BAAAA//////////8=",
+        }
+    },
+    "length": {"pre_tokenizer": {"type": "FixedLength", "length": 0}},
+    "unknown": {"model": {"type": "WordLevel", "vocab": {}, "unk_token": "x"}},
+}
+
+
+@pytest.mark.parametrize("kind", HOSTILE)
+def test_a_hostile_tokenizer_ends_nothing(cli, tmp_path, kind):
+    file = tmp_path / "tokenizer.json"
+    file.write_text(json.dumps({"version": "1.0", "model": COUNTED, **HOSTILE[kind]}))
+    counter = {"RESERVOIR_TOKEN_COUNTER": f"huggingface:{file}"}
+    done = cli("context", "hello", code=5, env=counter)
+    first, hint = done.err.splitlines()
+    assert first == f"error: {file} is not a tokenizer that the tokenizers library can read"
+    assert hint.startswith("hint: ")
+
+
+def test_a_tokenizer_is_tried_once(cli, tmp_path):
+    file = tmp_path / "tokenizer.json"
+    file.write_text(json.dumps({"version": "1.0", "model": COUNTED}))
+    for _ in range(2):
+        cli("context", "hello", env={"RESERVOIR_TOKEN_COUNTER": f"huggingface:{file}"})
+    assert len(list((cli.home / "cache" / "tokenizers").iterdir())) == 1
+
+
+#: Interrupts the process when a module is about to be imported.
+INTERRUPTED = """
+import os, signal, sys
+class Finder:
+    def find_spec(self, name, *_):
+        if name == sys.argv.copy()[-1]:
+            os.kill(os.getpid(), signal.SIGINT)
+sys.meta_path.insert(0, Finder())
+from reservoir_cli.__main__ import main
+main()
+"""
+
+
+@pytest.mark.parametrize("module", ["typer", "reservoir_cli.cli.console"])
+def test_interrupting_while_it_loads_is_130_without_a_traceback(cli, module):
+    done = cli("-c", INTERRUPTED, module, command=(sys.executable,), code=130)
+    assert done.out == done.err == ""
+
+
+@pytest.mark.parametrize(
+    ("limit", "value"),
+    [*((resource.RLIMIT_AS, mb << 20) for mb in (150, 220, 300)), (resource.RLIMIT_NOFILE, 6)],
+)
+def test_a_whole_model_stays_where_memory_or_handles_are_short(cli, compiled_models, limit, value):
+    env = {**cli.env, "RESERVOIR_EMBEDDING_MODEL": "sentence-transformers/all-MiniLM-L6-v2"}
+    cli.say("hello sails")
+    models = cli.home / "cache" / "models"
+    models.parent.mkdir(mode=0o700, exist_ok=True)
+    models.mkdir(mode=0o700)
+    for folder in compiled_models.glob("[!.]*"):
+        (models / folder.name).mkdir(mode=0o700)
+        for file in folder.iterdir():
+            os.link(file, models / folder.name / file.name)
+    before = sorted(path.name for path in models.rglob("*"))
+    done = subprocess.run(
+        [sys.executable, "-m", "reservoir_cli", "search", "sails"],
+        env=env,
+        capture_output=True,
+        preexec_fn=lambda: resource.setrlimit(limit, (value, value)),
+        check=False,
+    )
+    assert done.returncode in (0, 1, 3)
+    assert b"Traceback" not in done.stderr
+    assert sorted(path.name for path in models.rglob("*")) == before
+
+
+def test_a_clock_far_in_the_future_is_no_error(monkeypatch, compiled_models):
+    from reservoir_cli.embedding import load_embedder
+    from reservoir_cli.settings import paths
+
+    def overflow():
+        raise OverflowError("timestamp too large to convert to C PyTime_t")
+
+    monkeypatch.setenv("RESERVOIR_HOME", str(compiled_models.parent.parent))
+    monkeypatch.setattr(time, "time", overflow)
+    assert paths.now() > 0
+    name = "sentence-transformers/all-MiniLM-L6-v2"
+    loaded = load_embedder(name, offline=True, progress=lambda *_: None)
+    assert loaded.engine.kind == "compiled"
+
+
+def test_variables_without_effect_are_warned_about(cli):
+    done = cli(
+        "view", env={"RESERVOIR_PARTITON": "x", "RESERVOIR_DEBUG": "0", "RESERVOIR_TEST_X": "1"}
+    )
+    warned = "warning: RESERVOIR_PARTITON is no setting; did you mean RESERVOIR_PARTITION?\n"
+    assert done.err.startswith(warned)
+    assert done.err.count("warning") == 1
+    absent = str(cli.home / "absent.toml")
+    done = cli("view", env={"RESERVOIR_CONFIG": absent})
+    assert f"warning: RESERVOIR_CONFIG names {absent}, which is not there" in done.err
+
+
+def test_a_store_that_was_named_and_is_absent_is_said(cli):
+    absent = str(cli.home / "absent.db")
+    done = cli("--db", absent, "view")
+    assert f"warning: there is no store at {absent}\n" in done.err
+
+
+@pytest.mark.parametrize("form", [["--format", "json"], ["--format=json"]])
+def test_an_error_of_format_json_is_a_document(cli, form):
+    done = cli("context", "x", *form, "--model", "unheard of", code=2)
+    assert done.document["error"]["exit_code"] == 2
+
+
+def test_a_hint_with_the_name_of_a_model_is_quoted_for_the_shell(cli):
+    done = cli("budget", "--model", "x; rm -rf ~", code=2)
+    assert "config --set 'models.x; rm -rf ~.context_window=N' adds it" in done.err
+
+
+def test_near_models_are_of_the_family(cli):
+    done = cli("budget", "--model", "gpt-3.5", code=2)
+    assert "did you mean gpt-3.5-turbo" in done.err.replace("gpt-3.5-turbo-", "")
+
+
+def test_a_wrong_key_can_be_unset_and_the_path_is_printed(cli):
+    file = cli.home / "reservoir.toml"
+    file.parent.mkdir(exist_ok=True)
+    file.write_text('# mine\nwrong = 1\npartition = "a"\n[partitions.x]\nbad = 2\n')
+    assert cli("config", "--path").out == f"{file}\n"
+    cli("config", "--get", "partition", code=2)
+    cli("config", "--unset", "wrong", "--unset", "partitions.x.bad")
+    assert file.read_text() == '# mine\npartition = "a"\n[partitions.x]\n'
+    cli("config", "--unset", "nothing", code=2)
+    assert cli("config", "--get", "partition").out == "a\n"
+
+
+def test_doctor_says_where_the_log_is(cli):
+    checks = cli("doctor", "--json").document["checks"]
+    (log,) = [check for check in checks if check["name"] == "log"]
+    assert log["detail"].startswith(str(cli.home / "reservoir.log"))
+
+
+def test_explain_lists_messages_that_equal_the_question(cli):
+    number = cli.say("why did we drop Redis?")
+    cli.say("because it lost jobs")
+    done = cli("context", "why did we drop Redis?", "--explain")
+    (line,) = [line for line in done.err.splitlines() if line.startswith(f"{number} ")]
+    assert line.endswith("the question itself")
+
+
+def test_stats_shows_how_much_of_the_window_is_used(cli):
+    cli("ingest", "--no-embed", stdin="hello")
+    cli("context", "hello?")
+    shown = cli("stats").out
+    assert "utilisation of what is available\t" in shown
+    assert "utilisation of the window\t" in shown
+    assert cli("stats", "--json").document["window_utilisation"]["median"] is not None
