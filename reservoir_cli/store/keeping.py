@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from reservoir_cli.messages import Conversation, Message, Scope, StoredMessage
+from reservoir_cli.messages import Conversation, Key, Message, Scope, StoredMessage
 from reservoir_cli.store import (
     ConversationSummary,
     Filter,
@@ -22,6 +22,7 @@ from reservoir_cli.store import (
     properties,
     sealing,
 )
+from reservoir_cli.store.keys import Keys
 
 if TYPE_CHECKING:
     from array import array
@@ -56,7 +57,7 @@ class Keeping(ABC):
 
     # Finding
 
-    def find(self, scope: Scope, where: Filter = _EVERYTHING) -> "array[int]":
+    def find(self, scope: Scope, where: Filter = _EVERYTHING) -> Keys:
         """See :class:`~reservoir_cli.store.Store`."""
         with self.snapshot():
             return finding.find(self._connection, scope, where)
@@ -81,13 +82,13 @@ class Keeping(ABC):
         with self.snapshot():
             return finding.places(self._connection, scope)
 
-    def passages(self, ids: Sequence[int]) -> dict[int, list[Passage]]:
+    def passages(self, keys: Sequence[Key]) -> dict[Key, list[Passage]]:
         """See :class:`~reservoir_cli.store.Store`."""
         from reservoir_cli.store.vectors import passages
 
         with self.snapshot(), self._decoding():
             model_id = properties.get(self._connection, properties.MODEL_ID)
-            return passages(self._connection, model_id, ids) if model_id else {}
+            return passages(self._connection, model_id, keys) if model_id else {}
 
     def dimensions(self) -> int | None:
         """See :class:`~reservoir_cli.store.Store`."""
@@ -103,11 +104,12 @@ class Keeping(ABC):
 
     # Forgetting
 
-    def forget(self, ids: Sequence[int], progress: Progress = lambda *_: None) -> None:
+    def forget(self, keys: Sequence[Key], progress: Progress = lambda *_: None) -> None:
         """See :class:`~reservoir_cli.store.Store`."""
         from reservoir_cli.store import removal
 
         with self.writing(), self._decoding():
+            ids = [number for _, number in keys]
             removal.remove(self._connection, ids, mark=True, progress=progress)
             progress("rewriting the full text", 0, 0)
             sealing.seal(self._connection)
@@ -144,12 +146,12 @@ class Keeping(ABC):
         with self.snapshot():
             copy(self._connection, target, progress)
 
-    def portion(self, after: int, count: int) -> "Portion":
+    def portion(self, after: Key | None, count: int) -> "Portion":
         """See :class:`~reservoir_cli.store.Store`."""
         from reservoir_cli.store import carrying
 
         with self.snapshot():
-            return carrying.portion(self._connection, after, count)
+            return carrying.portion(self._connection, after.id if after else 0, count)
 
     def put_portion(self, given: "Portion") -> None:
         """See :class:`~reservoir_cli.store.Store`."""
@@ -158,12 +160,16 @@ class Keeping(ABC):
         with self.writing():
             carrying.put_portion(self._connection, given)
 
-    def links(self, ids: Sequence[int]) -> "list[Link]":
+    def twins(self) -> list[Key]:
+        """See :class:`~reservoir_cli.store.Store`; an id is unique in a file."""
+        return []
+
+    def links(self, keys: Sequence[Key]) -> "list[Link]":
         """See :class:`~reservoir_cli.store.Store`."""
         from reservoir_cli.store import carrying
 
         with self.snapshot():
-            return carrying.links(self._connection, ids)
+            return carrying.links(self._connection, [number for _, number in keys])
 
     def put_links(self, given: "Sequence[Link]") -> None:
         """See :class:`~reservoir_cli.store.Store`."""
