@@ -31,19 +31,12 @@ SPREAD = (
 )
 EVERYWHERE = ("properties", "forgotten", "members", "migrations")
 
-#: A tool call that is no object, or has no name.
-_UNREADABLE = """'strict $[*] ? (
-    @.type() != "object"
-    || !(@.name.type() == "string" && @.name != "")
-    || ((@.name.type() == "string" && @.name != "") is unknown)
-)'"""
 #: What holds of each row, whoever writes it. Rows of before are left as they are.
 RANGES = {
     "messages": f"""
         id BETWEEN 1 AND {LIMIT - 1} AND created_at BETWEEN {FIRST_MS} AND {LAST_MS}
         AND tokens >= 0 AND terms >= 0 AND asks IN (0, 1)
-        AND (tool_calls IS NULL OR jsonb_typeof(tool_calls::jsonb) = 'array')
-        AND (tool_calls IS NULL OR NOT jsonb_path_exists(tool_calls::jsonb, {_UNREADABLE}))
+        AND (tool_calls IS NULL OR {SCHEMA}.are_tool_calls(tool_calls))
         """,
     "words": "part >= 0 AND start >= 0",
     "embeddings": """
@@ -52,7 +45,6 @@ RANGES = {
     "synapses": "score BETWEEN -1 AND 2",
     "context_runs": f"""
         id BETWEEN 1 AND {LIMIT - 1} AND at BETWEEN {FIRST_MS} AND {LAST_MS}
-        AND json_typeof(sections::json) = 'object'
         AND utilisation BETWEEN 0 AND 1e9 AND ms BETWEEN 0 AND 1e15
         """,
     "forgotten": "octet_length(mark) = 32",
@@ -197,6 +189,14 @@ MIGRATIONS: tuple[tuple[str, str], ...] = (
     (
         "ranges of what a user may write",
         f"""
+        -- An escaped NUL is no text here; any other character says the same of the form.
+        CREATE FUNCTION are_tool_calls(calls text) RETURNS boolean IMMUTABLE PARALLEL SAFE
+        BEGIN ATOMIC
+            SELECT count(*) = 0
+            FROM json_array_elements(replace(calls, '\\u0000', '\\u0001')::json) c
+            WHERE json_typeof(c.value) <> 'object' OR (c.value -> 'name')::text = '""'
+            OR json_typeof(c.value -> 'name') IS DISTINCT FROM 'string';
+        END;
         {
             ";".join(
                 f"ALTER TABLE {table} ADD CONSTRAINT {table}_in_range CHECK ({check}) NOT VALID"
