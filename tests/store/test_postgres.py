@@ -311,8 +311,11 @@ def test_two_partitions_may_have_the_same_id_and_each_is_itself(
         for mode in ("keyword", "hybrid", "semantic"):
             hits = reservoir.search("zeta two b", mode=mode, scope=EVERYWHERE)
             assert len({hit.message.key for hit in hits}) == len(hits)
-            assert hits[0].message.content == "zeta two b", mode
+            assert {hit.message.content for hit in hits[:2]} == {"zeta two a", "zeta two b"}, mode
             assert hits[0].cosine is None or hits[0].cosine == pytest.approx(1)
+            linked = reservoir.search("zeta two b", mode=mode, scope=EVERYWHERE, link=True)
+            for hit in linked:
+                assert {each.partition for each in hit.linked} <= {hit.message.partition}
     keys = store.find(EVERYWHERE)
     assert len(store.passages(keys)) == len(set(keys)) == 4
     store.mark_secrets({Key("a", one): ["password"]})
