@@ -1,25 +1,40 @@
 """Forgetting messages for good: which ones, and that no word of them stays in the store's files."""
 
-from array import array
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 
-from reservoir_cli.errors import ReservoirError
-from reservoir_cli.messages import Scope
+from reservoir_cli.errors import ReservoirError, UsageError
+from reservoir_cli.messages import Key, Scope
 from reservoir_cli.settings.config import Config
 from reservoir_cli.storage.base import Store
+from reservoir_cli.storage.keys import Keys
 from reservoir_cli.storage.records import Filter, Progress
 
 #: Messages of a scope that a filter lets through.
 Target = tuple[Scope, Filter]
 
 
-def find(store: Store, targets: Sequence[Target]) -> "array[int]":
-    """The ids of all that is meant, each once."""
-    found = array("q")
+def find(store: Store, targets: Sequence[Target]) -> Keys:
+    """Return the keys of all that is meant, each once."""
+    found = Keys()
     for scope, where in targets:
         found.extend(store.find(scope, where))
     return found
+
+
+def named(store: Store, ids: Sequence[int], scope: Scope) -> list[Key]:
+    """Return the keys of messages in a scope that have these ids.
+
+    :raises UsageError: an id is that of several messages, in several partitions.
+    """
+    keys = [message.key for message in store.by_id(sorted(set(ids)), scope)]
+    by_id: dict[int, Key] = {}
+    for key in keys:
+        if key.id in by_id:
+            places = " and ".join(sorted((by_id[key.id].partition, key.partition)))
+            raise UsageError(f"message {key.id} is in {places}", hint="name one of them by -p")
+        by_id[key.id] = key
+    return keys
 
 
 def places(store: Store, where: Filter) -> list[tuple[str, str, int]]:
@@ -44,7 +59,7 @@ def _expired(store: Store, config: Config, scope: Scope, now: datetime) -> Itera
             yield Scope(partition, instance), Filter(until=now - timedelta(days=days))
 
 
-def forget(store: Store, ids: Sequence[int], progress: Progress = lambda *_: None) -> None:
+def forget(store: Store, keys: Sequence[Key], progress: Progress = lambda *_: None) -> None:
     """Delete messages and everything that was made of them.
 
     Importing them again does not bring them back; saying the same words again does.
@@ -52,11 +67,11 @@ def forget(store: Store, ids: Sequence[int], progress: Progress = lambda *_: Non
     :raises ReservoirError: they are gone, but whoever reads the store just now keeps their words
         in its files; the next command that opens the store finishes it.
     """
-    store.forget(ids, progress)
+    store.forget(keys, progress)
     progress("writing the store anew", 0, 0)
     if not store.finish_forgetting():
         raise ReservoirError(
-            f"{len(ids):,} messages are gone, but words of them are still in the store's files: "
+            f"{len(keys):,} messages are gone, but words of them are still in the store's files: "
             "another program is reading it, or the disk is full",
             hint="end that program, or make room; then any reservoir command finishes this",
         )
