@@ -9,13 +9,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
-from typing import Any
+from typing import Any, NamedTuple
 
 from reservoir_cli.errors import UsageError
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-#: Rounded up, the last moments of the year 9999 would be of a year that no calendar here has.
-_LAST_MS = 253_402_300_799_999
+#: The first and last millisecond of a time. Rounded up, the last moments of the year 9999 would be
+#: of a year that no calendar here has.
+FIRST_MS, LAST_MS = -62_135_424_000_000, 253_402_300_799_999
 _LONGEST_TITLE = 80
 #: Sources of messages that are texts of a folder. They can be recalled, and are never history.
 DOCUMENT_SOURCES = ("markdown", "text")
@@ -92,11 +93,18 @@ class Message:
             )
 
 
+class Key(NamedTuple):
+    """The name of a stored message: on a server an id is unique in its partition only."""
+
+    partition: str
+    id: int
+
+
 @dataclass(frozen=True, slots=True)
 class StoredMessage:
     """A message as the store keeps it.
 
-    :param id: never used again, even after the message is forgotten.
+    :param id: unique in its partition, and in a store in a file.
     :param tokens: its count by ``counter``, the name and version of a token counter.
     :param secrets: kinds of secrets that were found in it, each once, in order of their names.
     """
@@ -117,6 +125,11 @@ class StoredMessage:
     tokens: int
     counter: str = ""
     secrets: tuple[str, ...] = ()
+
+    @property
+    def key(self) -> Key:
+        """The name of the message in its store."""
+        return Key(self.partition, self.id)
 
     def to_row(self) -> dict[str, Any]:
         """The message as plain JSON values: the row that ``--json`` and ``export`` print."""
@@ -258,7 +271,7 @@ def from_epoch_ms(value: int) -> datetime:
 
 def to_epoch_ms(value: datetime) -> int:
     """An aware datetime as milliseconds since 1970; the last one of the year 9999 at most."""
-    return min(round(value.timestamp() * 1000), _LAST_MS)
+    return min(round(value.timestamp() * 1000), LAST_MS)
 
 
 def title_of(question: str) -> str | None:

@@ -473,14 +473,19 @@ class Reservoir:
             self.save_question(built)
         return built
 
-    def forget(self, ids: Sequence[int]) -> None:
+    def forget(
+        self,
+        ids: Sequence[int],
+        scope: Scope = Scope(None),  # noqa: B008 - it is frozen
+    ) -> None:
         """Delete messages for good; see :func:`reservoir_cli.transfer.forget.forget`.
 
+        :raises UsageError: on a server, several partitions of the scope have one of the ids.
         :raises ReservoirError: they are gone, but a reader keeps their words in the files.
         """
-        from reservoir_cli.transfer.forget import forget
+        from reservoir_cli.transfer.forget import forget, named
 
-        forget(self.store, ids, self._progress)
+        forget(self.store, named(self.store, ids, scope), self._progress)
 
     def backup(self, file: str | Path) -> None:
         """Copy the store to a file, which is replaced when the copy is whole.

@@ -126,11 +126,11 @@ def embed(store: Store, *, synapse_threshold: float = 0.85) -> None:
     while some := store.pending(_BATCH, Scope(None)):
         turn += 1
         fresh = vectors(len(some), turn)
-        passages = [
-            Passage(each.id, 0, 0, len(each.content), vector)
+        passages = {
+            each.key: [Passage(each.id, 0, 0, len(each.content), vector)]
             for each, vector in zip(some, fresh, strict=True)
-        ]
-        store.add_passages(model, [each.id for each in some], passages, synapse_threshold)
+        }
+        store.add_passages(model, passages, synapse_threshold)
 
 
 def build(folder: Path, count: int, *, partitions: int = 1) -> Path:

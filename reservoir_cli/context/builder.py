@@ -324,7 +324,7 @@ def _recounted(rows: list[StoredMessage], store: Store, meter: Meter) -> list[St
     ]
     # Kept for the next time if nobody else writes just now; never waited for.
     with suppress(StoreError), store.writing(wait=0):
-        store.renew_counts({each.id: each.tokens for each in rows if each.id in stale}, name)
+        store.renew_counts({each.key: each.tokens for each in rows if each.id in stale}, name)
     return rows
 
 

@@ -234,15 +234,15 @@ def _mark_secrets(store: Store, config: "Config", progress: "Progress") -> None:
     from reservoir_cli.redaction import Mode, kinds_in
 
     off = cache(lambda partition: config.lookup("redact", partition)[0] == Mode.OFF)
-    ids = store.find(Scope(None))
-    for start in range(0, len(ids), _PORTION):
-        progress("looking for secrets", start, len(ids))
-        found = store.by_id(ids[start : start + _PORTION], Scope(None))
-        kinds = {each.id: kinds_in(each) for each in found if not off(each.partition)}
+    keys = store.find(Scope(None))
+    for start in range(0, len(keys), _PORTION):
+        progress("looking for secrets", start, len(keys))
+        found = store.by_key(keys[start : start + _PORTION])
+        kinds = {each.key: kinds_in(each) for each in found if not off(each.partition)}
         news = {
-            each.id: kinds[each.id]
+            each.key: kinds[each.key]
             for each in found
-            if kinds.get(each.id, each.secrets) != each.secrets
+            if kinds.get(each.key, each.secrets) != each.secrets
         }
         if news:
             store.mark_secrets(news)

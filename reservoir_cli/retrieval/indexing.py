@@ -4,7 +4,7 @@ from itertools import accumulate
 
 from reservoir_cli.embedding import Embedder, Progress
 from reservoir_cli.errors import ReservoirError
-from reservoir_cli.messages import Scope, StoredMessage, plain_text
+from reservoir_cli.messages import Key, Scope, StoredMessage, plain_text
 from reservoir_cli.storage.base import LinkThreshold, Store
 from reservoir_cli.storage.records import Passage
 
@@ -48,8 +48,7 @@ def embed_pending(
         with store.writing(wait):
             if store.active_model() is None:
                 store.activate_model(embedder.model_id, embedder.name)
-            numbers = [each.id for each in some]
-            store.add_passages(embedder.model_id, numbers, passages, synapse_threshold)
+            store.add_passages(embedder.model_id, passages, synapse_threshold)
         done += len(some)
         progress("embedding", done, max(total, done))
     return done
@@ -71,18 +70,18 @@ def first_group(messages: list[StoredMessage]) -> list[StoredMessage]:
     return messages[: max(1, count)]
 
 
-def embedded(messages: list[StoredMessage], embedder: Embedder) -> list[Passage]:
-    """The passages of messages with their vectors."""
+def embedded(messages: list[StoredMessage], embedder: Embedder) -> dict[Key, list[Passage]]:
+    """Return the passages of messages with their vectors."""
     # A message without any text keeps no vector, and is no longer pending.
-    said = ((each.id, plain_text(each)[:LONGEST]) for each in messages)
-    texts = [(message_id, text) for message_id, text in said if text.strip()]
+    said = ((message.key, plain_text(message)[:LONGEST]) for message in messages)
+    texts = [(key, text) for key, text in said if text.strip()]
     spans = [
-        (message_id, number, start, end, text[start:end])
-        for message_id, text in texts
+        (key, number, start, end, text[start:end])
+        for key, text in texts
         for number, (start, end) in enumerate(embedder.passages(text))
     ]
     vectors = embedder.encode_documents([passage for *_, passage in spans])
-    return [
-        Passage(message_id, number, start, end, vector)
-        for (message_id, number, start, end, _), vector in zip(spans, vectors, strict=True)
-    ]
+    passages: dict[Key, list[Passage]] = {message.key: [] for message in messages}
+    for (key, number, start, end, _), vector in zip(spans, vectors, strict=True):
+        passages[key].append(Passage(key.id, number, start, end, vector))
+    return passages

@@ -26,8 +26,7 @@ def rebuild(
     kept_as = store.begin_model(embedder.model_id, embedder.name)
     done, total = 0, store.lacking_count()
     while some := first_group(store.lacking(GROUP)):
-        numbers = [each.id for each in some]
-        store.add_passages(kept_as, numbers, embedded(some, embedder), synapse_threshold)
+        store.add_passages(kept_as, embedded(some, embedder), synapse_threshold)
         done += len(some)
         progress(f"embedding by {embedder.name}", done, max(total, done))
     progress("changing over", 0, 0)

@@ -113,7 +113,7 @@ def _by_words(store: Store, term: str, wanted: _Wanted) -> list[Hit]:
             rank,
             score=scores[row.id],
             bm25=scores[row.id],
-            linked=_linked(store, row.id, wanted),
+            linked=_linked(store, row, wanted),
             all_words=all_words,
         )
         for rank, row in enumerate(rows, 1)
@@ -143,30 +143,36 @@ def _by_score(store: Store, scored: Scored, mode: Mode, wanted: _Wanted) -> list
             similarity=float(scored.similarity[place]),
             cosine=float(found.cosine[place]) if known[place] else None,
             bm25=float(scored.bm25[place]),
-            linked=_linked(store, row.id, wanted),
+            linked=_linked(store, row, wanted),
         )
         for rank, (row, place) in enumerate(zip(rows, at.tolist(), strict=True), 1)
     ]
 
 
 def _rows(store: Store, numbers: list[int], wanted: _Wanted) -> list[StoredMessage]:
-    """The first messages of an order, without those that say the same if that is asked for."""
+    """The first messages of an order, without those that say the same if that is asked for.
+
+    Where several partitions of a server use one id, all who have it are told.
+    """
+    numbers = list(dict.fromkeys(numbers))
     chosen: list[StoredMessage] = []
     said: set[str] = set()
     limit = wanted.limit
     while numbers and len(chosen) < limit:
         some, numbers = numbers[: 2 * limit], numbers[2 * limit :]
-        rows = {each.id: each for each in store.by_id(some, wanted.scope)}
-        for row in (rows[number] for number in some):
+        rows: dict[int, list[StoredMessage]] = {}
+        for row in store.by_id(some, wanted.scope):
+            rows.setdefault(row.id, []).append(row)
+        for row in (row for number in some for row in rows.get(number, ())):
             if not wanted.deduplicate or row.content.strip() not in said:
                 said.add(row.content.strip())
                 chosen.append(row)
     return chosen[:limit]
 
 
-def _linked(store: Store, number: int, wanted: _Wanted) -> tuple[StoredMessage, ...]:
+def _linked(store: Store, row: StoredMessage, wanted: _Wanted) -> tuple[StoredMessage, ...]:
     if not wanted.link:
         return ()
-    near = [number, *store.tied([number], 1, wanted.scope)]
-    tied = store.with_partners(near, wanted.scope)
-    return tuple(each for each in tied if each.id != number)
+    scope = Scope(row.partition, wanted.scope.instance)
+    near = [row.id, *store.tied([row.id], 1, scope)]
+    return tuple(each for each in store.with_partners(near, scope) if each.id != row.id)

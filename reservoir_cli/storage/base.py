@@ -10,7 +10,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from reservoir_cli.messages import Conversation, Message, Scope, StoredMessage
+from reservoir_cli.messages import Conversation, Key, Message, Scope, StoredMessage
 from reservoir_cli.settings.location import SERVERS, check_location, is_on_a_server
 from reservoir_cli.storage.records import (
     ConversationSummary,
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from reservoir_cli.storage.keys import Keys
     from reservoir_cli.storage.records import Candidates
     from reservoir_cli.storage.replicate import Link, Portion, Remainder
     from reservoir_cli.tokens import TokenCounter
@@ -99,11 +100,13 @@ class Store(Protocol):
     def add_passages(
         self,
         model_id: str,
-        message_ids: Sequence[int],
-        passages: Sequence[Passage],
+        passages: Mapping[Key, Sequence[Passage]],
         synapse_threshold: LinkThreshold,
     ) -> None:
-        """Store the vectors of messages, which are then no longer pending, and tie them."""
+        """Store the vectors of messages, which are then no longer pending, and tie them.
+
+        :param passages: of each message; none of one without a text.
+        """
 
     def faults(self) -> list[Fault]:
         """What is wrong with the store itself, or with what is derived from its messages."""
@@ -114,10 +117,10 @@ class Store(Protocol):
         :returns: ids of messages whose texts had bytes that are no text; U+FFFD stands there now.
         """
 
-    def renew_counts(self, counts: Mapping[int, int], counter: str) -> None:
+    def renew_counts(self, counts: Mapping[Key, int], counter: str) -> None:
         """Replace the stored token counts of messages, which another counter made."""
 
-    def mark_secrets(self, found: Mapping[int, Sequence[str]]) -> None:
+    def mark_secrets(self, found: Mapping[Key, Sequence[str]]) -> None:
         """Note the kinds of secrets that messages hold, in place of what was noted before."""
 
     def add_run(self, run: Mapping[str, Any]) -> None:
@@ -150,6 +153,9 @@ class Store(Protocol):
     def by_id(self, ids: Sequence[int], scope: Scope) -> list[StoredMessage]:
         """These messages, where they are in the scope, oldest first."""
 
+    def by_key(self, keys: Sequence[Key]) -> list[StoredMessage]:
+        """Return these messages, where they are still there, oldest first."""
+
     def with_partners(self, ids: Sequence[int], scope: Scope) -> list[StoredMessage]:
         """These messages and what belongs to them: trace, tool calls and results."""
 
@@ -174,8 +180,8 @@ class Store(Protocol):
     def places(self) -> list[tuple[str, str, int]]:
         """(partition, instance, messages), the fullest first."""
 
-    def find(self, scope: Scope, where: Filter = _EVERYTHING) -> "array[int]":
-        """The ids of messages, in order of time."""
+    def find(self, scope: Scope, where: Filter = _EVERYTHING) -> "Keys":
+        """Return the keys of messages, in order of time."""
 
     def threads(self, scope: Scope, where: Filter = _EVERYTHING) -> "dict[ThreadName, array[int]]":
         """The ids of messages by their thread, threads and messages in order of time."""
@@ -192,13 +198,13 @@ class Store(Protocol):
     def place_summaries(self, scope: Scope) -> list[PlaceSummary]:
         """The instances of each partition, in order of their names."""
 
-    def passages(self, ids: Sequence[int]) -> dict[int, list[Passage]]:
+    def passages(self, keys: Sequence[Key]) -> dict[Key, list[Passage]]:
         """The passages of messages by the active model; a message without vectors has none."""
 
     def dimensions(self) -> int | None:
         """How long the vectors of the active model are; ``None`` while there are none."""
 
-    def forget(self, ids: Sequence[int], progress: Progress = ...) -> None:
+    def forget(self, keys: Sequence[Key], progress: Progress = ...) -> None:
         """Delete messages and all that is derived from them, and bar them from imports.
 
         Then call :meth:`finish_forgetting`: until it is done, words may be left in the files.
@@ -225,14 +231,17 @@ class Store(Protocol):
         :raises ReservoirError: it is on a server.
         """
 
-    def portion(self, after: int, count: int) -> "Portion":
-        """The messages behind an id, in order of their ids, and what belongs to them."""
+    def portion(self, after: Key | None, count: int) -> "Portion":
+        """Return the messages behind a key, in an order of the store's own, and what is theirs."""
 
     def put_portion(self, given: "Portion") -> None:
         """Write messages of another store with their ids, and make what is derived of them."""
 
-    def links(self, ids: Sequence[int]) -> "list[Link]":
-        """The links from messages to those before them."""
+    def links(self, keys: Sequence[Key]) -> "list[Link]":
+        """Return the links from messages to those before them."""
+
+    def twins(self) -> list[Key]:
+        """Return the messages whose id another one has, in a partition before theirs."""
 
     def put_links(self, given: "Sequence[Link]") -> None:
         """Write links between messages that are there."""

@@ -1,14 +1,14 @@
 """Forgetting messages for good: which ones, and that no word of them stays in the store's files."""
 
-from array import array
 from bisect import bisect
 from collections.abc import Collection, Iterator, Sequence
 from datetime import datetime, timedelta
 
-from reservoir_cli.errors import ReservoirError
-from reservoir_cli.messages import Scope
+from reservoir_cli.errors import ReservoirError, UsageError
+from reservoir_cli.messages import Key, Scope
 from reservoir_cli.settings.config import Config
 from reservoir_cli.storage.base import Store
+from reservoir_cli.storage.keys import Keys
 from reservoir_cli.storage.records import Filter, Progress
 from reservoir_cli.util.times import FAR_AHEAD
 
@@ -16,35 +16,53 @@ from reservoir_cli.util.times import FAR_AHEAD
 Target = tuple[Scope, Filter]
 
 
-def find(store: Store, targets: Sequence[Target]) -> "array[int]":
-    """The ids of all that is meant, each once."""
-    found = array("q")
+def find(store: Store, targets: Sequence[Target]) -> Keys:
+    """Return the keys of all that is meant, each once."""
+    found = Keys()
     for scope, where in targets:
         found.extend(store.find(scope, where))
     return found
 
 
-def find_expired(store: Store, targets: Sequence[Target], now: datetime) -> "array[int]":
-    """Return the ids of all that is expired.
+def named(store: Store, ids: Sequence[int], scope: Scope) -> list[Key]:
+    """Return the keys of messages in a scope that have these ids.
+
+    :raises UsageError: an id is that of several messages, in several partitions.
+    """
+    keys = [message.key for message in store.by_id(sorted(set(ids)), scope)]
+    by_id: dict[int, Key] = {}
+    for key in keys:
+        if key.id in by_id:
+            places = " and ".join(sorted((by_id[key.id].partition, key.partition)))
+            raise UsageError(f"message {key.id} is in {places}", hint="name one of them by -p")
+        by_id[key.id] = key
+    return keys
+
+
+def find_expired(store: Store, targets: Sequence[Target], now: datetime) -> Keys:
+    """Return the keys of all that is expired.
 
     A message whose time is far ahead is as old as the one stored before it, for its own time says
     nothing of its age.
     """
-    found = find(store, targets)
+    keys = find(store, targets)
     ahead = now + FAR_AHEAD
     for scope, _ in targets:
         if later := store.find(scope, Filter(since=ahead + timedelta(milliseconds=1))):
             others = sorted(store.find(scope, Filter(until=ahead)))
-            found.extend(_beside(later, others, set(found)))
-    return found
+            keys.extend(_beside(later, others, set(keys)))
+    return keys
 
 
-def _beside(ids: Sequence[int], others: Sequence[int], expired: Collection[int]) -> Iterator[int]:
-    """Yield those ids before which an expired message was stored, or behind which, at the start."""
-    for number in ids:
-        before = max(bisect(others, number) - 1, 0)
+def _beside(later: Sequence[Key], others: Sequence[Key], expired: Collection[Key]) -> Iterator[Key]:
+    """Yield those keys before which an expired message was stored, or behind which, at the start.
+
+    :param others: ascending.
+    """
+    for key in later:
+        before = max(bisect(others, key) - 1, 0)
         if others and others[before] in expired:
-            yield number
+            yield key
 
 
 def places(store: Store, where: Filter) -> list[tuple[str, str, int]]:
@@ -69,7 +87,7 @@ def _expired(store: Store, config: Config, scope: Scope, now: datetime) -> Itera
             yield Scope(partition, instance), Filter(until=now - timedelta(days=days))
 
 
-def forget(store: Store, ids: Sequence[int], progress: Progress = lambda *_: None) -> None:
+def forget(store: Store, keys: Sequence[Key], progress: Progress = lambda *_: None) -> None:
     """Delete messages and everything that was made of them.
 
     Importing them again does not bring them back; saying the same words again does.
@@ -77,11 +95,11 @@ def forget(store: Store, ids: Sequence[int], progress: Progress = lambda *_: Non
     :raises ReservoirError: they are gone, but whoever reads the store just now keeps their words
         in its files; the next command that opens the store finishes it.
     """
-    store.forget(ids, progress)
+    store.forget(keys, progress)
     progress("writing the store anew", 0, 0)
     if not store.finish_forgetting():
         raise ReservoirError(
-            f"{len(ids):,} messages are gone, but words of them are still in the store's files: "
+            f"{len(keys):,} messages are gone, but words of them are still in the store's files: "
             "another program is reading it, or the disk is full",
             hint="end that program, or make room; then any reservoir command finishes this",
         )

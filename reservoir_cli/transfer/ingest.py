@@ -296,7 +296,7 @@ class _Loader:
         if self.model is None:
             return
         given = {
-            stored.id: passages
+            stored.key: passages
             for record, message, stored in zip(records, messages, added, strict=True)
             if stored and record.vectors and message.content == record.message.content
             if (passages := _passages_of(record.vectors, stored.id, self.model))
@@ -304,12 +304,7 @@ class _Loader:
         if given:
             if self._store.active_model() is None:
                 self._store.activate_model(self.model.model_id, self.model.name)
-            self._store.add_passages(
-                self.model.model_id,
-                list(given),
-                [each for some in given.values() for each in some],
-                self.model.synapse_threshold,
-            )
+            self._store.add_passages(self.model.model_id, given, self.model.synapse_threshold)
 
     def _by_place(self, records: Sequence[Record]) -> dict[Scope, list[Record]]:
         """Records by partition and instance, each in the order of the file, and with a time."""

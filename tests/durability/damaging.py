@@ -62,12 +62,12 @@ def _invent_vectors(path: Path) -> None:
     with closing(open_store(str(path))) as store:
         store.activate_model("invented", "nobody/absent-model")
         while some := store.pending(256, Scope(None)):
-            passages = []
+            passages = {}
             for each in some:
                 vector = chance.standard_normal(384).astype(np.float32)
                 vector /= np.linalg.norm(vector)
-                passages.append(Passage(each.id, 0, 0, len(each.content), vector))
-            store.add_passages("invented", [each.id for each in some], passages, 0.85)
+                passages[each.key] = [Passage(each.id, 0, 0, len(each.content), vector)]
+            store.add_passages("invented", passages, 0.85)
 
 
 def damage(data: bytes, chance: random.Random) -> tuple[bytes, str]:

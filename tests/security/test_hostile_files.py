@@ -300,10 +300,11 @@ def test_only_the_beginning_of_an_endless_message_is_embedded(
 ) -> None:
     monkeypatch.setattr(indexing, "LONGEST", 100)
     texts = {1: "short", 2: "long " * 50, 3: " " * 200 + "behind"}
-    found = indexing.embedded(
+    passages = indexing.embedded(
         [stored(number, text) for number, text in texts.items()], fake_embedder
     )
-    assert [(each.message_id, each.start, each.end) for each in found] == [(1, 0, 5), (2, 0, 100)]
+    spans = {key.id: [(each.start, each.end) for each in some] for key, some in passages.items()}
+    assert spans == {1: [(0, 5)], 2: [(0, 100)], 3: []}
 
 
 def stored(number: int, text: str) -> StoredMessage:

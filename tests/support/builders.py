@@ -1,14 +1,16 @@
 """What several modules of tests build upon; fixtures are in ``conftest.py``."""
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
 
 from reservoir_cli.embedding import Embedder, Engine
-from reservoir_cli.messages import Scope
+from reservoir_cli.messages import Key, Scope
 from reservoir_cli.retrieval import indexing
 from reservoir_cli.storage.base import Store
+from reservoir_cli.storage.records import Passage
 
 NOW = datetime(2026, 5, 9, 12, tzinfo=UTC)
 EVERYWHERE = Scope(None)
@@ -26,6 +28,22 @@ class Compass:
 
     def encode_documents(self, texts):
         raise AssertionError("every message has its vector")
+
+
+def add_passages(
+    store: Store,
+    model_id: str,
+    ids: Sequence[int],
+    passages: Sequence[Passage],
+    threshold: float = 1.0,
+    partition: str = "p",
+) -> None:
+    """Store the passages of messages of one partition."""
+    by_message = {
+        Key(partition, number): [each for each in passages if each.message_id == number]
+        for number in ids
+    }
+    store.add_passages(model_id, by_message, threshold)
 
 
 def embed(store: Store, embedder: Embedder, scope: Scope = EVERYWHERE, **more: Any) -> int:

@@ -8,7 +8,7 @@ import typer
 
 from reservoir_cli.cli import options
 from reservoir_cli.errors import UsageError
-from reservoir_cli.messages import Scope
+from reservoir_cli.messages import Key, Scope
 
 if TYPE_CHECKING:
     from reservoir_cli.reservoir import Reservoir
@@ -86,7 +86,9 @@ def forget(
             console.aside(f"forgot {options.counted(len(found), 'message')}")
             console.note("backups and exports made earlier still have them")
     if as_json:
-        console.document({"forgotten": len(found), "ids": list(found), "dry_run": dry_run})
+        console.document(
+            {"forgotten": len(found), "ids": [key.id for key in found], "dry_run": dry_run}
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +142,7 @@ class _Which:
             where = replace(where, until=where.until - timedelta(milliseconds=1))
         return [(scope, where)]
 
-    def found(self, reservoir: "Reservoir", scope: Scope, targets: "list[Target]") -> Sequence[int]:
+    def found(self, reservoir: "Reservoir", scope: Scope, targets: "list[Target]") -> Sequence[Key]:
         """The messages that are meant.
 
         :raises ReservoirError: one that is named is not there.
@@ -153,8 +155,8 @@ class _Which:
             return forgetting.find_expired(reservoir.store, targets, datetime.now(UTC))
         if not self.ids:
             return forgetting.find(reservoir.store, targets)
-        found = [each.id for each in reservoir.store.by_id(sorted(set(self.ids)), scope)]
-        if missing := sorted(set(self.ids) - set(found)):
+        found = forgetting.named(reservoir.store, self.ids, scope)
+        if missing := sorted(set(self.ids) - {key.id for key in found}):
             raise options.no_message(reservoir, missing[0], scope)
         return found
 
@@ -178,7 +180,7 @@ def _say_nothing_found(
         console.elsewhere(scope, reservoir.store.places())
 
 
-def _show(reservoir: "Reservoir", found: Sequence[int], as_json: bool) -> None:
+def _show(reservoir: "Reservoir", found: Sequence[Key], as_json: bool) -> None:
     from reservoir_cli.cli import console
 
     if not as_json:
@@ -192,7 +194,9 @@ def _show(reservoir: "Reservoir", found: Sequence[int], as_json: bool) -> None:
                         f"{each.partition}/{each.instance}",
                         console.message_line(each, False, True),
                     )
-                    for each in reservoir.messages(found[start : start + _AT_ONCE])
+                    for each in reservoir.mask.messages(
+                        reservoir.store.by_key(found[start : start + _AT_ONCE])
+                    )
                 ],
             )
     console.aside(f"would forget {options.counted(len(found), 'message')}")

@@ -5,30 +5,30 @@ from typing import Any
 
 from reservoir_cli.errors import ReservoirError
 from reservoir_cli.storage.postgres import ann_index, properties, reads, schema
-from reservoir_cli.storage.postgres.connection import errors
 from reservoir_cli.storage.postgres.store import PostgresStore
 
 #: The roles that a user of a guarded store is given, to read and write, or to read.
 MEMBER, READER = "reservoir_member", "reservoir_reader"
 _BOTH = f"{MEMBER}, {READER}"
 
-#: The partitions of who asks.
-_OWN = f"(SELECT m.partition FROM {schema.SCHEMA}.members m WHERE m.member = current_user)"
-#: What a member may be the first to write, and nobody but the owner changes.
-_FIRST = ", ".join(
-    f"'{key}'" for key in (properties.MODEL_ID, properties.MODEL_NAME, properties.FORGOTTEN_KEY)
+#: The partitions of who asks. A function, not a sub-select: no policy of a cluster may have one.
+_OWN = f"ANY ({schema.SCHEMA}.own_partitions())"
+#: What a member may be the first to write, and only so, and nobody but the owner changes.
+_FIRST = (
+    f"key IN ('{properties.MODEL_ID}', '{properties.MODEL_NAME}') "
+    f"OR (key = '{properties.FORGOTTEN_KEY}' AND value ~ '^[0-9a-f]{{64}}$') "
+    f"OR (key = '{properties.DIMENSIONS}' AND value ~ '^[1-9][0-9]{{0,4}}$')"
 )
 #: Of what partition a property is; everything behind its first colon.
 _OF_PARTITION = "substr(key, strpos(key, ':') + 1)"
-#: What a member notes of a partition of theirs.
-_OWN_NOTE = (
-    f"split_part(key, ':', 1) = '{properties.LAST_ID}' AND {_OF_PARTITION} IN {_OWN} "
-    "AND value ~ '^[0-9]{1,16}$'"
-)
+#: What holds of the rows of a table beside their partition when a member writes them.
+_WRITTEN = {
+    "embeddings": f"{schema.SCHEMA}.is_active_model(model_id, vector_dims(vector))",
+}
 
 
 def guarding() -> list[str]:
-    """The statements that let a user see the partitions only that ``members`` names for them."""
+    """Return the statements that let a user see only the partitions ``members`` names for them."""
     name = schema.SCHEMA
     found = [
         # Who may not make roles may still guard a store when they are there.
@@ -44,21 +44,26 @@ def guarding() -> list[str]:
         ),
         f"GRANT INSERT ON {name}.forgotten TO {MEMBER}",
         *_policies("members", own_rows=f"FOR SELECT TO {_BOTH} USING (member = current_user)"),
-        # An earlier version granted more.
-        f"REVOKE DELETE ON {name}.properties FROM {MEMBER}",
-        f"GRANT INSERT, UPDATE ON {name}.properties TO {MEMBER}",
+        # Earlier versions granted more.
+        f"REVOKE UPDATE, DELETE ON {name}.properties FROM {MEMBER}",
+        f"DROP POLICY IF EXISTS own ON {name}.properties",
+        f"GRANT INSERT ON {name}.properties TO {MEMBER}",
         *_policies(
             "properties",
             shared=f"FOR SELECT TO {_BOTH} USING "
-            f"(strpos(key, ':') = 0 OR {_OF_PARTITION} IN {_OWN})",
-            first=f"FOR INSERT TO {MEMBER} WITH CHECK (key IN ({_FIRST}) OR ({_OWN_NOTE}))",
-            own=f"FOR UPDATE TO {MEMBER} USING ({_OWN_NOTE})",
+            f"(strpos(key, ':') = 0 OR {_OF_PARTITION} = {_OWN})",
+            first=f"FOR INSERT TO {MEMBER} WITH CHECK ({_FIRST})",
         ),
     ]
     for table in schema.SPREAD:
+        written = f" AND {_WRITTEN[table]}" if table in _WRITTEN else ""
         found += [
             f"GRANT INSERT, UPDATE, DELETE ON {name}.{table} TO {MEMBER}",
-            *_policies(table, own_partitions=f"TO {_BOTH} USING (partition IN {_OWN})"),
+            *_policies(
+                table,
+                own_partitions=f"TO {_BOTH} USING (partition = {_OWN}) "
+                f"WITH CHECK (partition = {_OWN}{written})",
+            ),
         ]
     return found
 
@@ -109,6 +114,12 @@ def facts(store: PostgresStore) -> dict[str, Any]:
             store._connection,
             "SELECT relrowsecurity::int FROM pg_class WHERE oid = 'messages'::regclass",
         )
+        outside = {
+            table: reads.number(
+                store._connection, f"SELECT count(*) FROM {table} WHERE NOT ({check})"
+            )
+            for table, check in schema.RANGES.items()
+        }
         indexes = reads.rows(
             store._connection,
             "SELECT key, value FROM properties WHERE starts_with(key, %s) ORDER BY 1",
@@ -116,6 +127,7 @@ def facts(store: PostgresStore) -> dict[str, Any]:
         )
     return {
         "guarded": bool(guarded),
+        "outside_ranges": sum(outside.values()),
         "indexes": [
             {"partition": key.partition(":")[2], "recall": ann_index.read(value).recall}
             for key, value in indexes
@@ -133,11 +145,9 @@ def index(
     active = store.active_model()
     if active is None:
         raise ReservoirError("nothing is embedded", hint="reservoir embed")
-    with store._lock, errors(store.location):
-        return ann_index.build(store._connection, partition, active[0], progress)
+    return ann_index.build(store, partition, active[0], progress)
 
 
 def drop_index(store: PostgresStore, partition: str) -> bool:
     """Remove it; whether there was one."""
-    with store._lock, errors(store.location):
-        return ann_index.drop(store._connection, partition)
+    return ann_index.drop(store, partition)

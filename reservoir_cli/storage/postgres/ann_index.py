@@ -7,14 +7,16 @@ compares the nearest that the index finds; all others count as far away as the l
 import hashlib
 import json
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from reservoir_cli.errors import ReservoirError
 from reservoir_cli.storage.postgres import properties, reads, vectors
-from reservoir_cli.storage.postgres.connection import Connection
+from reservoir_cli.storage.postgres.connection import Connection, errors
+from reservoir_cli.storage.postgres.schema import SCHEMA
+from reservoir_cli.storage.postgres.session import Session
 
 #: How many passages the index gives: as many as pgvector looks at, at most.
 FOUND = 1_000
@@ -46,61 +48,78 @@ def read(value: str) -> Index:
 
 
 def build(
-    connection: Connection, partition: str, model_id: str, progress: Callable[[str, int, int], None]
+    store: Session, partition: str, model_id: str, progress: Callable[[str, int, int], None]
 ) -> Index:
     """Build the index of a partition, and measure it; others may write meanwhile.
 
-    Call it outside of transactions.
-
     :raises ReservoirError: there is no vector in the partition.
     """
-    dimensions = reads.number(
-        connection,
-        """
-        SELECT vector_dims(vector) FROM embeddings
-        WHERE partition = %s AND model_id = %s LIMIT 1
-        """,
-        [partition, model_id],
-    )
-    if not dimensions:
-        raise ReservoirError(f"nothing in {partition} is embedded", hint="reservoir embed")
-    digest = hashlib.blake2b(partition.encode(), digest_size=8).hexdigest()
-    made = Index(f"embeddings_near_{digest}", model_id, dimensions, 0)
+    made = _described(store, partition, model_id)
     progress("building the index", 0, 0)
-    drop(connection, partition, made.name)
-    literals = connection.execute(
-        "SELECT quote_literal(%s), quote_literal(%s)", [partition, model_id]
-    ).fetchone()
+    drop(store, partition, made.name)
+    with store.snapshot():
+        literals = store._connection.execute(
+            """
+            SELECT quote_literal(%s), quote_literal(%s), quote_ident(n.nspname) FROM pg_extension e
+            JOIN pg_namespace n ON n.oid = e.extnamespace WHERE e.extname = 'vector'
+            """,
+            [partition, model_id],
+        ).fetchone()
     assert literals is not None
-    connection.execute(
+    # Outside of transactions, where no search_path is set.
+    _alone(
+        store,
         f"""
-        CREATE INDEX CONCURRENTLY {made.name} ON embeddings
-        USING hnsw ((vector::vector({dimensions})) vector_ip_ops)
+        CREATE INDEX CONCURRENTLY {made.name} ON {SCHEMA}.embeddings USING hnsw
+        ((vector::{literals[2]}.vector({made.dimensions})) {literals[2]}.vector_ip_ops)
         WHERE partition = {literals[0]} AND model_id = {literals[1]}
-        """.encode()
+        """,
     )
     progress("measuring the index", 0, 0)
-    measured = Index(made.name, model_id, dimensions, _recall(connection, partition, made))
-    properties.put(
-        connection,
-        key(partition),
-        json.dumps({name: getattr(measured, name) for name in Index.__slots__}),
-    )
+    with store.snapshot():
+        recall = _recall(store._connection, partition, made)
+    measured = replace(made, recall=recall)
+    values = {name: getattr(measured, name) for name in Index.__slots__}
+    with store.writing():
+        properties.put(store._connection, key(partition), json.dumps(values))
     return measured
 
 
-def drop(connection: Connection, partition: str, name: str | None = None) -> bool:
-    """Remove the index of a partition; call it outside of transactions.
+def _described(store: Session, partition: str, model_id: str) -> Index:
+    with store.snapshot():
+        dimensions = reads.number(
+            store._connection,
+            """
+            SELECT vector_dims(vector) FROM embeddings
+            WHERE partition = %s AND model_id = %s LIMIT 1
+            """,
+            [partition, model_id],
+        )
+    if not dimensions:
+        raise ReservoirError(f"nothing in {partition} is embedded", hint="reservoir embed")
+    digest = hashlib.blake2b(partition.encode(), digest_size=8).hexdigest()
+    return Index(f"embeddings_near_{digest}", model_id, dimensions, 0)
+
+
+def drop(store: Session, partition: str, name: str | None = None) -> bool:
+    """Remove the index of a partition.
 
     :returns: whether there was one.
     """
-    known = properties.get(connection, key(partition))
-    properties.drop(connection, key(partition))
+    with store.writing():
+        known = properties.get(store._connection, key(partition))
+        properties.drop(store._connection, key(partition))
     if name is None and known is not None:
         name = read(known).name
     if name is not None:
-        connection.execute(f"DROP INDEX CONCURRENTLY IF EXISTS {name}".encode())
+        _alone(store, f"DROP INDEX CONCURRENTLY IF EXISTS {SCHEMA}.{name}")
     return known is not None
+
+
+def _alone(store: Session, statement: str) -> None:
+    """Run a statement outside of transactions."""
+    with store._lock, errors(store.location):
+        store._connection.execute(statement.encode())
 
 
 def cosines(
@@ -142,8 +161,7 @@ def _recall(connection: Connection, partition: str, index: Index) -> float:
     for (blob,) in sample:
         vector = vectors.read(blob)
         ids, cosine = vectors.cosines(connection, Scope(partition), index.model_id, vector)
-        with connection.transaction():
-            near, _ = cosines(connection, partition, index, vector)
+        near, _ = cosines(connection, partition, index, vector)
         best = set(ids[np.lexsort((ids, -cosine))[:_NEAREST]].tolist())
         hit += len(best & set(near[:_NEAREST].tolist()))
         wanted += len(best)

@@ -28,7 +28,8 @@ _TRIES, _PAUSE = 5, 0.1
 _TIMEOUT = 10
 _USUAL: dict[str, Any] = {"connect_timeout": _TIMEOUT, "application_name": "reservoir"}
 #: The server ends a transaction so that another can go on; it can be run again.
-_CONFLICTS = ("40001", "40P01")
+#: A key that is there already came from a writer whom no lock kept away: of ids others are taken.
+_CONFLICTS = ("40001", "40P01", "23505")
 _BUSY = ("55P03", "57014")
 
 #: What the state of an error means, by how it begins: a message and a hint.
@@ -37,6 +38,10 @@ _MEANINGS = {
     "3D000": ("there is no database {place}", "createdb makes one"),
     "25006": ("the store {place} cannot be written to", "the server or the user is read-only"),
     "42501": ("the user may not do this in the store {place}", "ask the owner of the database"),
+    "23514": (
+        "a time or a number is outside of what a store holds",
+        "check the time of the message",
+    ),
     "53100": ("the disk of the server is full", "make room, then run the command again"),
     "53300": ("the server {place} has too many connections", "try again, or use a pool"),
     "57P": ("the server {place} was stopped or starts just now", "run the command again"),
@@ -75,7 +80,8 @@ def connect(url: str, place: str) -> Connection:
 
     :raises StoreError: it cannot be reached, or refuses.
     """
-    parts = {**_USUAL, **conninfo.conninfo_to_dict(url)}
+    # Whatever PGCLIENTENCODING or the URL says, and in a database of any encoding.
+    parts = {**_USUAL, **conninfo.conninfo_to_dict(url), "client_encoding": "UTF8"}
     for left in reversed(range(_TRIES)):
         try:
             return psycopg.connect(

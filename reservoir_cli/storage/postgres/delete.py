@@ -1,9 +1,9 @@
 """Taking messages out of the tables on a server, with everything that was made of them."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from reservoir_cli.messages import Scope
-from reservoir_cli.storage.postgres import locks, properties, reads, tombstones
+from reservoir_cli.storage.postgres import locks, reads, tombstones
 from reservoir_cli.storage.postgres.connection import Connection
 from reservoir_cli.storage.records import Progress
 
@@ -12,19 +12,20 @@ _AT_ONCE = 5_000
 
 def remove(
     connection: Connection,
-    ids: Sequence[int],
+    ids: Mapping[str, Sequence[int]],
     *,
     mark: bool,
     progress: Progress = lambda *_: None,
 ) -> None:
     """Delete messages and everything derived from them; call it inside a write transaction.
 
+    :param ids: by partition.
     :param mark: note their sources, so that they are not imported again.
     """
-    there = reads.by_partition(connection, ids)
-    locks.partitions(connection, there)
+    locks.partitions(connection, ids)
+    total = sum(map(len, ids.values()))
     done = 0
-    for partition, numbers in there.items():
+    for partition, numbers in ids.items():
         for start in range(0, len(numbers), _AT_ONCE):
             some = numbers[start : start + _AT_ONCE]
             if mark:
@@ -33,15 +34,8 @@ def remove(
             connection.execute(
                 "DELETE FROM messages WHERE partition = %s AND id = ANY(%s)", [partition, some]
             )
-            progress("forgetting", done := done + len(some), len(ids))
+            progress("forgetting", done := done + len(some), total)
         _drop_empty_conversations(connection, partition)
-        connection.execute(
-            """
-            INSERT INTO properties AS p (key, value) VALUES (%s, %s) ON CONFLICT (key)
-            DO UPDATE SET value = greatest(p.value::bigint, excluded.value::bigint)::text
-            """,
-            [properties.of_partition(properties.LAST_ID, partition), str(numbers[-1])],
-        )
 
 
 def _drop_empty_conversations(connection: Connection, partition: str) -> None:

@@ -1,52 +1,58 @@
-"""Ids of messages, made here: ordered by time, and the same for no two messages of a store.
+"""Ids of messages, made by the client: ordered by time, and unique in their partition.
 
-An id is the milliseconds since 2020 times 4,096, plus a number below that; it stays under 2^53
-until 2089. A transaction holds a lock on the millisecond it takes numbers from.
+An id is the milliseconds since 2020 times 4,096, plus a counter that begins at random; it stays
+under 2^53 until 2089. Only the writer's own partition is looked at.
 """
 
 import time
 from collections.abc import Iterator
+from secrets import randbelow
 
-from reservoir_cli.storage.postgres import locks, properties
 from reservoir_cli.storage.postgres.connection import Connection
 
 _SINCE_2020 = 1_577_836_800_000
-_EACH = 4_096
+_PER_MS = 4_096
+#: The counter begins below this, so that two partitions seldom use one id.
+_RANDOM = 1_024
+_DAY = 86_400_000
+#: Ids are below this, so that a double holds them; the clock is clamped to a day before the end.
+LIMIT = 2**53
+_LAST_MS = LIMIT // _PER_MS - 2 * _DAY
 
 
-def take(connection: Connection) -> Iterator[int]:
-    """Ids for one transaction; they are ours once the lock is held and none of them is in use."""
-    while True:
-        moment = _claim(connection)
-        yield from range(moment * _EACH, (moment + 1) * _EACH)
+class IdSource:
+    """Makes the ids of one writer, each greater than all it made before."""
 
+    def __init__(self) -> None:
+        self._last = 0
 
-def now() -> int:
-    """The least id of this millisecond."""
-    return (time.time_ns() // 1_000_000 - _SINCE_2020) * _EACH
+    def take(
+        self, connection: Connection, partition: str, table: str = "messages"
+    ) -> Iterator[int]:
+        """Yield ids for one transaction, which holds the lock of the partition.
 
-
-def _claim(connection: Connection) -> int:
-    moment = max(now() // _EACH, _last(connection) // _EACH + 1)
-    while True:
-        row = connection.execute(
-            "SELECT pg_try_advisory_xact_lock(%s, %s)", [locks.ID, moment % 2**31]
-        ).fetchone()
-        # Whoever held it until just now has used it.
-        if row and row[0] and _last(connection) < moment * _EACH:
-            return moment
-        moment += 1
-
-
-def _last(connection: Connection) -> int:
-    """The greatest id that was ever given and can be seen."""
-    row = connection.execute(
+        :param table: ``messages`` or ``context_runs``.
         """
-        SELECT greatest(coalesce(max(id), 0),
-            coalesce((SELECT max(value::bigint) FROM properties
-                WHERE split_part(key, ':', 1) = %s), 0))
-        FROM messages
-        """,
-        [properties.LAST_ID],
+        now = _now_ms()
+        newest = _newest(connection, partition, table, (now + _DAY) * _PER_MS)
+        self._last = max(self._last, newest, now * _PER_MS + randbelow(_RANDOM) - 1)
+        while True:
+            self._last += 1
+            yield self._last
+
+
+def _now_ms() -> int:
+    """Return the milliseconds since 2020, clamped to what an id can hold."""
+    return min(max(time.time_ns() // 1_000_000 - _SINCE_2020, 0), _LAST_MS)
+
+
+def _newest(connection: Connection, partition: str, table: str, ceiling: int) -> int:
+    """Return the greatest id of a partition below a ceiling.
+
+    One far ahead, as of a wrong clock or a hostile user, does not push the others ahead.
+    """
+    row = connection.execute(
+        f"SELECT max(id) FROM {table} WHERE partition = %s AND id < %s".encode(),
+        [partition, ceiling],
     ).fetchone()
-    return int(row[0]) if row else 0
+    return int(row[0] or 0) if row else 0

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from reservoir_cli.storage.postgres.connection import Connection
 
 # The first number of a lock: "Rsvr" and on; other programs may lock in the same database.
-_ALL, _PARTITION, _SCHEMA, ID = range(0x52737672, 0x52737676)
+_ALL, _PARTITION, _SCHEMA = range(0x52737672, 0x52737675)
 
 
 def partitions(connection: Connection, names: Iterable[str]) -> None:

@@ -73,6 +73,19 @@ def switch(connection: Connection, built: str) -> None:
         properties.put(connection, properties.FORMER_ID, former)
     properties.put(connection, properties.MODEL_ID, built.removesuffix(_AGAIN))
     properties.put(connection, properties.MODEL_NAME, name)
+    note_dimensions(connection)
+
+
+def note_dimensions(connection: Connection) -> None:
+    """Note how long the vectors of the active model are; while there are none, the first decide."""
+    row = connection.execute(
+        "SELECT vector_dims(vector) FROM embeddings WHERE model_id = %s LIMIT 1",
+        [properties.get(connection, properties.MODEL_ID)],
+    ).fetchone()
+    if row is None:
+        properties.drop(connection, properties.DIMENSIONS)
+    else:
+        properties.put(connection, properties.DIMENSIONS, str(row[0]))
 
 
 def clear_away(connection: Connection) -> bool:

@@ -16,8 +16,8 @@ from reservoir_cli.storage.sqlite.properties import (
     UNFINISHED,
 )
 
-#: The greatest id of a forgotten message, by partition: it is not given again.
-LAST_ID = "last_forgotten_id"
+#: How long the vectors of the active model are: a member's are to be of that length.
+DIMENSIONS = "embedding_dimensions"
 
 
 def of_partition(key: str, partition: str) -> str:
@@ -56,10 +56,10 @@ def drop(connection: Connection, *keys: str) -> None:
 
 
 __all__ = [
+    "DIMENSIONS",
     "FORGOTTEN_KEY",
     "FORMER_ID",
     "INDEX",
-    "LAST_ID",
     "MODEL_ID",
     "MODEL_NAME",
     "NEXT_ID",

@@ -13,12 +13,14 @@ from reservoir_cli.chat.tool_calls import unpaired
 from reservoir_cli.messages import (
     DOCUMENT_SOURCES,
     Conversation,
+    Key,
     Role,
     Scope,
     StoredMessage,
     from_epoch_ms,
     to_epoch_ms,
 )
+from reservoir_cli.storage.keys import Keys, by_partition
 from reservoir_cli.storage.postgres.connection import Connection
 from reservoir_cli.storage.records import ConversationSummary, Filter, PlaceSummary, ThreadName
 from reservoir_cli.storage.sqlite.reads import (
@@ -116,14 +118,15 @@ def _stream(
     :param columns: the text is compared here, as the server ignores case in other ways.
     """
     condition, bound = conditions(scope, where)
-    sql = f"SELECT {columns}, m.content, m.tool_calls FROM messages m WHERE {condition} {order}"
     text = (where.text or "").casefold()
+    searched = ", m.content, m.tool_calls" if text else ""
+    sql = f"SELECT {columns}{searched} FROM messages m WHERE {condition} {order}"
     with connection.cursor(f"reservoir_{next(_names)}") as cursor:
         cursor.itersize = _AT_ONCE
         cursor.execute(sql.encode(), bound)
-        for *row, content, calls in cursor:
-            if holds(content, calls, text):
-                yield row
+        for row in cursor:
+            if not text or holds(row[-2], row[-1], text):
+                yield row[:-2] if text else row
 
 
 def last(connection: Connection, scope: Scope, count: int, where: Filter) -> list[StoredMessage]:
@@ -154,16 +157,26 @@ def by_id(connection: Connection, ids: Sequence[int], scope: Scope) -> list[Stor
     return sorted((to_message(row) for row in found), key=lambda each: (each.created_at, each.id))
 
 
-def by_partition(connection: Connection, ids: Sequence[int]) -> dict[str, list[int]]:
-    """The partitions of messages, and which of them lie there, ascending."""
-    found: dict[str, list[int]] = {}
-    for partition, each in rows(
+def by_key(connection: Connection, keys: Sequence[Key]) -> list[StoredMessage]:
+    """Return these messages, where they are still there, oldest first."""
+    messages = [
+        message
+        for partition, ids in by_partition(keys).items()
+        for message in by_id(connection, ids, Scope(partition))
+    ]
+    return sorted(messages, key=lambda message: (message.created_at, message.id))
+
+
+def twins(connection: Connection) -> list[Key]:
+    """Return the messages whose id is also that of one in a partition before theirs."""
+    ids = rows(connection, "SELECT id FROM messages GROUP BY id HAVING count(*) > 1")
+    same = rows(
         connection,
-        "SELECT partition, id FROM messages WHERE id = ANY(%s::bigint[]) ORDER BY 1, 2",
-        [list(ids)],
-    ):
-        found.setdefault(partition, []).append(each)
-    return found
+        "SELECT partition, id FROM messages WHERE id = ANY(%s::bigint[]) ORDER BY id, partition",
+        [[row[0] for row in ids]],
+    )
+    first = {number: partition for partition, number in reversed(same)}
+    return [Key(*row) for row in same if first[row[1]] != row[0]]
 
 
 def with_partners(connection: Connection, ids: Sequence[int], scope: Scope) -> list[StoredMessage]:
@@ -297,19 +310,19 @@ def awaiting_count(connection: Connection, table: str, scope: Scope) -> int:
     return number(connection, f"SELECT count(*) FROM {table} p {join} WHERE {condition}", values)
 
 
-def find(connection: Connection, scope: Scope, where: Filter) -> "array[int]":
-    """The ids of messages in order of time."""
+def find(connection: Connection, scope: Scope, where: Filter) -> Keys:
+    """Return the keys of messages in order of time."""
     order = "ORDER BY m.created_at, m.id"
-    if where.text:
-        return array("q", (row[0] for row in _stream(connection, "m.id", scope, where, order)))
+    if where.text or scope.partition is None:
+        return Keys(_stream(connection, "m.partition, m.id", scope, where, order))
     condition, bound = conditions(scope, where)
-    found = arrays(
+    columns = arrays(
         connection,
         {"ids": ("t.id", "i8")},
         f"FROM (SELECT m.id FROM messages m WHERE {condition} {order}) t",
         bound,
     )
-    return array("q", found["ids"].tobytes())
+    return Keys((scope.partition, number) for number in columns["ids"].tolist())
 
 
 def threads(connection: Connection, scope: Scope, where: Filter) -> "dict[ThreadName, array[int]]":
@@ -430,7 +443,9 @@ def conversations(connection: Connection, scope: Scope) -> list[ConversationSumm
 
 def runs(connection: Connection, since: int) -> list[dict[str, Any]]:
     """The records of contexts that were built since a moment, oldest first."""
-    cursor = connection.execute("SELECT * FROM context_runs WHERE at >= %s ORDER BY id", [since])
+    cursor = connection.execute(
+        "SELECT * FROM context_runs WHERE at >= %s ORDER BY id, partition", [since]
+    )
     names = [column.name for column in cursor.description or ()]
     return [dict(zip(names, row, strict=True)) for row in cursor]
 

@@ -47,7 +47,7 @@ def rebuild(
     for table in ("words", "synapses"):
         connection.execute(f"DELETE FROM {table}".encode())
     for partition, instance, _ in reads.places(connection):
-        numbers = list(reads.find(connection, Scope(partition, instance), Filter()))
+        numbers = reads.find(connection, Scope(partition, instance), Filter()).ids
         for start in range(0, len(numbers), _AT_ONCE):
             some = numbers[start : start + _AT_ONCE]
             _index(connection, stemmer, (partition, instance), some)

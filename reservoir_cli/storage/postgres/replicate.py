@@ -1,21 +1,16 @@
 """A whole store in portions, off a server and onto one; see ``copying``."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import groupby
+from typing import Any
 
 import numpy as np
 
-from reservoir_cli.messages import clean_text, plain_text
-from reservoir_cli.storage.postgres import (
-    ids,
-    keyword_search,
-    locks,
-    properties,
-    reads,
-    vectors,
-    writes,
-)
+from reservoir_cli.messages import Key, clean_text, plain_text
+from reservoir_cli.storage.keys import by_partition
+from reservoir_cli.storage.postgres import keyword_search, locks, properties, reads, vectors, writes
 from reservoir_cli.storage.postgres.connection import Connection
+from reservoir_cli.storage.postgres.ids import IdSource
 from reservoir_cli.storage.postgres.stemmer import Stemmer
 from reservoir_cli.storage.records import Passage
 from reservoir_cli.storage.replicate import Link, Portion, Remainder
@@ -25,25 +20,31 @@ from reservoir_cli.storage.sqlite.writes import COLUMNS
 from reservoir_cli.storage.unfinished import UNFINISHED_COPY
 
 #: What says how a store is doing, and nothing of what it holds.
-_PASSING = (UNFINISHED_COPY, properties.UNFINISHED, properties.LAST_ID, properties.INDEX)
+_PASSING = (
+    UNFINISHED_COPY,
+    properties.UNFINISHED,
+    properties.INDEX,
+    properties.DIMENSIONS,
+)
 _WAITING = ("pending", "rebuilding")
 
 
-def portion(connection: Connection, after: int, count: int) -> Portion:
-    """The messages behind an id, and what belongs to them."""
-    rows = reads.rows(
-        connection,
-        f"SELECT {COLUMNS} FROM messages WHERE id > %s ORDER BY id LIMIT %s",
-        [after, count],
-    )
+def portion(connection: Connection, after: Key | None, count: int) -> Portion:
+    """Return the messages behind a key, of one partition, and what belongs to them."""
+    partition, number = after or (None, 0)
+    rows = _behind(connection, partition, number, count) if partition is not None else []
+    while not rows:
+        partition = _next_partition(connection, partition)
+        if partition is None:
+            return Portion([], [], ([], []))
+        rows = _behind(connection, partition, 0, count)
     numbers = [row[0] for row in rows]
     found = connection.execute(
         """
-        SELECT e.message_id, e.model_id, e.passage, e.start, e."end", e.vector FROM messages m
-        JOIN embeddings e ON e.partition = m.partition AND e.message_id = m.id
-        WHERE m.id = ANY(%s::bigint[]) ORDER BY 1, 2, 3
+        SELECT message_id, model_id, passage, start, "end", vector FROM embeddings
+        WHERE partition = %s AND message_id = ANY(%s::bigint[]) ORDER BY 1, 2, 3
         """,
-        [numbers],
+        [partition, numbers],
         binary=True,
     ).fetchall()
     first, second = (
@@ -51,14 +52,36 @@ def portion(connection: Connection, after: int, count: int) -> Portion:
             row[0]
             for row in reads.rows(
                 connection,
-                f"SELECT message_id FROM {table} WHERE message_id = ANY(%s) ORDER BY 1",
-                [numbers],
+                f"""
+                SELECT message_id FROM {table} WHERE partition = %s
+                AND message_id = ANY(%s::bigint[]) ORDER BY 1
+                """,
+                [partition, numbers],
             )
         ]
         for table in _WAITING
     )
     packed = [(*row, pack(vectors.read(vector))) for *row, vector in found]
     return Portion(rows, packed, (first, second))
+
+
+def _behind(connection: Connection, partition: str, number: int, count: int) -> list[Any]:
+    return reads.rows(
+        connection,
+        f"SELECT {COLUMNS} FROM messages WHERE partition = %s AND id > %s ORDER BY id LIMIT %s",
+        [partition, number, count],
+    )
+
+
+def _next_partition(connection: Connection, partition: str | None) -> str | None:
+    """Return the partition behind one in order of name; the first behind ``None``."""
+    behind = "" if partition is None else "WHERE partition > %s"
+    found = reads.rows(
+        connection,
+        f"SELECT partition FROM messages {behind} ORDER BY partition LIMIT 1",
+        [] if partition is None else [partition],
+    )
+    return str(found[0][0]) if found else None
 
 
 def put_portion(connection: Connection, stemmer: Stemmer, given: Portion) -> None:
@@ -79,10 +102,11 @@ def put_portion(connection: Connection, stemmer: Stemmer, given: Portion) -> Non
     for (model_id, partition), some in groupby(
         by_model, key=lambda row: (row[1], partitions[row[0]])
     ):
-        passages = [
-            Passage(number, passage, start, end, np.frombuffer(vector, "<f4"))
-            for number, _, passage, start, end, vector in some
-        ]
+        passages: dict[int, list[Passage]] = {}
+        for number, _, passage, start, end, vector in some:
+            passages.setdefault(number, []).append(
+                Passage(number, passage, start, end, np.frombuffer(vector, "<f4"))
+            )
         vectors.add(connection, partition, model_id, passages)
     for table, waiting in zip(_WAITING, given.waiting, strict=True):
         connection.execute(
@@ -94,28 +118,29 @@ def put_portion(connection: Connection, stemmer: Stemmer, given: Portion) -> Non
         )
 
 
-def links(connection: Connection, numbers: Sequence[int]) -> list[Link]:
-    """The links from messages to those before them."""
-    return reads.rows(
-        connection,
-        """
-        SELECT s.source_id, s.target_id, s.score, s.kind FROM messages m
-        JOIN synapses s ON s.partition = m.partition AND s.source_id = m.id
-        WHERE m.id = ANY(%s::bigint[]) ORDER BY 1, 2
-        """,
-        [list(numbers)],
-    )
+def links(connection: Connection, keys: Sequence[Key]) -> list[Link]:
+    """Return the links from messages to those before them."""
+    return [
+        link
+        for partition, ids in by_partition(keys).items()
+        for link in reads.rows(
+            connection,
+            """
+            SELECT partition, source_id, target_id, score, kind FROM synapses
+            WHERE partition = %s AND source_id = ANY(%s::bigint[]) ORDER BY 2, 3
+            """,
+            [partition, ids],
+        )
+    ]
 
 
 def put_links(connection: Connection, given: Sequence[Link]) -> None:
     """Write links; both ends are there."""
-    columns = list(map(list, zip(*given, strict=True))) or [[], [], [], []]
+    columns = list(map(list, zip(*given, strict=True))) or [[], [], [], [], []]
     connection.execute(
         """
         INSERT INTO synapses (partition, source_id, target_id, score, kind)
-        SELECT m.partition, t.source_id, t.target_id, t.score, t.kind
-        FROM unnest(%s::bigint[], %s::bigint[], %s::float8[], %s::text[])
-        AS t (source_id, target_id, score, kind) JOIN messages m ON m.id = t.source_id
+        SELECT * FROM unnest(%s::text[], %s::bigint[], %s::bigint[], %s::float8[], %s::text[])
         """,
         columns,
     )
@@ -141,7 +166,7 @@ def remainder(connection: Connection) -> Remainder:
     )
 
 
-def put_remainder(connection: Connection, given: Remainder) -> None:
+def put_remainder(connection: Connection, ids: IdSource, given: Remainder) -> None:
     """Write what belongs to no message, in place of what is there of it."""
     for table in ("conversations", "context_runs", "forgotten"):
         connection.execute(f"DELETE FROM {table}".encode())
@@ -153,8 +178,12 @@ def put_remainder(connection: Connection, given: Remainder) -> None:
             """.encode(),
             given.conversations,
         )
-        first = ids.now() - len(given.runs)
-        for number, run in enumerate(given.runs, start=first):
+        numbers: dict[str, Iterator[int]] = {}
+        for run in given.runs:
+            partition = str(run["partition"])
+            if partition not in numbers:
+                numbers[partition] = ids.take(connection, partition, "context_runs")
+            number = next(numbers[partition])
             marks = ", ".join(["%s"] * (1 + len(run)))
             cursor.execute(
                 f"INSERT INTO context_runs (id, {', '.join(run)}) VALUES ({marks})".encode(),

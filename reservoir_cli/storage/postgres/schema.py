@@ -10,8 +10,10 @@ from typing import Any
 from psycopg import errors
 
 from reservoir_cli.errors import StoreError
-from reservoir_cli.storage.postgres import locks
+from reservoir_cli.messages import FIRST_MS, LAST_MS
+from reservoir_cli.storage.postgres import locks, model_switch
 from reservoir_cli.storage.postgres.connection import Connection
+from reservoir_cli.storage.postgres.ids import LIMIT
 
 #: What a server has to be at least.
 _POSTGRES, _VECTOR = 15, (0, 8)
@@ -28,6 +30,25 @@ SPREAD = (
     "context_runs",
 )
 EVERYWHERE = ("properties", "forgotten", "members", "migrations")
+
+#: What holds of each row, whoever writes it. Rows of before are left as they are.
+RANGES = {
+    "messages": f"""
+        id BETWEEN 1 AND {LIMIT - 1} AND created_at BETWEEN {FIRST_MS} AND {LAST_MS}
+        AND tokens >= 0 AND terms >= 0 AND asks IN (0, 1)
+        AND (tool_calls IS NULL OR {SCHEMA}.are_tool_calls(tool_calls))
+        """,
+    "words": "part >= 0 AND start >= 0",
+    "embeddings": """
+        passage >= 0 AND start >= 0 AND "end" >= start AND vector_dims(vector) BETWEEN 1 AND 16000
+        """,
+    "synapses": "score BETWEEN -1 AND 2",
+    "context_runs": f"""
+        id BETWEEN 1 AND {LIMIT - 1} AND at BETWEEN {FIRST_MS} AND {LAST_MS}
+        AND utilisation BETWEEN 0 AND 1e9 AND ms BETWEEN 0 AND 1e15
+        """,
+    "forgotten": "octet_length(mark) = 32",
+}
 
 #: Each migration: its name and its statements.
 MIGRATIONS: tuple[tuple[str, str], ...] = (
@@ -172,6 +193,39 @@ MIGRATIONS: tuple[tuple[str, str], ...] = (
         ALTER TABLE conversations ADD COLUMN branch text COLLATE "C";
         """,
     ),
+    (
+        "ranges of what a user may write",
+        f"""
+        -- An escaped NUL is no text here; any other character says the same of the form.
+        CREATE FUNCTION are_tool_calls(calls text) RETURNS boolean IMMUTABLE PARALLEL SAFE
+        BEGIN ATOMIC
+            SELECT count(*) = 0
+            FROM json_array_elements(replace(calls, '\\u0000', '\\u0001')::json) c
+            WHERE json_typeof(c.value) <> 'object' OR (c.value -> 'name')::text = '""'
+            OR json_typeof(c.value -> 'name') IS DISTINCT FROM 'string';
+        END;
+        {
+            ";".join(
+                f"ALTER TABLE {table} ADD CONSTRAINT {table}_in_range CHECK ({check}) NOT VALID"
+                for table, check in RANGES.items()
+            )
+        };
+        DELETE FROM properties WHERE starts_with(key, 'last_forgotten_id:');
+        CREATE FUNCTION own_partitions() RETURNS text[] STABLE PARALLEL SAFE COST 1000
+        BEGIN ATOMIC
+            SELECT ARRAY(
+                SELECT m.partition FROM {SCHEMA}.members m WHERE m.member = current_user::text
+            );
+        END;
+        CREATE FUNCTION is_active_model(model_id text, dimensions integer)
+        RETURNS boolean STABLE PARALLEL SAFE COST 1000
+        BEGIN ATOMIC
+            SELECT count(*) = 2 FROM {SCHEMA}.properties p
+            WHERE (p.key = 'embedding_model_id' AND p.value = model_id)
+            OR (p.key = 'embedding_dimensions' AND p.value = dimensions::text);
+        END;
+        """,
+    ),
 )
 
 
@@ -184,6 +238,7 @@ class Server:
     :param schema: how many migrations have run; ``None`` where there is no store yet.
     :param writable: whether this user may write to the store, or make one.
     :param whole: whether this user sees all of the store, and may change what everyone shares.
+    :param path: where the tables are looked for, and the operators of pgvector.
     """
 
     version: int
@@ -191,11 +246,17 @@ class Server:
     schema: int | None
     writable: bool
     whole: bool = True
+    path: str = SCHEMA
+
+    @property
+    def settings(self) -> str:
+        """The settings of every transaction: a pool may give each another session."""
+        return f"SET LOCAL search_path = {self.path}; SET LOCAL array_nulls = on"
 
 
 def look(connection: Connection) -> Server:
     """Find out what the server is, and what there is of a store; nothing is changed."""
-    version, encoding, there, vector, read_only = connection.execute(
+    version, encoding, there, vector, read_only, path = connection.execute(
         f"""
         SELECT current_setting('server_version_num')::int, current_setting('server_encoding'),
         to_regclass('{SCHEMA}.migrations') IS NOT NULL,
@@ -203,15 +264,15 @@ def look(connection: Connection) -> Server:
             (SELECT default_version FROM pg_available_extensions WHERE name = 'vector')),
         current_setting('transaction_read_only') = 'on',
         -- The operators of pgvector may lie in any schema.
-        set_config('search_path', concat_ws(', ', '{SCHEMA}',
+        concat_ws(', ', '{SCHEMA}',
             (SELECT quote_ident(nspname) FROM pg_extension e
              JOIN pg_namespace n ON n.oid = extnamespace WHERE extname = 'vector'),
-            'public'), false)
+            'public')
         """
-    ).fetchone()[:5]  # type: ignore[index]
+    ).fetchone()  # type: ignore[misc]
     _refuse(version, encoding, vector)
     if not there:
-        return Server(version, vector, None, not read_only)
+        return Server(version, vector, None, not read_only, path=path)
     schema, may, whole = connection.execute(
         f"""
         SELECT (SELECT max(number) FROM {SCHEMA}.migrations),
@@ -220,7 +281,7 @@ def look(connection: Connection) -> Server:
             AND has_table_privilege('{SCHEMA}.properties', 'DELETE')
         """
     ).fetchone()  # type: ignore[misc]
-    return Server(version, vector, schema or 0, may and not read_only, whole)
+    return Server(version, vector, schema or 0, may and not read_only, whole, path)
 
 
 def _refuse(version: int, encoding: str, vector: str | None) -> None:
@@ -263,13 +324,15 @@ def refuse_newer(schema: int) -> None:
         )
 
 
-def migrate(connection: Connection) -> list[str]:
+def migrate(connection: Connection, settings: str) -> list[str]:
     """Bring a store up to date in one transaction; of two processes the second finds it done.
 
+    :param settings: of every transaction; see :class:`Server`.
     :returns: the names of the migrations that ran.
     """
     done = []
     with connection.transaction():
+        connection.execute(settings.encode())
         locks.schema(connection)
         connection.execute(f"CREATE SCHEMA IF NOT EXISTS {SCHEMA}")
         _add_vector(connection)
@@ -292,6 +355,8 @@ def migrate(connection: Connection) -> list[str]:
                     [number, name],
                 )
                 done.append(name)
+        if done:
+            model_switch.note_dimensions(connection)
         _finish(connection)
     return done
 

@@ -76,7 +76,7 @@ class Session:
                 hint="let its owner run reservoir db migrate once",
             )
         with self._lock, errors(self.location):
-            schema.migrate(self._connection)
+            schema.migrate(self._connection, self.server.settings)
             self.server = schema.look(self._connection)
 
     # Transactions
@@ -107,7 +107,7 @@ class Session:
 
     def _refuse_unfinished(self) -> None:
         if not self.receiving:
-            with errors(self.location):
+            with self.snapshot():
                 mark = properties.get(self._connection, unfinished.UNFINISHED_COPY)
             unfinished.refuse(mark, self.location)
 
@@ -149,13 +149,13 @@ class Session:
     def _begin(self, begin: str) -> None:
         """Begin a transaction; where the connection was lost since the last, on a new one."""
         try:
-            self._connection.execute(begin.encode())
+            self._connection.execute(f"{begin}; {self.server.settings}".encode())
         except psycopg.OperationalError:
             if not self._connection.broken:
                 raise
             self._connection.close()
             self._connection = self._connect()
-            self._connection.execute(begin.encode())
+            self._connection.execute(f"{begin}; {self.server.settings}".encode())
 
     def _written(self, work: Callable[[], Result], wait: float | None = None) -> Result:
         """Do a write in a transaction; as a whole again where another came in its way."""

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from reservoir_cli.errors import ReservoirError, StoreError
 from reservoir_cli.messages import (
     Conversation,
+    Key,
     Message,
     Scope,
     StoredMessage,
@@ -18,9 +19,10 @@ from reservoir_cli.messages import (
     to_epoch_ms,
 )
 from reservoir_cli.storage.base import LinkThreshold
-from reservoir_cli.storage.postgres import ids as numbers
+from reservoir_cli.storage.keys import Keys, by_partition
 from reservoir_cli.storage.postgres import locks, model_switch, properties, reads
 from reservoir_cli.storage.postgres.connection import errors
+from reservoir_cli.storage.postgres.ids import IdSource
 from reservoir_cli.storage.postgres.schema import SCHEMA
 from reservoir_cli.storage.postgres.session import Session
 from reservoir_cli.storage.postgres.stemmer import Stemmer
@@ -54,6 +56,10 @@ class PostgresStore(Session):
     @cached_property
     def _stemmer(self) -> Stemmer:
         return Stemmer()
+
+    @cached_property
+    def _ids(self) -> IdSource:
+        return IdSource()
 
     def close(self) -> None:
         """See :class:`~reservoir_cli.storage.base.Store`."""
@@ -102,6 +108,7 @@ class PostgresStore(Session):
             lambda: add(
                 self._connection,
                 self._stemmer,
+                self._ids,
                 scope,
                 messages,
                 counter,
@@ -136,8 +143,7 @@ class PostgresStore(Session):
     def add_passages(
         self,
         model_id: str,
-        message_ids: Sequence[int],
-        passages: Sequence[Passage],
+        passages: Mapping[Key, Sequence[Passage]],
         synapse_threshold: LinkThreshold,
     ) -> None:
         """See :class:`~reservoir_cli.storage.base.Store`."""
@@ -145,10 +151,10 @@ class PostgresStore(Session):
         from reservoir_cli.storage.postgres import vectors
 
         def put() -> None:
-            there = reads.by_partition(self._connection, message_ids)
-            locks.partitions(self._connection, there)
+            by_place = by_partition(passages)
+            locks.partitions(self._connection, by_place)
             lacking = self._lacking(model_id)
-            for partition, some in there.items():
+            for partition, ids in by_place.items():
                 # A message may have been forgotten, or embedded by another process, since it
                 # was read.
                 rows = reads.rows(
@@ -157,12 +163,12 @@ class PostgresStore(Session):
                     DELETE FROM {lacking} WHERE partition = %s AND message_id = ANY(%s)
                     RETURNING message_id
                     """,
-                    [partition, some],
+                    [partition, ids],
                 )
-                due = {row[0] for row in rows}
-                fresh = [each for each in passages if each.message_id in due]
+                due = sorted(row[0] for row in rows)
+                fresh = {number: passages[Key(partition, number)] for number in due}
                 vectors.add(self._connection, partition, model_id, fresh)
-                synapses.tie(self._connection, partition, sorted(due), model_id, synapse_threshold)
+                synapses.tie(self._connection, partition, due, model_id, synapse_threshold)
 
         self._written(put)
 
@@ -179,11 +185,11 @@ class PostgresStore(Session):
             "the model of this store was changed meanwhile", hint="run the command again"
         )
 
-    def renew_counts(self, counts: Mapping[int, int], counter: str) -> None:
+    def renew_counts(self, counts: Mapping[Key, int], counter: str) -> None:
         """See :class:`~reservoir_cli.storage.base.Store`."""
 
         def put() -> None:
-            for partition, some in reads.by_partition(self._connection, list(counts)).items():
+            for partition, ids in by_partition(counts).items():
                 locks.partitions(self._connection, [partition])
                 self._connection.execute(
                     """
@@ -191,17 +197,17 @@ class PostgresStore(Session):
                     FROM unnest(%s::bigint[], %s::int[]) AS t (id, tokens)
                     WHERE m.partition = %s AND m.id = t.id
                     """,
-                    [counter, some, [counts[each] for each in some], partition],
+                    [counter, ids, [counts[Key(partition, each)] for each in ids], partition],
                 )
 
         self._written(put)
 
-    def mark_secrets(self, found: Mapping[int, Sequence[str]]) -> None:
+    def mark_secrets(self, found: Mapping[Key, Sequence[str]]) -> None:
         """See :class:`~reservoir_cli.storage.base.Store`."""
         marks = {each: " ".join(sorted(set(kinds))) or None for each, kinds in found.items()}
 
         def put() -> None:
-            for partition, some in reads.by_partition(self._connection, list(marks)).items():
+            for partition, ids in by_partition(marks).items():
                 locks.partitions(self._connection, [partition])
                 self._connection.execute(
                     """
@@ -209,7 +215,7 @@ class PostgresStore(Session):
                     FROM unnest(%s::bigint[], %s::text[]) AS t (id, secrets)
                     WHERE m.partition = %s AND m.id = t.id
                     """,
-                    [some, [marks[each] for each in some], partition],
+                    [ids, [marks[Key(partition, each)] for each in ids], partition],
                 )
 
         self._written(put)
@@ -221,14 +227,10 @@ class PostgresStore(Session):
 
         def put() -> None:
             locks.partitions(self._connection, [run["partition"]])
-            before = reads.number(
-                self._connection,
-                "SELECT max(id) FROM context_runs WHERE partition = %s",
-                [run["partition"]],
-            )
+            number = next(self._ids.take(self._connection, run["partition"], "context_runs"))
             self._connection.execute(
                 f"INSERT INTO context_runs ({names}) VALUES ({marks})".encode(),
-                [max(numbers.now(), before + 1), *run.values()],
+                [number, *run.values()],
             )
 
         self._written(put)
@@ -342,6 +344,10 @@ class PostgresStore(Session):
         """See :class:`~reservoir_cli.storage.base.Store`."""
         return self._seen(lambda: reads.by_id(self._connection, ids, scope))
 
+    def by_key(self, keys: Sequence[Key]) -> list[StoredMessage]:
+        """See :class:`~reservoir_cli.storage.base.Store`."""
+        return self._seen(lambda: reads.by_key(self._connection, keys))
+
     def with_partners(self, ids: Sequence[int], scope: Scope) -> list[StoredMessage]:
         """See :class:`~reservoir_cli.storage.base.Store`."""
         return self._seen(lambda: reads.with_partners(self._connection, ids, scope))
@@ -362,7 +368,7 @@ class PostgresStore(Session):
         """See :class:`~reservoir_cli.storage.base.Store`."""
         return self._seen(lambda: reads.places(self._connection))
 
-    def find(self, scope: Scope, where: Filter = _EVERYTHING) -> "array[int]":
+    def find(self, scope: Scope, where: Filter = _EVERYTHING) -> Keys:
         """See :class:`~reservoir_cli.storage.base.Store`."""
         return self._seen(lambda: reads.find(self._connection, scope, where))
 
@@ -386,13 +392,13 @@ class PostgresStore(Session):
         """See :class:`~reservoir_cli.storage.base.Store`."""
         return self._seen(lambda: reads.place_summaries(self._connection, scope))
 
-    def passages(self, ids: Sequence[int]) -> dict[int, list[Passage]]:
+    def passages(self, keys: Sequence[Key]) -> dict[Key, list[Passage]]:
         """See :class:`~reservoir_cli.storage.base.Store`."""
         from reservoir_cli.storage.postgres.vectors import passages
 
         with self.snapshot():
             active = self.active_model()
-            return passages(self._connection, active[0], ids) if active else {}
+            return passages(self._connection, active[0], keys) if active else {}
 
     def dimensions(self) -> int | None:
         """See :class:`~reservoir_cli.storage.base.Store`."""
@@ -407,11 +413,13 @@ class PostgresStore(Session):
 
     # Forgetting, moving, copying
 
-    def forget(self, ids: Sequence[int], progress: Progress = lambda *_: None) -> None:
+    def forget(self, keys: Sequence[Key], progress: Progress = lambda *_: None) -> None:
         """See :class:`~reservoir_cli.storage.base.Store`."""
         from reservoir_cli.storage.postgres.delete import remove
 
-        self._written(lambda: remove(self._connection, ids, mark=True, progress=progress))
+        self._written(
+            lambda: remove(self._connection, by_partition(keys), mark=True, progress=progress)
+        )
 
     def finish_forgetting(self) -> bool:
         """Let the server reuse the room of what was deleted.
@@ -421,7 +429,7 @@ class PostgresStore(Session):
         with self._lock, errors(self.location):
             for table in ("messages", "words", "embeddings"):
                 # A user who does not own the table gets a warning, and the server does it later.
-                self._connection.execute(f"VACUUM (SKIP_LOCKED) {table}".encode())
+                self._connection.execute(f"VACUUM (SKIP_LOCKED) {SCHEMA}.{table}".encode())
         return True
 
     def forgotten(self, messages: Sequence[Message]) -> list[bool]:
@@ -437,7 +445,7 @@ class PostgresStore(Session):
         """See :class:`~reservoir_cli.storage.base.Store`."""
         from reservoir_cli.storage.postgres.move_partition import move
 
-        return self._written(lambda: move(self._connection, old, check_name(new)))
+        return self._written(lambda: move(self._connection, self._ids, old, check_name(new)))
 
     def copy_to(self, target: Path, progress: Progress = lambda *_: None) -> None:
         """Refuse: a file cannot be a copy of a server.
@@ -449,7 +457,7 @@ class PostgresStore(Session):
             hint="pg_dump DATABASE makes a backup; reservoir db copy makes a store of it",
         )
 
-    def portion(self, after: int, count: int) -> "Portion":
+    def portion(self, after: Key | None, count: int) -> "Portion":
         """See :class:`~reservoir_cli.storage.base.Store`."""
         from reservoir_cli.storage.postgres import replicate
 
@@ -461,11 +469,15 @@ class PostgresStore(Session):
 
         self._written(lambda: replicate.put_portion(self._connection, self._stemmer, given))
 
-    def links(self, ids: Sequence[int]) -> "list[Link]":
+    def twins(self) -> list[Key]:
+        """See :class:`~reservoir_cli.storage.base.Store`."""
+        return self._seen(lambda: reads.twins(self._connection))
+
+    def links(self, keys: Sequence[Key]) -> "list[Link]":
         """See :class:`~reservoir_cli.storage.base.Store`."""
         from reservoir_cli.storage.postgres import replicate
 
-        return self._seen(lambda: replicate.links(self._connection, ids))
+        return self._seen(lambda: replicate.links(self._connection, keys))
 
     def put_links(self, given: "Sequence[Link]") -> None:
         """See :class:`~reservoir_cli.storage.base.Store`."""
@@ -483,7 +495,7 @@ class PostgresStore(Session):
         """See :class:`~reservoir_cli.storage.base.Store`."""
         from reservoir_cli.storage.postgres import replicate
 
-        self._written(lambda: replicate.put_remainder(self._connection, given))
+        self._written(lambda: replicate.put_remainder(self._connection, self._ids, given))
 
     def noted(self, key: str) -> str | None:
         """See :class:`~reservoir_cli.storage.base.Store`."""

@@ -1,13 +1,13 @@
 """Vectors on a server: exact search inside a partition, and everything else read of them."""
 
-from collections.abc import Sequence
-from itertools import groupby
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
-from reservoir_cli.messages import Scope
-from reservoir_cli.storage.postgres import reads
+from reservoir_cli.messages import Key, Scope
+from reservoir_cli.storage.keys import by_partition
+from reservoir_cli.storage.postgres import properties, reads
 from reservoir_cli.storage.postgres.connection import Connection
 from reservoir_cli.storage.records import Passage
 
@@ -39,44 +39,51 @@ def cosines(
         connection,
         {"ids": ("c.message_id", "i8"), "cosine": ("c.cosine", "f4")},
         "FROM c",
-        [written(vector), *values, model_id],
+        [written(vector), *values, model_id, len(vector)],
         given=f"""
         WITH c AS MATERIALIZED (
             SELECT e.message_id, (-(e.vector <#> %s::vector))::real AS cosine
-            FROM embeddings e WHERE {where} AND e.model_id = %s
+            FROM embeddings e WHERE {where} AND e.model_id = %s AND vector_dims(e.vector) = %s
         )
         """,
     )
     return found["ids"], found["cosine"]
 
 
-def passages(connection: Connection, model_id: str, ids: Sequence[int]) -> dict[int, list[Passage]]:
-    """The passages of messages, by the message; one without vectors has none."""
-    found = connection.execute(
-        """
-        SELECT e.message_id, e.passage, e.start, e."end", e.vector FROM messages m
-        JOIN embeddings e ON e.partition = m.partition AND e.message_id = m.id
-        WHERE m.id = ANY(%s::bigint[]) AND e.model_id = %s ORDER BY 1, 2
-        """,
-        [list(ids), model_id],
-        binary=True,
-    ).fetchall()
-    return {
-        number: [
-            Passage(number, passage, start, end, read(vector))
-            for _, passage, start, end, vector in some
-        ]
-        for number, some in groupby(found, key=lambda row: row[0])
-    }
+def passages(
+    connection: Connection, model_id: str, keys: Sequence[Key]
+) -> dict[Key, list[Passage]]:
+    """Return the passages of messages; one without vectors has none."""
+    by_message: dict[Key, list[Passage]] = {}
+    for partition, ids in by_partition(keys).items():
+        for number, passage, start, end, vector in connection.execute(
+            """
+            SELECT message_id, passage, start, "end", vector FROM embeddings
+            WHERE partition = %s AND message_id = ANY(%s::bigint[]) AND model_id = %s
+            ORDER BY 1, 2
+            """,
+            [partition, ids, model_id],
+            binary=True,
+        ):
+            by_message.setdefault(Key(partition, number), []).append(
+                Passage(number, passage, start, end, read(vector))
+            )
+    return by_message
 
 
 def add(
     connection: Connection,
     partition: str,
     model_id: str,
-    some: Sequence[Passage],
+    by_message: Mapping[int, Sequence[Passage]],
 ) -> None:
-    """Store passages of messages of one partition."""
+    """Store passages of messages of one partition, by their message."""
+    some = [(number, passage) for number, of_one in by_message.items() for passage in of_one]
+    if not some:
+        return
+    if properties.get(connection, properties.DIMENSIONS) is None:
+        dimensions = str(len(some[0][1].vector))
+        properties.put_first(connection, properties.DIMENSIONS, dimensions)
     connection.execute(
         """
         INSERT INTO embeddings
@@ -88,11 +95,11 @@ def add(
         """,
         [
             model_id,
-            [each.message_id for each in some],
-            [each.number for each in some],
-            [each.start for each in some],
-            [each.end for each in some],
-            [written(each.vector) for each in some],
+            [number for number, _ in some],
+            [passage.number for _, passage in some],
+            [passage.start for _, passage in some],
+            [passage.end for _, passage in some],
+            [written(passage.vector) for _, passage in some],
             partition,
         ],
     )

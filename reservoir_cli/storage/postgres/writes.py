@@ -3,8 +3,9 @@
 from collections.abc import Sequence
 
 from reservoir_cli.messages import Message, Scope, StoredMessage, clean_text
-from reservoir_cli.storage.postgres import ids, keyword_search, locks, properties, reads
+from reservoir_cli.storage.postgres import keyword_search, locks, properties, reads
 from reservoir_cli.storage.postgres.connection import Connection
+from reservoir_cli.storage.postgres.ids import IdSource
 from reservoir_cli.storage.postgres.stemmer import Stemmer
 from reservoir_cli.storage.sqlite.vector_blocks import thread_key
 from reservoir_cli.storage.sqlite.writes import COLUMNS, Prepared, open_until, prepare, source_of
@@ -24,6 +25,7 @@ _FORMS = dict.fromkeys(_NAMES, "text") | {
 def add(
     connection: Connection,
     stemmer: Stemmer,
+    ids: IdSource,
     scope: Scope,
     messages: Sequence[Message],
     counter: TokenCounter,
@@ -39,7 +41,7 @@ def add(
     """
     place = (str(scope.partition), str(scope.instance))
     locks.partitions(connection, [place[0]])
-    numbers = ids.take(connection)
+    numbers = ids.take(connection, place[0])
     added: list[StoredMessage | None] = []
     # A reply may answer a question that comes with it.
     for some in [[each] for each in messages] if pair else [messages]:
@@ -48,7 +50,7 @@ def add(
             some,
             counter,
             now_ms=now_ms,
-            there=_present(connection, place, some),
+            there=present(connection, place, [source_of(m) for m in some if m.source_id]),
             numbers=numbers,
             question=lambda: _open_question(connection, place, now_ms) if pair else None,
             asked=lambda trace_id: _asked(connection, place, trace_id),
@@ -95,11 +97,10 @@ def insert_rows(connection: Connection, some: Sequence[dict[str, object]]) -> No
     )
 
 
-def _present(
-    connection: Connection, place: tuple[str, str], messages: Sequence[Message]
+def present(
+    connection: Connection, place: tuple[str, str], asked: Sequence[tuple[str, str]]
 ) -> set[tuple[str, str]]:
-    """(source, source id) of those of the messages that are there already."""
-    asked = [source_of(each) for each in messages if each.source_id]
+    """Return those of some (source, source id) that a partition and instance has already."""
     if not asked:
         return set()
     found = reads.rows(

@@ -9,17 +9,19 @@ from array import array
 from collections.abc import Sequence
 
 from reservoir_cli.messages import Conversation, Scope, from_epoch_ms
+from reservoir_cli.storage.keys import Keys
 from reservoir_cli.storage.records import ConversationSummary, Filter, PlaceSummary, ThreadName
 from reservoir_cli.storage.sqlite import reads
 
 
-def find(connection: sqlite3.Connection, scope: Scope, where: Filter) -> "array[int]":
-    """The ids of messages in order of time."""
+def find(connection: sqlite3.Connection, scope: Scope, where: Filter) -> Keys:
+    """Return the keys of messages in order of time."""
     condition, values = reads.conditions(scope, where)
     rows = connection.execute(
-        f"SELECT m.id FROM messages m WHERE {condition} ORDER BY m.created_at, m.id", values
+        f"SELECT m.partition, m.id FROM messages m WHERE {condition} ORDER BY m.created_at, m.id",
+        values,
     )
-    return array("q", (row[0] for row in rows))
+    return Keys(rows)
 
 
 def threads(

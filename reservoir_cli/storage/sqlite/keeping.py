@@ -10,7 +10,8 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from reservoir_cli.messages import Conversation, Message, Scope, StoredMessage, check_name
+from reservoir_cli.messages import Conversation, Key, Message, Scope, StoredMessage, check_name
+from reservoir_cli.storage.keys import Keys
 from reservoir_cli.storage.records import (
     ConversationSummary,
     Filter,
@@ -55,7 +56,7 @@ class Keeping(ABC):
 
     # Finding
 
-    def find(self, scope: Scope, where: Filter = _EVERYTHING) -> "array[int]":
+    def find(self, scope: Scope, where: Filter = _EVERYTHING) -> Keys:
         """See :class:`~reservoir_cli.storage.base.Store`."""
         with self.snapshot():
             return finding.find(self._connection, scope, where)
@@ -85,13 +86,13 @@ class Keeping(ABC):
         with self.snapshot():
             return finding.places(self._connection, scope)
 
-    def passages(self, ids: Sequence[int]) -> dict[int, list[Passage]]:
+    def passages(self, keys: Sequence[Key]) -> dict[Key, list[Passage]]:
         """See :class:`~reservoir_cli.storage.base.Store`."""
         from reservoir_cli.storage.sqlite.vectors import passages
 
         with self.snapshot(), self._decoding():
             model_id = properties.get(self._connection, properties.MODEL_ID)
-            return passages(self._connection, model_id, ids) if model_id else {}
+            return passages(self._connection, model_id, keys) if model_id else {}
 
     def dimensions(self) -> int | None:
         """See :class:`~reservoir_cli.storage.base.Store`."""
@@ -107,11 +108,12 @@ class Keeping(ABC):
 
     # Forgetting
 
-    def forget(self, ids: Sequence[int], progress: Progress = lambda *_: None) -> None:
+    def forget(self, keys: Sequence[Key], progress: Progress = lambda *_: None) -> None:
         """See :class:`~reservoir_cli.storage.base.Store`."""
         from reservoir_cli.storage.sqlite import delete
 
         with self.writing(), self._decoding():
+            ids = [number for _, number in keys]
             delete.remove(self._connection, ids, mark=True, progress=progress)
             progress("rewriting the full text", 0, 0)
             secure_delete.seal(self._connection)
@@ -148,12 +150,12 @@ class Keeping(ABC):
         with self.snapshot():
             copy(self._connection, target, progress)
 
-    def portion(self, after: int, count: int) -> "Portion":
+    def portion(self, after: Key | None, count: int) -> "Portion":
         """See :class:`~reservoir_cli.storage.base.Store`."""
         from reservoir_cli.storage.sqlite import replicate
 
         with self.snapshot():
-            return replicate.portion(self._connection, after, count)
+            return replicate.portion(self._connection, after.id if after else 0, count)
 
     def put_portion(self, given: "Portion") -> None:
         """See :class:`~reservoir_cli.storage.base.Store`."""
@@ -162,12 +164,16 @@ class Keeping(ABC):
         with self.writing():
             replicate.put_portion(self._connection, given)
 
-    def links(self, ids: Sequence[int]) -> "list[Link]":
+    def twins(self) -> list[Key]:
+        """See :class:`~reservoir_cli.storage.base.Store`; an id is unique in a file."""
+        return []
+
+    def links(self, keys: Sequence[Key]) -> "list[Link]":
         """See :class:`~reservoir_cli.storage.base.Store`."""
         from reservoir_cli.storage.sqlite import replicate
 
         with self.snapshot():
-            return replicate.links(self._connection, ids)
+            return replicate.links(self._connection, [number for _, number in keys])
 
     def put_links(self, given: "Sequence[Link]") -> None:
         """See :class:`~reservoir_cli.storage.base.Store`."""

@@ -56,8 +56,9 @@ def links(connection: sqlite3.Connection, ids: Sequence[int]) -> list[Link]:
     """The links from messages to those before them."""
     return connection.execute(
         f"""
-        SELECT source_id, target_id, score, kind FROM synapses
-        WHERE source_id IN ({reads.marks(ids)}) ORDER BY 1, 2
+        SELECT m.partition, s.source_id, s.target_id, s.score, s.kind
+        FROM synapses s JOIN messages m ON m.id = s.source_id
+        WHERE s.source_id IN ({reads.marks(ids)}) ORDER BY 1, 2, 3
         """,
         list(ids),
     ).fetchall()
@@ -65,7 +66,7 @@ def links(connection: sqlite3.Connection, ids: Sequence[int]) -> list[Link]:
 
 def put_links(connection: sqlite3.Connection, given: Sequence[Link]) -> None:
     """Write links; both ends are there."""
-    connection.executemany("INSERT INTO synapses VALUES (?, ?, ?, ?)", given)
+    connection.executemany("INSERT INTO synapses VALUES (?, ?, ?, ?)", [row[1:] for row in given])
 
 
 def remainder(connection: sqlite3.Connection) -> Remainder:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from reservoir_cli.errors import ReservoirError, StoreCorruptError, StoreError, StoreLockedError
 from reservoir_cli.messages import (
     Conversation,
+    Key,
     Message,
     Scope,
     StoredMessage,
@@ -355,8 +356,7 @@ class SqliteStore(Keeping):
     def add_passages(
         self,
         model_id: str,
-        message_ids: Sequence[int],
-        passages: Sequence[Passage],
+        passages: Mapping[Key, Sequence[Passage]],
         synapse_threshold: LinkThreshold,
     ) -> None:
         """See :class:`~reservoir_cli.storage.base.Store`."""
@@ -368,17 +368,19 @@ class SqliteStore(Keeping):
         with self.writing(), self._decoding():
             # A message may have been forgotten, or embedded by another process, since it was read.
             lacking = self._lacking(model_id)
-            due = reads.still_pending(self._connection, message_ids, lacking)
+            ids = [number for _, number in passages]
+            due = reads.still_pending(self._connection, ids, lacking)
             vectors: dict[int, list[NDArray[np.float32]]] = {}
             rows = []
-            for each in passages:
-                if each.message_id in due:
-                    vectors.setdefault(each.message_id, []).append(each.vector)
-                    span = (each.number, each.start, each.end)
-                    rows.append((each.message_id, model_id, *span, pack(each.vector)))
+            for (_, number), of_message in passages.items():
+                for each in of_message if number in due else ():
+                    vectors.setdefault(number, []).append(each.vector)
+                    rows.append(
+                        (number, model_id, each.number, each.start, each.end, pack(each.vector))
+                    )
             self._connection.executemany("INSERT INTO embeddings VALUES (?, ?, ?, ?, ?, ?)", rows)
             self._connection.executemany(
-                f"DELETE FROM {lacking} WHERE message_id = ?", [(each,) for each in message_ids]
+                f"DELETE FROM {lacking} WHERE message_id = ?", [(each,) for each in ids]
             )
             stacked = {number: np.stack(some) for number, some in vectors.items()}
             vector_blocks.append(self._connection, model_id, sorted(due), stacked)
@@ -465,20 +467,23 @@ class SqliteStore(Keeping):
                 fresh.close()
         return mended
 
-    def renew_counts(self, counts: Mapping[int, int], counter: str) -> None:
+    def renew_counts(self, counts: Mapping[Key, int], counter: str) -> None:
         """See :class:`~reservoir_cli.storage.base.Store`."""
         with self.writing():
             self._connection.executemany(
                 "UPDATE messages SET tokens = ?, counter = ? WHERE id = ?",
-                [(tokens, counter, number) for number, tokens in counts.items()],
+                [(tokens, counter, number) for (_, number), tokens in counts.items()],
             )
 
-    def mark_secrets(self, found: Mapping[int, Sequence[str]]) -> None:
+    def mark_secrets(self, found: Mapping[Key, Sequence[str]]) -> None:
         """See :class:`~reservoir_cli.storage.base.Store`."""
         with self.writing():
             self._connection.executemany(
                 "UPDATE messages SET secrets = ? WHERE id = ?",
-                [(" ".join(sorted(set(kinds))) or None, each) for each, kinds in found.items()],
+                [
+                    (" ".join(sorted(set(kinds))) or None, number)
+                    for (_, number), kinds in found.items()
+                ],
             )
 
     def add_run(self, run: Mapping[str, Any]) -> None:
@@ -528,6 +533,10 @@ class SqliteStore(Keeping):
         """See :class:`~reservoir_cli.storage.base.Store`."""
         with self.snapshot():
             return reads.by_id(self._connection, ids, scope)
+
+    def by_key(self, keys: Sequence[Key]) -> list[StoredMessage]:
+        """See :class:`~reservoir_cli.storage.base.Store`."""
+        return self.by_id([number for _, number in keys], Scope(None))
 
     def with_partners(self, ids: Sequence[int], scope: Scope) -> list[StoredMessage]:
         """See :class:`~reservoir_cli.storage.base.Store`."""

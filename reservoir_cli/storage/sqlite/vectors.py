@@ -12,7 +12,7 @@ from itertools import groupby
 import numpy as np
 from numpy.typing import NDArray
 
-from reservoir_cli.messages import Scope
+from reservoir_cli.messages import Key, Scope
 from reservoir_cli.storage.records import Passage
 from reservoir_cli.storage.sqlite import reads, vector_blocks
 
@@ -119,11 +119,12 @@ def exact(
 
 
 def passages(
-    connection: sqlite3.Connection, model_id: str, ids: Sequence[int]
-) -> dict[int, list[Passage]]:
-    """The passages of messages, by the message; one without vectors has none."""
-    found: dict[int, list[Passage]] = {}
-    for some in reads.portions(ids):
+    connection: sqlite3.Connection, model_id: str, keys: Sequence[Key]
+) -> dict[Key, list[Passage]]:
+    """Return the passages of messages; one without vectors has none."""
+    found: dict[Key, list[Passage]] = {}
+    names = {key.id: key for key in keys}
+    for some in reads.portions(list(names)):
         rows = connection.execute(
             f"""
             SELECT message_id, passage, start, "end", vector FROM embeddings
@@ -133,7 +134,7 @@ def passages(
             [model_id, *some],
         )
         for number, group in groupby(rows, key=lambda row: row[0]):
-            found[number] = [
+            found[names[number]] = [
                 Passage(number, passage, start, end, np.frombuffer(vector, "<f4"))
                 for _, passage, start, end, vector in group
             ]

@@ -76,14 +76,14 @@ def _rows(
     from reservoir_cli.transfer.exporters import rows
 
     write = {"jsonl": rows.jsonl, "json": rows.array, "document": rows.document}[form]
-    ids = store.find(scope, where)
+    keys = store.find(scope, where)
 
     def counted() -> Iterator[rows.Row]:
-        for row, masked in rows.rows(store, ids, mask, embeddings=embeddings):
+        for row, masked in rows.rows(store, keys, mask, embeddings=embeddings):
             yield row
             totals.messages += 1
             totals.masked += masked
-            progress("exporting", totals.messages, len(ids))
+            progress("exporting", totals.messages, len(keys))
 
     return write(counted())
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from reservoir_cli.messages import Role, Scope, StoredMessage, plain_text, title_of
+from reservoir_cli.messages import Key, Role, StoredMessage, plain_text, title_of
 from reservoir_cli.redaction import Mask
 from reservoir_cli.storage.base import Store
 from reservoir_cli.storage.records import Passage, ThreadName
@@ -16,24 +16,24 @@ Row = dict[str, Any]
 
 
 def rows(
-    store: Store, ids: Sequence[int], mask: Mask, *, embeddings: bool
+    store: Store, keys: Sequence[Key], mask: Mask, *, embeddings: bool
 ) -> Iterator[tuple[Row, bool]]:
     """Messages as rows, and whether a secret of theirs is hidden.
 
     The first of a conversation tells what is known of it.
 
-    :param ids: in order of time.
+    :param keys: in order of time.
     """
     told: set[ThreadName] = set()
     active = store.active_model() if embeddings else None
-    for start in range(0, len(ids), _AT_ONCE):
-        found = store.by_id(ids[start : start + _AT_ONCE], Scope(None))
-        vectors = store.passages([each.id for each in found]) if active else {}
+    for start in range(0, len(keys), _AT_ONCE):
+        found = store.by_key(keys[start : start + _AT_ONCE])
+        vectors = store.passages([each.key for each in found]) if active else {}
         for each, shown in zip(found, mask.messages(found), strict=True):
             masked = shown is not each
             row = shown.to_row() | _conversation(store, shown, told, mask)
-            if active and each.id in vectors and not masked:
-                row |= _embedding(each, active, vectors[each.id])
+            if active and each.key in vectors and not masked:
+                row |= _embedding(each, active, vectors[each.key])
             yield row, masked
 
 

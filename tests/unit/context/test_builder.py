@@ -58,7 +58,7 @@ class Memory:
         if cosine is not None:
             vector = np.array([cosine, (1 - cosine**2) ** 0.5], np.float32)
             vectors = [Passage(stored.id, 0, 0, 1, vector)]
-        self.store.add_passages(Compass.model_id, [stored.id], vectors, link)
+        self.store.add_passages(Compass.model_id, {stored.key: vectors}, link)
         return stored.id
 
     def ask(self, query="zeta", *, settings=None, partition="p", **options):

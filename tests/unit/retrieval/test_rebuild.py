@@ -179,7 +179,7 @@ def test_building_yet_another_model_gives_up_what_was_begun(
     third = type(old)("third", "third-4", 4)  # type: ignore[call-arg]
     filled.begin_model(new.model_id, new.name)
     first = filled.lacking(1)
-    filled.add_passages(new.model_id, [first[0].id], indexing.embedded(first, new), 0)
+    filled.add_passages(new.model_id, indexing.embedded(first, new), 0)
     assert models(filled) == {("fake-8", 25), ("new-12", 1)}
     rebuild(filled, third)
     check(filled, third, 26)
@@ -189,7 +189,7 @@ def test_giving_up_leaves_the_old_model_as_it_was(
     filled: Store, old: Embedder, new: Embedder
 ) -> None:
     filled.begin_model(new.model_id, new.name)
-    filled.add_passages(new.model_id, [1], indexing.embedded(filled.lacking(1), new), 0)
+    filled.add_passages(new.model_id, indexing.embedded(filled.lacking(1), new), 0)
     filled.give_up_model()
     embed(filled, old, synapse_threshold=0)
     check(filled, old, 26)
@@ -212,7 +212,7 @@ def test_whoever_still_has_the_old_model_can_store_nothing_by_it(
     passages = indexing.embedded([late], old)
     rebuild(filled, new)
     with pytest.raises(ReservoirError, match="changed meanwhile"):
-        filled.add_passages(old.model_id, [late.id], passages, 0)
+        filled.add_passages(old.model_id, passages, 0)
     check(filled, new, 27)
 
 

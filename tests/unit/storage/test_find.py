@@ -69,7 +69,7 @@ def test_ids_are_found_in_order_of_time(
     )
     numbers = {each.id: number for number, each in enumerate(added, start=1) if each}
     add(Message("user", "elsewhere"), instance="j")
-    assert [numbers[each] for each in store.find(Scope("p", "i"), where)] == expected
+    assert [numbers[each.id] for each in store.find(Scope("p", "i"), where)] == expected
 
 
 def test_threads_are_apart_by_place_and_conversation(store: Store, add: Adding) -> None:

@@ -5,7 +5,7 @@ from datetime import timedelta
 import numpy as np
 import pytest
 from behind import behind
-from builders import NOW
+from builders import NOW, add_passages
 
 from reservoir_cli.messages import Message, Scope
 from reservoir_cli.storage.base import open_store
@@ -44,7 +44,7 @@ def embed(store, ids, vectors, threshold=0.85):
     passages = [
         Passage(number, 0, 0, 1, vector) for number, vector in zip(ids, vectors, strict=True)
     ]
-    store.add_passages("fake", ids, passages, threshold)
+    add_passages(store, "fake", ids, passages, threshold)
 
 
 def links(store):
@@ -199,8 +199,8 @@ def test_messages_of_several_passages_count_as_one_of_the_256_before(store):
         for at, number in enumerate(ids)
         for part in range(2)
     ]
-    store.add_passages("fake", ids[:-1], [p for p in passages if p.message_id != ids[-1]], 0.85)
-    store.add_passages("fake", ids[-1:], [p for p in passages if p.message_id == ids[-1]], 0.85)
+    add_passages(store, "fake", ids[:-1], passages, 0.85)
+    add_passages(store, "fake", ids[-1:], passages, 0.85)
     assert (ids[201], ids[0]) in links(store)
 
 

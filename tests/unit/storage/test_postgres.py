@@ -17,8 +17,8 @@ import pytest
 from behind import behind
 from postgres_server import PostgresServer, copied, installed
 
-from reservoir_cli.errors import StoreError, StoreLockedError
-from reservoir_cli.messages import Message, Scope, StoredMessage
+from reservoir_cli.errors import StoreError, StoreLockedError, UsageError
+from reservoir_cli.messages import Key, Message, Scope, StoredMessage
 from reservoir_cli.reservoir import Reservoir
 from reservoir_cli.retrieval import indexing
 from reservoir_cli.retrieval import rebuild as rebuilding
@@ -240,33 +240,117 @@ def test_ids_are_ordered_by_time_and_fit_a_double(store: Store) -> None:
     assert say(store, "next")[0] > given[-1]
 
 
-def test_ids_of_a_clock_that_was_set_back_are_new(store: Store, monkeypatch) -> None:
-    [first] = say(store, "a")
-    monkeypatch.setattr(time, "time_ns", lambda: 1_600_000_000_000_000_000)
-    [second] = say(store, "b", scope=Scope("q", "q"))
-    store.forget([second])
-    [third] = say(store, "c")
-    assert first < second < third
+def test_ids_of_one_writer_rise_whatever_its_clock_does(store: Store, monkeypatch) -> None:
+    given = say(store, "a")
+    for seconds in (1_600_000_000, 9_300_000_000, 0, 1_700_000_000):
+        monkeypatch.setattr(time, "time_ns", lambda now=seconds: now * 1_000_000_000)
+        given += say(store, "b", scope=Scope("q", "q"))
+        store.forget([Key("q", given[-1])])
+        given += say(store, "c", "d")
+    assert given == sorted(set(given))
+    assert given[-1] < 2**53
 
 
-def test_ids_of_a_transaction_that_ended_just_now_are_not_given_again(
+def test_another_writer_of_the_partition_goes_on_behind_what_is_there(
     url: str, store: Store, monkeypatch
 ) -> None:
-    monkeypatch.setattr(time, "time_ns", lambda: 1_900_000_000_000_000_000)
-    look, looked = ids._last, False
+    [first] = say(store, "question")
+    at = first // 4096 + 1_577_836_800_000
+    for behind_by, is_later in ((5, True), (40 * 86_400_000, False)):  # one far ahead is left alone
+        monkeypatch.setattr(time, "time_ns", lambda late=behind_by: (at - late) * 10**6)
+        with closing(open_store(url)) as other:
+            assert (say(other, "reply")[0] > first) == is_later
 
-    def look_a_little_early(connection) -> int:
-        nonlocal looked
-        found = look(connection)
-        if not looked:
-            looked = True
-            say(store, "a")
+
+def test_an_id_that_is_taken_meanwhile_is_replaced_by_another(
+    url: str, store: Store, monkeypatch
+) -> None:
+    """As where no lock holds, behind two coordinators."""
+    monkeypatch.setattr(time, "time_ns", lambda: 1_900_000_000_000_000_000)
+    monkeypatch.setattr(ids, "randbelow", lambda _: 0)
+    newest, meddled = ids._newest, 0
+
+    def look_a_little_early(*place) -> int:
+        nonlocal meddled
+        found = newest(*place)
+        if not meddled:
+            meddled = (1_900_000_000_000 - 1_577_836_800_000) * 4096
+            behind(
+                url,
+                "INSERT INTO messages SELECT 'p', ?, 't', NULL, 'i', 'user', 'first', NULL, NULL, "
+                "NULL, 1, 's', 'x', 1, 'c', NULL, 1, 0, 1",
+                [meddled],
+            )
         return found
 
-    monkeypatch.setattr(ids, "_last", look_a_little_early)
-    with closing(open_store(url)) as other:
-        say(other, "b", scope=Scope("q", "q"))
-        assert len({each.id for each in other.last(EVERYWHERE, 0)}) == 2
+    monkeypatch.setattr(ids, "_newest", look_a_little_early)
+    say(store, "second")
+    assert contents(store.last(HERE, 0)) == ["first", "second"]
+    assert store.last(HERE, 1)[0].id == meddled + 1
+
+
+def test_two_partitions_may_have_the_same_id_and_each_is_itself(
+    url: str, store: Store, tmp_path: Path, monkeypatch, fake_embedder
+) -> None:
+    monkeypatch.setattr(time, "time_ns", lambda: 1_900_000_000_000_000_000)
+    monkeypatch.setattr(ids, "randbelow", lambda _: 0)
+    numbers = []
+    for partition in "ab":
+        with closing(open_store(url)) as writer:
+            texts = [f"zeta one {partition}", f"zeta two {partition}"]
+            numbers.append(say(writer, *texts, scope=Scope(partition, "i")))
+            embed(writer, fake_embedder, 0)
+    assert numbers[0] == numbers[1]
+    one, two = numbers[0]
+    with closing(open_store(str(tmp_path / "copy.db"))) as file:
+        replicate.copy(store, file, lambda *_: None)
+        assert sorted(contents(file.last(EVERYWHERE, 0))) == sorted(
+            contents(store.last(EVERYWHERE, 0))
+        )
+        assert file.holdings() == store.holdings()
+        assert file.faults() == []
+    with Reservoir.open(url, embedder=fake_embedder) as reservoir:
+        with pytest.raises(UsageError, match=f"message {one} is in a and b"):
+            reservoir.forget([one])
+        for mode in ("keyword", "hybrid", "semantic"):
+            hits = reservoir.search("zeta two b", mode=mode, scope=EVERYWHERE)
+            assert len({hit.message.key for hit in hits}) == len(hits)
+            assert {hit.message.content for hit in hits[:2]} == {"zeta two a", "zeta two b"}, mode
+            assert hits[0].cosine is None or hits[0].cosine == pytest.approx(1)
+            linked = reservoir.search("zeta two b", mode=mode, scope=EVERYWHERE, link=True)
+            for hit in linked:
+                assert {each.partition for each in hit.linked} <= {hit.message.partition}
+    keys = store.find(EVERYWHERE)
+    assert len(store.passages(keys)) == len(set(keys)) == 4
+    store.mark_secrets({Key("a", one): ["password"]})
+    store.renew_counts({Key("b", one): 77}, "new")
+    forget.forget(store, [Key("b", two)])
+    kept = {each.key: each for each in store.last(EVERYWHERE, 0)}
+    assert set(kept) == {("a", one), ("a", two), ("b", one)}
+    assert kept["a", one].secrets == ("password",)
+    assert kept["b", one].tokens == 77
+    assert store.move_partition("b", "a") == (1, 0)  # where it gets a new id
+    assert sorted(contents(store.last(Scope("a"), 0))) == ["zeta one a", "zeta one b", "zeta two a"]
+    assert len(store.find(Scope("a"))) == len(set(store.find(EVERYWHERE))) == 3
+    assert store.faults() == []
+
+
+def test_messages_are_in_the_order_of_a_file(store: Store, tmp_path: Path, monkeypatch) -> None:
+    """Also where many have one time, and where the clock is set back between two writes."""
+    pick = np.random.default_rng(4)
+    real = time.time_ns()
+    with closing(open_store(str(tmp_path / "file.db"))) as file:
+        for number in range(60):
+            ticks = real + int(pick.integers(-2, 3)) * 10**9
+            monkeypatch.setattr(time, "time_ns", lambda now=ticks: now)
+            scope = Scope("pq"[number % 2], "i")
+            texts = [f"{number}.{at}" for at in range(int(pick.integers(1, 4)))]
+            for each in (store, file):
+                say(each, *texts, scope=scope)
+        for partition in "pq":
+            assert contents(store.last(Scope(partition), 0)) == contents(
+                file.last(Scope(partition), 0)
+            )
 
 
 WRITE = """
@@ -313,7 +397,7 @@ def test_eight_writers_and_four_readers_lose_nothing(url: str) -> None:
     assert failed == []
     with closing(open_store(url)) as store:
         found = store.last(EVERYWHERE, 0)
-        assert len({each.id for each in found}) == len(found) == 8 * 12 * 3
+        assert len({each.key for each in found}) == len(found) == 8 * 12 * 3
         assert len({each.content for each in found}) == 8 * 12
         assert store.pending_count(EVERYWHERE) == 8 * 12 * 3
         assert store.faults() == []
@@ -402,7 +486,7 @@ def test_a_stem_is_what_the_tokenizer_of_a_file_makes_of_a_word() -> None:
 def test_forgotten_words_are_in_no_row(store: Store, fake_embedder) -> None:
     ids = say(store, "kept", "zyxwvuts secret", "also kept")
     embed(store, fake_embedder)
-    forget.forget(store, [ids[1]])
+    forget.forget(store, [Key("p", ids[1])])
     for (table,) in behind(
         store.location,
         "SELECT relname FROM pg_class WHERE relkind = 'r' AND relnamespace = "
@@ -420,8 +504,11 @@ def test_a_large_partition_may_have_an_index_that_says_how_good_it_is(store: Sto
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
     ids = say(store, *map(str, range(1_500)))
     store.activate_model("m", "model")
-    some = [Passage(each, 0, 0, 1, vector) for each, vector in zip(ids, vectors, strict=True)]
-    store.add_passages("m", ids, some, 1.1)
+    passages = {
+        Key("p", number): [Passage(number, 0, 0, 1, vector)]
+        for number, vector in zip(ids, vectors, strict=True)
+    }
+    store.add_passages("m", passages, 1.1)
     say(store, "pending")
     exact = store.candidates(Scope("p"), "i", "", vectors[7])
     assert (~np.isnan(exact.cosine)).sum() == 1_500
@@ -480,8 +567,8 @@ def test_a_user_sees_and_writes_their_partitions_only(url: str, users, fake_embe
         with pytest.raises(StoreError) as caught:
             say(anna, "intruding", scope=Scope("b", "b"))
         assert caught.value.exit_code == 3
-        ben.forget([shared])
-        assert anna.find(EVERYWHERE).tolist() == [anna.last(EVERYWHERE, 0)[0].id]
+        ben.forget([Key("all", shared)])
+        assert list(anna.find(EVERYWHERE)) == [anna.last(EVERYWHERE, 0)[0].key]
         assert anna.move_partition("b", "a") == (0, 0)
     with closing(open_store(url)) as owner:
         assert sorted(contents(owner.last(EVERYWHERE, 0))) == ["of a", "of b"]
@@ -568,11 +655,9 @@ TRIED = (
     "INSERT INTO properties VALUES ('forgotten_key', 'x') "
     "ON CONFLICT (key) DO UPDATE SET value = 'x'",
     "UPDATE properties SET value = 'x' WHERE key = 'embedding_model_id'",
-    "UPDATE properties SET key = 'embedding_model_id' WHERE key = 'last_forgotten_id:a'",
-    "UPDATE properties SET value = 'x' WHERE key = 'last_forgotten_id:a'",
-    "UPDATE properties SET value = '1' WHERE key = 'last_forgotten_id:b'",
+    "UPDATE properties SET value = '3' WHERE key = 'embedding_dimensions'",
     "INSERT INTO properties VALUES ('unfinished_copy', '{}')",
-    "INSERT INTO properties VALUES ('last_forgotten_id:c', '1')",
+    "INSERT INTO properties VALUES ('last_forgotten_id:a', '9999999999999999')",
     "INSERT INTO properties VALUES ('index:a', '{}')",
     "TRUNCATE properties",
     "DELETE FROM forgotten",
@@ -584,23 +669,25 @@ def test_a_member_changes_nothing_of_what_all_share(url: str, users, fake_embedd
     with closing(open_store(url)) as owner:
         # What an earlier version granted is taken back.
         behind(url, "GRANT SELECT, INSERT, UPDATE, DELETE ON properties TO reservoir_member")
+        behind(url, "CREATE POLICY own ON properties FOR UPDATE TO reservoir_member USING (true)")
         admin.guard(owner)
     for name, partition in (("anna", "a"), ("ben", "b")):
         with closing(open_store(users[name])) as member:
             [gone, _] = say(member, "gone", "kept", scope=Scope(partition, partition))
             embed(member, fake_embedder)
-            member.forget([gone])
+            member.forget([Key(partition, gone)])
     look = (
         "SELECT t.* FROM properties t ORDER BY 1",
         "SELECT * FROM forgotten, members ORDER BY 1, 2, 3",
     )
     before = [behind(url, each) for each in look]
-    assert {"forgotten_key", "last_forgotten_id:a", "last_forgotten_id:b"} < dict(before[0]).keys()
+    assert {"forgotten_key", "embedding_dimensions"} < dict(before[0]).keys()
     for statement in TRIED:
         with suppress(psycopg.errors.InsufficientPrivilege):
             behind(users["anna"], statement)
         assert [behind(url, each) for each in look] == before, statement
-    assert "last_forgotten_id:b" not in dict(behind(users["anna"], look[0]))
+    behind(url, "INSERT INTO properties VALUES ('index:b', '{}')")
+    assert "index:b" not in dict(behind(users["anna"], look[0]))
 
 
 def test_a_reader_of_a_guarded_store_reads_their_partitions(url: str, users, fake_embedder) -> None:

@@ -24,6 +24,7 @@ from postgres_server import PostgresServer, installed
 from reservoir_cli.embedding import Embedder
 from reservoir_cli.messages import Message, Scope, StoredMessage, ToolCall
 from reservoir_cli.reservoir import Reservoir
+from reservoir_cli.transfer import forget as forgetting
 
 START = datetime(2026, 5, 9, 12, tzinfo=UTC)
 EVERYWHERE = Scope(None)
@@ -119,8 +120,8 @@ class SameAnswers(RuleBasedStateMachine):
     @rule(number=st.integers(0, 400), count=st.integers(1, 5))
     def forget(self, number: int, count: int) -> None:
         for each in self.both:
-            ids = each.store.find(EVERYWHERE)
-            each.forget(ids[number : number + count])
+            keys = each.store.find(EVERYWHERE)
+            forgetting.forget(each.store, keys[number : number + count])
 
     @rule()
     def embed(self) -> None:

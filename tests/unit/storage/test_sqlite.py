@@ -51,7 +51,12 @@ def passage(message: StoredMessage | None, *vector: float) -> Passage:
 def embed(
     store: Store, messages: Sequence[StoredMessage | None], *passages: Passage, model: str = "m"
 ) -> None:
-    store.add_passages(model, _ids(messages), passages, synapse_threshold=1.0)
+    by_message = {
+        message.key: [each for each in passages if each.message_id == message.id]
+        for message in messages
+        if message is not None
+    }
+    store.add_passages(model, by_message, synapse_threshold=1.0)
 
 
 # Adding

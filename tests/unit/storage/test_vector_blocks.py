@@ -10,7 +10,7 @@ from builders import NOW
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reservoir_cli.messages import Message, Scope
+from reservoir_cli.messages import Key, Message, Scope
 from reservoir_cli.storage.base import Store
 from reservoir_cli.storage.records import Passage
 from reservoir_cli.storage.sqlite import vector_blocks, vectors
@@ -35,8 +35,11 @@ def told(add, count: int, **where) -> list[int]:
 def embed(store: Store, ids: Sequence[int], given: np.ndarray) -> None:
     if store.active_model() is None:
         store.activate_model("m", "model")
-    passages = [Passage(number, 0, 0, 1, vector) for number, vector in zip(ids, given, strict=True)]
-    store.add_passages("m", ids, passages, 0.999)
+    by_message = {
+        Key("p", number): [Passage(number, 0, 0, 1, vector)]
+        for number, vector in zip(ids, given, strict=True)
+    }
+    store.add_passages("m", by_message, 0.999)
 
 
 def sizes(store: Store) -> list[int]:
@@ -117,7 +120,7 @@ def test_the_cosine_of_a_message_is_its_best_passages(store, add):
     [number] = told(add, 1)
     store.activate_model("m", "model")
     passages = [Passage(number, at, at, at + 1, each) for at, each in enumerate(directions(400))]
-    store.add_passages("m", [number], passages, 0.999)
+    store.add_passages("m", {Key("p", number): passages}, 0.999)
     question = directions(1, seed=7)[0]
     [row] = seen(store, question).values()
     assert row[-1] == pytest.approx((directions(400) @ question).max(), abs=1e-6)
@@ -139,7 +142,7 @@ def test_a_message_without_text_is_a_candidate_without_a_vector(store, add):
     [empty] = add(Message("tool", "", tool_call_id="c"))
     [full] = told(add, 1)
     store.activate_model("m", "model")
-    store.add_passages("m", [empty.id], [], 0.999)
+    store.add_passages("m", {empty.key: []}, 0.999)
     embed(store, [full], directions(1))
     rows = seen(store, directions(1)[0])
     assert set(rows) == {empty.id, full}
@@ -173,7 +176,7 @@ def test_chunks_made_again_say_the_same(store, add):
     ids = told(add, 300)
     [empty] = add(Message("user", "", created_at=NOW))
     embed(store, [*ids, empty.id][:-1], directions(300))
-    store.add_passages("m", [empty.id], [], 0.999)
+    store.add_passages("m", {empty.key: []}, 0.999)
     told(add, 2, instance="j")  # still pending
     question = directions(1, seed=7)[0]
     before = seen(store, question, Scope("p"))

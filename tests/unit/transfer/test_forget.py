@@ -80,7 +80,7 @@ def test_no_word_is_left_in_any_file(
     add(*small_talk(after, seed=1))
     assert traces(store)
     assert secret
-    forget.forget(store, [secret.id])
+    forget.forget(store, [secret.key])
     assert traces(store) == set()
     assert store.faults() == []
     embed(store, fake_embedder, synapse_threshold=0)
@@ -110,13 +110,13 @@ def test_no_word_is_left_of_what_is_forgotten_bit_by_bit(
     titled = [Conversation(str(each.conversation_id), each.content[:20]) for each in messages]
     store.add_conversations(HERE, titled)
     embed(store, fake_embedder, synapse_threshold=0)
-    left = [(each.id, word) for each, word in zip(stored, words, strict=True) if each]
+    left = [(each.key, word) for each, word in zip(stored, words, strict=True) if each]
     pick.shuffle(left)
     gone: list[str] = []
     while len(left) > 100:
         count = pick.choice((3, 20, 60))
         some, left = left[:count], left[count:]
-        forget.forget(store, [number for number, _ in some])
+        forget.forget(store, [key for key, _ in some])
         gone += [word for _, word in some]
     held = b"".join(files(store).values())
     assert [word for word in gone if word.encode() in held] == []
@@ -155,7 +155,7 @@ def test_everything_that_was_made_of_a_message_goes_with_it(
     indexing.embed_pending(
         store, fake_embedder, HERE, synapse_threshold=0, progress=lambda *_: None, limit=2
     )
-    forget.forget(store, [secret.id, pending.id])
+    forget.forget(store, [secret.key, pending.key])
     counts = store.holdings()
     assert {name: counts[name] for name in ("messages", "embedded", "pending", "synapses")} == {
         "messages": 1,
@@ -174,10 +174,10 @@ def test_the_title_of_a_conversation_stays_while_it_has_messages(store: Store, a
     [three] = add(Message("user", "y", conversation_id="c"))
     for number, title in (("conversationquux", "Titlequux"), ("c", "Kept")):
         store.add_conversations(HERE, [Conversation(number, title)])
-    forget.forget(store, [one.id, two.id])
+    forget.forget(store, [one.key, two.key])
     assert [each.conversation.title for each in store.conversations(EVERYWHERE)] == ["Kept"]
     assert three
-    forget.forget(store, [three.id])
+    forget.forget(store, [three.key])
     assert store.conversation("p", "i", "c") is None
 
 
@@ -240,7 +240,7 @@ def test_a_reader_in_the_way_is_reported_and_the_next_command_finishes(
     reader.execute("BEGIN")
     reader.execute("SELECT COUNT(*) FROM messages").fetchone()
     with pytest.raises(ReservoirError, match="another program is reading"):
-        forget.forget(store, [secret.id])
+        forget.forget(store, [secret.key])
     assert store.by_id([secret.id], EVERYWHERE) == []
     assert traces(store)
     with closing(open_store(store.location)):
@@ -282,10 +282,10 @@ def test_what_expires_is_for_each_partition_to_say(
         )
     known = config.load(tmp_path / "reservoir.toml")
     targets = forget.expired(store, known, EVERYWHERE, NOW)
-    found = store.by_id(forget.find(store, targets), EVERYWHERE)
+    found = store.by_key(forget.find(store, targets))
     assert [each.content for each in found] == expected
     only = forget.find(store, forget.expired(store, known, Scope("p"), NOW))
-    inside = {each.partition for each in store.by_id(only, EVERYWHERE)}
+    inside = {each.partition for each in store.by_key(only)}
     assert inside == {"p"} & {each.removeprefix("old in ") for each in expected}
 
 

@@ -1,0 +1,445 @@
+"""What a cluster and a pool ask of every statement: its partition, and no session behind it."""
+
+import ast
+import os
+import re
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import closing, suppress
+from datetime import UTC, datetime
+from pathlib import Path
+
+import psycopg
+import pytest
+from behind import behind
+from builders import embed
+from postgres_server import PostgresServer
+
+from reservoir_cli.errors import StoreError
+from reservoir_cli.messages import Message, Scope
+from reservoir_cli.reservoir import Reservoir
+from reservoir_cli.retrieval import rebuild
+from reservoir_cli.storage import replicate
+from reservoir_cli.storage.base import Store, open_store
+from reservoir_cli.storage.postgres import admin, reads, schema
+from reservoir_cli.tokens import load_counter
+from reservoir_cli.transfer import forget
+
+NOW = datetime(2026, 5, 9, 12, tzinfo=UTC)
+EVERYWHERE = Scope(None)
+HERE = Scope("p", "i")
+#: The URL of an empty database of a Citus coordinator; what is in its schema reservoir is dropped.
+CITUS = os.environ.get("RESERVOIR_TEST_CITUS")
+
+
+def say(store: Store, *texts: str, scope: Scope = HERE) -> list[int]:
+    messages = [Message("user", text, created_at=NOW, source="s") for text in texts]
+    added = store.add(scope, messages, counter=load_counter("approximate"), now=NOW)
+    return [each.id for each in added if each]
+
+
+@pytest.fixture
+def url(postgres: PostgresServer) -> Iterator[str]:
+    made = postgres.store_database()
+    yield made
+    postgres.drop(made)
+
+
+# Statements
+
+#: Functions whose statements look at all partitions, and why they may.
+ADMINISTRATIVE = {
+    "carrying._next_partition": "db copy walks through the whole store, a partition at a time",
+    "carrying.remainder": "db copy reads the whole store",
+    "carrying.put_remainder": "db copy replaces what belongs to no message",
+    "queries.twins": "db copy to a file, where ids are unique in all partitions",
+    "queries.places": "the list of partitions itself",
+    "queries.runs": "stats of the whole store",
+    "queries.holdings": "stats of the whole store",
+    "rebuilding.begin": "the owner changes the model of every partition",
+    "rebuilding.give_up": "the owner changes the model of every partition",
+    "rebuilding.switch": "the owner changes the model of every partition",
+    "rebuilding.note_dimensions": "the owner changes the model of every partition",
+    "rebuilding._clear": "the owner changes the model of every partition",
+    "repair.wrong_full_text": "doctor checks the whole store",
+    "repair.rebuild": "doctor --repair makes all of it again",
+    "repair._tie": "doctor --repair makes all of it again",
+    "repair._LACKING": "doctor checks the whole store",
+    "store.dimensions": "the length of any vector of the model",
+    "administration.facts": "db status of the whole store",
+    "store.finish_forgetting": "VACUUM is of tables",
+}
+#: Conditions made by ``where_scope``, which names the partition of every scope that has one.
+CONDITIONS = r"\{(where|condition|in_partition|in_scope|embedded)\}"
+_TABLE = rf"(?:\{{SCHEMA\}}\.)?({'|'.join(schema.SPREAD)}|\{{table\}}|\{{lacking\}})(?!\w)"
+_SPREAD = re.compile(rf"\b(FROM|JOIN|INTO|UPDATE|VACUUM \(SKIP_LOCKED\))\s+{_TABLE}")
+_BOUND = re.compile(rf"\bpartition = %s|{CONDITIONS}|m\.partition = p\.partition")
+_INSERTED = re.compile(r"INSERT INTO \S+( AS \w)?\s*\(([^)]*)\bpartition\b|INTO messages \(\{")
+
+
+def statements() -> Iterator[tuple[str, str]]:
+    """Each piece of SQL in the package about a spread table: (module.function, text)."""
+    folder = Path(schema.__file__).parent
+    for path in sorted(folder.glob("*.py")):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        parts = {
+            id(part)
+            for node in ast.walk(tree)
+            if isinstance(node, ast.JoinedStr)
+            for part in node.values
+        }
+        docs = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+        for top in ast.walk(tree):
+            name = getattr(top, "name", None) or _constant(top)
+            if name is None or isinstance(top, ast.ClassDef | ast.alias):
+                continue
+            for node in ast.walk(top):
+                text = _text(node)
+                if text and id(node) not in parts | docs and _SPREAD.search(text):
+                    yield f"{path.stem}.{name}", text
+
+
+def _constant(node: ast.AST) -> str | None:
+    is_name = isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name)
+    return node.targets[0].id if is_name and node.targets[0].id.isupper() else None
+
+
+def _text(node: ast.AST) -> str | None:
+    if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        return node.value
+    if isinstance(node, ast.JoinedStr):
+        return "".join(
+            part.value if isinstance(part, ast.Constant) else f"{{{ast.unparse(part.value)}}}"
+            for part in node.values
+        )
+    return None
+
+
+def test_every_statement_on_a_spread_table_names_its_partition() -> None:
+    found = list(statements())
+    assert len(found) > 60
+    assert {table for _, text in found for table in schema.SPREAD if table in text} == set(
+        schema.SPREAD
+    )
+    without = {
+        where
+        for where, text in found
+        if not _BOUND.search(text) and not _INSERTED.search(text) and where != "schema.MIGRATIONS"
+    }
+    made = {"store.add_run", "store.put"}  # its columns are those of the run, partition among them
+    assert without - made <= ADMINISTRATIVE.keys()
+    assert ADMINISTRATIVE.keys() - {where for where, _ in found} == set()
+
+
+@pytest.mark.parametrize("scope", [Scope("p"), Scope("p", "i")])
+def test_the_condition_of_a_scope_names_its_partition(scope: Scope) -> None:
+    condition, values = reads.where_scope(scope)
+    assert "partition = %s" in condition
+    assert values[0] == "p"
+
+
+def test_what_is_done_in_a_partition_is_asked_of_that_partition(
+    url: str, fake_embedder, monkeypatch
+) -> None:
+    """Nothing but the statements that really run: of a question, a write, and forgetting."""
+    ran: list[str] = []
+    execute = psycopg.Connection.execute
+
+    def spy(self, query, *more, **options):
+        ran.append(query.decode() if isinstance(query, bytes) else query)
+        return execute(self, query, *more, **options)
+
+    with closing(open_store(url)) as store:
+        say(store, "first")
+        embed(store, fake_embedder, Scope("p"))
+        monkeypatch.setattr(psycopg.Connection, "execute", spy)
+        say(store, "the queue lost jobs", "again")
+        embed(store, fake_embedder, Scope("p"))
+        with Reservoir.open(url, embedder=fake_embedder) as reservoir:
+            reservoir.context("which queue?", partition="p", budget=500)
+            reservoir.search("queue", partition="p", link=True)
+            reservoir.search("queue", partition="p", mode="keyword")
+        keys = store.find(Scope("p"))
+        forget.forget(store, keys[:1])
+    touched = [sql for sql in ran if _SPREAD.search(sql) and "VACUUM" not in sql]
+    assert len(touched) > 20
+    for sql in touched:
+        assert "partition = %s" in sql or _INSERTED.search(sql), sql
+
+
+def test_no_policy_has_a_sub_select() -> None:
+    policies = [each for each in admin.guarding() if "CREATE POLICY" in each]
+    assert len(policies) == len(schema.SPREAD) + 3
+    assert not [each for each in policies if re.search(r"\bSELECT\b(?! TO)", each)]
+
+
+# Users who would stop the others
+
+
+@pytest.fixture
+def member(postgres: PostgresServer, url: str) -> Iterator[str]:
+    with closing(open_store(url)) as store:
+        admin.guard(store)
+    behind(url, "CREATE ROLE mallory LOGIN")
+    behind(url, "GRANT reservoir_member TO mallory")
+    behind(url, "INSERT INTO members VALUES ('mallory', 'm'), ('mallory', 'all')")
+    yield postgres.url(url.rsplit("/", 1)[1], "mallory")
+    behind(url, "DROP OWNED BY mallory")
+    behind(url, "DROP ROLE mallory")
+
+
+MESSAGE = (
+    "INSERT INTO messages SELECT 'all', {id}, 't', NULL, 'all', 'assistant', 'x', NULL, {calls}, "
+    "NULL, {at}, 's', 'x', 1, 'c', NULL, 1, 0, 1"
+)
+HOSTILE = [
+    MESSAGE.format(id=2**63 - 1, calls="NULL", at=1),
+    MESSAGE.format(id=2**53, calls="NULL", at=1),
+    MESSAGE.format(id=0, calls="NULL", at=1),
+    MESSAGE.format(id=5, calls="NULL", at=9 * 10**18),
+    MESSAGE.format(id=5, calls="NULL", at=-(10**17)),
+    MESSAGE.format(id=5, calls="'[3]'", at=1),
+    MESSAGE.format(id=5, calls="'[{}]'", at=1),
+    MESSAGE.format(id=5, calls="'{}'", at=1),
+    MESSAGE.format(id=5, calls="'not json'", at=1),
+    "UPDATE messages SET created_at = 9000000000000000000",
+    "UPDATE embeddings SET vector = '[1, 2, 3]'",
+    "UPDATE embeddings SET model_id = 'another'",
+    "UPDATE synapses SET score = 'NaN'",
+    "INSERT INTO properties VALUES ('last_forgotten_id:m', '9999999999999999')",
+    "INSERT INTO forgotten VALUES ('\\x00')",
+]
+
+
+@pytest.mark.parametrize("statement", HOSTILE)
+def test_a_member_writes_nothing_that_stops_the_others(
+    url: str, member: str, fake_embedder, statement: str
+) -> None:
+    place = Scope("all", "all")
+    with closing(open_store(member)) as mallory:
+        say(mallory, "said of the queue", "said again of the queue", scope=place)
+        embed(mallory, fake_embedder, place, synapse_threshold=0)
+    with pytest.raises(psycopg.Error):
+        behind(member, statement)
+    with closing(open_store(url)) as owner:
+        say(owner, "and more", scope=place)
+        embed(owner, fake_embedder)
+        assert len(owner.last(EVERYWHERE, 0)) == 3
+        question = fake_embedder.encode_query("queue")
+        assert len(owner.candidates(place, "all", "queue", question).ids) == 3
+
+
+def test_a_first_member_cannot_choose_a_key_that_nobody_can_use(url: str, member: str) -> None:
+    for key, value in (("forgotten_key", "no hex"), ("embedding_dimensions", "three")):
+        with pytest.raises(psycopg.errors.InsufficientPrivilege):
+            behind(member, "INSERT INTO properties VALUES (?, ?)", [key, value])
+
+
+def test_ids_of_a_hostile_member_do_not_push_those_of_the_others(url: str, member: str) -> None:
+    behind(member, MESSAGE.format(id=2**53 - 1, calls="NULL", at=1))
+    with closing(open_store(url)) as owner:
+        first, second = say(owner, "a", "b", scope=Scope("all", "all"))
+        assert first < second < 2**52
+
+
+def test_rows_outside_a_new_range_are_counted_and_left(url: str) -> None:
+    with closing(open_store(url)) as store:
+        say(store, "of before")
+    for table in schema.RANGES:
+        behind(url, f"ALTER TABLE {table} DROP CONSTRAINT {table}_in_range")
+    for name in ("own_partitions()", "is_active_model(text, integer)", "are_tool_calls(text)"):
+        behind(url, f"DROP FUNCTION {name}")
+    behind(url, "UPDATE messages SET created_at = 9000000000000000000")
+    behind(url, "INSERT INTO properties VALUES ('last_forgotten_id:p', '9999999999999999')")
+    behind(url, "DELETE FROM migrations WHERE number = 2")
+    with closing(open_store(url)) as store:  # the store of an earlier version, brought up to date
+        assert admin.facts(store)["outside_ranges"] == 1
+        assert store.noted("last_forgotten_id:p") is None
+        say(store, "after")
+        assert store.holdings()["messages"] == 2
+
+
+# Sessions
+
+
+def test_settings_of_a_database_and_of_the_environment_change_nothing(
+    postgres: PostgresServer, url: str, monkeypatch, fake_embedder
+) -> None:
+    database = url.rsplit("/", 1)[1]
+    behind(url, f"ALTER DATABASE {database} SET array_nulls = off")
+    behind(url, f"ALTER DATABASE {database} SET client_encoding = 'LATIN1'")
+    monkeypatch.setenv("PGCLIENTENCODING", "SQL_ASCII")
+    for more in ("", "?client_encoding=LATIN1"):
+        with closing(open_store(url + more)) as store:
+            [number] = say(store, "京都 naïve", scope=Scope("Zürich", "i"))
+            [message] = store.by_id([number], Scope("Zürich"))
+            assert (message.content, message.name, message.tool_call_id) == (
+                "京都 naïve",
+                None,
+                None,
+            )
+            assert message.conversation_id is None
+            embed(store, fake_embedder)
+            assert store.faults() == []
+
+
+def test_a_database_without_an_encoding_is_refused_in_a_line(postgres: PostgresServer) -> None:
+    postgres.sql("CREATE DATABASE ascii ENCODING 'SQL_ASCII' TEMPLATE template0")
+    try:
+        with pytest.raises(StoreError, match="keeps text as SQL_ASCII") as caught:
+            open_store(postgres.url("ascii"))
+        assert caught.value.exit_code == 3
+        assert "--encoding UTF8" in str(caught.value.hint)
+    finally:
+        postgres.sql("DROP DATABASE ascii")
+
+
+@pytest.fixture
+def pool(postgres: PostgresServer) -> Iterator[int]:
+    """The port of a pgbouncer in transaction mode before the server."""
+    program = shutil.which("pgbouncer", path=f"{os.environ['PATH']}:/usr/sbin:/usr/local/sbin")
+    if program is None:
+        pytest.skip("pgbouncer is not installed: apt-get install pgbouncer")
+    folder = Path(tempfile.mkdtemp(prefix="reservoir-pool-"))
+    with closing(socket.socket()) as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    (folder / "users").write_text('"postgres" ""\n', encoding="utf-8")
+    (folder / "pool.ini").write_text(
+        f"[databases]\n* = host=127.0.0.1 port={postgres.port}\n[pgbouncer]\n"
+        f"listen_addr = 127.0.0.1\nlisten_port = {port}\nunix_socket_dir =\n"
+        f"auth_type = trust\nauth_file = {folder / 'users'}\npool_mode = transaction\n"
+        "default_pool_size = 4\n",
+        encoding="utf-8",
+    )
+    command = [program, str(folder / "pool.ini")]
+    if os.geteuid() == 0:
+        for path in (folder, *folder.iterdir()):
+            os.chown(path, 65534, 65534)
+        command = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", *command]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        _wait_for(port)
+        yield port
+    finally:
+        process.terminate()
+        process.wait(20)
+        shutil.rmtree(folder)
+
+
+def _wait_for(port: int) -> None:
+    for _ in range(500):
+        with closing(socket.socket()) as probe:
+            if probe.connect_ex(("127.0.0.1", port)) == 0:
+                return
+        time.sleep(0.02)
+    raise AssertionError("the pool does not answer")
+
+
+def test_a_pool_in_transaction_mode_may_stand_in_between(
+    postgres: PostgresServer, pool: int, fake_embedder
+) -> None:
+    direct = postgres.empty_database()
+    url = direct.replace(f":{postgres.port}/", f":{pool}/")
+    with closing(open_store(url)) as one, closing(open_store(url)) as two:
+        with one.writing():  # so that the other comes to a connection that nobody used before
+            say(one, "of one", scope=Scope("a", "i"))
+            say(two, "of two", scope=Scope("b", "i"))
+            assert [each.content for each in two.last(EVERYWHERE, 0)] == ["of two"]
+            with closing(open_store(url)) as three, two.snapshot():
+                assert len(three.find(EVERYWHERE)) == 1
+        embed(two, fake_embedder)
+        admin.index(one, "a", lambda *_: None)
+        with one.writing():
+            assert admin.drop_index(two, "a")
+        with Reservoir.open(url, embedder=fake_embedder) as reservoir:
+            assert reservoir.search("of two", scope=EVERYWHERE)[0].message.content == "of two"
+        forget.forget(one, one.find(Scope("a")))
+        assert two.move_partition("b", "c") == (1, 0)
+        assert two.repair(0.85) == []
+        assert one.faults() == []
+    writers = [
+        subprocess.Popen([sys.executable, "-c", WRITE, url, str(number)]) for number in range(6)
+    ]
+    assert [each.wait(120) for each in writers] == [0] * 6
+    with closing(open_store(direct)) as store:
+        assert store.holdings()["messages"] == 1 + 6 * 20
+        assert store.faults() == []
+    postgres.drop(direct)
+
+
+WRITE = """
+import sys
+from datetime import UTC, datetime
+from reservoir_cli.messages import Message, Scope
+from reservoir_cli.storage.base import open_store
+from reservoir_cli.tokens import load_counter
+url, name = sys.argv[1:]
+store, counter = open_store(url), load_counter("approximate")
+for number in range(20):
+    scope = Scope("shared" if number % 2 else f"own-{name}", "i")
+    store.add(scope, [Message("user", f"{name}-{number}")], counter=counter, now=datetime.now(UTC))
+"""
+
+
+# A whole round, on a cluster where there is one
+
+
+@pytest.fixture(params=["server", "cluster"])
+def round_url(request: pytest.FixtureRequest) -> Iterator[str]:
+    if request.param == "cluster":
+        if CITUS is None:
+            pytest.skip("RESERVOIR_TEST_CITUS names no coordinator")
+        behind(CITUS, "DROP SCHEMA IF EXISTS reservoir CASCADE")
+        open_store(CITUS).close()
+        for statement in admin.sharding():
+            behind(CITUS, statement)
+        yield CITUS
+        return
+    server = request.getfixturevalue("postgres")
+    url = server.store_database()
+    yield url
+    server.drop(url)
+
+
+def test_a_whole_round_of_commands(round_url: str, tmp_path: Path, fake_embedder) -> None:
+    other = type(fake_embedder)("other", "other-8")
+    with Reservoir.open(round_url, embedder=fake_embedder) as reservoir:
+        store = reservoir.store
+        for partition in "abcd":
+            said = [Message("user", f"{partition} {number}: the queue") for number in range(20)]
+            reservoir.ingest(said, partition=partition)
+        assert reservoir.embed() == 0
+        reservoir.record_run(reservoir.context("which queue?", partition="a", budget=500))
+        assert len(reservoir.search("queue", scope=EVERYWHERE, limit=99)) == 80
+        assert len(reservoir.search("queue", mode="keyword", scope=EVERYWHERE, limit=99)) == 80
+        forget.forget(store, store.find(Scope("a"))[:5])
+        assert store.move_partition("a", "e") == (15, 0)
+        assert store.move_partition("b", "e") == (20, 0)
+        forget.forget(store, store.find(Scope("c")))
+        assert store.places() == [("e", "e", 35), ("d", "d", 20)]
+        assert len(list(store.threads(EVERYWHERE))) == 2
+        with closing(open_store(str(tmp_path / "copy.db"))) as file:
+            replicate.copy(store, file, lambda *_: None)
+            rebuild.rebuild(store, other, synapse_threshold=0.85, progress=lambda *_: None)
+            assert store.active_model() == (other.model_id, other.name)
+            admin.index(store, "e", lambda *_: None)
+            assert admin.drop_index(store, "e")
+            admin.guard(store)
+            assert admin.facts(store)["guarded"]
+            store.repair(0.85)
+            assert store.faults() == []
+            forget.forget(store, store.find(EVERYWHERE))
+            assert store.holdings()["messages"] == 0
+            assert len(file.find(EVERYWHERE)) == 55
+    with suppress(StoreError):
+        behind(round_url, "DROP SCHEMA reservoir CASCADE")
+    with closing(open_store(str(tmp_path / "copy.db"))) as file:
+        with closing(open_store(round_url)) as again:
+            replicate.copy(file, again, lambda *_: None)
+            assert replicate._digest(again) == replicate._digest(file)
