@@ -1,6 +1,6 @@
 """The core verb: from a question to a context window."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC
@@ -382,7 +382,6 @@ def _costs(request: ContextRequest, budget: TokenBudget, meter: Meter) -> Costs:
     """What a message costs as a recalled line and as a turn; an upper bound of each."""
     count = cache(meter.counter.count)
 
-    @cache
     def said(message: StoredMessage, shown: str) -> int:
         """Tokens of a message's text, counted once more if it is not printed as it was stored."""
         return message.tokens if shown == plain_text(message) else count(shown)
@@ -400,8 +399,8 @@ def _costs(request: ContextRequest, budget: TokenBudget, meter: Meter) -> Costs:
         return meter.scaled(tokens + budgets.PER_MESSAGE)
 
     return Costs(
-        recalled=recalled,
-        history=history,
+        recalled=_once(recalled),
+        history=_once(history),
         day=meter.count("2026-01-01\n"),
         recalled_title=meter.count(
             f"{turns.RECALLED_TITLE}\n{turns.RECALLED_NOTE}\n\n---\n", messages=1
@@ -409,6 +408,19 @@ def _costs(request: ContextRequest, budget: TokenBudget, meter: Meter) -> Costs:
         printed=lambda recalled, run: _printed(request, recalled, run, budget, meter),
         left_out=lambda answer: meter.count(f"{turns.answer_left_out(answer)}\n"),
     )
+
+
+def _once(cost: Callable[[Candidate], int]) -> Callable[[Candidate], int]:
+    """Return the same function, which is asked once for each message."""
+    known: dict[int, int] = {}
+
+    def cost_once(candidate: Candidate) -> int:
+        number = candidate.message.id
+        if number not in known:
+            known[number] = cost(candidate)
+        return known[number]
+
+    return cost_once
 
 
 def _printed(

@@ -42,8 +42,9 @@ class Costs:
 
 #: By how much the sum may exceed the printed count for each message, at the most.
 _EXCESS = 40
-#: How many windows in a row are counted as they are printed, and found too large.
-_TRIALS = 32
+#: How many windows in a row are counted as they are printed, and found too large; and how many
+#: messages they may hold together, for counting a large window takes long.
+_TRIALS, _TRIED = 32, 20_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +122,8 @@ class Packing:
 
     def could_add(self, members: Sequence[Candidate], budget: int) -> bool:
         """Whether messages would fit if nothing else were kept."""
+        if self._at_most(members) <= budget:
+            return True
         empty = Packing(self.costs, self.exchanges, self.by_age, self.passed)
         return empty.add(members, budget, "")
 
@@ -186,7 +189,8 @@ class Packing:
         total = self._total(step)
         if total <= budget:
             return True
-        if total - unsure > budget or self._failed >= _TRIALS:
+        tried = self._failed * len(self._kept)
+        if total - unsure > budget or self._failed >= _TRIALS or tried >= _TRIED:
             return False
         kept = {**self._kept, **step.fresh}
         layout = _laid_out(kept, self._in_history | ids(step.turned), self.exchanges)
@@ -213,6 +217,17 @@ class Packing:
 
     def _framing(self, days: int, lines: int) -> int:
         return days * self.costs.day + (self.costs.recalled_title if lines else 0)
+
+    def _at_most(self, members: Sequence[Candidate]) -> int:
+        """Return what messages may cost in an empty window, wherever they are printed."""
+        costs, answers = self.costs, self.exchanges.answer_of
+        return costs.recalled_title + sum(
+            costs.day
+            + max(costs.recalled(message), costs.history(message))
+            + (costs.left_out(answers[number]) if number in answers else 0)
+            for message in members
+            for number in (message.message.id,)
+        )
 
     def _cost(self, step: _Step) -> int:
         answers = self.exchanges.answer_of

@@ -87,11 +87,11 @@ def recalled_turn(recalled: Sequence[Candidate], role: str = CONTEXT) -> list[Tu
     """
     if not recalled:
         return []
-    text = f"{RECALLED_TITLE}\n{RECALLED_NOTE}\n"
-    before: Candidate | None = None
-    for each in recalled:
-        text += _heading(each, before) + recalled_text(each)
-        before = each
+    quoted = [
+        _heading(message, before) + recalled_text(message)
+        for before, message in zip((None, *recalled), recalled, strict=False)
+    ]
+    text = f"{RECALLED_TITLE}\n{RECALLED_NOTE}\n" + "".join(quoted)
     return [Turn(Section.RECALLED, role, text)]
 
 
