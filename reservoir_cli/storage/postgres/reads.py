@@ -24,6 +24,7 @@ from reservoir_cli.storage.keys import Keys, by_partition
 from reservoir_cli.storage.postgres.connection import Connection
 from reservoir_cli.storage.records import ConversationSummary, Filter, PlaceSummary, ThreadName
 from reservoir_cli.storage.sqlite.reads import (
+    ABOUT_PROJECT,
     COLUMNS,
     CONVERSATION_COLUMNS,
     QUESTION_LENGTH,
@@ -60,6 +61,8 @@ def conditions(scope: Scope, where: Filter) -> tuple[str, list[Any]]:
         ("m.role = %s", where.role),
         ("m.trace_id = %s", where.trace_id),
         ("m.conversation_id = %s", where.conversation_id),
+        ("m.source = %s", where.source),
+        (ABOUT_PROJECT.replace("?", "%s"), where.project),
         ("m.created_at >= %s", to_epoch_ms(where.since) if where.since else None),
         ("m.created_at <= %s", to_epoch_ms(where.until) if where.until else None),
     ):

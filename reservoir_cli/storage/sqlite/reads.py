@@ -29,6 +29,10 @@ COLUMNS = (
 )
 #: What is known of a conversation, in the order of :class:`~reservoir_cli.messages.Conversation`.
 CONVERSATION_COLUMNS = "id, title, source, model, project, branch"
+ABOUT_PROJECT = """EXISTS (
+    SELECT 1 FROM conversations c WHERE c.partition = m.partition AND c.instance = m.instance
+    AND c.id = m.conversation_id AND c.project = ?
+)"""
 #: Characters of a first question that are read for a title.
 QUESTION_LENGTH = 2_000
 #: What every message has of them as text. SQLite keeps whatever type a damaged row says.
@@ -55,6 +59,8 @@ def conditions(scope: Scope, where: Filter) -> tuple[str, list[str | int]]:
         ("m.role = ?", where.role),
         ("m.trace_id = ?", where.trace_id),
         ("m.conversation_id = ?", where.conversation_id),
+        ("m.source = ?", where.source),
+        (ABOUT_PROJECT, where.project),
         ("m.created_at >= ?", to_epoch_ms(where.since) if where.since else None),
         ("m.created_at <= ?", to_epoch_ms(where.until) if where.until else None),
         ("holds(m.content, m.tool_calls, ?)", where.text.casefold() if where.text else None),
