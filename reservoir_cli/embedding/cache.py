@@ -25,6 +25,8 @@ from reservoir_cli.embedding.identity import model_files
 from reservoir_cli.embedding.resolve import sha256
 from reservoir_cli.errors import ModelUnavailableError
 from reservoir_cli.settings import paths
+from reservoir_cli.util.private import make_private_dir, write_private
+from reservoir_cli.util.times import unix_time
 
 MANIFEST = "manifest.json"
 #: How models are compiled; another rule makes other files, of the same vectors.
@@ -114,7 +116,7 @@ def read(place: Path) -> Manifest | None:
     _require_own(place.parent, place)
     path = place / MANIFEST
     try:
-        age = paths.now() - path.stat().st_mtime
+        age = unix_time() - path.stat().st_mtime
         prints, manifest = _unsealed(path)
         thorough = not 0 <= age < _DAY
         whole = all(_is_whole(place / name, each, thorough) for name, each in prints.items())
@@ -174,7 +176,7 @@ def write_manifest(folder: Path, manifest: Manifest) -> None:
         files[path.name] = asdict(Print(state.st_size, state.st_mtime_ns, sha256(path)))
     stored = {**asdict(manifest), "files": files, "rules": _rules()}
     sealed = {**stored, "seal": _seal(stored)}
-    paths.replace_private(folder / MANIFEST, json.dumps(sealed))
+    write_private(folder / MANIFEST, json.dumps(sealed))
 
 
 def _unsealed(path: Path) -> tuple[dict[str, Print], Manifest]:
@@ -207,7 +209,7 @@ def building(place: Path) -> Iterator[Path]:
 
     folder = None
     try:
-        paths.make_private_dir(place.parent)
+        make_private_dir(place.parent)
         _require_own(place.parent)
         _sweep(place.parent)
         folder = Path(tempfile.mkdtemp(prefix=".building-", dir=place.parent))
@@ -288,7 +290,7 @@ def _sweep(models: Path) -> None:
     for folder in models.iterdir():
         with suppress(OSError, CacheUnusableError):
             if folder.name.startswith(".building-"):
-                if paths.now() - folder.stat().st_mtime > _ABANDONED:
+                if unix_time() - folder.stat().st_mtime > _ABANDONED:
                     shutil.rmtree(folder, ignore_errors=True)
             elif _is_outdated(folder):
                 remove(folder)
@@ -298,7 +300,7 @@ def _is_outdated(folder: Path) -> bool:
     """Whether a compiled model is of another version, and was not opened for a week."""
     manifest = folder / MANIFEST
     state = (manifest if manifest.exists() else folder).stat()
-    if not folder.is_dir() or paths.now() - state.st_mtime < _OUTDATED:
+    if not folder.is_dir() or unix_time() - state.st_mtime < _OUTDATED:
         return False
     try:
         return bool(json.loads(manifest.read_text(encoding="utf-8"))["rules"] != _rules())

@@ -23,6 +23,7 @@ from reservoir_cli.settings.schema import (
     setting_of,
 )
 from reservoir_cli.util.files import read_bounded
+from reservoir_cli.util.private import exclusive_lock, make_private_dir, resolve_path, write_private
 
 Tables = dict[str, dict[str, Value]]
 _Change = tuple[str | None, str | None, str, Value]
@@ -218,7 +219,7 @@ def _take_out(path: Path, keys: list[str], error: UsageError) -> None:
             else:
                 raise error
             del place[parts[-1]]
-        paths.replace_private(path, tomlkit.dumps(document))
+        write_private(path, tomlkit.dumps(document))
     except (TOMLKitError, OSError):
         raise error from None
 
@@ -243,15 +244,15 @@ def rename_partition(path: Path, old: str, new: str) -> bool:
 
 def _change(path: Path, changes_of: Callable[[Contents], list[_Change]]) -> None:
     try:
-        paths.make_private_dir(paths.real(path).parent)
-        with paths.one_at_a_time(paths.real(path).parent):
+        make_private_dir(resolve_path(path).parent)
+        with exclusive_lock(resolve_path(path).parent):
             before = _read_text(path, required=False)
             # A broken file is reported, not overwritten.
             contents = _read(path, before)
             changes = changes_of(contents)
             wanted = _changed(contents, changes)
             if changes:
-                paths.replace_private(path, _edited(path, before, changes, wanted))
+                write_private(path, _edited(path, before, changes, wanted))
     except OSError as error:
         raise UsageError(
             f"cannot write {path}: {error.strerror}",

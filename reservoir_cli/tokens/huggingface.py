@@ -14,6 +14,7 @@ from typing import Any
 from reservoir_cli.errors import ModelUnavailableError
 from reservoir_cli.settings import paths
 from reservoir_cli.util.files import read_bounded
+from reservoir_cli.util.private import make_private_dir
 
 #: Loads a tokenizer and uses it once.
 _TRIAL = """
@@ -52,7 +53,7 @@ def require_loadable(content: bytes) -> None:
     except subprocess.SubprocessError as error:
         raise UnloadableError from error
     with suppress(OSError):  # it is tried again next time
-        paths.make_private_dir(mark.parent)
+        make_private_dir(mark.parent)
         mark.touch(mode=0o600)
 
 
