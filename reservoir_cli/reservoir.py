@@ -19,6 +19,7 @@ from reservoir_cli.storage import unfinished
 from reservoir_cli.storage.base import Store, open_store
 from reservoir_cli.storage.records import Filter
 from reservoir_cli.transfer.echoes import without_contexts
+from reservoir_cli.util.private import exclusive_lock, restrict_permissions
 from reservoir_cli.util.times import is_far_ahead
 
 if TYPE_CHECKING:
@@ -104,7 +105,7 @@ class Reservoir:
         for warning in known.warnings:
             notify(warning)
         store = _opened(place, create, notify)
-        if opened := paths.tighten(paths.private_files(store.files())):
+        if opened := restrict_permissions(paths.private_files(store.files())):
             # What lies beside a store goes without saying.
             beside = ("-wal", "-shm", "-journal")
             names = ", ".join(each.name for each in opened if not each.name.endswith(beside))
@@ -278,7 +279,7 @@ class Reservoir:
         if not self.store.pending_count(scope):
             return 0
         embedder = self._load_embedder()
-        with paths.one_at_a_time(paths.embedding_lock(self.store.location), wait=wait) as free:
+        with exclusive_lock(paths.embedding_lock(self.store.location), wait=wait) as free:
             if not free:
                 return 0
             return indexing.embed_pending(
@@ -629,7 +630,7 @@ class Reservoir:
 
         # Where somebody else embeds or writes, these messages take part by their words.
         lock = paths.embedding_lock(self.store.location)
-        with suppress(StoreLockedError), paths.one_at_a_time(lock, wait=False) as free:
+        with suppress(StoreLockedError), exclusive_lock(lock, wait=False) as free:
             if free:
                 indexing.embed_pending(
                     self.store,

@@ -22,7 +22,7 @@ EXIT_CODES = {
     2: "Wrong usage: an unknown option, name or value.",
     3: "The store cannot be opened, read or written: damaged, newer, out of reach, or not allowed.",
     4: "Others were writing to the store for too long.",
-    5: "The model or token counter that was asked for is not available.",
+    5: "The model or token counter is not available.",
     6: "context --strict, and something was left out or cut; the context is printed.",
     130: "Interrupted.",
     143: "Terminated.",

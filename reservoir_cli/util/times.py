@@ -1,6 +1,6 @@
-"""Times as people type them: durations, ages, and moments.
+"""Parse times as people type them: durations, ages and dates.
 
-Whatever has no zone is local time; everything is handed on as aware UTC.
+A time without a zone is local; results are aware datetimes in UTC.
 """
 
 import re
@@ -8,10 +8,15 @@ from datetime import UTC, datetime, timedelta
 
 from reservoir_cli.errors import UsageError
 
-#: A time so much later than now is no slip of a clock.
+#: A time this much later than now is not a clock that is slightly off.
 FAR_AHEAD = timedelta(days=1)
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800, "y": 31557600}
 _DURATION = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([smhdwy]?)\s*", re.ASCII)
+
+
+def unix_time() -> float:
+    """Return seconds since 1970; ``time.time`` overflows if the clock is set to 2262 or later."""
+    return datetime.now(UTC).timestamp()
 
 
 def is_far_ahead(moment: datetime | None, now: datetime) -> bool:
@@ -20,9 +25,9 @@ def is_far_ahead(moment: datetime | None, now: datetime) -> bool:
 
 
 def parse_duration(text: str) -> float:
-    """Seconds of ``90``, ``30m``, ``4h``, ``7d``, ``2w`` or ``1y``.
+    """Return the seconds of ``90``, ``30m``, ``4h``, ``7d``, ``2w`` or ``1y``.
 
-    :raises ValueError: it is none of these.
+    :raises ValueError: the text is not a duration.
     """
     match = _DURATION.fullmatch(text)
     if not match:
@@ -31,20 +36,20 @@ def parse_duration(text: str) -> float:
 
 
 def format_duration(seconds: float) -> str:
-    """The shortest text that :func:`parse_duration` reads back as the same."""
+    """Format seconds as the shortest text that :func:`parse_duration` reads back unchanged."""
     for unit in ("w", "d", "h", "m"):
         if seconds and seconds % _UNITS[unit] == 0:
             return f"{int(seconds // _UNITS[unit])}{unit}"
-    # Not in exponents: 1e+06s would not be read back.
+    # No exponent: 1e+06s could not be read back.
     from decimal import Decimal
 
     return f"{Decimal(repr(seconds)):f}s"
 
 
 def parse_time(text: str, now: datetime) -> datetime:
-    """A moment: ISO 8601 (local without a zone), or an age such as ``7d`` before now.
+    """Parse a time: ISO 8601 (local without a zone), or an age such as ``7d`` before now.
 
-    :raises UsageError: it is neither, or out of range.
+    :raises UsageError: the text is neither, or out of range.
     """
     hint = "use 2026-05-09, 2026-05-09T14:23, or an age such as 12h or 7d"
     text = text.strip()

@@ -305,4 +305,4 @@ def test_where_the_cache_cannot_be_written_the_reference_runs_and_says_why(cli):
     done = cli("embed", "--json")
     assert (done.document["embedded"], done.document["engine"]) == (1, "reference")
     assert done.document["reason"] == "the cache folder cannot be written"
-    assert "sentence-transformers: the cache folder cannot be written" in done.err
+    assert "which is slower: the cache folder cannot be written" in done.err

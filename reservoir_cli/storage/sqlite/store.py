@@ -31,6 +31,7 @@ from reservoir_cli.storage.base import LinkThreshold
 from reservoir_cli.storage.records import Fault, Filter, Passage
 from reservoir_cli.storage.sqlite import own_schema, properties, reads, secure_delete
 from reservoir_cli.storage.sqlite.keeping import Keeping
+from reservoir_cli.util.private import make_private_dir, remove_leftovers
 
 if TYPE_CHECKING:
     import numpy as np
@@ -94,7 +95,7 @@ class SqliteStore(Keeping):
     def _create(self, path: Path) -> None:
         """Make an empty file before SQLite opens it: its companions take over the mode."""
         try:
-            paths.make_private_dir(path.parent)
+            make_private_dir(path.parent)
             os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
         except OSError as error:
             raise StoreError(
@@ -450,7 +451,7 @@ class SqliteStore(Keeping):
 
         from reservoir_cli.storage.sqlite import salvage
 
-        paths.sweep_unfinished(self._file)
+        remove_leftovers(self._file)
         beside = f".{self._file.name}."
         with tempfile.TemporaryDirectory(prefix=beside, dir=self._file.parent) as folder:
             fresh = SqliteStore(f"{folder}/fresh.db", create=True, patience=self._patience)
