@@ -331,6 +331,16 @@ class Reservoir:
         """These messages, where they are in the scope, oldest first."""
         return self.mask.messages(self.store.by_id(ids, scope))
 
+    def thread(self, message: StoredMessage) -> list[int]:
+        """Return the ids of a message's conversation, in order of time.
+
+        Outside of a conversation these are the messages of its instance that are in none.
+        """
+        scope = Scope(message.partition, message.instance)
+        name = (message.partition, message.instance, message.conversation_id)
+        where = Filter(conversation_id=message.conversation_id)
+        return list(self.store.threads(scope, where)[name])
+
     def search(
         self,
         term: str,
@@ -343,11 +353,16 @@ class Reservoir:
         threshold: float | None = None,
         link: bool = False,
         deduplicate: bool = False,
+        where: Filter | None = None,
+        passages: bool = False,
     ) -> "list[Hit]":
         """Find messages by meaning and words; see :func:`reservoir_cli.retrieval.search.search`.
 
         :param mode: ``hybrid``, ``keyword`` or ``semantic``.
         :param scope: where to look; without it the partition, or the instance if it is named.
+        :param where: list only messages that pass; scores are those of the whole scope.
+        :param passages: add to each hit its best passage, the places of the words that were asked
+            for, and the title of its conversation.
         :raises ModelUnavailableError: ``semantic``, and there is no model.
         """
         from reservoir_cli.retrieval import search as searching
@@ -377,8 +392,11 @@ class Reservoir:
             threshold=threshold,
             link=link,
             deduplicate=deduplicate,
+            where=where,
+            passages=passages,
         )
-        return [each.masked(self.mask) for each in found]
+        hits = [hit.masked(self.mask) for hit in found]
+        return searching.with_words(hits, term, mode) if passages else hits  # type: ignore[arg-type]
 
     def context(
         self,
@@ -404,6 +422,7 @@ class Reservoir:
         profile: str | None = None,
         save: bool = False,
         trace_id: str | None = None,
+        where: Filter | None = None,
     ) -> "ContextWindow":
         """Build the best context for a question that a token budget can buy.
 
@@ -413,6 +432,7 @@ class Reservoir:
         :param reserve: tokens kept for the answer; ``output_reserve`` is its older name.
         :param threshold: (1 + cosine)/2 above which a message counts as similar.
         :param save: store the question afterwards, as a user message with ``trace_id``.
+        :param where: print only stored messages that pass; scores are those of the whole scope.
         :raises UsageError: an unknown model or format, or a budget that does not fit.
         """
         import uuid
@@ -469,6 +489,7 @@ class Reservoir:
             window=window,
             reserve=kept,
             mask=self.mask,
+            where=where,
         )
         if save:
             self.save_question(built)

@@ -31,7 +31,7 @@ from reservoir_cli.embedding import Embedder
 from reservoir_cli.errors import StoreError
 from reservoir_cli.messages import Role, Scope, StoredMessage, plain_text, to_epoch_ms
 from reservoir_cli.redaction import Mask
-from reservoir_cli.retrieval import ranking
+from reservoir_cli.retrieval import filters, ranking
 from reservoir_cli.retrieval.dates import date_scores, find_dates
 from reservoir_cli.retrieval.ranking import Scored
 from reservoir_cli.settings.schema import Settings
@@ -54,12 +54,14 @@ def build_context(
     window: int,
     reserve: int,
     mask: Mask,
+    where: Filter | None = None,
 ) -> ContextWindow:
     """Choose the best context that a token budget can buy.
 
     :param embedder: ``None`` to go by full text and recency alone.
     :param window: tokens the model reads and writes at once.
     :param reserve: tokens kept for the answer.
+    :param where: consider only stored messages that pass.
     :param mask: hides the secrets of messages before they are weighed and printed.
     :raises UsageError: the budget does not fit the model.
     """
@@ -88,16 +90,22 @@ def build_context(
             to_epoch_ms(request.now),
             _date_scores(request, found),
         )
+        passing = filters.passing(store, scope, where, found)
+        in_threads = ranking.places_in_threads(found)[passing]
+        scored = filters.keep(scored, passing)
+        found = scored.candidates
         hidden, unasked = not_printable(
             scored, request.query, settings, _rules(settings), store, scope
         )
         tiers = tiers_of(scored, bool(request.query.strip()), settings, store, scope, hidden)
         chosen = {*tiers, *unasked, *fillers(scored, budget.history if fill else 0)}
         rows = store.with_partners([int(each) for each in found.ids[sorted(chosen)]], scope)
+        _, known = found.places(np.array([row.id for row in rows], np.int64))
+        rows = [row for row, passes in zip(rows, known, strict=True) if passes]
         titles = _titles(rows, scope, store, mask)
     rows = _masked(_recounted(rows, store, meter), mask, meter)
     read = perf_counter()
-    pool = _pool(rows, scored, tiers, settings.max_tool_result_tokens, meter, titles)
+    pool = _pool(rows, scored, in_threads, tiers, settings.max_tool_result_tokens, meter, titles)
     too_large = unread(scored, pool, budget.history if fill else 0)
     chooser = _Chooser(
         request, pool, budget, settings, meter, len(found.ids) - len(pool) if fill else 0, too_large
@@ -340,6 +348,7 @@ def _masked(rows: list[StoredMessage], mask: Mask, meter: Meter) -> list[StoredM
 def _pool(
     rows: list[StoredMessage],
     scored: Scored,
+    in_threads: ranking.Places,
     tiers: dict[int, Tier],
     max_result_tokens: int,
     meter: Meter,
@@ -349,7 +358,6 @@ def _pool(
     found = scored.candidates
     places, _ = found.places(np.array([row.id for row in rows], np.int64))
     places_from_newest = ages(found)
-    in_threads = ranking.places_in_threads(found)
     limit = int(max_result_tokens / meter.factor)
     pool = []
     for row, place in zip(rows, places.tolist(), strict=True):

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field, replace
 from reservoir_cli.context.exchanges import Exchanges
 from reservoir_cli.context.types import Candidate
 from reservoir_cli.messages import Role
+from reservoir_cli.util.times import to_local
 
 
 @dataclass(frozen=True, slots=True)
@@ -387,4 +388,4 @@ def _asks(candidate: Candidate) -> bool:
 
 
 def _day(candidate: Candidate) -> str:
-    return candidate.message.created_at.date().isoformat()
+    return to_local(candidate.message.created_at).date().isoformat()

@@ -16,6 +16,7 @@ from reservoir_cli.storage.records import (
     ConversationSummary,
     Fault,
     Filter,
+    IdField,
     Passage,
     PlaceSummary,
     Progress,
@@ -193,6 +194,9 @@ class Store(Protocol):
 
     def find(self, scope: Scope, where: Filter = _EVERYTHING) -> "Keys":
         """Return the keys of messages, in order of time."""
+
+    def starting_with(self, field: IdField, prefix: str, scope: Scope) -> list[str]:
+        """Return the first ids of a scope that start with a prefix; ten at most."""
 
     def threads(self, scope: Scope, where: Filter = _EVERYTHING) -> "dict[ThreadName, array[int]]":
         """The ids of messages by their thread, threads and messages in order of time."""

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from reservoir_cli.messages import Conversation
 
@@ -23,7 +23,7 @@ class Filter:
 
     :param text: they say this, word for word, in content or tool calls; case is ignored.
     :param source: the tool they came from.
-    :param project: the folder that their conversation was about.
+    :param project: the folder that the work of their conversation was done in.
     :param secrets: only those in which secrets were found.
     :param documents: whether texts of a folder count as well.
     """
@@ -38,6 +38,10 @@ class Filter:
     project: str | None = None
     secrets: bool = False
     documents: bool = True
+
+
+#: Ids of texts that may be given by their beginnings.
+IdField = Literal["trace_id", "conversation_id"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ A time without a zone is local; results are aware datetimes in UTC.
 """
 
 import re
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, time, timedelta
 
 from reservoir_cli.errors import UsageError
 
@@ -12,6 +12,9 @@ from reservoir_cli.errors import UsageError
 FAR_AHEAD = timedelta(days=1)
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800, "y": 31557600}
 _DURATION = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([smhdwy]?)\s*", re.ASCII)
+
+
+_AGO = re.compile(r"(\d{1,6}) (second|minute|hour|day|week|year)s? ago", re.ASCII)
 
 
 def unix_time() -> float:
@@ -46,13 +49,27 @@ def format_duration(seconds: float) -> str:
     return f"{Decimal(repr(seconds)):f}s"
 
 
-def parse_time(text: str, now: datetime) -> datetime:
-    """Parse a time: ISO 8601 (local without a zone), or an age such as ``7d`` before now.
+def to_local(moment: datetime) -> datetime:
+    """Convert an aware time to the local zone, if the system can."""
+    try:
+        return moment.astimezone()
+    except (OverflowError, ValueError, OSError):  # Windows knows no zone before 1970
+        return moment
 
-    :raises UsageError: the text is neither, or out of range.
+
+def parse_time(text: str, now: datetime) -> datetime:
+    """Read a moment: ISO 8601 (local without a zone), an age such as ``7d``, or words.
+
+    Words such as ``yesterday`` and ``last week`` mean the moment at which it began.
+
+    :raises UsageError: it is none of these, or out of range.
     """
-    hint = "use 2026-05-09, 2026-05-09T14:23, or an age such as 12h or 7d"
-    text = text.strip()
+    hint = "use 2026-05-09, 2026-05-09T14:23, an age such as 12h or 7d, yesterday or 'last week'"
+    text = " ".join(text.split())
+    if (start := _start_of(text.lower(), now)) is not None:
+        return start
+    if match := _AGO.fullmatch(text.lower()):
+        text = f"{match[1]}{match[2][0]}"
     if _DURATION.fullmatch(text) and not text.isdigit():
         try:
             return now - timedelta(seconds=parse_duration(text))
@@ -65,3 +82,24 @@ def parse_time(text: str, now: datetime) -> datetime:
     except (ValueError, OverflowError, OSError):
         pass
     raise UsageError(f"{text!r} is not a time", hint=hint)
+
+
+def _start_of(words: str, now: datetime) -> datetime | None:
+    """Return when a day, week, month or year that words name began, in local time."""
+    today = now.astimezone().date()
+    monday, first = today - timedelta(days=today.weekday()), today.replace(day=1)
+    starts = {
+        "today": today,
+        "yesterday": today - timedelta(days=1),
+        "this week": monday,
+        "last week": monday - timedelta(days=7),
+        "this month": first,
+        "last month": (first - timedelta(days=1)).replace(day=1),
+        "this year": first.replace(month=1),
+        "last year": first.replace(year=first.year - 1, month=1),
+    }
+    if words == "now":
+        return now
+    if words not in starts:
+        return None
+    return datetime.combine(starts[words], time()).astimezone(UTC)

@@ -24,10 +24,10 @@ _SETTINGS = {
 
 def context(
     ctx: typer.Context,
-    query: Annotated[
-        str | None,
+    words: Annotated[
+        list[str] | None,
         typer.Argument(
-            metavar="[QUERY]", help="The question; without it, or with -, stdin is read."
+            metavar="[QUERY]...", help="The question; without it, or with -, stdin is read."
         ),
     ] = None,
     model: Annotated[
@@ -87,6 +87,11 @@ def context(
             metavar="X", min=0, max=1, help="Least (1 + cosine)/2 that counts as similar, 0 to 1."
         ),
     ] = None,
+    since: options.Since = None,
+    until: options.Until = None,
+    role: options.RoleFilter = None,
+    source: options.Source = None,
+    project: options.Project = None,
     recall_scope: Annotated[
         str | None,
         typer.Option(
@@ -118,6 +123,9 @@ def context(
             autocompletion=completion.choices("profile"),
         ),
     ] = None,
+    copy: Annotated[
+        bool, typer.Option("--copy", help="Copy the context to the clipboard, too.")
+    ] = False,
     save: Annotated[
         bool, typer.Option("--save", help="Store the question, too, once the context is built.")
     ] = False,
@@ -150,7 +158,10 @@ def context(
             "--profile": profile,
         }
     )
-    question = _question(query)
+    where = options.message_filter(
+        since=since, until=until, role=role, source=source, project=project
+    )
+    question = _question(words)
     with options.open_reservoir(ctx, create=save) as reservoir:
         window = reservoir.context(
             question,
@@ -172,11 +183,14 @@ def context(
             order=order,
             profile=profile,
             trace_id=trace_id,
+            where=where,
         )
         if not window.kept:
-            options.say_elsewhere(reservoir, window.request.partition, instance)
+            options.say_elsewhere(reservoir, window.request.partition, instance, where)
         try:
             _print(window, explain, reservoir)
+            if copy:
+                _copy(window, explain)
         finally:  # the question was asked, even if nobody reads the context to its end
             if save:
                 reservoir.save_question(window)
@@ -235,10 +249,18 @@ def _print(window: "ContextWindow", explain: bool, reservoir: "Reservoir") -> No
     console.aside(window.summary())
 
 
-def _question(query: str | None) -> str:
-    if query is None and options.can_ask():
+def _copy(window: "ContextWindow", explain: bool) -> None:
+    from reservoir_cli.cli import clipboard, console
+
+    rendered = window.to(explain=explain)
+    clipboard.copy(rendered if isinstance(rendered, str) else console.json_text(rendered))
+    console.note("copied to the clipboard")
+
+
+def _question(words: list[str] | None) -> str:
+    if not words and options.can_ask():
         raise UsageError("no question", hint='reservoir context "…", or pipe it in')
-    return options.text_or_stdin("-" if query is None else query)
+    return options.joined(words or ["-"])
 
 
 def _named(text: str, option: str) -> tuple[str, str]:

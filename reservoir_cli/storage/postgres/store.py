@@ -30,6 +30,7 @@ from reservoir_cli.storage.records import (
     ConversationSummary,
     Fault,
     Filter,
+    IdField,
     Passage,
     PlaceSummary,
     Progress,
@@ -385,6 +386,10 @@ class PostgresStore(Session):
     def find(self, scope: Scope, where: Filter = _EVERYTHING) -> Keys:
         """See :class:`~reservoir_cli.storage.base.Store`."""
         return self._seen(lambda: reads.find(self._connection, scope, where))
+
+    def starting_with(self, field: IdField, prefix: str, scope: Scope) -> list[str]:
+        """See :class:`~reservoir_cli.storage.base.Store`."""
+        return self._seen(lambda: reads.starting_with(self._connection, field, prefix, scope))
 
     def threads(self, scope: Scope, where: Filter = _EVERYTHING) -> "dict[ThreadName, array[int]]":
         """See :class:`~reservoir_cli.storage.base.Store`."""
