@@ -388,6 +388,7 @@ class Reservoir:
         profile: str | None = None,
         save: bool = False,
         trace_id: str | None = None,
+        now: datetime | None = None,
     ) -> "ContextWindow":
         """Build the best context for a question that a token budget can buy.
 
@@ -395,6 +396,7 @@ class Reservoir:
         :param format: what ``.to()`` gives by default, and what is counted.
         :param procedure: (name, text) pairs, or a mapping; so is ``knowledge`` by its source.
         :param save: store the question afterwards, as a user message with ``trace_id``.
+        :param now: the moment of asking, aware; the present one by default.
         :raises UsageError: an unknown model or format, or a budget that does not fit.
         """
         import uuid
@@ -431,7 +433,7 @@ class Reservoir:
             budget=recommended_budget(model, budget, min(window - reserve, limit)),
             format=parse_format(format),
             trace_id=trace_id or str(uuid.uuid4()),
-            now=datetime.now(UTC),
+            now=_moment(now),
             system=system if system is not None else known.system_prompt,
             procedures=tuple(Piece(text, name) for name, text in _pairs(procedure)),
             knowledge=tuple(Piece(text, name) for name, text in _pairs(knowledge)),
@@ -623,6 +625,16 @@ def _opened(place: str, create: bool, notify: Callable[[str], None]) -> Store:
         store.read_only = True
         notify(f"{told.message}: {told.hint}")
     return store
+
+
+def _moment(now: datetime | None) -> datetime:
+    """Check the moment of asking.
+
+    :raises UsageError: it has no time zone.
+    """
+    if now is not None and now.utcoffset() is None:
+        raise UsageError("now has no time zone", hint="datetime.now(UTC)")
+    return now or datetime.now(UTC)
 
 
 def _source(given: "str | Path | File") -> "Path | File":

@@ -13,6 +13,8 @@ from evidence import Floats, Rows
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
+from reservoir_cli.storage.fulltext import indexed_text
+
 Ranking = Callable[[Rows], Floats]
 
 _DAY = 86_400.0
@@ -157,6 +159,8 @@ def _cosine(rows: Rows) -> Floats:
     return np.maximum(0.0, rows.cosine)
 
 
+DEFAULT = "default: 0.7 similarity + 0.3 recency"
+
 #: What came before, weakest first, and the default.
 RANKINGS: Mapping[str, Ranking] = {
     "recency only": lambda rows: rows.recency,
@@ -176,8 +180,18 @@ RANKINGS: Mapping[str, Ranking] = {
         min_max(with_session(rows)), rows.recency
     ),
     "similarity": lambda rows: rows.similarity,
-    "default: 0.7 similarity + 0.3 recency": lambda rows: rows.priority,
+    DEFAULT: lambda rows: rows.priority,
 }
+
+#: The lines of a plot.
+DRAWN = (
+    "recency only",
+    "0.7 cosine + 0.3 linear recency",
+    "BM25 (FTS5)",
+    "cosine",
+    "0.6 mm(cosine) + 0.4 mm(BM25)",
+    DEFAULT,
+)
 
 
 def changed(**change: Any) -> Ranking:
@@ -213,7 +227,9 @@ class Index:
         self._db.execute("CREATE VIRTUAL TABLE places USING fts5vocab(t, instance)")
         self._db.execute("CREATE VIRTUAL TABLE q USING fts5(text, tokenize='porter unicode61')")
         self._db.execute("CREATE VIRTUAL TABLE stems USING fts5vocab(q, row)")
-        self._db.executemany("INSERT INTO t (rowid, text) VALUES (?, ?)", enumerate(texts))
+        self._db.executemany(
+            "INSERT INTO t (rowid, text) VALUES (?, ?)", enumerate(map(indexed_text, texts))
+        )
 
     def close(self) -> None:
         """Give its memory back."""
