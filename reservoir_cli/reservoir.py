@@ -386,6 +386,9 @@ class Reservoir:
         fill: bool | None = None,
         order: str | None = None,
         profile: str | None = None,
+        follow: bool | None = None,
+        floor: float | None = None,
+        enough: bool | None = None,
         save: bool = False,
         trace_id: str | None = None,
         now: datetime | None = None,
@@ -395,6 +398,9 @@ class Reservoir:
         :param budget: tokens for everything, or ``recommended``; without it the model's limit.
         :param format: what ``.to()`` gives by default, and what is counted.
         :param procedure: (name, text) pairs, or a mapping; so is ``knowledge`` by its source.
+        :param follow: let the question follow up on a running session.
+        :param floor: recall nothing when no message fits the question this well; 0 is off.
+        :param enough: recall only what is similar enough, even if there is room.
         :param save: store the question afterwards, as a user message with ``trace_id``.
         :param now: the moment of asking, aware; the present one by default.
         :raises UsageError: an unknown model or format, or a budget that does not fit.
@@ -417,6 +423,9 @@ class Reservoir:
                 "fill": fill,
                 "order": order,
                 "profile": profile,
+                "follow": follow,
+                "recall_floor": floor,
+                "enough": enough,
             }
         )
         there = partition or config.settings().partition

@@ -30,7 +30,9 @@ from reservoir_cli.messages import Role, Scope, StoredMessage, plain_text, to_ep
 from reservoir_cli.redaction import Mask
 from reservoir_cli.retrieval import ranking
 from reservoir_cli.retrieval.dates import date_scores, find_dates
+from reservoir_cli.retrieval.follow import running_talk
 from reservoir_cli.retrieval.ranking import Scored
+from reservoir_cli.retrieval.relevance import recall_floor
 from reservoir_cli.settings.schema import Settings
 from reservoir_cli.storage.base import Store
 from reservoir_cli.storage.records import Candidates
@@ -38,6 +40,8 @@ from reservoir_cli.tokens import AnthropicCounter, counter_id
 
 #: When filling, messages are read until they could fill the budget so many times.
 _READ_AHEAD = 4
+#: With ``enough``, messages of less similarity are not recalled.
+_ENOUGH = 0.4
 
 
 def build_context(
@@ -77,7 +81,12 @@ def build_context(
     with store.snapshot():
         instance = _history_instance(request, store)
         scope = _recall_scope(request, settings, instance)
-        found = store.candidates(scope, instance, request.query, vector)
+        talk = None
+        if settings.follow and request.query.strip():
+            own = Scope(request.partition, instance)
+            gap = settings.session_gap
+            talk = running_talk(store, own, request.query, vector, request.now, gap)
+        found = store.candidates(scope, instance, request.query, vector, talk)
         scored = ranking.score(
             found,
             settings,
@@ -85,12 +94,21 @@ def build_context(
             _date_scores(request, found),
         )
         tiers = _tiers(scored, bool(request.query.strip()), settings, store, scope)
+        floor = recall_floor(settings, embedder.model_id if embedder else None)
+        silent = bool(request.query.strip()) and 0 < len(found.ids) and scored.relevance < floor
+        if silent:
+            tiers = {place: tier for place, tier in tiers.items() if tier is Tier.RECENT}
+        fill = fill and not silent
         chosen = _to_read(scored, tiers, budget.history if fill else 0)
+        if settings.enough:
+            chosen = [at for at in chosen if _is_enough(scored, tiers, at)]
         rows = store.with_partners([int(each) for each in found.ids[chosen]], scope)
     rows = _masked(_recounted(rows, store, meter), mask, meter)
     read = perf_counter()
     pool = _pool(rows, scored, tiers, settings.max_tool_result_tokens, meter)
-    selection, used = _selected(request, pool, budget, settings, meter, len(found.ids), fill)
+    selection, used = _selected(
+        request, pool, budget, settings, meter, len(found.ids), fill=fill, silent=silent
+    )
     timings = {
         "embed": embedded - started,
         "read": read - embedded,
@@ -106,6 +124,8 @@ def build_context(
         left_out,
         (*_cap_notes(request, left_out, settings, meter), *budget.notes),
         {name: 1000 * seconds for name, seconds in timings.items()},
+        scored.relevance,
+        silent,
     )
 
 
@@ -116,15 +136,19 @@ def _selected(
     settings: Settings,
     meter: Meter,
     messages: int,
+    *,
     fill: bool,
+    silent: bool,
 ) -> tuple[Selection, int]:
     """The selection, and its tokens as it is printed.
 
     The account while packing adds up single messages; what is printed is counted as a whole,
     and should that ever be more, the account gets so much less.
+
+    :param silent: nothing is recalled; history is the newest messages that fit.
     """
     rules = Rules(
-        settings.order,
+        "tiers" if silent else settings.order,
         settings.min_history_messages,
         settings.min_similarity,
         settings.include_system,
@@ -139,6 +163,8 @@ def _selected(
             rules=rules,
             not_reached=messages - len(pool) if fill else 0,
         )
+        if silent:
+            selection = replace(selection, recalled=())
         used = _history_used(request, selection, budget, meter)
         if used <= budget.history or room <= 0:
             return selection, used
@@ -261,6 +287,11 @@ def _to_read(scored: Scored, tiers: dict[int, Tier], room: int) -> list[int]:
         large = own[(own > oldest) & (scored.candidates.tokens[own] > room)]
         chosen.update(large.tolist())
     return sorted(chosen)
+
+
+def _is_enough(scored: Scored, tiers: dict[int, Tier], place: int) -> bool:
+    """Return whether a message is recent or similar enough to be recalled."""
+    return tiers.get(place) is Tier.RECENT or bool(scored.similarity[place] >= _ENOUGH)
 
 
 def _fillers(scored: Scored, room: int) -> list[int]:

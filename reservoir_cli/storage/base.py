@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from reservoir_cli.storage.records import Candidates
+    from reservoir_cli.storage.records import Candidates, Talk
     from reservoir_cli.storage.replicate import Link, Portion, Remainder
     from reservoir_cli.tokens import TokenCounter
 
@@ -159,12 +159,18 @@ class Store(Protocol):
         """
 
     def candidates(
-        self, scope: Scope, own: str | None, question: str, vector: "NDArray[np.float32] | None"
+        self,
+        scope: Scope,
+        own: str | None,
+        question: str,
+        vector: "NDArray[np.float32] | None",
+        talk: "Talk | None" = None,
     ) -> "Candidates":
-        """Every message of a scope with what ranking needs, in order of time.
+        """Return every message of a scope with what ranking needs, in order of time.
 
         :param own: the instance that history comes from.
         :param vector: of the question, by the active model.
+        :param talk: what was said just before, to be compared in the same scan.
         """
 
     def newest_instance(self, partition: str) -> str | None:

@@ -141,7 +141,8 @@ def _recall(connection: Connection, partition: str, index: Index) -> float:
     hit = wanted = 0
     for (blob,) in sample:
         vector = vectors.read(blob)
-        ids, cosine = vectors.cosines(connection, Scope(partition), index.model_id, vector)
+        ids, cosines_ = vectors.cosines(connection, Scope(partition), index.model_id, vector[None])
+        cosine = cosines_[:, 0]
         with connection.transaction():
             near, _ = cosines(connection, partition, index, vector)
         best = set(ids[np.lexsort((ids, -cosine))[:_NEAREST]].tolist())

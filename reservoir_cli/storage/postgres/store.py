@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from reservoir_cli.storage.records import Candidates
+    from reservoir_cli.storage.records import Candidates, Talk
     from reservoir_cli.storage.replicate import Link, Portion, Remainder
     from reservoir_cli.tokens import TokenCounter
 
@@ -272,7 +272,12 @@ class PostgresStore(Session):
         return self._seen(lambda: search(self._connection, self._stemmer, text, scope, limit))
 
     def candidates(
-        self, scope: Scope, own: str | None, question: str, vector: "NDArray[np.float32] | None"
+        self,
+        scope: Scope,
+        own: str | None,
+        question: str,
+        vector: "NDArray[np.float32] | None",
+        talk: "Talk | None" = None,
     ) -> "Candidates":
         """See :class:`~reservoir_cli.storage.base.Store`."""
         from reservoir_cli.storage.postgres.candidates import candidates
@@ -281,7 +286,7 @@ class PostgresStore(Session):
             active = self.active_model()
             model_id = active[0] if active else None
             return candidates(
-                self._connection, self._stemmer, scope, own, question, model_id, vector
+                self._connection, self._stemmer, scope, own, question, model_id, vector, talk
             )
 
     def tied(self, ids: Iterable[int], depth: int, scope: Scope) -> list[int]:

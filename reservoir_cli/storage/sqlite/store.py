@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from reservoir_cli.storage.records import Candidates
+    from reservoir_cli.storage.records import Candidates, Talk
     from reservoir_cli.tokens import TokenCounter
 
 #: The number of migrations in ``schema.py``.
@@ -516,7 +516,12 @@ class SqliteStore(Keeping):
             return search(self._connection, text, scope, limit, active[0] if active else None)
 
     def candidates(
-        self, scope: Scope, own: str | None, question: str, vector: "NDArray[np.float32] | None"
+        self,
+        scope: Scope,
+        own: str | None,
+        question: str,
+        vector: "NDArray[np.float32] | None",
+        talk: "Talk | None" = None,
     ) -> "Candidates":
         """See :class:`~reservoir_cli.storage.base.Store`."""
         from reservoir_cli.storage.sqlite.candidates import candidates
@@ -524,7 +529,7 @@ class SqliteStore(Keeping):
         with self.snapshot(), self._decoding():
             active = self.active_model()
             model_id = active[0] if active else None
-            return candidates(self._connection, scope, own, question, model_id, vector)
+            return candidates(self._connection, scope, own, question, model_id, vector, talk)
 
     def tied(self, ids: Iterable[int], depth: int, scope: Scope) -> list[int]:
         """See :class:`~reservoir_cli.storage.base.Store`."""
