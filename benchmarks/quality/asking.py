@@ -31,6 +31,8 @@ from reservoir_cli.storage.sqlite.store import SCHEMA_VERSION
 #: A budget that everything fits into, so that every message comes with its scores.
 _EVERYTHING = 900_000_000
 _WORD = re.compile(r"[^\W_]+")
+#: A budget for questions of which only the relevance is wanted.
+_SMALL = 500
 #: Costs three quarters of a token; other characters a quarter.
 _CJK = re.compile("[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff]")
 #: Words in more of a scope's messages than this are not rare.
@@ -136,11 +138,11 @@ class Asker:
             window = _ask(reservoir, question, _EVERYTHING, now)
         return _rows(question, window.messages, now, self._embedder)
 
-    def unrelated(self, question: Question, name: str) -> float:
+    def unrelated(self, question: Question, partition: str, instance: str | None) -> float:
         """Return the relevance of a question that has nothing to do with a partition."""
-        with self._ready(question, self._settings) as (reservoir, _):
-            asked = replace(question, partition=name, instance=name, talk=())
-            return relevance(_ask(reservoir, asked, _EVERYTHING, None))
+        asked = replace(question, partition=partition, instance=instance, talk=())
+        with self._ready(asked, self._settings) as (reservoir, _):
+            return relevance(_ask(reservoir, asked, _SMALL, None))
 
     def printed(self, question: Question, budgets: Sequence[int]) -> dict[str, list[float]]:
         """Return what contexts of these budgets hold of a question's evidence.
@@ -212,7 +214,7 @@ class Asker:
 
 def relevance(window: Any) -> float:
     """Return how well a question fits the store; NaN if the program does not say."""
-    return float(getattr(window, "relevance", None) or math.nan)
+    return float(getattr(window, "relevance", math.nan))
 
 
 def _ask(reservoir: Reservoir, question: Question, budget: int, now: datetime | None) -> Any:

@@ -78,15 +78,15 @@ def measure_printed(
 
 
 def measure_unrelated(
-    asker: Asker, collections: Sequence[Collection], others: Sequence[Collection]
+    asker: Asker, asked: Sequence[Question], others: Sequence[Collection]
 ) -> Floats:
     """Return the relevance of another set's questions in the partitions of this one."""
-    names = [collection.name for collection in collections]
+    scopes = list(dict.fromkeys((question.partition, question.instance) for question in asked))
     questions = [question for collection in others for question in collection.questions]
     chosen = np.linspace(0, len(questions) - 1, min(len(questions), _UNRELATED)).astype(int)
     return np.array(
         [
-            asker.unrelated(questions[number], names[place % len(names)])
+            asker.unrelated(questions[number], *scopes[place % len(scopes)])
             for place, number in progress(list(enumerate(chosen.tolist())), "unrelated")
         ]
     )
@@ -191,7 +191,7 @@ def measure(given: argparse.Namespace, cache: Path) -> dict[str, Any]:
         found["kinds"] = by_kind(recalls, [question.kind for question in questions], given.budgets)
         print_table("kinds", found["kinds"], given.budgets)
     if "unrelated" in given.only and given.unrelated and relevance.size:
-        unrelated = measure_unrelated(asker, collections, read(*given.unrelated))
+        unrelated = measure_unrelated(asker, questions, read(*given.unrelated))
         found["unrelated"] = unrelated.tolist()
         found["relevance"] = relevance.tolist()
         found["refusals"] = refusals(unrelated, relevance, np.array(scores["printed"]))

@@ -75,7 +75,7 @@ def score(candidates: Candidates, settings: Settings, now_ms: int, dates: Floats
     else:
         recent = recency(np.arange(len(candidates.ids))[::-1])
     priority = settings.similarity_weight * alike + settings.recency_weight * recent
-    fit = relevance(candidates, running)
+    fit = relevance(candidates, dates, running)
     return Scored(candidates, words, dates, alike, recent, priority, fit)
 
 
