@@ -420,9 +420,13 @@ class Reservoir:
         fill: bool | None = None,
         order: str | None = None,
         profile: str | None = None,
+        follow: bool | None = None,
+        floor: float | None = None,
+        enough: bool | None = None,
         save: bool = False,
         trace_id: str | None = None,
         where: Filter | None = None,
+        now: datetime | None = None,
     ) -> "ContextWindow":
         """Build the best context for a question that a token budget can buy.
 
@@ -431,8 +435,12 @@ class Reservoir:
         :param procedure: (name, text) pairs, or a mapping; so is ``knowledge`` by its source.
         :param reserve: tokens kept for the answer; ``output_reserve`` is its older name.
         :param threshold: (1 + cosine)/2 above which a message counts as similar.
+        :param follow: let the question follow up on a running session.
+        :param floor: recall nothing when no message fits the question this well; 0 is off.
+        :param enough: recall only what is similar enough, even if there is room.
         :param save: store the question afterwards, as a user message with ``trace_id``.
         :param where: print only stored messages that pass; scores are those of the whole scope.
+        :param now: the moment of asking, aware; the present one by default.
         :raises UsageError: an unknown model or format, or a budget that does not fit.
         """
         import uuid
@@ -454,6 +462,9 @@ class Reservoir:
                 "fill": fill,
                 "order": order,
                 "profile": profile,
+                "follow": follow,
+                "recall_floor": floor,
+                "enough": enough,
             }
         )
         there = partition or config.settings().partition
@@ -470,7 +481,7 @@ class Reservoir:
             budget=recommended_budget(model, budget, min(window - kept, limit)),
             format=parse_format(format),
             trace_id=trace_id or str(uuid.uuid4()),
-            now=datetime.now(UTC),
+            now=_moment(now),
             system=system if system is not None else known.system_prompt,
             procedures=tuple(Piece(text, name) for name, text in _pairs(procedure)),
             knowledge=tuple(Piece(text, name) for name, text in _pairs(knowledge)),
@@ -679,6 +690,16 @@ def _opened(place: str, create: bool, notify: Callable[[str], None]) -> Store:
         store.read_only = True
         notify(f"{told.message}: {told.hint}")
     return store
+
+
+def _moment(now: datetime | None) -> datetime:
+    """Check the moment of asking.
+
+    :raises UsageError: it has no time zone.
+    """
+    if now is not None and now.utcoffset() is None:
+        raise UsageError("now has no time zone", hint="datetime.now(UTC)")
+    return now or datetime.now(UTC)
 
 
 def _source(given: "str | Path | File") -> "Path | File":

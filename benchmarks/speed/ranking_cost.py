@@ -46,6 +46,8 @@ def candidates(size: int) -> Candidates:
         loose=np.zeros(size, bool),
         cosine=random.random(size).astype(np.float32),
         by_id=places,
+        absent=0,
+        passages=np.ones(size, np.int32),
         postings=tuple(
             Posting(
                 np.sort(random.choice(size, max(1, int(share * size)), replace=False)),

@@ -31,9 +31,11 @@ from reservoir_cli.embedding import Embedder
 from reservoir_cli.errors import StoreError
 from reservoir_cli.messages import Role, Scope, StoredMessage, plain_text, to_epoch_ms
 from reservoir_cli.redaction import Mask
-from reservoir_cli.retrieval import filters, ranking
+from reservoir_cli.retrieval import filters, ranking, sessions
 from reservoir_cli.retrieval.dates import date_scores, find_dates
+from reservoir_cli.retrieval.follow import running_talk
 from reservoir_cli.retrieval.ranking import Scored
+from reservoir_cli.retrieval.relevance import recall_floor
 from reservoir_cli.settings.schema import Settings
 from reservoir_cli.storage.base import Store
 from reservoir_cli.storage.records import Candidates, Filter
@@ -41,7 +43,9 @@ from reservoir_cli.tokens import AnthropicCounter, counter_id
 
 #: A counter that asks its provider is asked so often, aims at this share of the budget, and is
 #: content with this one.
-_REQUESTS, _AIM, _ENOUGH = 3, 0.98, 0.95
+_REQUESTS, _AIM, _CLOSE = 3, 0.98, 0.95
+#: With ``enough``, messages of less similarity are not recalled.
+_ENOUGH = 0.4
 
 
 def build_context(
@@ -83,7 +87,12 @@ def build_context(
     with store.snapshot():
         instance = _history_instance(request, store)
         scope = _recall_scope(request, settings, instance)
-        found = store.candidates(scope, instance, request.query, vector)
+        talk = None
+        if settings.follow and request.query.strip():
+            own = Scope(request.partition, instance)
+            gap = settings.session_gap
+            talk = running_talk(store, own, request.query, vector, request.now, gap)
+        found = store.candidates(scope, instance, request.query, vector, talk=talk)
         scored = ranking.score(
             found,
             settings,
@@ -91,14 +100,20 @@ def build_context(
             _date_scores(request, found),
         )
         passing = filters.passing(store, scope, where, found)
-        in_threads = ranking.places_in_threads(found)[passing]
+        in_threads = sessions.places_in_threads(found)[passing]
         scored = filters.keep(scored, passing)
         found = scored.candidates
-        hidden, unasked = not_printable(
-            scored, request.query, settings, _rules(settings), store, scope
-        )
+        silent = _is_silent(scored, request, settings, embedder)
+        fill = fill and not silent
+        room = budget.history if fill else 0
+        rules = _rules(settings, silent=silent)
+        hidden, unasked = not_printable(scored, request.query, settings, rules, store, scope)
         tiers = tiers_of(scored, bool(request.query.strip()), settings, store, scope, hidden)
-        chosen = {*tiers, *unasked, *fillers(scored, budget.history if fill else 0)}
+        if silent:
+            tiers = {place: tier for place, tier in tiers.items() if tier is Tier.RECENT}
+        chosen = {*tiers, *unasked, *fillers(scored, room)}
+        if settings.enough:
+            chosen = {place for place in chosen if _is_enough(scored, tiers, place)}
         rows = store.with_partners([int(each) for each in found.ids[sorted(chosen)]], scope)
         _, known = found.places(np.array([row.id for row in rows], np.int64))
         rows = [row for row, passes in zip(rows, known, strict=True) if passes]
@@ -106,10 +121,9 @@ def build_context(
     rows = _masked(_recounted(rows, store, meter), mask, meter)
     read = perf_counter()
     pool = _pool(rows, scored, in_threads, tiers, settings.max_tool_result_tokens, meter, titles)
-    too_large = unread(scored, pool, budget.history if fill else 0)
-    chooser = _Chooser(
-        request, pool, budget, settings, meter, len(found.ids) - len(pool) if fill else 0, too_large
-    )
+    not_reached = len(found.ids) - len(pool) if fill else 0
+    too_large = unread(scored, pool, room)
+    chooser = _Chooser(request, pool, budget, rules, meter, not_reached, too_large, silent)
     selection, used, counting = chooser.choose()
     timings = {
         "embed": embedded - started,
@@ -126,6 +140,8 @@ def build_context(
         left_out,
         (*_cap_notes(request, left_out, settings, meter), *budget.notes, *counting),
         {name: 1000 * seconds for name, seconds in timings.items()},
+        scored.relevance,
+        silent,
     )
 
 
@@ -136,10 +152,11 @@ class _Chooser:
     request: ContextRequest
     pool: Sequence[Candidate]
     budget: TokenBudget
-    settings: Settings
+    rules: Rules
     meter: Meter
     not_reached: int
     unread: set[int]
+    silent: bool
 
     def choose(self) -> tuple[Selection, int, tuple[str, ...]]:
         """The selection, its tokens as it is printed, and what a person should know of them."""
@@ -164,15 +181,16 @@ class _Chooser:
             room = max(0, room - (used - target))
 
     def _within(self, room: int) -> Selection:
-        return select(
+        selection = select(
             self.pool,
             query=self.request.query,
             budget=room,
             costs=_costs(self.request, self.budget, self.meter),
-            rules=_rules(self.settings),
+            rules=self.rules,
             not_reached=self.not_reached,
             unread=self.unread,
         )
+        return replace(selection, recalled=()) if self.silent else selection
 
     def _by_requests(self, counter: AnthropicCounter) -> tuple[Selection, int, tuple[str, ...]]:
         """Select by the provider's counts: each one tells how far this machine's are off."""
@@ -200,7 +218,7 @@ class _Chooser:
             return not (selection.recalled or selection.history)
         left_out = (*selection.dropped, *selection.passed_over)
         everything = not self.not_reached and not any(each.for_room for each in left_out)
-        return everything or counted >= _ENOUGH * limit
+        return everything or counted >= _CLOSE * limit
 
     def _body(self, selection: Selection) -> dict[str, Any]:
         """The whole request: this counter knows no other."""
@@ -230,9 +248,9 @@ def _exceeded(counted: int, limit: int) -> tuple[str, ...]:
     return (f"the provider counts {counted:,} tokens, {counted - limit:,} more than the budget",)
 
 
-def _rules(settings: Settings) -> Rules:
+def _rules(settings: Settings, *, silent: bool) -> Rules:
     return Rules(
-        settings.order,
+        "tiers" if silent else settings.order,
         settings.min_history_messages,
         settings.min_cosine,
         settings.include_system,
@@ -306,6 +324,20 @@ def _date_scores(request: ContextRequest, found: Candidates) -> ranking.Floats:
     local = request.now.astimezone()
     spans = find_dates(request.query, local)
     return date_scores(spans, found.created_at, local.tzinfo or UTC)
+
+
+def _is_silent(
+    scored: Scored, request: ContextRequest, settings: Settings, embedder: Embedder | None
+) -> bool:
+    """Return whether no message fits the question well enough for any to be recalled."""
+    if not request.query.strip() or not len(scored.candidates.ids):
+        return False
+    return scored.relevance < recall_floor(settings, embedder.model_id if embedder else None)
+
+
+def _is_enough(scored: Scored, tiers: dict[int, Tier], place: int) -> bool:
+    """Return whether a message is recent or similar enough to be recalled."""
+    return tiers.get(place) is Tier.RECENT or bool(scored.similarity[place] >= _ENOUGH)
 
 
 def _titles(

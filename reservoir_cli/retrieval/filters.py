@@ -47,6 +47,8 @@ def keep(scored: Scored, places: NDArray[np.intp]) -> Scored:
         cosine=found.cosine[places],
         by_id=np.argsort(ids, kind="stable"),
         postings=(),
+        absent=0,
+        passages=found.passages[places],
     )
     return replace(
         scored,

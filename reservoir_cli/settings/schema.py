@@ -156,6 +156,18 @@ class Settings:
         high=1,
         partition=True,
     )
+    recall_floor: float | None = _setting(
+        None,
+        "recall nothing when no message fits the question this well; 0 switches it off "
+        "(unset: as measured for the embedding model)",
+        low=0,
+        high=2,
+        partition=True,
+    )
+    follow: bool = _setting(
+        True, "let a question follow up on what was said last in a running session", partition=True
+    )
+    enough: bool = _setting(False, "recall only messages of similarity 0.4 or more", partition=True)
     synapse_depth: int = _setting(
         1,
         "candidates are up to this many links away from recent and similar messages",

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from reservoir_cli.storage.keys import Keys
-    from reservoir_cli.storage.records import Candidates
+    from reservoir_cli.storage.records import Candidates, Talk
     from reservoir_cli.storage.replicate import Link, Portion, Remainder
     from reservoir_cli.tokens import TokenCounter
 
@@ -177,6 +177,7 @@ class Store(Protocol):
         question: str,
         vector: "NDArray[np.float32] | None",
         where: Filter = _EVERYTHING,
+        talk: "Talk | None" = None,
     ) -> "Candidates":
         """Return every message of a scope with what ranking needs, in order of time.
 
@@ -184,6 +185,7 @@ class Store(Protocol):
 
         :param own: the instance that history comes from; its documents are not marked as own.
         :param vector: of the question, by the active model.
+        :param talk: what was said just before, to be compared in the same scan.
         """
 
     def newest_instance(self, partition: str) -> str | None:

@@ -19,6 +19,7 @@ _SETTINGS = {
     "--reserve": "reserve_tokens",
     "--recent": "recent_context_size",
     "--similar": "semantic_context_size",
+    "--floor": "recall_floor",
 }
 
 
@@ -126,6 +127,28 @@ def context(
     copy: Annotated[
         bool, typer.Option("--copy", help="Copy the context to the clipboard, too.")
     ] = False,
+    follow: Annotated[
+        bool | None,
+        typer.Option(
+            "--follow/--no-follow",
+            help="Let the question follow up on what was said last (default: in a session that "
+            "still runs).",
+        ),
+    ] = None,
+    floor: Annotated[
+        float | None,
+        typer.Option(
+            metavar="X",
+            help="Recall nothing when no message fits the question this well; 0 always recalls.",
+        ),
+    ] = None,
+    enough: Annotated[
+        bool | None,
+        typer.Option(
+            "--enough/--no-enough",
+            help="Leave room unused rather than recall what is hardly similar.",
+        ),
+    ] = None,
     save: Annotated[
         bool, typer.Option("--save", help="Store the question, too, once the context is built.")
     ] = False,
@@ -156,6 +179,7 @@ def context(
             "--recall-scope": recall_scope,
             "--order": order,
             "--profile": profile,
+            "--floor": floor,
         }
     )
     where = options.message_filter(
@@ -182,6 +206,9 @@ def context(
             fill=fill,
             order=order,
             profile=profile,
+            follow=follow,
+            floor=floor,
+            enough=enough,
             trace_id=trace_id,
             where=where,
         )
@@ -230,6 +257,8 @@ def _print(window: "ContextWindow", explain: bool, reservoir: "Reservoir") -> No
     request = window.request
     for each in window.notes:
         console.warn(each)
+    if window.nothing_found:
+        console.note("nothing about this was found (--floor 0 recalls the nearest anyway)")
     if cut := sum(each.cut for each in window.kept):
         console.note(f"long tool results are cut: {cut} (max_tool_result_tokens; 0 never cuts)")
     if secret := sum(bool(each.message.secrets) for each in window.kept):

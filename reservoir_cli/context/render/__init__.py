@@ -42,6 +42,8 @@ class ContextWindow:
     :param history_used: tokens of the recalled messages and the history, as they are printed.
     :param pieces_left_out: knowledge and episodes beyond their caps.
     :param notes: what a person should know about this window.
+    :param relevance: how well the question fits the best message of the scope.
+    :param nothing_found: that is below the floor, so nothing is recalled.
     """
 
     request: ContextRequest
@@ -53,6 +55,8 @@ class ContextWindow:
     pieces_left_out: int = 0
     notes: tuple[str, ...] = ()
     timings_ms: Mapping[str, float] = field(default_factory=dict)
+    relevance: float = 0.0
+    nothing_found: bool = False
 
     @property
     def used(self) -> int:

@@ -45,6 +45,8 @@ def to_json(window: "ContextWindow", *, explain: bool) -> dict[str, Any]:
         "dropped": [_dropped_row(window, each) for each in window.selection.dropped],
         "not_reached": window.not_reached,
         "truncated": window.truncated,
+        "relevance": window.relevance,
+        "nothing_found": window.nothing_found,
         "timings_ms": {name: round(ms, 1) for name, ms in window.timings_ms.items()},
     }
     return {**fields, "explain": explained(window)} if explain else fields

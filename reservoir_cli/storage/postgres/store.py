@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from reservoir_cli.storage.records import Candidates
+    from reservoir_cli.storage.records import Candidates, Talk
     from reservoir_cli.storage.replicate import Link, Portion, Remainder
     from reservoir_cli.tokens import TokenCounter
 
@@ -302,6 +302,7 @@ class PostgresStore(Session):
         question: str,
         vector: "NDArray[np.float32] | None",
         where: Filter = _EVERYTHING,
+        talk: "Talk | None" = None,
     ) -> "Candidates":
         """See :class:`~reservoir_cli.storage.base.Store`."""
         from reservoir_cli.storage.postgres.candidates import candidates
@@ -310,7 +311,7 @@ class PostgresStore(Session):
             active = self.active_model()
             model_id = active[0] if active else None
             found = candidates(
-                self._connection, self._stemmer, scope, own, question, model_id, vector
+                self._connection, self._stemmer, scope, own, question, model_id, vector, talk
             )
             return found if where == _EVERYTHING else found.mark(self.find(scope, where))
 

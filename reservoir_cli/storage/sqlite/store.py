@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from reservoir_cli.storage.records import Candidates
+    from reservoir_cli.storage.records import Candidates, Talk
     from reservoir_cli.tokens import TokenCounter
 
 #: The number of migrations in ``schema.py``.
@@ -567,6 +567,7 @@ class SqliteStore(Keeping):
         question: str,
         vector: "NDArray[np.float32] | None",
         where: Filter = Filter(),  # noqa: B008 - it is frozen
+        talk: "Talk | None" = None,
     ) -> "Candidates":
         """See :class:`~reservoir_cli.storage.base.Store`."""
         from reservoir_cli.storage.sqlite.candidates import candidates
@@ -574,7 +575,7 @@ class SqliteStore(Keeping):
         with self.snapshot(), self._decoding():
             active = self.active_model()
             model_id = active[0] if active else None
-            found = candidates(self._connection, scope, own, question, model_id, vector)
+            found = candidates(self._connection, scope, own, question, model_id, vector, talk)
             return found if where == Filter() else found.mark(self.find(scope, where))
 
     def tied(self, ids: Iterable[int], depth: int, scope: Scope) -> list[int]:
