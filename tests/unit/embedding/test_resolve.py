@@ -165,7 +165,7 @@ def test_a_name_that_the_hub_does_not_know_is_told_so(
         hub.shutdown()
     message, hint = told.stdout.splitlines()
     assert message.endswith(f"{name} is not on this machine, nor public on the hub")
-    assert hint.startswith("check its name")
+    assert hint.startswith("check the name")
     assert "bundled-model" not in hint
 
 

@@ -461,7 +461,7 @@ def test_a_wrong_word_is_refused_by_the_name_the_user_gave_it(
     ],
 )
 def test_a_value_of_another_type_is_refused(key: str, value: object) -> None:
-    with pytest.raises(UsageError, match=rf"^{key} is "):
+    with pytest.raises(UsageError, match=rf"^{key} must be "):
         check_value(key, value, key)
 
 

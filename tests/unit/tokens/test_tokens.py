@@ -520,7 +520,7 @@ def test_huggingface_refuses_without_the_library(
     tokenizer_file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(huggingface, "find_spec", lambda name: None)
-    with pytest.raises(ModelUnavailableError, match="not installed"):
+    with pytest.raises(ModelUnavailableError, match="missing library"):
         load_counter(f"huggingface:{tokenizer_file}")
 
 
