@@ -352,7 +352,7 @@ class Reservoir:
         threshold: float | None = None,
         link: bool = False,
         deduplicate: bool = False,
-        where: Filter | None = None,
+        where: Filter = Filter(),  # noqa: B008 - it is frozen
         passages: bool = False,
     ) -> "list[Hit]":
         """Find messages by meaning and words; see :func:`reservoir_cli.retrieval.search.search`.
@@ -421,7 +421,7 @@ class Reservoir:
         profile: str | None = None,
         save: bool = False,
         trace_id: str | None = None,
-        where: Filter | None = None,
+        where: Filter = Filter(),  # noqa: B008 - it is frozen
     ) -> "ContextWindow":
         """Build the best context for a question that a token budget can buy.
 

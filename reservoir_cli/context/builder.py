@@ -54,7 +54,7 @@ def build_context(
     window: int,
     reserve: int,
     mask: Mask,
-    where: Filter | None = None,
+    where: Filter = Filter(),  # noqa: B008 - it is frozen
 ) -> ContextWindow:
     """Choose the best context that a token budget can buy.
 
@@ -83,14 +83,14 @@ def build_context(
     with store.snapshot():
         instance = _history_instance(request, store)
         scope = _recall_scope(request, settings, instance)
-        found = store.candidates(scope, instance, request.query, vector)
+        found = store.candidates(scope, instance, request.query, vector, where)
         scored = ranking.score(
             found,
             settings,
             to_epoch_ms(request.now),
             _date_scores(request, found),
         )
-        passing = filters.passing(store, scope, where, found)
+        passing = filters.passing(found)
         in_threads = ranking.places_in_threads(found)[passing]
         scored = filters.keep(scored, passing)
         found = scored.candidates

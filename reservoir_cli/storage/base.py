@@ -160,16 +160,27 @@ class Store(Protocol):
     def with_partners(self, ids: Sequence[int], scope: Scope) -> list[StoredMessage]:
         """These messages and what belongs to them: trace, tool calls and results."""
 
-    def keyword(self, text: str, scope: Scope, limit: int) -> tuple[list[tuple[int, float]], bool]:
-        """Ids and BM25 scores of messages that hold the words, best first.
+    def keyword(
+        self, text: str, scope: Scope, limit: int, where: Filter = _EVERYTHING
+    ) -> tuple[list[tuple[int, float]], bool]:
+        """Return the ids and BM25 scores of messages that hold the words, best first.
+
+        Scores are those of the whole scope, whatever the filter lets through.
 
         :returns: the hits, and whether they hold all the words (else any of them).
         """
 
     def candidates(
-        self, scope: Scope, own: str | None, question: str, vector: "NDArray[np.float32] | None"
+        self,
+        scope: Scope,
+        own: str | None,
+        question: str,
+        vector: "NDArray[np.float32] | None",
+        where: Filter = _EVERYTHING,
     ) -> "Candidates":
-        """Every message of a scope with what ranking needs, in order of time.
+        """Return every message of a scope with what ranking needs, in order of time.
+
+        Those that the filter leaves out are marked, so that scores stay those of the scope.
 
         :param own: the instance that history comes from; its documents are not marked as own.
         :param vector: of the question, by the active model.

@@ -1,7 +1,7 @@
 """What a store takes and gives: values that pass between it and its callers."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Literal
 
@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from reservoir_cli.storage.keys import Keys
 
 #: Told what is being done, how much of it is done, and how much there is (0: unknown).
 Progress = Callable[[str, int, int], None]
@@ -22,7 +23,7 @@ class Filter:
 
     :param text: they say this, word for word, in content or tool calls; case is ignored.
     :param source: the tool they came from.
-    :param project: the folder that the work of their conversation was done in.
+    :param project: the folder that their conversation was about.
     :param secrets: only those in which secrets were found.
     :param documents: whether texts of a folder count as well.
     """
@@ -135,6 +136,7 @@ class Candidates:
     :param cosine: float32, of its best passage with the question; NaN where there is no vector.
     :param by_id: intp, the places in order of id.
     :param postings: one for each stem of the question that is found at all.
+    :param matching: bool, whether the filter lets a message through; ``None`` without a filter.
     """
 
     ids: "NDArray[np.int64]"
@@ -148,6 +150,13 @@ class Candidates:
     cosine: "NDArray[np.float32]"
     by_id: "NDArray[np.intp]"
     postings: tuple[Posting, ...]
+    matching: "NDArray[np.bool_] | None" = None
+
+    def mark(self, keys: "Keys") -> "Candidates":
+        """Return the same candidates, marking these messages as those that match a filter."""
+        import numpy as np
+
+        return replace(self, matching=np.isin(self.ids, keys.ids))
 
     def places(self, wanted: "NDArray[np.int64]") -> "tuple[NDArray[np.intp], NDArray[np.bool_]]":
         """Where messages stand.

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from reservoir_cli.messages import Scope
 from reservoir_cli.storage import fulltext
+from reservoir_cli.storage.keys import Keys
 from reservoir_cli.storage.postgres import reads
 from reservoir_cli.storage.postgres.connection import Connection
 from reservoir_cli.storage.postgres.stemmer import OF_ONE, Stemmer, query, quoted, scope_stems
@@ -189,7 +190,12 @@ def _apart(
 
 
 def search(
-    connection: Connection, stemmer: Stemmer, text: str, scope: Scope, limit: int
+    connection: Connection,
+    stemmer: Stemmer,
+    text: str,
+    scope: Scope,
+    limit: int,
+    matching: Keys | None = None,
 ) -> tuple[list[tuple[int, float]], bool]:
     """Messages with all that was typed, else with any of it.
 
@@ -208,7 +214,7 @@ def search(
     cut = stemmer.stems([term.rstrip("*").strip('"') for term in terms])
     typed = [(some, term.endswith("*")) for some, term in zip(cut, terms, strict=True) if some]
     found = (_held(connection, scope, scoped["ids"], *each) for each in typed)
-    return keyword_search.ranked(scoped["ids"], scoped["terms"], found, limit)
+    return keyword_search.ranked(scoped["ids"], scoped["terms"], found, limit, matching)
 
 
 def _held(

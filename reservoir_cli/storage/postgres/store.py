@@ -281,14 +281,27 @@ class PostgresStore(Session):
 
     # Questions
 
-    def keyword(self, text: str, scope: Scope, limit: int) -> tuple[list[tuple[int, float]], bool]:
+    def keyword(
+        self,
+        text: str,
+        scope: Scope,
+        limit: int,
+        where: Filter = _EVERYTHING,
+    ) -> tuple[list[tuple[int, float]], bool]:
         """See :class:`~reservoir_cli.storage.base.Store`."""
         from reservoir_cli.storage.postgres.keyword_search import search
 
-        return self._seen(lambda: search(self._connection, self._stemmer, text, scope, limit))
+        with self.snapshot():
+            keys = None if where == _EVERYTHING else self.find(scope, where)
+            return search(self._connection, self._stemmer, text, scope, limit, keys)
 
     def candidates(
-        self, scope: Scope, own: str | None, question: str, vector: "NDArray[np.float32] | None"
+        self,
+        scope: Scope,
+        own: str | None,
+        question: str,
+        vector: "NDArray[np.float32] | None",
+        where: Filter = _EVERYTHING,
     ) -> "Candidates":
         """See :class:`~reservoir_cli.storage.base.Store`."""
         from reservoir_cli.storage.postgres.candidates import candidates
@@ -296,9 +309,10 @@ class PostgresStore(Session):
         with self.snapshot():
             active = self.active_model()
             model_id = active[0] if active else None
-            return candidates(
+            found = candidates(
                 self._connection, self._stemmer, scope, own, question, model_id, vector
             )
+            return found if where == _EVERYTHING else found.mark(self.find(scope, where))
 
     def tied(self, ids: Iterable[int], depth: int, scope: Scope) -> list[int]:
         """See :class:`~reservoir_cli.storage.base.Store`."""

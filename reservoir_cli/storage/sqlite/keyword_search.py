@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from reservoir_cli.errors import UsageError
 from reservoir_cli.messages import Scope
 from reservoir_cli.storage import fulltext
+from reservoir_cli.storage.keys import Keys
 from reservoir_cli.storage.sqlite import candidates, postings
 
 _K1, _B = 1.2, 0.75
@@ -27,11 +28,17 @@ _Ints = NDArray[np.int64]
 
 
 def search(
-    connection: sqlite3.Connection, text: str, scope: Scope, limit: int, model_id: str | None
+    connection: sqlite3.Connection,
+    text: str,
+    scope: Scope,
+    limit: int,
+    model_id: str | None,
+    matching: Keys | None = None,
 ) -> tuple[list[tuple[int, float]], bool]:
     """Messages with all that was typed, else with any of it.
 
     :param model_id: the model whose chunks tell how long messages are.
+    :param matching: the only messages that may be hits; scores stay those of the scope.
     :raises UsageError: too many words.
     :returns: (id, BM25) best first, ties newest first, and whether the hits hold all of it.
     """
@@ -43,7 +50,7 @@ def search(
     if sum(len(stems) for stems, _ in stemmed) > MOST_STEMS:
         raise too_many()
     found = (_held(connection, ids, *each) for each in stemmed)
-    return ranked(ids, lengths, found, limit)
+    return ranked(ids, lengths, found, limit, matching)
 
 
 def too_many() -> UsageError:
@@ -52,15 +59,21 @@ def too_many() -> UsageError:
 
 
 def ranked(
-    ids: _Ints, lengths: NDArray[np.int32], found: Iterable[tuple[_Ints, _Ints]], limit: int
+    ids: _Ints,
+    lengths: NDArray[np.int32],
+    found: Iterable[tuple[_Ints, _Ints]],
+    limit: int,
+    matching: Keys | None = None,
 ) -> tuple[list[tuple[int, float]], bool]:
     """The messages that hold all terms, else any of them.
 
     :param ids: of the messages of a scope, ascending.
     :param lengths: their words.
     :param found: of each term the messages that hold it, and how often they do.
+    :param matching: the only messages that may be hits.
     :returns: (id, BM25) best first, ties newest first, and whether the hits hold all terms.
     """
+    allowed = None if matching is None else np.isin(ids, matching.ids)
     norms = _K1 * (1 - _B + _B * lengths / max(float(lengths.mean()), 1e-9))
     scores, held = np.zeros(len(ids)), []
     for messages, counts in found:
@@ -69,7 +82,7 @@ def ranked(
         places, counts = places[known], counts[known]
         rarity = np.log((len(ids) - len(places) + 0.5) / (len(places) + 0.5))
         scores[places] += max(rarity, 1e-6) * (_K1 + 1) * counts / (counts + norms[places])
-        held.append(places)
+        held.append(places if allowed is None else places[allowed[places]])
     hits = reduce(np.intersect1d, held)
     all_words = len(hits) > 0
     if not all_words:

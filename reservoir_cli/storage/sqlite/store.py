@@ -543,16 +543,29 @@ class SqliteStore(Keeping):
         with self.snapshot():
             return reads.with_partners(self._connection, ids, scope)
 
-    def keyword(self, text: str, scope: Scope, limit: int) -> tuple[list[tuple[int, float]], bool]:
+    def keyword(
+        self,
+        text: str,
+        scope: Scope,
+        limit: int,
+        where: Filter = Filter(),  # noqa: B008 - it is frozen
+    ) -> tuple[list[tuple[int, float]], bool]:
         """See :class:`~reservoir_cli.storage.base.Store`."""
         from reservoir_cli.storage.sqlite.keyword_search import search
 
         with self.snapshot(), self._decoding():
             active = self.active_model()
-            return search(self._connection, text, scope, limit, active[0] if active else None)
+            keys = None if where == Filter() else self.find(scope, where)
+            model_id = active[0] if active else None
+            return search(self._connection, text, scope, limit, model_id, keys)
 
     def candidates(
-        self, scope: Scope, own: str | None, question: str, vector: "NDArray[np.float32] | None"
+        self,
+        scope: Scope,
+        own: str | None,
+        question: str,
+        vector: "NDArray[np.float32] | None",
+        where: Filter = Filter(),  # noqa: B008 - it is frozen
     ) -> "Candidates":
         """See :class:`~reservoir_cli.storage.base.Store`."""
         from reservoir_cli.storage.sqlite.candidates import candidates
@@ -560,7 +573,8 @@ class SqliteStore(Keeping):
         with self.snapshot(), self._decoding():
             active = self.active_model()
             model_id = active[0] if active else None
-            return candidates(self._connection, scope, own, question, model_id, vector)
+            found = candidates(self._connection, scope, own, question, model_id, vector)
+            return found if where == Filter() else found.mark(self.find(scope, where))
 
     def tied(self, ids: Iterable[int], depth: int, scope: Scope) -> list[int]:
         """See :class:`~reservoir_cli.storage.base.Store`."""

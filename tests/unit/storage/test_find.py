@@ -54,6 +54,9 @@ FILTERS = [
     (Filter(until=NOW + timedelta(seconds=1)), [2]),
     (Filter(text="TW"), [2]),
     (Filter(role="user", text="O"), [1]),
+    (Filter(source="mail"), [3]),
+    (Filter(project="app"), [3]),
+    (Filter(project="other"), []),
     (Filter(), [2, 3, 1]),
 ]
 
@@ -65,11 +68,36 @@ def test_ids_are_found_in_order_of_time(
     added = add(
         Message("user", "one", NOW + timedelta(seconds=3), trace_id="t"),
         Message("assistant", "two", NOW, trace_id="t"),
-        Message("user", "three", NOW + timedelta(seconds=2), conversation_id="c"),
+        Message("user", "three", NOW + timedelta(seconds=2), conversation_id="c", source="mail"),
     )
+    store.add_conversations(Scope("p", "i"), [Conversation("c", project="app")])
     numbers = {each.id: number for number, each in enumerate(added, start=1) if each}
     add(Message("user", "elsewhere"), instance="j")
     assert [numbers[each.id] for each in store.find(Scope("p", "i"), where)] == expected
+
+
+def test_a_filter_takes_hits_away_and_leaves_scores_as_they_were(store: Store, add: Adding) -> None:
+    added = add(
+        Message("user", "which queue lost jobs?", NOW),
+        Message("assistant", "the redis queue", NOW),
+        Message("user", "jobs of the queue", NOW, source="mail"),
+    )
+    first, second, third = (each.id for each in added if each)
+    everything = dict(store.keyword("queue jobs", Scope("p"), -1)[0])
+    assert everything.keys() == {first, third}
+    words, all_words = store.keyword("queue jobs", Scope("p"), 1, Filter(source="mail"))
+    assert (words, all_words) == ([(third, everything[third])], True)
+    words, all_words = store.keyword("queue jobs", Scope("p"), -1, Filter(role="assistant"))
+    assert ([number for number, _ in words], all_words) == ([second], False)
+    plain = store.candidates(Scope("p"), None, "queue", None)
+    users = store.candidates(Scope("p"), None, "queue", None, Filter(role="user"))
+    assert plain.matching is None
+    assert users.matching is not None
+    assert users.ids.tolist() == plain.ids.tolist() == [first, second, third]
+    assert users.matching.tolist() == [True, False, True]
+    assert [each.places.tolist() for each in users.postings] == [
+        each.places.tolist() for each in plain.postings
+    ]
 
 
 def test_threads_are_apart_by_place_and_conversation(store: Store, add: Adding) -> None:
