@@ -353,7 +353,7 @@ class Reservoir:
         threshold: float | None = None,
         link: bool = False,
         deduplicate: bool = False,
-        where: Filter | None = None,
+        where: Filter = Filter(),  # noqa: B008 - it is frozen
         passages: bool = False,
     ) -> "list[Hit]":
         """Find messages by meaning and words; see :func:`reservoir_cli.retrieval.search.search`.
@@ -425,7 +425,7 @@ class Reservoir:
         enough: bool | None = None,
         save: bool = False,
         trace_id: str | None = None,
-        where: Filter | None = None,
+        where: Filter = Filter(),  # noqa: B008 - it is frozen
         now: datetime | None = None,
     ) -> "ContextWindow":
         """Build the best context for a question that a token budget can buy.

@@ -58,7 +58,7 @@ def build_context(
     window: int,
     reserve: int,
     mask: Mask,
-    where: Filter | None = None,
+    where: Filter = Filter(),  # noqa: B008 - it is frozen
 ) -> ContextWindow:
     """Choose the best context that a token budget can buy.
 
@@ -92,14 +92,14 @@ def build_context(
             own = Scope(request.partition, instance)
             gap = settings.session_gap
             talk = running_talk(store, own, request.query, vector, request.now, gap)
-        found = store.candidates(scope, instance, request.query, vector, talk=talk)
+        found = store.candidates(scope, instance, request.query, vector, where, talk)
         scored = ranking.score(
             found,
             settings,
             to_epoch_ms(request.now),
             _date_scores(request, found),
         )
-        passing = filters.passing(store, scope, where, found)
+        passing = filters.passing(found)
         in_threads = sessions.places_in_threads(found)[passing]
         scored = filters.keep(scored, passing)
         found = scored.candidates

@@ -5,23 +5,15 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from reservoir_cli.messages import Scope
 from reservoir_cli.retrieval.ranking import Scored
-from reservoir_cli.storage.base import Store
-from reservoir_cli.storage.records import Candidates, Filter
+from reservoir_cli.storage.records import Candidates
 
 
-def passing(
-    store: Store, scope: Scope, where: Filter | None, found: Candidates
-) -> NDArray[np.intp]:
-    """Return the positions of the candidates that pass a filter, in their order.
-
-    :param where: ``None`` lets everything through.
-    """
-    if where is None or where == Filter():
+def passing(found: Candidates) -> NDArray[np.intp]:
+    """Return the positions of the candidates that match the filter they were read with."""
+    if found.matching is None:
         return np.arange(len(found.ids))
-    places, _ = found.places(np.array(store.find(scope, where).ids, np.int64))
-    return np.unique(places)
+    return np.flatnonzero(found.matching)
 
 
 def keep(scored: Scored, places: NDArray[np.intp]) -> Scored:

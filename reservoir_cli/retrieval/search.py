@@ -87,7 +87,7 @@ def search(
     threshold: float | None = None,
     link: bool = False,
     deduplicate: bool = False,
-    where: Filter | None = None,
+    where: Filter = Filter(),  # noqa: B008 - it is frozen
     passages: bool = False,
 ) -> list[Hit]:
     """Find the messages that fit a term best.
@@ -100,7 +100,6 @@ def search(
     :param where: list only messages that pass; scores are those of the whole scope.
     :param passages: add the best passage of each hit, and the title of its conversation.
     """
-    where = None if where == Filter() else where
     wanted = _Wanted(scope, limit, threshold, link, deduplicate, where)
     with store.snapshot():
         vector = embedder.encode_query(term) if embedder and mode != "keyword" else None
@@ -121,11 +120,10 @@ def _by_rank(
     wanted: "_Wanted",
 ) -> list[Hit]:
     """Find hits by similarity, or by meaning alone."""
-    found = store.candidates(wanted.scope, None, term, vector)
+    found = store.candidates(wanted.scope, None, term, vector, wanted.where)
     dates = date_scores(find_dates(term, now), found.created_at, now.tzinfo or UTC)
     scored = ranking.score(found, settings, to_epoch_ms(now), dates)
-    passing = filters.passing(store, wanted.scope, wanted.where, found)
-    return _by_score(store, filters.keep(scored, passing), mode, wanted)
+    return _by_score(store, filters.keep(scored, filters.passing(found)), mode, wanted)
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,15 +135,12 @@ class _Wanted:
     threshold: float | None
     link: bool
     deduplicate: bool
-    where: Filter | None = None
+    where: Filter
 
 
 def _by_words(store: Store, term: str, wanted: _Wanted) -> list[Hit]:
     """Hits for exactly what was typed."""
-    order, all_words = store.keyword(term, wanted.scope, -1)
-    if wanted.where:
-        passing = set(store.find(wanted.scope, wanted.where).ids)
-        order = [(number, score) for number, score in order if number in passing]
+    order, all_words = store.keyword(term, wanted.scope, -1, wanted.where)
     scores = dict(order)
     rows = _rows(store, list(scores), wanted)
     return [
@@ -213,7 +208,7 @@ def _rows(store: Store, numbers: list[int], wanted: _Wanted) -> list[StoredMessa
 
 def _those_passing(rows: list[StoredMessage], store: Store, wanted: _Wanted) -> list[StoredMessage]:
     """Drop messages of other partitions that share an id with one that passes the filter."""
-    if wanted.where is None or wanted.scope.partition is not None:
+    if wanted.where == Filter() or wanted.scope.partition is not None:
         return rows
     passing = set(store.find(wanted.scope, wanted.where))
     return [row for row in rows if row.key in passing]

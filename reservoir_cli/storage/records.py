@@ -23,7 +23,7 @@ class Filter:
 
     :param text: they say this, word for word, in content or tool calls; case is ignored.
     :param source: the tool they came from.
-    :param project: the folder that the work of their conversation was done in.
+    :param project: the folder that their conversation was about.
     :param secrets: only those in which secrets were found.
     :param documents: whether texts of a folder count as well.
     """

@@ -34,7 +34,6 @@ from reservoir_cli.storage.sqlite.reads import (
     CONVERSATION_COLUMNS,
     IDS_SHOWN,
     LAST_CHARACTER,
-    OF_PROJECT,
     QUESTION_LENGTH,
     holds,
     to_message,
@@ -70,7 +69,7 @@ def conditions(scope: Scope, where: Filter) -> tuple[str, list[Any]]:
         ("m.trace_id = %s", where.trace_id),
         ("m.conversation_id = %s", where.conversation_id),
         ("m.source = %s", where.source),
-        (OF_PROJECT.format("%s"), where.project),
+        (ABOUT_PROJECT.replace("?", "%s"), where.project),
         ("m.created_at >= %s", to_epoch_ms(where.since) if where.since else None),
         ("m.created_at <= %s", to_epoch_ms(where.until) if where.until else None),
     ):

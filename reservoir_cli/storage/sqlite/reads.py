@@ -29,11 +29,10 @@ COLUMNS = (
 )
 #: What is known of a conversation, in the order of :class:`~reservoir_cli.messages.Conversation`.
 CONVERSATION_COLUMNS = "id, title, source, model, project, branch"
-#: The condition that the conversation of a message was about a project.
-OF_PROJECT = (
-    "EXISTS (SELECT 1 FROM conversations c WHERE c.partition = m.partition "
-    "AND c.instance = m.instance AND c.id = m.conversation_id AND c.project = {})"
-)
+ABOUT_PROJECT = """EXISTS (
+    SELECT 1 FROM conversations c WHERE c.partition = m.partition AND c.instance = m.instance
+    AND c.id = m.conversation_id AND c.project = ?
+)"""
 #: No text of a message or a name goes on with a character behind it.
 LAST_CHARACTER = "\U0010ffff"
 #: Ids that are read for a prefix: enough to show that it is ambiguous.
@@ -65,7 +64,7 @@ def conditions(scope: Scope, where: Filter) -> tuple[str, list[str | int]]:
         ("m.trace_id = ?", where.trace_id),
         ("m.conversation_id = ?", where.conversation_id),
         ("m.source = ?", where.source),
-        (OF_PROJECT.format("?"), where.project),
+        (ABOUT_PROJECT, where.project),
         ("m.created_at >= ?", to_epoch_ms(where.since) if where.since else None),
         ("m.created_at <= ?", to_epoch_ms(where.until) if where.until else None),
         ("holds(m.content, m.tool_calls, ?)", where.text.casefold() if where.text else None),
