@@ -400,6 +400,7 @@ class Reservoir:
         recall_scope: str | None = None,
         fill: bool | None = None,
         order: str | None = None,
+        excerpts: str | None = None,
         profile: str | None = None,
         save: bool = False,
         trace_id: str | None = None,
@@ -432,6 +433,7 @@ class Reservoir:
                 "recall_scope": recall_scope,
                 "fill": fill,
                 "order": order,
+                "excerpts": excerpts,
                 "profile": profile,
             }
         )

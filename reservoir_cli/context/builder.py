@@ -9,10 +9,11 @@ from time import perf_counter
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from reservoir_cli.chat.turn import Section, Turn
 from reservoir_cli.context import budget as budgets
-from reservoir_cli.context import render, turns
+from reservoir_cli.context import excerpts, render, turns
 from reservoir_cli.context.budget import Meter
 from reservoir_cli.context.layout import Costs
 from reservoir_cli.context.render import ContextWindow
@@ -24,13 +25,14 @@ from reservoir_cli.context.types import (
     ContextRequest,
     Scores,
     Selection,
+    Span,
     Tier,
     TokenBudget,
 )
 from reservoir_cli.embedding import Embedder
 from reservoir_cli.errors import StoreError
 from reservoir_cli.messages import Role, Scope, StoredMessage, plain_text, to_epoch_ms
-from reservoir_cli.redaction import Mask
+from reservoir_cli.redaction import Mask, replacements
 from reservoir_cli.retrieval import ranking
 from reservoir_cli.retrieval.dates import date_scores, find_dates
 from reservoir_cli.retrieval.ranking import Scored
@@ -92,12 +94,16 @@ def build_context(
             scored, request.query, settings, _rules(settings), store, scope
         )
         tiers = tiers_of(scored, bool(request.query.strip()), settings, store, scope, hidden)
-        chosen = {*tiers, *unasked, *fillers(scored, budget.history if fill else 0)}
-        rows = store.with_partners([int(each) for each in found.ids[sorted(chosen)]], scope)
-        titles = _titles(rows, scope, store, mask)
-    rows = _masked(_recounted(rows, store, meter), mask, meter)
+        excerpt_over = settings.excerpt_over if settings.excerpts == "auto" else None
+        room = budget.history if fill else 0
+        chosen = {*tiers, *unasked, *fillers(scored, room, excerpt_over)}
+        stored = store.with_partners([int(each) for each in found.ids[sorted(chosen)]], scope)
+        parts = _parts(stored, excerpt_over, store, vector)
+        titles = _titles(stored, scope, store, mask)
+    rows = _masked(_recounted(stored, store, meter), mask, meter)
+    parts = _parts_as_printed(parts, stored, rows)
     read = perf_counter()
-    pool = _pool(rows, scored, tiers, settings.max_tool_result_tokens, meter, titles)
+    pool = _pool(rows, scored, tiers, settings.max_tool_result_tokens, meter, titles, parts)
     too_large = unread(scored, pool, budget.history if fill else 0)
     chooser = _Chooser(
         request, pool, budget, settings, meter, len(found.ids) - len(pool) if fill else 0, too_large
@@ -337,6 +343,45 @@ def _masked(rows: list[StoredMessage], mask: Mask, meter: Meter) -> list[StoredM
     ]
 
 
+def _parts(
+    rows: Sequence[StoredMessage],
+    excerpt_over: int | None,
+    store: Store,
+    vector: NDArray[np.float32] | None,
+) -> dict[int, list[Span]]:
+    """Return the passages of each long message, those nearest to the question first.
+
+    :param excerpt_over: only of messages with more tokens; ``None`` for none at all.
+    :param vector: of the question; without one they keep their order.
+    """
+    if excerpt_over is None:
+        return {}
+    found = store.passages([row.key for row in rows if excerpts.is_long(row, excerpt_over)])
+    parts = {}
+    for key, passages in found.items():
+        if len(passages) > 1:
+            spans = [(passage.start, passage.end) for passage in passages]
+            if vector is not None:
+                cosines = np.stack([passage.vector for passage in passages]) @ vector
+                spans = [spans[at] for at in np.argsort(-cosines, kind="stable")]
+            parts[key.id] = spans
+    return parts
+
+
+def _parts_as_printed(
+    parts: Mapping[int, list[Span]], stored: Sequence[StoredMessage], rows: Sequence[StoredMessage]
+) -> dict[int, list[Span]]:
+    """Return the passages of messages where they stand in the text without its secrets."""
+    raw = {row.id: row.content for row in stored}
+    shown = {row.id: row.content for row in rows}
+    return {
+        number: spans
+        if raw[number] == shown[number]
+        else excerpts.mapped(spans, replacements(raw[number]))
+        for number, spans in parts.items()
+    }
+
+
 def _pool(
     rows: list[StoredMessage],
     scored: Scored,
@@ -344,6 +389,7 @@ def _pool(
     max_result_tokens: int,
     meter: Meter,
     titles: Mapping[tuple[str, str | None], str],
+    parts: Mapping[int, Sequence[Span]],
 ) -> list[Candidate]:
     """Rows with their scores; long tool results are cut."""
     found = scored.candidates
@@ -373,6 +419,7 @@ def _pool(
                 cut,
                 place=int(in_threads[place]),
                 title=titles.get((row.instance, row.conversation_id)),
+                parts=tuple(parts.get(row.id, ())),
             )
         )
     return pool
@@ -381,6 +428,7 @@ def _pool(
 def _costs(request: ContextRequest, budget: TokenBudget, meter: Meter) -> Costs:
     """What a message costs as a recalled line and as a turn; an upper bound of each."""
     count = cache(meter.counter.count)
+    lines: dict[tuple[int, tuple[Span, ...] | None], int] = {}
 
     @cache
     def said(message: StoredMessage, shown: str) -> int:
@@ -388,7 +436,13 @@ def _costs(request: ContextRequest, budget: TokenBudget, meter: Meter) -> Costs:
         return message.tokens if shown == plain_text(message) else count(shown)
 
     def recalled(each: Candidate) -> int:
-        role, shown = turns.recalled_line(each.message).split(": ", 1)
+        key = (each.message.id, each.spans)
+        if key not in lines:
+            lines[key] = line(each)
+        return lines[key]
+
+    def line(each: Candidate) -> int:
+        role, shown = turns.recalled_line(each.message, each.spans).split(": ", 1)
         framing = f"\n{turns.GAP}\n{role}: \n{turns.title_line(each)}"
         return meter.scaled(said(each.message, shown) + count(framing))
 
@@ -408,6 +462,7 @@ def _costs(request: ContextRequest, budget: TokenBudget, meter: Meter) -> Costs:
         ),
         printed=lambda recalled, run: _printed(request, recalled, run, budget, meter),
         left_out=lambda answer: meter.count(f"{turns.answer_left_out(answer)}\n"),
+        excerpt_note=meter.count(turns.excerpt_note(request.partition)),
     )
 
 

@@ -83,6 +83,11 @@ def without_secrets(text: str) -> tuple[str, list[str]]:
     return "".join([*pieces, text[done:]]), [each.kind for each in found]
 
 
+def replacements(text: str) -> list[tuple[int, int, int]]:
+    """Return start and end of each secret, and the length of what replaces it."""
+    return [(secret.start, secret.end, len(f"[redacted:{secret.kind}]")) for secret in find(text)]
+
+
 def inspected(message: Message, mode: Mode) -> tuple[Message, Counter[str]]:
     """A message as it is to be stored, and the secrets that were found in it by their kinds.
 

@@ -110,6 +110,14 @@ def context(
             autocompletion=completion.among("score", "tiers"),
         ),
     ] = None,
+    excerpts: Annotated[
+        str | None,
+        typer.Option(
+            metavar="HOW",
+            help="auto: recall the best parts of long messages; off: whole messages only.",
+            autocompletion=completion.choices("excerpts"),
+        ),
+    ] = None,
     profile: Annotated[
         str | None,
         typer.Option(
@@ -147,6 +155,7 @@ def context(
             "--similar": similar,
             "--recall-scope": recall_scope,
             "--order": order,
+            "--excerpts": excerpts,
             "--profile": profile,
         }
     )
@@ -170,6 +179,7 @@ def context(
             recall_scope=recall_scope,
             fill=fill,
             order=order,
+            excerpts=excerpts,
             profile=profile,
             trace_id=trace_id,
         )

@@ -80,6 +80,11 @@ class ContextWindow:
         return dropped + self.pieces_left_out + cut + self.budget.overfull
 
     @property
+    def excerpts(self) -> int:
+        """How many messages an excerpt is printed of."""
+        return sum(candidate.spans is not None for candidate in self.kept)
+
+    @property
     def truncated(self) -> bool:
         """Whether there was not room for everything."""
         return self.truncations > 0
@@ -142,6 +147,7 @@ class ContextWindow:
             f"{self.meter.mark}{self.used:,} of {self.budget.available:,} tokens ({share:.0f}%)",
             f"{recent} recent{self._from}",
             f"{len(self.kept) - recent} recalled",
+            *([f"{self.excerpts} by excerpts"] if self.excerpts else []),
             f"{len(self.selection.dropped)} dropped",
             *([f"{self.budget.overflow:,} too many"] if self.budget.overfull else []),
             f"reserve {self.budget.reserve:,}",
