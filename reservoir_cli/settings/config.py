@@ -72,8 +72,8 @@ class Config:
         )
 
     def synapse_threshold(self, partition: str) -> float:
-        """Return the likeness from which on messages of a partition are linked."""
-        return float(str(self.lookup("synapse_threshold", partition)[0]))
+        """Return the likeness, (1 + cosine)/2, from which on messages of a partition are linked."""
+        return self.settings(partition).synapse_threshold
 
     def lookup(
         self, key: str, partition: str | None = None, model: str | None = None
