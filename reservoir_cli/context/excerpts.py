@@ -8,7 +8,7 @@ is closed and opened again.
 
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -66,6 +66,11 @@ class Outline:
     def breaks(self) -> list[int]:
         """Where paragraphs, list items and sentences begin, and where the text ends."""
         return [0, *(match.end() for match in _BREAK.finditer(self.text)), len(self.text)]
+
+    @cached_property
+    def whole(self) -> Span:
+        """All of the text but white space around it."""
+        return _stripped(self.text, 0, len(self.text))
 
     @cached_property
     def fences(self) -> list[Fence]:
@@ -154,10 +159,10 @@ class Excerpter:
     def __init__(self) -> None:
         self._outlines: dict[int, Outline] = {}
 
-    def grown(
-        self, candidate: Candidate, parts: Iterable[Span], *, whole_fences: bool
-    ) -> Candidate:
-        """Return a candidate that prints more of its message.
+    def ways(self, candidate: Candidate, parts: Sequence[Span]) -> Iterator[Candidate]:
+        """Yield a candidate that prints more of its message, the largest first.
+
+        The first takes in a fenced block whole, the second, if it is another, only to a line.
 
         :param candidate: with the spans that are printed so far; ``None`` for none of them.
         :param parts: passages to add.
@@ -166,10 +171,14 @@ class Excerpter:
         outline = self._outlines.get(message.id)
         if outline is None:
             outline = self._outlines[message.id] = Outline(plain_text(message))
-        more = [outline.widened(part, whole_fences=whole_fences) for part in parts]
-        spans = joined(outline.text, [*(candidate.spans or ()), *more])
-        whole = len(spans) == 1 and spans[0] == _stripped(outline.text, 0, len(outline.text))
-        return replace(candidate, spans=None if whole else spans)
+        tried: list[tuple[Span, ...]] = []
+        for whole_fences in (True, False):
+            more = [outline.widened(part, whole_fences=whole_fences) for part in parts]
+            spans = joined(outline.text, [*(candidate.spans or ()), *more])
+            if spans not in tried:
+                tried.append(spans)
+                whole = spans == (outline.whole,)
+                yield replace(candidate, spans=None if whole else spans)
 
 
 def joined(text: str, spans: Iterable[Span]) -> tuple[Span, ...]:

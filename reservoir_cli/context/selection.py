@@ -207,15 +207,9 @@ def _take_parts(
         return len(candidate.parts), True
     for size in dict.fromkeys((step_size(part), 1)):
         parts = candidate.parts[part : part + size]
-        tried = None
-        for whole_fences in (True, False):
-            grown = cutter.grown(before or candidate, parts, whole_fences=whole_fences)
-            if before and grown.spans == before.spans:
-                return size, True
-            if grown.spans == tried:
-                continue
-            tried = grown.spans
-            if packing.add((grown,), budget, EXCERPT if grown.spans else reason):
+        for grown in cutter.ways(before or candidate, parts):
+            unchanged = before is not None and grown.spans == before.spans
+            if unchanged or packing.add((grown,), budget, EXCERPT if grown.spans else reason):
                 return size, True
     return step_size(part), False
 
