@@ -1,5 +1,6 @@
 """The core verb: from a question to a context window."""
 
+import math
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -17,7 +18,7 @@ from reservoir_cli.context import excerpts, render, turns
 from reservoir_cli.context.budget import Meter
 from reservoir_cli.context.layout import Costs
 from reservoir_cli.context.render import ContextWindow
-from reservoir_cli.context.selection import Rules, select
+from reservoir_cli.context.selection import NEWEST_SHARE, Rules, select
 from reservoir_cli.context.tiers import ages, fillers, not_printable, tiers_of, unread
 from reservoir_cli.context.types import (
     PROVIDERS,
@@ -124,6 +125,7 @@ def build_context(
         left_out,
         (*_cap_notes(request, left_out, settings, meter), *budget.notes, *counting),
         {name: 1000 * seconds for name, seconds in timings.items()},
+        _best_left_out(selection, request, budget, meter),
     )
 
 
@@ -207,6 +209,32 @@ class _Chooser:
         body = render.written(window, "anthropic", None, 1)
         assert isinstance(body, dict)
         return body
+
+
+def _best_left_out(
+    selection: Selection, request: ContextRequest, budget: TokenBudget, meter: Meter
+) -> tuple[str, ...]:
+    """Name the best match if nothing of it fits, and a budget that holds it."""
+    lost = [
+        drop.candidate for drop in (*selection.dropped, *selection.passed_over) if drop.for_room
+    ]
+    best = max(lost, key=_rank, default=None)
+    kept = max(map(_rank, (*selection.recalled, *selection.history)), default=(0.0, 0))
+    if best is None or best.scores.similarity <= 0 or _rank(best) < kept:
+        return ()
+    if best.message.tool_calls or best.message.role is Role.TOOL:  # its results need room, too
+        return ()
+    costs = _costs(request, budget, meter)
+    alone = costs.recalled(best) + costs.recalled_title + costs.day
+    alone += costs.left_out(best.message.id)
+    needed = sum(budget.sections.values()) + math.ceil(alone / (1 - NEWEST_SHARE))
+    size = f"#{best.message.id} ({meter.scaled(best.message.tokens):,} tokens)"
+    budget_hint = f"--budget {math.ceil(needed / 100) * 100:,}"
+    return (f"the best match, {size}, does not fit; {budget_hint} holds it",)
+
+
+def _rank(candidate: Candidate) -> tuple[float, int]:
+    return candidate.scores.priority, candidate.message.id
 
 
 def _interpolated(points: Sequence[tuple[float, float]], aim: float) -> float:

@@ -27,7 +27,7 @@ UNLIKE = "below min_cosine"
 
 _TIERS = list(Tier)
 #: The newest messages come first while they take at most this part of the budget.
-_NEWEST_SHARE = 1 / 8
+NEWEST_SHARE = 1 / 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +119,7 @@ def select(
     units = [each for each in units if not _unlike(each, rules.min_cosine)]
 
     for unit in _newest(units, rules.min_history_messages):
-        if not packing.add(unit.members, int(budget * _NEWEST_SHARE), "newest"):
+        if not packing.add(unit.members, int(budget * NEWEST_SHARE), "newest"):
             break
     take = _take_by_tier if rules.order == "tiers" else _take_by_score
     take(list(_together(units, exchanges)), packing, budget)

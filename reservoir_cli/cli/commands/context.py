@@ -192,8 +192,11 @@ def context(
                 reservoir.save_question(window)
                 _say_where(window)
             reservoir.record_run(window)
-    if strict and window.truncated:
-        console.note(f"--strict: {window.truncations:,} left out or cut for lack of room")
+    if strict and (window.truncated or window.excerpts):
+        lost = f"{window.truncations:,} left out or cut for lack of room"
+        if window.excerpts:
+            lost += f", {options.counted(window.excerpts, 'excerpt')}"
+        console.note(f"--strict: {lost}")
         raise typer.Exit(_TRUNCATED)
 
 
@@ -226,6 +229,8 @@ def _print(window: "ContextWindow", explain: bool, reservoir: "Reservoir") -> No
     request = window.request
     for each in window.notes:
         console.warn(each)
+    for hint in window.hints:
+        console.note(hint)
     if cut := sum(each.cut for each in window.kept):
         console.note(f"long tool results are cut: {cut} (max_tool_result_tokens; 0 never cuts)")
     if secret := sum(bool(each.message.secrets) for each in window.kept):

@@ -42,6 +42,7 @@ class ContextWindow:
     :param history_used: tokens of the recalled messages and the history, as they are printed.
     :param pieces_left_out: knowledge and episodes beyond their caps.
     :param notes: what a person should know about this window.
+    :param hints: what a person may want to do about it.
     """
 
     request: ContextRequest
@@ -53,6 +54,7 @@ class ContextWindow:
     pieces_left_out: int = 0
     notes: tuple[str, ...] = ()
     timings_ms: Mapping[str, float] = field(default_factory=dict)
+    hints: tuple[str, ...] = ()
 
     @property
     def used(self) -> int:

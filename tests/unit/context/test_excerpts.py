@@ -286,9 +286,7 @@ def test_excerpts_keep_the_budget_and_answers_under_their_questions(
     tmp_path_factory, exchanges, budget, order, form, counter
 ):
     messages = [
-        message
-        for number, one in enumerate(exchanges)
-        for message in exchange(number, *one)
+        message for number, one in enumerate(exchanges) for message in exchange(number, *one)
     ]
     settings = {"token_counter": counter, "token_safety": 1.0}
     path = tmp_path_factory.mktemp("e") / "a.db"
