@@ -24,6 +24,8 @@ _SINGLE_STEPS = 8
 _REACH = 400
 #: A gap with fewer characters than its mark is printed.
 _SHORT_GAP = 24
+#: No part of a text is taken to have fewer tokens a character than this share of the whole's.
+_DENSITY = 0.6
 _BREAK = re.compile(
     r"\n[ \t\r]*\n\s*"  # a paragraph
     r"|\n(?=[ \t]*(?:[-*+•]|\d{1,3}[.)]|#{1,6}|\|)[ \t])"  # a list item, a heading, a table row
@@ -122,6 +124,8 @@ class Outline:
 def find_fences(text: str) -> list[Fence]:
     """Return the fenced blocks of a text in order; one that is not closed ends with the text."""
     fences: list[Fence] = []
+    if "```" not in text and "~~~" not in text:
+        return fences
     opened: re.Match[str] | None = None
     for match in _FENCE_LINE.finditer(text):
         sign, info = match[1], match[2]
@@ -146,6 +150,12 @@ def is_long(message: StoredMessage, limit: int) -> bool:
 def step_size(part: int) -> int:
     """Return how many parts are added at once from this one on."""
     return 1 if part < _SINGLE_STEPS else part // 4
+
+
+def least_tokens(message: StoredMessage, parts: Sequence[Span]) -> float:
+    """Return what parts of a message cost at least, about: what costs more is not even tried."""
+    share = sum(end - start for start, end in parts) / max(1, len(message.content))
+    return _DENSITY * share * message.tokens
 
 
 def discount(part: int) -> float:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from itertools import count
 
 from reservoir_cli.chat.tool_calls import pair_calls
-from reservoir_cli.context.excerpts import FIRST, Excerpter, discount, step_size
+from reservoir_cli.context.excerpts import FIRST, Excerpter, discount, least_tokens, step_size
 from reservoir_cli.context.exchanges import Exchanges
 from reservoir_cli.context.layout import Costs, Packing, by_time, ids, is_system
 from reservoir_cli.context.types import Candidate, Dropped, Selection, Tier
@@ -205,8 +205,11 @@ def _take_parts(
     before = packing.kept(candidate)
     if before and before.spans is None:
         return len(candidate.parts), True
+    room = packing.room(budget)
     for size in dict.fromkeys((step_size(part), 1)):
         parts = candidate.parts[part : part + size]
+        if least_tokens(candidate.message, parts) > room:
+            continue
         for grown in cutter.ways(before or candidate, parts):
             unchanged = before is not None and grown.spans == before.spans
             if unchanged or packing.add((grown,), budget, EXCERPT if grown.spans else reason):
