@@ -1,5 +1,6 @@
 """The core verb: from a question to a context window."""
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -9,14 +10,15 @@ from time import perf_counter
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from reservoir_cli.chat.turn import Section, Turn
 from reservoir_cli.context import budget as budgets
-from reservoir_cli.context import render, turns
+from reservoir_cli.context import excerpts, render, turns
 from reservoir_cli.context.budget import Meter
 from reservoir_cli.context.layout import Costs
 from reservoir_cli.context.render import ContextWindow
-from reservoir_cli.context.selection import Rules, select
+from reservoir_cli.context.selection import NEWEST_SHARE, Rules, select
 from reservoir_cli.context.tiers import ages, fillers, not_printable, tiers_of, unread
 from reservoir_cli.context.types import (
     PROVIDERS,
@@ -24,13 +26,14 @@ from reservoir_cli.context.types import (
     ContextRequest,
     Scores,
     Selection,
+    Span,
     Tier,
     TokenBudget,
 )
 from reservoir_cli.embedding import Embedder
 from reservoir_cli.errors import StoreError
 from reservoir_cli.messages import Role, Scope, StoredMessage, plain_text, to_epoch_ms
-from reservoir_cli.redaction import Mask
+from reservoir_cli.redaction import Mask, replacements
 from reservoir_cli.retrieval import filters, ranking, sessions
 from reservoir_cli.retrieval.dates import date_scores, find_dates
 from reservoir_cli.retrieval.follow import running_talk
@@ -111,16 +114,20 @@ def build_context(
         tiers = tiers_of(scored, bool(request.query.strip()), settings, store, scope, hidden)
         if silent:
             tiers = {place: tier for place, tier in tiers.items() if tier is Tier.RECENT}
-        chosen = {*tiers, *unasked, *fillers(scored, room)}
+        excerpt_over = settings.excerpt_over if settings.excerpts == "auto" else None
+        chosen = {*tiers, *unasked, *fillers(scored, room, excerpt_over)}
         if settings.enough:
             chosen = {place for place in chosen if _is_enough(scored, tiers, place)}
-        rows = store.with_partners([int(each) for each in found.ids[sorted(chosen)]], scope)
-        _, known = found.places(np.array([row.id for row in rows], np.int64))
-        rows = [row for row, passes in zip(rows, known, strict=True) if passes]
-        titles = _titles(rows, scope, store, mask)
-    rows = _masked(_recounted(rows, store, meter), mask, meter)
+        stored = store.with_partners([int(each) for each in found.ids[sorted(chosen)]], scope)
+        _, known = found.places(np.array([row.id for row in stored], np.int64))
+        stored = [row for row, passes in zip(stored, known, strict=True) if passes]
+        parts = _parts(stored, excerpt_over, store, vector)
+        titles = _titles(stored, scope, store, mask)
+    rows = _masked(_recounted(stored, store, meter), mask, meter)
+    parts = _parts_as_printed(parts, stored, rows)
     read = perf_counter()
-    pool = _pool(rows, scored, in_threads, tiers, settings.max_tool_result_tokens, meter, titles)
+    limit = settings.max_tool_result_tokens
+    pool = _pool(rows, scored, in_threads, tiers, limit, meter, titles, parts)
     not_reached = len(found.ids) - len(pool) if fill else 0
     too_large = unread(scored, pool, room)
     chooser = _Chooser(request, pool, budget, rules, meter, not_reached, too_large, silent)
@@ -142,6 +149,7 @@ def build_context(
         {name: 1000 * seconds for name, seconds in timings.items()},
         scored.relevance,
         silent,
+        _best_left_out(selection, request, budget, meter),
     )
 
 
@@ -227,6 +235,32 @@ class _Chooser:
         body = render.written(window, "anthropic", None, 1)
         assert isinstance(body, dict)
         return body
+
+
+def _best_left_out(
+    selection: Selection, request: ContextRequest, budget: TokenBudget, meter: Meter
+) -> tuple[str, ...]:
+    """Name the best match if nothing of it fits, and a budget that holds it."""
+    lost = [
+        drop.candidate for drop in (*selection.dropped, *selection.passed_over) if drop.for_room
+    ]
+    best = max(lost, key=_rank, default=None)
+    kept = max(map(_rank, (*selection.recalled, *selection.history)), default=(0.0, 0))
+    if best is None or best.scores.similarity <= 0 or _rank(best) < kept:
+        return ()
+    if best.message.tool_calls or best.message.role is Role.TOOL:  # its results need room, too
+        return ()
+    costs = _costs(request, budget, meter)
+    alone = costs.recalled(best) + costs.recalled_title + costs.day
+    alone += costs.left_out(best.message.id)
+    needed = sum(budget.sections.values()) + math.ceil(alone / (1 - NEWEST_SHARE))
+    size = f"#{best.message.id} ({meter.scaled(best.message.tokens):,} tokens)"
+    budget_hint = f"--budget {math.ceil(needed / 100) * 100:,}"
+    return (f"the best match, {size}, does not fit; {budget_hint} holds it",)
+
+
+def _rank(candidate: Candidate) -> tuple[float, int]:
+    return candidate.scores.priority, candidate.message.id
 
 
 def _interpolated(points: Sequence[tuple[float, float]], aim: float) -> float:
@@ -377,6 +411,45 @@ def _masked(rows: list[StoredMessage], mask: Mask, meter: Meter) -> list[StoredM
     ]
 
 
+def _parts(
+    rows: Sequence[StoredMessage],
+    excerpt_over: int | None,
+    store: Store,
+    vector: NDArray[np.float32] | None,
+) -> dict[int, list[Span]]:
+    """Return the passages of each long message, those nearest to the question first.
+
+    :param excerpt_over: only of messages with more tokens; ``None`` for none at all.
+    :param vector: of the question; without one they keep their order.
+    """
+    if excerpt_over is None:
+        return {}
+    found = store.passages([row.key for row in rows if excerpts.is_long(row, excerpt_over)])
+    parts = {}
+    for key, passages in found.items():
+        if len(passages) > 1:
+            spans = [(passage.start, passage.end) for passage in passages]
+            if vector is not None:
+                cosines = np.stack([passage.vector for passage in passages]) @ vector
+                spans = [spans[at] for at in np.argsort(-cosines, kind="stable")]
+            parts[key.id] = spans
+    return parts
+
+
+def _parts_as_printed(
+    parts: Mapping[int, list[Span]], stored: Sequence[StoredMessage], rows: Sequence[StoredMessage]
+) -> dict[int, list[Span]]:
+    """Return the passages of messages where they stand in the text without its secrets."""
+    raw = {row.id: row.content for row in stored}
+    shown = {row.id: row.content for row in rows}
+    return {
+        number: spans
+        if raw[number] == shown[number]
+        else excerpts.mapped(spans, replacements(raw[number]))
+        for number, spans in parts.items()
+    }
+
+
 def _pool(
     rows: list[StoredMessage],
     scored: Scored,
@@ -385,6 +458,7 @@ def _pool(
     max_result_tokens: int,
     meter: Meter,
     titles: Mapping[tuple[str, str | None], str],
+    parts: Mapping[int, Sequence[Span]],
 ) -> list[Candidate]:
     """Rows with their scores; long tool results are cut."""
     found = scored.candidates
@@ -413,6 +487,7 @@ def _pool(
                 cut,
                 place=int(in_threads[place]),
                 title=titles.get((row.instance, row.conversation_id)),
+                parts=tuple(parts.get(row.id, ())),
             )
         )
     return pool
@@ -421,13 +496,20 @@ def _pool(
 def _costs(request: ContextRequest, budget: TokenBudget, meter: Meter) -> Costs:
     """What a message costs as a recalled line and as a turn; an upper bound of each."""
     count = cache(meter.counter.count)
+    lines: dict[tuple[int, tuple[Span, ...] | None], int] = {}
 
     def said(message: StoredMessage, shown: str) -> int:
         """Tokens of a message's text, counted once more if it is not printed as it was stored."""
         return message.tokens if shown == plain_text(message) else count(shown)
 
     def recalled(each: Candidate) -> int:
-        role, shown = turns.recalled_line(each.message).split(": ", 1)
+        key = (each.message.id, each.spans)
+        if key not in lines:
+            lines[key] = line(each)
+        return lines[key]
+
+    def line(each: Candidate) -> int:
+        role, shown = turns.recalled_line(each.message, each.spans).split(": ", 1)
         framing = f"\n{turns.GAP}\n{role}: \n{turns.title_line(each)}"
         return meter.scaled(said(each.message, shown) + count(framing))
 
@@ -447,6 +529,7 @@ def _costs(request: ContextRequest, budget: TokenBudget, meter: Meter) -> Costs:
         ),
         printed=lambda recalled, run: _printed(request, recalled, run, budget, meter),
         left_out=lambda answer: meter.count(f"{turns.answer_left_out(answer)}\n"),
+        excerpt_note=meter.count(turns.excerpt_note(request.partition)),
     )
 
 

@@ -83,6 +83,11 @@ def without_secrets(text: str) -> tuple[str, list[str]]:
     return "".join([*pieces, text[end:]]), [secret.kind for secret in secrets]
 
 
+def replacements(text: str) -> list[tuple[int, int, int]]:
+    """Return start and end of each secret, and the length of what replaces it."""
+    return [(secret.start, secret.end, len(f"[redacted:{secret.kind}]")) for secret in find(text)]
+
+
 def inspected(message: Message, mode: Mode) -> tuple[Message, Counter[str]]:
     """Scan a message before it is stored.
 

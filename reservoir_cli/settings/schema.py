@@ -182,6 +182,19 @@ class Settings:
         high=1,
         partition=True,
     )
+    excerpts: str = _setting(
+        "auto",
+        "auto: recall the best parts of long messages; off: whole messages only",
+        choices=("auto", "off"),
+        partition=True,
+    )
+    excerpt_over: int = _setting(
+        200,
+        "messages with more tokens than this are recalled by their best parts",
+        low=1,
+        high=_MANY,
+        partition=True,
+    )
     include_system: bool = _setting(False, "recall stored system messages, as text", partition=True)
     fill: bool | None = _setting(
         None,

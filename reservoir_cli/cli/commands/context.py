@@ -116,6 +116,14 @@ def context(
             autocompletion=completion.among("score", "tiers"),
         ),
     ] = None,
+    excerpts: Annotated[
+        str | None,
+        typer.Option(
+            metavar="HOW",
+            help="auto: recall the best parts of long messages; off: whole messages only.",
+            autocompletion=completion.choices("excerpts"),
+        ),
+    ] = None,
     profile: Annotated[
         str | None,
         typer.Option(
@@ -178,6 +186,7 @@ def context(
             "--similar": similar,
             "--recall-scope": recall_scope,
             "--order": order,
+            "--excerpts": excerpts,
             "--profile": profile,
             "--floor": floor,
         }
@@ -205,6 +214,7 @@ def context(
             recall_scope=recall_scope,
             fill=fill,
             order=order,
+            excerpts=excerpts,
             profile=profile,
             follow=follow,
             floor=floor,
@@ -223,8 +233,11 @@ def context(
                 reservoir.save_question(window)
                 _say_where(window)
             reservoir.record_run(window)
-    if strict and window.truncated:
-        console.note(f"--strict: {window.truncations:,} left out or cut for lack of room")
+    if strict and (window.truncated or window.excerpts):
+        lost = f"{window.truncations:,} left out or cut for lack of room"
+        if window.excerpts:
+            lost += f", {options.counted(window.excerpts, 'excerpt')}"
+        console.note(f"--strict: {lost}")
         raise typer.Exit(_TRUNCATED)
 
 
@@ -259,6 +272,8 @@ def _print(window: "ContextWindow", explain: bool, reservoir: "Reservoir") -> No
         console.warn(each)
     if window.nothing_found:
         console.note("nothing about this was found (--floor 0 recalls the nearest anyway)")
+    for hint in window.hints:
+        console.note(hint)
     if cut := sum(each.cut for each in window.kept):
         console.note(f"long tool results are cut: {cut} (max_tool_result_tokens; 0 never cuts)")
     if secret := sum(bool(each.message.secrets) for each in window.kept):

@@ -30,6 +30,7 @@ from reservoir_cli.storage.records import (
     ThreadName,
 )
 from reservoir_cli.storage.sqlite.reads import (
+    ABOUT_PROJECT,
     COLUMNS,
     CONVERSATION_COLUMNS,
     IDS_SHOWN,
