@@ -1,4 +1,4 @@
-"""What several modules of tests build upon; fixtures are in ``conftest.py``."""
+"""Helpers that several test modules share; fixtures are in ``conftest.py``."""
 
 import hashlib
 from collections.abc import Callable, Sequence
@@ -43,17 +43,17 @@ class FakeEmbedder:
 
 
 class Compass:
-    """An embedder whose every question points along the first axis."""
+    """An embedder whose questions all point along the first axis."""
 
     name = model_id = "compass"
-    engine = Engine("compiled", "as ever", "folder")
+    engine = Engine("compiled", "for tests", "folder")
     dimensions = 2
 
     def encode_query(self, text):
         return np.array([1, 0], np.float32)
 
     def encode_documents(self, texts):
-        raise AssertionError("every message has its vector")
+        raise AssertionError("all messages are embedded already")
 
 
 def add_passages(
@@ -66,13 +66,13 @@ def add_passages(
 ) -> None:
     """Store the passages of messages of one partition."""
     by_message = {
-        Key(partition, number): [each for each in passages if each.message_id == number]
-        for number in ids
+        Key(partition, id_): [passage for passage in passages if passage.message_id == id_]
+        for id_ in ids
     }
     store.add_passages(model_id, by_message, threshold)
 
 
 def embed(store: Store, embedder: Embedder, scope: Scope = EVERYWHERE, **more: Any) -> int:
-    """Give what is pending its vectors; how many there were."""
-    how = {"progress": lambda *_: None, "synapse_threshold": 0.85, **more}
-    return indexing.embed_pending(store, embedder, scope, **how)
+    """Embed pending messages, and return how many there were."""
+    options = {"progress": lambda *_: None, "synapse_threshold": 0.85, **more}
+    return indexing.embed_pending(store, embedder, scope, **options)
