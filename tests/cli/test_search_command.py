@@ -57,7 +57,7 @@ def test_a_term_that_stands_nowhere_finds_nothing_and_is_no_failure(notes, typed
 def test_nothing_found_is_zero_bytes_and_no_failure(notes):
     done = notes("search", "--keyword", "zeppelin")
     assert done.out == ""
-    assert done.err.startswith("note: nothing in default/* has these words (")
+    assert done.err.startswith("note: nothing in default has these words (")
     assert notes("search", "--keyword", "zeppelin", "--jsonl").out == ""
     assert notes("search", "--keyword", "zeppelin", "--json").document["hits"] == []
 
@@ -74,8 +74,7 @@ def test_an_empty_scope_says_where_messages_lie(notes):
     done = notes("search", "--keyword", "queue", "-i", "nowhere")
     assert done.out == ""
     assert done.err == (
-        "note: nothing in default/nowhere; 3 messages in default/default "
-        "(-i default, or --all-instances)\n"
+        "note: nothing in default/nowhere; 3 messages in default/default (-i default)\n"
     )
 
 

@@ -95,20 +95,20 @@ def test_an_empty_result_is_zero_bytes_of_jsonl_and_one_document_of_json(cli):
 
 def test_a_view_that_finds_nothing_says_where_messages_lie(cli):
     cli.store(*({"content": f"m{number}", "instance": "chatgpt"} for number in range(812)))
-    done = cli("view")
+    done = cli("view", "-i", "claude")
     assert done.out == ""
     assert done.err == (
-        "note: nothing in default/default; 812 messages in default/chatgpt "
-        "(-i chatgpt, or --all-instances)\n"
+        "note: nothing in default/claude; 812 messages in default/chatgpt (-i chatgpt)\n"
     )
+    done = cli("view", "-p", "work")
+    assert done.out == ""
+    assert done.err == "note: nothing in work; 812 messages in default (-p default)\n"
 
 
 def test_a_view_of_another_partition_names_the_partition_that_has_messages(cli):
     cli.say("hello", "-p", "work", "-i", "backend")
     told = cli("view").err
-    assert told.startswith("note: nothing in default/default; 1 message")
-    assert "work/backend" in told
-    assert "-p work" in told
+    assert told == "note: nothing in default; 1 message in work (-p work)\n"
 
 
 @pytest.mark.parametrize("command", [["view"], ["search", "--keyword", "hello"], ["conversations"]])
@@ -119,7 +119,7 @@ def test_a_partition_that_is_misspelt_is_answered_by_the_nearest_names(cli, comm
         {"content": "near", "partition": "workx"},
     )
     told = cli(*command, "-p", "wrok").err
-    assert told.startswith("note: nothing in wrok/")
+    assert told.startswith("note: nothing in wrok; ")
     assert told.endswith("; 2 messages in Work (-p Work), 1 message in workx (-p workx)\n")
     assert "3 messages in kitchen" in cli(*command, "-p", "xyz").err
     assert cli("view", "-p", "kitchen", "-i", "wrok").err.startswith(
@@ -131,14 +131,15 @@ def test_a_filter_that_leaves_nothing_does_not_send_the_user_elsewhere(cli):
     cli.say("here", "--at", AT)
     cli.say("there", "-i", "other", "--at", AT)
     done = cli("view", "--role", "tool")
-    assert (done.out, done.err) == ("", "note: no message in default/default passes --role\n")
+    assert (done.out, done.err) == ("", "note: no message in default passes --role\n")
 
 
-def test_a_view_stays_in_its_instance_until_it_is_widened(cli):
+def test_a_view_takes_the_whole_partition_unless_it_is_narrowed(cli):
     cli.say("mine", "--at", "2026-01-01T00:00:00Z")
     cli.say("next door", "-i", "other", "--at", "2026-01-02T00:00:00Z")
     cli.say("another house", "-p", "work", "--at", "2026-01-03T00:00:00Z")
-    assert cli("view").out == "user: mine\n"
+    assert cli("view").out == "user: mine\nuser: next door\n"
+    assert cli("view", "-i", "default").out == "user: mine\n"
     assert cli("view", "-i", "other").out == "user: next door\n"
     assert cli("view", "--all-instances").out == "user: mine\nuser: next door\n"
     assert cli("view", "--all-partitions").out == (
