@@ -198,3 +198,36 @@ def test_a_conversation_of_an_import_can_be_viewed_alone(cli):
 def test_control_characters_are_raw_in_a_pipe(cli):
     cli.say("red \x1b[31m bell \x07 tab\t")
     assert cli("view").out.startswith("user: red \x1b[31m bell \x07 tab")
+
+
+def test_ids_may_be_shortened_and_numbers_may_have_a_hash(cli):
+    cli.store(
+        {"content": "a", "trace_id": "abc-1", "conversation_id": "conv-1", "instance": "x"},
+        {"content": "b", "trace_id": "abd-2", "conversation_id": "conv-12"},
+    )
+    assert cli("view", "--trace-id", "abc").out == "user: a\n"
+    assert cli("view", "--conversation", "conv-12").out == "user: b\n"
+    assert cli("view", "--conversation", "conv-1").out == "user: a\n"
+    assert cli("view", "--id", "#2").out == "user: b\n"
+    told = cli("view", "--trace-id", "ab", code=2).err
+    assert told.startswith("error: --trace-id ab is not unique: abc-1, abd-2\nhint: ")
+    assert "not a message number" in cli("view", "--id", "two", code=2).err
+
+
+def test_a_message_is_shown_amid_its_conversation(cli):
+    cli.store(
+        *({"content": f"m{number}", "conversation_id": "c"} for number in range(9)),
+        {"content": "another", "conversation_id": "d"},
+    )
+    assert cli("view", "3", "--around", "5").out == "user: m3\nuser: m4\nuser: m5\n"
+    assert cli("view", "3", "--around", "#9").out == "user: m6\nuser: m7\nuser: m8\n"
+    assert cli("view", "0", "--around", "1").out.count("\n") == 9
+    assert cli("view", "--around", "99", code=1).err == "error: no message 99 in default\n"
+
+
+def test_quiet_keeps_notes_away_wherever_it_stands(cli):
+    cli.say("hello", "-p", "work")
+    assert cli("view").err.startswith("note: ")
+    assert (cli("view", "-q").err, cli("--quiet", "view").err) == ("", "")
+    assert cli("context", "what?", "-q", "-p", "work").err == ""
+    assert cli("view", "--role", "bot", "-q", code=2).err.startswith("error: ")
