@@ -189,7 +189,7 @@ def test_filters_leave_out_hits_and_keep_their_scores(cli, mode):
         hits = cli("search", "amber", *mode, option, value, "--json").document["hits"]
         assert [(hit["id"], hit["score"]) for hit in hits] == [(n, scores[n]) for n in expected]
     told = cli("search", "amber", *mode, "--source", "nowhere").err
-    assert told == "note: no message in default passes --source\n"
+    assert told.endswith("note: no message in default passes --source\n")
 
 
 def test_filters_of_a_context_restrict_its_history_too(cli):
@@ -203,9 +203,8 @@ def test_filters_of_a_context_restrict_its_history_too(cli):
     assert "why amber?" not in shown
     assert "and birch?" not in shown
     assert "assistant: because of the fjord\n…\nassistant: because of the hill\n" in shown
-    assert cli("context", "x", "--role", "tool").err.startswith(
-        "note: no message in default passes --role\n"
-    )
+    told = cli("context", "x", "--role", "tool").err
+    assert "note: no message in default passes --role\n" in told
 
 
 def test_conversations_are_filtered_by_text_project_and_time(cli):

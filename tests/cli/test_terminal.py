@@ -122,7 +122,7 @@ def test_a_search_on_a_terminal_shows_three_lines_with_the_words_marked(cli):
 
 
 def test_times_are_local_on_a_terminal(cli):
-    cli.say("hello", "--at", "2026-05-09T23:30:00Z")
+    cli.say("hello", "--role", "assistant", "--at", "2026-05-09T23:30:00Z")
     zone = {"TZ": "CET-1", "NO_COLOR": "1"}
     assert "1 2026-05-10T00:30:00+01:00 [" in cli.on_terminal("view", "--timestamps", env=zone).out
     assert " · 2026-05-10 · " in cli.on_terminal("search", "hello", env=zone).out

@@ -229,5 +229,7 @@ def test_quiet_keeps_notes_away_wherever_it_stands(cli):
     cli.say("hello", "-p", "work")
     assert cli("view").err.startswith("note: ")
     assert (cli("view", "-q").err, cli("--quiet", "view").err) == ("", "")
-    assert cli("context", "what?", "-q", "-p", "work").err == ""
+    told = cli("context", "what?", "-q", "-p", "work").err
+    assert told.startswith("warning: ")
+    assert told.count("\n") == 1
     assert cli("view", "--role", "bot", "-q", code=2).err.startswith("error: ")
