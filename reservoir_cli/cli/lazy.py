@@ -25,11 +25,11 @@ EXAMPLES = {
     "stats": "reservoir stats --since 7d",
     "trim": "reservoir trim messages.json --iteration 3 --budget 4000",
     "embed": "reservoir embed",
-    "conversations": "reservoir conversations -p work -i chatgpt",
+    "conversations": "reservoir conversations -p work --since 30d",
     "partitions": "reservoir partitions --rename work acme",
     "backup": "reservoir backup reservoir-copy.db",
     "forget": 'reservoir forget --match "card number" --all-partitions',
-    "export": "reservoir export -p work --all-instances -o work.jsonl",
+    "export": "reservoir export -p work -o work.jsonl",
     "doctor": "reservoir doctor",
     "db": "reservoir db status",
 }

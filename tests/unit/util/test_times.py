@@ -92,11 +92,30 @@ def test_a_time_without_a_zone_is_local(text: str, moment: datetime) -> None:
     assert found.utcoffset() == timedelta(0)
 
 
+@pytest.mark.usefixtures("new_york")
+@pytest.mark.parametrize(
+    ("text", "moment"),
+    [
+        ("today", datetime(2026, 5, 9, 4, tzinfo=UTC)),
+        ("Yesterday", datetime(2026, 5, 8, 4, tzinfo=UTC)),
+        ("last  week", datetime(2026, 4, 27, 4, tzinfo=UTC)),
+        ("this week", datetime(2026, 5, 4, 4, tzinfo=UTC)),
+        ("last month", datetime(2026, 4, 1, 4, tzinfo=UTC)),
+        ("last year", datetime(2025, 1, 1, 5, tzinfo=UTC)),
+        ("3 days ago", NOW - timedelta(days=3)),
+        ("1 hour ago", NOW - timedelta(hours=1)),
+        ("now", NOW),
+    ],
+)
+def test_words_mean_the_local_moment_at_which_they_began(text: str, moment: datetime) -> None:
+    assert parse_time(text, NOW) == moment
+
+
 @pytest.mark.parametrize(
     "text",
     [
         "",
-        "yesterday",
+        "the day before",
         "2026",
         "90",
         "20260509",
