@@ -170,7 +170,7 @@ def test_unreadable_settings_are_an_error_with_a_hint(person: Home) -> None:
         assert person.config.read_text() == broken
         assert person("doctor").code == 1
     person.config.write_bytes(b"\xff\xfe")
-    assert "mend it in an editor, or move it away" in person("view").err
+    assert "fix it in an editor, or move it away" in person("view").err
     person.config.rename(person.config.with_name("away"))
     assert person("doctor").code == 0
 
