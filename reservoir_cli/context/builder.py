@@ -12,7 +12,7 @@ import numpy as np
 
 from reservoir_cli.chat.turn import Section, Turn
 from reservoir_cli.context import budget as budgets
-from reservoir_cli.context import render, turns
+from reservoir_cli.context import render, summaries, turns
 from reservoir_cli.context.budget import Meter
 from reservoir_cli.context.layout import Costs
 from reservoir_cli.context.render import ContextWindow
@@ -22,6 +22,7 @@ from reservoir_cli.context.types import (
     PROVIDERS,
     Candidate,
     ContextRequest,
+    Piece,
     Scores,
     Selection,
     Tier,
@@ -103,6 +104,21 @@ def build_context(
         request, pool, budget, settings, meter, len(found.ids) - len(pool) if fill else 0, too_large
     )
     selection, used, counting = chooser.choose()
+    if settings.episodes == "auto" and embedder and vector is not None:
+        first, _, _ = replace(chooser, budget=summaries.held_back(budget, settings)).choose()
+        chosen_summaries = summaries.choose(
+            request,
+            first,
+            store,
+            scope,
+            (embedder, vector),
+            budget=budget,
+            settings=settings,
+            meter=meter,
+            mask=mask,
+        )
+        if chosen_summaries:
+            request, selection, used, counting = chooser.beside(chosen_summaries)
     timings = {
         "embed": embedded - started,
         "read": read - embedded,
@@ -138,6 +154,19 @@ class _Chooser:
         if isinstance(self.meter.counter, AnthropicCounter):
             return self._by_requests(self.meter.counter)
         return (*self._by_sums(self.budget.history), ())
+
+    def beside(
+        self, chosen: dict[tuple[str, str | None], Piece]
+    ) -> tuple[ContextRequest, Selection, int, tuple[str, ...]]:
+        """Select once more beside summaries; those of what is printed then are taken out."""
+        request = replace(self.request, summaries=summaries.in_order(chosen))
+        selection, used, notes = replace(self, request=request).choose()
+        printed = summaries.conversations([*selection.recalled, *selection.history])
+        left = {key: piece for key, piece in chosen.items() if key not in printed}
+        if len(left) < len(chosen):
+            request = replace(request, summaries=summaries.in_order(left))
+            used = _printed(request, selection.recalled, selection.history, self.budget, self.meter)
+        return request, selection, used, notes
 
     def _by_sums(self, room: int) -> tuple[Selection, int]:
         """Select by this machine's counts.

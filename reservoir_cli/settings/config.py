@@ -73,7 +73,7 @@ class Config:
 
     def synapse_threshold(self, partition: str) -> float:
         """Return the likeness from which on messages of a partition are linked."""
-        return float(str(self.lookup("synapse_threshold", partition)[0]))
+        return self.settings(partition).synapse_threshold
 
     def lookup(
         self, key: str, partition: str | None = None, model: str | None = None

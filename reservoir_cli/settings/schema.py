@@ -211,6 +211,12 @@ class Settings:
     max_episode_tokens: int = _setting(
         1_000, "pieces of --episode beyond it are left out", low=0, high=_MANY, partition=True
     )
+    episodes: str = _setting(
+        "off",
+        "auto: contexts hold summaries of other conversations, made by reservoir summarize",
+        choices=("off", "auto"),
+        partition=True,
+    )
     max_tool_result_tokens: int = _setting(
         2_000,
         "longer tool results are cut at a line end; 0 never cuts",

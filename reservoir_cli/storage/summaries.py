@@ -63,7 +63,7 @@ class Summaries:
                 "ORDER BY partition, instance, conversation_id",
                 list(conditions.values()),
             ).fetchall()
-        return [Summary(*row[:8], vector=_vector(row[8])) for row in rows]
+        return [Summary(*values, _vector(vector)) for *values, vector in rows]
 
     def put(self, summary: Summary) -> None:
         """Store a summary in place of the one before it."""
@@ -72,8 +72,8 @@ class Summaries:
         values = [summary.digest, summary.text, summary.made_by, summary.first_at, summary.model_id]
         with self._store.writing():
             self._execute(
-                "DELETE FROM summaries WHERE partition = {0} AND instance = {0} "
-                "AND conversation_id = {0}".format(self._mark),
+                f"DELETE FROM summaries WHERE partition = {self._mark} AND instance = {self._mark} "
+                f"AND conversation_id = {self._mark}",
                 key,
             )
             self._execute(inserting(self._mark), [*key, *values, vector])

@@ -11,8 +11,8 @@ _FUNCTION_WORDS = {
     "am vom zum war haben hatte hat was wann wie warum wer von über ueber zu sich auch noch habe "
     "du dein mein unser uns bei nach",
     "fr": "le la les et est des du un une je nous vous il elle ils dans pour pas que qui quoi "
-    "quand comment pourquoi avec sur ce cette ai avons avez était été au aux mon ton notre nos sont à "
-    "avait sommes étions ça",
+    "quand comment pourquoi avec sur ce cette ai avons avez était été au aux mon ton notre nos "
+    "sont à avait sommes étions ça",
     "es": "el los las y es un una del que qué quien cuándo cuando cómo como por para con sobre en "
     "no me nos se lo hemos he ha fue era está mi tu su nuestro al más hicimos dije hablamos "
     "dijimos cuál",
