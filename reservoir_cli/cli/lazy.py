@@ -25,6 +25,7 @@ EXAMPLES = {
     "stats": "reservoir stats --since 7d",
     "trim": "reservoir trim messages.json --iteration 3 --budget 4000",
     "embed": "reservoir embed",
+    "summarize": 'reservoir summarize -p work --with "llm -s summarize"',
     "conversations": "reservoir conversations -p work --since 30d",
     "partitions": "reservoir partitions --rename work acme",
     "backup": "reservoir backup reservoir-copy.db",

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from reservoir_cli.chat.turn import Section, Turn
 from reservoir_cli.context import budget as budgets
-from reservoir_cli.context import excerpts, render, turns
+from reservoir_cli.context import excerpts, render, summaries, turns
 from reservoir_cli.context.budget import Meter
 from reservoir_cli.context.layout import Costs
 from reservoir_cli.context.render import ContextWindow
@@ -24,6 +24,7 @@ from reservoir_cli.context.types import (
     PROVIDERS,
     Candidate,
     ContextRequest,
+    Piece,
     Scores,
     Selection,
     Span,
@@ -132,6 +133,21 @@ def build_context(
     too_large = unread(scored, pool, room)
     chooser = _Chooser(request, pool, budget, rules, meter, not_reached, too_large, silent)
     selection, used, counting = chooser.choose()
+    if settings.episodes == "auto" and embedder and vector is not None and not silent:
+        first, _, _ = replace(chooser, budget=summaries.held_back(budget, settings)).choose()
+        chosen_summaries = summaries.choose(
+            request,
+            first,
+            store,
+            scope,
+            (embedder, vector),
+            budget=budget,
+            settings=settings,
+            meter=meter,
+            mask=mask,
+        )
+        if chosen_summaries:
+            request, selection, used, counting = chooser.beside(chosen_summaries)
     timings = {
         "embed": embedded - started,
         "read": read - embedded,
@@ -171,6 +187,19 @@ class _Chooser:
         if isinstance(self.meter.counter, AnthropicCounter):
             return self._by_requests(self.meter.counter)
         return (*self._by_sums(self.budget.history), ())
+
+    def beside(
+        self, chosen: dict[tuple[str, str | None], Piece]
+    ) -> tuple[ContextRequest, Selection, int, tuple[str, ...]]:
+        """Select once more beside summaries; those of what is printed then are taken out."""
+        request = replace(self.request, summaries=summaries.in_order(chosen))
+        selection, used, notes = replace(self, request=request).choose()
+        printed = summaries.conversations([*selection.recalled, *selection.history])
+        left = {key: piece for key, piece in chosen.items() if key not in printed}
+        if len(left) < len(chosen):
+            request = replace(request, summaries=summaries.in_order(left))
+            used = _printed(request, selection.recalled, selection.history, self.budget, self.meter)
+        return request, selection, used, notes
 
     def _by_sums(self, room: int) -> tuple[Selection, int]:
         """Select by this machine's counts.

@@ -27,7 +27,7 @@ _LETTERS = str.maketrans(
         **dict.fromkeys("œŒ", "oe"),
         **dict.fromkeys("ßẞ", "ss"),
         **dict.fromkeys("þÞ", "th"),
-        "ı": "i",
+        "\u0131": "i",
     }
 )
 #: The other way to write umlauts. The tokenizer makes them plain vowels.

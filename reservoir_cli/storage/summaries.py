@@ -1,7 +1,7 @@
 """Summaries of conversations: derived from messages, and forgotten with them."""
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from reservoir_cli.messages import Scope, StoredMessage
@@ -45,6 +45,13 @@ class Summary:
     vector: "NDArray[np.float32] | None" = None
 
 
+def _summary(row: Sequence[Any]) -> "Summary":
+    """Make a summary of a row of :data:`COLUMNS`."""
+    *values, vector = row
+    summary = Summary(*values)
+    return replace(summary, vector=_vector(vector))
+
+
 class Summaries:
     """The summaries of a store, on its connection."""
 
@@ -63,7 +70,7 @@ class Summaries:
                 "ORDER BY partition, instance, conversation_id",
                 list(conditions.values()),
             ).fetchall()
-        return [Summary(*row[:8], vector=_vector(row[8])) for row in rows]
+        return [_summary(row) for row in rows]
 
     def put(self, summary: Summary) -> None:
         """Store a summary in place of the one before it."""
@@ -72,8 +79,8 @@ class Summaries:
         values = [summary.digest, summary.text, summary.made_by, summary.first_at, summary.model_id]
         with self._store.writing():
             self._execute(
-                "DELETE FROM summaries WHERE partition = {0} AND instance = {0} "
-                "AND conversation_id = {0}".format(self._mark),
+                f"DELETE FROM summaries WHERE partition = {self._mark} AND instance = {self._mark} "
+                f"AND conversation_id = {self._mark}",
                 key,
             )
             self._execute(inserting(self._mark), [*key, *values, vector])

@@ -247,6 +247,7 @@ def test_a_damaged_store_of_an_older_schema_keeps_its_conversations(tmp_path: Pa
     with closing(open_store(str(fresh))) as store:
         assert store.conversation("p", "i", "c") == Conversation("c", "Redis", "s", "m")
 
+
 @pytest.mark.sqlite("a file's index is brought up to date when it is opened")
 def test_an_older_index_gets_other_spellings_and_forgets_whole_words(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
