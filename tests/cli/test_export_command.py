@@ -72,7 +72,7 @@ def test_json_is_a_document_and_jsonl_are_rows(spread):
         ["--format", "jsonl", "--json"],
         ["--format", "markdown", "--with-embeddings"],
         ["--match", ""],
-        ["--since", "yesterday"],
+        ["--since", "someday"],
         ["--all-partitions", "-p", "work"],
     ],
     ids=" ".join,

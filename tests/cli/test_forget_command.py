@@ -69,7 +69,7 @@ def test_exactly_what_is_meant_goes(spread, options, gone):
         ["--id", "1", "--scope"],
         ["--match", "x", "--before", "7d"],
         ["--match", ""],
-        ["--before", "yesterday"],
+        ["--before", "someday"],
         ["--id", "0"],
         ["--scope", "--all-partitions", "-p", "work"],
     ],
