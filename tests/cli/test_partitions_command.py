@@ -155,7 +155,7 @@ def test_two_partitions_are_merged(spread):
         (["--rename", "nowhere", "x", "--yes"], 1, "hint: there are default, work"),
         (["--delete", "nowhere", "--yes"], 1, "hint: there are default, work"),
         (["--rename", "work", "work", "--yes"], 2, "the two names are the same"),
-        (["--rename", "work", " ", "--yes"], 2, "needs a name"),
+        (["--rename", "work", " ", "--yes"], 2, "a name cannot be empty"),
         (
             ["--rename", "work"],
             2,

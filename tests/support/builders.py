@@ -1,19 +1,45 @@
 """What several modules of tests build upon; fixtures are in ``conftest.py``."""
 
-from collections.abc import Sequence
+import hashlib
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from reservoir_cli.embedding import Embedder, Engine
-from reservoir_cli.messages import Key, Scope
+from reservoir_cli.messages import Key, Scope, StoredMessage
 from reservoir_cli.retrieval import indexing
 from reservoir_cli.storage.base import Store
 from reservoir_cli.storage.records import Passage
 
 NOW = datetime(2026, 5, 9, 12, tzinfo=UTC)
 EVERYWHERE = Scope(None)
+
+Adding = Callable[..., list[StoredMessage | None]]
+
+
+class FakeEmbedder:
+    """Unit vectors that depend on nothing but the text; for tests that are not about meaning."""
+
+    def __init__(self, name: str = "fake", model_id: str = "fake-8", dimensions: int = 8) -> None:
+        self.name = name
+        self.model_id = model_id
+        self.dimensions = dimensions
+        self.engine = Engine("reference", "it is made for tests", "folder")
+
+    def encode_query(self, text: str) -> NDArray[np.float32]:
+        digest = hashlib.blake2b(text.encode(), digest_size=8).digest()
+        vector = np.random.default_rng(int.from_bytes(digest)).standard_normal(self.dimensions)
+        return (vector / np.linalg.norm(vector)).astype(np.float32)
+
+    def encode_documents(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        empty = np.empty((0, self.dimensions), np.float32)
+        return np.stack([self.encode_query(text) for text in texts]) if texts else empty
+
+    def passages(self, text: str) -> list[tuple[int, int]]:
+        return [(0, len(text))]
 
 
 class Compass:

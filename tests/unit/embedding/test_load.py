@@ -138,8 +138,8 @@ def test_a_process_that_is_killed_while_it_compiles_leaves_nothing_that_is_used(
 ) -> None:
     script = (
         "import os, sys\n"
-        "from reservoir_cli.embedding import compiling, load_embedder\n"
-        "compiling._require_agreement = lambda *_: os._exit(9)\n"
+        "from reservoir_cli.embedding import compiler, load_embedder\n"
+        "compiler._require_agreement = lambda *_: os._exit(9)\n"
         "load_embedder(sys.argv[1], offline=True, progress=lambda *_: None)\n"
     )
     command = [sys.executable, "-W", "ignore", "-c", script, str(tiny_model())]

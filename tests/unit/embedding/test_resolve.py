@@ -124,8 +124,8 @@ def test_a_hub_that_does_not_answer_is_an_error_with_a_hint(
     monkeypatch.delenv("HF_HUB_OFFLINE")
     monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:1")  # where nobody listens
     script = (
-        "from reservoir_cli.embedding import locate; from reservoir_cli.errors import *\n"
-        "try: locate.locate('nobody/absent', offline=False, progress=print)\n"
+        "from reservoir_cli.embedding import resolve; from reservoir_cli.errors import *\n"
+        "try: resolve.locate('nobody/absent', offline=False, progress=print)\n"
         "except ModelUnavailableError as error: print(error.message, 'network' in error.hint)"
     )
     told = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True).stdout
@@ -153,8 +153,8 @@ def test_a_name_that_the_hub_does_not_know_is_told_so(
 ) -> None:
     monkeypatch.delenv("HF_HUB_OFFLINE")
     script = (
-        "from reservoir_cli.embedding import locate; from reservoir_cli.errors import *\n"
-        f"try: locate.locate('{name}', offline=False, progress=print)\n"
+        "from reservoir_cli.embedding import resolve; from reservoir_cli.errors import *\n"
+        f"try: resolve.locate('{name}', offline=False, progress=print)\n"
         "except ModelUnavailableError as error: print(error.message); print(error.hint)"
     )
     with ThreadingHTTPServer(("127.0.0.1", 0), _EmptyHub) as hub:
