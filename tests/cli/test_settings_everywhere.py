@@ -93,6 +93,7 @@ CASES = [
     Case("order", FILL, "tiers", "score", "--order"),
     Case("include_system", (*ASK, "--fill"), True, False),
     Case("fill", ASK, True, False),
+    Case("recalled_role", (*ASK[:-1], "openai", "--budget", "300"), "system", "user"),
     Case("redact", (*ASK, "--fill"), "mask", "off"),
     Case("system_prompt", ASK, "Be brief.", "Be long and thorough.", "--system"),
     Case("max_knowledge_tokens", (*ASK, "--knowledge", "a=one", "--knowledge", "b=two"), 9, 900),
