@@ -93,8 +93,10 @@ def test_of_a_long_message_the_passage_that_answers_is_printed(opened):
         (stored,) = tell(reservoir, Message("assistant", long_reply(*TOPICS)))
         window = ask(reservoir)
     (row,) = stored_rows(window)
-    assert "delta1 delta2" in row["content"] and "amber1" not in row["content"]
-    assert window.excerpts == 1 and not window.truncated
+    assert "delta1 delta2" in row["content"]
+    assert "amber1" not in row["content"]
+    assert window.excerpts == 1
+    assert not window.truncated
     text = window.to("text")
     assert f"assistant #{stored.id}: [… " in text
     assert "reservoir view -p p --id N" in text
@@ -107,9 +109,11 @@ def test_when_all_passages_fit_the_message_is_whole_and_unmarked(opened):
         tell(reservoir, Message("assistant", long_reply(*TOPICS)))
         window = ask(reservoir, budget=4_000)
     (row,) = stored_rows(window)
-    assert row["spans"] is None and row["excerpt_priority"] is None
+    assert row["spans"] is None
+    assert row["excerpt_priority"] is None
     assert row["content"] == long_reply(*TOPICS)
-    assert not window.excerpts and not MARK.search(window.to("text"))
+    assert not window.excerpts
+    assert not MARK.search(window.to("text"))
 
 
 def test_what_grows_until_it_is_whole_is_a_turn_of_history(opened):
@@ -317,3 +321,22 @@ def test_places_are_found_again_behind_what_was_replaced():
     changes = [(5, 10, 2), (20, 21, 9)]
     spans = [(0, 5), (0, 7), (7, 12), (10, 20), (12, 30)]
     assert excerpts.mapped(spans, changes) == [(0, 5), (0, 7), (5, 9), (7, 17), (9, 35)]
+
+
+@pytest.mark.parametrize("how", ["auto", "off"])
+def test_the_best_match_is_not_lost_in_silence(opened, how):
+    with opened(excerpts=how) as reservoir:
+        tell(
+            reservoir,
+            Message("assistant", long_reply(*TOPICS)),
+            Message("user", "thank you"),
+        )
+        budget = 70 if how == "auto" else 300
+        (note,) = ask(reservoir, budget=budget, recent=1).hints
+        match = re.fullmatch(
+            r"the best match, #(\d+) \(([\d,]+) tokens\), does not fit; --budget ([\d,]+) holds it",
+            note,
+        )
+        held = ask(reservoir, budget=int(match[3].replace(",", "")), recent=1)
+    assert match[1] in {str(row["id"]) for row in stored_rows(held)}
+    assert held.hints == ()
