@@ -34,7 +34,7 @@ from reservoir_cli.context.types import (
 from reservoir_cli.embedding import Embedder
 from reservoir_cli.errors import StoreError
 from reservoir_cli.messages import Role, Scope, StoredMessage, plain_text, to_epoch_ms
-from reservoir_cli.redaction import Mask, replacements
+from reservoir_cli.redaction import Mask
 from reservoir_cli.retrieval import filters, ranking, sessions
 from reservoir_cli.retrieval.dates import date_scores, find_dates
 from reservoir_cli.retrieval.follow import running_talk
@@ -125,7 +125,7 @@ def build_context(
         parts = _parts(stored, excerpt_over, store, vector)
         titles = _titles(stored, scope, store, mask)
     rows = _masked(_recounted(stored, store, meter), mask, meter)
-    parts = _parts_as_printed(parts, stored, rows)
+    parts = excerpts.parts_as_printed(parts, stored, rows)
     read = perf_counter()
     limit = settings.max_tool_result_tokens
     pool = _pool(rows, scored, in_threads, tiers, limit, meter, titles, parts)
@@ -454,28 +454,10 @@ def _parts(
     if excerpt_over is None:
         return {}
     found = store.passages([row.key for row in rows if excerpts.is_long(row, excerpt_over)])
-    parts = {}
-    for key, passages in found.items():
-        if len(passages) > 1:
-            spans = [(passage.start, passage.end) for passage in passages]
-            if vector is not None:
-                cosines = np.stack([passage.vector for passage in passages]) @ vector
-                spans = [spans[at] for at in np.argsort(-cosines, kind="stable")]
-            parts[key.id] = spans
-    return parts
-
-
-def _parts_as_printed(
-    parts: Mapping[int, list[Span]], stored: Sequence[StoredMessage], rows: Sequence[StoredMessage]
-) -> dict[int, list[Span]]:
-    """Return the passages of messages where they stand in the text without its secrets."""
-    raw = {row.id: row.content for row in stored}
-    shown = {row.id: row.content for row in rows}
     return {
-        number: spans
-        if raw[number] == shown[number]
-        else excerpts.mapped(spans, replacements(raw[number]))
-        for number, spans in parts.items()
+        key.id: excerpts.ranked(passages, vector)
+        for key, passages in found.items()
+        if len(passages) > 1
     }
 
 
