@@ -199,7 +199,7 @@ def _rows(store: Store, numbers: list[int], wanted: _Wanted) -> list[StoredMessa
         rows: dict[int, list[StoredMessage]] = {}
         for row in _those_passing(store.by_id(some, wanted.scope), store, wanted):
             rows.setdefault(row.id, []).append(row)
-        for row in (row for number in some for row in rows.get(number, ())):
+        for row in (row for number in some for row in rows[number]):
             if not wanted.deduplicate or row.content.strip() not in said:
                 said.add(row.content.strip())
                 chosen.append(row)

@@ -3,6 +3,9 @@
 Context windows are taken from the providers' public documentation. If a page gives only a rounded
 figure, K is read as 1,000 and M as 1,000,000, so that the table never promises too much. Models
 change faster than releases: the setting `models.NAME.context_window` overrides and adds entries.
+
+Output limits were added later. If a comment names no page for one, it is a commonly given figure, not
+read on a page of the provider. A model whose limit is not known has none.
 """
 
 import re
@@ -60,7 +63,7 @@ def _gpt5(window: int, *names: str, output: int = _GPT5_OUTPUT) -> tuple[Model, 
 _OPENAI = (
     # OpenAI, model pages of gpt-3.5-turbo (the 4K original, still the safe reading of the bare
     # name), gpt-4, gpt-4-turbo, gpt-4o and gpt-4o-mini.
-    # Output limits: the same pages.
+    # Output limits: OpenAI's page of gpt-4-turbo (4,096); the others are commonly given.
     *_models(4_096, "gpt-3.5-turbo", output=4_096),
     *_models(8_192, "gpt-4", output=8_192),
     *_models(128_000, "gpt-4-turbo", output=4_096),
@@ -106,11 +109,10 @@ _OPENAI = (
 )
 
 _ANTHROPIC = (
-    # Output limits: Anthropic, "Models overview" and the pages of the single models. 4,096 of
-    # Claude 3, 8,192 of 3.5, 64K of Sonnet 3.7 to 4.5, of Haiku 4.5 and of Opus 4.5, 32K of Opus 4
-    # and 4.1, 128K since 4.6. Claude 3.7 allows more with a beta header only.
-    # Windows: ibid., 200K. By its present page Sonnet 4.6 takes 1M; 200K is what it took without a
-    # beta header when it appeared, and never too much.
+    # Output limits, as other projects list them: 4,096 of Claude 3, 8,192 of 3.5, 64K of Sonnet 3.7
+    # (some: 8,192) to 4.5, of Haiku 4.5 and of Opus 4.5, 32K of Opus 4 and 4.1, 128K since 4.6.
+    # Windows: Anthropic, "Models overview", 200K. By its present page Sonnet 4.6 takes 1M; 200K is
+    # what it took without a beta header when it appeared, and never too much.
     Model("claude-sonnet-4-6", 200_000, 8_192, recommended=150_000, output_limit=128_000),
     Model("claude-opus-4", 200_000, 8_192, recommended=150_000, output_limit=32_000),
     # Anthropic, help article on the context window of the Claude API: 200K for all models up to

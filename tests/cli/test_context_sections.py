@@ -101,7 +101,7 @@ def test_strict_is_0_when_filling_just_stopped(cli):
 
 def test_an_oversized_question_is_printed_whole_and_alone_with_a_warning(talk):
     done = talk("context", LONG, "--budget", "100")
-    assert done.out.endswith(f"]\n\nuser: {LONG.strip()}\n")
+    assert done.out.endswith(f"]\n\nuser: {LONG}\n")
     assert "warning: " in done.err
 
 

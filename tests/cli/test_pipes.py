@@ -143,7 +143,7 @@ def test_a_question_and_its_piped_answer_are_stored_as_a_pair(cli):
         "| tee >(reservoir ingest --role assistant --no-embed)"
     )
     assert done.out.startswith("[Reservoir context]\nuser: an earlier remark\n[/Reservoir ")
-    assert done.out.endswith("\n\nuser: why did we drop Redis?\n")
+    assert "]\n\nuser: why did we drop Redis?\n" in done.out
     for _ in range(600):
         if len(rows := cli.rows()) == 3:  # bash does not wait for the last ingest
             break

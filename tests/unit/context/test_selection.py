@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from reservoir_cli.context.exchanges import Exchanges
 from reservoir_cli.context.layout import Costs, is_system
-from reservoir_cli.context.selection import Rules, Unit, _exchanges, _newest, _tool_units, select
+from reservoir_cli.context.selection import Rules, Unit, _exchanges, _tool_units, select
 from reservoir_cli.context.types import Candidate, Scores, Tier
 from reservoir_cli.messages import Role, StoredMessage, ToolCall
 
@@ -565,13 +565,18 @@ def test_by_tiers_the_order_holds_for_what_is_printed(candidates, budget, newest
         whole = len(inside) == len(exchange)
         if inside:
             joined = Unit(tuple(each for unit in exchange for each in unit.members))
-            kept_keys += [joined.by_tier() if whole else unit.by_tier() for unit in inside]
+            kept_keys += [
+                (joined.by_tier() if whole else unit.by_tier(), unit.members[0].message.id)
+                for unit in inside
+            ]
         left += [
             unit.by_tier()
             for unit in exchange
             if unit not in inside and unit.members[0].message.id in no_room
         ]
     first = min(left, default=None)
-    held = {unit.members[0].message.id for unit in _newest(units, newest)}
-    if first is not None and not held & printed:
-        assert all(each <= first for each in kept_keys)
+    # What the newest rule kept came before any tier; everything else is in order.
+    held = {number for number, why in found.reasons.items() if why == "newest"}
+    by_order = [key for key, number in kept_keys if number not in held]
+    if first is not None:
+        assert all(key <= first for key in by_order)

@@ -136,9 +136,9 @@ def test_a_delete_that_deletes_nothing_is_taken_back(
     ):
         store._connection.execute(hinder)
         with pytest.raises(StoreError, match="message 2 could not be deleted, so nothing was"):
-            store.forget([2, 3])
+            store.forget([("p", 2), ("p", 3)])
         store._connection.execute(undo)
-        assert list(store.find(EVERYWHERE)) == [1, 2, 3, 4, 5]
+        assert [number for _, number in store.find(EVERYWHERE)] == [1, 2, 3, 4, 5]
         assert store.faults() == []
-    store.forget([2, 3])
-    assert list(store.find(EVERYWHERE)) == [1, 4, 5]
+    store.forget([("p", 2), ("p", 3)])
+    assert [number for _, number in store.find(EVERYWHERE)] == [1, 4, 5]
