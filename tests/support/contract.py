@@ -6,11 +6,11 @@ ROW = (
 )
 #: What a row of a context has beyond that.
 SCORES = ("similarity", "cosine", "bm25", "recency", "priority")
-PLACED = ("section", "tier", *SCORES)
+PLACED = ("section", "tier", *SCORES, "excerpt_priority", "spans")
 #: A context as JSON, and the budget in it.
 DOCUMENT = (
     *("schema_version", "query", "trace_id", "scope", "model", "counter", "budget", "messages"),
-    *("dropped", "not_reached", "truncated", "timings_ms"),
+    *("dropped", "not_reached", "truncated", "excerpts", "timings_ms"),
 )
 BUDGET = (
     *("window", "reserve", "available", "system", "procedure", "knowledge", "episodes"),
