@@ -163,11 +163,14 @@ def _take_by_score(exchanges: Sequence[list[Unit]], packing: Packing, budget: in
     in the order.
     """
     ties, cutter = count(), Excerpter()
+    best = max((unit.priority for units in exchanges for unit in units), default=0.0)
     steps: list[tuple[tuple[float, ...], int, list[Unit], int]] = []
 
     def push(units: list[Unit], part: int = 0) -> None:
         unit = _joined(units)
-        share = discount(part) if unit.is_long else 1.0
+        # The best part of the best match waits for nothing.
+        waits = unit.is_long and (part > 0 or unit.priority < best)
+        share = discount(part) if waits else 1.0
         heapq.heappush(steps, (unit.by_score(share), next(ties), units, part))
 
     for exchange in exchanges:

@@ -6,11 +6,12 @@ ROW = (
 )
 #: Additional fields of a row of a context.
 SCORES = ("similarity", "cosine", "bm25", "recency", "priority")
-PLACED = ("section", "tier", *SCORES)
+PLACED = ("section", "tier", *SCORES, "excerpt_priority", "spans")
 #: A context as JSON, and the budget in it.
 DOCUMENT = (
     *("schema_version", "query", "trace_id", "scope", "model", "counter", "budget", "messages"),
-    *("dropped", "not_reached", "truncated", "relevance", "nothing_found", "timings_ms"),
+    *("dropped", "not_reached", "truncated", "relevance", "nothing_found", "excerpts"),
+    "timings_ms",
 )
 BUDGET = (
     *("window", "reserve", "available", "system", "procedure", "knowledge", "episodes"),
