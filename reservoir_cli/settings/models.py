@@ -4,8 +4,8 @@ Context windows are taken from the providers' public documentation. If a page gi
 figure, K is read as 1,000 and M as 1,000,000, so that the table never promises too much. Models
 change faster than releases: the setting `models.NAME.context_window` overrides and adds entries.
 
-Output limits were added later. If a comment names no page for one, it is a commonly given figure, not
-read on a page of the provider. A model whose limit is not known has none.
+Output limits were added later. If a comment names no page for one, it is a commonly given figure,
+not read on a page of the provider. A model whose limit is not known has none.
 """
 
 import re
