@@ -507,19 +507,12 @@ def _pool(
 def _costs(request: ContextRequest, budget: TokenBudget, meter: Meter) -> Costs:
     """What a message costs as a recalled line and as a turn; an upper bound of each."""
     count = cache(meter.counter.count)
-    lines: dict[tuple[int, tuple[Span, ...] | None], int] = {}
 
     def said(message: StoredMessage, shown: str) -> int:
         """Tokens of a message's text, counted once more if it is not printed as it was stored."""
         return message.tokens if shown == plain_text(message) else count(shown)
 
     def recalled(each: Candidate) -> int:
-        key = (each.message.id, each.spans)
-        if key not in lines:
-            lines[key] = line(each)
-        return lines[key]
-
-    def line(each: Candidate) -> int:
         role, shown = turns.recalled_line(each.message, each.spans).split(": ", 1)
         framing = f"\n{turns.GAP}\n{role}: \n{turns.title_line(each)}"
         return meter.scaled(said(each.message, shown) + count(framing))
@@ -545,14 +538,14 @@ def _costs(request: ContextRequest, budget: TokenBudget, meter: Meter) -> Costs:
 
 
 def _once(cost: Callable[[Candidate], int]) -> Callable[[Candidate], int]:
-    """Return the same function, which is asked once for each message."""
-    known: dict[int, int] = {}
+    """Return the same function, which is asked once for each form of a message."""
+    known: dict[tuple[int, tuple[Span, ...] | None], int] = {}
 
     def cost_once(candidate: Candidate) -> int:
-        number = candidate.message.id
-        if number not in known:
-            known[number] = cost(candidate)
-        return known[number]
+        form = candidate.message.id, candidate.spans
+        if form not in known:
+            known[form] = cost(candidate)
+        return known[form]
 
     return cost_once
 
