@@ -191,7 +191,7 @@ def test_the_printed_recovery_steps_work(filled: Home, tmp_path: Path) -> None:
     ],
     ids=["partition", "partition in JSON", "time", "number", "row"],
 )
-def test_an_unexpected_error_is_named(tmp_path: Path, damage: str, command: list[str]) -> None:
+def test_what_damaged_rows_end_in_is_named(tmp_path: Path, damage: str, command: list[str]) -> None:
     home = damaging.build(tmp_path, 20)
     with closing(sqlite3.connect(home.db, isolation_level=None)) as connection:
         connection.execute("PRAGMA ignore_check_constraints = ON")
@@ -200,7 +200,7 @@ def test_an_unexpected_error_is_named(tmp_path: Path, damage: str, command: list
     assert done.code == 3
     assert done.told
     assert "is corrupt" in done.err
-    assert "hint: reservoir doctor" in done.err
+    assert "hint: run reservoir doctor --repair" in done.err
     assert home("doctor").code == 1
 
 

@@ -58,10 +58,13 @@ def passage_counts(
     """Return some messages of a partition that have vectors, and in how many passages."""
     found = reads.arrays(
         connection,
-        {"ids": ("e.message_id", "i8"), "passages": ("count(*)::int", "i4")},
+        {"ids": ("c.message_id", "i8"), "passages": ("c.passages::int", "i4")},
         """
-        FROM embeddings e WHERE e.partition = %s AND e.model_id = %s
-        AND e.message_id = ANY(%s::bigint[]) GROUP BY 1
+        FROM (
+            SELECT e.message_id, count(*) AS passages
+            FROM embeddings e WHERE e.partition = %s AND e.model_id = %s
+            AND e.message_id = ANY(%s::bigint[]) GROUP BY 1
+        ) c
         """,
         [partition, model_id, ids.tolist()],
     )

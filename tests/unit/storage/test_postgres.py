@@ -508,6 +508,7 @@ def test_a_large_partition_may_have_an_index_that_says_how_good_it_is(store: Sto
         Key("p", number): [Passage(number, 0, 0, 1, vector)]
         for number, vector in zip(ids, vectors, strict=True)
     }
+    passages[Key("p", ids[7])].append(Passage(ids[7], 1, 0, 1, vectors[7]))
     store.add_passages("m", passages, 1.1)
     say(store, "pending")
     exact = store.candidates(Scope("p"), "i", "", vectors[7])
@@ -521,6 +522,8 @@ def test_a_large_partition_may_have_an_index_that_says_how_good_it_is(store: Sto
     shared = np.isclose(near.cosine[best], exact.cosine[best], atol=1e-5)
     assert shared.mean() > 0.9
     assert (np.nan_to_num(near.cosine - exact.cosine) > -1e-5).all()
+    assert near.passages.tolist() == exact.passages.tolist()
+    assert near.passages[near.ids == ids[7]].tolist() == [2]
     assert len(np.unique(np.nan_to_num(near.cosine))) < 1_100  # the rest was not compared
     assert admin.drop_index(store, "p")
     again = store.candidates(Scope("p"), "i", "", vectors[7])
