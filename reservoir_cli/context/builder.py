@@ -227,7 +227,11 @@ class _Chooser:
             not_reached=self.not_reached,
             unread=self.unread,
         )
-        return replace(selection, recalled=()) if self.silent else selection
+        if not self.silent:
+            return selection
+        # A recent reply without its question is printed among the recalled, and stays.
+        recent = (each for each in selection.recalled if each.tier is Tier.RECENT)
+        return replace(selection, recalled=tuple(recent))
 
     def _by_requests(self, counter: AnthropicCounter) -> tuple[Selection, int, tuple[str, ...]]:
         """Select by the provider's counts: each one tells how far this machine's are off."""

@@ -29,7 +29,7 @@ from reservoir_cli.settings.schema import SETTINGS, Value, format_value
 ORIGINS = ("flag", "environment", "partition", "model", "file")
 ASK = ("context", "which port has the database?", "-p", "p", "--trace-id", "t", "--format", "json")
 FILL = (*ASK, "--budget", "700")
-TIGHT = (*ASK, "-i", "q", "--recall-scope", "partition", "--budget", "250")
+TIGHT = (*ASK, "-i", "q", "--recall-scope", "partition", "--budget", "450")
 LONG = ("--system", "of these words there are many " * 800)
 TURN = [
     {"role": "system", "content": "be brief"},

@@ -30,16 +30,31 @@ class Memory:
         self.store, self.count = store, 0
         store.activate_model(Compass.model_id, Compass.name)
 
-    def say(self, text, vector=None, role="user", *, days=0, conversation="old", instance="p"):
+    def say(
+        self,
+        text,
+        vector=None,
+        role="user",
+        *,
+        days=0,
+        conversation="old",
+        instance="p",
+        trace=None,
+    ):
         self.count += 1
         at = NOW - timedelta(days=days) + timedelta(seconds=self.count)
         message = Message(
-            role, text, created_at=at, conversation_id=conversation, source_id=str(self.count)
+            role,
+            text,
+            created_at=at,
+            conversation_id=conversation,
+            trace_id=trace,
+            source_id=str(self.count),
         )
         scope, counter = Scope("p", instance), load_counter("approximate")
         (stored,) = self.store.add(scope, [message], counter=counter, now=NOW)
         passages = [] if vector is None else [Passage(stored.id, 0, 0, 1, vector)]
-        self.store.add_passages(Compass.model_id, [stored.id], passages, 2.0)
+        self.store.add_passages(Compass.model_id, {stored.key: passages}, 2.0)
         return stored.id
 
     def ask(self, question="and zeta?", minutes=1, **options):
@@ -64,8 +79,8 @@ def talk(memory):
     return (
         memory.say("it is set to 55", BOILER, days=9),
         memory.say("roses are pruned", GARDEN, days=8, conversation="older"),
-        memory.say("how does the boiler run", BOILER, conversation="now"),
-        memory.say("evenly", BOILER, "assistant", conversation="now"),
+        memory.say("how does the boiler run", BOILER, conversation="now", trace="now"),
+        memory.say("evenly", BOILER, "assistant", conversation="now", trace="now"),
     )
 
 

@@ -164,6 +164,7 @@ def run(**values):
         "at": round((start + timedelta(days=day)).timestamp() * 1000),
         "model": "gpt-4",
         "input_tokens": 100,
+        "context_window": 8_192,
         "reserve_used": 0,
         "utilisation": 0.5,
         "ms": 10.0,
