@@ -159,13 +159,16 @@ def test_no_shell_reads_the_command(reservoir: Reservoir, tmp_path: Path) -> Non
 def test_a_context_shows_summaries_of_what_it_does_not_print(
     location: str, fake_embedder: Embedder, reservoir: Reservoir
 ) -> None:
+    more = ("three", "four", "five", "six", "seven", "eight")
+    for day, name in enumerate(more, 2):
+        tell(reservoir, name, [said_in(name, text) for text in TALK], day)
     run(reservoir)
     assert "[Summaries]" not in str(reservoir.context("what moved?", budget=160).to())
     with Reservoir.open(
         location, embedder=fake_embedder, settings={"partition": "p", "episodes": "auto"}
     ) as asked:
         seen = 0
-        for budget in (120, 160, 240, 400, 4_000):
+        for budget in (120, 160, 240, 280, 320, 360, 400, 4_000):
             window = asked.context("what moved?", budget=budget, format="text")
             printed = {
                 candidate.message.conversation_id
@@ -178,7 +181,7 @@ def test_a_context_shows_summaries_of_what_it_does_not_print(
             assert ("[Summaries]" in str(window.to())) == bool(shown)
             assert all(text in str(window.to()) for text in shown)
             if budget == 4_000:
-                assert printed == {"one", "two"}
+                assert printed == {"one", "two", *more}
                 assert not shown
             seen += len(shown)
         assert seen
