@@ -11,14 +11,16 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING
 
 from reservoir_cli.context.types import Candidate, Span
 from reservoir_cli.messages import Role, StoredMessage, plain_text
 from reservoir_cli.redaction import replacements
 from reservoir_cli.storage.records import Passage
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 #: The first excerpt of a message has this share of its priority, each further one this share of
 #: that.
@@ -152,7 +154,7 @@ def is_long(message: StoredMessage, limit: int) -> bool:
     return message.tokens > limit and message.role is not Role.TOOL and not message.tool_calls
 
 
-def ranked(passages: Sequence[Passage], vector: NDArray[np.float32] | None) -> list[Span]:
+def ranked(passages: Sequence[Passage], vector: "NDArray[np.float32] | None") -> list[Span]:
     """Return where passages stand, those nearest to a question first.
 
     :param vector: of the question; without one they keep their order.
@@ -160,6 +162,8 @@ def ranked(passages: Sequence[Passage], vector: NDArray[np.float32] | None) -> l
     spans = [(passage.start, passage.end) for passage in passages]
     if vector is None:
         return spans
+    import numpy as np
+
     cosines = np.stack([passage.vector for passage in passages]) @ vector
     return [spans[at] for at in np.argsort(-cosines, kind="stable")]
 

@@ -126,10 +126,11 @@ def test_tab_completes_what_is_typed_once_it_is_installed(said, tmp_path, shell)
     assert not missing, shown
     got = [(tmp_path / str(number)).read_text(encoding="utf-8") for number in range(len(TYPED))]
     assert '"partitions"' in got[0]
-    assert got[1:5] == ["user: one\\ntwo\n", "user: of the backend\n", got[3], "auto\n"]
+    work = "user: one\\ntwo\nuser: of the backend\n"
+    assert got[1:5] == [work, "user: of the backend\n", got[3], "auto\n"]
     assert '"messages"' in got[3]
     assert got[6:10] == ["user: in a name of odd signs\n"] * 4
-    assert got[10:] == ["user: one\\ntwo\n", "user: in another script\n"]
+    assert got[10:] == [work, "user: in another script\n"]
 
 
 @needs_terminal

@@ -196,7 +196,7 @@ def test_the_picture_of_the_readme_shows_what_is_printed(reader):
     """If not: ``python tools/pictures.py``."""
     drawn = (ROOT / "docs" / "explain.svg").read_text(encoding="utf-8")
     shown = re.sub(r"<[^>]*>", "\n", drawn).replace("&#160;", " ")
-    asked = runpy.run_path(str(ROOT / "tools" / "pictures.py"))["ASKED"]
+    asked = runpy.run_path(str(ROOT / "tools" / "pictures.py"))["COMMAND"]
     assert f"$ reservoir {shlex.join(asked)}" in shown.replace("&#x27;", "'")
     head, *rows = reader(*asked).err.splitlines()
     for column in head.split():

@@ -60,7 +60,7 @@ def test_filters_that_let_nothing_through_are_named(spread):
 
 def test_json_is_a_document_and_jsonl_are_rows(spread):
     assert spread("export", "--json").document["schema_version"] == 1
-    assert contents(spread("export", "--jsonl").out) == ["own"]
+    assert contents(spread("export", "--jsonl").out) == ["own", "other instance"]
     assert spread("export", "--format", "json").document[0]["content"] == "own"
 
 
@@ -154,7 +154,7 @@ def test_a_place_that_cannot_be_written_is_exit_1(spread, target):
 
 
 def test_a_dash_and_a_device_are_written_to_directly(spread):
-    assert contents(spread("export", "-o", "-").out) == ["own"]
+    assert contents(spread("export", "-o", "-").out) == ["own", "other instance"]
     spread("export", "-o", os.devnull)
     assert os.path.exists(os.devnull)
     assert not os.path.isfile(os.devnull)
@@ -174,7 +174,7 @@ def test_a_read_only_store_is_exported(spread, as_owner):
         done = spread("export", command=(*as_owner, "reservoir"))
     finally:
         spread.db.parent.chmod(0o700)
-    assert contents(done.out) == ["own"]
+    assert contents(done.out) == ["own", "other instance"]
 
 
 def test_an_export_by_a_terminal_shows_its_progress_on_stderr_only(cli, tmp_path):

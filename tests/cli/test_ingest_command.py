@@ -297,7 +297,7 @@ def test_an_export_goes_to_the_instance_of_its_tool(cli, tmp_path):
         len([each for each in others if "export.zip/export/conversations.json, entry" in each]) == 4
     )
     assert others[-1] == "note: 1 other file passed over"
-    assert not cli.rows()
+    assert not cli.rows("-i", "default")
     rows = cli.rows("-i", "chatgpt")
     assert len(rows) == 10
     assert rows[0]["content"].startswith("[file schedule.pdf]")

@@ -93,7 +93,10 @@ def test_a_closed_stderr_pipe_does_not_fail_a_command(cli):
     cli.say("hello", "-i", "elsewhere")
     reading, writing = os.pipe()
     os.close(reading)
-    process = cli.start("view", stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=writing)
+    arguments = ("view", "-i", "default")
+    process = cli.start(
+        *arguments, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=writing
+    )
     os.close(writing)
     assert process.communicate(timeout=120)[0] == b""
     assert process.returncode == 0

@@ -86,7 +86,8 @@ def test_control_characters_of_names_are_not_obeyed_on_stderr(cli):
     with sqlite3.connect(cli.db) as raw:  # as an earlier version let it in
         raw.execute("UPDATE messages SET instance = ?", ["evil\x1b[31m"])
     raw.close()
-    shown = cli.on_terminal("view", streams=("stderr",), env={"NO_COLOR": "1"})
+    arguments = ("view", "-i", "default")
+    shown = cli.on_terminal(*arguments, streams=("stderr",), env={"NO_COLOR": "1"})
     assert "evil" in shown.err
     assert "\x1b[31m" not in shown.err
 
@@ -126,7 +127,8 @@ def test_times_are_local_on_a_terminal(cli):
     zone = {"TZ": "CET-1", "NO_COLOR": "1"}
     assert "1 2026-05-10T00:30:00+01:00 [" in cli.on_terminal("view", "--timestamps", env=zone).out
     assert " · 2026-05-10 · " in cli.on_terminal("search", "hello", env=zone).out
-    assert "\n2026-05-10\n" in cli("context", "and then?", "--recent", "0", env=zone).out
+    recalled = cli("context", "and then?", "--recent", "0", "--recall-floor", "0", env=zone)
+    assert "\n2026-05-10\n" in recalled.out
     assert "2026-05-09T23:30:00+00:00 [" in cli("view", "--timestamps", env=zone).out
 
 

@@ -60,7 +60,7 @@ def test_an_endless_device_is_refused(world: Path, way: list[str]) -> None:
 def test_a_pipe_without_a_writer_times_out(
     world: Path, way: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(reading, "_PATIENCE", 0.1)  # the child has it too
+    monkeypatch.setattr(reading, "_PIPE_TIMEOUT", 0.1)  # the child has it too
     os.mkfifo(world / "pipe")
     assert "pipe" in refused(world, *(each.format("pipe") for each in way))
 
