@@ -6,7 +6,6 @@ whatever the places below say, and something else for another value.
 
 import json
 import shutil
-import sys
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
@@ -14,12 +13,9 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import forked
 import pytest
 import tomli_w
-
-sys.path.append(str(Path(__file__).parents[1] / "hostile"))
-
-import forked
 
 from reservoir_cli.context.types import Tier
 from reservoir_cli.messages import Message, ToolCall
@@ -89,6 +85,9 @@ CASES = [
     Case("recency_half_life", FILL, "1h", "9000d", also={"recency": "age"}),
     Case("session_gap", FILL, "1m", "300d"),
     Case("min_history_messages", TIGHT, 9, 0, also={"recency_weight": 0.0}),
+    Case("recall_floor", FILL, 0.0, 1.4, "--floor"),
+    Case("follow", FILL, False, True, also={"session_gap": "9000d"}),
+    Case("enough", (*ASK, "--fill"), True, False, also={"recent_context_size": 1}),
     Case("recall_scope", (*FILL, "-i", "q"), "partition", "instance", "--recall-scope"),
     Case("order", FILL, "tiers", "score", "--order"),
     Case("include_system", (*ASK, "--fill"), True, False),
@@ -158,9 +157,12 @@ BY_MEANING = {
     "excerpt_over": (10, 100_000),
 }
 
+#: Tried in test_links.py and test_summarize.py, which make the links and summaries they need.
+ELSEWHERE = {"link_cosine", "episodes"}
+
 
 def test_every_setting_is_tried() -> None:
-    assert {case.setting for case in CASES} | {*BY_MEANING, "link_cosine"} == set(SETTINGS)
+    assert {case.setting for case in CASES} | {*BY_MEANING, *ELSEWHERE} == set(SETTINGS)
 
 
 @pytest.fixture(scope="module")
