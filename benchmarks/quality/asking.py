@@ -48,7 +48,7 @@ def scored_rows(reservoir: Reservoir, question: Question) -> Rows:
     window = reservoir.context(
         question.text, partition=PARTITION, instance=question.instance, budget=_EVERYTHING
     )
-    rows = [row for row in window.messages if row["id"] is not None]
+    rows = [message.to_row() for message in window.messages if message.id is not None]
     moments = {row["id"]: datetime.fromisoformat(row["created_at"]).timestamp() for row in rows}
     rows.sort(key=lambda row: (moments[row["id"]], row["id"]))
     times = np.array([moments[row["id"]] for row in rows])
@@ -92,7 +92,7 @@ def printed_recall(
         window = reservoir.context(
             question.text, partition=PARTITION, instance=question.instance, budget=budget
         )
-        kept = {row["source_id"] for row in window.messages}
+        kept = {message.source_id for message in window.messages}
         return len(kept & question.evidence) / len(question.evidence)
 
     told = progress(questions, "contexts as they are printed")

@@ -24,7 +24,7 @@ def recall(reservoir: Reservoir, questions: list[dict], budget: int) -> float:
         window = reservoir.context(
             each["question"], partition=each["partition"], instance=each["instance"], budget=budget
         )
-        kept = {row["source_id"] for row in window.messages}
+        kept = {message.source_id for message in window.messages}
         shares.append(sum(one in kept for one in each["evidence"]) / len(each["evidence"]))
     return sum(shares) / len(shares)
 

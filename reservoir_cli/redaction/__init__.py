@@ -83,7 +83,7 @@ def without_secrets(text: str) -> tuple[str, list[str]]:
     return "".join([*pieces, text[done:]]), [each.kind for each in found]
 
 
-def inspected(message: Message, mode: Mode) -> tuple[Message, Counter[str]]:
+def scan_message(message: Message, mode: Mode) -> tuple[Message, Counter[str]]:
     """A message as it is to be stored, and the secrets that were found in it by their kinds.
 
     Its ``secrets`` are the kinds of those it still has.
@@ -103,15 +103,23 @@ def kinds_in(message: StoredMessage) -> tuple[str, ...]:
     return tuple(sorted(set(_cleared(message)[1])))
 
 
-class Mask:
-    """Hides the secrets of what is printed, where the settings of its partition say so."""
+class Redactor:
+    """Scans what comes in, and redacts what goes out, as each partition's settings say."""
 
     def __init__(self, mode_of: Callable[[str], str]) -> None:
-        """Make a mask.
+        """Make a redactor.
 
         :param mode_of: the setting ``redact`` of a partition.
         """
-        self.hides = cache(lambda partition: Mode(mode_of(partition)) in _HIDING)
+        self.mode = cache(lambda partition: Mode(mode_of(partition)))
+
+    def hides(self, partition: str) -> bool:
+        """Return whether the secrets of a partition are hidden in what is printed."""
+        return self.mode(partition) in _HIDING
+
+    def scan(self, message: Message, partition: str) -> tuple[Message, Counter[str]]:
+        """Return a message as a partition stores it, and the secrets found in it."""
+        return scan_message(message, self.mode(partition))
 
     def messages(self, found: Iterable[StoredMessage]) -> list[StoredMessage]:
         """The messages as they may be printed; those that need no change are the same objects."""
@@ -137,7 +145,7 @@ class Mask:
         return redact_id(text) if self.hides(partition) else text
 
 
-def told(counts: Counter[str]) -> str:
+def describe_secrets(counts: Counter[str]) -> str:
     """What was found, as a person reads it: ``3 secrets (aws-access-key, password-in-url 2)``."""
     total = counts.total()
     kinds = ", ".join(

@@ -8,7 +8,7 @@ import numpy as np
 
 from reservoir_cli.embedding import Embedder
 from reservoir_cli.messages import Scope, StoredMessage, to_epoch_ms
-from reservoir_cli.redaction import Mask
+from reservoir_cli.redaction import Redactor
 from reservoir_cli.retrieval import ranking
 from reservoir_cli.retrieval.dates import date_scores, find_dates
 from reservoir_cli.retrieval.ranking import Scored
@@ -39,7 +39,7 @@ class Hit:
     linked: tuple[StoredMessage, ...] = ()
     all_words: bool = True
 
-    def masked(self, mask: Mask) -> "Hit":
+    def masked(self, mask: Redactor) -> "Hit":
         """The hit as it may be printed."""
         return replace(
             self, message=mask.message(self.message), linked=tuple(mask.messages(self.linked))

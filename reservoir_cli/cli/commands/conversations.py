@@ -1,16 +1,8 @@
 """``reservoir conversations``: which threads there are."""
 
-from dataclasses import replace
-from typing import TYPE_CHECKING
-
 import typer
 
-from reservoir_cli.cli import options
-from reservoir_cli.messages import title_of
-
-if TYPE_CHECKING:
-    from reservoir_cli.reservoir import Reservoir
-    from reservoir_cli.storage.records import ConversationSummary
+from reservoir_cli.cli import console, options
 
 
 def conversations(
@@ -26,18 +18,16 @@ def conversations(
     The oldest comes first. Messages outside of conversations, such as those from stdin, are in
     none.
     """
-    from reservoir_cli.cli import console
-
     with options.open_reservoir(ctx) as reservoir:
         scope = options.read_scope(
             reservoir, partition, instance, all_instances, all_partitions, whole_partition=True
         )
-        found = [_masked(each, reservoir) for each in reservoir.store.conversations(scope)]
+        found = reservoir.conversations(scope)
         if not found:
             if reservoir.view(scope, 1):
                 console.note(f"the messages in {scope} are in no conversation")
             else:
-                console.elsewhere(scope, reservoir.store.places())
+                console.elsewhere(scope, reservoir.places())
     if as_json:
         console.document(
             {
@@ -74,11 +64,3 @@ def conversations(
     columns = ("id", "title", "source", "messages", "first", "last", "project")
     if rows:
         console.table(columns, rows, numeric=("messages",))
-
-
-def _masked(found: "ConversationSummary", reservoir: "Reservoir") -> "ConversationSummary":
-    """A conversation as it may be printed; its first question stands for a missing title."""
-    mask, about = reservoir.mask, found.conversation
-    shown = mask.conversation(found.partition, about)
-    title = shown.title or title_of(mask.text(found.partition, found.question or ""))
-    return replace(found, conversation=replace(shown, title=title))

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from reservoir_cli.cli import options
+from reservoir_cli.cli import console, options
 from reservoir_cli.errors import UsageError
 from reservoir_cli.messages import Scope
 
@@ -60,8 +60,6 @@ def search(
 
     It looks at the whole partition, or at the instance that -i names.
     """
-    from reservoir_cli.cli import console
-
     if semantic and keyword:
         raise UsageError(
             "choose one of --semantic and --keyword",
@@ -110,10 +108,8 @@ def search(
 
 
 def _say_nothing_found(reservoir: "Reservoir", scope: Scope, keyword: bool) -> None:
-    from reservoir_cli.cli import console
-
     if not reservoir.view(scope, 1):
-        console.elsewhere(scope, reservoir.store.places())
+        console.elsewhere(scope, reservoir.places())
     elif keyword:
         console.note(
             f"nothing in {scope} has these words (word* finds beginnings, --semantic meanings)"

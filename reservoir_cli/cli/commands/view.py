@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from reservoir_cli.cli import options
+from reservoir_cli.cli import console, options
 from reservoir_cli.errors import UsageError
 from reservoir_cli.messages import Scope
 
@@ -64,8 +64,6 @@ def view(
 
     A terminal also shows the id of each message, which --id and `forget --id` take.
     """
-    from reservoir_cli.cli import console
-
     options.one_form(json=as_json, jsonl=as_lines)
     with options.open_reservoir(ctx) as reservoir:
         scope = options.read_scope(reservoir, partition, instance, all_instances, all_partitions)

@@ -6,7 +6,7 @@ from dataclasses import asdict
 from typing import Any
 
 from reservoir_cli.messages import Key, Role, StoredMessage, plain_text, title_of
-from reservoir_cli.redaction import Mask
+from reservoir_cli.redaction import Redactor
 from reservoir_cli.storage.base import Store
 from reservoir_cli.storage.records import Passage, ThreadName
 
@@ -16,7 +16,7 @@ Row = dict[str, Any]
 
 
 def rows(
-    store: Store, keys: Sequence[Key], mask: Mask, *, embeddings: bool
+    store: Store, keys: Sequence[Key], mask: Redactor, *, embeddings: bool
 ) -> Iterator[tuple[Row, bool]]:
     """Messages as rows, and whether a secret of theirs is hidden.
 
@@ -57,7 +57,9 @@ def document(rows: Iterator[Row]) -> Iterator[str]:
     return array(rows, '{"schema_version": 1, "messages": [', "]}")
 
 
-def _conversation(store: Store, message: StoredMessage, told: set[ThreadName], mask: Mask) -> Row:
+def _conversation(
+    store: Store, message: StoredMessage, told: set[ThreadName], mask: Redactor
+) -> Row:
     number = message.conversation_id
     thread = (message.partition, message.instance, number)
     if number is None or thread in told:

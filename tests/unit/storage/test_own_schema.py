@@ -10,7 +10,7 @@ from conftest import Adding, FakeEmbedder
 
 from reservoir_cli import Reservoir
 from reservoir_cli.errors import StoreError
-from reservoir_cli.maintenance.doctor import salvage
+from reservoir_cli.maintenance.backup import salvage
 from reservoir_cli.messages import Message
 from reservoir_cli.storage.base import Store
 from reservoir_cli.storage.sqlite import own_schema
