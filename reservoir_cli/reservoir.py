@@ -15,7 +15,13 @@ from reservoir_cli.settings import config, paths
 from reservoir_cli.settings.config import Config
 from reservoir_cli.settings.schema import Value
 from reservoir_cli.storage.base import Store
-from reservoir_cli.storage.records import ConversationSummary, Filter, PlaceSummary
+from reservoir_cli.storage.records import (
+    ConversationSummary,
+    Filter,
+    IdField,
+    PlaceSummary,
+    ThreadName,
+)
 
 if TYPE_CHECKING:
     from reservoir_cli.context.render import ContextWindow
@@ -31,7 +37,7 @@ if TYPE_CHECKING:
     from reservoir_cli.transfer.ingest import Ingestor
     from reservoir_cli.transfer.reports import ExportReport, ImportReport
 
-__all__ = ["ConversationSummary", "Filter", "PlaceSummary", "Reservoir"]
+__all__ = ["ConversationSummary", "Filter", "IdField", "PlaceSummary", "Reservoir"]
 
 _EVERYTHING, _ALL = Scope(None), Filter()
 
@@ -238,6 +244,23 @@ class Reservoir:
         found = self.store.by_key(keys) if keys else self.store.by_id(numbers, scope)
         return self.redactor.messages(found)
 
+    def thread(self, message: StoredMessage) -> list[int]:
+        """Return the ids of a message's conversation, in order of time.
+
+        Outside of a conversation these are the messages of its instance that are in none.
+        """
+        scope = Scope(message.partition, message.instance)
+        name = (message.partition, message.instance, message.conversation_id)
+        return list(self.threads(scope, Filter(conversation_id=message.conversation_id))[name])
+
+    def threads(self, scope: Scope, where: Filter = _ALL) -> "Mapping[ThreadName, Sequence[int]]":
+        """Return the ids of messages by their conversation, in order of time."""
+        return self.store.threads(scope, where)
+
+    def ids_starting_with(self, field: IdField, beginning: str, scope: Scope) -> list[str]:
+        """Return the trace or conversation ids of a scope that begin so."""
+        return self.store.starting_with(field, beginning, scope)
+
     def search(
         self,
         term: str,
@@ -250,11 +273,16 @@ class Reservoir:
         threshold: float | None = None,
         link: bool = False,
         deduplicate: bool = False,
+        where: Filter = _ALL,
+        passages: bool = False,
     ) -> "list[Hit]":
         """Find messages by meaning and words; see :func:`reservoir_cli.retrieval.search.search`.
 
         :param mode: ``hybrid``, ``keyword`` or ``semantic``.
         :param scope: where to look; without it the partition, or the instance if it is named.
+        :param where: list only messages that pass; scores are those of the whole scope.
+        :param passages: add to each hit its best passage, the places of the words that were asked
+            for, and the title of its conversation.
         :raises ModelUnavailableError: ``semantic``, and there is no model.
         """
         from reservoir_cli.retrieval import search as searching
@@ -284,8 +312,11 @@ class Reservoir:
             threshold=threshold,
             link=link,
             deduplicate=deduplicate,
+            where=where,
+            passages=passages,
         )
-        return [each.masked(self.redactor) for each in found]
+        hits = [hit.masked(self.redactor) for hit in found]
+        return searching.with_words(hits, term, mode) if passages else hits  # type: ignore[arg-type]
 
     def context(
         self,
@@ -303,6 +334,7 @@ class Reservoir:
         options: "ContextOptions | None" = None,
         save: bool = False,
         trace_id: str | None = None,
+        where: Filter = _ALL,
         now: datetime | None = None,
         **older: Value,
     ) -> "ContextWindow":
@@ -313,9 +345,10 @@ class Reservoir:
         :param procedure: (name, text) pairs, or a mapping; so is ``knowledge`` by its source.
         :param options: settings for this context alone.
         :param save: store the question afterwards, as a user message with ``trace_id``.
+        :param where: print only stored messages that pass; scores are those of the whole scope.
         :param now: the time of asking, aware; ``None`` for the wall clock.
         :param older: ``recent``, ``similar``, ``threshold``, ``reserve`` and ``output_reserve``,
-            which are fields of ``options`` now.
+            which are fields of ``options`` now; and those fields themselves.
         :raises UsageError: an unknown model or format, or a budget that does not fit.
         """
         from reservoir_cli.context.budget import Meter
@@ -349,6 +382,7 @@ class Reservoir:
             window=asked.window,
             reserve=asked.reserve,
             mask=self.redactor,
+            where=where,
         )
         if save:
             self.save_question(window)

@@ -30,7 +30,11 @@ class ContextOptions:
     :param recall_scope: ``instance``, ``partition`` or ``auto``.
     :param fill: add older messages until the budget is spent.
     :param order: choose by ``score``, or by ``tiers``.
+    :param excerpts: whether long messages are cut to their best parts.
     :param profile: how many to consider, for a ``small`` or a ``large`` model.
+    :param follow: let the question follow up on a running session.
+    :param recall_floor: recall nothing when no message fits the question this well; 0 is off.
+    :param enough: recall only what is similar enough, even if there is room.
     """
 
     reserve_tokens: int | None = None
@@ -40,7 +44,11 @@ class ContextOptions:
     recall_scope: str | None = None
     fill: bool | None = None
     order: str | None = None
+    excerpts: str | None = None
     profile: str | None = None
+    follow: bool | None = None
+    recall_floor: float | None = None
+    enough: bool | None = None
 
     def flags(self) -> dict[str, Value]:
         """Return the options as settings for this run."""
@@ -113,6 +121,8 @@ def prepare(
     :param budget: tokens for everything, or ``recommended``; ``None`` for the model's limit.
     :raises UsageError: an unknown model or format, or a budget that does not fit.
     """
+    if now is not None and now.utcoffset() is None:
+        raise UsageError("now has no time zone", hint="datetime.now(UTC)")
     partition = partition or config.settings().partition
     model = model or config.settings(partition).model
     settings = config.settings(partition, model)
@@ -127,7 +137,7 @@ def prepare(
         budget=recommended_budget(model, budget, min(window - reserve, limit)),
         format=parse_format(format),
         trace_id=trace_id or str(uuid.uuid4()),
-        now=now.astimezone(UTC) if now else datetime.now(UTC),
+        now=now or datetime.now(UTC),
         system=system if system is not None else settings.system_prompt,
         procedures=tuple(Piece(text, name) for name, text in _pairs(procedure)),
         knowledge=tuple(Piece(text, name) for name, text in _pairs(knowledge)),

@@ -11,6 +11,7 @@ from reservoir_cli.storage.sqlite.publishing import published
 from reservoir_cli.storage.sqlite.salvage import Lost, rescue
 from reservoir_cli.storage.unfinished import UNFINISHED_COPY, refuse
 from reservoir_cli.util.files import way_out
+from reservoir_cli.util.private import resolve_path
 
 
 def back_up(store: Store, target: Path, progress: Progress) -> None:
@@ -44,7 +45,7 @@ def salvage(location: str, target: Path, synapse_threshold: LinkThreshold) -> Lo
         raise ReservoirError(
             "a store on a server is not salvaged", hint="restore the database from a dump of it"
         )
-    path, target = paths.real(Path(location)), paths.real(target)
+    path, target = resolve_path(Path(location)), resolve_path(target)
     if not path.is_file():
         raise ReservoirError(f"there is no store at {location}", hint="--db names another")
     try:

@@ -19,6 +19,7 @@ from reservoir_cli.settings import paths
 from reservoir_cli.storage.base import Store
 from reservoir_cli.storage.records import Filter
 from reservoir_cli.storage.unfinished import UNFINISHED_COPY, told
+from reservoir_cli.util.private import restrict_permissions
 
 if TYPE_CHECKING:
     from reservoir_cli.embedding import Embedder, Progress
@@ -71,7 +72,7 @@ def examine(
         try:
             if repair and config is not None:
                 progress("repairing", 0, 0)
-                if loose := paths.tighten(_files(store)):
+                if loose := restrict_permissions(_files(store)):
                     names = ", ".join(each.name for each in loose)
                     yield Check("privacy", Status.NOTE, f"{names}: now yours alone to read")
                 if mended := store.repair(config.synapse_threshold):

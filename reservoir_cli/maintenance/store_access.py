@@ -7,6 +7,7 @@ from reservoir_cli.errors import StoreError
 from reservoir_cli.settings import paths
 from reservoir_cli.storage import unfinished
 from reservoir_cli.storage.base import Store, open_store
+from reservoir_cli.util.private import restrict_permissions
 
 #: Files of SQLite beside a store, which need not be named.
 _BESIDE = ("-wal", "-shm", "-journal")
@@ -37,7 +38,7 @@ def open_for_use(
 
 
 def _fix_permissions(store: Store, notify: Callable[[str], None]) -> None:
-    fixed = paths.tighten(paths.private_files(store.files()))
+    fixed = restrict_permissions(paths.private_files(store.files()))
     if fixed:
         names = [path.name for path in fixed if not path.name.endswith(_BESIDE)]
         notify(f"others could read {', '.join(names or [fixed[0].name])}: now nobody but you can")

@@ -15,6 +15,7 @@ from reservoir_cli.messages import Key, Scope, StoredMessage, plain_text
 from reservoir_cli.settings import paths
 from reservoir_cli.storage.base import LinkThreshold, Store
 from reservoir_cli.storage.records import Passage
+from reservoir_cli.util.private import exclusive_lock
 
 #: A batch has so many messages, or fewer if they have so many characters, which take about five
 #: seconds. It is sorted by length.
@@ -198,7 +199,7 @@ class Indexer:
 
     def _lock(self, *, wait: bool) -> AbstractContextManager[bool]:
         """Return the lock that lets one process embed: two would make the same embeddings."""
-        return paths.one_at_a_time(paths.embedding_lock(self._store.location), wait=wait)
+        return exclusive_lock(paths.embedding_lock(self._store.location), wait=wait)
 
 
 def embed_pending(

@@ -16,6 +16,7 @@ from reservoir_cli.storage.records import (
     ConversationSummary,
     Fault,
     Filter,
+    IdField,
     Passage,
     PlaceSummary,
     Progress,
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from reservoir_cli.storage.keys import Keys
-    from reservoir_cli.storage.records import Candidates
+    from reservoir_cli.storage.records import Candidates, Talk
     from reservoir_cli.storage.replicate import Link, Portion, Remainder
     from reservoir_cli.tokens import TokenCounter
 
@@ -159,19 +160,32 @@ class Store(Protocol):
     def with_partners(self, ids: Sequence[int], scope: Scope) -> list[StoredMessage]:
         """These messages and what belongs to them: trace, tool calls and results."""
 
-    def keyword(self, text: str, scope: Scope, limit: int) -> tuple[list[tuple[int, float]], bool]:
-        """Ids and BM25 scores of messages that hold the words, best first.
+    def keyword(
+        self, text: str, scope: Scope, limit: int, where: Filter = _EVERYTHING
+    ) -> tuple[list[tuple[int, float]], bool]:
+        """Return the ids and BM25 scores of messages that hold the words, best first.
+
+        Scores are those of the whole scope, whatever the filter lets through.
 
         :returns: the hits, and whether they hold all the words (else any of them).
         """
 
     def candidates(
-        self, scope: Scope, own: str | None, question: str, vector: "NDArray[np.float32] | None"
+        self,
+        scope: Scope,
+        own: str | None,
+        question: str,
+        vector: "NDArray[np.float32] | None",
+        where: Filter = _EVERYTHING,
+        talk: "Talk | None" = None,
     ) -> "Candidates":
-        """Every message of a scope with what ranking needs, in order of time.
+        """Return every message of a scope with what ranking needs, in order of time.
+
+        Those that the filter leaves out are marked, so that scores stay those of the scope.
 
         :param own: the instance that history comes from; its documents are not marked as own.
         :param vector: of the question, by the active model.
+        :param talk: what was said just before, to be compared in the same scan.
         """
 
     def newest_instance(self, partition: str) -> str | None:
@@ -182,6 +196,9 @@ class Store(Protocol):
 
     def find(self, scope: Scope, where: Filter = _EVERYTHING) -> "Keys":
         """Return the keys of messages, in order of time."""
+
+    def starting_with(self, field: IdField, prefix: str, scope: Scope) -> list[str]:
+        """Return the first ids of a scope that start with a prefix; ten at most."""
 
     def threads(self, scope: Scope, where: Filter = _EVERYTHING) -> "dict[ThreadName, array[int]]":
         """The ids of messages by their thread, threads and messages in order of time."""

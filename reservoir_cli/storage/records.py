@@ -1,9 +1,9 @@
 """What a store takes and gives: values that pass between it and its callers."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from reservoir_cli.messages import Conversation
 
@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from reservoir_cli.storage.keys import Keys
 
 #: Told what is being done, how much of it is done, and how much there is (0: unknown).
 Progress = Callable[[str, int, int], None]
@@ -21,6 +22,8 @@ class Filter:
     """Which messages of a scope are meant; ``None`` leaves a field open.
 
     :param text: they say this, word for word, in content or tool calls; case is ignored.
+    :param source: the tool they came from.
+    :param project: the folder that their conversation was about.
     :param secrets: only those in which secrets were found.
     :param documents: whether texts of a folder count as well.
     """
@@ -31,8 +34,14 @@ class Filter:
     since: datetime | None = None
     until: datetime | None = None
     text: str | None = None
+    source: str | None = None
+    project: str | None = None
     secrets: bool = False
     documents: bool = True
+
+
+#: Ids of texts that may be given by their beginnings.
+IdField = Literal["trace_id", "conversation_id"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +120,30 @@ class Posting:
 
 
 @dataclass(frozen=True, slots=True)
+class Talk:
+    """What was said just before a question.
+
+    :param turns: texts, and what their words count beside the question's.
+    :param vector: of the question together with them, shape (dimensions,), length 1.
+    """
+
+    turns: tuple[tuple[float, str], ...]
+    vector: "NDArray[np.float32] | None"
+
+
+@dataclass(frozen=True, slots=True)
+class TalkScores:
+    """How the candidates compare with a question and the talk before it.
+
+    :param cosine: float32, shape (n,), with the vector of both; NaN where there is none.
+    :param postings: of each turn what its words count, and where its stems stand.
+    """
+
+    cosine: "NDArray[np.float32]"
+    postings: tuple[tuple[float, tuple[Posting, ...]], ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Candidates:
     """Every message of the scope with what ranking needs; all arrays have shape (n,).
 
@@ -127,6 +160,10 @@ class Candidates:
     :param cosine: float32, of its best passage with the question; NaN where there is no vector.
     :param by_id: intp, the places in order of id.
     :param postings: one for each stem of the question that is found at all.
+    :param absent: how many stems of the question are not found.
+    :param passages: int32, in how many passages it is embedded; 1 where there is no vector.
+    :param talk: the same for the question and what was said before it, if that was asked for.
+    :param matching: bool, whether the filter lets a message through; ``None`` without a filter.
     """
 
     ids: "NDArray[np.int64]"
@@ -140,6 +177,16 @@ class Candidates:
     cosine: "NDArray[np.float32]"
     by_id: "NDArray[np.intp]"
     postings: tuple[Posting, ...]
+    absent: int
+    passages: "NDArray[np.int32]"
+    talk: TalkScores | None = None
+    matching: "NDArray[np.bool_] | None" = None
+
+    def mark(self, keys: "Keys") -> "Candidates":
+        """Return the same candidates, marking these messages as those that match a filter."""
+        import numpy as np
+
+        return replace(self, matching=np.isin(self.ids, keys.ids))
 
     def places(self, wanted: "NDArray[np.int64]") -> "tuple[NDArray[np.intp], NDArray[np.bool_]]":
         """Where messages stand.

@@ -64,7 +64,7 @@ def test_options_have_the_names_of_settings_and_older_names_still_work(
     chosen = ContextOptions(recent_context_size=2, semantic_context_size=0, fill=False)
     new = reservoir.context("which?", options=chosen)
     with pytest.warns(DeprecationWarning, match="recent_context_size"):
-        old = reservoir.context("which?", recent=2, similar=0, fill=False)
+        old = reservoir.context("which?", recent=2, semantic_context_size=0, fill=False)
     assert [each.message.id for each in new.kept] == [each.message.id for each in old.kept]
     assert len(new.kept) < 9
     with pytest.raises(TypeError, match="'recents'"):

@@ -13,7 +13,7 @@ from reservoir_cli.errors import UsageError
 def export(
     ctx: typer.Context,
     partition: options.Partition = None,
-    instance: options.Instance = None,
+    instance: options.ReadInstance = None,
     all_instances: options.AllInstances = False,
     all_partitions: options.AllPartitions = False,
     match: options.Match = None,

@@ -43,7 +43,7 @@ def forget(
     everything: Annotated[bool, typer.Option("--scope", help="Everything in the scope.")] = False,
     partition: options.Partition = None,
     instance: options.Instance = None,
-    all_instances: options.AllInstances = False,
+    all_instances: options.EveryInstance = False,
     all_partitions: options.AllPartitions = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Show what would go; delete nothing.")
@@ -66,7 +66,7 @@ def forget(
             instance,
             all_instances,
             all_partitions,
-            whole_partition=which.by_name,
+            one_instance=not which.by_name,
         )
         found = which.found(reservoir, scope, partial(options.require_answer, yes or dry_run))
         if not found:
@@ -74,9 +74,8 @@ def forget(
         elif dry_run:
             _show(reservoir, found, as_json)
         else:
-            options.confirm(
-                f"forget {options.counted(len(found), 'message')} in {scope} for good?", yes
-            )
+            count = options.counted(len(found), "message")
+            options.confirm(f"forget {count} in {console.place(scope)} for good?", yes)
             reservoir.forget(found)
             console.aside(f"forgot {options.counted(len(found), 'message')}")
             console.note("backups and exports made earlier still have them")
@@ -161,11 +160,11 @@ def _say_nothing_found(
         return
     others = [] if which.expired else reservoir.places(which.where())
     if others:
-        console.elsewhere(scope, others)
+        console.elsewhere(scope, others, in_partition="--all-instances")
     elif reservoir.view(scope, 1):
-        console.note(f"nothing to forget in {scope}")
+        console.note(f"nothing to forget in {console.place(scope)}")
     else:
-        console.elsewhere(scope, reservoir.places())
+        console.elsewhere(scope, reservoir.places(), in_partition="--all-instances")
 
 
 def _show(reservoir: "Reservoir", found: Sequence[Key], as_json: bool) -> None:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from reservoir_cli.messages import Scope
 from reservoir_cli.storage import fulltext
+from reservoir_cli.storage.keys import Keys
 from reservoir_cli.storage.postgres import reads
 from reservoir_cli.storage.postgres.connection import Connection
 from reservoir_cli.storage.postgres.stemmer import OF_ONE, Stemmer, query, quoted, scope_stems
@@ -69,18 +70,20 @@ def postings(
     found: "Candidates",
     scope: Scope,
     question: str,
-) -> tuple[Posting, ...]:
-    """Where the stems of a question stand among the messages of a scope.
+) -> tuple[tuple[Posting, ...], int]:
+    """Find the stems of a question among the messages of a scope.
 
     Without stop words, and in a large scope without the most common words, which say the least;
     never without all of them.
+
+    :returns: where the stems stand, and how many stand nowhere.
     """
     words = fulltext.content_words(question)
     if not words or not len(found.ids):
-        return ()
+        return (), 0
     stems = sorted(set(stemmer.stems([words])[0]))
     if not stems:
-        return ()
+        return (), 0
     ids, counts = _counts(connection, scope, stems)
     places, known = found.places(ids)
     counts = counts[:, known]
@@ -93,7 +96,7 @@ def postings(
             common.append(posting)
         elif holds.any():
             kept.append(posting)
-    return tuple(kept or common[:1])
+    return tuple(kept or common[:1]), int((~(counts > 0).any(axis=1)).sum())
 
 
 def _counts(
@@ -189,7 +192,12 @@ def _apart(
 
 
 def search(
-    connection: Connection, stemmer: Stemmer, text: str, scope: Scope, limit: int
+    connection: Connection,
+    stemmer: Stemmer,
+    text: str,
+    scope: Scope,
+    limit: int,
+    matching: Keys | None = None,
 ) -> tuple[list[tuple[int, float]], bool]:
     """Messages with all that was typed, else with any of it.
 
@@ -208,7 +216,7 @@ def search(
     cut = stemmer.stems([term.rstrip("*").strip('"') for term in terms])
     typed = [(some, term.endswith("*")) for some, term in zip(cut, terms, strict=True) if some]
     found = (_held(connection, scope, scoped["ids"], *each) for each in typed)
-    return keyword_search.ranked(scoped["ids"], scoped["terms"], found, limit)
+    return keyword_search.ranked(scoped["ids"], scoped["terms"], found, limit, matching)
 
 
 def _held(

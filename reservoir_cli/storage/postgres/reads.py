@@ -22,10 +22,19 @@ from reservoir_cli.messages import (
 )
 from reservoir_cli.storage.keys import Keys, by_partition
 from reservoir_cli.storage.postgres.connection import Connection
-from reservoir_cli.storage.records import ConversationSummary, Filter, PlaceSummary, ThreadName
+from reservoir_cli.storage.records import (
+    ConversationSummary,
+    Filter,
+    IdField,
+    PlaceSummary,
+    ThreadName,
+)
 from reservoir_cli.storage.sqlite.reads import (
+    ABOUT_PROJECT,
     COLUMNS,
     CONVERSATION_COLUMNS,
+    IDS_SHOWN,
+    LAST_CHARACTER,
     QUESTION_LENGTH,
     holds,
     to_message,
@@ -60,6 +69,8 @@ def conditions(scope: Scope, where: Filter) -> tuple[str, list[Any]]:
         ("m.role = %s", where.role),
         ("m.trace_id = %s", where.trace_id),
         ("m.conversation_id = %s", where.conversation_id),
+        ("m.source = %s", where.source),
+        (ABOUT_PROJECT.replace("?", "%s"), where.project),
         ("m.created_at >= %s", to_epoch_ms(where.since) if where.since else None),
         ("m.created_at <= %s", to_epoch_ms(where.until) if where.until else None),
     ):
@@ -370,6 +381,20 @@ def conversation(
         [partition, instance, name],
     )
     return Conversation(*found[0]) if found else None
+
+
+def starting_with(connection: Connection, field: IdField, prefix: str, scope: Scope) -> list[str]:
+    """Return the first ids of a scope that start with a prefix."""
+    condition, values = where_scope(scope)
+    found = rows(
+        connection,
+        f"""
+        SELECT DISTINCT m.{field} FROM messages m
+        WHERE {condition} AND m.{field} >= %s AND m.{field} < %s ORDER BY 1 LIMIT {IDS_SHOWN}
+        """,
+        [*values, prefix, prefix + LAST_CHARACTER],
+    )
+    return [row[0] for row in found]
 
 
 def titles(

@@ -30,6 +30,7 @@ from reservoir_cli.storage.records import (
     ConversationSummary,
     Fault,
     Filter,
+    IdField,
     Passage,
     PlaceSummary,
     Progress,
@@ -43,7 +44,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from reservoir_cli.storage.records import Candidates
+    from reservoir_cli.storage.records import Candidates, Talk
     from reservoir_cli.storage.replicate import Link, Portion, Remainder
     from reservoir_cli.tokens import TokenCounter
 
@@ -280,14 +281,28 @@ class PostgresStore(Session):
 
     # Questions
 
-    def keyword(self, text: str, scope: Scope, limit: int) -> tuple[list[tuple[int, float]], bool]:
+    def keyword(
+        self,
+        text: str,
+        scope: Scope,
+        limit: int,
+        where: Filter = _EVERYTHING,
+    ) -> tuple[list[tuple[int, float]], bool]:
         """See :class:`~reservoir_cli.storage.base.Store`."""
         from reservoir_cli.storage.postgres.keyword_search import search
 
-        return self._seen(lambda: search(self._connection, self._stemmer, text, scope, limit))
+        with self.snapshot():
+            keys = None if where == _EVERYTHING else self.find(scope, where)
+            return search(self._connection, self._stemmer, text, scope, limit, keys)
 
     def candidates(
-        self, scope: Scope, own: str | None, question: str, vector: "NDArray[np.float32] | None"
+        self,
+        scope: Scope,
+        own: str | None,
+        question: str,
+        vector: "NDArray[np.float32] | None",
+        where: Filter = _EVERYTHING,
+        talk: "Talk | None" = None,
     ) -> "Candidates":
         """See :class:`~reservoir_cli.storage.base.Store`."""
         from reservoir_cli.storage.postgres.candidates import candidates
@@ -295,9 +310,10 @@ class PostgresStore(Session):
         with self.snapshot():
             active = self.active_model()
             model_id = active[0] if active else None
-            return candidates(
-                self._connection, self._stemmer, scope, own, question, model_id, vector
+            found = candidates(
+                self._connection, self._stemmer, scope, own, question, model_id, vector, talk
             )
+            return found if where == _EVERYTHING else found.mark(self.find(scope, where))
 
     def tied(self, ids: Iterable[int], depth: int, scope: Scope) -> list[int]:
         """See :class:`~reservoir_cli.storage.base.Store`."""
@@ -371,6 +387,10 @@ class PostgresStore(Session):
     def find(self, scope: Scope, where: Filter = _EVERYTHING) -> Keys:
         """See :class:`~reservoir_cli.storage.base.Store`."""
         return self._seen(lambda: reads.find(self._connection, scope, where))
+
+    def starting_with(self, field: IdField, prefix: str, scope: Scope) -> list[str]:
+        """See :class:`~reservoir_cli.storage.base.Store`."""
+        return self._seen(lambda: reads.starting_with(self._connection, field, prefix, scope))
 
     def threads(self, scope: Scope, where: Filter = _EVERYTHING) -> "dict[ThreadName, array[int]]":
         """See :class:`~reservoir_cli.storage.base.Store`."""

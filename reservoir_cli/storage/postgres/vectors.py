@@ -25,29 +25,47 @@ def read(blob: bytes) -> _Vector:
 
 
 def cosines(
-    connection: Connection, scope: Scope, model_id: str, vector: _Vector
+    connection: Connection, scope: Scope, model_id: str, asked: NDArray[np.float32]
 ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-    """Compare every passage of a scope with a question.
+    """Compare every passage of a scope with one or more vectors.
 
     The comparison is materialized, so that no index that leaves some out can take its place.
 
-    :param vector: of the question, shape (dimensions,), length 1, as all that are stored.
-    :returns: the message of each passage and its cosine, both of shape (n,).
+    :param asked: shape (vectors, dimensions), each of length 1, as all that are stored.
+    :returns: the message of each passage, shape (n,), and its cosines, shape (n, vectors).
     """
     where, values = reads.where_scope(scope, "e")
+    names = [f"cosine{number}" for number in range(len(asked))]
+    products = ", ".join(f"(-(e.vector <#> %s::vector))::real AS {name}" for name in names)
     found = reads.arrays(
         connection,
-        {"ids": ("c.message_id", "i8"), "cosine": ("c.cosine", "f4")},
+        {"ids": ("c.message_id", "i8"), **{name: (f"c.{name}", "f4") for name in names}},
         "FROM c",
-        [written(vector), *values, model_id, len(vector)],
+        [*map(written, asked), *values, model_id, asked.shape[1]],
         given=f"""
         WITH c AS MATERIALIZED (
-            SELECT e.message_id, (-(e.vector <#> %s::vector))::real AS cosine
+            SELECT e.message_id, {products}
             FROM embeddings e WHERE {where} AND e.model_id = %s AND vector_dims(e.vector) = %s
         )
         """,
     )
-    return found["ids"], found["cosine"]
+    return found["ids"], np.stack([found[name] for name in names], axis=1)
+
+
+def passage_counts(
+    connection: Connection, partition: str, model_id: str, ids: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    """Return some messages of a partition that have vectors, and in how many passages."""
+    found = reads.arrays(
+        connection,
+        {"ids": ("e.message_id", "i8"), "passages": ("count(*)::int", "i4")},
+        """
+        FROM embeddings e WHERE e.partition = %s AND e.model_id = %s
+        AND e.message_id = ANY(%s::bigint[]) GROUP BY 1
+        """,
+        [partition, model_id, ids.tolist()],
+    )
+    return found["ids"], found["passages"]
 
 
 def passages(

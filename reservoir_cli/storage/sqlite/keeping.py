@@ -15,13 +15,14 @@ from reservoir_cli.storage.keys import Keys
 from reservoir_cli.storage.records import (
     ConversationSummary,
     Filter,
+    IdField,
     Passage,
     PlaceSummary,
     Progress,
     ThreadName,
 )
 from reservoir_cli.storage.sqlite import conversations as finding
-from reservoir_cli.storage.sqlite import properties, secure_delete
+from reservoir_cli.storage.sqlite import properties, reads, secure_delete
 
 if TYPE_CHECKING:
     from array import array
@@ -60,6 +61,11 @@ class Keeping(ABC):
         """See :class:`~reservoir_cli.storage.base.Store`."""
         with self.snapshot():
             return finding.find(self._connection, scope, where)
+
+    def starting_with(self, field: IdField, prefix: str, scope: Scope) -> list[str]:
+        """See :class:`~reservoir_cli.storage.base.Store`."""
+        with self.snapshot():
+            return reads.starting_with(self._connection, field, prefix, scope)
 
     def threads(self, scope: Scope, where: Filter = _EVERYTHING) -> "dict[ThreadName, array[int]]":
         """See :class:`~reservoir_cli.storage.base.Store`."""

@@ -14,9 +14,10 @@ from numpy.typing import NDArray
 from reservoir_cli.errors import UsageError
 from reservoir_cli.messages import Scope
 from reservoir_cli.storage import fulltext
+from reservoir_cli.storage.keys import Keys
 from reservoir_cli.storage.sqlite import candidates, postings
+from reservoir_cli.util import bm25
 
-_K1, _B = 1.2, 0.75
 #: Places in the index as one number: the message's place in the scope above, position below.
 #: Not its id, which takes 53 bits where it comes from a server.
 _SHIFT = 32
@@ -27,11 +28,17 @@ _Ints = NDArray[np.int64]
 
 
 def search(
-    connection: sqlite3.Connection, text: str, scope: Scope, limit: int, model_id: str | None
+    connection: sqlite3.Connection,
+    text: str,
+    scope: Scope,
+    limit: int,
+    model_id: str | None,
+    matching: Keys | None = None,
 ) -> tuple[list[tuple[int, float]], bool]:
     """Messages with all that was typed, else with any of it.
 
     :param model_id: the model whose chunks tell how long messages are.
+    :param matching: the only messages that may be hits; scores stay those of the scope.
     :raises UsageError: too many words.
     :returns: (id, BM25) best first, ties newest first, and whether the hits hold all of it.
     """
@@ -43,7 +50,7 @@ def search(
     if sum(len(stems) for stems, _ in stemmed) > MOST_STEMS:
         raise too_many()
     found = (_held(connection, ids, *each) for each in stemmed)
-    return ranked(ids, lengths, found, limit)
+    return ranked(ids, lengths, found, limit, matching)
 
 
 def too_many() -> UsageError:
@@ -52,24 +59,30 @@ def too_many() -> UsageError:
 
 
 def ranked(
-    ids: _Ints, lengths: NDArray[np.int32], found: Iterable[tuple[_Ints, _Ints]], limit: int
+    ids: _Ints,
+    lengths: NDArray[np.int32],
+    found: Iterable[tuple[_Ints, _Ints]],
+    limit: int,
+    matching: Keys | None = None,
 ) -> tuple[list[tuple[int, float]], bool]:
     """The messages that hold all terms, else any of them.
 
     :param ids: of the messages of a scope, ascending.
     :param lengths: their words.
     :param found: of each term the messages that hold it, and how often they do.
+    :param matching: the only messages that may be hits.
     :returns: (id, BM25) best first, ties newest first, and whether the hits hold all terms.
     """
-    norms = _K1 * (1 - _B + _B * lengths / max(float(lengths.mean()), 1e-9))
+    allowed = None if matching is None else np.isin(ids, matching.ids)
+    norms = bm25.norms(lengths)
     scores, held = np.zeros(len(ids)), []
     for messages, counts in found:
         places = np.minimum(np.searchsorted(ids, messages), len(ids) - 1)
         known = ids[places] == messages
         places, counts = places[known], counts[known]
-        rarity = np.log((len(ids) - len(places) + 0.5) / (len(places) + 0.5))
-        scores[places] += max(rarity, 1e-6) * (_K1 + 1) * counts / (counts + norms[places])
-        held.append(places)
+        gain = bm25.saturated(counts, norms[places])
+        scores[places] += bm25.rarity(len(ids), len(places)) * gain
+        held.append(places if allowed is None else places[allowed[places]])
     hits = reduce(np.intersect1d, held)
     all_words = len(hits) > 0
     if not all_words:

@@ -18,7 +18,7 @@ from reservoir_cli.messages import (
     from_epoch_ms,
     to_epoch_ms,
 )
-from reservoir_cli.storage.records import Filter
+from reservoir_cli.storage.records import Filter, IdField
 
 Value = TypeVar("Value")
 
@@ -29,6 +29,14 @@ COLUMNS = (
 )
 #: What is known of a conversation, in the order of :class:`~reservoir_cli.messages.Conversation`.
 CONVERSATION_COLUMNS = "id, title, source, model, project, branch"
+ABOUT_PROJECT = """EXISTS (
+    SELECT 1 FROM conversations c WHERE c.partition = m.partition AND c.instance = m.instance
+    AND c.id = m.conversation_id AND c.project = ?
+)"""
+#: No text of a message or a name goes on with a character behind it.
+LAST_CHARACTER = "\U0010ffff"
+#: Ids that are read for a prefix: enough to show that it is ambiguous.
+IDS_SHOWN = 10
 #: Characters of a first question that are read for a title.
 QUESTION_LENGTH = 2_000
 #: What every message has of them as text. SQLite keeps whatever type a damaged row says.
@@ -55,6 +63,8 @@ def conditions(scope: Scope, where: Filter) -> tuple[str, list[str | int]]:
         ("m.role = ?", where.role),
         ("m.trace_id = ?", where.trace_id),
         ("m.conversation_id = ?", where.conversation_id),
+        ("m.source = ?", where.source),
+        (ABOUT_PROJECT, where.project),
         ("m.created_at >= ?", to_epoch_ms(where.since) if where.since else None),
         ("m.created_at <= ?", to_epoch_ms(where.until) if where.until else None),
         ("holds(m.content, m.tool_calls, ?)", where.text.casefold() if where.text else None),
@@ -148,6 +158,21 @@ def last(
         [*bound, count or -1],
     ).fetchall()
     return [to_message(row) for row in reversed(rows)]
+
+
+def starting_with(
+    connection: sqlite3.Connection, field: IdField, prefix: str, scope: Scope
+) -> list[str]:
+    """Return the first ids of a scope that start with a prefix."""
+    condition, values = where_scope(scope)
+    rows = connection.execute(
+        f"""
+        SELECT DISTINCT m.{field} FROM messages m
+        WHERE {condition} AND m.{field} >= ? AND m.{field} < ? ORDER BY 1 LIMIT {IDS_SHOWN}
+        """,
+        [*values, prefix, prefix + LAST_CHARACTER],
+    )
+    return [row[0] for row in rows]
 
 
 def by_id(connection: sqlite3.Connection, ids: Sequence[int], scope: Scope) -> list[StoredMessage]:

@@ -31,12 +31,13 @@ from reservoir_cli.storage.base import LinkThreshold
 from reservoir_cli.storage.records import Fault, Filter, Passage
 from reservoir_cli.storage.sqlite import own_schema, properties, reads, secure_delete
 from reservoir_cli.storage.sqlite.keeping import Keeping
+from reservoir_cli.util.private import make_private_dir, remove_leftovers
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from reservoir_cli.storage.records import Candidates
+    from reservoir_cli.storage.records import Candidates, Talk
     from reservoir_cli.tokens import TokenCounter
 
 #: The number of migrations in ``schema.py``.
@@ -94,7 +95,7 @@ class SqliteStore(Keeping):
     def _create(self, path: Path) -> None:
         """Make an empty file before SQLite opens it: its companions take over the mode."""
         try:
-            paths.make_private_dir(path.parent)
+            make_private_dir(path.parent)
             os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
         except OSError as error:
             raise StoreError(
@@ -450,7 +451,7 @@ class SqliteStore(Keeping):
 
         from reservoir_cli.storage.sqlite import salvage
 
-        paths.sweep_unfinished(self._file)
+        remove_leftovers(self._file)
         beside = f".{self._file.name}."
         with tempfile.TemporaryDirectory(prefix=beside, dir=self._file.parent) as folder:
             fresh = SqliteStore(f"{folder}/fresh.db", create=True, patience=self._patience)
@@ -543,16 +544,30 @@ class SqliteStore(Keeping):
         with self.snapshot():
             return reads.with_partners(self._connection, ids, scope)
 
-    def keyword(self, text: str, scope: Scope, limit: int) -> tuple[list[tuple[int, float]], bool]:
+    def keyword(
+        self,
+        text: str,
+        scope: Scope,
+        limit: int,
+        where: Filter = Filter(),  # noqa: B008 - it is frozen
+    ) -> tuple[list[tuple[int, float]], bool]:
         """See :class:`~reservoir_cli.storage.base.Store`."""
         from reservoir_cli.storage.sqlite.keyword_search import search
 
         with self.snapshot(), self._decoding():
             active = self.active_model()
-            return search(self._connection, text, scope, limit, active[0] if active else None)
+            keys = None if where == Filter() else self.find(scope, where)
+            model_id = active[0] if active else None
+            return search(self._connection, text, scope, limit, model_id, keys)
 
     def candidates(
-        self, scope: Scope, own: str | None, question: str, vector: "NDArray[np.float32] | None"
+        self,
+        scope: Scope,
+        own: str | None,
+        question: str,
+        vector: "NDArray[np.float32] | None",
+        where: Filter = Filter(),  # noqa: B008 - it is frozen
+        talk: "Talk | None" = None,
     ) -> "Candidates":
         """See :class:`~reservoir_cli.storage.base.Store`."""
         from reservoir_cli.storage.sqlite.candidates import candidates
@@ -560,7 +575,8 @@ class SqliteStore(Keeping):
         with self.snapshot(), self._decoding():
             active = self.active_model()
             model_id = active[0] if active else None
-            return candidates(self._connection, scope, own, question, model_id, vector)
+            found = candidates(self._connection, scope, own, question, model_id, vector, talk)
+            return found if where == Filter() else found.mark(self.find(scope, where))
 
     def tied(self, ids: Iterable[int], depth: int, scope: Scope) -> list[int]:
         """See :class:`~reservoir_cli.storage.base.Store`."""

@@ -54,6 +54,9 @@ FILTERS = [
     (Filter(until=NOW + timedelta(seconds=1)), [2]),
     (Filter(text="TW"), [2]),
     (Filter(role="user", text="O"), [1]),
+    (Filter(source="mail"), [3]),
+    (Filter(project="app"), [3]),
+    (Filter(project="other"), []),
     (Filter(), [2, 3, 1]),
 ]
 
@@ -65,11 +68,36 @@ def test_ids_are_found_in_order_of_time(
     added = add(
         Message("user", "one", NOW + timedelta(seconds=3), trace_id="t"),
         Message("assistant", "two", NOW, trace_id="t"),
-        Message("user", "three", NOW + timedelta(seconds=2), conversation_id="c"),
+        Message("user", "three", NOW + timedelta(seconds=2), conversation_id="c", source="mail"),
     )
+    store.add_conversations(Scope("p", "i"), [Conversation("c", project="app")])
     numbers = {each.id: number for number, each in enumerate(added, start=1) if each}
     add(Message("user", "elsewhere"), instance="j")
     assert [numbers[each.id] for each in store.find(Scope("p", "i"), where)] == expected
+
+
+def test_a_filter_takes_hits_away_and_leaves_scores_as_they_were(store: Store, add: Adding) -> None:
+    added = add(
+        Message("user", "which queue lost jobs?", NOW),
+        Message("assistant", "the redis queue", NOW),
+        Message("user", "jobs of the queue", NOW, source="mail"),
+    )
+    first, second, third = (each.id for each in added if each)
+    everything = dict(store.keyword("queue jobs", Scope("p"), -1)[0])
+    assert everything.keys() == {first, third}
+    words, all_words = store.keyword("queue jobs", Scope("p"), 1, Filter(source="mail"))
+    assert (words, all_words) == ([(third, everything[third])], True)
+    words, all_words = store.keyword("queue jobs", Scope("p"), -1, Filter(role="assistant"))
+    assert ([number for number, _ in words], all_words) == ([second], False)
+    plain = store.candidates(Scope("p"), None, "queue", None)
+    users = store.candidates(Scope("p"), None, "queue", None, Filter(role="user"))
+    assert plain.matching is None
+    assert users.matching is not None
+    assert users.ids.tolist() == plain.ids.tolist() == [first, second, third]
+    assert users.matching.tolist() == [True, False, True]
+    assert [each.places.tolist() for each in users.postings] == [
+        each.places.tolist() for each in plain.postings
+    ]
 
 
 def test_threads_are_apart_by_place_and_conversation(store: Store, add: Adding) -> None:
@@ -104,3 +132,28 @@ def test_conversations_without_messages_are_not_listed(store: Store, add: Adding
     assert (second.conversation, second.messages) == (Conversation("untold"), 1)
     assert (first.question, second.question) == (None, "b")
     assert store.conversations(Scope("q")) == []
+
+
+def test_messages_are_found_by_their_source_and_the_project_of_their_conversation(
+    store: Store, add: Adding
+) -> None:
+    (own,) = add(Message("user", "a", source="codex", source_id="1", conversation_id="c"))
+    add(Message("user", "b", source="cli", source_id="2", conversation_id="c"), instance="other")
+    add(Message("user", "c", source="cli", source_id="3"))
+    store.add_conversations(Scope("p", "i"), [Conversation("c", project="app")])
+    assert own is not None
+    assert store.find(Scope("p"), Filter(source="codex")).ids == [own.id]
+    assert store.find(Scope("p"), Filter(project="app")).ids == [own.id]
+    assert store.find(Scope("p"), Filter(project="app", source="cli")).ids == []
+    assert [each.id for each in store.last(Scope("p"), 9, Filter(project="app"))] == [own.id]
+
+
+def test_ids_are_found_by_their_beginning_inside_the_scope(store: Store, add: Adding) -> None:
+    for trace, instance in (("abc", "i"), ("abd", "j"), ("abd", "j"), ("a%", "i"), ("b", "i")):
+        add(Message("user", "x", trace_id=trace, conversation_id=f"c{trace}"), instance=instance)
+    add(Message("user", "x", trace_id="abz"), partition="q")
+    assert store.starting_with("trace_id", "ab", Scope("p")) == ["abc", "abd"]
+    assert store.starting_with("trace_id", "ab", Scope("p", "j")) == ["abd"]
+    assert store.starting_with("trace_id", "a%", Scope("p")) == ["a%"]
+    assert store.starting_with("conversation_id", "cab", Scope(None)) == ["cabc", "cabd"]
+    assert store.starting_with("conversation_id", "x", Scope(None)) == []

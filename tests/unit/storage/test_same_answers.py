@@ -55,9 +55,7 @@ class SameAnswers(RuleBasedStateMachine):
         folder = self.files.enter_context(tempfile.TemporaryDirectory())
         self.both = [
             self.files.enter_context(
-                Reservoir.open(
-                    place, embedder=type(self).embedder, settings={"synapse_threshold": 0.6}
-                )
+                Reservoir.open(place, embedder=type(self).embedder, settings={"link_cosine": 0.2})
             )
             for place in (str(Path(folder) / "store.db"), type(self).new_database())
         ]
