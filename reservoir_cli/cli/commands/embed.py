@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from reservoir_cli.cli import console, options
-from reservoir_cli.settings import file as settings_file
 
 if TYPE_CHECKING:
     from reservoir_cli.maintenance.database import EmbeddingState
@@ -69,6 +68,8 @@ def _say_unfinished(state: "EmbeddingState") -> None:
 
 def _keep_setting(config: "Config", name: str) -> None:
     """Let questions be embedded by the model that the messages are embedded by."""
+    from reservoir_cli.settings import file as settings_file
+
     value, origin = config.lookup("embedding_model")
     if value == name:
         return

@@ -7,7 +7,6 @@ import typer
 from reservoir_cli.cli import completion, console, options
 from reservoir_cli.errors import ReservoirError, UsageError
 from reservoir_cli.messages import Scope, check_name
-from reservoir_cli.settings import file as settings_file
 from reservoir_cli.settings.schema import format_value
 
 if TYPE_CHECKING:
@@ -135,6 +134,8 @@ def _move(reservoir: "Reservoir", old: str, new: str, done: str) -> None:
 
 def _settings_follow(config: "Config", old: str, new: str) -> bool:
     """Let the settings of a partition go with its messages; say so, or what prevents it."""
+    from reservoir_cli.settings import file as settings_file
+
     try:
         if not settings_file.rename_partition(config.path, old, new):
             return False
