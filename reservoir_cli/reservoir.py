@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from reservoir_cli.transfer.importers import File
     from reservoir_cli.transfer.ingest import Ingestor
     from reservoir_cli.transfer.reports import ExportReport, ImportReport
+    from reservoir_cli.transfer.summarize import Outcome
 
 __all__ = ["ConversationSummary", "Filter", "IdField", "PlaceSummary", "Reservoir"]
 
@@ -480,6 +481,28 @@ class Reservoir:
         numbers = [number for number in ids if isinstance(number, int)]
         named = forget.named(self.store, numbers, scope) if numbers else []
         forget.forget(self.store, [*keys, *named], self._progress)
+
+    def summarize(
+        self, partition: str | None = None, *, command: str | None = None, dry_run: bool = False
+    ) -> "Iterator[Outcome]":
+        """Summarise the conversations of a partition that have no summary, or grew since.
+
+        :param command: reads a conversation on stdin and prints its summary; split as a shell
+            would, but run without one.
+        :raises ModelUnavailableError: there is no embedding model.
+        """
+        from reservoir_cli.transfer.summarize import parse_command, summarize
+
+        arguments = parse_command(command)
+        return summarize(
+            self.store,
+            self._load_embedder(),
+            self.redactor,
+            Scope(partition or self.config.settings().partition),
+            command=arguments,
+            dry_run=dry_run,
+            announce=lambda name: self._notify(f"conversations go to: {name}"),
+        )
 
     # The store
 

@@ -57,12 +57,14 @@ class Remainder:
     :param runs: records of contexts, oldest first, without their numbers.
     :param forgotten: marks, ascending.
     :param properties: what the store knows of itself.
+    :param summaries: rows with the columns of :data:`reservoir_cli.storage.summaries.COLUMNS`.
     """
 
     conversations: list[tuple[Any, ...]] = field(default_factory=list)
     runs: list[dict[str, Any]] = field(default_factory=list)
     forgotten: list[bytes] = field(default_factory=list)
     properties: dict[str, str] = field(default_factory=dict)
+    summaries: list[tuple[Any, ...]] = field(default_factory=list)
 
 
 #: Partition, source, target, likeness, kind.
@@ -255,7 +257,7 @@ def _digest(store: Store, renamed: Renamed | None = None) -> dict[str, tuple[int
                 take("waiting", ((at, partitions[number], number) for number in ids))
             take("links", _rename_links(store.links(portion.keys), renamed))
         rest = store.remainder()
-        take("remainder", [*rest.conversations, rest.forgotten])
+        take("remainder", [*rest.conversations, rest.forgotten, *rest.summaries])
         take("remainder", rest.properties.items())
         take("runs", rest.runs)
     return {name: (counts[name], sums[name]) for name in names}

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from reservoir_cli.messages import Scope
+from reservoir_cli.storage import summaries
 from reservoir_cli.storage.postgres import locks, reads, tombstones
 from reservoir_cli.storage.postgres.connection import Connection
 from reservoir_cli.storage.records import Progress
@@ -30,6 +31,7 @@ def remove(
             some = numbers[start : start + _AT_ONCE]
             if mark:
                 tombstones.mark(connection, reads.by_id(connection, some, Scope(partition)))
+            connection.execute(summaries.FORGETTING.encode(), [partition, partition, some])
             # Words, vectors, links, and what is still to be embedded go with their messages.
             connection.execute(
                 "DELETE FROM messages WHERE partition = %s AND id = ANY(%s)", [partition, some]

@@ -7,6 +7,7 @@ An id that the new partition has already is replaced by a new one.
 from collections.abc import Mapping, Sequence
 
 from reservoir_cli.messages import Scope
+from reservoir_cli.storage import summaries
 from reservoir_cli.storage.postgres import delete, locks, reads, replicate, writes
 from reservoir_cli.storage.postgres.connection import Connection
 from reservoir_cli.storage.postgres.ids import IdSource
@@ -44,6 +45,7 @@ def move(connection: Connection, ids: IdSource, old: str, new: str) -> tuple[int
         there += len(known)
         moved += _move(connection, ids, *places)
     connection.execute("DELETE FROM conversations WHERE partition = %s", [old])
+    connection.execute("DELETE FROM summaries WHERE partition = %s", [old])
     _move_runs(connection, ids, old, new)
     return moved, there
 
@@ -117,6 +119,7 @@ def _move(connection: Connection, ids: IdSource, old: _Place, new: _Place) -> in
         _copy_messages(connection, old, new, portion, [renamed[each] for each in portion])
     _copy_links(connection, old[0], new[0], renamed)
     connection.execute("DELETE FROM messages WHERE partition = %s AND instance = %s", old)
+    connection.execute(summaries.moving("%s").encode(), [*new, *old, *new])
     # What the new place knows of a conversation stays.
     connection.execute(
         f"""

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from reservoir_cli.messages import Key, clean_text, plain_text
+from reservoir_cli.storage import summaries
 from reservoir_cli.storage.keys import by_partition
 from reservoir_cli.storage.postgres import keyword_search, locks, properties, reads, vectors, writes
 from reservoir_cli.storage.postgres.connection import Connection
@@ -163,12 +164,13 @@ def remainder(connection: Connection) -> Remainder:
         ],
         [row[0] for row in reads.rows(connection, "SELECT mark FROM forgotten ORDER BY 1")],
         {key: value for key, value in kept.items() if key.partition(":")[0] not in _PASSING},
+        connection.execute(summaries.ALL.encode(), binary=True).fetchall(),
     )
 
 
 def put_remainder(connection: Connection, ids: IdSource, given: Remainder) -> None:
     """Write what belongs to no message, in place of what is there of it."""
-    for table in ("conversations", "context_runs", "forgotten"):
+    for table in ("conversations", "context_runs", "forgotten", "summaries"):
         connection.execute(f"DELETE FROM {table}".encode())
     with connection.cursor() as cursor:
         cursor.executemany(
@@ -178,6 +180,7 @@ def put_remainder(connection: Connection, ids: IdSource, given: Remainder) -> No
             """.encode(),
             given.conversations,
         )
+        cursor.executemany(summaries.inserting("%s").encode(), given.summaries)
         numbers: dict[str, Iterator[int]] = {}
         for run in given.runs:
             partition = str(run["partition"])

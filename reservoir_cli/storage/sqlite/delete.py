@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 
 from reservoir_cli.errors import StoreError
 from reservoir_cli.messages import Scope, StoredMessage, clean_text, plain_text
-from reservoir_cli.storage import fulltext
+from reservoir_cli.storage import fulltext, summaries
 from reservoir_cli.storage.records import Progress
 from reservoir_cli.storage.sqlite import reads, tombstones, vector_blocks
 from reservoir_cli.storage.sqlite.vector_blocks import Place
@@ -34,6 +34,7 @@ def remove(
         for each in found:
             places.setdefault((each.partition, each.instance), []).append(each.id)
         unindex(connection, found)
+        summaries.forget(connection.executemany, found, "?")
         if mark:
             tombstones.mark(connection, found)
         # Vectors, links, and what is still to be embedded go with their messages.

@@ -4,7 +4,7 @@ import sqlite3
 from collections.abc import Sequence
 
 from reservoir_cli.messages import Scope, StoredMessage, clean_text, plain_text
-from reservoir_cli.storage import fulltext
+from reservoir_cli.storage import fulltext, summaries
 from reservoir_cli.storage.sqlite import delete, properties, reads, vector_blocks
 from reservoir_cli.storage.sqlite.vector_blocks import Place
 
@@ -28,6 +28,7 @@ def move(connection: sqlite3.Connection, old: str, new: str) -> tuple[int, int]:
         moved += _move(connection, *places)
     for statement in (
         "DELETE FROM conversations WHERE partition = ?",
+        "DELETE FROM summaries WHERE partition = ?",
         "DELETE FROM vector_chunks WHERE partition = ?",
     ):
         connection.execute(statement, [old])
@@ -73,6 +74,7 @@ def _move(connection: sqlite3.Connection, old: Place, new: Place) -> int:
         """,
         [*new, *old],
     )
+    connection.execute(summaries.moving("?"), [*new, *old, *new])
     _pack(connection, old, ids)
     return len(ids)
 

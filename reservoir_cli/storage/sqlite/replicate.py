@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from reservoir_cli.storage import summaries
 from reservoir_cli.storage.replicate import Link, Portion, Remainder
 from reservoir_cli.storage.sqlite import properties, reads, vector_blocks, writes
 from reservoir_cli.storage.unfinished import UNFINISHED_COPY
@@ -83,12 +84,13 @@ def remainder(connection: sqlite3.Connection) -> Remainder:
         ],
         [row[0] for row in connection.execute("SELECT mark FROM forgotten ORDER BY 1")],
         {key: value for key, value in kept.items() if key.partition(":")[0] not in _PASSING},
+        connection.execute(summaries.ALL).fetchall(),
     )
 
 
 def put_remainder(connection: sqlite3.Connection, given: Remainder) -> None:
     """Write what belongs to no message, in place of what is there of it."""
-    for table in ("conversations", "context_runs", "forgotten"):
+    for table in ("conversations", "context_runs", "forgotten", "summaries"):
         connection.execute(f"DELETE FROM {table}")
     connection.executemany(
         f"INSERT INTO conversations (partition, instance, {reads.CONVERSATION_COLUMNS}) "
@@ -103,5 +105,6 @@ def put_remainder(connection: sqlite3.Connection, given: Remainder) -> None:
     connection.executemany(
         "INSERT INTO forgotten VALUES (?)", [(each,) for each in given.forgotten]
     )
+    connection.executemany(summaries.inserting("?"), given.summaries)
     for key, value in given.properties.items():
         properties.put(connection, key, value)

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from reservoir_cli.tokens import TokenCounter
 
 #: The number of migrations in ``schema.py``.
-SCHEMA_VERSION = 6
+SCHEMA_VERSION = 7
 #: Stands in the file's header and says whose it is: "Rsvr".
 APPLICATION_ID = 0x52737672
 

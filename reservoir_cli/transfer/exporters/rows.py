@@ -31,7 +31,7 @@ def rows(
         vectors = store.passages([each.key for each in found]) if active else {}
         for each, shown in zip(found, mask.messages(found), strict=True):
             masked = shown is not each
-            row = shown.to_row() | _conversation(store, shown, told, mask)
+            row = shown.to_row() | _conversation(store, each, shown, told, mask)
             if active and each.key in vectors and not masked:
                 row |= _embedding(each, active, vectors[each.key])
             yield row, masked
@@ -58,8 +58,13 @@ def document(rows: Iterator[Row]) -> Iterator[str]:
 
 
 def _conversation(
-    store: Store, message: StoredMessage, told: set[ThreadName], mask: Redactor
+    store: Store,
+    message: StoredMessage,
+    shown: StoredMessage,
+    told: set[ThreadName],
+    mask: Redactor,
 ) -> Row:
+    """Return what is known of a conversation, once: found as it is stored, told as it is shown."""
     number = message.conversation_id
     thread = (message.partition, message.instance, number)
     if number is None or thread in told:
@@ -71,7 +76,7 @@ def _conversation(
     known = asdict(mask.conversation(message.partition, about))
     del known["id"]
     if known["title"] is None and message.role is Role.USER:
-        known["title"] = title_of(message.content)
+        known["title"] = title_of(shown.content)
     return {"conversation": known}
 
 

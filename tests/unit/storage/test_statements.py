@@ -54,24 +54,24 @@ def url(postgres: PostgresServer) -> Iterator[str]:
 
 #: Functions whose statements look at all partitions, and why they may.
 ADMINISTRATIVE = {
-    "carrying._next_partition": "db copy walks through the whole store, a partition at a time",
-    "carrying.remainder": "db copy reads the whole store",
-    "carrying.put_remainder": "db copy replaces what belongs to no message",
-    "queries.twins": "db copy to a file, where ids are unique in all partitions",
-    "queries.places": "the list of partitions itself",
-    "queries.runs": "stats of the whole store",
-    "queries.holdings": "stats of the whole store",
-    "rebuilding.begin": "the owner changes the model of every partition",
-    "rebuilding.give_up": "the owner changes the model of every partition",
-    "rebuilding.switch": "the owner changes the model of every partition",
-    "rebuilding.note_dimensions": "the owner changes the model of every partition",
-    "rebuilding._clear": "the owner changes the model of every partition",
+    "replicate._next_partition": "db copy walks through the whole store, a partition at a time",
+    "replicate.remainder": "db copy reads the whole store",
+    "replicate.put_remainder": "db copy replaces what belongs to no message",
+    "reads.twins": "db copy to a file, where ids are unique in all partitions",
+    "reads.places": "the list of partitions itself",
+    "reads.runs": "stats of the whole store",
+    "reads.holdings": "stats of the whole store",
+    "model_switch.begin": "the owner changes the model of every partition",
+    "model_switch.give_up": "the owner changes the model of every partition",
+    "model_switch.switch": "the owner changes the model of every partition",
+    "model_switch.note_dimensions": "the owner changes the model of every partition",
+    "model_switch._clear": "the owner changes the model of every partition",
     "repair.wrong_full_text": "doctor checks the whole store",
     "repair.rebuild": "doctor --repair makes all of it again",
     "repair._tie": "doctor --repair makes all of it again",
     "repair._LACKING": "doctor checks the whole store",
     "store.dimensions": "the length of any vector of the model",
-    "administration.facts": "db status of the whole store",
+    "admin.facts": "db status of the whole store",
     "store.finish_forgetting": "VACUUM is of tables",
 }
 #: Conditions made by ``where_scope``, which names the partition of every scope that has one.
@@ -256,7 +256,7 @@ def test_rows_outside_a_new_range_are_counted_and_left(url: str) -> None:
         behind(url, f"DROP FUNCTION {name}")
     behind(url, "UPDATE messages SET created_at = 9000000000000000000")
     behind(url, "INSERT INTO properties VALUES ('last_forgotten_id:p', '9999999999999999')")
-    behind(url, "DELETE FROM migrations WHERE number = 2")
+    behind(url, "DELETE FROM migrations WHERE number = 3")
     with closing(open_store(url)) as store:  # the store of an earlier version, brought up to date
         assert admin.facts(store)["outside_ranges"] == 1
         assert store.noted("last_forgotten_id:p") is None
