@@ -14,7 +14,6 @@ from reservoir_cli.embedding import Embedder
 from reservoir_cli.errors import ReservoirError
 from reservoir_cli.messages import Message, Scope, StoredMessage
 from reservoir_cli.retrieval import indexing
-from reservoir_cli.retrieval import rebuild as rebuilding
 from reservoir_cli.storage.base import Store, open_store
 from reservoir_cli.transfer import forget
 
@@ -50,7 +49,7 @@ def new(fake_embedder: Any) -> Embedder:
 
 @pytest.fixture(autouse=True)
 def small_groups(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rebuilding, "GROUP", 10)
+    monkeypatch.setattr(indexing, "GROUP", 10)
 
 
 @pytest.fixture
@@ -63,7 +62,7 @@ def filled(store: Store, add: Adding, old: Embedder) -> Store:
 
 
 def rebuild(store: Store, embedder: Any) -> int:
-    return rebuilding.rebuild(store, embedder, synapse_threshold=0, progress=lambda *_: None)
+    return indexing.rebuild(store, embedder, synapse_threshold=0, progress=lambda *_: None)
 
 
 def compared(store: Store, embedder: Embedder) -> int:
@@ -149,7 +148,7 @@ def test_what_the_new_model_lacks_at_the_switch_is_pending(
     filled.switch_model(kept_as)
     assert filled.pending_count(EVERYWHERE) == 26
     assert embed(filled, new, synapse_threshold=0) == 26
-    rebuilding.clear_away(filled)
+    indexing.clear_away(filled)
     check(filled, new, 26)
 
 

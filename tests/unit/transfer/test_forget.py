@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
-from builders import EVERYWHERE, NOW, embed
+from builders import EVERYWHERE, NOW, embed, ingestor
 
 from reservoir_cli.embedding import Embedder
 from reservoir_cli.errors import ReservoirError
@@ -17,9 +17,9 @@ from reservoir_cli.retrieval import indexing
 from reservoir_cli.settings import config
 from reservoir_cli.storage.base import Store, open_store
 from reservoir_cli.storage.records import Filter
-from reservoir_cli.tokens import load_counter
 from reservoir_cli.transfer import forget, ingest
 from reservoir_cli.transfer.importers import Record
+from reservoir_cli.transfer.reports import ImportReport
 
 HERE = Scope("p", "i")
 Adding = Callable[..., list[StoredMessage | None]]
@@ -181,13 +181,11 @@ def test_the_title_of_a_conversation_stays_while_it_has_messages(store: Store, a
     assert store.conversation("p", "i", "c") is None
 
 
-def imported(store: Store, *messages: Message) -> ingest.Totals:
-    return ingest.load(
-        store,
+def imported(store: Store, *messages: Message) -> ImportReport:
+    return ingestor(store).load(
         [Record(each, conversation=Conversation("c", "Titlequux")) for each in messages],
         ingest.Destination("p", "i", "p"),
         where="file",
-        counter=load_counter("approximate"),
         now=NOW,
     )
 
