@@ -16,6 +16,7 @@ EXAMPLES = {
     "view": "reservoir view 20 -p work --timestamps",
     "search": 'reservoir search "job queue" -p work',
     "context": 'reservoir context "why did we drop Redis?" -p work --budget 2000 | llm',
+    "recall": 'reservoir recall "why did we drop Redis?" -p work',
     "config": "reservoir config --set partition=work --set recent_context_size=20",
     "budget": "reservoir budget --model gpt-4o --system 1200 --current 100",
     "models": "reservoir models",
@@ -28,6 +29,7 @@ EXAMPLES = {
     "backup": "reservoir backup reservoir-copy.db",
     "forget": 'reservoir forget --match "card number" --all-partitions',
     "export": "reservoir export -p work -o work.jsonl",
+    "hook": "reservoir hook user-prompt < event.json",
     "doctor": "reservoir doctor",
     "db": "reservoir db status",
 }
