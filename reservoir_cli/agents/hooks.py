@@ -56,7 +56,7 @@ def _recalled(event: Any, config_file: Path | None, db: str | None) -> str:
     with Reservoir.open(
         db, config_file=config_file, create=False, ready_only=True, patience=_PATIENCE
     ) as reservoir:
-        partition = reservoir.config.partition_of(folder)
+        partition = reservoir.config.partition_of(folder) if folder else None
         budget = BUDGET
         while budget:
             recall = reservoir.recall(

@@ -50,10 +50,10 @@ def begin() -> None:
         _watch(child, reader, deadline)
     os.dup2(writer, 1)
     # Made for another file; without one, the command line opens it anew.
-    sys.stdout = None  # type: ignore[assignment]
+    sys.stdout = None
     if not (os.isatty(2) or os.environ.get("RESERVOIR_DEBUG") == "1"):
         os.dup2(number, 2)
-        sys.stderr = None  # type: ignore[assignment]
+        sys.stderr = None
     for extra in (reader, writer, number):
         os.close(extra)
 

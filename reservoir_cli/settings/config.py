@@ -73,10 +73,9 @@ class Config:
             **{key: self.lookup(key, partition, model)[0] for key in SETTINGS}  # type: ignore[arg-type]
         )
 
-    def partition_of(self, folder: str | Path | None) -> str:
-        """Return the partition of a folder: that of its project, else the default one."""
-        named = projects.partition_of(self.projects, folder) if folder else None
-        return named or str(self.lookup("partition")[0])
+    def partition_of(self, folder: str | Path) -> str | None:
+        """Return the partition of a folder; ``None`` if no project holds it."""
+        return projects.partition_of(self.projects, folder)
 
     def synapse_threshold(self, partition: str) -> float:
         """Return the least (1 + cosine)/2 at which messages of a partition are linked."""
