@@ -30,6 +30,7 @@ EXAMPLES = {
     "export": "reservoir export -p work -o work.jsonl",
     "doctor": "reservoir doctor",
     "db": "reservoir db status",
+    "mcp": "reservoir mcp -p work",
 }
 
 
