@@ -50,6 +50,9 @@ class ContextRequest:
     :param now: the moment of asking, aware.
     :param system: the system prompt.
     :param recalled_role: who recalled messages are sent by: ``user`` or ``system``.
+    :param recall_only: print recalled messages alone, each with its number.
+    :param exclude_conversation: the running session of the reader, which is not recalled.
+    :param recall_note: a line about the recalled messages.
     """
 
     query: str
@@ -66,6 +69,9 @@ class ContextRequest:
     episodes: tuple[Piece, ...] = ()
     summaries: tuple[Piece, ...] = ()
     recalled_role: str = "user"
+    recall_only: bool = False
+    exclude_conversation: str | None = None
+    recall_note: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,6 +22,8 @@ class Filter:
     """Which messages of a scope are meant; ``None`` leaves a field open.
 
     :param text: they say this, word for word, in content or tool calls; case is ignored.
+    :param session: they are of this conversation, or of a part of it: an id that goes on with
+        a slash, as those of sub-agents do.
     :param source: the tool they came from.
     :param project: the folder that their conversation was about.
     :param secrets: only those in which secrets were found.
@@ -38,6 +40,7 @@ class Filter:
     project: str | None = None
     secrets: bool = False
     documents: bool = True
+    session: str | None = None
 
 
 #: Ids of texts that may be given by their beginnings.
@@ -187,6 +190,13 @@ class Candidates:
         import numpy as np
 
         return replace(self, matching=np.isin(self.ids, keys.ids))
+
+    def without(self, keys: "Keys") -> "Candidates":
+        """Return the same candidates, marking these messages as ones that do not match."""
+        import numpy as np
+
+        rest = ~np.isin(self.ids, keys.ids)
+        return replace(self, matching=rest if self.matching is None else self.matching & rest)
 
     def places(self, wanted: "NDArray[np.int64]") -> "tuple[NDArray[np.intp], NDArray[np.bool_]]":
         """Where messages stand.

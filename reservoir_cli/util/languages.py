@@ -24,6 +24,8 @@ _FUNCTION_WORDS = {
     "waarom dat die zijn ook naar bij",
 }
 _WORDS = {language: frozenset(words.split()) for language, words in _FUNCTION_WORDS.items()}
+#: Those of all languages.
+FUNCTION_WORDS = frozenset().union(*_WORDS.values())
 # Compiled when first needed: most commands ask nothing.
 _WORD, _CHINESE, _KANA = r"[^\W\d_]+", "[\u3400-\u4dbf\u4e00-\u9fff]", "[\u3040-\u30ff]"
 _LATIN_END = "\u024f"

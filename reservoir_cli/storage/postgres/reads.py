@@ -77,6 +77,9 @@ def conditions(scope: Scope, where: Filter) -> tuple[str, list[Any]]:
         if value is not None:
             parts.append(condition)
             bound.append(value)
+    if where.session is not None:
+        parts.append("starts_with(m.conversation_id || '/', %s)")
+        bound.append(f"{where.session}/")
     if where.secrets:
         parts.append("m.secrets IS NOT NULL")
     if not where.documents:

@@ -27,6 +27,7 @@ COLUMNS = (
     "m.tool_calls, m.tool_call_id, m.created_at, m.source, m.source_id, m.tokens, m.counter, "
     "m.secrets"
 )
+IN_SESSION = "(m.conversation_id = ? OR (m.conversation_id > ? AND m.conversation_id < ?))"
 #: What is known of a conversation, in the order of :class:`~reservoir_cli.messages.Conversation`.
 CONVERSATION_COLUMNS = "id, title, source, model, project, branch"
 ABOUT_PROJECT = """EXISTS (
@@ -72,6 +73,9 @@ def conditions(scope: Scope, where: Filter) -> tuple[str, list[str | int]]:
         if value is not None:
             parts.append(condition)
             bound.append(value)
+    if where.session is not None:
+        parts.append(IN_SESSION)
+        bound += [where.session, f"{where.session}/", f"{where.session}0"]  # "0" follows "/"
     if where.secrets:
         parts.append("m.secrets NOT NULL")
     if not where.documents:
