@@ -442,7 +442,7 @@ class Reservoir:
             self.store,
             lambda: self._embedder_for(scope),
             Meter.of(counter, settings.token_multiplier, settings.token_safety),
-            redactor=self._masking_redactor,
+            redactor=self.masking_redactor,
             where=Filter(since=since),
         )
         if not self.store.read_only:
@@ -719,9 +719,10 @@ class Reservoir:
         return self._indexer.embedder_for_question(scope, required=required, catch_up=catch_up)
 
     @cached_property
-    def _masking_redactor(self) -> Redactor:
+    def masking_redactor(self) -> Redactor:
         """Hide secrets in every mode but ``off``: agents send what they read to a provider."""
-        return Redactor(lambda name: _masking_mode(self.redactor.mode(name)))
+        mode_of = self.redactor.mode
+        return Redactor(lambda name: _masking_mode(mode_of(name)))
 
     @cached_property
     def _ingestor(self) -> "Ingestor":

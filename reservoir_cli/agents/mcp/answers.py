@@ -45,6 +45,12 @@ class Answers:
         self._reservoir: Reservoir | None = None
         self._identity: tuple[int, int] | None = None
         self._notes: list[str] = []
+        self._answers: Mapping[str, Callable[..., str]] = {
+            "recall": self._recall,
+            "search": self._search,
+            "read": self._read,
+            "remember": self._remember,
+        }
 
     def answer(self, tool: str, arguments: Mapping[str, Any], partition: str) -> str:
         """Return the text that a tool answers with.
@@ -55,7 +61,7 @@ class Answers:
         try:
             reservoir = self._opened(create=tool == "remember")
             self._notes.clear()
-            text = _ANSWERS[tool](reservoir, partition, **arguments)
+            text: str = self._answers[tool](reservoir, partition, **arguments)
         except StoreError:
             self.release()  # a lost connection is made anew at the next call
             raise
@@ -68,6 +74,7 @@ class Answers:
         if self._reservoir is None or (create and self._identity is None):
             self.release()
             self._reservoir = self._open_reservoir(create=create, notify=self._notes.append)
+            self._reservoir.redactor = self._reservoir.masking_redactor
             self._identity = _identity(self._reservoir)
         return self._reservoir
 
@@ -77,6 +84,60 @@ class Answers:
         if reservoir:
             with suppress(ReservoirError):
                 reservoir.close()
+
+    def _recall(
+        self, reservoir: "Reservoir", partition: str, question: str, budget: int, since: str | None
+    ) -> str:
+        from reservoir_cli.context.recall import Recall
+
+        found = reservoir.recall(question, partition=partition, budget=budget, since=_moment(since))
+        if isinstance(found, Recall):
+            self._notes.clear()  # its text says what matters
+            return found.text.rstrip("\n")
+        return f"Nothing recalled: {found.explanation}."
+
+    def _search(
+        self,
+        reservoir: "Reservoir",
+        partition: str,
+        query: str,
+        limit: int,
+        since: str | None,
+        until: str | None,
+        mode: str | None,
+    ) -> str:
+        from reservoir_cli.reservoir import Filter
+
+        hits = reservoir.search(
+            query,
+            mode=mode or "hybrid",
+            limit=limit,
+            partition=partition,
+            where=Filter(since=_moment(since), until=_moment(until)),
+            passages=True,
+        )
+        if not hits:
+            return "Nothing found."
+        return _quoted([_hit_line(hit) for hit in hits])
+
+    def _read(
+        self, reservoir: "Reservoir", partition: str, id: int, around: int, max_tokens: int
+    ) -> str:
+        rows = reservoir.messages([id], Scope(partition))
+        ids = reservoir.thread(rows[0]) if rows else []
+        if id not in ids:
+            raise ReservoirError(f"no message #{id} in partition {partition}")
+        place = ids.index(id)
+        near = ids[max(0, place - around) : place + around + 1]
+        rows = reservoir.messages(near, Scope(partition, rows[0].instance))
+        return _fitted(_meter(reservoir, partition), rows, near.index(id), max_tokens)
+
+    def _remember(self, reservoir: "Reservoir", partition: str, text: str) -> str:
+        message = Message("assistant", text.strip(), source=SOURCE)
+        stored = reservoir.ingest([message], partition=partition, instance=SOURCE)
+        if not stored:
+            raise ReservoirError("nothing was stored: the text quotes earlier conversations only")
+        return f"Stored as [#{stored[0].id}]."
 
 
 def _identity(reservoir: "Reservoir") -> tuple[int, int] | None:
@@ -90,41 +151,6 @@ def _identity(reservoir: "Reservoir") -> tuple[int, int] | None:
     return state.st_dev, state.st_ino
 
 
-def _recall(
-    reservoir: "Reservoir", partition: str, question: str, budget: int, since: str | None
-) -> str:
-    from reservoir_cli.context.recall import Recall
-
-    found = reservoir.recall(question, partition=partition, budget=budget, since=_moment(since))
-    if isinstance(found, Recall):
-        return found.text.rstrip("\n")
-    return f"Nothing recalled: {found.explanation}."
-
-
-def _search(
-    reservoir: "Reservoir",
-    partition: str,
-    query: str,
-    limit: int,
-    since: str | None,
-    until: str | None,
-    mode: str | None,
-) -> str:
-    from reservoir_cli.reservoir import Filter
-
-    hits = reservoir.search(
-        query,
-        mode=mode or "hybrid",
-        limit=limit,
-        partition=partition,
-        where=Filter(since=_moment(since), until=_moment(until)),
-        passages=True,
-    )
-    if not hits:
-        return "Nothing found."
-    return _quoted([_hit_line(hit) for hit in hits])
-
-
 def _hit_line(hit: "Hit") -> str:
     from reservoir_cli.context.turns import defused
     from reservoir_cli.retrieval.snippet import choose_part
@@ -133,17 +159,6 @@ def _hit_line(hit: "Hit") -> str:
     part, _ = choose_part(plain_text(message), hit.words, hit.passage, _SNIPPET)
     title = f" ({' '.join(hit.title.split())[:60]})" if hit.title else ""
     return defused(f"[#{message.id}] {_day(message)} {message.role}{title}: {part}")
-
-
-def _read(reservoir: "Reservoir", partition: str, id: int, around: int, max_tokens: int) -> str:
-    rows = reservoir.messages([id], Scope(partition))
-    if not rows:
-        raise ReservoirError(f"no message #{id} in partition {partition}")
-    ids = reservoir.thread(rows[0])
-    place = ids.index(id)
-    near = ids[max(0, place - around) : place + around + 1]
-    rows = reservoir.messages(near, Scope(partition, rows[0].instance))
-    return _fitted(_meter(reservoir, partition), rows, near.index(id), max_tokens)
 
 
 def _meter(reservoir: "Reservoir", partition: str) -> "Meter":
@@ -177,13 +192,14 @@ def _cut(meter: "Meter", message: StoredMessage, max_tokens: int) -> str:
     from reservoir_cli.context.turns import shorten_result
 
     whole = replace(message, content=plain_text(message), tool_calls=())
-    room, text = max_tokens, ""
-    # Quoting adds tokens to each line.
-    while room > 0 and (not text or meter.count(text) > max_tokens):
-        room -= max(0, meter.count(text) - max_tokens) if text else 0
-        text = _conversation([shorten_result(whole, int(room / meter.factor), meter.counter)])
-        room -= 1
-    return text
+    room = max_tokens
+    while True:  # quoting adds tokens to each line
+        limit = int(room / meter.factor)
+        text = _conversation([shorten_result(whole, limit, meter.counter)])
+        excess = meter.count(text) - max_tokens
+        if excess <= 0 or room <= 0:
+            return text
+        room -= excess + 1
 
 
 def _conversation(rows: Sequence[StoredMessage]) -> str:
@@ -196,23 +212,6 @@ def _conversation(rows: Sequence[StoredMessage]) -> str:
             lines.append(day := _day(row))
         lines.append(recalled_line(row, numbered=True))
     return _quoted(lines)
-
-
-def _remember(reservoir: "Reservoir", partition: str, text: str) -> str:
-    message = Message("assistant", text.strip(), source=SOURCE)
-    # Not embedded: that would load the model. The next question embeds it.
-    stored = reservoir.ingest([message], partition=partition, instance=SOURCE, embed=False)
-    if not stored:
-        raise ReservoirError("nothing was stored: the text quotes earlier conversations only")
-    return f"Stored as [#{stored[0].id}]."
-
-
-_ANSWERS: Mapping[str, Callable[..., str]] = {
-    "recall": _recall,
-    "search": _search,
-    "read": _read,
-    "remember": _remember,
-}
 
 
 def _quoted(lines: Sequence[str]) -> str:

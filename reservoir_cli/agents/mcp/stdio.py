@@ -29,7 +29,7 @@ from reservoir_cli.agents.mcp.wire import Wire
 #: Bytes of the longest line that is read; longer ones are skipped.
 _LONGEST = 4 << 20
 #: Seconds in which requests are still answered after stdin ended.
-_GRACE = 10.0
+_GRACE = 5.0
 
 
 async def serve(server: Server, wire: Wire) -> None:
