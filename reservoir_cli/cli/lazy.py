@@ -32,6 +32,7 @@ EXAMPLES = {
     "hook": "reservoir hook user-prompt < event.json",
     "doctor": "reservoir doctor",
     "db": "reservoir db status",
+    "mcp": "reservoir mcp -p work",
 }
 
 
