@@ -174,5 +174,5 @@ def _linked(store: Store, row: StoredMessage, wanted: _Wanted) -> tuple[StoredMe
     if not wanted.link:
         return ()
     scope = Scope(row.partition, wanted.scope.instance)
-    near = [row.id, *store.tied([row.id], 1, scope)]
+    near = [row.id, *store.linked([row.id], 1, scope)]
     return tuple(each for each in store.with_partners(near, scope) if each.id != row.id)

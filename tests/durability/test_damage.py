@@ -11,7 +11,7 @@ from trials import Home, copied, faults, settle
 
 from reservoir_cli.errors import StoreCorruptError
 from reservoir_cli.maintenance import doctor
-from reservoir_cli.storage.base import open_store
+from reservoir_cli.storage.factory import open_store
 from reservoir_cli.storage.unfinished import UNFINISHED_COPY
 
 
@@ -71,7 +71,7 @@ def test_a_repair_gives_way_to_who_writes_meanwhile(
     filled: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from reservoir_cli.errors import StoreLockedError
-    from reservoir_cli.storage.base import open_store
+    from reservoir_cli.storage.factory import open_store
     from reservoir_cli.storage.sqlite import salvage
 
     drop_from_index(filled.db)
@@ -88,7 +88,7 @@ def test_a_repair_gives_way_to_who_writes_meanwhile(
         monkeypatch.undo()
         assert filled.rows("content", "id = 4") == [("said while it was repaired",)]
         store.repair(0.85)
-        assert store.faults() == []
+        assert store.problems() == []
     assert len(filled.rows()) == 4
 
 
@@ -247,9 +247,9 @@ def test_a_lost_page_of_what_can_be_made_again_is_mended(
         before = connection.execute("SELECT * FROM messages ORDER BY id").fetchall()
     zero_page(path, page)
     with closing(open_store(str(path))) as store:
-        assert store.faults()
+        assert store.problems()
         assert store.repair(0.85) == []
-        assert store.faults() == []
+        assert store.problems() == []
         assert store.holdings()["messages"] == 120
     assert faults(path) == []
     with closing(sqlite3.connect(path)) as connection:
@@ -266,10 +266,10 @@ def test_a_model_that_no_vector_is_of_is_the_one_that_they_are_of(
             "UPDATE properties SET value = 'inwented' WHERE key = 'embedding_model_id'"
         )
     with closing(open_store(str(path))) as store:
-        assert store.faults()
+        assert store.problems()
         store.repair(0.85)
         assert store.active_model() == ("invented", "nobody/absent-model")
-        assert store.faults() == []
+        assert store.problems() == []
 
 
 @pytest.fixture
@@ -323,14 +323,16 @@ def test_a_copy_that_was_not_finished_is_salvaged_under_its_own_name(
     path, target = tmp_path / "half.db", tmp_path / "saved.db"
     copied(sound.db, path)
     with closing(open_store(str(path))) as store:
-        store.note(UNFINISHED_COPY, '{"source": "/elsewhere.db", "step": "messages", "after": 9}')
+        store.set_property(
+            UNFINISHED_COPY, '{"source": "/elsewhere.db", "step": "messages", "after": 9}'
+        )
     refused = sound("--db", str(path), "backup", str(target), "--yes")
     assert (refused.code, target.exists()) == (3, False)
     assert "is a copy that is not finished" in refused.err
     assert doctor.salvage(str(path), target, 0.85).saved == 120
     with closing(open_store(str(target))) as store:
-        assert store.noted(UNFINISHED_COPY) is None
-        assert store.faults() == []
+        assert store.get_property(UNFINISHED_COPY) is None
+        assert store.problems() == []
 
 
 def test_where_no_message_is_left_nothing_is_made(sound: Home, tmp_path: Path) -> None:

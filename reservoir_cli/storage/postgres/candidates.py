@@ -1,16 +1,21 @@
 """Every message of a scope with what ranking needs, in order of time, from a server."""
 
-from dataclasses import replace
+from __future__ import annotations
 
-import numpy as np
-from numpy.typing import NDArray
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from reservoir_cli.messages import DOCUMENT_SOURCES, Scope
-from reservoir_cli.storage.postgres import ann_index, keyword_search, properties, reads, vectors
+from reservoir_cli.storage import properties, reads
+from reservoir_cli.storage.postgres import ann_index, keyword_search, vectors
 from reservoir_cli.storage.postgres.connection import Connection
 from reservoir_cli.storage.postgres.stemmer import Stemmer
 from reservoir_cli.storage.records import Candidates
 from reservoir_cli.storage.sqlite.candidates import in_order
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 _COLUMNS = {
     "ids": ("m.id", "i8"),
@@ -20,7 +25,7 @@ _COLUMNS = {
     "terms": ("m.terms", "i4"),
     "asks": ("m.asks", "i2"),
     "loose": ("(m.conversation_id IS NULL)::int", "i4"),
-    "own": ("(m.instance IS NOT DISTINCT FROM %s AND m.source <> ALL(%s))::int", "i4"),
+    "own": ("(m.instance IS NOT DISTINCT FROM ? AND m.source <> ALL(?))::int", "i4"),
 }
 
 
@@ -39,9 +44,11 @@ def candidates(
     :param model_id: the model whose vectors are compared; ``None`` before the first.
     :param vector: of the question, by that model.
     """
+    import numpy as np
+
     where, values = reads.where_scope(scope)
     bound = [own, list(DOCUMENT_SOURCES), *values]
-    columns = in_order(reads.arrays(connection, _COLUMNS, f"FROM messages m WHERE {where}", bound))
+    columns = in_order(connection.arrays(_COLUMNS, f"FROM messages m WHERE {where}", bound))
     ids = columns["ids"]
     found = Candidates(
         ids=ids,
@@ -71,6 +78,8 @@ def _compare(
     vector: NDArray[np.float32],
 ) -> None:
     """Fill in the cosines, of several passages the best."""
+    import numpy as np
+
     index = None
     if scope.partition is not None and scope.instance is None:
         known = properties.get(connection, ann_index.key(scope.partition))
@@ -81,10 +90,9 @@ def _compare(
         of, cosine = ann_index.cosines(connection, str(scope.partition), index, vector)
         # The others have vectors too, farther away than these, but for those that are pending.
         found.cosine[:] = cosine.min(initial=1)
-        waiting = reads.arrays(
-            connection,
+        waiting = connection.arrays(
             {"ids": ("p.message_id", "i8")},
-            "FROM pending p WHERE p.partition = %s",
+            "FROM pending p WHERE p.partition = ?",
             [scope.partition],
         )
         found.cosine[found.places(waiting["ids"])[0]] = np.nan

@@ -3,25 +3,30 @@
 What is embedded comes from the chunks, what is pending from its rows; nothing else is read.
 """
 
-import json
-import sqlite3
-from dataclasses import replace
-from typing import Any
+from __future__ import annotations
 
-import numpy as np
-from numpy.typing import NDArray
+import json
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 from reservoir_cli.messages import DOCUMENT_SOURCES, Scope
+from reservoir_cli.storage import reads
 from reservoir_cli.storage.records import Candidates
-from reservoir_cli.storage.sqlite import reads, vector_blocks, vectors
+from reservoir_cli.storage.sql import placeholders
+from reservoir_cli.storage.sqlite import vector_blocks, vectors
+from reservoir_cli.storage.sqlite.connection import Connection
 from reservoir_cli.storage.sqlite.postings import postings
 
-#: What is known of messages, by name; arrays of one length.
-Columns = dict[str, NDArray[Any]]
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    #: What is known of messages, by name; arrays of one length.
+    Columns = dict[str, NDArray[Any]]
 
 
 def candidates(
-    connection: sqlite3.Connection,
+    connection: Connection,
     scope: Scope,
     own: str | None,
     question: str,
@@ -34,6 +39,8 @@ def candidates(
     :param model_id: the model whose vectors are compared; ``None`` before the first.
     :param vector: of the question, by that model.
     """
+    import numpy as np
+
     columns = _pending(connection, scope, own)
     if model_id is not None:
         scanned = vectors.scan(connection, scope, own, model_id, vector)
@@ -62,12 +69,14 @@ def candidates(
     return replace(found, postings=postings(connection, found, scope, question))
 
 
-def _documents(connection: sqlite3.Connection, scope: Scope, own: str | None) -> NDArray[np.int64]:
+def _documents(connection: Connection, scope: Scope, own: str | None) -> NDArray[np.int64]:
     """The ids of the documents of an instance, ascending; an index holds all that is read."""
+    import numpy as np
+
     rows = connection.execute(
         f"""
         SELECT id FROM messages WHERE partition = ? AND instance = ?
-        AND source IN ({reads.marks(DOCUMENT_SOURCES)}) ORDER BY id
+        AND source IN ({placeholders(DOCUMENT_SOURCES)}) ORDER BY id
         """,
         [scope.partition, own, *DOCUMENT_SOURCES],
     )
@@ -75,9 +84,11 @@ def _documents(connection: sqlite3.Connection, scope: Scope, own: str | None) ->
 
 
 def lengths(
-    connection: sqlite3.Connection, scope: Scope, model_id: str | None
+    connection: Connection, scope: Scope, model_id: str | None
 ) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
     """The messages of a scope, ids ascending, shape (n,), and their words, shape (n,)."""
+    import numpy as np
+
     columns = _pending(connection, scope, None)
     if model_id is not None:
         scanned = vectors.scan(connection, scope, None, model_id, None)
@@ -87,11 +98,13 @@ def lengths(
     return ids, columns["terms"][first]
 
 
-def _pending(connection: sqlite3.Connection, scope: Scope, own: str | None) -> Columns:
+def _pending(connection: Connection, scope: Scope, own: str | None) -> Columns:
     """The messages that have no vector yet, as a scan gives the others.
 
     They come as one row of columns: after a large import, rows of messages take twice as long.
     """
+    import numpy as np
+
     where, values = reads.where_scope(scope)
     *numbers, partitions, instances, conversations = connection.execute(
         f"""
@@ -125,6 +138,8 @@ def in_order(columns: Columns) -> Columns:
 
     They arrive nearly so, which a stable sort uses: a million with a tenth late take 4 ms.
     """
+    import numpy as np
+
     for name in ("ids", "created_at"):
         keys = columns[name]
         if len(keys) and (keys[1:] < keys[:-1]).any():
@@ -135,6 +150,8 @@ def in_order(columns: Columns) -> Columns:
 
 def by_message(columns: Columns) -> Columns:
     """Passages joined to messages: of each the best cosine."""
+    import numpy as np
+
     ids = columns["ids"]
     first = np.flatnonzero(np.concatenate([[True], ids[1:] != ids[:-1]])[: len(ids)])
     if len(first) == len(ids):
@@ -145,6 +162,8 @@ def by_message(columns: Columns) -> Columns:
 
 def _nearest(cosine: NDArray[np.float32], count: int) -> NDArray[np.intp]:
     """Places of the greatest cosines, in no order."""
+    import numpy as np
+
     known = np.flatnonzero(~np.isnan(cosine))
     if len(known) > count:
         known = known[np.argpartition(-cosine[known], count)[:count]]

@@ -13,7 +13,8 @@ from sqlite_utils import Database
 
 from reservoir_cli.errors import StoreError
 from reservoir_cli.messages import Conversation, Message, Scope, StoredMessage
-from reservoir_cli.storage.base import Store, open_store
+from reservoir_cli.storage.base import Store
+from reservoir_cli.storage.factory import open_store
 from reservoir_cli.storage.sqlite.schema import migrations
 from reservoir_cli.storage.sqlite.store import APPLICATION_ID, SCHEMA_VERSION
 from reservoir_cli.tokens import load_counter
@@ -147,7 +148,7 @@ import os, sys
 from datetime import UTC, datetime
 os.umask(0)
 from reservoir_cli.messages import Message, Scope
-from reservoir_cli.storage.base import open_store
+from reservoir_cli.storage.factory import open_store
 from reservoir_cli.tokens import load_counter
 store = open_store(sys.argv[1])
 store.add(Scope("p", "i"), [Message("user", "x")], counter=load_counter("approximate"),
@@ -178,7 +179,7 @@ def test_a_file_that_is_there_keeps_its_mode(tmp_path: Path) -> None:
 LOADED = """
 import sys
 from reservoir_cli.messages import Scope
-from reservoir_cli.storage.base import open_store
+from reservoir_cli.storage.factory import open_store
 store = open_store(sys.argv[1])
 store.last(Scope(None), 0)
 store.places()
@@ -243,4 +244,5 @@ def test_a_damaged_store_of_an_older_schema_keeps_its_conversations(tmp_path: Pa
     lost = salvage.rescue(old, fresh, folder, 0.85)
     assert lost.tables == ()
     with closing(open_store(str(fresh))) as store:
-        assert store.conversation("p", "i", "c") == Conversation("c", "Redis", "s", "m")
+        known = {("i", "c"): Conversation("c", "Redis", "s", "m")}
+        assert store.known_conversations("p", ["c"]) == known
