@@ -40,7 +40,7 @@ packages: dist ## Test the wheel with the lowest and newest dependencies, and ot
 	$(ENVIRONMENTS)
 
 bench: $(VENV)/.measured ## Measure recall on the samples, and speed at small sizes
-	$(MEASURE) benchmarks/quality/samples.py
+	$(MEASURE) benchmarks/quality/run.py --set samples --only printed
 	$(MEASURE) benchmarks/speed/loading.py --messages 20000
 	$(MEASURE) benchmarks/speed/cold.py --messages 10000 --runs 5
 	$(MEASURE) benchmarks/speed/scale.py --messages 1000 10000 --runs 3

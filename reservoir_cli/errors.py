@@ -1,14 +1,14 @@
-"""Everything that can go wrong, as one tree.
+"""All errors, as one tree.
 
     ReservoirError             1  the operation failed
     ├── UsageError             2  wrong name, value or combination of options
     ├── StoreError             3  the store cannot be opened, is newer, or is corrupt
-    │   ├── StoreCorruptError  3  what it holds is not what was written
+    │   ├── StoreCorruptError  3  its contents are damaged
     │   └── StoreLockedError   4  the store stayed locked by another process
-    └── ModelUnavailableError  5  the embedding model or token counter asked for is absent
+    └── ModelUnavailableError  5  the embedding model or token counter is not available
 
-The number is the exit code of the command line. Errors are raised where they are found
-and shown once, in ``cli.main``. No error carries the text of a message.
+The number is the exit code of the command line. An error is raised where it is detected and
+printed once, in ``cli.app``. No error contains the text of a message.
 """
 
 
@@ -16,7 +16,7 @@ class ReservoirError(Exception):
     """An operation failed.
 
     :param message: one line that says what is wrong.
-    :param hint: one line that says what to do, if there is something to do.
+    :param hint: one line that says how to fix it, if known.
     """
 
     exit_code = 1
@@ -29,7 +29,7 @@ class ReservoirError(Exception):
 
 
 class UsageError(ReservoirError):
-    """The request itself is wrong: an unknown name, a wrong value, options that conflict."""
+    """The request is invalid: an unknown name, a wrong value, conflicting options."""
 
     exit_code = 2
     kind = "usage"
@@ -43,23 +43,24 @@ class StoreError(ReservoirError):
 
 
 class StoreCorruptError(StoreError):
-    """What the store holds is not what was written."""
+    """The contents of the store are damaged."""
 
-    #: The hint for it, where nothing better is known.
+    #: The default hint.
     WAY_OUT = (
-        "reservoir doctor --repair mends it if it can; else a backup, or doctor --salvage FILE"
+        "run reservoir doctor --repair; if that fails, restore a backup, "
+        "or use doctor --salvage FILE"
     )
 
 
 class StoreLockedError(StoreError):
-    """Another process kept the store locked for longer than we wait."""
+    """Another process held the store's lock until our timeout."""
 
     exit_code = 4
     kind = "locked"
 
 
 class ModelUnavailableError(ReservoirError):
-    """The embedding model or the token counter asked for is not on this machine."""
+    """The embedding model or token counter is not on this machine."""
 
     exit_code = 5
     kind = "unavailable"

@@ -1,6 +1,6 @@
-"""The values everything else speaks of: messages, tool calls, scopes.
+"""The core values: messages, tool calls, scopes.
 
-A value has no identity of its own: numbers and links are given by the store.
+Values carry no identity: the store assigns ids and links.
 """
 
 import json
@@ -14,18 +14,18 @@ from typing import Any, NamedTuple
 from reservoir_cli.errors import UsageError
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-#: The first and last millisecond of a time. Rounded up, the last moments of the year 9999 would be
-#: of a year that no calendar here has.
+#: The first and last millisecond of a time. Rounding up the last moments of the year 9999 would
+#: give a year that datetime cannot hold.
 FIRST_MS, LAST_MS = -62_135_424_000_000, 253_402_300_799_999
 _LONGEST_TITLE = 80
-#: Sources of messages that are texts of a folder. They can be recalled, and are never history.
+#: Sources of messages imported from text files. They can be recalled, but are never history.
 DOCUMENT_SOURCES = ("markdown", "text")
-#: What no name has: control characters, line separators, and changes of direction.
+#: Characters not allowed in names: control, line separators, and direction overrides.
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
 
 
 class Role(StrEnum):
-    """Who speaks. ``tool`` is the result of a tool call."""
+    """The author of a message. ``tool`` is the result of a tool call."""
 
     USER = "user"
     ASSISTANT = "assistant"
@@ -35,9 +35,9 @@ class Role(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """A request of the assistant to run a tool.
+    """The assistant's request to run a tool.
 
-    :param arguments: a JSON text, kept as the model wrote it (it may not parse).
+    :param arguments: JSON text, kept as the model wrote it; it may be invalid.
     """
 
     id: str
@@ -47,10 +47,10 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True)
 class Conversation:
-    """What an import knows of the thread a message belongs to.
+    """A conversation's metadata, as an import provides it.
 
-    :param project: name of the folder that the work was done in.
-    :param branch: of the project's repository.
+    :param project: name of the folder the work was done in.
+    :param branch: the branch of the project's repository.
     """
 
     id: str
@@ -63,13 +63,13 @@ class Conversation:
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """A message that is not stored yet. What is ``None`` is filled in by the store.
+    """A message that is not stored yet; the store fills in fields that are ``None``.
 
     :param created_at: an aware datetime.
-    :param trace_id: ties a question, its reply, and the tool calls between them.
-    :param source: the tool it came from; with ``source_id`` it makes imports repeatable.
-    :param secrets: kinds of secrets that were found in it; see :mod:`reservoir_cli.redaction`.
-    :raises UsageError: unknown role, or a time without a zone.
+    :param trace_id: links a question, its reply, and the tool calls between them.
+    :param source: the tool it came from; imports use it with ``source_id`` to find duplicates.
+    :param secrets: kinds of secrets detected in it; see :mod:`reservoir_cli.redaction`.
+    :raises UsageError: the role is unknown, or the time has no zone.
     """
 
     role: str
@@ -94,7 +94,7 @@ class Message:
 
 
 class Key(NamedTuple):
-    """The name of a stored message: on a server an id is unique in its partition only."""
+    """The key of a stored message: on a server, an id is unique only within its partition."""
 
     partition: str
     id: int
@@ -102,11 +102,11 @@ class Key(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class StoredMessage:
-    """A message as the store keeps it.
+    """A message in the store.
 
-    :param id: unique in its partition, and in a store in a file.
-    :param tokens: its count by ``counter``, the name and version of a token counter.
-    :param secrets: kinds of secrets that were found in it, each once, in order of their names.
+    :param id: unique within its partition, and in a file store within the whole store.
+    :param tokens: its token count by ``counter``, the name and version of a token counter.
+    :param secrets: distinct kinds of secrets detected in it, sorted by name.
     """
 
     id: int
@@ -128,11 +128,11 @@ class StoredMessage:
 
     @property
     def key(self) -> Key:
-        """The name of the message in its store."""
+        """The message's key in its store."""
         return Key(self.partition, self.id)
 
     def to_row(self) -> dict[str, Any]:
-        """The message as plain JSON values: the row that ``--json`` and ``export`` print."""
+        """Return the message as plain JSON values: the row that ``--json`` and ``export`` print."""
         row = {
             "id": self.id,
             "trace_id": self.trace_id,
@@ -154,10 +154,10 @@ class StoredMessage:
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """Where to look.
+    """The partition and instance that a command covers.
 
-    :param partition: ``None`` for every partition.
-    :param instance: ``None`` for every instance of the partition.
+    :param partition: ``None`` for all partitions.
+    :param instance: ``None`` for all instances of the partition.
     """
 
     partition: str | None
@@ -166,16 +166,16 @@ class Scope:
     def __post_init__(self) -> None:
         for name in (self.partition, self.instance):
             if name is not None and clean_text(name) != name:
-                raise UsageError("a partition or instance has bytes in its name that are no text")
+                raise UsageError("the name of a partition or instance is not valid text")
 
     def __str__(self) -> str:
         return f"{self.partition or '*'}/{self.instance or '*'}"
 
 
 def parse_role(text: str) -> Role:
-    """Read a role by its name.
+    """Parse the name of a role.
 
-    :raises UsageError: it is none of the four.
+    :raises UsageError: there is no such role.
     """
     try:
         return Role(text)
@@ -186,20 +186,20 @@ def parse_role(text: str) -> Role:
 
 
 def call_to_dict(call: ToolCall) -> dict[str, str]:
-    """A tool call as plain JSON values."""
+    """Return a tool call as plain JSON values."""
     return {"id": call.id, "name": call.name, "arguments": call.arguments}
 
 
 def call_from_dict(value: Any) -> ToolCall:
-    """Read a tool call written by :func:`call_to_dict`, or in OpenAI's nested form.
+    """Parse a tool call written by :func:`call_to_dict`, or in OpenAI's nested form.
 
-    :raises ValueError: it is no object, or has no name.
+    :raises ValueError: the value is not an object, or has no name.
     """
     if not isinstance(value, Mapping):
-        raise ValueError("a tool call that is no object")
+        raise ValueError("a tool call that is not an object")
     function = value.get("function") or value.get("custom") or value
     if not isinstance(function, Mapping):
-        raise ValueError("a tool call whose function is no object")
+        raise ValueError("a tool call whose function is not an object")
     name = function.get("name")
     if not isinstance(name, str) or not name:
         raise ValueError("a tool call without a name")
@@ -210,47 +210,47 @@ def call_from_dict(value: Any) -> ToolCall:
 
 
 def clean_text(text: str) -> str:
-    """Replace what UTF-8 or SQLite cannot hold, NUL and lone surrogates, by U+FFFD."""
+    """Replace NUL and lone surrogates, which SQLite or UTF-8 cannot hold, with U+FFFD."""
     text = text.replace("\0", "\ufffd")
     if text.isascii():
         return text
     try:
         text.encode("utf-8")
     except UnicodeEncodeError:
-        # By way of UTF-16, which joins surrogates that belong together.
+        # Going through UTF-16 joins surrogate pairs.
         return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     return text
 
 
 def clean_name(name: str) -> str:
-    """Replace what no name of a partition, instance, trace, conversation or tag may hold."""
+    """Replace characters not allowed in names of partitions, instances, traces and tags."""
     return _CONTROL.sub("\ufffd", clean_text(name))
 
 
 def check_name(name: str) -> str:
-    """Return a name under which something new is stored.
+    """Return the name if it is valid for a new partition, instance, trace or tag.
 
-    :raises UsageError: it holds control characters, or is empty.
+    :raises UsageError: the name is empty, or contains control characters.
     """
     if not name.strip():
         raise UsageError("a name cannot be empty")
     if clean_name(name) != name:
         raise UsageError(
-            f"a name cannot hold control characters: {clean_name(name)}",
+            f"a name cannot contain control characters: {clean_name(name)}",
             hint="use letters, digits, spaces and punctuation",
         )
     return name
 
 
 def content_hash(message: Message | StoredMessage, previous: str = "") -> str:
-    """Fingerprint of what a message says, for sources that give no ids of their own.
+    """Return a hash that identifies a message from a source without ids.
 
-    SHA-256 over the previous message's id, the role, the text and the tool fields, so that
-    the same words at another place of a conversation are another message.
+    It is the SHA-256 of the previous message's id, the role, the text and the tool fields, so that
+    the same text elsewhere in a conversation is a different message.
 
-    :param previous: ``source_id`` of the message before it in its conversation.
+    :param previous: ``source_id`` of the preceding message in its conversation.
     """
-    import hashlib  # it loads OpenSSL, and few commands need it
+    import hashlib  # loads OpenSSL, which few commands need
 
     calls = [call_to_dict(call) for call in message.tool_calls]
     fields = [
@@ -265,29 +265,29 @@ def content_hash(message: Message | StoredMessage, previous: str = "") -> str:
 
 
 def from_epoch_ms(value: int) -> datetime:
-    """Milliseconds since 1970 as a UTC datetime."""
+    """Convert milliseconds since 1970 to a UTC datetime."""
     return _EPOCH + timedelta(milliseconds=value)
 
 
 def to_epoch_ms(value: datetime) -> int:
-    """An aware datetime as milliseconds since 1970; the last one of the year 9999 at most."""
+    """Convert an aware datetime to milliseconds since 1970, capped at the end of 9999."""
     return min(round(value.timestamp() * 1000), LAST_MS)
 
 
 def title_of(question: str) -> str | None:
-    """A title for a conversation that begins with this question: its first line, if any."""
+    """Return a title for a conversation from its first question: the first line, shortened."""
     words = next((line.split() for line in question.splitlines() if line.strip()), [])
     title = " ".join(words)
     return (title if len(title) <= _LONGEST_TITLE else f"{title[:_LONGEST_TITLE]}…") or None
 
 
 def call_text(call: ToolCall) -> str:
-    """A tool call as one reads it: ``[call NAME {json}]``."""
+    """Return a tool call as readable text: ``[call NAME {json}]``."""
     return f"[call {call.name} {call.arguments or '{}'}]"
 
 
 def plain_text(message: Message | StoredMessage) -> str:
-    """What a message says, its tool calls included: what is searched, embedded and recalled."""
+    """Return the text of a message with its tool calls: it is searched, embedded and recalled."""
     if not message.tool_calls:
         return message.content
     calls = [call_text(call) for call in message.tool_calls]

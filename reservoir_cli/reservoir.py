@@ -20,6 +20,7 @@ from reservoir_cli.storage.base import Store
 from reservoir_cli.storage.factory import open_store
 from reservoir_cli.storage.records import Filter
 from reservoir_cli.transfer.echoes import without_contexts
+from reservoir_cli.util.private import exclusive_lock, restrict_permissions
 from reservoir_cli.util.times import is_far_ahead
 
 if TYPE_CHECKING:
@@ -105,7 +106,7 @@ class Reservoir:
         for warning in known.warnings:
             notify(warning)
         store = _opened(place, create, notify)
-        if opened := paths.tighten(paths.private_files(store.files())):
+        if opened := restrict_permissions(paths.private_files(store.files())):
             # What lies beside a store goes without saying.
             beside = ("-wal", "-shm", "-journal")
             names = ", ".join(each.name for each in opened if not each.name.endswith(beside))
@@ -279,7 +280,7 @@ class Reservoir:
         if not self.store.count_unembedded(scope):
             return 0
         embedder = self._load_embedder()
-        with paths.one_at_a_time(paths.embedding_lock(self.store.location), wait=wait) as free:
+        with exclusive_lock(paths.embedding_lock(self.store.location), wait=wait) as free:
             if not free:
                 return 0
             return indexing.embed_pending(
@@ -331,6 +332,16 @@ class Reservoir:
         """These messages, where they are in the scope, oldest first."""
         return self.mask.messages(self.store.by_id(ids, scope))
 
+    def thread(self, message: StoredMessage) -> list[int]:
+        """Return the ids of a message's conversation, in order of time.
+
+        Outside of a conversation these are the messages of its instance that are in none.
+        """
+        scope = Scope(message.partition, message.instance)
+        name = (message.partition, message.instance, message.conversation_id)
+        where = Filter(conversation_id=message.conversation_id)
+        return list(self.store.threads(scope, where)[name])
+
     def search(
         self,
         term: str,
@@ -343,11 +354,16 @@ class Reservoir:
         threshold: float | None = None,
         link: bool = False,
         deduplicate: bool = False,
+        where: Filter = Filter(),  # noqa: B008 - it is frozen
+        passages: bool = False,
     ) -> "list[Hit]":
         """Find messages by meaning and words; see :func:`reservoir_cli.retrieval.search.search`.
 
         :param mode: ``hybrid``, ``keyword`` or ``semantic``.
         :param scope: where to look; without it the partition, or the instance if it is named.
+        :param where: list only messages that pass; scores are those of the whole scope.
+        :param passages: add to each hit its best passage, the places of the words that were asked
+            for, and the title of its conversation.
         :raises ModelUnavailableError: ``semantic``, and there is no model.
         """
         from reservoir_cli.retrieval import search as searching
@@ -377,8 +393,11 @@ class Reservoir:
             threshold=threshold,
             link=link,
             deduplicate=deduplicate,
+            where=where,
+            passages=passages,
         )
-        return [each.masked(self.mask) for each in found]
+        hits = [hit.masked(self.mask) for hit in found]
+        return searching.with_words(hits, term, mode) if passages else hits  # type: ignore[arg-type]
 
     def context(
         self,
@@ -401,9 +420,15 @@ class Reservoir:
         recall_scope: str | None = None,
         fill: bool | None = None,
         order: str | None = None,
+        excerpts: str | None = None,
         profile: str | None = None,
+        follow: bool | None = None,
+        floor: float | None = None,
+        enough: bool | None = None,
         save: bool = False,
         trace_id: str | None = None,
+        where: Filter = Filter(),  # noqa: B008 - it is frozen
+        now: datetime | None = None,
     ) -> "ContextWindow":
         """Build the best context for a question that a token budget can buy.
 
@@ -412,7 +437,12 @@ class Reservoir:
         :param procedure: (name, text) pairs, or a mapping; so is ``knowledge`` by its source.
         :param reserve: tokens kept for the answer; ``output_reserve`` is its older name.
         :param threshold: (1 + cosine)/2 above which a message counts as similar.
+        :param follow: let the question follow up on a running session.
+        :param floor: recall nothing when no message fits the question this well; 0 is off.
+        :param enough: recall only what is similar enough, even if there is room.
         :param save: store the question afterwards, as a user message with ``trace_id``.
+        :param where: print only stored messages that pass; scores are those of the whole scope.
+        :param now: the moment of asking, aware; the present one by default.
         :raises UsageError: an unknown model or format, or a budget that does not fit.
         """
         import uuid
@@ -433,7 +463,11 @@ class Reservoir:
                 "recall_scope": recall_scope,
                 "fill": fill,
                 "order": order,
+                "excerpts": excerpts,
                 "profile": profile,
+                "follow": follow,
+                "recall_floor": floor,
+                "enough": enough,
             }
         )
         there = partition or config.settings().partition
@@ -450,7 +484,7 @@ class Reservoir:
             budget=recommended_budget(model, budget, min(window - kept, limit)),
             format=parse_format(format),
             trace_id=trace_id or str(uuid.uuid4()),
-            now=datetime.now(UTC),
+            now=_moment(now),
             system=system if system is not None else known.system_prompt,
             procedures=tuple(Piece(text, name) for name, text in _pairs(procedure)),
             knowledge=tuple(Piece(text, name) for name, text in _pairs(knowledge)),
@@ -469,6 +503,7 @@ class Reservoir:
             window=window,
             reserve=kept,
             mask=self.mask,
+            where=where,
         )
         if save:
             self.save_question(built)
@@ -630,7 +665,7 @@ class Reservoir:
 
         # Where somebody else embeds or writes, these messages take part by their words.
         lock = paths.embedding_lock(self.store.location)
-        with suppress(StoreLockedError), paths.one_at_a_time(lock, wait=False) as free:
+        with suppress(StoreLockedError), exclusive_lock(lock, wait=False) as free:
             if free:
                 indexing.embed_pending(
                     self.store,
@@ -658,6 +693,16 @@ def _opened(place: str, create: bool, notify: Callable[[str], None]) -> Store:
         store.read_only = True
         notify(f"{told.message}: {told.hint}")
     return store
+
+
+def _moment(now: datetime | None) -> datetime:
+    """Check the moment of asking.
+
+    :raises UsageError: it has no time zone.
+    """
+    if now is not None and now.utcoffset() is None:
+        raise UsageError("now has no time zone", hint="datetime.now(UTC)")
+    return now or datetime.now(UTC)
 
 
 def _source(given: "str | Path | File") -> "Path | File":

@@ -1,6 +1,6 @@
 """Write the man page, ``docs/reservoir.1``, from the help texts.
 
-Run ``python tools/manual.py`` after a help text has changed; a test holds the page to them.
+Run ``python tools/manual.py`` after changing a help text; a test compares them.
 """
 
 import inspect
@@ -15,15 +15,15 @@ from reservoir_cli import __version__
 from reservoir_cli.cli.app import app
 
 PAGE = Path(__file__).parents[1] / "docs" / "reservoir.1"
-#: Exit codes and what they say.
+#: Exit codes and their meanings.
 EXIT_CODES = {
-    0: "Done. A read that finds nothing is done, too.",
-    1: "The operation failed, or doctor found a fault.",
+    0: "Success, also if a read finds nothing.",
+    1: "The operation failed, or doctor found a problem.",
     2: "Wrong usage: an unknown option, name or value.",
-    3: "The store cannot be opened, read or written: damaged, newer, out of reach, or not allowed.",
-    4: "Others were writing to the store for too long.",
-    5: "The model or token counter that was asked for is not available.",
-    6: "context --strict, and something was left out or cut; the context is printed.",
+    3: "The store cannot be opened, read or written: damaged, newer or unreachable.",
+    4: "The store stayed locked by another process.",
+    5: "The model or token counter is not available.",
+    6: "context --strict left out or truncated something; the context is printed.",
     130: "Interrupted.",
     143: "Terminated.",
 }
@@ -31,30 +31,30 @@ ENVIRONMENT = {
     "RESERVOIR_HOME": "One folder for settings, store, cache and log.",
     "RESERVOIR_CONFIG": "The settings file.",
     "RESERVOIR_DB": "The store.",
-    "RESERVOIR_<SETTING>": "A setting, such as RESERVOIR_PARTITION=work, before that of the file.",
-    "RESERVOIR_DEBUG": "With 1, errors come with a traceback.",
-    "NO_COLOR": "Whatever it is set to, output has no colour.",
+    "RESERVOIR_<SETTING>": "A setting, such as RESERVOIR_PARTITION=work; it overrides the file.",
+    "RESERVOIR_DEBUG": "If set to 1, errors have a traceback.",
+    "NO_COLOR": "If set to any value, output has no colour.",
 }
 FILES = {
-    "~/.config/reservoir/reservoir.toml": "Settings. reservoir config --path says where they are.",
-    "~/.local/share/reservoir/reservoir.db": "The store. reservoir doctor says where it is.",
+    "~/.config/reservoir/reservoir.toml": "Settings. reservoir config --path prints the path.",
+    "~/.local/share/reservoir/reservoir.db": "The store. reservoir doctor prints the path.",
     "~/.local/state/reservoir/log/reservoir.log": "The log: a line for each context that "
-    "was truncated. reservoir doctor says where it is.",
+    "was truncated. reservoir doctor prints the path.",
 }
-#: What is said for the program as a whole.
+#: The description of the program.
 DESCRIPTION = """\
-Reservoir keeps conversations with language models in one file, finds the few messages that answer
-a question, however far back they lie, and prints a message list that fits a token budget.
+Reservoir stores conversations with language models in one file, finds the few messages that answer
+a question, however old they are, and prints a list of messages that fits a token budget.
 
-Messages live in a partition (a person, a project) and in it in an instance (a tool, a topic).
-Nothing crosses a partition unless asked to.
+A partition is a workspace (a person, a project), and an instance a channel in it (a tool, a topic).
+Nothing crosses partitions unless you ask for it.
 
 Data goes to standard output, everything else to standard error. A time without a zone is local;
 printed times are UTC."""
 
 
 def page() -> str:
-    """The man page in roff."""
+    """Return the man page in roff."""
     group = typer.main.get_command(app)
     context = typer.Context(group, info_name="reservoir", help_option_names=["-h", "--help"])
     return "\n".join(_lines(group, context)) + "\n"
@@ -62,7 +62,7 @@ def page() -> str:
 
 def _lines(group: Any, context: Any) -> Iterator[str]:
     names = list(group.commands)
-    yield '.\\" Made from the help texts by tools/manual.py.'
+    yield '.\\" Generated from the help texts by tools/manual.py.'
     yield f'.TH RESERVOIR 1 "" "reservoir {__version__}" "User commands"'
     yield ".SH NAME"
     yield "reservoir \\- " + _roff(_first(group.help).rstrip("."))
@@ -72,7 +72,7 @@ def _lines(group: Any, context: Any) -> Iterator[str]:
     yield ".SH DESCRIPTION"
     yield from _paragraphs(DESCRIPTION)
     yield ".SH OPTIONS"
-    yield "These stand before the command."
+    yield "These options precede the command."
     yield from _records(group, context)
     yield ".SH COMMANDS"
     for name in names:
@@ -88,19 +88,19 @@ def _lines(group: Any, context: Any) -> Iterator[str]:
 
 
 def _command(command: Any, name: str, context: Any) -> Iterator[str]:
-    """What a command does and takes; then the commands that it has of its own."""
-    own = typer.Context(command, info_name=name.split()[-1], parent=context)
+    """Yield the section of a command, then those of its subcommands."""
+    command_context = typer.Context(command, info_name=name.split()[-1], parent=context)
     yield f".SS {_roff(name)}"
     yield f".B reservoir {_roff(name)}"
-    yield _roff(" ".join(command.collect_usage_pieces(own)))
+    yield _roff(" ".join(command.collect_usage_pieces(command_context)))
     yield ".PP"
     yield from _paragraphs(inspect.cleandoc(command.help))
-    yield from _records(command, own, without="--help")
+    yield from _records(command, command_context, without="--help")
     yield ".PP"
     yield "Example:"
     yield from _literal(command.epilog.removeprefix("Example: "))
-    for inner, each in getattr(command, "commands", {}).items():
-        yield from _command(each, f"{name} {inner}", own)
+    for subname, subcommand in getattr(command, "commands", {}).items():
+        yield from _command(subcommand, f"{name} {subname}", command_context)
 
 
 def _first(text: str) -> str:
@@ -108,7 +108,7 @@ def _first(text: str) -> str:
 
 
 def _records(command: Any, context: Any, without: str | None = None) -> Iterator[str]:
-    """Arguments and options with what they do."""
+    """Yield arguments and options with their help."""
     for words, about in command.records(context):
         if without is None or without not in words:
             yield from (".TP", f".B {_roff(words)}", _roff(" ".join(about.split())))
@@ -126,7 +126,7 @@ def _literal(text: str) -> Iterable[str]:
 
 
 def _roff(text: str) -> str:
-    """Text as roff prints it."""
+    """Escape text for roff."""
     text = text.replace("\\", "\\e").replace("-", "\\-").replace("'", "\\(aq")
     text = re.sub(r"`([^`]+)`", r"\\fB\1\\fR", text)
     text = re.sub(r"[^\x00-\x7f]", lambda match: f"\\[u{ord(match[0]):04X}]", text)

@@ -1,6 +1,6 @@
-"""Make the picture of the README: a real run over the samples, as a terminal shows it.
+"""Draw the picture in the README: a real run on the samples, as a terminal shows it.
 
-Run ``python tools/pictures.py`` when what ``context --explain`` prints has changed.
+Run ``python tools/pictures.py`` after a change in the output of ``context --explain``.
 """
 
 import os
@@ -25,7 +25,7 @@ ROOT = Path(__file__).parents[1]
 PICTURE = ROOT / "docs" / "explain.svg"
 RESERVOIR = Path(sys.executable).with_name("reservoir")
 COLUMNS, LINES = 118, 60
-ASKED = (
+COMMAND = (
     *("context", "Why did we drop Redis?", "-p", "work", "--budget", "400"),
     *("--recent", "4", "--similar", "6", "--no-fill", "--explain"),
 )
@@ -33,12 +33,12 @@ ASKED = (
 _COLOURS = [(22, 27, 34), (255, 123, 114), (126, 231, 135), (242, 204, 96)]
 _COLOURS += [(121, 192, 255), (210, 168, 255), (110, 220, 230), (201, 209, 217)]
 THEME = TerminalTheme((22, 27, 34), (230, 237, 243), _COLOURS, _COLOURS)
-#: Rich's picture, but for the fonts that whoever looks at it would fetch from elsewhere.
+#: Rich's template without the fonts that a viewer would download.
 WITHOUT_FONTS = re.sub(r"(?s)    @font-face \{\{.*?\n    \}\}\n", "", CONSOLE_SVG_FORMAT)
 
 
 def main() -> None:
-    """Import the samples into a store of its own, ask, and draw what a terminal got."""
+    """Import the samples into a temporary store, run the command, and draw its output."""
     with tempfile.TemporaryDirectory() as home:
         environment = {
             **os.environ,
@@ -48,15 +48,15 @@ def main() -> None:
         }
         samples = sorted(map(str, (ROOT / "samples").glob("*.jsonl")))
         subprocess.run([RESERVOIR, "ingest", *samples], env=environment, check=True)
-        shown = on_terminal([str(RESERVOIR), *ASKED], environment)
+        output = on_terminal([str(RESERVOIR), *COMMAND], environment)
     console = Console(
         record=True,
         width=COLUMNS,
         file=open(os.devnull, "w", encoding="utf-8"),
         color_system="truecolor",
     )
-    console.print(Text(f"$ reservoir {shlex.join(ASKED)}", "bold"))
-    console.print(Text.from_ansi(shown))
+    console.print(Text(f"$ reservoir {shlex.join(COMMAND)}", "bold"))
+    console.print(Text.from_ansi(output))
     drawing = console.export_svg(
         title="reservoir", theme=THEME, unique_id="explain", code_format=WITHOUT_FONTS
     )
@@ -64,7 +64,7 @@ def main() -> None:
 
 
 def on_terminal(command: list[str], environment: dict[str, str]) -> str:
-    """What a command shows on a terminal of our size."""
+    """Run a command on a terminal of fixed size, and return its output."""
     master, slave = pty.openpty()
     ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", LINES, COLUMNS, 0, 0))
     parts: list[bytes] = []
@@ -81,7 +81,7 @@ def _read(master: int, parts: list[bytes]) -> None:
     try:
         while part := os.read(master, 65_536):
             parts.append(part)
-    except OSError:  # Linux says EIO when the other end is closed
+    except OSError:  # Linux raises EIO when the other end is closed
         pass
 
 

@@ -1,69 +1,257 @@
-"""Asking a store a benchmark's questions, through the public interface alone."""
+"""Fill a store with a benchmark's messages and ask it questions, through the public API alone."""
 
+import hashlib
 import math
+import re
+import shutil
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from datetime import UTC, datetime
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from functools import lru_cache
+from itertools import groupby
 from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
-from evidence import Floats, Question, Recall, Rows, shares
-from rankings import Index, Ranking
+from evidence import Floats, Rows, Span, answering_passage, covered
+from rankings import Index
+from sets import Collection, Question
 from vectors import CachedEmbedder
 
 from reservoir_cli import Message, Reservoir
+from reservoir_cli.messages import Scope
 from reservoir_cli.retrieval.dates import date_scores, find_dates
-from reservoir_cli.storage.fulltext import content_words, count_terms
+from reservoir_cli.settings.schema import SETTINGS
+from reservoir_cli.storage.fulltext import STOP_WORDS, content_words, count_terms, indexed_text
+from reservoir_cli.storage.sqlite.store import SCHEMA_VERSION
 
-PARTITION = "benchmark"
 #: A budget that everything fits into, so that every message comes with its scores.
 _EVERYTHING = 900_000_000
+_WORD = re.compile(r"[^\W_]+")
+#: A budget for questions of which only the relevance is wanted.
+_SMALL = 500
+#: Costs three quarters of a token; other characters a quarter.
+_CJK = re.compile("[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff]")
+#: Words in more of a scope's messages than this are not rare.
+_RARE = 0.05
+#: Settings under which a context shows every message with its priority.
+_UNFILTERED = {"recall_floor": 0.0, "excerpts": "off"}
 
-Each = TypeVar("Each")
-#: Messages by the instance they go to.
-Conversations = Mapping[str, Sequence[Message]]
+Item = TypeVar("Item")
 
 
 @contextmanager
-def stored(
-    conversations: Conversations, embedder: CachedEmbedder, **settings: Any
+def opened(
+    path: Path, embedder: CachedEmbedder, settings: Mapping[str, Any]
 ) -> Iterator[Reservoir]:
-    """A store for the time of a measurement, a conversation an instance."""
-    settings = {"embedding_model": embedder.name, **settings}
-    with (
-        tempfile.TemporaryDirectory() as folder,
-        Reservoir.open(Path(folder) / "b.db", settings=settings, embedder=embedder) as reservoir,
-    ):
-        for name, messages in conversations.items():
-            reservoir.ingest(messages, partition=PARTITION, instance=name)
+    """Open a store with the benchmark's embedder; settings that do not exist are left out."""
+    known = {key: value for key, value in settings.items() if key in SETTINGS}
+    known = {"embedding_model": embedder.name, **known}
+    with Reservoir.open(path, settings=known, embedder=embedder) as reservoir:
         yield reservoir
 
 
-def scored_rows(reservoir: Reservoir, question: Question) -> Rows:
-    """Every message of a question's instance with the scores it has for the question."""
-    window = reservoir.context(
-        question.text, partition=PARTITION, instance=question.instance, budget=_EVERYTHING
+def filled(
+    collections: Sequence[Collection],
+    embedder: CachedEmbedder,
+    settings: Mapping[str, Any],
+    cache: Path,
+) -> Path:
+    """Store the messages of all collections, or find the store that an earlier run filled."""
+    digest = hashlib.sha256(
+        f"{SCHEMA_VERSION} {embedder.model_id} {sorted(settings.items())}".encode()
     )
-    rows = [row for row in window.messages if row["id"] is not None]
+    for collection in collections:
+        digest.update(repr((collection.name, collection.messages)).encode())
+        for file in collection.files:
+            digest.update(file.read_bytes())
+    path = cache / f"store-{digest.hexdigest()[:16]}.db"
+    if not path.exists():
+        with tempfile.TemporaryDirectory(dir=cache) as folder:
+            fresh = Path(folder) / "store.db"
+            with opened(fresh, embedder, settings) as reservoir:
+                for collection in progress(collections, "storing"):
+                    store(reservoir, collection.name, collection.messages)
+                    if collection.files:
+                        reservoir.import_files(*collection.files)
+                        reservoir.embed()
+            fresh.replace(path)
+    return path
+
+
+def store(reservoir: Reservoir, name: str, messages: Sequence[Message]) -> None:
+    """Store messages in the partition and instance of a collection."""
+    for start in range(0, len(messages), 1_000):
+        reservoir.ingest(messages[start : start + 1_000], partition=name, instance=name)
+
+
+@contextmanager
+def with_talk(
+    path: Path, question: Question, embedder: CachedEmbedder, settings: Mapping[str, Any]
+) -> Iterator[tuple[Reservoir, datetime]]:
+    """Open a copy of a store in which the talk before a question is the newest conversation.
+
+    :returns: the store, and the moment of asking: a minute after the last turn.
+    """
+    with tempfile.TemporaryDirectory(dir=path.parent) as folder:
+        copy = Path(shutil.copy(path, Path(folder) / "store.db"))
+        with opened(copy, embedder, settings) as reservoir:
+            scope = Scope(question.partition, question.instance)
+            newest = reservoir.view(scope, 1)[-1].created_at
+            times = [newest + timedelta(days=1, minutes=at) for at in range(len(question.talk))]
+            turns = [
+                Message(
+                    role,
+                    text,
+                    created_at=at,
+                    conversation_id="talk",
+                    trace_id=f"talk {number // 2}",
+                )
+                for number, ((role, text), at) in enumerate(zip(question.talk, times, strict=True))
+            ]
+            reservoir.ingest(turns, partition=question.partition, instance=question.instance)
+            yield reservoir, times[-1] + timedelta(minutes=1)
+
+
+class Asker:
+    """Asks the questions of one store.
+
+    :param path: a filled store.
+    :param settings: those that are measured.
+    """
+
+    def __init__(self, path: Path, embedder: CachedEmbedder, settings: Mapping[str, Any]) -> None:
+        self._path, self._embedder, self._settings = path, embedder, settings
+        self._texts: dict[str, dict[str, str]] = {}
+
+    def windows(self, question: Question, budgets: Sequence[int]) -> list[Any]:
+        """Return the contexts of a question, one a budget."""
+        with self._ready(question, self._settings) as (reservoir, now):
+            return [_ask(reservoir, question, budget, now) for budget in budgets]
+
+    def rows(self, question: Question) -> Rows:
+        """Return every message of a question's instance with its scores."""
+        with self._ready(question, {**self._settings, **_UNFILTERED}) as (reservoir, now):
+            window = _ask(reservoir, question, _EVERYTHING, now)
+        return _rows(question, window.messages, now, self._embedder)
+
+    def unrelated(self, question: Question, partition: str, instance: str | None) -> float:
+        """Return the relevance of a question that has nothing to do with a partition."""
+        asked = replace(question, partition=partition, instance=instance, talk=())
+        with self._ready(asked, self._settings) as (reservoir, _):
+            return relevance(_ask(reservoir, asked, _SMALL, None))
+
+    def printed(self, question: Question, budgets: Sequence[int]) -> dict[str, list[float]]:
+        """Return what contexts of these budgets hold of a question's evidence.
+
+        :returns: by name a value a budget: ``printed``, the share of evidence messages of which
+            something is printed; ``strict``, of those whose answering passage is; ``rare words``,
+            the share of the answer's rare words; ``tokens``; and once ``relevance``.
+        """
+        windows = self.windows(question, budgets)
+        texts = self._all_texts(question.partition)
+        needed = self._needed(question, texts)
+        rare = _rare_words(question, texts)
+        found: dict[str, list[float]] = {
+            "printed": [],
+            "strict": [],
+            "rare words": [],
+            "tokens": [],
+        }
+        for window in windows:
+            rows = window.messages
+            spans = {row["source_id"]: row.get("spans") for row in rows if row["source_id"]}
+            seen = [name for name in question.evidence if name in spans]
+            exact = bool(question.quotations)
+            strict = sum(
+                all(covered(span, spans[name], exact) for span in needed[name]) for name in seen
+            )
+            said = _words(" ".join(row["content"] for row in rows if row["id"] is not None))
+            found["printed"].append(len(seen) / len(question.evidence))
+            found["strict"].append(strict / len(question.evidence))
+            found["rare words"].append(len(rare & said) / len(rare) if rare else math.nan)
+            found["tokens"].append(window.used / window.budget.available)
+        found["relevance"] = [relevance(windows[0])]
+        return found
+
+    @contextmanager
+    def _ready(self, question: Question, settings: Mapping[str, Any]) -> Iterator[Any]:
+        if question.talk:
+            with with_talk(self._path, question, self._embedder, settings) as ready:
+                yield ready
+        else:
+            with opened(self._path, self._embedder, settings) as reservoir:
+                yield reservoir, None
+
+    def _all_texts(self, partition: str) -> dict[str, str]:
+        """Return the texts of a partition by their source ids."""
+        if partition not in self._texts:
+            with opened(self._path, self._embedder, {}) as reservoir:
+                rows = reservoir.view(Scope(partition), 0)
+            self._texts[partition] = {str(row.source_id): row.content for row in rows}
+        return self._texts[partition]
+
+    def _needed(self, question: Question, texts: Mapping[str, str]) -> dict[str, list[Span | None]]:
+        """Return where the answer stands in each evidence message."""
+        needed: dict[str, list[Span | None]] = {}
+        for name in question.evidence & texts.keys():
+            text = texts[name]
+            quoted = [quote for quote in question.quotations if quote in text]
+            if quoted:
+                needed[name] = [
+                    (text.index(quote), text.index(quote) + len(quote)) for quote in quoted
+                ]
+            else:
+                passages = self._embedder.passages(text)
+                words = [_words(text[start:end]) for start, end in passages]
+                best = answering_passage(words, _words(question.answer or question.text))
+                needed[name] = [_stripped(text, passages[best])]
+        return needed
+
+
+def relevance(window: Any) -> float:
+    """Return how well a question fits the store; NaN if the program does not say."""
+    return float(getattr(window, "relevance", math.nan))
+
+
+def _ask(reservoir: Reservoir, question: Question, budget: int, now: datetime | None) -> Any:
+    moment = {} if now is None else {"now": now}
+    return reservoir.context(
+        question.text,
+        partition=question.partition,
+        instance=question.instance,
+        budget=budget,
+        **moment,
+    )
+
+
+def _rows(
+    question: Question,
+    shown: Sequence[Mapping[str, Any]],
+    now: datetime | None,
+    embedder: CachedEmbedder,
+) -> Rows:
+    rows = [row for row in shown if row["id"] is not None]
     moments = {row["id"]: datetime.fromisoformat(row["created_at"]).timestamp() for row in rows}
     rows.sort(key=lambda row: (moments[row["id"]], row["id"]))
     times = np.array([moments[row["id"]] for row in rows])
     texts, words = [row["content"] for row in rows], content_words(question.text)
     index = _index(tuple(texts))
     return Rows(
-        sessions=_sessions([row["conversation_id"] for row in rows]),
+        evidence_count=len(question.evidence),
+        sessions=_sessions([(row["instance"], row["conversation_id"]) for row in rows]),
         created_at=times,
-        asks=np.array(["?" in text for text in texts]),
+        asks=np.array(["?" in text or "\uff1f" in text for text in texts]),
         costs=np.array([cost(text) for text in texts]),
         evidence=np.array([row["source_id"] in question.evidence for row in rows]),
         terms=np.array([count_terms(text) for text in texts]),
+        passages=np.array([_passages(embedder, text) for text in texts]),
         counts=index.counts(words),
         plain_bm25=index.scores(words),
-        dates=_dates(question.text, times),
+        dates=_dates(question.text, times, now or datetime.now(UTC)),
         **{
             name: np.array([row[name] for row in rows], np.float64)
             for name in ("cosine", "bm25", "similarity", "recency", "priority")
@@ -72,36 +260,12 @@ def scored_rows(reservoir: Reservoir, question: Question) -> Rows:
 
 
 def cost(text: str) -> int:
-    """Tokens of a message when it is packed by its priority: ceil(characters / 4) + 4."""
-    return math.ceil(len(text) / 4) + 4
+    """Return the tokens of a message when it is packed by its priority: characters / 4 + 4."""
+    return math.ceil((len(text) + 2 * len(_CJK.findall(text))) / 4) + 4
 
 
-def ranking_recall(ranking: Ranking, asked: Iterable[Rows], budgets: Sequence[int]) -> Recall:
-    """Recall when messages are packed by a ranking."""
-    found = [shares(ranking(rows), rows, budgets) for rows in asked]
-    by_budget, by_depth = zip(*found, strict=True)
-    return Recall(np.array(by_budget), np.array(by_depth))
-
-
-def printed_recall(
-    reservoir: Reservoir, questions: Sequence[Question], budgets: Sequence[int]
-) -> Recall:
-    """Recall of the contexts that are really printed."""
-
-    def share(question: Question, budget: int) -> float:
-        window = reservoir.context(
-            question.text, partition=PARTITION, instance=question.instance, budget=budget
-        )
-        kept = {row["source_id"] for row in window.messages}
-        return len(kept & question.evidence) / len(question.evidence)
-
-    told = progress(questions, "contexts as they are printed")
-    by_budget = [[share(each, budget) for budget in budgets] for each in told]
-    return Recall(np.array(by_budget), np.empty(0))
-
-
-def progress(items: Sequence[Each], what: str) -> Iterator[Each]:
-    """Items one by one, with a bar on a terminal."""
+def progress(items: Sequence[Item], what: str) -> Iterator[Item]:
+    """Yield items one by one, with a bar on a terminal."""
     from rich.console import Console
     from rich.progress import track
 
@@ -109,19 +273,53 @@ def progress(items: Sequence[Each], what: str) -> Iterator[Each]:
     yield from track(items, what, console=console, disable=not sys.stderr.isatty())
 
 
+def by_session(messages: Sequence[Message]) -> list[list[Message]]:
+    """Group messages by conversation, in order."""
+    return [list(group) for _, group in groupby(messages, lambda message: message.conversation_id)]
+
+
+@lru_cache(maxsize=50_000)
+def _passages(embedder: CachedEmbedder, text: str) -> int:
+    return len(embedder.passages(text))
+
+
+@lru_cache(maxsize=50_000)
+def _words(text: str) -> frozenset[str]:
+    """Return the words of a text without stop words."""
+    return frozenset(_WORD.findall(indexed_text(text.lower()))) - STOP_WORDS
+
+
+def _rare_words(question: Question, texts: Mapping[str, str]) -> frozenset[str]:
+    """Return the words of the answer that its evidence has and few other messages have."""
+    if not question.answer:
+        return frozenset()
+    answer = _words(question.answer)
+    held = [answer & _words(text) for text in texts.values()]
+    counts = {word: sum(word in words for words in held) for word in answer}
+    evidence = frozenset().union(*(_words(texts.get(name, "")) for name in question.evidence))
+    limit = max(3, _RARE * len(texts))
+    return frozenset(word for word in answer & evidence if counts[word] <= limit)
+
+
+def _stripped(text: str, span: Span) -> Span:
+    start, end = span
+    inside = text[start:end]
+    return start + len(inside) - len(inside.lstrip()), end - len(inside) + len(inside.rstrip())
+
+
 def _sessions(conversations: Sequence[Any]) -> tuple[Any, ...]:
     places: dict[Any, list[int]] = {}
     for place, name in enumerate(conversations):
         places.setdefault(name, []).append(place)
-    return tuple(np.array(some) for some in places.values())
+    return tuple(np.array(group) for group in places.values())
 
 
-@lru_cache(maxsize=8)
+@lru_cache(maxsize=4)
 def _index(texts: tuple[str, ...]) -> Index:
     return Index(texts)
 
 
-def _dates(question: str, times: Floats) -> Floats:
-    now = datetime.now().astimezone()
+def _dates(question: str, times: Floats, now: datetime) -> Floats:
+    local = now.astimezone()
     moments = np.round(times * 1000).astype(np.int64)
-    return date_scores(find_dates(question, now), moments, now.tzinfo or UTC)
+    return date_scores(find_dates(question, local), moments, local.tzinfo or UTC)

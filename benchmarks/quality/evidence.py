@@ -1,37 +1,34 @@
-"""How much of a question's evidence a ranking brings into a budget, and how sure that is. Pure."""
+"""How much of a question's evidence a ranking or a context holds, and how sure that is. Pure."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 Places = NDArray[np.intp]
+Span = tuple[int, int]
 
 #: How far down the list recall is counted, in messages.
 DEPTHS = (5, 10, 20)
 _ROUNDS = 2_000
-
-
-@dataclass(frozen=True, slots=True)
-class Question:
-    """A question, where it is asked, and the source ids of the messages that answer it."""
-
-    instance: str
-    text: str
-    evidence: frozenset[str]
+#: So much of a passage has to be printed for its answer to count as inside.
+_INSIDE = 0.9
 
 
 @dataclass(frozen=True, slots=True)
 class Rows:
     """Every message of a question's scope, in order of time; all arrays have shape (n,).
 
+    :param evidence_count: messages that answer the question, in the store or not.
     :param sessions: the places of each session's messages, oldest first.
     :param created_at: seconds since 1970.
     :param asks: whether a message contains a question mark.
     :param costs: tokens of a message in :func:`taken`.
     :param terms: words of its text.
+    :param passages: how many passages it is embedded in.
     :param counts: how often each stem of the question stands in it, shape (stems, n).
     :param evidence: whether it answers the question.
     :param cosine: raw, of its best passage.
@@ -41,11 +38,13 @@ class Rows:
     :param similarity: as the program has it, and so are ``recency`` and ``priority``.
     """
 
+    evidence_count: int
     sessions: tuple[Places, ...]
     created_at: Floats
     asks: NDArray[np.bool_]
     costs: NDArray[np.int64]
     terms: NDArray[np.int64]
+    passages: NDArray[np.int64]
     counts: NDArray[np.int64]
     evidence: NDArray[np.bool_]
     cosine: Floats
@@ -59,11 +58,11 @@ class Rows:
 
 @dataclass(frozen=True, slots=True)
 class Recall:
-    """What became of each question's evidence.
+    """The share of each question's evidence that was found.
 
-    :param by_budget: share of the evidence inside each budget, shape (questions, budgets).
-    :param by_depth: among the best messages, shape (questions, depths); empty where there is no
-        order, only a selection.
+    :param by_budget: inside each budget, shape (questions, budgets); NaN where a question has
+        nothing to find.
+    :param by_depth: among the best messages, shape (questions, depths); empty for contexts.
     """
 
     by_budget: Floats
@@ -74,14 +73,20 @@ class Recall:
         """The score of each question: its mean over the budgets."""
         return np.asarray(self.by_budget.mean(axis=1))
 
+    def at(self, chosen: NDArray[np.bool_]) -> "Recall":
+        """The recall of some of the questions."""
+        return Recall(
+            self.by_budget[chosen], self.by_depth[chosen] if self.by_depth.size else self.by_depth
+        )
+
 
 def best_first(priority: Floats) -> Places:
-    """Places by priority, ties newest first."""
+    """Order places by priority, ties newest first."""
     return np.lexsort((-np.arange(len(priority)), -priority))
 
 
 def taken(order: Places, costs: NDArray[np.int64], budget: int) -> list[int]:
-    """Places that fit into a budget, tried in this order; what is too large is skipped."""
+    """Fill a budget with places in this order; what is too large is skipped."""
     least = int(costs.min(initial=budget + 1))
     kept = []
     for place in order:
@@ -94,14 +99,41 @@ def taken(order: Places, costs: NDArray[np.int64], budget: int) -> list[int]:
 
 
 def shares(priority: Floats, rows: Rows, budgets: Sequence[int]) -> tuple[list[float], list[float]]:
-    """Share of the evidence inside each budget, and among the best few messages."""
-    order, whole = best_first(priority), rows.evidence.sum()
+    """Return the share of the evidence inside each budget, and among the best few messages."""
+    order, whole = best_first(priority), rows.evidence_count
     inside = [rows.evidence[taken(order, rows.costs, budget)].sum() / whole for budget in budgets]
     return inside, [rows.evidence[order[:depth]].sum() / whole for depth in DEPTHS]
 
 
+def covered(needed: Span | None, printed: Sequence[Span] | None, exact: bool) -> bool:
+    """Return whether the part of a message that answers is printed.
+
+    :param needed: where the answer stands; ``None`` if any part will do.
+    :param printed: the printed parts; ``None`` for the whole message.
+    :param exact: every character is needed, not just most of them.
+    """
+    if needed is None or printed is None:
+        return True
+    start, end = needed
+    inside = sum(max(0, min(end, high) - max(start, low)) for low, high in printed)
+    return inside >= (1 if exact else _INSIDE) * (end - start)
+
+
+def answering_passage(passages: Sequence[frozenset[str]], answer: frozenset[str]) -> int:
+    """Return the number of the passage that shares most words with the answer, the first of equals.
+
+    :param passages: the words of each passage.
+    """
+    return max(range(len(passages)), key=lambda at: (len(passages[at] & answer), -at))
+
+
+def lost_at_larger(by_budget: Floats) -> float:
+    """Return the share of questions that lose evidence at some larger budget."""
+    return float((np.diff(by_budget, axis=1) < -1e-9).any(axis=1).mean())
+
+
 def interval(scores: Floats) -> tuple[float, float]:
-    """95% interval of a mean, by bootstrap over the questions (Efron, 1979).
+    """Return the 95% interval of a mean, by bootstrap over the questions (Efron, 1979).
 
     For the difference of two rankings, give the differences of their scores: their questions are
     the same.
@@ -112,18 +144,43 @@ def interval(scores: Floats) -> tuple[float, float]:
     return float(low), float(high)
 
 
-def figures(recall: Recall, budgets: Sequence[int]) -> Mapping[str, object]:
-    """The figures of a ranking, as they go into JSON."""
-    low, high = interval(recall.scores)
-    means = zip(map(str, budgets), recall.by_budget.mean(axis=0), strict=True)
+def figures(recall: Recall, budgets: Sequence[int]) -> dict[str, Any]:
+    """Return the figures of a ranking or of contexts as JSON values, ``{}`` for no questions."""
+    known = ~np.isnan(recall.by_budget).any(axis=1)
+    if not known.any():
+        return {}
+    recall = recall.at(known)
+    means = zip(map(str, budgets), recall.by_budget.mean(axis=0).tolist(), strict=True)
+    depths = recall.by_depth.mean(axis=0).tolist() if recall.by_depth.size else []
     return {
+        "questions": int(known.sum()),
         "score": float(recall.scores.mean()),
-        "interval": [low, high],
-        "by_budget": {name: float(share) for name, share in means},
+        "interval": list(interval(recall.scores)),
+        "by_budget": dict(means),
         "all_evidence": float((recall.by_budget > 1 - 1e-9).mean()),
-        "by_depth": dict(
-            zip(map(str, DEPTHS), map(float, recall.by_depth.mean(axis=0)), strict=True)
-        )
-        if recall.by_depth.size
-        else {},
+        "lose_at_larger": lost_at_larger(recall.by_budget),
+        "by_depth": dict(zip(map(str, DEPTHS), depths, strict=False)),
     }
+
+
+def refusals(unrelated: Floats, related: Floats, scores: Floats) -> list[Mapping[str, float]]:
+    """Return what each floor refuses and what it loses.
+
+    :param unrelated: relevance of questions that the store cannot answer.
+    :param related: relevance of questions that it can.
+    :param scores: of those; a question that is refused loses all of its score.
+    :returns: for each tenth of unrelated questions refused, the floor and what is lost.
+    """
+    found = []
+    for share in np.arange(0.1, 1.0, 0.1):
+        floor = float(np.quantile(unrelated, share, method="higher"))
+        lost = np.where(related < floor, scores, 0.0)
+        found.append(
+            {
+                "floor": floor,
+                "refused": float((unrelated < floor).mean()),
+                "true_refused": float((related < floor).mean()),
+                "lost": float(lost.mean()),
+            }
+        )
+    return found

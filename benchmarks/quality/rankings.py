@@ -13,6 +13,8 @@ from evidence import Floats, Rows
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
+from reservoir_cli.storage.fulltext import indexed_text
+
 Ranking = Callable[[Rows], Floats]
 
 _DAY = 86_400.0
@@ -55,6 +57,8 @@ def around(
     words: Floats | None = None,
     meaning: Floats | None = None,
     link: float = 0.2,
+    length: float = 0.03,
+    short: float = 60,
     best: float = 0.3,
     reach: int = 10,
     date: float = 0.4,
@@ -65,14 +69,21 @@ def around(
     :param words: BM25, the program's unless another is given.
     :param meaning: cosine, likewise.
     :param link: what a reply inherits from the question before it.
+    :param length: what the cosine loses for each e-fold of passages.
+    :param short: a reply of more words inherits less.
     :param best: weight of the best message within reach.
     :param reach: messages before and after.
     :param reach_tokens: tokens before and after, instead of messages.
     """
+    meaning = rows.cosine if meaning is None else meaning
+    meaning = meaning - length * np.log(rows.passages)
     own = mixed(rows, rows.bm25 if words is None else words, meaning)
+    linked = link * np.minimum(1, short / np.maximum(rows.terms, 1))
     inherited = own.copy()
     for places in rows.sessions:
-        inherited[places[1:]] += np.where(rows.asks[places[:-1]], link * own[places[:-1]], 0.0)
+        inherited[places[1:]] += np.where(
+            rows.asks[places[:-1]], linked[places[1:]] * own[places[:-1]], 0.0
+        )
     found = inherited + date * rows.dates
     for places in rows.sessions:
         if reach_tokens:
@@ -83,11 +94,12 @@ def around(
     return min_max(found)
 
 
-def context_bm25(rows: Rows, *, share: float = 0.3, b: float = 0.75) -> Floats:
+def context_bm25(rows: Rows, *, share: float = 0.3, b: float = 0.75, lent: float = 60) -> Floats:
     """BM25 in which the two messages before and after count for a share of themselves.
 
     :param share: of a neighbour's words; 0 is BM25 of a message's own words.
     :param b: how far a long message is held to be about more; 0 switches that off.
+    :param lent: a neighbour lends as if it had no more words.
     """
     counts, lengths = rows.counts.astype(np.float64), rows.terms.astype(np.float64)
     for places in rows.sessions:
@@ -96,8 +108,9 @@ def context_bm25(rows: Rows, *, share: float = 0.3, b: float = 0.75) -> Floats:
                 (places[shift:], places[:-shift]),
                 (places[:-shift], places[shift:]),
             ):
-                counts[:, here] += share * rows.counts[:, there]
-                lengths[here] += rows.terms[there]
+                part = np.minimum(1, lent / np.maximum(rows.terms[there], 1))
+                counts[:, here] += share * part * rows.counts[:, there]
+                lengths[here] += np.minimum(rows.terms[there], lent)
     norms = 1.2 * (1 - b + b * lengths / lengths.mean())
     found = np.zeros(len(lengths))
     for each in counts[(counts > 0).any(axis=1)]:
@@ -157,6 +170,8 @@ def _cosine(rows: Rows) -> Floats:
     return np.maximum(0.0, rows.cosine)
 
 
+DEFAULT = "default: 0.7 similarity + 0.3 recency"
+
 #: What came before, weakest first, and the default.
 RANKINGS: Mapping[str, Ranking] = {
     "recency only": lambda rows: rows.recency,
@@ -176,8 +191,18 @@ RANKINGS: Mapping[str, Ranking] = {
         min_max(with_session(rows)), rows.recency
     ),
     "similarity": lambda rows: rows.similarity,
-    "default: 0.7 similarity + 0.3 recency": lambda rows: rows.priority,
+    DEFAULT: lambda rows: rows.priority,
 }
+
+#: The lines of a plot.
+DRAWN = (
+    "recency only",
+    "0.7 cosine + 0.3 linear recency",
+    "BM25 (FTS5)",
+    "cosine",
+    "0.6 mm(cosine) + 0.4 mm(BM25)",
+    DEFAULT,
+)
 
 
 def changed(**change: Any) -> Ranking:
@@ -198,6 +223,14 @@ def oracle(rows: Rows) -> Floats:
 PARTS: Mapping[str, Ranking] = {
     "without words of neighbours": _own_words,
     "without reply link": changed(link=0.0),
+    "without the length rules": lambda rows: with_recency(
+        around(rows, words=context_bm25(rows, lent=np.inf), length=0, short=np.inf), rows.recency
+    ),
+    "without length in the cosine": changed(length=0),
+    "without a limit to lent words": lambda rows: with_recency(
+        around(rows, words=context_bm25(rows, lent=np.inf)), rows.recency
+    ),
+    "without a limit to the reply link": changed(short=np.inf),
     "without best around": changed(best=0.0),
     "without dates": changed(date=0.0),
     "oracle": oracle,
@@ -213,7 +246,9 @@ class Index:
         self._db.execute("CREATE VIRTUAL TABLE places USING fts5vocab(t, instance)")
         self._db.execute("CREATE VIRTUAL TABLE q USING fts5(text, tokenize='porter unicode61')")
         self._db.execute("CREATE VIRTUAL TABLE stems USING fts5vocab(q, row)")
-        self._db.executemany("INSERT INTO t (rowid, text) VALUES (?, ?)", enumerate(texts))
+        self._db.executemany(
+            "INSERT INTO t (rowid, text) VALUES (?, ?)", enumerate(map(indexed_text, texts))
+        )
 
     def close(self) -> None:
         """Give its memory back."""

@@ -1,4 +1,4 @@
-"""A benchmark's figures as a table, a JSON file and a picture."""
+"""Print a benchmark's figures as tables, write them as JSON, draw them."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -11,28 +11,52 @@ Figures = Mapping[str, Any]
 
 
 def print_table(title: str, found: Mapping[str, Figures], budgets: Sequence[int]) -> None:
-    """A line a ranking: score, interval, recall by budget, all evidence, recall by depth."""
+    """Print a line a ranking: score, interval, recall by budget, all evidence, and the rest.
+
+    The last columns are the share of questions that lose evidence at a larger budget, and recall
+    by depth.
+    """
     wide = max(map(len, [title, *found]))
     head = "".join(f"{budget:>7,}" for budget in budgets)
     depths = "".join(f"{f'@{depth}':>6}" for depth in DEPTHS)
-    print(f"\n{title:<{wide}}  score  95% interval  {head}    all{depths}")
-    for name, each in found.items():
-        low, high = (_share(bound) for bound in each["interval"])
-        by_budget = "".join(f"{_share(share):>7}" for share in each["by_budget"].values())
-        by_depth = "".join(f"{_share(share):>6}" for share in each["by_depth"].values())
+    print(f"\n{title:<{wide}}  score  95% interval  {head}    all  loses{depths}")
+    for name, row in found.items():
+        if row:
+            low, high = (_share(bound) for bound in row["interval"])
+            by_budget = "".join(f"{_share(share):>7}" for share in row["by_budget"].values())
+            by_depth = "".join(f"{_share(share):>6}" for share in row["by_depth"].values())
+            print(
+                f"{name:<{wide}}  {_share(row['score']):>5}  [{low:>4}, {high:>4}]  {by_budget}"
+                f"  {_share(row['all_evidence']):>5}  {_share(row['lose_at_larger']):>5}{by_depth}"
+            )
+
+
+def print_differences(title: str, found: Mapping[str, Figures]) -> None:
+    """Print the paired differences to another run."""
+    print(f"\n{title}")
+    for name, row in found.items():
+        low, high = row["interval"]
+        mark = "*" if low > 0 or high < 0 else " "
+        print(f"{name:<40} {row['difference']:+.3f} [{low:+.3f}, {high:+.3f}]{mark}")
+
+
+def print_refusals(found: Sequence[Mapping[str, float]]) -> None:
+    """Print what each floor refuses and loses."""
+    print("\nfloor  unrelated refused  true refused  lost")
+    for row in found:
         print(
-            f"{name:<{wide}}  {_share(each['score']):>5}  [{low:>4}, {high:>4}]  {by_budget}"
-            f"  {_share(each['all_evidence']):>5}{by_depth}"
+            f"{row['floor']:5.3f}  {row['refused']:17.2f}  {row['true_refused']:12.3f}"
+            f"  {row['lost']:.4f}"
         )
 
 
 def write_json(path: Path, found: Mapping[str, Any]) -> None:
-    """All figures, unrounded."""
-    path.write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
+    """Write all figures, unrounded."""
+    path.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
 
 
 def draw(path: Path, found: Mapping[str, Figures], title: str) -> None:
-    """Recall against budget, a line a ranking.
+    """Draw recall against budget, a line a ranking.
 
     :raises SystemExit: matplotlib is not installed.
     """
@@ -43,9 +67,9 @@ def draw(path: Path, found: Mapping[str, Figures], title: str) -> None:
 
     figure = Figure(figsize=(6.5, 5), layout="constrained")
     axes = figure.subplots()
-    for name, each in found.items():
-        budgets = [int(budget) for budget in each["by_budget"]]
-        axes.plot(budgets, list(each["by_budget"].values()), marker="o", label=name)
+    for name, row in found.items():
+        budgets = [int(budget) for budget in row["by_budget"]]
+        axes.plot(budgets, list(row["by_budget"].values()), marker="o", label=name)
     axes.set_xscale("log")
     axes.set_xticks(budgets, [f"{budget:,}" for budget in budgets])
     axes.minorticks_off()
@@ -59,5 +83,5 @@ def draw(path: Path, found: Mapping[str, Figures], title: str) -> None:
 
 
 def _share(value: float) -> str:
-    """Three decimals, without the zero before them."""
+    """Format three decimals, without the zero before them."""
     return f"{value:.3f}".replace("0.", ".", 1)

@@ -31,7 +31,7 @@ ENGINES = ("sentence-transformers", "reservoir, engine", "reservoir, embed")
 
 
 def texts_of(kind: str) -> list[str]:
-    """Runs of words of the samples, always the same ones."""
+    """Return runs of words of the samples, the same in every run."""
     words = [
         word
         for file in sorted(SAMPLES.glob("*.jsonl"))
@@ -49,7 +49,7 @@ def texts_of(kind: str) -> list[str]:
 
 
 def passages_of(texts: list[str]) -> list[str]:
-    """What both engines embed: the passages of the texts."""
+    """Return the passages of texts, which both engines embed."""
     from reservoir_cli.embedding import load_embedder
 
     embedder = load_embedder(MODEL, offline=True, progress=lambda *_: None)
@@ -122,7 +122,7 @@ def child(engine: str, work: Path) -> None:
 
 
 def measure(kind: str, rounds: int) -> dict[str, Any]:
-    """The best round of every engine on a set of texts, and how well their vectors agree."""
+    """Return the best round of each engine on a set of texts, and the agreement of vectors."""
     import numpy as np
 
     texts = texts_of(kind)

@@ -55,7 +55,7 @@ def commands(store: Path, copy: Path | None) -> dict[str, tuple[list[str], str]]
 
 
 def baselines(folder: Path) -> dict[str, tuple[list[str], str]]:
-    """What no Python program can be quicker than."""
+    """Return the fastest possible command: an empty Python program."""
     bare = folder / "bare.py"
     bare.write_text(BARE, encoding="utf-8")
     return {
@@ -68,7 +68,7 @@ def baselines(folder: Path) -> dict[str, tuple[list[str], str]]:
 def measure(
     lines: dict[str, tuple[list[str], str]], runs: int, env: dict[str, str]
 ) -> dict[str, Run]:
-    """The medians of each command; they take turns, and the first turn is not counted."""
+    """Return the medians of commands that take turns; the first turn is not counted."""
     taken: dict[str, list[Run]] = {name: [] for name in lines}
     for turn in range(runs + 1):
         for name, (command, stdin) in lines.items():

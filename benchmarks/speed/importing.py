@@ -36,7 +36,7 @@ with ExitStack() as open_files:
 
 
 def node(rng: random.Random, name: str, parent: str | None, number: int) -> dict[str, Any]:
-    """A node as an export has it, most of which is not text."""
+    """Return a node of an export, most of which is not text."""
     at = 1_700_000_000 + number * 37.25
     role = ("user", "assistant")[number % 2]
     text = " ".join(rng.choices(WORDS, k=rng.choice((20, 60, 120, 400))))
@@ -67,7 +67,7 @@ def node(rng: random.Random, name: str, parent: str | None, number: int) -> dict
 
 
 def conversation(rng: random.Random, number: int) -> dict[str, Any]:
-    """A conversation of some dozen messages."""
+    """Return a conversation of about a dozen messages."""
     mapping: dict[str, Any] = {}
     parent: str | None = None
     for place in range(rng.randint(4, 60)):
@@ -87,7 +87,7 @@ def conversation(rng: random.Random, number: int) -> dict[str, Any]:
 
 
 def export(size: int, seed: int = 7) -> Iterator[bytes]:
-    """The bytes of ``conversations.json``, of about so many."""
+    """Yield the bytes of a ``conversations.json`` of about the given size."""
     rng = random.Random(seed)
     written, number = 0, 0
     yield b"["

@@ -27,7 +27,7 @@ def build(store: str, copy: str) -> None:
 
 
 def model():
-    """The model, from where it is installed."""
+    """Load the installed model."""
     from importlib.util import find_spec
 
     from sentence_transformers import SentenceTransformer

@@ -59,7 +59,7 @@ def run(command: Sequence[str], stdin: str = "", env: Mapping[str, str] | None =
 
 
 def medians(runs: Sequence[Run]) -> Run:
-    """The median time and the median memory of some runs."""
+    """Return the median time and the median memory of several runs."""
     return Run(
         statistics.median(each.seconds for each in runs),
         statistics.median(each.megabytes for each in runs),
@@ -67,7 +67,7 @@ def medians(runs: Sequence[Run]) -> Run:
 
 
 def machine() -> str:
-    """What a reader has to know of where this was measured."""
+    """Describe the machine, for readers of the figures."""
     load = f", load {os.getloadavg()[0]:.1f}" if hasattr(os, "getloadavg") else ""
     version = ".".join(map(str, sys.version_info[:3]))
     return f"{os.cpu_count()} cores, Python {version}, {sys.platform}{load}"

@@ -46,6 +46,8 @@ def candidates(size: int) -> Candidates:
         loose=np.zeros(size, bool),
         cosine=random.random(size).astype(np.float32),
         by_id=places,
+        absent=0,
+        passages=np.ones(size, np.int32),
         postings=tuple(
             Posting(
                 np.sort(random.choice(size, max(1, int(share * size)), replace=False)),
@@ -63,7 +65,7 @@ def score(size: int) -> Callable[[], object]:
 
 
 def scan(size: int) -> Callable[[], object]:
-    """The product of all vectors with one."""
+    """Return the products of all vectors with one."""
     random = np.random.default_rng(1)
     vectors = random.random((min(size, _AT_ONCE), DIMENSIONS), np.float32)
     question = random.random(DIMENSIONS, np.float32)
@@ -91,7 +93,7 @@ MEASURED = {"ranking.score": score, "vector scan": scan, "full-text look-up": lo
 
 
 def milliseconds(run: Callable[[], object], rounds: int) -> float:
-    """The median of some runs, after one that does not count."""
+    """Return the median of several runs, after one that is not counted."""
     run()
     times = []
     for _ in range(rounds):

@@ -49,14 +49,14 @@ def asked(store: Path, runs: int, *, warm: bool) -> dict[str, Run]:
 
 
 def bare_seconds(folder: Path) -> float:
-    """The median of a bare Typer program."""
+    """Return the median time of a bare Typer program."""
     script = folder / "bare.py"
     script.write_text(BARE, encoding="utf-8")
     return medians([run([sys.executable, str(script), "one"]) for _ in range(9)]).seconds
 
 
 def exponent(sizes: list[int], seconds: list[float]) -> float:
-    """The slope of log(seconds) over log(size), by least squares."""
+    """Fit the slope of log(seconds) over log(size) by least squares."""
     x = [math.log(each) for each in sizes]
     y = [math.log(max(each, 1e-4)) for each in seconds]
     mean_x, mean_y = sum(x) / len(x), sum(y) / len(y)
@@ -65,7 +65,7 @@ def exponent(sizes: list[int], seconds: list[float]) -> float:
 
 
 def measured(folder: Path, size: int, runs: int) -> list[dict[str, object]]:
-    """The rows of one size."""
+    """Measure the rows of one size."""
     rows: list[dict[str, object]] = []
     for partitions, part in ((1, "everything"), (10, "a tenth")):
         started = time.perf_counter()

@@ -39,7 +39,7 @@ _TALK = 20  # messages in a conversation
 
 
 def sentences() -> list[str]:
-    """The sentences of the samples."""
+    """Return the sentences of the samples."""
     found = []
     for file in sorted(SAMPLES.glob("*.jsonl")):
         for line in file.read_text(encoding="utf-8").splitlines():
@@ -59,7 +59,7 @@ class Writer:
                 self._follow.setdefault(one, []).append(two)
 
     def text(self) -> str:
-        """A message of about 30 words, seldom of several hundred."""
+        """Return a message of about 30 words, rarely of several hundred."""
         wanted = int(self._random.lognormvariate(3.1, 0.8))
         words: list[str] = []
         last = ""
@@ -69,7 +69,7 @@ class Writer:
         return " ".join(words)
 
     def _invented(self) -> str:
-        """A name, seldom the same one: the n-th is drawn about 1/n times."""
+        """Return a name; the n-th is drawn with a frequency of about 1/n."""
         number = int(2 ** self._random.uniform(0, 20))
         return f"{'bcdfghklmnprst'[number % 14]}{'aeiou'[number % 5]}{number:x}"
 

@@ -88,6 +88,12 @@ def globals_(
             "--no-color", callback=_choose_color, is_eager=True, help="Print without colour."
         ),
     ] = False,
+    _quiet: Annotated[
+        bool,
+        typer.Option(
+            "-q", "--quiet", callback=console.be_quiet, help="Print no notes and no summary."
+        ),
+    ] = False,
     version: Annotated[
         bool,
         typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version."),
@@ -280,11 +286,11 @@ def _debug(failure: BaseException) -> None:
     cause = failure.__cause__ or (None if failure.__suppress_context__ else failure.__context__)
     if cause is not None:
         _debug(cause)
-    console.aside("Traceback (most recent call last):")
+    console.trace("Traceback (most recent call last):")
     for line in "".join(traceback.format_tb(failure.__traceback__)).splitlines():
-        console.aside(line)
+        console.trace(line)
     said = str(failure) if isinstance(failure, ReservoirError) else "(its text is not shown)"
-    console.aside(f"{type(failure).__name__}: {said}")
+    console.trace(f"{type(failure).__name__}: {said}")
 
 
 def _terminated(_signal: int, _frame: FrameType | None) -> None:

@@ -9,19 +9,20 @@ import os
 import re
 import sys
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, TextIO
 
 from reservoir_cli.cli import tables
 from reservoir_cli.errors import ReservoirError
 from reservoir_cli.messages import Scope, StoredMessage, plain_text
+from reservoir_cli.util.times import to_local
 
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.progress import Progress, TaskID
     from rich.text import Text
 
-_ROLE_STYLES = {
+ROLE_STYLES = {
     "user": "bold cyan",
     "assistant": "bold green",
     "system": "magenta",
@@ -31,12 +32,19 @@ _ROLE_STYLES = {
 #: and those that embed, override and isolate directions. Tab and line feed may stay.
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 _color = not os.environ.get("NO_COLOR")
+_quiet = False
 
 
 def configure(*, color: bool) -> None:
     """Use colour on terminals, or never."""
     global _color
     _color = color and not os.environ.get("NO_COLOR")
+
+
+def be_quiet(wanted: bool) -> None:
+    """Print no notes and no summaries any more; warnings and errors stay."""
+    global _quiet
+    _quiet = _quiet or wanted
 
 
 class ClosedPipe(Exception):
@@ -51,7 +59,7 @@ def write(text: str) -> None:
     """
     progress.stop()
     try:
-        sys.stdout.write(_shown(text) if sys.stdout.isatty() else text)
+        sys.stdout.write(escaped(text) if sys.stdout.isatty() else text)
         sys.stdout.flush()
     except BrokenPipeError:
         _silence(sys.stdout)
@@ -74,12 +82,17 @@ def document(fields: Mapping[str, Any]) -> None:
 
 def write_json(value: Any) -> None:
     """Print a value as indented JSON; what UTF-8 cannot hold is written as an escape."""
+    write(json_text(value))
+
+
+def json_text(value: Any) -> str:
+    """Return a value as indented JSON, which ends with a line break."""
     text = json.dumps(value, ensure_ascii=False, indent=2)
     try:
         text.encode("utf-8")
     except UnicodeEncodeError:
         text = json.dumps(value, indent=2)
-    write(text + "\n")
+    return text + "\n"
 
 
 def lines(rows: Iterable[Mapping[str, Any]]) -> None:
@@ -88,8 +101,9 @@ def lines(rows: Iterable[Mapping[str, Any]]) -> None:
 
 
 def note(text: str) -> None:
-    """Tell the person something on stderr."""
-    _tell("note: ", text, "dim")
+    """Print a remark to stderr."""
+    if not _quiet:
+        _tell("note: ", text, "dim")
 
 
 def warn(text: str) -> None:
@@ -98,7 +112,13 @@ def warn(text: str) -> None:
 
 
 def aside(text: str) -> None:
-    """A line on stderr that needs no word before it, such as a summary."""
+    """Print a line to stderr that needs no word before it, such as a summary."""
+    if not _quiet:
+        _tell("", text, "dim")
+
+
+def trace(text: str) -> None:
+    """Print a line of a traceback to stderr."""
     _tell("", text, "dim")
 
 
@@ -107,7 +127,7 @@ def legend(text: str) -> None:
     if sys.stderr.isatty():
         _console(sys.stderr).print(_dim(text))
     else:
-        aside(text)
+        _tell("", text, "dim")
 
 
 def ask(question: str, *, usual: bool = False) -> bool:
@@ -155,43 +175,51 @@ def elsewhere(
     scope: Scope,
     places: Sequence[tuple[str, str, int]],
     *,
-    in_partition: str = "--all-instances",
-    beyond: str = "--all-partitions",
+    in_partition: str = "",
 ) -> None:
     """Say where messages are, after a read that found none in its scope."""
-    if said := whereabouts(scope, places, in_partition=in_partition, beyond=beyond):
+    if said := whereabouts(scope, places, in_partition=in_partition):
         note(said)
+
+
+def place(scope: Scope) -> str:
+    """Name a scope in a sentence: a partition, or an instance of one."""
+    if scope.partition is None:
+        return "the store"
+    return scope.partition if scope.instance is None else str(scope)
 
 
 def whereabouts(
     scope: Scope,
     places: Sequence[tuple[str, str, int]],
     *,
-    in_partition: str = "--all-instances",
-    beyond: str = "--all-partitions",
+    in_partition: str = "",
 ) -> str:
-    """Where messages are, if a scope has none; nothing if they are in it.
+    """Say where messages are, if a scope has none; nothing if they are in it.
 
-    :param in_partition: the option that reads the whole partition.
-    :param beyond: the option that reads everything, if there is one.
+    :param in_partition: an option that takes in the whole partition, if that needs one.
     """
     if not places:
         return "nothing is stored yet: reservoir ingest"
-    others = [place for place in places if not _inside(scope, place)]
-    if not others:
+    if all(_inside(scope, each) for each in places):
         return ""
-    if near := _nearest(scope, places):
-        said = ", ".join(f"{_messages(count)} in {name} (-p {name})" for name, count in near)
-        return f"nothing in {scope}; {said}"
-    partition, instance, count = max(
-        others, key=lambda place: (place[0] == scope.partition, place[2])
-    )
-    if partition == scope.partition:
-        ways = [f"-i {instance}", in_partition]
+    own = [each for each in places if each[0] == scope.partition]
+    if own:
+        partition, instance, count = max(own, key=lambda each: each[2])
+        ways = ", or ".join(filter(None, (f"-i {instance}", in_partition)))
+        there = f"{_messages(count)} in {partition}/{instance} ({ways})"
     else:
-        ways = [f"-p {partition} -i {instance}", *([beyond] if beyond else [])]
-    there = f"{partition}/{instance} ({', or '.join(ways)})"
-    return f"nothing in {scope}; {_messages(count)} in {there}"
+        near = _nearest(scope, places) or [_fullest(places)]
+        there = ", ".join(f"{_messages(count)} in {name} (-p {name})" for name, count in near)
+    return f"nothing in {place(scope)}; {there}"
+
+
+def _fullest(places: Sequence[tuple[str, str, int]]) -> tuple[str, int]:
+    """Return the partition with the most messages, and how many they are."""
+    counts: Counter[str] = Counter()
+    for partition, _, count in places:
+        counts[partition] += count
+    return counts.most_common(1)[0]
 
 
 def _nearest(scope: Scope, places: Sequence[tuple[str, str, int]]) -> list[tuple[str, int]]:
@@ -212,15 +240,36 @@ def _messages(count: int) -> str:
     return f"{count:,} {'message' if count == 1 else 'messages'}"
 
 
-def messages(found: Sequence[StoredMessage], *, timestamps: bool, oneline: bool) -> None:
-    """Print messages as ``role: content``; a terminal also shows their ids."""
+def messages(
+    found: Sequence[StoredMessage], *, timestamps: bool, oneline: bool, focus: int | None = None
+) -> None:
+    """Print messages as ``role: content``.
+
+    A terminal also shows their ids, and where they lie if that is not one instance.
+
+    :param focus: id of a message whose id is set off.
+    """
     if sys.stdout.isatty():
         width = max((len(str(each.id)) for each in found), default=0)
+        name_of = _place_names(found)
         for each in found:
-            shown = _dim(f"{each.id:>{width}} ").append_text(_dressed(each, timestamps, oneline))
+            shown = _dim(f"{each.id:>{width}} ")
+            if each.id == focus:
+                shown.stylize("not dim bold reverse", 0, width)
+            shown.append(escaped(name_of(each)), "dim")
+            shown.append_text(_dressed(each, timestamps, oneline))
             _console(sys.stdout).print(shown, soft_wrap=True)
     else:
         write("".join(f"{message_line(each, timestamps, oneline)}\n" for each in found))
+
+
+def _place_names(found: Sequence[StoredMessage]) -> Callable[[StoredMessage], str]:
+    """Return what names the place of a message: nothing if all lie in one instance."""
+    if len({(each.partition, each.instance) for each in found}) < 2:
+        return lambda _: ""
+    if len({each.partition for each in found}) < 2:
+        return lambda each: f"{each.instance} · "
+    return lambda each: f"{each.partition}/{each.instance} · "
 
 
 def message_line(message: StoredMessage, timestamps: bool, oneline: bool) -> str:
@@ -228,28 +277,24 @@ def message_line(message: StoredMessage, timestamps: bool, oneline: bool) -> str
     text = plain_text(message)
     if oneline:
         text = text.replace("\r\n", "\\n").replace("\n", "\\n").replace("\r", "\\n")
-    return f"{_stamp(message) if timestamps else ''}{message.role}: {text}"
+    return f"{stamp(message) if timestamps else ''}{message.role}: {text}"
 
 
-def hits(ranked: Sequence[tuple[int, float, StoredMessage, Sequence[StoredMessage]]]) -> None:
-    """Print search results: rank, score, message, and what is linked to it."""
-    if not sys.stdout.isatty():
-        out = []
-        for rank, _, message, linked in ranked:
-            out.append(f"{rank}. {message_line(message, False, False)}\n")
-            out += [f"   {message_line(each, False, False)}\n" for each in linked]
-        write("".join(out))
-        return
-    from rich.text import Text
+def texts(lines: "Iterable[Text]") -> None:
+    """Print dressed lines to the terminal that stdout is."""
+    console = _console(sys.stdout)
+    for line in lines:
+        console.print(line, soft_wrap=True)
 
-    for rank, score, message, linked in ranked:
-        head = Text().append(f"{rank}. ", "bold").append_text(_dressed(message, False, False))
-        head.append(_shown(f"\n   score {score:.3f} · {_whereabouts(message)}"), "dim")
-        _console(sys.stdout).print(head, soft_wrap=True)
-        for each in linked:
-            below = Text("   ").append_text(_dressed(each, False, False))
-            below.append(_shown(f"\n      {_whereabouts(each)}"), "dim")
-            _console(sys.stdout).print(below, soft_wrap=True)
+
+def is_terminal() -> bool:
+    """Return whether stdout is a terminal."""
+    return sys.stdout.isatty()
+
+
+def columns() -> int:
+    """Return how wide the terminal is."""
+    return _console(sys.stdout).width
 
 
 def window_text(text: str) -> None:
@@ -259,10 +304,10 @@ def window_text(text: str) -> None:
         return
     from rich.text import Text
 
-    dressed = Text(_shown(text))
+    dressed = Text(escaped(text))
     dressed.highlight_regex(r"(?m)^\[[^\]\n]+\]$", "bold magenta")
     dressed.highlight_regex(r"(?m)^\d{4}-\d\d-\d\d$", "dim")
-    for role, style in _ROLE_STYLES.items():
+    for role, style in ROLE_STYLES.items():
         dressed.highlight_regex(rf"(?m)^{role}:", style)
     _console(sys.stdout).print(dressed, soft_wrap=True, end="")
 
@@ -420,7 +465,7 @@ def _console(file: TextIO) -> "Console":
 def _plain(text: str) -> "Text":
     from rich.text import Text
 
-    return Text(_shown(text))
+    return Text(escaped(text))
 
 
 def _dressed(message: StoredMessage, timestamps: bool, oneline: bool) -> "Text":
@@ -428,15 +473,9 @@ def _dressed(message: StoredMessage, timestamps: bool, oneline: bool) -> "Text":
 
     text = message_line(message, False, oneline)
     shown = Text()
-    shown.append(_shown(_stamp(message)) if timestamps else "", "dim")
-    shown.append(f"{message.role}:", _ROLE_STYLES[message.role.value])
-    return shown.append(_shown(text.removeprefix(f"{message.role}:")))
-
-
-def _whereabouts(message: StoredMessage) -> str:
-    """When and where a message was said, and its id."""
-    moment = f"{message.created_at:%Y-%m-%dT%H:%MZ}"
-    return _shown(f"{moment} · {message.partition}/{message.instance} · id {message.id}")
+    shown.append(escaped(stamp(message)) if timestamps else "", "dim")
+    shown.append(f"{message.role}:", ROLE_STYLES[message.role.value])
+    return shown.append(escaped(text.removeprefix(f"{message.role}:")))
 
 
 def _dim(text: str) -> "Text":
@@ -445,11 +484,15 @@ def _dim(text: str) -> "Text":
     return Text().append(text, "dim")
 
 
-def _stamp(message: StoredMessage) -> str:
-    return f"{message.created_at.isoformat(timespec='seconds')} [{message.trace_id[:8]}] "
+def stamp(message: StoredMessage) -> str:
+    """Return the time of a message, local on a terminal and UTC in a pipe, and its trace."""
+    moment = message.created_at
+    if sys.stdout.isatty():
+        moment = to_local(moment)
+    return f"{moment.isoformat(timespec='seconds')} [{message.trace_id[:8]}] "
 
 
-def _shown(text: str) -> str:
+def escaped(text: str) -> str:
     """Text for a terminal: what could command it is written out.
 
     JSON stays JSON: what it allows raw in its texts is written as it escapes it.
@@ -464,7 +507,7 @@ def _written_out(match: re.Match[str]) -> str:
 
 def _line(text: str) -> str:
     """Text for a terminal on one line."""
-    return _shown(text.replace("\n", "\\n"))
+    return escaped(text.replace("\n", "\\n"))
 
 
 def _inside(scope: Scope, place: tuple[str, str, int]) -> bool:

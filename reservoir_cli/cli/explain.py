@@ -13,6 +13,7 @@ COLUMNS = ("id", "day", "role", "tier", "sim", "rec", "prio", "tokens", "", "why
 _WHY = {
     "newest": "newest",
     "priority": "by priority",
+    "excerpt": "the best parts",
     "tier": "by tier",
     "no room": "no room left",
     "too large": "larger than the room",

@@ -4,9 +4,9 @@ A terminal gets colour. Ranges are told in words where they matter.
 """
 
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from typer.core import TyperCommand, TyperGroup
+from typer.core import TyperCommand, TyperGroup, TyperOption
 
 if TYPE_CHECKING:
     from typer._click import Command, Context, HelpFormatter
@@ -44,8 +44,25 @@ class _Helpful(Command):
         return [(words, _RANGE.sub("", about).removesuffix("  []")) for words, about in shown]
 
 
+def _be_quiet(ctx: "Context", option: object, wanted: bool) -> None:
+    if wanted:
+        from reservoir_cli.cli import console
+
+        console.be_quiet(wanted)
+
+
 class HelpfulCommand(_Helpful, TyperCommand):
-    """A command."""
+    """A command. It takes ``--quiet``, as the program itself does before the command."""
+
+    def __init__(self, *names: Any, params: list[Any] | None = None, **attributes: Any) -> None:
+        quiet = TyperOption(
+            param_decls=["-q", "--quiet"],
+            is_flag=True,
+            expose_value=False,
+            callback=_be_quiet,
+            help="Print no notes and no summary.",
+        )
+        super().__init__(*names, params=[*(params or ()), quiet], **attributes)
 
     def format_options(self, ctx: "Context", formatter: "HelpFormatter") -> None:
         """Arguments, then options."""

@@ -1,7 +1,7 @@
 """Options that several commands share, and what stands before the command."""
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +18,7 @@ from reservoir_cli.util.files import LARGEST, read_stream
 if TYPE_CHECKING:
     from reservoir_cli.reservoir import Reservoir
     from reservoir_cli.settings.config import Config
-    from reservoir_cli.storage.records import Filter
+    from reservoir_cli.storage.records import Filter, IdField
 
 
 def _name(value: str | None) -> str | None:
@@ -67,7 +67,21 @@ Instance = Annotated[
         callback=_name,
     ),
 ]
-AllInstances = Annotated[
+#: The instance of a read.
+ReadInstance = Annotated[
+    str | None,
+    typer.Option(
+        "-i",
+        "--instance",
+        metavar="NAME",
+        help="A tool, a topic in it (default: all of the partition).",
+        autocompletion=completion.instances,
+        callback=_name,
+    ),
+]
+#: Every read does this without being asked.
+AllInstances = Annotated[bool, typer.Option("--all-instances", hidden=True)]
+EveryInstance = Annotated[
     bool, typer.Option("--all-instances", help="Take all instances of the partition.")
 ]
 AllPartitions = Annotated[bool, typer.Option("--all-partitions", help="Take everything there is.")]
@@ -84,9 +98,30 @@ Match = Annotated[
     typer.Option(metavar="TEXT", help="Only those that hold this text; case is ignored."),
 ]
 Since = Annotated[
-    str | None, typer.Option(metavar="T", help="From a time on: 2026-05-09, or an age such as 7d.")
+    str | None, typer.Option(metavar="T", help="From a time on: 2026-05-09, 7d, yesterday.")
 ]
 Until = Annotated[str | None, typer.Option(metavar="T", help="Up to a time, or an age.")]
+RoleFilter = Annotated[
+    str | None,
+    typer.Option(
+        "--role",
+        metavar="ROLE",
+        help="Only user, assistant, system or tool.",
+        autocompletion=completion.among("user", "assistant", "system", "tool"),
+    ),
+]
+Source = Annotated[
+    str | None,
+    typer.Option(metavar="NAME", help="Only what came from this tool, such as chatgpt or cli."),
+]
+Project = Annotated[
+    str | None,
+    typer.Option(metavar="NAME", help="Only conversations held in a folder of this name."),
+]
+Timestamps = Annotated[bool, typer.Option("--timestamps", help="Put time and trace id in front.")]
+OneLine = Annotated[
+    bool, typer.Option("--oneline", help="One message a line; line breaks become \\n.")
+]
 Reserve = Annotated[
     int | None,
     typer.Option("--reserve", metavar="N", min=0, help="Tokens kept free for the answer."),
@@ -199,11 +234,11 @@ def read_scope(
     all_instances: bool,
     all_partitions: bool,
     *,
-    whole_partition: bool = False,
+    one_instance: bool = False,
 ) -> Scope:
-    """The scope of a read.
+    """Return the scope of a read.
 
-    :param whole_partition: what is meant when no instance is named.
+    :param one_instance: without ``-i`` take the instance named like the partition.
     :raises UsageError: options that contradict each other.
     """
     if all_partitions and (partition or instance):
@@ -213,12 +248,12 @@ def read_scope(
     if all_instances and instance:
         raise UsageError(
             "--all-instances contradicts -i",
-            hint="leave -i out to read the whole partition, --all-instances to read that instance",
+            hint="leave -i out for the whole partition, --all-instances for that instance",
         )
     if all_partitions:
         return Scope(None)
     scope = reservoir.scope(partition, instance)
-    if all_instances or (whole_partition and instance is None):
+    if all_instances or (instance is None and not one_instance):
         return Scope(scope.partition)
     return scope
 
@@ -231,6 +266,8 @@ def message_filter(
     since: str | None = None,
     until: str | None = None,
     text: str | None = None,
+    source: str | None = None,
+    project: str | None = None,
     secrets: bool = False,
 ) -> "Filter":
     """Which messages are meant, as it was typed.
@@ -252,6 +289,8 @@ def message_filter(
         since=parse_time(since, now) if since else None,
         until=parse_time(until, now) if until else None,
         text=clean_text(text) if text else None,
+        source=clean_text(source) if source else None,
+        project=clean_text(project) if project else None,
         secrets=secrets,
     )
 
@@ -268,8 +307,50 @@ def why_nothing(reservoir: "Reservoir", scope: Scope, where: "Filter") -> str:
 
     if not reservoir.view(scope, 1):
         return console.whereabouts(scope, reservoir.store.places())
-    typed = [f"--{_FILTERS.get(name, name)}" for name, value in asdict(where).items() if value]
-    return f"no message in {scope} passes {' and '.join(typed)}" if typed else ""
+    typed = [
+        f"--{_FILTERS.get(name, name)}"
+        for name, value in asdict(where).items()
+        if value and name != "documents"
+    ]
+    return f"no message in {console.place(scope)} passes {' and '.join(typed)}" if typed else ""
+
+
+def message_number(typed: str) -> int:
+    """Read the number of a message, with or without ``#``.
+
+    :raises UsageError: it is no number that a message can have.
+    """
+    digits = typed.strip().removeprefix("#")
+    if not (digits.isascii() and digits.isdigit()):
+        raise UsageError(f"--id: {typed!r} is not a message number", hint="use 12 or '#12'")
+    if not 1 <= int(digits[:20]) <= MOST:
+        raise UsageError(f"--id: {typed} is not between 1 and {MOST}", hint="use 12 or '#12'")
+    return int(digits)
+
+
+def whole_id(
+    reservoir: "Reservoir", field: "IdField", typed: str | None, scope: Scope
+) -> str | None:
+    """Complete the beginning of a trace or conversation id; what is none is returned as typed.
+
+    :raises UsageError: several ids of the scope begin so, and none is exactly this.
+    """
+    if typed is None:
+        return None
+    ids = reservoir.store.starting_with(field, clean_text(typed), scope)
+    if typed in ids or not ids:
+        return typed
+    if len(ids) > 1:
+        shown = ", ".join(ids[:3]) + (", …" if len(ids) > 3 else "")
+        raise UsageError(
+            f"--{_FILTERS[field]} {typed} is not unique: {shown}", hint="type more of the id"
+        )
+    return ids[0]
+
+
+def joined(words: Sequence[str]) -> str:
+    """Join the words of a question that was typed without quotes; ``-`` alone is stdin."""
+    return text_or_stdin(" ".join(words))
 
 
 def no_message(reservoir: "Reservoir", number: int, scope: Scope) -> ReservoirError:
@@ -277,7 +358,9 @@ def no_message(reservoir: "Reservoir", number: int, scope: Scope) -> ReservoirEr
     hint = None
     for each in reservoir.store.by_id([number], Scope(None)):
         hint = f"it is in partition {each.partition}: -p {each.partition}"
-    return ReservoirError(f"no message {number} in {scope}", hint=hint)
+    from reservoir_cli.cli import console
+
+    return ReservoirError(f"no message {number} in {console.place(scope)}", hint=hint)
 
 
 def can_ask() -> bool:
@@ -344,12 +427,15 @@ def read_stdin(most: int = LARGEST) -> bytes:
         raise ReservoirError(f"cannot read stdin: {error.strerror}") from None
 
 
-def say_elsewhere(reservoir: "Reservoir", partition: str, instance: str | None) -> None:
-    """Say where messages are, if a context found none."""
+def say_elsewhere(
+    reservoir: "Reservoir", partition: str, instance: str | None, where: "Filter"
+) -> None:
+    """Say why a context found no message: its filters, or where messages are."""
     from reservoir_cli.cli import console
+    from reservoir_cli.storage.records import Filter
 
     scope = Scope(partition, instance)
     if not reservoir.view(scope, 1):
-        console.elsewhere(
-            scope, reservoir.store.places(), in_partition="--recall-scope partition", beyond=""
-        )
+        console.elsewhere(scope, reservoir.store.places(), in_partition="--recall-scope partition")
+    elif where != Filter() and not reservoir.view(scope, 1, where):
+        console.note(why_nothing(reservoir, scope, where))

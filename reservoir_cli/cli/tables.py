@@ -2,7 +2,10 @@
 
 import re
 from collections.abc import Callable, Sequence
+from datetime import datetime
 from typing import TYPE_CHECKING
+
+from reservoir_cli.util.times import to_local
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -14,7 +17,8 @@ LEGIBLE = 24
 _LONG = {"title", "value", "found", "to do", "message", "text"}
 #: Columns that are left out where there is no room, the first of them first.
 SPARE = ("bytes", "source", "first", "messages", "reserve", "recommended", "available", "last")
-_MOMENT = re.compile(r"^((\d{4}-\d\d-\d\d)T\d\d:\d\d):\d\d\+00:00$")
+_MOMENT = re.compile(r"\A\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\+00:00\Z")
+_MINUTE = re.compile(r"\A(\d{4}-\d\d-\d\d) \d\d:\d\d\Z")
 
 
 def fitted(
@@ -29,7 +33,7 @@ def fitted(
 ) -> "Table":
     """A table without a frame that fits into so many columns of a terminal, if it can.
 
-    Moments are shown to the minute, or the day.
+    Moments are shown in local time, to the minute or the day.
 
     :param plain: a cell as it may be shown.
     :param numeric: columns that are set to the right.
@@ -39,11 +43,9 @@ def fitted(
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
-    rows = [[_MOMENT.sub(r"\1Z", cell) for cell in row] for row in rows]
+    rows = [[_MOMENT.sub(_local_minute, cell) for cell in row] for row in rows]
     if _width(columns, rows) > room:
-        rows = [
-            [re.sub(r"^(\d{4}-\d\d-\d\d)T\d\d:\d\dZ$", r"\1", cell) for cell in row] for row in rows
-        ]
+        rows = [[_MINUTE.sub(r"\1", cell) for cell in row] for row in rows]
     for name in spare:
         if name in columns and _width(columns, rows) > room:
             columns, rows = _without(columns.index(name), columns, rows)
@@ -62,6 +64,11 @@ def fitted(
     for row in rows:
         shown.add_row(*(plain(cell) for cell in row))
     return shown
+
+
+def _local_minute(match: re.Match[str]) -> str:
+    """Write a moment in local time, to the minute."""
+    return f"{to_local(datetime.fromisoformat(match[0])):%Y-%m-%d %H:%M}"
 
 
 def _without(

@@ -1,6 +1,7 @@
 """The core verb: from a question to a context window."""
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC
@@ -9,14 +10,15 @@ from time import perf_counter
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from reservoir_cli.chat.turn import Section, Turn
 from reservoir_cli.context import budget as budgets
-from reservoir_cli.context import render, turns
+from reservoir_cli.context import excerpts, render, turns
 from reservoir_cli.context.budget import Meter
 from reservoir_cli.context.layout import Costs
 from reservoir_cli.context.render import ContextWindow
-from reservoir_cli.context.selection import Rules, select
+from reservoir_cli.context.selection import NEWEST_SHARE, Rules, select
 from reservoir_cli.context.tiers import ages, fillers, not_printable, tiers_of, unread
 from reservoir_cli.context.types import (
     PROVIDERS,
@@ -24,16 +26,19 @@ from reservoir_cli.context.types import (
     ContextRequest,
     Scores,
     Selection,
+    Span,
     Tier,
     TokenBudget,
 )
 from reservoir_cli.embedding import Embedder
 from reservoir_cli.errors import StoreError
 from reservoir_cli.messages import Role, Scope, StoredMessage, plain_text, to_epoch_ms
-from reservoir_cli.redaction import Mask
-from reservoir_cli.retrieval import ranking
+from reservoir_cli.redaction import Mask, replacements
+from reservoir_cli.retrieval import filters, ranking, sessions
 from reservoir_cli.retrieval.dates import date_scores, find_dates
+from reservoir_cli.retrieval.follow import running_talk
 from reservoir_cli.retrieval.ranking import Scored
+from reservoir_cli.retrieval.relevance import recall_floor
 from reservoir_cli.settings.schema import Settings
 from reservoir_cli.storage.base import Store
 from reservoir_cli.storage.records import Candidates, Filter
@@ -41,7 +46,9 @@ from reservoir_cli.tokens import AnthropicCounter, counter_id
 
 #: A counter that asks its provider is asked so often, aims at this share of the budget, and is
 #: content with this one.
-_REQUESTS, _AIM, _ENOUGH = 3, 0.98, 0.95
+_REQUESTS, _AIM, _CLOSE = 3, 0.98, 0.95
+#: With ``enough``, messages of less similarity are not recalled.
+_ENOUGH = 0.4
 
 
 def build_context(
@@ -54,12 +61,14 @@ def build_context(
     window: int,
     reserve: int,
     mask: Mask,
+    where: Filter = Filter(),  # noqa: B008 - it is frozen
 ) -> ContextWindow:
     """Choose the best context that a token budget can buy.
 
     :param embedder: ``None`` to go by full text and recency alone.
     :param window: tokens the model reads and writes at once.
     :param reserve: tokens kept for the answer.
+    :param where: consider only stored messages that pass.
     :param mask: hides the secrets of messages before they are weighed and printed.
     :raises UsageError: the budget does not fit the model.
     """
@@ -81,27 +90,47 @@ def build_context(
     with store.snapshot():
         instance = _history_instance(request, store)
         scope = _recall_scope(request, settings, instance)
-        found = store.candidates(scope, instance, request.query, vector)
+        talk = None
+        if settings.follow and request.query.strip():
+            own = Scope(request.partition, instance)
+            gap = settings.session_gap
+            talk = running_talk(store, own, request.query, vector, request.now, gap)
+        found = store.candidates(scope, instance, request.query, vector, where, talk)
         scored = ranking.score(
             found,
             settings,
             to_epoch_ms(request.now),
             _date_scores(request, found),
         )
-        hidden, unasked = not_printable(
-            scored, request.query, settings, _rules(settings), store, scope
-        )
+        passing = filters.passing(found)
+        in_threads = sessions.places_in_threads(found)[passing]
+        scored = filters.keep(scored, passing)
+        found = scored.candidates
+        silent = _is_silent(scored, request, settings, embedder)
+        fill = fill and not silent
+        room = budget.history if fill else 0
+        rules = _rules(settings, silent=silent)
+        hidden, unasked = not_printable(scored, request.query, settings, rules, store, scope)
         tiers = tiers_of(scored, bool(request.query.strip()), settings, store, scope, hidden)
-        chosen = {*tiers, *unasked, *fillers(scored, budget.history if fill else 0)}
-        rows = store.with_partners([int(each) for each in found.ids[sorted(chosen)]], scope)
-        titles = _titles(rows, scope, store, mask)
-    rows = _masked(_recounted(rows, store, meter), mask, meter)
+        if silent:
+            tiers = {place: tier for place, tier in tiers.items() if tier is Tier.RECENT}
+        excerpt_over = settings.excerpt_over if settings.excerpts == "auto" else None
+        chosen = {*tiers, *unasked, *fillers(scored, room, excerpt_over)}
+        if settings.enough:
+            chosen = {place for place in chosen if _is_enough(scored, tiers, place)}
+        stored = store.with_partners([int(each) for each in found.ids[sorted(chosen)]], scope)
+        _, known = found.places(np.array([row.id for row in stored], np.int64))
+        stored = [row for row, passes in zip(stored, known, strict=True) if passes]
+        parts = _parts(stored, excerpt_over, store, vector)
+        titles = _titles(stored, scope, store, mask)
+    rows = _masked(_recounted(stored, store, meter), mask, meter)
+    parts = _parts_as_printed(parts, stored, rows)
     read = perf_counter()
-    pool = _pool(rows, scored, tiers, settings.max_tool_result_tokens, meter, titles)
-    too_large = unread(scored, pool, budget.history if fill else 0)
-    chooser = _Chooser(
-        request, pool, budget, settings, meter, len(found.ids) - len(pool) if fill else 0, too_large
-    )
+    limit = settings.max_tool_result_tokens
+    pool = _pool(rows, scored, in_threads, tiers, limit, meter, titles, parts)
+    not_reached = len(found.ids) - len(pool) if fill else 0
+    too_large = unread(scored, pool, room)
+    chooser = _Chooser(request, pool, budget, rules, meter, not_reached, too_large, silent)
     selection, used, counting = chooser.choose()
     timings = {
         "embed": embedded - started,
@@ -118,6 +147,9 @@ def build_context(
         left_out,
         (*_cap_notes(request, left_out, settings, meter), *budget.notes, *counting),
         {name: 1000 * seconds for name, seconds in timings.items()},
+        scored.relevance,
+        silent,
+        _best_left_out(selection, request, budget, meter),
     )
 
 
@@ -128,10 +160,11 @@ class _Chooser:
     request: ContextRequest
     pool: Sequence[Candidate]
     budget: TokenBudget
-    settings: Settings
+    rules: Rules
     meter: Meter
     not_reached: int
     unread: set[int]
+    silent: bool
 
     def choose(self) -> tuple[Selection, int, tuple[str, ...]]:
         """The selection, its tokens as it is printed, and what a person should know of them."""
@@ -156,15 +189,16 @@ class _Chooser:
             room = max(0, room - (used - target))
 
     def _within(self, room: int) -> Selection:
-        return select(
+        selection = select(
             self.pool,
             query=self.request.query,
             budget=room,
             costs=_costs(self.request, self.budget, self.meter),
-            rules=_rules(self.settings),
+            rules=self.rules,
             not_reached=self.not_reached,
             unread=self.unread,
         )
+        return replace(selection, recalled=()) if self.silent else selection
 
     def _by_requests(self, counter: AnthropicCounter) -> tuple[Selection, int, tuple[str, ...]]:
         """Select by the provider's counts: each one tells how far this machine's are off."""
@@ -192,7 +226,7 @@ class _Chooser:
             return not (selection.recalled or selection.history)
         left_out = (*selection.dropped, *selection.passed_over)
         everything = not self.not_reached and not any(each.for_room for each in left_out)
-        return everything or counted >= _ENOUGH * limit
+        return everything or counted >= _CLOSE * limit
 
     def _body(self, selection: Selection) -> dict[str, Any]:
         """The whole request: this counter knows no other."""
@@ -201,6 +235,32 @@ class _Chooser:
         body = render.written(window, "anthropic", None, 1)
         assert isinstance(body, dict)
         return body
+
+
+def _best_left_out(
+    selection: Selection, request: ContextRequest, budget: TokenBudget, meter: Meter
+) -> tuple[str, ...]:
+    """Name the best match if nothing of it fits, and a budget that holds it."""
+    lost = [
+        drop.candidate for drop in (*selection.dropped, *selection.passed_over) if drop.for_room
+    ]
+    best = max(lost, key=_rank, default=None)
+    kept = max(map(_rank, (*selection.recalled, *selection.history)), default=(0.0, 0))
+    if best is None or best.scores.similarity <= 0 or _rank(best) < kept:
+        return ()
+    if best.message.tool_calls or best.message.role is Role.TOOL:  # its results need room, too
+        return ()
+    costs = _costs(request, budget, meter)
+    alone = costs.recalled(best) + costs.recalled_title + costs.day
+    alone += costs.left_out(best.message.id)
+    needed = sum(budget.sections.values()) + math.ceil(alone / (1 - NEWEST_SHARE))
+    size = f"#{best.message.id} ({meter.scaled(best.message.tokens):,} tokens)"
+    budget_hint = f"--budget {math.ceil(needed / 100) * 100:,}"
+    return (f"the best match, {size}, does not fit; {budget_hint} holds it",)
+
+
+def _rank(candidate: Candidate) -> tuple[float, int]:
+    return candidate.scores.priority, candidate.message.id
 
 
 def _interpolated(points: Sequence[tuple[float, float]], aim: float) -> float:
@@ -222,9 +282,9 @@ def _exceeded(counted: int, limit: int) -> tuple[str, ...]:
     return (f"the provider counts {counted:,} tokens, {counted - limit:,} more than the budget",)
 
 
-def _rules(settings: Settings) -> Rules:
+def _rules(settings: Settings, *, silent: bool) -> Rules:
     return Rules(
-        settings.order,
+        "tiers" if silent else settings.order,
         settings.min_history_messages,
         settings.min_cosine,
         settings.include_system,
@@ -300,6 +360,20 @@ def _date_scores(request: ContextRequest, found: Candidates) -> ranking.Floats:
     return date_scores(spans, found.created_at, local.tzinfo or UTC)
 
 
+def _is_silent(
+    scored: Scored, request: ContextRequest, settings: Settings, embedder: Embedder | None
+) -> bool:
+    """Return whether no message fits the question well enough for any to be recalled."""
+    if not request.query.strip() or not len(scored.candidates.ids):
+        return False
+    return scored.relevance < recall_floor(settings, embedder.model_id if embedder else None)
+
+
+def _is_enough(scored: Scored, tiers: dict[int, Tier], place: int) -> bool:
+    """Return whether a message is recent or similar enough to be recalled."""
+    return tiers.get(place) is Tier.RECENT or bool(scored.similarity[place] >= _ENOUGH)
+
+
 def _titles(
     rows: Sequence[StoredMessage], scope: Scope, store: Store, mask: Mask
 ) -> dict[tuple[str, str | None], str]:
@@ -339,19 +413,59 @@ def _masked(rows: list[StoredMessage], mask: Mask, meter: Meter) -> list[StoredM
     ]
 
 
+def _parts(
+    rows: Sequence[StoredMessage],
+    excerpt_over: int | None,
+    store: Store,
+    vector: NDArray[np.float32] | None,
+) -> dict[int, list[Span]]:
+    """Return the passages of each long message, those nearest to the question first.
+
+    :param excerpt_over: only of messages with more tokens; ``None`` for none at all.
+    :param vector: of the question; without one they keep their order.
+    """
+    if excerpt_over is None:
+        return {}
+    found = store.passages([row.key for row in rows if excerpts.is_long(row, excerpt_over)])
+    parts = {}
+    for key, passages in found.items():
+        if len(passages) > 1:
+            spans = [(passage.start, passage.end) for passage in passages]
+            if vector is not None:
+                cosines = np.stack([passage.vector for passage in passages]) @ vector
+                spans = [spans[at] for at in np.argsort(-cosines, kind="stable")]
+            parts[key.id] = spans
+    return parts
+
+
+def _parts_as_printed(
+    parts: Mapping[int, list[Span]], stored: Sequence[StoredMessage], rows: Sequence[StoredMessage]
+) -> dict[int, list[Span]]:
+    """Return the passages of messages where they stand in the text without its secrets."""
+    raw = {row.id: row.content for row in stored}
+    shown = {row.id: row.content for row in rows}
+    return {
+        number: spans
+        if raw[number] == shown[number]
+        else excerpts.mapped(spans, replacements(raw[number]))
+        for number, spans in parts.items()
+    }
+
+
 def _pool(
     rows: list[StoredMessage],
     scored: Scored,
+    in_threads: ranking.Places,
     tiers: dict[int, Tier],
     max_result_tokens: int,
     meter: Meter,
     titles: Mapping[tuple[str, str | None], str],
+    parts: Mapping[int, Sequence[Span]],
 ) -> list[Candidate]:
     """Rows with their scores; long tool results are cut."""
     found = scored.candidates
     places, _ = found.places(np.array([row.id for row in rows], np.int64))
     places_from_newest = ages(found)
-    in_threads = ranking.places_in_threads(found)
     limit = int(max_result_tokens / meter.factor)
     pool = []
     for row, place in zip(rows, places.tolist(), strict=True):
@@ -375,6 +489,7 @@ def _pool(
                 cut,
                 place=int(in_threads[place]),
                 title=titles.get((row.instance, row.conversation_id)),
+                parts=tuple(parts.get(row.id, ())),
             )
         )
     return pool
@@ -383,14 +498,20 @@ def _pool(
 def _costs(request: ContextRequest, budget: TokenBudget, meter: Meter) -> Costs:
     """What a message costs as a recalled line and as a turn; an upper bound of each."""
     count = cache(meter.counter.count)
+    lines: dict[tuple[int, tuple[Span, ...] | None], int] = {}
 
-    @cache
     def said(message: StoredMessage, shown: str) -> int:
         """Tokens of a message's text, counted once more if it is not printed as it was stored."""
         return message.tokens if shown == plain_text(message) else count(shown)
 
     def recalled(each: Candidate) -> int:
-        role, shown = turns.recalled_line(each.message).split(": ", 1)
+        key = (each.message.id, each.spans)
+        if key not in lines:
+            lines[key] = line(each)
+        return lines[key]
+
+    def line(each: Candidate) -> int:
+        role, shown = turns.recalled_line(each.message, each.spans).split(": ", 1)
         framing = f"\n{turns.GAP}\n{role}: \n{turns.title_line(each)}"
         return meter.scaled(said(each.message, shown) + count(framing))
 
@@ -402,15 +523,29 @@ def _costs(request: ContextRequest, budget: TokenBudget, meter: Meter) -> Costs:
         return meter.scaled(tokens + budgets.PER_MESSAGE)
 
     return Costs(
-        recalled=recalled,
-        history=history,
+        recalled=_once(recalled),
+        history=_once(history),
         day=meter.count("2026-01-01\n"),
         recalled_title=meter.count(
             f"{turns.RECALLED_TITLE}\n{turns.RECALLED_NOTE}\n\n---\n", messages=1
         ),
         printed=lambda recalled, run: _printed(request, recalled, run, budget, meter),
         left_out=lambda answer: meter.count(f"{turns.answer_left_out(answer)}\n"),
+        excerpt_note=meter.count(turns.excerpt_note(request.partition)),
     )
+
+
+def _once(cost: Callable[[Candidate], int]) -> Callable[[Candidate], int]:
+    """Return the same function, which is asked once for each message."""
+    known: dict[int, int] = {}
+
+    def cost_once(candidate: Candidate) -> int:
+        number = candidate.message.id
+        if number not in known:
+            known[number] = cost(candidate)
+        return known[number]
+
+    return cost_once
 
 
 def _printed(

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field, replace
 from reservoir_cli.context.exchanges import Exchanges
 from reservoir_cli.context.types import Candidate
 from reservoir_cli.messages import Role
+from reservoir_cli.util.times import to_local
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +31,7 @@ class Costs:
     :param printed: of recalled messages and history together, as they are printed. The others
         add up to at least this, and are cheaper to ask for; without it they decide alone.
     :param left_out: of the line that names an answer that was left out, by its id.
+    :param excerpt_note: paid once, when an excerpt is recalled.
     """
 
     recalled: Callable[[Candidate], int]
@@ -38,12 +40,16 @@ class Costs:
     recalled_title: int
     printed: Callable[[Sequence[Candidate], Sequence[Candidate]], int] | None = None
     left_out: Callable[[int], int] = lambda _: 0
+    excerpt_note: int = 0
 
 
 #: By how much the sum may exceed the printed count for each message, at the most.
 _EXCESS = 40
-#: How many windows in a row are counted as they are printed, and found too large.
-_TRIALS = 32
+#: When the sums leave fewer tokens than this, what is printed is counted.
+_LITTLE = 200
+#: How many windows in a row are counted as they are printed, and found too large; and how many
+#: messages they may hold together, for counting a large window takes long.
+_TRIALS, _TRIED = 32, 20_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +111,7 @@ class Packing:
     #: Recalled messages that are printed, by exchange; how many, and how many of each day.
     _lines: dict[int, dict[int, Candidate]] = field(default_factory=dict)
     _line_count: int = 0
+    _excerpt_count: int = 0
     _days: Counter[str] = field(default_factory=Counter)
     #: Of exchanges that say the same, the one that is printed.
     _shown: dict[int, int] = field(default_factory=dict)
@@ -119,8 +126,21 @@ class Packing:
         """Whether a message is kept."""
         return candidate.message.id in self._kept
 
+    def kept(self, candidate: Candidate) -> Candidate | None:
+        """Return a message as it is kept."""
+        return self._kept.get(candidate.message.id)
+
+    def room(self, budget: int) -> int:
+        """Return an upper bound of the tokens that are left; exact when that may be little."""
+        if self.costs.printed and budget - self._spent < _LITTLE:
+            self._recount(self.costs.printed)
+        framing = self._framing(len(self._days), self._line_count, self._excerpt_count)
+        return budget - self._spent - framing + self._excess
+
     def could_add(self, members: Sequence[Candidate], budget: int) -> bool:
         """Whether messages would fit if nothing else were kept."""
+        if self._at_most(members) <= budget:
+            return True
         empty = Packing(self.costs, self.exchanges, self.by_age, self.passed)
         return empty.add(members, budget, "")
 
@@ -153,6 +173,10 @@ class Packing:
             printed = shown.setdefault(saying, self._shown.get(saying, exchange))
             if number not in turns and printed == exchange:
                 lines.append(each)
+            # An excerpt that grows, or becomes whole, takes the place of what was printed of it.
+            before = self._lines.get(exchange, {}).get(number)
+            if before and before not in gone:
+                gone.append(before)
         days = Counter(map(_day, lines))
         days.subtract(map(_day, gone))
         told, untold = self._answers_left_out(fresh, lines, gone)
@@ -186,7 +210,8 @@ class Packing:
         total = self._total(step)
         if total <= budget:
             return True
-        if total - unsure > budget or self._failed >= _TRIALS:
+        tried = self._failed * len(self._kept)
+        if total - unsure > budget or self._failed >= _TRIALS or tried >= _TRIED:
             return False
         kept = {**self._kept, **step.fresh}
         layout = _laid_out(kept, self._in_history | ids(step.turned), self.exchanges)
@@ -199,7 +224,7 @@ class Packing:
         if self._excess:
             layout = self.lay_out()
             self._spent = printed(layout.recalled, layout.history) - self._framing(
-                len(+self._days), self._line_count
+                len(self._days), self._line_count, self._excerpt_count
             )
             self._excess = 0
 
@@ -209,10 +234,23 @@ class Packing:
             (self._days[day] + more > 0) - (self._days[day] > 0) for day, more in step.days.items()
         )
         lines = self._line_count + len(step.lines) - len(step.gone)
-        return self._spent + self._cost(step) + self._framing(days, lines)
+        excerpts = self._excerpt_count + _excerpts(step.lines) - _excerpts(step.gone)
+        return self._spent + self._cost(step) + self._framing(days, lines, excerpts)
 
-    def _framing(self, days: int, lines: int) -> int:
-        return days * self.costs.day + (self.costs.recalled_title if lines else 0)
+    def _framing(self, days: int, lines: int, excerpts: int) -> int:
+        title = self.costs.recalled_title if lines else 0
+        return days * self.costs.day + title + (self.costs.excerpt_note if excerpts else 0)
+
+    def _at_most(self, members: Sequence[Candidate]) -> int:
+        """Return what messages may cost in an empty window, wherever they are printed."""
+        costs, answers = self.costs, self.exchanges.answer_of
+        return costs.recalled_title + sum(
+            costs.day
+            + max(costs.recalled(message), costs.history(message))
+            + (costs.left_out(answers[number]) if number in answers else 0)
+            for message in members
+            for number in (message.message.id,)
+        )
 
     def _cost(self, step: _Step) -> int:
         answers = self.exchanges.answer_of
@@ -236,6 +274,7 @@ class Packing:
         for line in step.lines:
             self._lines.setdefault(self._exchange(line), {})[line.message.id] = line
         self._line_count += len(step.lines) - len(step.gone)
+        self._excerpt_count += _excerpts(step.lines) - _excerpts(step.gone)
         for day, more in step.days.items():
             self._days[day] += more
             if not self._days[day]:
@@ -246,12 +285,14 @@ class Packing:
 
     def _run_grown_by(self, fresh: Mapping[int, Candidate]) -> tuple[list[Candidate], int]:
         """What the run gains, newest first, and the age it then reaches to."""
-        more = []
+        more: list[Candidate] = []
         age = self._reached
         while True:
             candidate = self.by_age.get(age)
             number = candidate.message.id if candidate else 0
             kept = fresh.get(number) or self._kept.get(number)
+            if kept and kept.spans is not None:
+                return more, age
             if kept and not is_system(kept):
                 more.append(kept)
             elif not kept and age not in self.passed:
@@ -367,9 +408,13 @@ def is_system(candidate: Candidate) -> bool:
     return candidate.message.role is Role.SYSTEM
 
 
+def _excerpts(candidates: Iterable[Candidate]) -> int:
+    return sum(candidate.spans is not None for candidate in candidates)
+
+
 def _asks(candidate: Candidate) -> bool:
     return candidate.message.role is Role.USER
 
 
 def _day(candidate: Candidate) -> str:
-    return candidate.message.created_at.date().isoformat()
+    return to_local(candidate.message.created_at).date().isoformat()

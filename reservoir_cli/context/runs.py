@@ -14,6 +14,7 @@ from reservoir_cli.context.render import ContextWindow
 from reservoir_cli.messages import from_epoch_ms, to_epoch_ms
 from reservoir_cli.settings import paths
 from reservoir_cli.storage.base import Store
+from reservoir_cli.util.private import make_private_dir, restrict_permissions
 
 #: Seconds a run record waits for other writers before it is given up.
 _PATIENCE = 0.1
@@ -64,13 +65,13 @@ def log_truncation(window: ContextWindow) -> None:
         # As JSON: a name may hold what would begin another line.
         f"{json.dumps(window.scope['partition'])}/{json.dumps(window.scope['instance'])}"
     )
-    paths.make_private_dir(files[0].parent)
+    make_private_dir(files[0].parent)
     # By hand: the standard library's rotating log takes 15 ms to load, the files are the same.
     if files[0].exists() and files[0].stat().st_size + len(line) > _LOG_BYTES:
         for newer, older in zip(files[-2::-1], files[:0:-1], strict=True):
             if newer.exists():
                 newer.replace(older)
-    paths.tighten(files)
+    restrict_permissions(files)
     # A pipe in its place would wait for a reader.
     flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_NONBLOCK", 0)
     handle = os.open(files[0], flags, 0o600)

@@ -1,7 +1,7 @@
 """Spending the budget: which messages go into the window. Pure.
 
 Messages are taken as units: a tool call goes with its results, a question with its reply while
-both fit. ``packing`` keeps the account.
+both fit. A long message is taken part by part. ``layout`` keeps the account.
 """
 
 import heapq
@@ -10,12 +10,14 @@ from dataclasses import dataclass, replace
 from itertools import count
 
 from reservoir_cli.chat.tool_calls import pair_calls
+from reservoir_cli.context.excerpts import FIRST, Excerpter, discount, least_tokens, step_size
 from reservoir_cli.context.exchanges import Exchanges
 from reservoir_cli.context.layout import Costs, Packing, by_time, ids, is_system
 from reservoir_cli.context.types import Candidate, Dropped, Selection, Tier
 from reservoir_cli.messages import Role, StoredMessage
 
 NO_ROOM = "no room"
+EXCERPT = "excerpt"
 TOO_LARGE = "too large"
 DUPLICATE = "duplicate"
 QUESTION = "question"
@@ -24,6 +26,8 @@ UNANSWERED = "unanswered call"
 UNLIKE = "below min_cosine"
 
 _TIERS = list(Tier)
+#: The newest messages come first while they take at most this part of the budget.
+NEWEST_SHARE = 1 / 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +36,7 @@ class Rules:
 
     :param order: ``score`` or ``tiers``.
     :param min_history_messages: the newest messages that come first, while they take at most a
-        quarter of the budget.
+        an eighth of the budget.
     :param min_cosine: messages with a lower one are not recalled; 0 is off.
     """
 
@@ -54,6 +58,11 @@ class Unit:
         return max(each.scores.priority for each in self.members)
 
     @property
+    def is_long(self) -> bool:
+        """Whether it is one message that is taken part by part."""
+        return len(self.members) == 1 and bool(self.members[0].parts)
+
+    @property
     def tier(self) -> int:
         """The place of its best member's tier, 0 for recent."""
         return min(_TIERS.index(each.tier) for each in self.members)
@@ -64,14 +73,17 @@ class Unit:
         ages = [each.age for each in self.members if each.age is not None]
         return min(ages) if ages else None
 
-    def by_score(self) -> tuple[float, float, int]:
-        """Sorts by priority, ties newest first."""
-        last = self.members[-1].message
-        return (-self.priority, -last.created_at.timestamp(), -last.id)
+    def by_score(self, share: float = 1.0) -> tuple[float, float, int]:
+        """Sorts by priority, ties newest first.
 
-    def by_tier(self) -> tuple[float, ...]:
+        :param share: of the priority, for a part of a long message.
+        """
+        last = self.members[-1].message
+        return (-self.priority * share, -last.created_at.timestamp(), -last.id)
+
+    def by_tier(self, share: float = 1.0) -> tuple[float, ...]:
         """Sorts by tier; in the recent one newest first, in the others by priority."""
-        priority, *newest = self.by_score()
+        priority, *newest = self.by_score(share)
         return (self.tier, *newest) if self.tier == 0 else (self.tier, priority, *newest)
 
 
@@ -107,10 +119,10 @@ def select(
     units = [each for each in units if not _unlike(each, rules.min_cosine)]
 
     for unit in _newest(units, rules.min_history_messages):
-        if not packing.add(unit.members, budget // 4, "newest"):
+        if not packing.add(unit.members, int(budget * NEWEST_SHARE), "newest"):
             break
     take = _take_by_tier if rules.order == "tiers" else _take_by_score
-    take(list(_exchanges(units, exchanges)), packing, budget)
+    take(list(_together(units, exchanges)), packing, budget)
 
     layout = packing.lay_out()
     dropped += [Dropped(each, DUPLICATE) for each in layout.duplicates]
@@ -129,10 +141,13 @@ def select(
 def _without_too_large(
     units: Sequence[Unit], packing: Packing, budget: int
 ) -> tuple[list[Unit], tuple[Candidate, ...]]:
-    """Units that fit by themselves or with the rest of their exchange; members of the others."""
+    """Units that fit by themselves or with the rest of their exchange; members of the others.
+
+    A long message fits if a part of it does, which is tried when its turn comes.
+    """
     fitting, large = [], []
-    for exchange in _exchanges(units, packing.exchanges):
-        alone = [packing.could_add(unit.members, budget) for unit in exchange]
+    for exchange in _together(units, packing.exchanges):
+        alone = [unit.is_long or packing.could_add(unit.members, budget) for unit in exchange]
         if all(alone) or (len(exchange) > 1 and packing.could_add(_members(exchange), budget)):
             fitting += exchange
         else:
@@ -142,23 +157,64 @@ def _without_too_large(
 
 
 def _take_by_score(exchanges: Sequence[list[Unit]], packing: Packing, budget: int) -> None:
-    """Try every exchange by priority; what does not fit is skipped.
+    """Try every exchange by priority, long messages by their parts; skip what does not fit.
 
     If not all of an exchange fits, its better half is tried, and the other one at its own place
     in the order.
     """
-    ties = count()
-    steps = [(_joined(each).by_score(), next(ties), each) for each in exchanges]
-    heapq.heapify(steps)
-    while steps:
-        _, _, units = heapq.heappop(steps)
+    ties, cutter = count(), Excerpter()
+    steps: list[tuple[tuple[float, ...], int, list[Unit], int]] = []
+
+    def push(units: list[Unit], part: int = 0) -> None:
+        unit = _joined(units)
+        share = discount(part) if unit.is_long else 1.0
+        heapq.heappush(steps, (unit.by_score(share), next(ties), units, part))
+
+    for exchange in exchanges:
+        push(exchange)
+    while steps and packing.room(budget) > 0:
+        _, _, units, part = heapq.heappop(steps)
+        if units[0].is_long:
+            part += _take_parts(units[0].members[0], part, cutter, packing, budget, "priority")[0]
+            if part < len(units[0].members[0].parts):
+                push(units, part)
+            continue
         left = _left(units, packing)
         if not left or packing.add(_members(left), budget, "priority") or len(left) == 1:
             continue
         better, *others = sorted(left, key=Unit.by_score)
         packing.add(better.members, budget, "priority")
         for unit in others:
-            heapq.heappush(steps, (unit.by_score(), next(ties), [unit]))
+            push([unit])
+
+
+def _take_parts(
+    candidate: Candidate,
+    part: int,
+    cutter: Excerpter,
+    packing: Packing,
+    budget: int,
+    reason: str,
+) -> tuple[int, bool]:
+    """Add the next parts of a long message if they fit.
+
+    A fenced block is taken whole if that fits, else up to a line of it.
+
+    :returns: how many parts are done with, and whether they are in the window.
+    """
+    before = packing.kept(candidate)
+    if before and before.spans is None:
+        return len(candidate.parts), True
+    room = packing.room(budget)
+    for size in dict.fromkeys((step_size(part), 1)):
+        parts = candidate.parts[part : part + size]
+        if least_tokens(candidate.message, parts) > room:
+            continue
+        for grown in cutter.ways(before or candidate, parts):
+            unchanged = before is not None and grown.spans == before.spans
+            if unchanged or packing.add((grown,), budget, EXCERPT if grown.spans else reason):
+                return size, True
+    return step_size(part), False
 
 
 def _take_by_tier(exchanges: Sequence[list[Unit]], packing: Packing, budget: int) -> None:
@@ -169,11 +225,16 @@ def _take_by_tier(exchanges: Sequence[list[Unit]], packing: Packing, budget: int
     empty window does not hold is no reason to stop.
     """
     whole: list[list[Unit]] = []
+    cutter = Excerpter()
     for exchange in exchanges:
         together = len(exchange) == 1 or packing.could_add(_members(exchange), budget)
         whole += [exchange] if together else [[unit] for unit in exchange]
-    whole.sort(key=lambda each: _joined(each).by_tier())
+    whole.sort(key=lambda each: _joined(each).by_tier(FIRST if each[0].is_long else 1.0))
     for number, units in enumerate(whole):
+        if units[0].is_long:
+            if not _take_all_parts(units[0].members[0], cutter, packing, budget):
+                return
+            continue
         left = _left(units, packing)
         if not left or packing.add(_members(left), budget, "tier"):
             continue
@@ -184,6 +245,20 @@ def _take_by_tier(exchanges: Sequence[list[Unit]], packing: Packing, budget: int
         if len(left) > 1 and all(first.by_tier() <= _joined(each).by_tier() for each in after):
             packing.add(first.members, budget, "tier")
         return
+
+
+def _take_all_parts(candidate: Candidate, cutter: Excerpter, packing: Packing, budget: int) -> bool:
+    """Take a long message whole, or part by part up to the first that does not fit.
+
+    :returns: whether all of it is in the window.
+    """
+    if packing.has(candidate) or packing.add((candidate,), budget, "tier"):
+        return True
+    part, fits = 0, True
+    while fits and part < len(candidate.parts):
+        done, fits = _take_parts(candidate, part, cutter, packing, budget, "tier")
+        part += done
+    return fits
 
 
 def _left(units: Sequence[Unit], packing: Packing) -> list[Unit]:
@@ -268,6 +343,15 @@ def _exchanges(units: Sequence[Unit], exchanges: Exchanges) -> Iterator[list[Uni
     for number, unit in by_first.items():
         if number not in answers:
             yield [unit, joined[number]] if number in joined else [unit]
+
+
+def _together(units: Sequence[Unit], exchanges: Exchanges) -> Iterator[list[Unit]]:
+    """Join each question with its answer, but for long ones, which are taken part by part."""
+    for exchange in _exchanges(units, exchanges):
+        if any(unit.is_long for unit in exchange):
+            yield from ([unit] for unit in exchange)
+        else:
+            yield exchange
 
 
 def _ages(candidates: Iterable[Candidate]) -> set[int]:

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from reservoir_cli.context.excerpts import FIRST
 from reservoir_cli.context.selection import Rules, printable
 from reservoir_cli.context.types import Candidate, Tier
 from reservoir_cli.messages import Role, Scope
@@ -16,6 +17,9 @@ from reservoir_cli.storage.records import Candidates
 
 #: When filling, messages are read until they could fill the budget so many times.
 _READ_AHEAD = 4
+#: Tokens of a passage, about; of the longest message that is read for excerpts of it; and of all
+#: messages that are read for a small budget.
+_PASSAGE, _LONGEST_READ, _MOST_READ = 100, 50_000, 200_000
 
 
 def not_printable(
@@ -93,14 +97,26 @@ def tiers_of(
     return tiers | dict.fromkeys(recent, Tier.RECENT)
 
 
-def fillers(scored: Scored, room: int) -> list[int]:
-    """Positions by priority of what could fill the room some times over."""
-    tokens = scored.candidates.tokens.astype(np.int64)
+def fillers(scored: Scored, room: int, excerpt_over: int | None) -> list[int]:
+    """Positions by priority of what could fill the room some times over.
+
+    :param excerpt_over: longer messages count with their first excerpt; ``None`` to count whole
+        messages only.
+    """
+    found = scored.candidates
+    tokens = found.tokens.astype(np.int64)
+    sizes, priority = tokens, scored.priority
+    if excerpt_over is not None:
+        long = (tokens > excerpt_over) & ~np.isnan(found.cosine)
+        long &= tokens <= max(room, _LONGEST_READ)
+        sizes = np.where(long, np.minimum(tokens, _PASSAGE), tokens)
+        priority = np.where(long, FIRST * priority, priority)
     total, count = len(tokens), 1_000
     while room:
-        by_priority = ranking.best(scored.priority, count)
-        fitting = by_priority[tokens[by_priority] <= room]
-        enough = np.cumsum(tokens[fitting]) <= _READ_AHEAD * room
+        by_priority = ranking.best(priority, count)
+        fitting = by_priority[sizes[by_priority] <= room]
+        enough = np.cumsum(sizes[fitting]) <= _READ_AHEAD * room
+        enough &= np.cumsum(tokens[fitting]) <= max(_MOST_READ, 2 * _READ_AHEAD * room)
         if count >= total or not enough.all():
             return [int(each) for each in fitting[enough]]
         count *= 10

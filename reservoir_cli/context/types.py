@@ -4,18 +4,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import Literal, get_args
 
 from reservoir_cli.chat.turn import Section
 from reservoir_cli.messages import StoredMessage
-
-if TYPE_CHECKING:
-    pass
 
 Format = Literal["text", "markdown", "json", "openai", "azure", "ollama", "anthropic"]
 FORMATS: tuple[str, ...] = get_args(Format)
 #: Formats that are the request body of a provider.
 PROVIDERS = ("openai", "azure", "ollama", "anthropic")
+
+
+#: Characters from the first offset up to, and not with, the second.
+Span = tuple[int, int]
 
 
 class Tier(StrEnum):
@@ -92,6 +93,8 @@ class Candidate:
     :param place: its place when every conversation is brought together; the next message of its
         conversation has the next one.
     :param title: of its conversation, as an import gave it.
+    :param parts: the passages that a long message may be printed by, the best first.
+    :param spans: what is printed of its text; ``None`` for all of it.
     """
 
     message: StoredMessage
@@ -104,6 +107,8 @@ class Candidate:
     left_out: int | None = None
     place: int | None = None
     title: str | None = None
+    parts: tuple[Span, ...] = ()
+    spans: tuple[Span, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Turning text into vectors: one protocol, and one implementation an engine."""
+"""Turn text into embeddings: one protocol, and one implementation per engine."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -8,17 +8,17 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-#: Told what is being done, how much of it is done, and how much there is (0: unknown).
+#: Called with the current task, the work done and the total (0 if unknown).
 Progress = Callable[[str, int, int], None]
 
 
 @dataclass(frozen=True, slots=True)
 class Engine:
-    """What runs a model.
+    """The engine that runs a model.
 
     :param kind: ``compiled`` (ONNX Runtime) or ``reference`` (sentence-transformers).
-    :param reason: why it is this one.
-    :param origin: where the weights were: ``folder``, ``package``, ``cache`` or ``download``.
+    :param reason: why this engine is used.
+    :param origin: where the weights came from: ``folder``, ``package``, ``cache`` or ``download``.
     """
 
     kind: str
@@ -27,11 +27,11 @@ class Engine:
 
 
 class Embedder(Protocol):
-    """A model that gives texts vectors of length 1.
+    """A model that computes embeddings, which are vectors of length 1.
 
-    :param name: as in setting ``embedding_model``.
-    :param model_id: identity of its vectors; those of different ids are never compared.
-    :param dimensions: length of a vector.
+    :param name: the value of the setting ``embedding_model``.
+    :param model_id: the identity of its vectors; vectors of different ids are never compared.
+    :param dimensions: the number of components of a vector.
     """
 
     name: str
@@ -40,43 +40,45 @@ class Embedder(Protocol):
     engine: Engine
 
     def encode_query(self, text: str) -> "NDArray[np.float32]":
-        """The vector of a question, shape (dimensions,)."""
+        """Return the embedding of a question, shape (dimensions,)."""
 
     def encode_documents(self, texts: Sequence[str]) -> "NDArray[np.float32]":
-        """The vectors of passages in their order, shape (len(texts), dimensions)."""
+        """Return the embeddings of passages, in order, shape (len(texts), dimensions)."""
 
     def passages(self, text: str) -> Sequence[tuple[int, int]]:
-        """The spans of characters that a text is embedded as; the whole of a short one."""
+        """Return the character spans a text is embedded as; a short text is one span."""
 
 
 def _ignore(_: str) -> None:
-    """Tell nobody."""
+    """Do nothing."""
 
 
 def load_embedder(
     name: str, *, offline: bool, progress: Progress, notify: Callable[[str], None] = _ignore
 ) -> Embedder:
-    """Find a model on this machine, or fetch it, and make it ready.
+    """Find or download a model, and load it.
 
-    The first use of a model compiles it; later ones open what was compiled.
+    The first use of a model compiles it; later uses load the compiled form.
 
     :param name: a sentence-transformers name, or a folder.
-    :param offline: never touch the network.
-    :param notify: told why the slower engine runs, if it does.
-    :raises ModelUnavailableError: it is not here and cannot be fetched, or is damaged.
+    :param offline: never use the network.
+    :param notify: called with a message if the slower engine is used.
+    :raises ModelUnavailableError: it is not on this machine and cannot be downloaded, or is
+        damaged.
     """
     from reservoir_cli.embedding.load import load
 
     embedder = load(name, offline=offline, progress=progress)
     if embedder.engine.kind == "reference":
-        notify(f"the embedding model runs by sentence-transformers: {embedder.engine.reason}")
+        reason = embedder.engine.reason
+        notify(f"the embedding model runs on sentence-transformers, which is slower: {reason}")
     return embedder
 
 
 def compiled_is_damaged(name: str, *, remove: bool) -> bool:
-    """Whether a byte of a model's compiled form changed on the disk; every one is read.
+    """Return whether a model's compiled form has changed on disk, by reading all of it.
 
-    :param remove: take it away then, so that the next use compiles it anew.
+    :param remove: delete a damaged one, so that the next use compiles the model again.
     :raises ModelUnavailableError: the model is not on this machine.
     """
     from reservoir_cli.embedding.load import damaged

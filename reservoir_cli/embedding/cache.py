@@ -1,12 +1,12 @@
-"""Compiled models on disk: found by a cheap key, trusted or not, published by one rename.
+"""The cache of compiled models on disk.
 
-A folder of ``models`` in the cache holds one model as one set of libraries compiled it, or the
-verdict that they cannot. Its name is a hash of everything that it was made from, so that what
-is there need not be compared with anything, and an upgrade simply looks elsewhere.
+A folder of ``models`` in the cache holds one model compiled by one set of library versions, or a
+note that they cannot compile it. The folder's name is a hash of everything the result depends on,
+so a lookup compares nothing, and an upgrade uses another folder. A rename publishes a folder.
 
-Sizes and times of the files are looked at whenever a model is opened, their bytes once a day: that
-takes a fifth of the time of a question. The manifest's own time says when it was last done, and so
-when the model was last in use.
+Sizes and times of the files are checked whenever a model is opened, their contents once a day,
+since that takes a fifth of the time of a question. The manifest's modification time records the
+last full check, and so when the model was last used.
 """
 
 import errno
@@ -25,21 +25,23 @@ from reservoir_cli.embedding.identity import model_files
 from reservoir_cli.embedding.resolve import sha256
 from reservoir_cli.errors import ModelUnavailableError
 from reservoir_cli.settings import paths
+from reservoir_cli.util.private import make_private_dir, write_private
+from reservoir_cli.util.times import unix_time
 
 MANIFEST = "manifest.json"
-#: How models are compiled; another rule makes other files, of the same vectors.
+#: How models are compiled; a change invalidates the cache, but not the stored vectors.
 _RULE = "onnx, dynamo, eager attention, basic, external weights; 2"
-#: A folder that was begun so many seconds ago will not be finished.
+#: Seconds after which an unfinished folder is considered abandoned.
 _ABANDONED = 3_600
 _DAY = 24 * 3_600
-#: What no program of this version can open is kept as long for another version that is in use.
+#: Seconds for which models of other versions are kept, in case another installation uses them.
 _OUTDATED = 7 * _DAY
 
 
 class CacheUnusableError(Exception):
-    """A compiled model cannot be kept here, or what is kept cannot be trusted.
+    """The cache cannot be written, or its contents cannot be trusted.
 
-    :param reason: words for a person, without a path.
+    :param reason: a message for users, without a path.
     """
 
     def __init__(self, reason: str) -> None:
@@ -48,8 +50,8 @@ class CacheUnusableError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Print:
-    """What tells that a file is still the one that was written."""
+class FileFingerprint:
+    """The size, time and hash of a file when it was written."""
 
     size: int
     modified: int
@@ -58,13 +60,13 @@ class Print:
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """What a start needs to know of a model besides its files.
+    """What is needed to run a compiled model, besides its files.
 
-    :param refused: why it cannot be compiled; empty if it is.
-    :param tools: versions of what compiled it, or failed to.
-    :param max_length: word pieces that it reads; 0 if that is without limit.
-    :param passage_pieces: word pieces that a passage may have.
-    :param pads_left: shorter texts of a batch are filled up before their beginning.
+    :param refused: why the model cannot be compiled; empty if it was.
+    :param tools: versions of the libraries that compiled it, or failed to.
+    :param max_length: the most word pieces the model reads; 0 if unlimited.
+    :param passage_pieces: the most word pieces of a passage.
+    :param pads_left: shorter texts of a batch are padded on the left.
     """
 
     model_id: str
@@ -80,22 +82,22 @@ class Manifest:
 
 
 def place_of(source: Path) -> Path:
-    """Where the compiled form of a model belongs; it need not be there.
+    """Return the cache folder for a model's compiled form; it need not exist.
 
     :param source: the folder of the published model.
-    :raises CacheUnusableError: there is no runtime for compiled models.
+    :raises CacheUnusableError: ONNX Runtime is not available.
     """
     states = [(path, path.stat()) for path in model_files(source)]
     files = [
         (path.relative_to(source).as_posix(), state.st_size, state.st_mtime_ns)
         for path, state in states
     ]
-    made_from = json.dumps([*_rules(), str(source.resolve()), files])
-    return paths.models_dir() / hashlib.sha256(made_from.encode()).hexdigest()[:32]
+    inputs = json.dumps([*_rules(), str(source.resolve()), files])
+    return paths.models_dir() / hashlib.sha256(inputs.encode()).hexdigest()[:32]
 
 
 def _rules() -> list[str]:
-    """How this version compiles, and by what; a model compiled otherwise is of no use to it."""
+    """Return what a compiled model must have been made with to be usable by this version."""
     try:
         from onnxruntime import __version__ as runtime
         from tokenizers import __version__ as tokenizers
@@ -105,23 +107,26 @@ def _rules() -> list[str]:
 
 
 def read(place: Path) -> Manifest | None:
-    """The manifest of what lies at a place; what is damaged or outdated is removed.
+    """Read a compiled model's manifest; a damaged or outdated model is removed.
 
-    :raises CacheUnusableError: others could have written it.
+    :raises CacheUnusableError: other users could have written it.
     """
     if not place.is_dir():
         return None
     _require_own(place.parent, place)
     path = place / MANIFEST
     try:
-        age = paths.now() - path.stat().st_mtime
-        prints, manifest = _unsealed(path)
+        age = unix_time() - path.stat().st_mtime
+        fingerprints, manifest = _read_manifest(path)
         thorough = not 0 <= age < _DAY
-        whole = all(_is_whole(place / name, each, thorough) for name, each in prints.items())
+        intact = all(
+            _is_intact(place / name, fingerprint, thorough)
+            for name, fingerprint in fingerprints.items()
+        )
     except _DAMAGE as error:
         require_resources(error)
-        whole = False
-    if not whole or (manifest.refused and manifest.tools != tool_versions()):
+        intact = False
+    if not intact or (manifest.refused and manifest.tools != tool_versions()):
         remove(place)
         return None
     if thorough:
@@ -131,32 +136,35 @@ def read(place: Path) -> Manifest | None:
     return manifest
 
 
-#: What reading a manifest that was damaged can end in.
+#: Errors that reading a damaged manifest can raise.
 _DAMAGE = (OSError, ValueError, TypeError, KeyError, AttributeError)
 
 
 def damaged(place: Path) -> bool:
-    """Whether any byte of what lies at a place is not as it was written."""
+    """Return whether any file of a compiled model has changed since it was written."""
     try:
-        prints, _ = _unsealed(place / MANIFEST)
-        return not all(_is_whole(place / name, each, True) for name, each in prints.items())
+        fingerprints, _ = _read_manifest(place / MANIFEST)
+        return not all(
+            _is_intact(place / name, fingerprint, True)
+            for name, fingerprint in fingerprints.items()
+        )
     except _DAMAGE as error:
         require_resources(error)
         return place.is_dir()
 
 
-#: How libraries say that they got no memory or no file handle.
+#: Messages with which libraries report a lack of memory or file handles.
 _SCARCE = re.compile("(?i)memory|bad_?alloc|too many open files|mmap|cannot allocate")
 
 
 def require_resources(error: Exception) -> None:
-    """Tell a lack of memory or file handles from damage.
+    """Distinguish a lack of memory or file handles from damage.
 
-    :raises ModelUnavailableError: it is such a lack; the model's files may be whole.
+    :raises ModelUnavailableError: memory or file handles ran out; the files may be intact.
     """
-    number = error.errno if isinstance(error, OSError) else None
+    code = error.errno if isinstance(error, OSError) else None
     scarce = (errno.ENOMEM, errno.EMFILE, errno.ENFILE)
-    if isinstance(error, MemoryError) or number in scarce or _SCARCE.search(str(error)):
+    if isinstance(error, MemoryError) or code in scarce or _SCARCE.search(str(error)):
         raise ModelUnavailableError(
             "the embedding model cannot be opened: memory or file handles ran out",
             hint="close other programs, or raise the limits of ulimit -v and ulimit -n",
@@ -164,30 +172,31 @@ def require_resources(error: Exception) -> None:
 
 
 def write_manifest(folder: Path, manifest: Manifest) -> None:
-    """Finish a folder: its files are the user's alone, on the disk, and their prints are noted."""
+    """Make a folder's files private, sync them, and record their fingerprints in the manifest."""
     files = {}
     for path in sorted(folder.iterdir()):
         path.chmod(0o600)
         with path.open("rb+") as file:
             os.fsync(file.fileno())
         state = path.stat()
-        files[path.name] = asdict(Print(state.st_size, state.st_mtime_ns, sha256(path)))
+        files[path.name] = asdict(FileFingerprint(state.st_size, state.st_mtime_ns, sha256(path)))
     stored = {**asdict(manifest), "files": files, "rules": _rules()}
     sealed = {**stored, "seal": _seal(stored)}
-    paths.replace_private(folder / MANIFEST, json.dumps(sealed))
+    write_private(folder / MANIFEST, json.dumps(sealed))
 
 
-def _unsealed(path: Path) -> tuple[dict[str, Print], Manifest]:
-    """The prints of a folder's files, and what its manifest says.
+def _read_manifest(path: Path) -> tuple[dict[str, FileFingerprint], Manifest]:
+    """Return the fingerprints of a folder's files, and its manifest.
 
-    :raises ValueError: it is not what was written; so do the other errors of ``_DAMAGE``.
+    :raises ValueError: the manifest is damaged; so are all errors of ``_DAMAGE``.
     """
     stored = json.loads(path.read_text(encoding="utf-8"))
     if stored.pop("seal") != _seal(stored):
-        raise ValueError("another seal")
+        raise ValueError("the seal does not match")
     del stored["rules"]
-    prints = {name: Print(**each) for name, each in stored.pop("files").items()}
-    return prints, Manifest(**stored)
+    files = stored.pop("files")
+    fingerprints = {name: FileFingerprint(**values) for name, values in files.items()}
+    return fingerprints, Manifest(**stored)
 
 
 def _seal(stored: Mapping[str, Any]) -> str:
@@ -196,9 +205,9 @@ def _seal(stored: Mapping[str, Any]) -> str:
 
 @contextmanager
 def building(place: Path) -> Iterator[Path]:
-    """A folder to compile into, which becomes the place if the block ends well.
+    """Yield a folder to compile into, which is published if the block succeeds.
 
-    Where another process was faster, its work stands and ours is thrown away.
+    If another process published first, its result is kept and ours is discarded.
 
     :raises CacheUnusableError: the cache cannot be written, or is full.
     """
@@ -207,7 +216,7 @@ def building(place: Path) -> Iterator[Path]:
 
     folder = None
     try:
-        paths.make_private_dir(place.parent)
+        make_private_dir(place.parent)
         _require_own(place.parent)
         _sweep(place.parent)
         folder = Path(tempfile.mkdtemp(prefix=".building-", dir=place.parent))
@@ -221,37 +230,40 @@ def building(place: Path) -> Iterator[Path]:
 
 
 def remove(place: Path) -> None:
-    """Take a folder away at once, then empty it; others that use it may go on.
+    """Remove a folder by renaming and then deleting it; processes that use it can continue.
 
-    :raises CacheUnusableError: it cannot be moved.
+    :raises CacheUnusableError: the folder cannot be renamed.
     """
     import shutil
     import tempfile
 
     try:
-        grave = Path(tempfile.mkdtemp(prefix=".building-", dir=place.parent))
-        with suppress(FileNotFoundError):  # somebody else removed it
-            place.rename(grave / place.name)
+        trash = Path(tempfile.mkdtemp(prefix=".building-", dir=place.parent))
+        with suppress(FileNotFoundError):  # another process removed it
+            place.rename(trash / place.name)
     except OSError as error:
         raise CacheUnusableError("a damaged compiled model cannot be removed") from error
-    shutil.rmtree(grave, ignore_errors=True)
+    shutil.rmtree(trash, ignore_errors=True)
 
 
 def tool_versions() -> dict[str, str]:
-    """The versions of what compiles, found without loading it."""
+    """Return the versions of the libraries that compile, without importing them."""
     from importlib.metadata import PackageNotFoundError, version
 
-    found = {}
+    versions = {}
     for name in ("torch", "transformers", "sentence-transformers", "onnx", "onnxscript"):
         try:
-            found[name] = version(name)
+            versions[name] = version(name)
         except PackageNotFoundError:
-            found[name] = ""
-    return found
+            versions[name] = ""
+    return versions
 
 
-def _is_whole(path: Path, known: Print, thorough: bool) -> bool:
-    """Whether a file is as it was written; it is read if its time says otherwise, or if asked."""
+def _is_intact(path: Path, known: FileFingerprint, thorough: bool) -> bool:
+    """Return whether a file is unchanged; its content is read if its time changed.
+
+    :param thorough: read the content in any case.
+    """
     state = path.stat()
     if state.st_size != known.size:
         return False
@@ -264,13 +276,13 @@ def _is_whole(path: Path, known: Print, thorough: bool) -> bool:
 
 
 def _require_own(*folders: Path) -> None:
-    """Hold folders to be the user's, and closed to others: what lies in them is run."""
+    """Check that only the user can write to folders whose contents are executed."""
     if os.name != "posix":
         return
     for folder in folders:
         state = folder.stat()
         if state.st_uid != os.geteuid() or state.st_mode & 0o022:
-            raise CacheUnusableError("the folder of compiled models is open to others")
+            raise CacheUnusableError("other users can write to the folder of compiled models")
 
 
 def _publish(folder: Path, place: Path) -> None:
@@ -282,23 +294,23 @@ def _publish(folder: Path, place: Path) -> None:
 
 
 def _sweep(models: Path) -> None:
-    """Remove what killed processes left, and what nobody has used for long and we cannot use."""
+    """Remove leftovers of killed processes, and old models that this version cannot use."""
     import shutil
 
     for folder in models.iterdir():
         with suppress(OSError, CacheUnusableError):
             if folder.name.startswith(".building-"):
-                if paths.now() - folder.stat().st_mtime > _ABANDONED:
+                if unix_time() - folder.stat().st_mtime > _ABANDONED:
                     shutil.rmtree(folder, ignore_errors=True)
             elif _is_outdated(folder):
                 remove(folder)
 
 
 def _is_outdated(folder: Path) -> bool:
-    """Whether a compiled model is of another version, and was not opened for a week."""
+    """Return whether a model was compiled by another version and not used for a week."""
     manifest = folder / MANIFEST
     state = (manifest if manifest.exists() else folder).stat()
-    if not folder.is_dir() or paths.now() - state.st_mtime < _OUTDATED:
+    if not folder.is_dir() or unix_time() - state.st_mtime < _OUTDATED:
         return False
     try:
         return bool(json.loads(manifest.read_text(encoding="utf-8"))["rules"] != _rules())

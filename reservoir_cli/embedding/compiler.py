@@ -1,6 +1,6 @@
-"""Compiling a model: exported from torch once, optimised, and compared with the reference.
+"""Compile a model: export it from torch, optimise it, and compare it with the reference.
 
-Only the first use of a model comes here; it takes some ten seconds and 600 MB of libraries.
+This happens at the first use of a model; it takes about ten seconds and 600 MB of libraries.
 """
 
 import errno
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-#: What a compiled model's vectors have in common with the reference's, at least.
+#: The least cosine between vectors of a compiled model and of the reference.
 _AGREEMENT = 0.9999
-#: Modules of which a model may consist, each computed inside the compiled graph.
+#: The kinds of modules that the compiled graph can contain.
 _MODULES = {"Transformer", "Pooling", "Dense", "LayerNorm", "Normalize"}
 _INPUTS = ("input_ids", "attention_mask", "token_type_ids")
 _EXPORTED = "exported.onnx"
 
-#: Short and long, in many scripts, code and signs: what must come out alike.
+#: Texts whose vectors are compared: short and long, in many scripts, code and symbols.
 SAMPLES = (
     "a",
     "?",
@@ -65,10 +65,10 @@ SAMPLES = (
 )
 
 
-class Refused(Exception):
-    """The libraries cannot compile this model, or not faithfully.
+class NotCompilableError(Exception):
+    """The model cannot be compiled, or the result differs from the reference.
 
-    :param reason: words for a person.
+    :param reason: a message for users.
     """
 
     def __init__(self, reason: str) -> None:
@@ -77,26 +77,26 @@ class Refused(Exception):
 
 
 def compile_into(folder: Path, reference: ReferenceEmbedder) -> str:
-    """Compile a model, or note why that is not possible; either is a result worth keeping.
+    """Compile a model, or record why that is not possible.
 
-    :param folder: empty; it then holds the model and its manifest.
-    :returns: why it cannot be compiled, or nothing.
+    :param folder: an empty folder, which receives the model and its manifest.
+    :returns: why the model cannot be compiled, or an empty string.
     :raises OSError: the folder cannot be written.
     """
     try:
         manifest = _compiled(folder, reference)
-    except Refused as refused:
+    except NotCompilableError as error:
         for path in folder.iterdir():
             path.unlink()
-        manifest = Manifest(reference.model_id, refused.reason, tool_versions())
+        manifest = Manifest(reference.model_id, error.reason, tool_versions())
     write_manifest(folder, manifest)
     return manifest.refused
 
 
 def _compiled(folder: Path, reference: ReferenceEmbedder) -> Manifest:
     if reason := _obstacle(reference):
-        raise Refused(reason)
-    # The reference goes first: tokenizing in parallel before torch's first run makes torch slow.
+        raise NotCompilableError(reason)
+    # Run the reference first: tokenizing in parallel before torch's first run slows torch down.
     expected = _sampled(reference)
     with _quiet():
         _export(reference.model, folder / _EXPORTED)
@@ -111,20 +111,22 @@ def _compiled(folder: Path, reference: ReferenceEmbedder) -> Manifest:
 
 
 def _obstacle(reference: ReferenceEmbedder) -> str:
-    """What a model has that the compiled engine does not know, or nothing."""
+    """Return the feature of a model that the compiled engine does not support, if any."""
     model, first = reference.model, next(iter(reference.model))
-    foreign = [type(each).__name__ for each in model if type(each).__name__ not in _MODULES]
+    kinds = [type(module).__name__ for module in model]
+    foreign = [kind for kind in kinds if kind not in _MODULES]
     special = ("query_length", "document_length", "query_expansion")
     obstacles = {
         f"it has a module {', '.join(foreign)}": foreign,
-        "it does not begin with a transformer": type(first).__name__ != "Transformer",
+        "its first module is not a transformer": kinds[0] != "Transformer",
         "it has no fast tokenizer": reference.tokenizer is None,
-        "it reads chats instead of texts": "message" in getattr(first, "modality_config", {}),
-        "it treats questions and texts unlike": any(getattr(first, n, None) for n in special),
-        "it leaves its prompt out of the pooling": any(
-            getattr(each, "include_prompt", True) is False for each in model
+        "it takes chat messages instead of texts": "message"
+        in getattr(first, "modality_config", {}),
+        "it treats questions and texts differently": any(getattr(first, n, None) for n in special),
+        "its pooling excludes the prompt": any(
+            getattr(module, "include_prompt", True) is False for module in model
         ),
-        "its vectors are cut short": model.truncate_dim is not None,
+        "its vectors are truncated": model.truncate_dim is not None,
     }
     return next((reason for reason, holds in obstacles.items() if holds), "")
 
@@ -132,7 +134,7 @@ def _obstacle(reference: ReferenceEmbedder) -> str:
 def _sampled(
     embedder: ReferenceEmbedder | CompiledEmbedder,
 ) -> "NDArray[np.float32]":
-    """The samples as questions and as messages, shape (2 · samples, dimensions)."""
+    """Embed the samples as questions and as messages, shape (2 · samples, dimensions)."""
     import numpy as np
 
     questions = np.stack([embedder.encode_query(text) for text in SAMPLES])
@@ -140,18 +142,18 @@ def _sampled(
 
 
 def _export(model: Any, target: Path) -> None:
-    """Write a model and all its modules as one graph of any batch and length.
+    """Export a model with all its modules as one graph, for any batch size and length.
 
-    Attention is written out, since the exporter guards torch's own against rows that are padding
-    and nothing else; without that, long texts take a seventh less time.
+    Attention is exported as basic operations: the exporter guards torch's fused attention against
+    rows of padding only, which makes long texts a sixth slower.
 
-    :raises Refused: the exporter cannot.
+    :raises NotCompilableError: the exporter fails.
     """
     import torch
 
     from reservoir_cli.embedding.graph import Whole
 
-    features = model.preprocess(["two texts of", "unlike length, so that one is padded"])
+    features = model.preprocess(["two texts of", "different lengths, so that one is padded"])
     names = [name for name in _INPUTS if name in features]
     shape = {0: torch.export.Dim.DYNAMIC, 1: torch.export.Dim.DYNAMIC}
     transformer = model[0].auto_model
@@ -168,8 +170,8 @@ def _export(model: Any, target: Path) -> None:
                 input_names=names,
                 output_names=["vectors"],
             )
-    except Exception as error:  # the exporter raises whatever it meets
-        raise Refused(f"it cannot be exported: {type(error).__name__}") from error
+    except Exception as error:  # the exporter raises errors of any type
+        raise NotCompilableError(f"it cannot be exported: {type(error).__name__}") from error
     finally:
         transformer.set_attn_implementation(usual)
     assert program is not None
@@ -177,10 +179,10 @@ def _export(model: Any, target: Path) -> None:
 
 
 def _optimise(folder: Path) -> None:
-    """Optimise an exported graph, its weights in a file of their own that can be mapped.
+    """Optimise an exported graph, and store its weights in a separate file that can be mapped.
 
-    :raises Refused: ONNX Runtime cannot.
-    :raises OSError: there is no room for the weights; the runtime would not say so.
+    :raises NotCompilableError: ONNX Runtime fails.
+    :raises OSError: the disk has no room for the weights, which the runtime would not report.
     """
     import onnxruntime
 
@@ -199,8 +201,8 @@ def _optimise(folder: Path) -> None:
         onnxruntime.InferenceSession(
             str(folder / _EXPORTED), options, providers=["CPUExecutionProvider"]
         )
-    except Exception as error:  # the runtime's errors have no common ancestor
-        raise Refused(f"ONNX Runtime refuses it: {type(error).__name__}") from error
+    except Exception as error:  # the runtime's errors have no common base class
+        raise NotCompilableError(f"ONNX Runtime refuses it: {type(error).__name__}") from error
 
 
 def _manifest(reference: ReferenceEmbedder) -> Manifest:
@@ -223,17 +225,17 @@ def _require_agreement(folder: Path, manifest: Manifest, expected: "NDArray[np.f
     import numpy as np
 
     try:
-        found = _sampled(CompiledEmbedder("", folder, manifest, ""))
+        vectors = _sampled(CompiledEmbedder("", folder, manifest, ""))
     except Exception as error:  # as above
-        raise Refused(f"ONNX Runtime cannot run it: {type(error).__name__}") from error
-    cosines = np.sum(found * expected, axis=1)
-    if not np.all(cosines >= _AGREEMENT):  # also where one is not a number
-        raise Refused("compiled, it would give other vectors")
+        raise NotCompilableError(f"ONNX Runtime cannot run it: {type(error).__name__}") from error
+    cosines = np.sum(vectors * expected, axis=1)
+    if not np.all(cosines >= _AGREEMENT):  # False for NaN, too
+        raise NotCompilableError("its compiled form computes different vectors")
 
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Nothing of what exporters say is for the person at the terminal."""
+    """Suppress the logs and warnings of exporters."""
     before = logging.root.manager.disable
     logging.disable(logging.WARNING)
     try:

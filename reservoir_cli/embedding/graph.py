@@ -1,4 +1,4 @@
-"""A model and all that follows its transformer, as one function of word pieces."""
+"""A model with all its modules as one torch module."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -7,20 +7,20 @@ import torch
 
 
 class Whole(torch.nn.Module):
-    """Every module of a ``SentenceTransformer``, and at the end length 1.
+    """All modules of a ``SentenceTransformer``, followed by normalisation.
 
-    :param names: what its inputs are called, in order.
+    :param names: the names of its inputs, in order.
     """
 
     def __init__(self, model: Any, names: Sequence[str]) -> None:
         super().__init__()
-        self.parts = torch.nn.ModuleList(list(model))
+        self.stages = torch.nn.ModuleList(list(model))
         self.names = names
 
     def forward(self, *inputs: torch.Tensor) -> torch.Tensor:
-        """Shapes (batch, pieces) to (batch, dimensions)."""
+        """Map inputs of shape (batch, pieces) to vectors of shape (batch, dimensions)."""
         features: dict[str, Any] = dict(zip(self.names, inputs, strict=True))
-        for part in self.parts:
-            features = part(features)
+        for stage in self.stages:
+            features = stage(features)
         vectors: torch.Tensor = features["sentence_embedding"]
         return torch.nn.functional.normalize(vectors, p=2, dim=1)

@@ -1,4 +1,4 @@
-"""What makes vectors comparable: two engines that run one model give it one identity."""
+"""The identity of a model, which decides whether vectors are comparable; engines share it."""
 
 import hashlib
 import json
@@ -18,22 +18,22 @@ _PATTERNS = (
     "*/*.safetensors",
     "*/*.bin",
 )
-#: The same model for other runtimes.
+#: Folders with copies of the weights for other runtimes.
 _COPIES = {"onnx", "openvino"}
-#: Files that change no vector.
+#: Files that do not affect vectors.
 _IGNORED = {"data_config.json", "tokenizer_config.json", "special_tokens_map.json"}
 
 
 def model_files(folder: Path) -> list[Path]:
-    """The files that a model consists of, in a fixed order."""
-    found = sorted({path for pattern in _PATTERNS for path in folder.glob(pattern)})
-    return [path for path in found if path.parent.name not in _COPIES and path.is_file()]
+    """Return the files of a model, in a fixed order."""
+    paths = sorted({path for pattern in _PATTERNS for path in folder.glob(pattern)})
+    return [path for path in paths if path.parent.name not in _COPIES and path.is_file()]
 
 
 def model_identity(folder: Path) -> str:
-    """Identity of a model's vectors: weights, tokenizer, pooling, prompts, and passage rule.
+    """Return the identity of a model's vectors: weights, tokenizer, pooling, prompts, passages.
 
-    It depends on nothing but the files, so every engine gives the same.
+    It depends on the files only, so all engines agree on it.
     """
     digest = hashlib.sha256(passages.RULE.encode())
     for path in model_files(folder):
@@ -41,10 +41,10 @@ def model_identity(folder: Path) -> str:
             continue
         digest.update(path.relative_to(folder).as_posix().encode())
         if path.name == "config_sentence_transformers.json":
-            # Its version numbers change nothing; its prompts do.
-            known = json.loads(path.read_text(encoding="utf-8"))
-            prompts = {key: known.get(key) for key in ("prompts", "default_prompt_name")}
+            # Its version numbers do not affect vectors; its prompts do.
+            settings = json.loads(path.read_text(encoding="utf-8"))
+            prompts = {key: settings.get(key) for key in ("prompts", "default_prompt_name")}
             digest.update(json.dumps(prompts, sort_keys=True).encode())
         else:
             digest.update(bytes.fromhex(sha256(path)))
-    return digest.hexdigest()[:32]  # every vector's row carries it
+    return digest.hexdigest()[:32]  # stored with every vector

@@ -1,4 +1,4 @@
-"""Making a model ready: opened if it was compiled before, compiled at its first use."""
+"""Load a model: open its compiled form, or compile it at its first use."""
 
 import os
 from dataclasses import replace
@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from reservoir_cli.embedding import Embedder, Progress, cache
-from reservoir_cli.embedding.resolve import Located, check_weights, locate
+from reservoir_cli.embedding.resolve import ModelSource, check_weights, locate
 from reservoir_cli.embedding.safety import require_plain
 from reservoir_cli.errors import ModelUnavailableError
 from reservoir_cli.util.files import read_bounded
@@ -14,29 +14,29 @@ from reservoir_cli.util.files import read_bounded
 if TYPE_CHECKING:
     from reservoir_cli.embedding.torch import ReferenceEmbedder
 
-# Before the libraries are loaded: threads of our own share the work, and the tokenizer's would only
-# be in their way; and nothing is gathered about the user, in no file in the home folder either.
+# Set before the libraries are imported: our own threads share the work, and the tokenizer's would
+# compete with them; and no telemetry is collected, not even in a file in the home folder.
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 os.environ.update(ORT_DISABLE_TELEMETRY="1", HF_HUB_DISABLE_TELEMETRY="1")
 
-_COMPILING = "compiling the embedding model, which takes some 20 seconds, once"
+_COMPILING = "compiling the embedding model, which takes about 20 seconds, once"
 
 
 def load(name: str, *, offline: bool, progress: Progress) -> Embedder:
     """See :func:`reservoir_cli.embedding.load_embedder`."""
-    found = locate(name, offline=offline, progress=progress)
+    source = locate(name, offline=offline, progress=progress)
     try:
-        place = cache.place_of(found.folder)
-        return _opened(name, found, place, progress) or _compiled(name, found, place, progress)
+        place = cache.place_of(source.folder)
+        return _opened(name, source, place, progress) or _compiled(name, source, place, progress)
     except cache.CacheUnusableError as problem:
-        return _reference(name, found, problem.reason, progress)
+        return _reference(name, source, problem.reason, progress)
 
 
 def damaged(name: str, *, remove: bool) -> bool:
     """See :func:`reservoir_cli.embedding.compiled_is_damaged`."""
-    found = locate(name, offline=True, progress=_ignore)
+    source = locate(name, offline=True, progress=_ignore)
     try:
-        place = cache.place_of(found.folder)
+        place = cache.place_of(source.folder)
         bad = cache.damaged(place)
         if bad and remove:
             cache.remove(place)
@@ -46,37 +46,37 @@ def damaged(name: str, *, remove: bool) -> bool:
 
 
 def _ignore(*_: object) -> None:
-    """Tell nobody."""
+    """Do nothing."""
 
 
-def _opened(name: str, found: Located, place: Path, progress: Progress) -> Embedder | None:
-    """The model as an earlier start left it; what is damaged is removed."""
+def _opened(name: str, source: ModelSource, place: Path, progress: Progress) -> Embedder | None:
+    """Open the compiled form of a model if there is one; remove it if it is damaged."""
     from reservoir_cli.embedding.onnx import CompiledEmbedder
 
     manifest = cache.read(place)
     if manifest is None:
         return None
     if manifest.refused:
-        return _reference(name, found, manifest.refused, progress, manifest.model_id)
+        return _reference(name, source, manifest.refused, progress, manifest.model_id)
     try:
-        return CompiledEmbedder(name, place, manifest, found.origin)
-    except Exception as error:  # whatever the libraries say of a file, it is of no use
+        return CompiledEmbedder(name, place, manifest, source.origin)
+    except Exception as error:  # whatever the error is, the file cannot be used
         cache.require_resources(error)
         cache.remove(place)
         return None
 
 
-def _compiled(name: str, found: Located, place: Path, progress: Progress) -> Embedder:
-    """Compile a model and open it; if that fails, the reference is loaded already."""
+def _compiled(name: str, source: ModelSource, place: Path, progress: Progress) -> Embedder:
+    """Compile a model and open it; if that fails, return the reference, which is loaded."""
     from reservoir_cli.embedding.compiler import compile_into
 
-    reference = _reference(name, found, "", progress, doing=_COMPILING)
-    reason = "what was compiled is gone again"
+    reference = _reference(name, source, "", progress, doing=_COMPILING)
+    reason = "its compiled form disappeared"
     try:
         with cache.building(place) as folder:
             refused = compile_into(folder, reference)
         reason = refused or reason
-        if not refused and (opened := _opened(name, found, place, progress)):
+        if not refused and (opened := _opened(name, source, place, progress)):
             return opened
     except cache.CacheUnusableError as problem:
         reason = problem.reason
@@ -84,13 +84,13 @@ def _compiled(name: str, found: Located, place: Path, progress: Progress) -> Emb
     return reference
 
 
-def _require_tokenizer(name: str, found: Located) -> None:
-    """Refuse a model whose tokenizer would end the process that loads it.
+def _require_tokenizer(name: str, source: ModelSource) -> None:
+    """Refuse a model whose tokenizer would crash the process that loads it.
 
-    :raises ModelUnavailableError: it would.
+    :raises ModelUnavailableError: the tokenizer cannot be loaded.
     """
-    file = found.folder / "tokenizer.json"
-    if found.origin == "package" or not file.is_file():
+    file = source.folder / "tokenizer.json"
+    if source.origin == "package" or not file.is_file():
         return
     from reservoir_cli.tokens.huggingface import UnloadableError, require_loadable
 
@@ -105,7 +105,7 @@ def _require_tokenizer(name: str, found: Located) -> None:
 
 def _reference(
     name: str,
-    found: Located,
+    source: ModelSource,
     reason: str,
     progress: Progress,
     model_id: str | None = None,
@@ -113,8 +113,8 @@ def _reference(
 ) -> "ReferenceEmbedder":
     from reservoir_cli.embedding.torch import ReferenceEmbedder
 
-    check_weights(found)
-    require_plain(name, found.folder)
-    _require_tokenizer(name, found)
+    check_weights(source)
+    require_plain(name, source.folder)
+    _require_tokenizer(name, source)
     progress(doing, 0, 0)
-    return ReferenceEmbedder(name, found, reason, model_id)
+    return ReferenceEmbedder(name, source, reason, model_id)

@@ -15,34 +15,36 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 MODEL, WEIGHTS, TOKENIZER = "model.onnx", "model.bin", "tokenizer.json"
-#: Padded word pieces of a batch. Each thread has a batch of its own; twice as many pieces take
-#: a twentieth longer, since they leave the processor's caches.
+#: The most padded word pieces of a batch. Each thread works on its own batch; batches twice as
+#: large are 5% slower, because they no longer fit the processor's caches.
 BATCH_PIECES = 500
-#: Texts that are cut into word pieces at once.
+#: How many texts are tokenized at once.
 _TEXTS_AT_ONCE = 1_024
-#: Each thread holds some 50 MB while it works.
+#: Each thread uses about 50 MB.
 _MOST_THREADS = 8
 
 
 class CompiledEmbedder:
     """An :class:`~reservoir_cli.embedding.Embedder` on ONNX Runtime.
 
-    One session serves one question and many messages: it computes in the thread that calls it,
-    and so many threads call it for many messages as there are processors.
+    One session serves single questions and many messages: it computes in the calling thread, and
+    many messages are embedded by one thread per processor.
     """
 
     def __init__(self, name: str, folder: Path, manifest: Manifest, origin: str) -> None:
-        """Open what lies in a folder; whatever the libraries raise means that it is damaged."""
+        """Open a compiled model; any error of the libraries means that it is damaged."""
         from tokenizers import Tokenizer
 
         self.name = name
         self.model_id = manifest.model_id
         self.dimensions = manifest.dimensions
-        self.engine = Engine("compiled", "compiled here, and found equal to the reference", origin)
+        self.engine = Engine(
+            "compiled", "compiled on this machine, and verified against the reference", origin
+        )
         self._manifest = manifest
         self._tokenizer = Tokenizer.from_file(str(folder / TOKENIZER))
         self._session = _session(folder / MODEL)
-        self._inputs = [each.name for each in self._session.get_inputs()]
+        self._inputs = [node.name for node in self._session.get_inputs()]
 
     def encode_query(self, text: str) -> "NDArray[np.float32]":
         """See :class:`~reservoir_cli.embedding.Embedder`."""
@@ -59,54 +61,56 @@ class CompiledEmbedder:
     def _encoded(self, texts: Sequence[str]) -> "NDArray[np.float32]":
         import numpy as np
 
-        read = [
-            np.array(each.ids, np.int64)
+        tokenized = [
+            np.array(encoding.ids, np.int64)
             for start in range(0, len(texts), _TEXTS_AT_ONCE)
-            for each in self._tokenizer.encode_batch(list(texts[start : start + _TEXTS_AT_ONCE]))
+            for encoding in self._tokenizer.encode_batch(
+                list(texts[start : start + _TEXTS_AT_ONCE])
+            )
         ]
         vectors = np.empty((len(texts), self.dimensions), np.float32)
 
-        def embed(places: list[int]) -> None:
-            vectors[places] = self._run([read[place] for place in places])
+        def embed(batch: list[int]) -> None:
+            vectors[batch] = self._run([tokenized[index] for index in batch])
 
-        _each(embed, batches([len(each) for each in read]))
+        _run_batches(embed, batches([len(ids) for ids in tokenized]))
         return vectors
 
     def _run(self, texts: Sequence["NDArray[np.int64]"]) -> "NDArray[np.float32]":
-        """The vectors of texts that are padded together, shape (len(texts), dimensions)."""
+        """Embed one padded batch of texts, shape (len(texts), dimensions)."""
         import numpy as np
 
-        width = max(len(each) for each in texts)
+        width = max(len(text) for text in texts)
         ids = np.full((len(texts), width), self._manifest.pad_id, np.int64)
         mask = np.zeros_like(ids)
-        for row, each in enumerate(texts):
-            start = width - len(each) if self._manifest.pads_left else 0
-            ids[row, start : start + len(each)] = each
-            mask[row, start : start + len(each)] = 1
-        given = {"input_ids": ids, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)}
-        (vectors,) = self._session.run(None, {name: given[name] for name in self._inputs})
+        for row, text in enumerate(texts):
+            start = width - len(text) if self._manifest.pads_left else 0
+            ids[row, start : start + len(text)] = text
+            mask[row, start : start + len(text)] = 1
+        features = {"input_ids": ids, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)}
+        (vectors,) = self._session.run(None, {name: features[name] for name in self._inputs})
         return np.asarray(vectors, np.float32)
 
 
 def batches(lengths: Sequence[int]) -> Iterator[list[int]]:
-    """Group texts of like length, the longest first, so that little padding is computed.
+    """Group texts of similar length into batches, the longest first, to keep padding small.
 
-    :param lengths: word pieces of each text.
-    :returns: places of texts; a group is padded to no more than 500 pieces, or is one text.
+    :param lengths: the number of word pieces of each text.
+    :returns: batches of indexes; a batch has at most ``BATCH_PIECES`` padded pieces, or one text.
     """
-    group: list[int] = []
-    for place in sorted(range(len(lengths)), key=lambda place: -lengths[place]):
-        if group and lengths[group[0]] * (len(group) + 1) > BATCH_PIECES:
-            yield group
-            group = []
-        group.append(place)
-    if group:
-        yield group
+    batch: list[int] = []
+    for index in sorted(range(len(lengths)), key=lambda index: -lengths[index]):
+        if batch and lengths[batch[0]] * (len(batch) + 1) > BATCH_PIECES:
+            yield batch
+            batch = []
+        batch.append(index)
+    if batch:
+        yield batch
 
 
-def _each(work: Callable[[list[int]], None], groups: Iterator[list[int]]) -> None:
-    """Work through groups, on all processors if there is more than one group."""
-    first, second = next(groups, None), next(groups, None)
+def _run_batches(work: Callable[[list[int]], None], pending: Iterator[list[int]]) -> None:
+    """Process batches, on all processors if there is more than one batch."""
+    first, second = next(pending, None), next(pending, None)
     if first is None:
         return
     if second is None:
@@ -115,17 +119,19 @@ def _each(work: Callable[[list[int]], None], groups: Iterator[list[int]]) -> Non
     from concurrent.futures import ThreadPoolExecutor
 
     with ThreadPoolExecutor(_threads()) as pool:
-        for _ in pool.map(work, [first, second, *groups]):
+        for _ in pool.map(work, [first, second, *pending]):
             pass
 
 
 def _threads() -> int:
-    own = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    return min(own or 1, _MOST_THREADS)
+    processors = (
+        len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    )
+    return min(processors or 1, _MOST_THREADS)
 
 
 def _session(model: Path) -> Any:
-    """Open a model that is optimised already, its weights mapped and not copied."""
+    """Open an optimised model; its weights are mapped into memory, not copied."""
     import onnxruntime
 
     onnxruntime.disable_telemetry_events()

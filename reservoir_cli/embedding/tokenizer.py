@@ -1,4 +1,4 @@
-"""Word pieces as a model's own tokenizer makes them, the same for both engines."""
+"""Split text into word pieces with the model's tokenizer, the same way for both engines."""
 
 import re
 from typing import TYPE_CHECKING
@@ -9,13 +9,13 @@ if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
 
-def mended(published: str, max_length: int) -> "Tokenizer":
-    """A tokenizer that cuts at the model's length and pads nothing.
+def without_padding(published: str, max_length: int) -> "Tokenizer":
+    """Load a tokenizer that truncates at the model's length and does not pad.
 
-    Many are published with the truncation and padding that they were trained with.
+    Many are published with the truncation and padding used in training.
 
-    :param published: its JSON.
-    :param max_length: word pieces that the model reads; 0 if that is without limit.
+    :param published: the tokenizer's JSON.
+    :param max_length: the most word pieces the model reads; 0 if unlimited.
     """
     from tokenizers import Tokenizer
 
@@ -29,14 +29,14 @@ def mended(published: str, max_length: int) -> "Tokenizer":
 
 
 def pieces(tokenizer: "Tokenizer", text: str) -> list[Span]:
-    """Where each word piece of a text stands in it, also behind what the model would read."""
+    """Return the span of each word piece of a text, including those beyond the model's limit."""
     encoded = tokenizer.encode(text, add_special_tokens=False)
-    found: list[Span] = list(encoded.offsets)
-    for rest in encoded.overflowing:  # what truncation cut off
-        found += rest.offsets
-    return found
+    spans: list[Span] = list(encoded.offsets)
+    for rest in encoded.overflowing:  # beyond the truncation
+        spans += rest.offsets
+    return spans
 
 
 def words(text: str) -> list[Span]:
-    """About what a tokenizer would find, where it cannot say: four letters or a sign each."""
-    return [each.span() for each in re.finditer(r"\w{1,4}|[^\w\s]", text)]
+    """Approximate word pieces if there is no fast tokenizer: four letters or a symbol each."""
+    return [match.span() for match in re.finditer(r"\w{1,4}|[^\w\s]", text)]

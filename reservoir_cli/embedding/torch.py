@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 from reservoir_cli.embedding import Engine
 from reservoir_cli.embedding.identity import model_identity
 from reservoir_cli.embedding.passages import QUESTION, Span, cut, limit_for
-from reservoir_cli.embedding.resolve import Located
-from reservoir_cli.embedding.tokenizer import mended, pieces, words
+from reservoir_cli.embedding.resolve import ModelSource
+from reservoir_cli.embedding.tokenizer import pieces, without_padding, words
 from reservoir_cli.errors import ModelUnavailableError
 
 if TYPE_CHECKING:
@@ -16,27 +16,29 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from tokenizers import Tokenizer
 
-#: A tokenizer without a limit of its own says so by a number beyond this one.
+#: Tokenizers without a limit have a maximal length above this number.
 _NO_LIMIT = 1_000_000
 
 
 class ReferenceEmbedder:
     """An :class:`~reservoir_cli.embedding.Embedder` on torch.
 
-    :param reason: why this engine runs it.
-    :param model_id: its identity, if it is known already; else its files are read for it.
+    :param reason: why this engine is used.
+    :param model_id: the model's identity, if known; otherwise it is computed from its files.
     :ivar model: the ``SentenceTransformer``.
     :ivar tokenizer: its fast tokenizer, or ``None``.
-    :ivar max_length: word pieces that it reads; 0 if that is without limit.
+    :ivar max_length: the most word pieces the model reads; 0 if unlimited.
     """
 
-    def __init__(self, name: str, found: Located, reason: str, model_id: str | None = None) -> None:
+    def __init__(
+        self, name: str, source: ModelSource, reason: str, model_id: str | None = None
+    ) -> None:
         self.name = name
-        self.model_id = model_id or model_identity(found.folder)
-        self.engine = Engine("reference", reason, found.origin)
-        # The weights are here: nothing in the library may look for more of them elsewhere.
+        self.model_id = model_id or model_identity(source.folder)
+        self.engine = Engine("reference", reason, source.origin)
+        # The weights are local: the library must not contact the hub.
         os.environ["HF_HUB_OFFLINE"] = "1"
-        self.model = _load(name, str(found.folder))
+        self.model = _load(name, str(source.folder))
         self.dimensions = int(self.model.get_embedding_dimension())
         length = self.model.max_seq_length or 0
         self.max_length = 0 if length > _NO_LIMIT else int(length)
@@ -44,7 +46,7 @@ class ReferenceEmbedder:
 
     @property
     def passage_pieces(self) -> int:
-        """Word pieces that a passage may have."""
+        """The most word pieces of a passage."""
         if self.tokenizer is None or not self.max_length:
             return limit_for(self.max_length, 0)
         prompt = self.model.prompts.get("document") or ""
@@ -60,8 +62,8 @@ class ReferenceEmbedder:
 
     def passages(self, text: str) -> list[Span]:
         """See :class:`~reservoir_cli.embedding.Embedder`."""
-        found = pieces(self.tokenizer, text) if self.tokenizer else words(text)
-        return cut(text, found, self.passage_pieces)
+        spans = pieces(self.tokenizer, text) if self.tokenizer else words(text)
+        return cut(text, spans, self.passage_pieces)
 
     def _encoded(self, encode: Any, texts: Sequence[str]) -> "NDArray[np.float32]":
         import numpy as np
@@ -76,7 +78,7 @@ class ReferenceEmbedder:
 
     def _fast_tokenizer(self) -> "Tokenizer | None":
         backend = getattr(self.model.tokenizer, "backend_tokenizer", None)
-        return mended(backend.to_str(), self.max_length) if backend is not None else None
+        return without_padding(backend.to_str(), self.max_length) if backend is not None else None
 
 
 def _load(name: str, folder: str) -> Any:

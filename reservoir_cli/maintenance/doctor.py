@@ -22,6 +22,7 @@ from reservoir_cli.storage.links import LinkThreshold
 from reservoir_cli.storage.records import Filter
 from reservoir_cli.storage.unfinished import UNFINISHED_COPY, refuse, told
 from reservoir_cli.util.files import way_out
+from reservoir_cli.util.private import resolve_path, restrict_permissions
 
 if TYPE_CHECKING:
     from reservoir_cli.embedding import Embedder, Progress
@@ -75,7 +76,7 @@ def examine(
         try:
             if repair and config is not None:
                 progress("repairing", 0, 0)
-                if loose := paths.tighten(_files(store)):
+                if loose := restrict_permissions(_files(store)):
                     names = ", ".join(each.name for each in loose)
                     yield Check("privacy", Status.NOTE, f"{names}: now yours alone to read")
                 if mended := store.repair(config.synapse_threshold):
@@ -145,7 +146,7 @@ def salvage(location: str, target: Path, synapse_threshold: LinkThreshold) -> "L
     from reservoir_cli.storage.sqlite.publishing import published
     from reservoir_cli.storage.sqlite.salvage import rescue
 
-    path, target = paths.real(Path(location)), paths.real(target)
+    path, target = resolve_path(Path(location)), resolve_path(target)
     if not path.is_file():
         raise ReservoirError(f"there is no store at {location}", hint="--db names another")
     try:

@@ -1,7 +1,7 @@
-"""Secrets in messages: keys, tokens and passwords are found, and marked, masked or removed.
+"""Detect secrets in messages (keys, tokens, passwords), and mark, mask or remove them.
 
-What is found goes by rules, see :mod:`reservoir_cli.redaction.rules`; it is a help against
-accidents and no proof that a text holds none.
+Detection uses the rules of :mod:`reservoir_cli.redaction.rules`. It guards against accidents; it
+does not prove that a text contains no secrets.
 """
 
 import re
@@ -18,21 +18,21 @@ from reservoir_cli.messages import Conversation, Message, StoredMessage
 from reservoir_cli.redaction.rules import BLOCKS, GUESSES, SHORTEST_TOKEN, TOKENS, Rule
 from reservoir_cli.redaction.values import is_real, is_real_token
 
-#: Longer texts are searched in parts of so many characters, each with as much around it as a
-#: private key may take.
-_PART, _AROUND = 1_000_000, 25_000
-#: So long a value is no word that stands elsewhere by chance; of so many values others are sought.
-_TELLING, _MOST_REPEATED = 8, 100
+#: Longer texts are scanned in blocks of this many characters, with an overlap on both sides that
+#: can hold a private key.
+_BLOCK, _OVERLAP = 1_000_000, 25_000
+#: Values at least this long are also searched elsewhere in the text, up to this many values.
+_REPEATABLE_LENGTH, _MOST_REPEATED = 8, 100
 
 
-_Some = TypeVar("_Some", Message, StoredMessage)
+_AnyMessage = TypeVar("_AnyMessage", Message, StoredMessage)
 
 
 class Mode(StrEnum):
-    """What is done about secrets.
+    """How secrets are handled.
 
-    ``mark`` notes that a message has some, ``mask`` hides them in all that is printed as well,
-    and ``remove`` keeps them out of the store, and hides those that came before.
+    ``mark`` records which messages contain secrets, ``mask`` also hides them in all output, and
+    ``remove`` replaces them before storing and hides those stored earlier.
     """
 
     OFF = "off"
@@ -46,7 +46,7 @@ _HIDING = (Mode.MASK, Mode.REMOVE)
 
 @dataclass(frozen=True, slots=True)
 class Secret:
-    """Where a secret stands in a text, and what kind it is."""
+    """The kind of a secret and its span in a text."""
 
     kind: str
     start: int
@@ -54,91 +54,97 @@ class Secret:
 
 
 def find(text: str) -> list[Secret]:
-    """The secrets of a text in their order; none overlaps another."""
-    return _find(text) if len(text) <= _PART else _find_in_parts(text)
+    """Return the secrets of a text, in order and without overlaps."""
+    return _find(text) if len(text) <= _BLOCK else _find_in_blocks(text)
 
 
 def _find(text: str) -> list[Secret]:
-    # The only letter that becomes two in lower case: places are to be those of the text.
+    # Lowercasing İ would give two characters and shift all offsets after it.
     lowered = text.replace("\u0130", "i").lower()
-    found: list[Secret] = []
+    secrets: list[Secret] = []
     for rule in _tokens_in(text):
-        _note(rule, text, found)
+        _apply_rule(rule, text, secrets)
     for rule in BLOCKS:
         if any(word in lowered for word in rule.words):
-            _note(rule, text, found)
+            _apply_rule(rule, text, secrets)
     for rule in GUESSES:
         if any(word in lowered for word in rule.words):
-            _note(rule, lowered, found, of=text)
-    return found
+            _apply_rule(rule, lowered, secrets, original=text)
+    return secrets
 
 
 def without_secrets(text: str) -> tuple[str, list[str]]:
-    """A text with its secrets replaced by what they were, and the kind of each."""
-    found = find(text)
-    pieces, done = [], 0
-    for each in found:
-        pieces += [text[done : each.start], f"[redacted:{each.kind}]"]
-        done = each.end
-    return "".join([*pieces, text[done:]]), [each.kind for each in found]
+    """Return a text with its secrets replaced by their kinds, and the list of kinds."""
+    secrets = find(text)
+    pieces, end = [], 0
+    for secret in secrets:
+        pieces += [text[end : secret.start], f"[redacted:{secret.kind}]"]
+        end = secret.end
+    return "".join([*pieces, text[end:]]), [secret.kind for secret in secrets]
+
+
+def replacements(text: str) -> list[tuple[int, int, int]]:
+    """Return start and end of each secret, and the length of what replaces it."""
+    return [(secret.start, secret.end, len(f"[redacted:{secret.kind}]")) for secret in find(text)]
 
 
 def inspected(message: Message, mode: Mode) -> tuple[Message, Counter[str]]:
-    """A message as it is to be stored, and the secrets that were found in it by their kinds.
+    """Scan a message before it is stored.
 
-    Its ``secrets`` are the kinds of those it still has.
+    :returns: the message to store, whose ``secrets`` lists the kinds it still contains, and the
+        number of secrets of each kind.
     """
     if mode is Mode.OFF:
         return message, Counter()
-    clean, kinds = _cleared(message)
+    redacted, kinds = _redact(message)
     if not kinds:
         return message, Counter()
     if mode is Mode.REMOVE:
-        return clean, Counter(kinds)
+        return redacted, Counter(kinds)
     return replace(message, secrets=tuple(sorted(set(kinds)))), Counter(kinds)
 
 
 def kinds_in(message: StoredMessage) -> tuple[str, ...]:
-    """The kinds of secrets that a message holds, each once, in order of their names."""
-    return tuple(sorted(set(_cleared(message)[1])))
+    """Return the distinct kinds of secrets in a message, sorted by name."""
+    return tuple(sorted(set(_redact(message)[1])))
 
 
 class Mask:
-    """Hides the secrets of what is printed, where the settings of its partition say so."""
+    """Hides secrets in output, according to the settings of each partition."""
 
     def __init__(self, mode_of: Callable[[str], str]) -> None:
-        """Make a mask.
+        """Create a mask.
 
-        :param mode_of: the setting ``redact`` of a partition.
+        :param mode_of: returns the setting ``redact`` of a partition.
         """
         self.hides = cache(lambda partition: Mode(mode_of(partition)) in _HIDING)
 
-    def messages(self, found: Iterable[StoredMessage]) -> list[StoredMessage]:
-        """The messages as they may be printed; those that need no change are the same objects."""
-        return [self.message(each) for each in found]
+    def messages(self, messages: Iterable[StoredMessage]) -> list[StoredMessage]:
+        """Redact messages for output; unchanged messages are the same objects."""
+        return [self.message(message) for message in messages]
 
     def message(self, message: StoredMessage) -> StoredMessage:
-        """One message as it may be printed.
+        """Redact one message for output.
 
-        It is searched again, marked or not: it may have come before there were marks.
+        Unmarked messages are scanned, too: they may have been stored before marks existed.
         """
-        return _cleared(message)[0] if self.hides(message.partition) else message
+        return _redact(message)[0] if self.hides(message.partition) else message
 
     def conversation(self, partition: str, conversation: Conversation) -> Conversation:
-        """What is known of a conversation of a partition, as it may be printed."""
+        """Redact the metadata of a conversation for output."""
         return redact_conversation(conversation) if self.hides(partition) else conversation
 
     def text(self, partition: str, text: str) -> str:
-        """Return a text of a partition as it may be printed."""
+        """Redact a text of a partition for output."""
         return without_secrets(text)[0] if self.hides(partition) else text
 
     def id(self, partition: str, text: str) -> str:
-        """An id in a partition as it may be printed."""
+        """Redact an id of a partition for output."""
         return redact_id(text) if self.hides(partition) else text
 
 
 def told(counts: Counter[str]) -> str:
-    """What was found, as a person reads it: ``3 secrets (aws-access-key, password-in-url 2)``."""
+    """Describe counts of secrets: ``3 secrets (aws-access-key, password-in-url 2)``."""
     total = counts.total()
     kinds = ", ".join(
         kind if count == 1 else f"{kind} {count:,}" for kind, count in sorted(counts.items())
@@ -147,24 +153,24 @@ def told(counts: Counter[str]) -> str:
 
 
 def redact_id(text: str) -> str:
-    """Return an id, or a fingerprint in its place if it holds a secret: ids stay apart."""
+    """Return an id, or a hash of it if it contains a secret, so that ids stay distinct."""
     if not find(text):
         return text
-    import hashlib  # it loads OpenSSL, and few messages need it
+    import hashlib  # loads OpenSSL, which few messages need
 
     return f"redacted-{hashlib.sha256(text.encode('utf-8', 'replace')).hexdigest()[:32]}"
 
 
 def redact_conversation(conversation: Conversation) -> Conversation:
-    """Return what is known of a conversation, without its secrets."""
+    """Return the metadata of a conversation without its secrets."""
     names = ("title", "source", "model", "project", "branch")
     known = {name: text for name in names if (text := getattr(conversation, name))}
-    cleared = {name: without_secrets(text)[0] for name, text in known.items()}
-    return replace(conversation, id=redact_id(conversation.id), **cleared)
+    redacted = {name: without_secrets(text)[0] for name, text in known.items()}
+    return replace(conversation, id=redact_id(conversation.id), **redacted)
 
 
-def _cleared(message: _Some) -> tuple[_Some, Sequence[str]]:
-    """A message without its secrets, and their kinds; without any it is the same object."""
+def _redact(message: _AnyMessage) -> tuple[_AnyMessage, Sequence[str]]:
+    """Return a message without its secrets, and their kinds; the same object if there are none."""
     content, kinds = without_secrets(message.content)
     calls = []
     for call in message.tool_calls:
@@ -173,7 +179,7 @@ def _cleared(message: _Some) -> tuple[_Some, Sequence[str]]:
         kinds += more
     if more := _kinds_in_names(message):
         name = message.name and without_secrets(message.name)[0]
-        ids: dict[str, Any] = {key: _id(message, key) for key in _IDS}
+        ids: dict[str, Any] = {field: _redacted_id(message, field) for field in _ID_FIELDS}
         message = replace(message, name=name, **ids)
         calls = [
             replace(call, id=redact_id(call.id), name=without_secrets(call.name)[0])
@@ -185,62 +191,62 @@ def _cleared(message: _Some) -> tuple[_Some, Sequence[str]]:
     return replace(message, content=content, tool_calls=tuple(calls)), kinds
 
 
-_IDS = ("trace_id", "conversation_id", "tool_call_id", "source", "source_id")
+_ID_FIELDS = ("trace_id", "conversation_id", "tool_call_id", "source", "source_id")
 
 
-def _id(message: Message | StoredMessage, key: str) -> str | None:
-    text: str | None = getattr(message, key)
+def _redacted_id(message: Message | StoredMessage, field: str) -> str | None:
+    text: str | None = getattr(message, field)
     return text and redact_id(text)
 
 
 def _kinds_in_names(message: Message | StoredMessage) -> list[str]:
-    """The kinds of secrets in the names and ids of a message, which are searched at once first."""
-    texts = [message.name, *(getattr(message, key) for key in _IDS)]
-    texts += [text for call in message.tool_calls for text in (call.id, call.name)]
-    told = [text for text in texts if text]
-    if not find("\n".join(told)):
+    """Return the kinds of secrets in the names and ids of a message."""
+    values = [message.name, *(getattr(message, field) for field in _ID_FIELDS)]
+    values += [text for call in message.tool_calls for text in (call.id, call.name)]
+    texts = [text for text in values if text]
+    if not find("\n".join(texts)):  # one scan for the usual case
         return []
-    return [secret.kind for text in told for secret in find(text)]
+    return [secret.kind for text in texts for secret in find(text)]
 
 
 def _tokens_in(text: str) -> list[Rule]:
-    """The rules whose tokens stand in a text.
+    """Return the rules whose tokens occur in a text.
 
-    They are looked for in its long words alone, of which most texts have few.
+    Only long words are scanned, of which most texts have few.
     """
-    long = " ".join(word for word in text.split() if len(word) >= SHORTEST_TOKEN)
-    if not long:
+    long_words = " ".join(word for word in text.split() if len(word) >= SHORTEST_TOKEN)
+    if not long_words:
         return []
-    lowered = long.lower()
+    lowered = long_words.lower()
     return [
         rule
         for rule in TOKENS
-        if any(word in lowered for word in rule.words) and re.search(rule.pattern, long)
+        if any(word in lowered for word in rule.words) and re.search(rule.pattern, long_words)
     ]
 
 
-def _note(rule: Rule, text: str, found: list[Secret], of: str = "") -> None:
-    """Add what a rule finds in its place, unless it was found before.
+def _apply_rule(rule: Rule, text: str, secrets: list[Secret], original: str = "") -> None:
+    """Add the secrets that a rule finds, unless they overlap earlier ones.
 
-    What is found by the words around it is one wherever else it stands.
+    A value that is found by its context is also a secret elsewhere in the text.
 
-    :param of: what ``text`` is in lower case, for rules that guess.
+    :param original: the text before lowercasing, for rules that match by context.
     """
     values: dict[str, None] = {}
     for match in _matches(rule, text):
         start, end = match.span(match.lastindex or 0)
-        if not of:
+        if not original:
             if is_real_token(match[0]):
-                _add(Secret(rule.kind, start, end), found)
-        elif is_real(of[start:end], in_code=rule.in_code):
-            _add(Secret(rule.kind, start, end), found)
-            if end - start >= _TELLING:
-                values[of[start:end]] = None
+                _add(Secret(rule.kind, start, end), secrets)
+        elif is_real(original[start:end], in_code=rule.in_code):
+            _add(Secret(rule.kind, start, end), secrets)
+            if end - start >= _REPEATABLE_LENGTH:
+                values[original[start:end]] = None
     for value in list(values)[:_MOST_REPEATED]:
-        at = of.find(value)
+        at = original.find(value)
         while at >= 0:
-            _add(Secret(rule.kind, at, at + len(value)), found)
-            at = of.find(value, at + len(value))
+            _add(Secret(rule.kind, at, at + len(value)), secrets)
+            at = original.find(value, at + len(value))
 
 
 def _matches(rule: Rule, text: str) -> Iterator[re.Match[str]]:
@@ -248,7 +254,7 @@ def _matches(rule: Rule, text: str) -> Iterator[re.Match[str]]:
         yield from re.finditer(rule.pattern, text)
         return
     pattern = re.compile(rule.pattern)
-    for word in rule.words:  # ten times as fast as to try the pattern everywhere
+    for word in rule.words:  # ten times faster than trying the pattern everywhere
         at = text.find(word)
         while at >= 0:
             if match := pattern.match(text, at):
@@ -256,22 +262,22 @@ def _matches(rule: Rule, text: str) -> Iterator[re.Match[str]]:
             at = text.find(word, match.end() if match else at + 1)
 
 
-def _add(secret: Secret, found: list[Secret]) -> None:
-    at = bisect_left(found, secret.start, key=attrgetter("start"))
-    before, behind = found[max(0, at - 1) : at], found[at : at + 1]
-    if all(each.end <= secret.start for each in before) and all(
-        each.start >= secret.end for each in behind
-    ):
-        found.insert(at, secret)
+def _add(secret: Secret, secrets: list[Secret]) -> None:
+    at = bisect_left(secrets, secret.start, key=attrgetter("start"))
+    if at > 0 and secrets[at - 1].end > secret.start:
+        return
+    if at < len(secrets) and secrets[at].start < secret.end:
+        return
+    secrets.insert(at, secret)
 
 
-def _find_in_parts(text: str) -> list[Secret]:
-    """The secrets that begin in each part, which is read with what is before and behind it."""
-    found: list[Secret] = []
-    for begin in range(0, len(text), _PART):
-        low, end = max(0, begin - _AROUND), begin + _PART
-        for each in _find(text[low : end + _AROUND]):
-            start = low + each.start
-            if begin <= start < end and (not found or start >= found[-1].end):
-                found.append(Secret(each.kind, start, low + each.end))
-    return found
+def _find_in_blocks(text: str) -> list[Secret]:
+    """Return the secrets of a long text, block by block."""
+    secrets: list[Secret] = []
+    for begin in range(0, len(text), _BLOCK):
+        low, end = max(0, begin - _OVERLAP), begin + _BLOCK
+        for secret in _find(text[low : end + _OVERLAP]):
+            start = low + secret.start
+            if begin <= start < end and (not secrets or start >= secrets[-1].end):
+                secrets.append(Secret(secret.kind, start, low + secret.end))
+    return secrets

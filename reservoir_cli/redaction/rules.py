@@ -1,24 +1,24 @@
-"""What secrets look like: one rule a kind of key, token or password.
+"""The rules that detect secrets: one rule per format of key, token or password.
 
-The formats are those that the services publish. The tests hold them against the patterns of
-detect-secrets, which takes ten times as long to load as a message takes to be stored.
+The formats are published by the services. The tests compare them with the patterns of
+detect-secrets, which takes ten times longer to import than storing a message takes.
 """
 
 from typing import NamedTuple
 
-#: No token is shorter.
+#: The length of the shortest token.
 SHORTEST_TOKEN = 20
 
 
 class Rule(NamedTuple):
-    """How one kind of secret is found.
+    """A rule that detects one format of secret.
 
-    :param kind: what it is called where it was.
-    :param words: in lower case; one of them is in everything that the pattern matches, so that
-        the pattern is compiled and tried only where one is.
-    :param pattern: the group that matched is the secret, or without groups all of it.
-    :param in_code: the value may also be the name of a variable or of a resource.
-    :param from_word: all that the pattern matches begins with one of the words.
+    :param kind: the name that replaces the secret.
+    :param words: lowercase; every match contains one of them, so that the pattern is compiled and
+        tried only if a text contains one.
+    :param pattern: the secret is the group that matched, or the whole match if there are no groups.
+    :param in_code: the value may also be the name of a variable or a resource.
+    :param from_word: every match begins with one of the words.
     """
 
     kind: str
@@ -28,7 +28,7 @@ class Rule(NamedTuple):
     from_word: bool = False
 
 
-#: Not in the middle of a word; an escape in JSON (``\\n``) or in a URL (``%20``) is no word.
+#: Not inside a word; an escape of JSON (``\\n``) or of a URL (``%20``) is not part of a word.
 _START = r"(?:(?<![A-Za-z0-9])|(?<=\\[nrt])|(?<=\\u[0-9A-Fa-f]{4})|(?<=%[0-9A-Fa-f]{2}))"
 
 
@@ -37,11 +37,11 @@ def _token(kind: str, pattern: str, *words: str) -> Rule:
 
 
 def _short_prefix(kind: str, pattern: str, *words: str) -> Rule:
-    """Make a rule for a token whose prefix is so short that base64 and hashes contain it."""
+    """Return a rule for a token with a prefix so short that base64 and hashes may contain it."""
     return Rule(kind, words, rf"(?<![A-Za-z0-9+/_-]){pattern}")
 
 
-#: Tokens with a shape of their own, without any space in them.
+#: Tokens that are recognised by their format; they contain no spaces.
 TOKENS = (
     # Language models and their services
     _token("openai-key", r"sk-(?:proj|svcacct|admin|None)-[\w-]{20,200}", "sk-"),
@@ -145,7 +145,7 @@ TOKENS = (
     ),
 )
 
-#: Keys of several lines. One that is cut off is a secret to where it goes.
+#: Keys of several lines. A truncated key is a secret as far as it goes.
 BLOCKS = (
     Rule(
         "private-key",
@@ -174,7 +174,7 @@ def _behind(words: list[str], last: str) -> str:
     return f"{last}(?:{'|'.join(before)})"
 
 
-#: Names under which secrets are kept, from the word that tells so.
+#: Names of variables that hold secrets, from the telling word on.
 _NAMES = (
     f"{_behind(_KEYS, 'key')}|{_behind(_TOKENS, 'token')}"
     "|pass(?:word|wort|wd|phrase|code)|pwd|contrase(?:ñ|n)a"
@@ -182,7 +182,7 @@ _NAMES = (
     f"|{_behind(['db', 'database', 'key'], 'pass')}|(?:pw|pass)(?![a-z])(?<![a-z0-9]pw)"
     "(?<![a-z0-9]pass)"
 )
-#: A name that ends so holds something about a secret, not the secret.
+#: Endings of names that hold something about a secret, not the secret itself.
 _ABOUT = "".join(
     f"(?<!{ending})"
     for ending in (
@@ -198,14 +198,14 @@ _ABOUT = "".join(
 _NAME = rf"(?:{_NAMES})[a-z0-9_]{{0,40}}+{_ABOUT}"
 _VALUE = r"[^\s\"'`\\,;<>(){}\[\]]"
 _QUOTE = r"[\"'`\\]{0,3}"
-#: A whole value in quotes may have any punctuation, another as much as no language gives a meaning.
+#: A quoted value may contain any punctuation, an unquoted one only what has no syntactic meaning.
 _ASSIGNED = (
     rf"(?:\"([^\s\"\\]{{6,200}}+)\"|'([^\s'\\]{{6,200}}+)'"
     rf"|{_QUOTE}({_VALUE}{{6,200}}+)(?![(\[{{]))"
 )
 
-#: What goes by the words around it, and may be a placeholder or a name. These are for texts in
-#: lower case.
+#: Secrets recognised by context; the value may be a placeholder or a name. The patterns match
+#: lowercased text.
 GUESSES = (
     Rule(
         "password-in-url",
@@ -226,7 +226,7 @@ GUESSES = (
         r"authorization[\"'\\]{0,4}\s{0,3}[:=]\s{0,3}[\"'\\]{0,4}(?:bearer|basic|token)\s{1,3}"
         r"([a-z0-9._~+/=-]{12,4000})",
     ),
-    # Docker's settings, and what clients in code take
+    # Docker's settings, and arguments of HTTP clients
     Rule(
         "authorization",
         ("auth",),
@@ -259,7 +259,7 @@ GUESSES = (
         rf"[ \t]{{1,3}}{_ASSIGNED}",
         from_word=True,
     ),
-    # What only says token is more often one of a text than one of a service.
+    # "token" alone more often means a token of a text than one of a service.
     Rule(
         "secret-value",
         ("token",),

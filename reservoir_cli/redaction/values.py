@@ -1,22 +1,22 @@
-"""Tell a secret from a placeholder, a reference and a name."""
+"""Distinguish secrets from placeholders, references and names."""
 
 import re
 
-#: Words that people write where a secret belongs.
+#: Words that people write in place of a secret.
 _PLACEHOLDER = (
     r"(?i)example|placeholder|change.?me|your|xxx|\*\*\*|\.\.\.|…|•|redacted|dummy|sample|insert"
     r"|foobar|fake|mock|test|^pass|password$|secret$|todo|replace|none|null|undefined|12345"
 )
-#: A variable or a path: where a secret comes from.
+#: A variable or a template: a reference to a secret.
 _REFERENCE = r"[$%<#@&{]|.*(?:\$\{|\{\{|%\(|\$\()|[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+$"
 _PATH = r"[~.]{0,2}/"
-#: Words with at most a number behind each, as in names of variables, types and resources.
+#: Words, each with at most a number after it, as in names of variables, types and resources.
 _WORDS = r"_*(?:[A-Za-z]+\d{0,4}|\d{1,4})(?:(?:->|[._:/?-]+)(?:[A-Za-z]+\d{0,4}|\d{1,4}))*_*"
 _DOTTED = r"[A-Za-z_][\w$]*(?:(?:\.|->|::)[A-Za-z_][\w$]*)+"
 _WORD = r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+"
-#: One of these is in nearly every name that stands where a secret could.
-_OF_NAMES = frozenset(
-    # secrets and where they are kept
+#: Nearly every name in the place of a secret contains one of these words.
+_NAME_WORDS = frozenset(
+    # secrets, and where they are stored
     "access account api auth bearer cert certificate cred credential credentials creds hash jwt"
     " key keys keystore keyvault kms manager oauth pass passwd password passwords provider pwd pw"
     " secret secrets ssl tls token tokenizer tokens vault"
@@ -36,16 +36,16 @@ _OF_NAMES = frozenset(
 
 
 def is_real_token(token: str) -> bool:
-    """Return whether a token of a known shape is none of a manual."""
+    """Return whether a token of a known format is not an example from a manual."""
     return not re.search(r"EXAMPLE|x{8}|X{8}", token)
 
 
 def is_real(value: str, *, in_code: bool) -> bool:
-    """Return whether a value may be a secret, and not a placeholder, a word or a name.
+    """Return whether a value may be a secret: not a placeholder, a word or a name.
 
-    A value without a digit is far more often a word than a password.
+    A value without a digit is far more likely a word than a password.
 
-    :param in_code: it may be the name of a variable or of a resource.
+    :param in_code: the value may be the name of a variable or a resource.
     """
     return (
         any(map(str.isdigit, value))
@@ -57,11 +57,11 @@ def is_real(value: str, *, in_code: bool) -> bool:
 
 
 def _is_name(value: str) -> bool:
-    """Return whether a value is made of words, and one of them is a word of names.
+    """Return whether a value consists of words, one of which is typical of names.
 
-    Between other characters, as in a random token, only a long one counts.
+    In dotted names, where random tokens can match, only longer words count.
     """
-    words = {word.lower() for word in re.findall(_WORD, value)} & _OF_NAMES
+    words = {word.lower() for word in re.findall(_WORD, value)} & _NAME_WORDS
     if re.fullmatch(_WORDS, value):
         return bool(words)
     return bool(re.fullmatch(_DOTTED, value)) and any(len(word) > 3 for word in words)

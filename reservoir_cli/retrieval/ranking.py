@@ -5,58 +5,28 @@ Half of what a search misses has its words in the messages around it ("Where did
 question it answers, and by the best of its surroundings. ``docs/ranking.md`` has the measurements.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from reservoir_cli.retrieval.bm25 import bm25
+from reservoir_cli.retrieval.relevance import relevance
+from reservoir_cli.retrieval.sessions import Sessions, sessions
 from reservoir_cli.settings.schema import Settings
-from reservoir_cli.storage.records import Candidates, Posting
+from reservoir_cli.storage.records import Candidates
 
 Floats = NDArray[np.float64]
 Places = NDArray[np.intp]
 
 # The constants lie on plateaus of the benchmark; see docs/ranking.md.
 COSINE_SHARE, BM25_SHARE = 0.6, 0.4
-NEIGHBOUR_WORDS, NEIGHBOURS = 0.3, 2
-REPLY_LINK = 0.2
+REPLY_LINK, SHORT_REPLY = 0.2, 60
 WINDOW_SHARE, WINDOW = 0.3, 10
 DATE_SHARE = 0.4
-K1, B = 1.2, 0.75
-
-
-@dataclass(frozen=True, slots=True)
-class Sessions:
-    """Messages in order of session and time.
-
-    :param order: shape (n,), the place of each one among the candidates; ``None`` if they stand
-        in this order already.
-    :param number: int32, shape (n,), of its session, in this order; ascending.
-    """
-
-    order: Places | None
-    number: NDArray[np.int32]
-
-    def laid(self, values: NDArray[Any]) -> NDArray[Any]:
-        """Values of the candidates in this order."""
-        return values if self.order is None else values[self.order]
-
-    def back(self, values: NDArray[Any]) -> NDArray[Any]:
-        """Values of this order as the candidates stand."""
-        if self.order is None:
-            return values
-        there = np.empty_like(values)
-        there[self.order] = values
-        return there
-
-    def together(self, distance: int) -> NDArray[np.bool_]:
-        """Whether a message and the one so far behind it are of one session.
-
-        :returns: shape (n - distance,), in this order.
-        """
-        return np.asarray(self.number[distance:] == self.number[:-distance])
+#: The best of many passages is high by chance: what the cosine loses for each e-fold of them.
+LENGTH_PENALTY = 0.03
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +38,7 @@ class Scored:
     :param similarity: in 0…1.
     :param recency: in 0…1.
     :param priority: in 0…1 for weights that add up to 1.
+    :param relevance: how well the question fits the best of them; see ``relevance.py``.
     """
 
     candidates: Candidates
@@ -76,146 +47,86 @@ class Scored:
     similarity: Floats
     recency: Floats
     priority: Floats
+    relevance: float
 
 
 def score(candidates: Candidates, settings: Settings, now_ms: int, dates: Floats) -> Scored:
     """Priority = similarity weight · similarity + recency weight · recency.
+
+    A question that follows up on a running session is compared a second time, together with what
+    was said last. Similarity is the mean of both; messages of the running session keep the first,
+    as the last turns would match themselves.
 
     :param now_ms: the moment of asking, milliseconds since 1970.
     :param dates: shape (n,), nearness to a date the question names, 0…1; zeros if it names none.
     """
     found = sessions(candidates, round(1000 * settings.session_gap))
     words = bm25(candidates.postings, candidates.terms, found)
-    if settings.similarity == "cosine":
-        alike = np.maximum(0.0, np.nan_to_num(candidates.cosine.astype(np.float64)))
-    else:
-        alike = similarity(candidates.cosine, words, candidates.asks, dates, found)
+    alike = _alike(candidates, candidates.cosine, words, dates, found, settings)
+    running, talk = _running(candidates, found), candidates.talk
+    if talk is not None:
+        said = words.copy()
+        for weight, postings in talk.postings:
+            said += weight * bm25(postings, candidates.terms, found)
+        together = _alike(candidates, talk.cosine, said, dates, found, settings)
+        alike = np.where(running, alike, (alike + together) / 2)
     if settings.recency == "age":
         recent = recency_by_age(candidates.created_at, now_ms, settings.recency_half_life)
     else:
         recent = recency(np.arange(len(candidates.ids))[::-1])
     priority = settings.similarity_weight * alike + settings.recency_weight * recent
-    return Scored(candidates, words, dates, alike, recent, priority)
+    fit = relevance(candidates, dates, running)
+    return Scored(candidates, words, dates, alike, recent, priority, fit)
+
+
+def _alike(
+    candidates: Candidates,
+    cosine: NDArray[np.float32],
+    words: Floats,
+    dates: Floats,
+    found: Sessions,
+    settings: Settings,
+) -> Floats:
+    if settings.similarity == "cosine":
+        return np.maximum(0.0, np.nan_to_num(cosine.astype(np.float64)))
+    return similarity(candidates, cosine, words, dates, found)
+
+
+def _running(candidates: Candidates, found: Sessions) -> NDArray[np.bool_]:
+    """Mark the session of the newest message of the instance that history comes from."""
+    own = np.flatnonzero(candidates.own)
+    number = found.back(found.number)
+    return np.asarray(number == number[own[-1]]) if len(own) else np.zeros(len(number), bool)
 
 
 def similarity(
+    candidates: Candidates,
     cosine: NDArray[np.float32],
     words: Floats,
-    asks: NDArray[np.bool_],
     dates: Floats,
     found: Sessions,
 ) -> Floats:
-    """Meaning, words, and what stands around them, relative to the best of the scope.
+    """Combine meaning, words, and what stands around them, relative to the best of the scope.
 
-    h = 0.6 · mm(cosine) + 0.4 · mm(BM25), without a vector mm(BM25) alone; a reply inherits
-    0.2 · h of the question before it; to that 0.3 · the best within ten messages and 0.4 · the
-    date; mm of all.
+    m = cosine − 0.03 · ln(passages); h = 0.6 · mm(m) + 0.4 · mm(BM25), without a vector mm(BM25)
+    alone; a reply inherits 0.2 · h of the question before it, of more than 60 words the less the
+    longer it is; to that 0.3 · the best within ten messages and 0.4 · the date; mm of all.
 
     :param cosine: shape (n,), NaN where there is no vector: for such a message words count in
         full.
-    :param asks: shape (n,), whether a message contains a question mark.
     :returns: shape (n,), in 0…1.
     """
     alike = min_max(words)
     known = ~np.isnan(cosine)
-    alike[known] = COSINE_SHARE * min_max(cosine[known]) + BM25_SHARE * alike[known]
+    meaning = cosine[known] - LENGTH_PENALTY * np.log(candidates.passages[known])
+    alike[known] = COSINE_SHARE * min_max(meaning) + BM25_SHARE * alike[known]
     own = found.laid(alike)
     inherited = own.copy()
-    answers = found.laid(asks)[:-1] & found.together(1)
-    inherited[1:] += REPLY_LINK * own[:-1] * answers
+    answers = found.laid(candidates.asks)[:-1] & found.together(1)
+    short = np.minimum(1.0, SHORT_REPLY / np.maximum(found.laid(candidates.terms)[1:], 1))
+    inherited[1:] += REPLY_LINK * own[:-1] * answers * short
     around = inherited + WINDOW_SHARE * window_max(inherited, found, WINDOW)
     return min_max(found.back(around) + DATE_SHARE * dates)
-
-
-def sessions(candidates: Candidates, gap_ms: int) -> Sessions:
-    """Group messages: a conversation is a session, and outside of one a silence ends it."""
-    thread = candidates.thread
-    order = _by_thread(thread)
-    created_at, loose = candidates.created_at, candidates.loose
-    if order is not None:
-        thread, created_at, loose = thread[order], created_at[order], loose[order]
-    breaks = thread[1:] != thread[:-1]
-    breaks |= (np.diff(created_at) > gap_ms) & loose[1:]
-    number = np.zeros(len(thread), np.int32)
-    np.cumsum(breaks, out=number[1:])
-    return Sessions(order, number)
-
-
-def places_in_threads(candidates: Candidates) -> Places:
-    """Where each message stands when every thread is brought together, in order of time."""
-    order = _by_thread(candidates.thread)
-    places = np.arange(len(candidates.thread))
-    if order is not None:
-        places[order] = places.copy()
-    return places
-
-
-def _by_thread(thread: NDArray[np.int64]) -> Places | None:
-    """The order that brings each thread together; ``None`` if each is together already.
-
-    What is sorted is not messages but runs of one thread: few where people talk in one
-    conversation at a time.
-    """
-    if not len(thread):
-        return None
-    starts = np.concatenate([[0], np.flatnonzero(thread[1:] != thread[:-1]) + 1])
-    runs = thread[starts]
-    by_thread = np.argsort(runs, kind="stable")
-    if (np.diff(runs[by_thread]) > 0).all():
-        return None
-    lengths = np.diff(np.append(starts, len(thread)))[by_thread]
-    ends = np.cumsum(lengths)
-    return np.repeat(starts[by_thread] - (ends - lengths), lengths) + np.arange(len(thread))
-
-
-def bm25(postings: Sequence[Posting], terms: NDArray[np.int32], found: Sessions) -> Floats:
-    """BM25 in which a message's neighbours in its session count for 0.3 of a message.
-
-    A term's count, and a message's length, take in the two messages before and after it;
-    document frequencies are the scope's. Source of the formula: Robertson and Zaragoza, "The
-    Probabilistic Relevance Framework: BM25 and Beyond", 2009, k1 = 1.2, b = 0.75.
-
-    :param postings: for each stem of the question, where it stands and how often.
-    :param terms: shape (n,), words of each message.
-    :returns: shape (n,).
-    """
-    total = len(terms)
-    scores = np.zeros(total)
-    if not postings or not total:
-        return scores
-    lengths = _around(found.laid(terms), found)
-    norms = K1 * (1 - B + B * lengths / max(lengths.mean(), 1e-9))
-    spot_of = found.back(np.arange(total))
-    for posting in postings:
-        where, counts = _with_neighbours(spot_of[posting.places], posting.counts, found)
-        holding = len(where)
-        rarity = max(np.log((total - holding + 0.5) / (holding + 0.5)), 1e-6)
-        scores[where] += rarity * (K1 + 1) * counts / (counts + norms[where])
-    return found.back(scores)
-
-
-def _with_neighbours(
-    places: Places, counts: NDArray[np.int32], found: Sessions
-) -> tuple[Places, Floats]:
-    """Where a term counts, its neighbours included, and how much; in session order."""
-    spots, shares = [], []
-    for shift in range(-NEIGHBOURS, NEIGHBOURS + 1):
-        moved = (places + shift).clip(0, len(found.number) - 1)
-        inside = (found.number[moved] == found.number[places]) & (moved == places + shift)
-        spots.append(moved[inside])
-        shares.append((1.0 if shift == 0 else NEIGHBOUR_WORDS) * counts[inside])
-    where, back = np.unique(np.concatenate(spots), return_inverse=True)
-    return where, np.bincount(back, np.concatenate(shares)).astype(np.float64)
-
-
-def _around(terms: NDArray[np.int32], found: Sessions) -> Floats:
-    """Words of each message and its neighbours; in session order."""
-    sums = terms.astype(np.float64)
-    for distance in range(1, min(NEIGHBOURS, len(terms) - 1) + 1):
-        together = found.together(distance)
-        sums[distance:] += terms[:-distance] * together
-        sums[:-distance] += terms[distance:] * together
-    return sums
 
 
 def window_max(values: Floats, found: Sessions, reach: int) -> Floats:

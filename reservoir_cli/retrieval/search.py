@@ -1,19 +1,23 @@
 """Finding messages: by words, by meaning, or by both."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, Literal, get_args
 
 import numpy as np
+from numpy.typing import NDArray
 
 from reservoir_cli.embedding import Embedder
-from reservoir_cli.messages import Scope, StoredMessage, to_epoch_ms
+from reservoir_cli.messages import Scope, StoredMessage, plain_text, to_epoch_ms
 from reservoir_cli.redaction import Mask
-from reservoir_cli.retrieval import ranking
+from reservoir_cli.retrieval import filters, ranking
 from reservoir_cli.retrieval.dates import date_scores, find_dates
 from reservoir_cli.retrieval.ranking import Scored
 from reservoir_cli.settings.schema import Settings
 from reservoir_cli.storage.base import Store
+from reservoir_cli.storage.highlight import find_words
+from reservoir_cli.storage.records import Filter, Passage
 
 Mode = Literal["hybrid", "keyword", "semantic"]
 MODES: tuple[str, ...] = get_args(Mode)
@@ -28,6 +32,10 @@ class Hit:
     :param cosine: ``None`` when the message or the question has no vector.
     :param linked: messages tied to it by a synapse or its trace, if they were asked for.
     :param all_words: a keyword search found all the words in it, not just any.
+    :param passage: where the part nearest to the question stands in the text, if it was asked for
+        and the message has more than one.
+    :param words: where words of the question stand in the text, if it was asked for.
+    :param title: of its conversation, if it was asked for.
     """
 
     message: StoredMessage
@@ -38,11 +46,19 @@ class Hit:
     bm25: float | None = None
     linked: tuple[StoredMessage, ...] = ()
     all_words: bool = True
+    passage: tuple[int, int] | None = None
+    words: tuple[tuple[int, int], ...] = ()
+    title: str | None = None
 
     def masked(self, mask: Mask) -> "Hit":
-        """The hit as it may be printed."""
+        """Return the hit as it may be printed."""
+        message = mask.message(self.message)
         return replace(
-            self, message=mask.message(self.message), linked=tuple(mask.messages(self.linked))
+            self,
+            message=message,
+            linked=tuple(mask.messages(self.linked)),
+            passage=self.passage if message is self.message else None,
+            title=self.title and mask.text(message.partition, self.title),
         )
 
     def to_row(self) -> dict[str, Any]:
@@ -71,6 +87,8 @@ def search(
     threshold: float | None = None,
     link: bool = False,
     deduplicate: bool = False,
+    where: Filter = Filter(),  # noqa: B008 - it is frozen
+    passages: bool = False,
 ) -> list[Hit]:
     """Find the messages that fit a term best.
 
@@ -79,16 +97,33 @@ def search(
     :param threshold: list only what lies above it, on the scale (1 + cosine)/2.
     :param link: add to each hit what is tied to it by a synapse or its trace.
     :param deduplicate: of equal contents keep the best.
+    :param where: list only messages that pass; scores are those of the whole scope.
+    :param passages: add the best passage of each hit, and the title of its conversation.
     """
-    wanted = _Wanted(scope, limit, threshold, link, deduplicate)
+    wanted = _Wanted(scope, limit, threshold, link, deduplicate, where)
     with store.snapshot():
+        vector = embedder.encode_query(term) if embedder and mode != "keyword" else None
         if mode == "keyword":
-            return _by_words(store, term, wanted)
-        vector = embedder.encode_query(term) if embedder else None
-        found = store.candidates(scope, None, term, vector)
-        dates = date_scores(find_dates(term, now), found.created_at, now.tzinfo or UTC)
-        scored = ranking.score(found, settings, to_epoch_ms(now), dates)
-        return _by_score(store, scored, mode, wanted)
+            hits = _by_words(store, term, wanted)
+        else:
+            hits = _by_rank(store, term, vector, settings, now, mode, wanted)
+        return _with_passages(store, hits, vector) if passages else hits
+
+
+def _by_rank(
+    store: Store,
+    term: str,
+    vector: NDArray[np.float32] | None,
+    settings: Settings,
+    now: datetime,
+    mode: Mode,
+    wanted: "_Wanted",
+) -> list[Hit]:
+    """Find hits by similarity, or by meaning alone."""
+    found = store.candidates(wanted.scope, None, term, vector, wanted.where)
+    dates = date_scores(find_dates(term, now), found.created_at, now.tzinfo or UTC)
+    scored = ranking.score(found, settings, to_epoch_ms(now), dates)
+    return _by_score(store, filters.keep(scored, filters.passing(found)), mode, wanted)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,11 +135,12 @@ class _Wanted:
     threshold: float | None
     link: bool
     deduplicate: bool
+    where: Filter
 
 
 def _by_words(store: Store, term: str, wanted: _Wanted) -> list[Hit]:
     """Hits for exactly what was typed."""
-    order, all_words = store.keyword(term, wanted.scope, -1)
+    order, all_words = store.keyword(term, wanted.scope, -1, wanted.where)
     scores = dict(order)
     rows = _rows(store, list(scores), wanted)
     return [
@@ -161,7 +197,7 @@ def _rows(store: Store, numbers: list[int], wanted: _Wanted) -> list[StoredMessa
     while numbers and len(chosen) < limit:
         some, numbers = numbers[: 2 * limit], numbers[2 * limit :]
         rows: dict[int, list[StoredMessage]] = {}
-        for row in store.by_id(some, wanted.scope):
+        for row in _those_passing(store.by_id(some, wanted.scope), store, wanted):
             rows.setdefault(row.id, []).append(row)
         for row in (row for number in some for row in rows.get(number, ())):
             if not wanted.deduplicate or row.content.strip() not in said:
@@ -170,9 +206,69 @@ def _rows(store: Store, numbers: list[int], wanted: _Wanted) -> list[StoredMessa
     return chosen[:limit]
 
 
+def _those_passing(rows: list[StoredMessage], store: Store, wanted: _Wanted) -> list[StoredMessage]:
+    """Drop messages of other partitions that share an id with one that passes the filter."""
+    if wanted.where == Filter() or wanted.scope.partition is not None:
+        return rows
+    passing = set(store.find(wanted.scope, wanted.where))
+    return [row for row in rows if row.key in passing]
+
+
 def _linked(store: Store, row: StoredMessage, wanted: _Wanted) -> tuple[StoredMessage, ...]:
     if not wanted.link:
         return ()
     scope = Scope(row.partition, wanted.scope.instance)
     near = [row.id, *store.linked([row.id], 1, scope)]
     return tuple(each for each in store.with_partners(near, scope) if each.id != row.id)
+
+
+def _with_passages(
+    store: Store, hits: Sequence[Hit], vector: NDArray[np.float32] | None
+) -> list[Hit]:
+    """Add to hits their best passages, and the titles of their conversations."""
+    keys = [hit.message.key for hit in hits]
+    passages = store.passages(keys) if vector is not None else {}
+    titles = _titles(store, [hit.message for hit in hits])
+    return [
+        replace(
+            hit,
+            passage=_nearest_passage(passages.get(hit.message.key, ()), vector),
+            title=titles.get(
+                (hit.message.partition, hit.message.instance, hit.message.conversation_id)
+            ),
+        )
+        for hit in hits
+    ]
+
+
+def with_words(hits: Sequence[Hit], term: str, mode: Mode) -> list[Hit]:
+    """Add to hits where words of the question stand in their texts, as they are printed."""
+    texts = [plain_text(hit.message) for hit in hits]
+    found = find_words(texts, term, typed=mode == "keyword")
+    return [replace(hit, words=tuple(words)) for hit, words in zip(hits, found, strict=True)]
+
+
+def _nearest_passage(
+    passages: Sequence[Passage], vector: NDArray[np.float32] | None
+) -> tuple[int, int] | None:
+    """Return where the passage nearest to the question stands, of several."""
+    if vector is None or len(passages) < 2:
+        return None
+    nearest = max(passages, key=lambda passage: float(passage.vector @ vector))
+    return nearest.start, nearest.end
+
+
+def _titles(
+    store: Store, messages: Sequence[StoredMessage]
+) -> dict[tuple[str, str, str | None], str]:
+    """Return the titles of conversations by (partition, instance, id)."""
+    ids: dict[str, set[str]] = {}
+    for message in messages:
+        if message.conversation_id:
+            ids.setdefault(message.partition, set()).add(message.conversation_id)
+    return {
+        (partition, *place): about.title
+        for partition, numbers in ids.items()
+        for place, about in store.known_conversations(partition, sorted(numbers)).items()
+        if about.title
+    }

@@ -1,1 +1,1 @@
-"""What can be set, where it is read from, and where files lie."""
+"""Settings: their definitions, their sources, and the places of files."""

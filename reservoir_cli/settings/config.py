@@ -1,7 +1,7 @@
-"""Where each setting's value comes from, and how the settings file is changed.
+"""Look up settings in all their sources.
 
-Key by key the first of these that says something holds: flag, environment
-(``RESERVOIR_<KEY>``), partition, model, file, profile, default.
+For each key, the first source that has a value wins: flag, environment (``RESERVOIR_<KEY>``),
+partition, model, file, profile, default.
 """
 
 import os
@@ -35,26 +35,26 @@ from reservoir_cli.settings.schema import (
 if TYPE_CHECKING:
     from reservoir_cli.settings.models import Model
 
-# The table of models is loaded where a model is asked for: most commands know none.
+# The table of models is imported only where a model is named: most commands need none.
 
 Origin = Literal["flag", "environment", "partition", "model", "file", "profile", "default"]
 
 
-#: More than any model reads.
+#: More than the context window of any model.
 _MOST_TOKENS = 1_000_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """The settings file and the environment, read once.
+    """The settings file and the environment, as read at the start.
 
-    :param path: the file the values came from; it need not exist.
+    :param path: the settings file; it need not exist.
     :param values: top-level settings of the file.
     :param partitions: ``[partitions.NAME]`` tables.
     :param models: ``[models.NAME]`` tables, by the name in the file.
-    :param environment: settings found in the environment.
-    :param flags: settings given for this run only.
-    :param warnings: what the file and the environment say that is ignored.
+    :param environment: settings from environment variables.
+    :param flags: settings for this run only.
+    :param warnings: messages about ignored entries of the file and the environment.
     """
 
     path: Path
@@ -66,81 +66,84 @@ class Config:
     warnings: tuple[str, ...] = ()
 
     def settings(self, partition: str | None = None, model: str | None = None) -> Settings:
-        """The effective settings for a partition and a model (default: the ones set)."""
+        """Return the effective settings for a partition and a model (default: the ones set)."""
         return Settings(
             **{key: self.lookup(key, partition, model)[0] for key in SETTINGS}  # type: ignore[arg-type]
         )
 
     def synapse_threshold(self, partition: str) -> float:
-        """Return the likeness from which on messages of a partition are linked."""
-        return float(str(self.lookup("synapse_threshold", partition)[0]))
+        """Return the least (1 + cosine)/2 at which messages of a partition are linked."""
+        return self.settings(partition).synapse_threshold
 
     def lookup(
         self, key: str, partition: str | None = None, model: str | None = None
     ) -> tuple[Value, Origin]:
-        """The effective value of one setting, and which place it comes from."""
-        if key not in ("partition", "model"):  # these two choose the tables, so no table holds them
+        """Return the effective value of one setting, and its source."""
+        if key not in (
+            "partition",
+            "model",
+        ):  # these two select the tables, so no table contains them
             partition = partition or str(self.lookup("partition")[0])
             model = model or self._default_model()
-        for origin, place in self._places(partition, model):
-            if key in place:
-                return place[key], origin
+        for origin, values in self._sources(partition, model):
+            if key in values:
+                return values[key], origin
         if key != "profile" and key in (sizes := PROFILES.get(self.profile(partition, model), {})):
             return sizes[key], "profile"
         return DEFAULTS[key], "default"
 
     def database(self) -> str | None:
-        """Where the store is when nothing else says so; a URL may hold a password."""
-        found = self.lookup("database")[0]
-        return str(found) if found else None
+        """Return the default location of the store; a URL may contain a password."""
+        location = self.lookup("database")[0]
+        return str(location) if location else None
 
     def profile(self, partition: str | None = None, model: str | None = None) -> str:
-        """The profile that holds: the one set, else the one for the model's window, else ''."""
-        for _, place in self._places(partition, model):
-            if "profile" in place:
-                return str(place["profile"])
+        """Return the profile: the one set, else the one for the model's window, else ''."""
+        for _, values in self._sources(partition, model):
+            if "profile" in values:
+                return str(values["profile"])
         window = self.context_window(model) if model else None
         if window is None or SMALL_WINDOW < window < LARGE_WINDOW:
             return ""
         return "small" if window <= SMALL_WINDOW else "large"
 
     def with_flags(self, flags: Mapping[str, Value]) -> "Config":
-        """The same with settings above all others; ``None`` values do not count.
+        """Return a copy with flags added, which override all else; ``None`` values are ignored.
 
-        :raises UsageError: a wrong name or value.
+        :raises UsageError: a name or value is invalid.
         """
         return replace(self, flags={**self.flags, **_checked(flags)})
 
     def model_table(self, model: str) -> Mapping[str, Value]:
-        """What the file says of a model, whichever of its names is used."""
+        """Return the file's table for a model, under any of its names."""
         from reservoir_cli.settings.models import match_name
 
         name = match_name(model, self.models)
         return self.models[name] if name else {}
 
     def context_window(self, model: str) -> int | None:
-        """Tokens a model reads at once: the file's word, else the table's, else unknown."""
+        """Return a model's context window: from the file, else from the table of models."""
         from reservoir_cli.settings.models import find_model
 
-        own = self.model_table(model)
+        table = self.model_table(model)
         known = find_model(model)
-        if "context_window" in own:
-            return _whole(own["context_window"])
+        if "context_window" in table:
+            return _whole(table["context_window"])
         if known:
             return known.context_window
-        return _whole(own["max_context_tokens"]) if "max_context_tokens" in own else None
+        return _whole(table["max_context_tokens"]) if "max_context_tokens" in table else None
 
     def reserve(self, model: str | None, settings: Settings) -> int:
-        """Tokens kept for the answer: the setting, else what the table says, else 4,096.
+        """Return the tokens to reserve for the answer: the setting's, else the table's, else 4,096.
 
-        :param settings: those for this model.
+        :param settings: the settings for this model.
         """
         if settings.reserve_tokens is not None:
             return settings.reserve_tokens
-        return _usual_reserve(model)
+        return _default_reserve(model)
 
     def known_models(self, partition: str | None = None) -> "list[Model]":
-        """The table, with what the settings add and change, sorted by name."""
+        """Return the table of models with the file's additions and changes, sorted by name."""
         from reservoir_cli.settings.models import MODELS, Model, find_model
 
         names = {known.name: known.name for known in MODELS}
@@ -152,7 +155,7 @@ class Config:
             window, known = self.context_window(name), find_model(name)
             if window is not None:
                 reserve = self.lookup("reserve_tokens", partition, name)[0]
-                reserve = _usual_reserve(name) if reserve is None else _whole(reserve)
+                reserve = _default_reserve(name) if reserve is None else _whole(reserve)
                 models.append(Model(key, window, reserve, known.recommended if known else None))
         return models
 
@@ -160,7 +163,7 @@ class Config:
         model = self.lookup("model")[0]
         return None if model is None else str(model)
 
-    def _places(
+    def _sources(
         self, partition: str | None, model: str | None
     ) -> Iterator[tuple[Origin, Mapping[str, Value]]]:
         yield "flag", self.flags
@@ -176,9 +179,9 @@ class Config:
 def load(path: Path | None = None, flags: Mapping[str, Value] | None = None) -> Config:
     """Read the settings file and the environment, and check every value.
 
-    :param path: a file that must exist; without it the user's own, which need not.
-    :param flags: settings for this run, above all others; ``None`` values do not count.
-    :raises UsageError: the file is missing or broken, or holds a wrong name or value.
+    :param path: a file that must exist; by default the user's file, which need not.
+    :param flags: settings that override all others for this run; ``None`` values are ignored.
+    :raises UsageError: the file is missing or invalid, or has an invalid name or value.
     """
     file = path or paths.config_file()
     contents = settings_file.read(file, required=path is not None)
@@ -195,7 +198,7 @@ def load(path: Path | None = None, flags: Mapping[str, Value] | None = None) -> 
 
 
 def _from_environment() -> tuple[dict[str, Value], tuple[str, ...]]:
-    """Read the settings in the environment, and say which of them are ignored."""
+    """Read settings from environment variables, with warnings about ignored ones."""
     written = {
         name: parse_value(name, os.environ[variable], variable)
         for name, variable in VARIABLES.items()
@@ -218,9 +221,9 @@ def _checked(flags: Mapping[str, Value]) -> dict[str, Value]:
 
 
 def effective(known: Config, key: str) -> tuple[Value, Origin]:
-    """The value that holds for a dotted key, and which place it comes from.
+    """Return the effective value of a dotted key, and its source.
 
-    :param key: of a setting, or of an alias, whose scale the value is then on.
+    :param key: a setting, or an alias; the value is on its scale.
     :raises UsageError: there is no such setting.
     """
     table, name, written = settings_file.split_written_key(key)
@@ -231,7 +234,7 @@ def effective(known: Config, key: str) -> tuple[Value, Origin]:
 def _effective(known: Config, table: str | None, name: str, setting: str) -> tuple[Value, Origin]:
     if table is None:
         value, origin = known.lookup(setting)
-        return _shown(setting, value), origin
+        return _without_password(setting, value), origin
     if table == "partitions":
         return known.lookup(setting, partition=name)
     if setting in MODEL_ONLY:
@@ -239,12 +242,12 @@ def _effective(known: Config, table: str | None, name: str, setting: str) -> tup
         return known.context_window(name), "model" if in_table else "default"
     value, origin = known.lookup(setting, model=name)
     if setting == "reserve_tokens" and value is None:
-        return _usual_reserve(name), "default"
+        return _default_reserve(name), "default"
     return value, origin
 
 
 def listed(known: Config) -> list[tuple[str, Value, Origin]]:
-    """Every setting with its value and origin, then what partitions and models set themselves."""
+    """List every setting with its value and source, then the entries of the tables."""
     rows = [(key, *effective(known, key)) for key in SETTINGS]
     for table, origin, group in (
         ("partitions", "partition", known.partitions),
@@ -258,20 +261,20 @@ def listed(known: Config) -> list[tuple[str, Value, Origin]]:
     return rows
 
 
-def _shown(key: str, value: Value) -> Value:
-    """A value as it may be seen: the password of a server is not."""
+def _without_password(key: str, value: Value) -> Value:
+    """Return a value for display: passwords in URLs are masked."""
     if key != "database" or not isinstance(value, str):
         return value
     value = re.sub(r"(://[^/?@]*?:)[^/?]*@", r"\1***@", value)
     value = re.sub(r"(?i)([?&](?:ssl)?password=)[^&]*", r"\1***", value)
-    # Written for libpq it is refused, but it may stand in the settings until then.
+    # libpq connection strings are refused, but one may be in the settings file.
     return re.sub(r"(?i)((?:^|\s)(?:ssl)?password\s*=\s*)('(?:[^'\\]|\\.)*'|\S+)", r"\1***", value)
 
 
 def required_window(known: Config, model: str | None, settings: Settings) -> int:
-    """The context window to plan for: a model's, or the setting for when none is named.
+    """Return the context window to plan for: a model's, or the setting if no model is named.
 
-    :raises UsageError: the model is unknown; the hint has near names and the way to add it.
+    :raises UsageError: the model is unknown; the hint has similar names and how to add it.
     """
     if model is None:
         return settings.max_working_memory_tokens
@@ -280,21 +283,21 @@ def required_window(known: Config, model: str | None, settings: Settings) -> int
         return window
     from reservoir_cli.settings.models import near_names
 
-    near = near_names(model, [each.name for each in known.known_models()])
-    wanted = shlex.quote(f"models.{model}.context_window=N")
-    asked = f"did you mean {', '.join(near)}? Or " if near else ""
+    near = near_names(model, [row.name for row in known.known_models()])
+    assignment = shlex.quote(f"models.{model}.context_window=N")
+    question = f"did you mean {', '.join(near)}? Or " if near else ""
     raise UsageError(
         f"unknown model {model!r}",
-        hint=f"{asked}reservoir config --set {wanted} adds it",
+        hint=f"{question}reservoir config --set {assignment} adds it",
     )
 
 
 def recommended_budget(model: str | None, budget: int | str | None, available: int) -> int | None:
-    """A budget as it was asked for: a number, ``recommended``, or none.
+    """Parse a budget: a number, ``recommended``, or ``None``.
 
-    :param available: what the model's limit leaves: no recommendation is more, and it is the
-        one of models without.
-    :raises UsageError: ``recommended`` without a model, or no positive whole number.
+    :param available: what the model's limit leaves. It caps recommendations, and is used for models
+        without one.
+    :raises UsageError: ``recommended`` without a model, or not a positive whole number.
     """
     if budget is None:
         return None
@@ -303,20 +306,20 @@ def recommended_budget(model: str | None, budget: int | str | None, available: i
             raise UsageError("--budget recommended needs a model", hint="add --model NAME")
         from reservoir_cli.settings.models import find_model
 
-        found = find_model(model)
-        return min(found.recommended, available) if found and found.recommended else available
+        known = find_model(model)
+        return min(known.recommended, available) if known and known.recommended else available
     text = str(budget).replace(",", "").replace("_", "")
     if not text.isascii() or not text.isdigit() or not 1 <= int(text) <= _MOST_TOKENS:
         raise UsageError(
             f"--budget must be a positive whole number or recommended, not {budget!r}",
-            hint="--budget 4000, or --model NAME --budget recommended; without it all is used "
-            "that the model takes",
+            hint="use --budget 4000, or --model NAME --budget recommended; the default is the "
+            "model's limit",
         )
     return int(text)
 
 
 def model_rows(known: Config, partition: str | None = None) -> list[dict[str, str | int | None]]:
-    """What is known of each model, by name."""
+    """Return a row for each known model, sorted by name."""
     rows: list[dict[str, str | int | None]] = []
     for model in known.known_models(partition):
         limit = known.lookup("max_context_tokens", partition, model.name)[0]
@@ -336,8 +339,8 @@ def model_rows(known: Config, partition: str | None = None) -> list[dict[str, st
     return rows
 
 
-def _usual_reserve(model: str | None) -> int:
-    """What is kept for the answer where no setting says so."""
+def _default_reserve(model: str | None) -> int:
+    """Return the tokens to reserve for the answer if no setting does."""
     from reservoir_cli.settings.models import find_model
 
     known = find_model(model) if model else None

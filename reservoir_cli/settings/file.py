@@ -1,4 +1,4 @@
-"""The settings file: reading it, and changing it so that everything else stays as it is."""
+"""Read the settings file, and edit it without changing anything else in it."""
 
 import re
 import secrets
@@ -23,27 +23,28 @@ from reservoir_cli.settings.schema import (
     setting_of,
 )
 from reservoir_cli.util.files import read_bounded
+from reservoir_cli.util.private import exclusive_lock, make_private_dir, resolve_path, write_private
 
 Tables = dict[str, dict[str, Value]]
 _Change = tuple[str | None, str | None, str, Value]
-#: A settings file that is larger is something else.
+#: The largest settings file accepted, in bytes.
 _LARGEST = 1 << 20
 
-#: A key, whose quotes are closed, and a value.
+#: A key with balanced quotes, and a value.
 _ASSIGNMENT = re.compile(r"""((?:"(?:\\.|[^"\\])*"|'[^']*'|[^="'])*)(=)(.*)""", re.DOTALL)
 
-#: What helps where the file itself is wrong.
-_MENDING = "mend it in an editor, or move it away: without it every setting has its default"
+#: The hint for an invalid file.
+_FIX_HINT = "fix it in an editor, or move it away: all settings then have their defaults"
 
 
 @dataclass(frozen=True, slots=True)
 class Contents:
-    """What a settings file says, by the settings' own names.
+    """The contents of a settings file, by the current names of settings.
 
     :param values: top-level settings.
     :param partitions: ``[partitions.NAME]`` tables.
     :param models: ``[models.NAME]`` tables, by the name in the file.
-    :param warnings: what is in the file and ignored.
+    :param warnings: messages about ignored entries.
     """
 
     values: dict[str, Value] = field(default_factory=dict)
@@ -52,28 +53,28 @@ class Contents:
     warnings: tuple[str, ...] = field(default=(), compare=False)
 
     def table(self, group: str | None) -> Tables:
-        """Return the tables of a group; the top of the file is the one table without a name."""
+        """Return the tables of a group by name; the top level is one table, named ''."""
         if group is None:
             return {"": self.values}
         return self.partitions if group == "partitions" else self.models
 
 
 def split_key(key: str) -> tuple[str | None, str | None, str]:
-    """Take a dotted key apart into (``partitions`` or ``models``, name, setting).
+    """Split a dotted key into (``partitions``, ``models`` or ``None``, name, setting).
 
-    Names keep their dots, ``models.gpt-3.5-turbo.reserve_tokens``, and may stand in quotes as in
-    the file, ``models."my-model:7b".context_window``.
+    Names may contain dots, ``models.gpt-3.5-turbo.reserve_tokens``, and quotes as in the file,
+    ``models."my-model:7b".context_window``.
 
-    :raises UsageError: there is no such setting, or it cannot be set there.
+    :raises UsageError: there is no such setting, or it cannot be set in that table.
     """
     table, name, written = split_written_key(key)
     return table, name, setting_of(written)
 
 
 def split_written_key(key: str) -> tuple[str | None, str | None, str]:
-    """Take a dotted key apart as :func:`split_key` does, but keep an alias as it is.
+    """Split a dotted key like :func:`split_key`, but keep an alias.
 
-    :raises UsageError: there is no such setting, or it cannot be set there.
+    :raises UsageError: there is no such setting, or it cannot be set in that table.
     """
     quoted = '"' in key or "'" in key
     parts = _quoted_parts(key) if quoted else key.split(".")
@@ -81,7 +82,7 @@ def split_written_key(key: str) -> tuple[str | None, str | None, str]:
     if table is None:
         name, written = None, ".".join(parts)
     elif len(parts) < 3 or not all(parts[1:]):
-        raise UsageError(f"{key!r} names no setting", hint=f"write {table}.NAME.SETTING=VALUE")
+        raise UsageError(f"{key!r} is not a setting", hint=f"write {table}.NAME.SETTING=VALUE")
     else:
         name, written = ".".join(parts[1:-1]), parts[-1]
     known_key(written, table)
@@ -89,26 +90,26 @@ def split_written_key(key: str) -> tuple[str | None, str | None, str]:
         partition = name.partition("/")[0]
         raise UsageError(
             f"instances have no settings: {key!r}",
-            hint=f"set it for the partition: {table}.{partition}.{written}; a partition with / "
-            f'in its name is quoted: {table}."{name}".{written}',
+            hint=f"set it for the partition: {table}.{partition}.{written}; if its name "
+            f'contains /, quote it: {table}."{name}".{written}',
         )
     return table, name, written
 
 
 def split_assignment(text: str) -> tuple[str, str]:
-    """Take ``KEY=VALUE`` apart; an equals sign in quotes is of the key.
+    """Split ``KEY=VALUE``; an equals sign in quotes belongs to the key.
 
-    :raises UsageError: there is none.
+    :raises UsageError: there is no equals sign.
     """
     match = _ASSIGNMENT.fullmatch(text)
     key, equals, value = match.group(1, 2, 3) if match else text.partition("=")
     if not equals:
-        raise UsageError(f"{text!r} sets nothing", hint="write --set KEY=VALUE")
+        raise UsageError(f"{text!r} is not an assignment", hint="write --set KEY=VALUE")
     return key.strip(), value
 
 
 def dotted_key(table: str, name: str, setting: str) -> str:
-    """The key that :func:`split_key` takes apart like this."""
+    """Join a dotted key, the inverse of :func:`split_key`."""
     if '"' in name or "'" in name or (table == "partitions" and "/" in name):
         import tomli_w
 
@@ -117,42 +118,42 @@ def dotted_key(table: str, name: str, setting: str) -> str:
 
 
 def _quoted_parts(key: str) -> list[str]:
-    """The parts of a dotted key as TOML reads it.
+    """Split a dotted key as TOML does.
 
-    :raises UsageError: it is none.
+    :raises UsageError: the key is not valid TOML.
     """
     import tomllib
 
     parts: list[str] = []
     try:
-        found: Any = tomllib.loads(f"{key} = 0")
-        while isinstance(found, dict):
-            ((part, found),) = found.items()
+        value: Any = tomllib.loads(f"{key} = 0")
+        while isinstance(value, dict):
+            ((part, value),) = value.items()
             parts.append(part)
-    except ValueError:  # what TOML does not read, or reads as more than one key
-        found = None
-    if found != 0:
+    except ValueError:  # invalid TOML, or more than one key
+        value = None
+    if value != 0:
         raise UsageError(
-            f"a quote in {key!r} is out of place",
-            hint='quotes go around a whole name: TABLE."NAME".SETTING',
+            f"misplaced quotes in {key!r}",
+            hint='put quotes around a whole name: TABLE."NAME".SETTING',
         )
     return parts
 
 
 def read(path: Path, *, required: bool) -> Contents:
-    """What the file says: settings, ``[partitions]``, ``[models]``; every value is checked.
+    """Read the settings, ``[partitions]`` and ``[models]`` of a file, and check every value.
 
-    :param required: the file must exist; else one that does not says nothing.
-    :raises UsageError: it cannot be read, or holds a wrong name or value.
+    :param required: the file must exist; otherwise a missing file is empty.
+    :raises UsageError: the file cannot be read, or has an invalid name or value.
     """
     return _read(path, _read_text(path, required=required))
 
 
 def edit(path: Path, changes: Mapping[str, str | None]) -> None:
-    """Change the settings file, all together or not at all; comments and order stay.
+    """Apply all changes to the settings file, or none; comments and order are kept.
 
-    :param changes: dotted key to its new text, or ``None`` to take it out.
-    :raises UsageError: a wrong name or value, or a file that cannot be edited; nothing changes.
+    :param changes: the new text of each dotted key, or ``None`` to remove it.
+    :raises UsageError: a name or value is invalid, or the file cannot be edited.
     """
     if not any(text is not None for text in changes.values()):
         try:
@@ -160,14 +161,14 @@ def edit(path: Path, changes: Mapping[str, str | None]) -> None:
             for key in changes:
                 split_key(key)
         except UsageError as error:
-            _take_out(path, list(changes), error)
+            _remove_keys(path, list(changes), error)
             return
     parsed = _parsed_changes(changes)
     _change(path, lambda _: parsed)
 
 
 def _parsed_changes(changes: Mapping[str, str | None]) -> list[_Change]:
-    """Check changes; of several names of one setting its own wins."""
+    """Check changes; among several names of one setting its own wins."""
     parsed: dict[tuple[str | None, str | None, str], _Change] = {}
     own_last = sorted(changes, key=lambda key: split_written_key(key)[2] not in ALIASES)
     for key in own_last:
@@ -186,18 +187,18 @@ def _parsed_change(key: str, text: str | None) -> _Change:
 
 
 def contents_after(path: Path, changes: Mapping[str, str | None]) -> Contents:
-    """Return what the file would say after changes; nothing is written.
+    """Return the contents the file would have after changes, without writing it.
 
-    :raises UsageError: a wrong name or value, or a file that cannot be read.
+    :raises UsageError: a name or value is invalid, or the file cannot be read.
     """
     parsed = _parsed_changes(changes)
     return _changed(read(path, required=False), parsed)
 
 
-def _take_out(path: Path, keys: list[str], error: UsageError) -> None:
-    """Remove keys from a file that holds something wrong, or unknown keys from any.
+def _remove_keys(path: Path, keys: list[str], error: UsageError) -> None:
+    """Remove keys from an invalid file, or unknown keys from a valid one.
 
-    :param error: what is wrong.
+    :param error: the error to raise on failure.
     :raises UsageError: the keys are not in the file, or it is not TOML.
     """
     import tomlkit
@@ -208,54 +209,54 @@ def _take_out(path: Path, keys: list[str], error: UsageError) -> None:
         for key in keys:
             parts = _quoted_parts(key) if '"' in key or "'" in key else key.split(".")
             joined = [parts[0], ".".join(parts[1:-1]), parts[-1]]
-            place: Any = None
-            for way in (parts, joined):
-                place = document
-                for part in way[:-1]:
-                    place = place.get(part) if isinstance(place, dict) else None
-                if isinstance(place, dict) and parts[-1] in place:
+            table: Any = None
+            for path_in_file in (parts, joined):
+                table = document
+                for part in path_in_file[:-1]:
+                    table = table.get(part) if isinstance(table, dict) else None
+                if isinstance(table, dict) and parts[-1] in table:
                     break
             else:
                 raise error
-            del place[parts[-1]]
-        paths.replace_private(path, tomlkit.dumps(document))
+            del table[parts[-1]]
+        write_private(path, tomlkit.dumps(document))
     except (TOMLKitError, OSError):
         raise error from None
 
 
 def rename_partition(path: Path, old: str, new: str) -> bool:
-    """Let a partition's settings hold for its new name, unless that has some of its own.
+    """Rename a partition's table in the file, unless the new name already has one.
 
-    :returns: whether there were any, and they hold for the new name now.
+    :returns: whether a table was renamed.
     :raises UsageError: the file cannot be edited; nothing changes.
     """
     moved: list[tuple[str, Value]] = []
 
-    def moving(contents: Contents) -> list[_Change]:
+    def changes_of(contents: Contents) -> list[_Change]:
         if not contents.partitions.get(new):
             moved.extend(contents.partitions.get(old, {}).items())
-        given: list[_Change] = [("partitions", new, *each) for each in moved]
-        return [*given, *(("partitions", old, key, None) for key, _ in moved)]
+        added: list[_Change] = [("partitions", new, *entry) for entry in moved]
+        return [*added, *(("partitions", old, key, None) for key, _ in moved)]
 
-    _change(path, moving)
+    _change(path, changes_of)
     return bool(moved)
 
 
 def _change(path: Path, changes_of: Callable[[Contents], list[_Change]]) -> None:
     try:
-        paths.make_private_dir(paths.real(path).parent)
-        with paths.one_at_a_time(paths.real(path).parent):
+        make_private_dir(resolve_path(path).parent)
+        with exclusive_lock(resolve_path(path).parent):
             before = _read_text(path, required=False)
-            # A broken file is reported, not overwritten.
+            # An invalid file is reported, not overwritten.
             contents = _read(path, before)
             changes = changes_of(contents)
             wanted = _changed(contents, changes)
             if changes:
-                paths.replace_private(path, _edited(path, before, changes, wanted))
+                write_private(path, _edited(path, before, changes, wanted))
     except OSError as error:
         raise UsageError(
             f"cannot write {path}: {error.strerror}",
-            hint="check the room on the disk and the permissions of the folder",
+            hint="check the disk space and the permissions of the folder",
         ) from None
 
 
@@ -265,7 +266,7 @@ def _read(path: Path, text: str) -> Contents:
     try:
         return _parsed(path, text)
     except RecursionError:
-        raise UsageError(f"{path} is nested too deeply", hint=_MENDING) from None
+        raise UsageError(f"{path} is nested too deeply", hint=_FIX_HINT) from None
 
 
 def _parsed(path: Path, text: str) -> Contents:
@@ -274,40 +275,40 @@ def _parsed(path: Path, text: str) -> Contents:
     try:
         document = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise UsageError(f"{path} is not valid TOML: {error}", hint=_MENDING) from None
-    except ValueError:  # what int() says of thousands of digits
-        raise UsageError(f"{path} has a number of too many digits", hint=_MENDING) from None
+        raise UsageError(f"{path} is not valid TOML: {error}", hint=_FIX_HINT) from None
+    except ValueError:  # raised by int() for thousands of digits
+        raise UsageError(f"{path} has a number with too many digits", hint=_FIX_HINT) from None
     try:
         return _checked(document)
     except UsageError as error:
-        raise UsageError(f"{path}: {error.message}", hint=error.hint or _MENDING) from None
+        raise UsageError(f"{path}: {error.message}", hint=error.hint or _FIX_HINT) from None
 
 
 def _checked(document: Mapping[str, Any]) -> Contents:
-    places: dict[tuple[str | None, str], dict[str, Value]] = {}
+    tables: dict[tuple[str | None, str], dict[str, Value]] = {}
     for group, name, key, value in _entries(document):
         where = dotted_key(group, name, key) if group else key
-        _set_once(places.setdefault((group, name), {}), key, value, where)
+        _set_once(tables.setdefault((group, name), {}), key, value, where)
     contents, warnings = Contents(), []
-    for (group, name), written in places.items():
+    for (group, name), written in tables.items():
         values, ignored = resolve_aliases(written)
         contents.table(group).setdefault(name, {}).update(values)
-        start = f"[{group}.{name}] " if group else ""
-        warnings += [f"{start}{old} is ignored: {new} is set, too" for old, new in ignored]
+        prefix = f"[{group}.{name}] " if group else ""
+        warnings += [f"{prefix}{old} is ignored: {new} is set, too" for old, new in ignored]
     return replace(contents, warnings=tuple(warnings))
 
 
 def _entries(document: Mapping[str, Any]) -> Iterator[tuple[str | None, str, str, Any]]:
-    """Yield group, table, name as written, and value of all that a document says."""
+    """Yield group, table, written name and value of every entry of a document."""
     for key, value in document.items():
         if key not in ("partitions", "models"):
-            known_key(key, None, otherwise=_MENDING)
+            known_key(key, None, otherwise=_FIX_HINT)
             yield None, "", key, value
         elif not isinstance(value, dict):
             raise UsageError(f"{key} must be a table", hint=f"write [{key}.NAME]")
         else:
-            for name, written, each in _flatten(key, value):
-                yield key, name, written, each
+            for name, written, entry in _flatten(key, value):
+                yield key, name, written, entry
 
 
 def _read_text(path: Path, *, required: bool) -> str:
@@ -317,33 +318,35 @@ def _read_text(path: Path, *, required: bool) -> str:
         if required:
             raise UsageError(
                 f"there is no settings file {path}",
-                hint=f"leave --config out for {paths.config_file()}, which need not be there",
+                hint=f"omit --config to use {paths.config_file()}, which need not exist",
             ) from None
         return ""
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "not UTF-8"
-        raise UsageError(f"cannot read the settings file {path}: {reason}", hint=_MENDING) from None
+        raise UsageError(
+            f"cannot read the settings file {path}: {reason}", hint=_FIX_HINT
+        ) from None
 
 
-def _set_once(place: dict[str, Value], key: str, value: Any, where: str) -> None:
-    if key in place:
-        raise UsageError(f"{where} stands twice", hint="take one of them out, in an editor")
-    place[key] = check_value(key, value, where)
+def _set_once(table: dict[str, Value], key: str, value: Any, where: str) -> None:
+    if key in table:
+        raise UsageError(f"{where} is set twice", hint="remove one of them in an editor")
+    table[key] = check_value(key, value, where)
 
 
 def _flatten(
     table: str, value: Mapping[str, Any], name: str = ""
 ) -> Iterator[tuple[str, str, Any]]:
-    """Settings of each named table; ``[models.gpt-3.5-turbo]`` is read as the name it means."""
-    for key, each in value.items():
+    """Yield the settings of each named table; ``[models.gpt-3.5-turbo]`` is one name with a dot."""
+    for key, entry in value.items():
         inner = f"{name}.{key}" if name else key
-        if isinstance(each, dict):
-            yield from _flatten(table, each, inner)
+        if isinstance(entry, dict):
+            yield from _flatten(table, entry, inner)
         elif not name:
             raise UsageError(f"{table}.{key} must be a table", hint=f"write [{table}.NAME]")
         else:
-            known_key(key, table, name, otherwise=_MENDING)
-            yield name, key, each
+            known_key(key, table, name, otherwise=_FIX_HINT)
+            yield name, key, entry
 
 
 def known_key(
@@ -351,57 +354,57 @@ def known_key(
     table: str | None,
     name: str | None = None,
     *,
-    otherwise: str = "reservoir config --list shows them all",
+    otherwise: str = "reservoir config --list shows all settings",
 ) -> str:
-    """The name of a setting, by its name or another one.
+    """Return the setting for a name or an alias.
 
-    :param table: ``partitions``, ``models``, or ``None`` for the top of the file.
-    :param name: of the partition or model, for the error.
-    :param otherwise: the hint where no name is near.
-    :raises UsageError: there is no such setting there; the hint names near ones.
+    :param table: ``partitions``, ``models``, or ``None`` for the top level of the file.
+    :param name: the name of the partition or model, for the error.
+    :param otherwise: the hint if no name is similar.
+    :raises UsageError: there is no such setting in that table; the hint names similar ones.
     """
     key = setting_of(key)
     if table is None:
         allowed = list(SETTINGS)
     else:
         kind = "partition" if table == "partitions" else "model"
-        allowed = [each for each, about in SETTINGS.items() if about.metadata[kind]]
+        allowed = [setting for setting, field in SETTINGS.items() if field.metadata[kind]]
         allowed += list(MODEL_ONLY) if table == "models" else []
     if key in allowed:
         return key
     import difflib
 
     near = difflib.get_close_matches(key, [*allowed, *ALIASES], 3)
-    near = [f"{each} (now {setting_of(each)})" if each in ALIASES else each for each in near]
-    place = f" in [{table}.{name}]" if name else f" for {table}" if table else ""
+    near = [f"{alias} (now {setting_of(alias)})" if alias in ALIASES else alias for alias in near]
+    location = f" in [{table}.{name}]" if name else f" for {table}" if table else ""
     raise UsageError(
-        f"unknown setting {key!r}{place}",
+        f"unknown setting {key!r}{location}",
         hint=f"did you mean {', '.join(near)}?" if near else otherwise,
     )
 
 
 def _changed(contents: Contents, changes: list[_Change]) -> Contents:
-    """What the file must say afterwards."""
+    """Apply changes to contents, and return them."""
     from reservoir_cli.settings.models import match_name
 
     for table, name, setting, value in changes:
         group = contents.table(table)
-        found = (match_name(name or "", group) if table == "models" else None) or name or ""
-        place = group.setdefault(found, {})
-        place.pop(setting, None)
+        key = (match_name(name or "", group) if table == "models" else None) or name or ""
+        values = group.setdefault(key, {})
+        values.pop(setting, None)
         if value is not None:
-            place[setting] = check_value(setting, value, setting)
+            values[setting] = check_value(setting, value, setting)
     return contents
 
 
 def _edited(path: Path, text: str, changes: list[_Change], wanted: Contents) -> str:
-    """The file's new text, which says what is wanted and nothing else is changed.
+    """Return the new text of the file, in which nothing but the changes differs.
 
-    :raises UsageError: the file is written in a way that cannot be edited safely.
+    :raises UsageError: the file cannot be edited safely.
     """
     if not text.strip():
         return _new_file(changes)
-    # tomlkit keeps comments and order; it is loaded only to edit a file that is there.
+    # tomlkit keeps comments and order; it is imported only to edit an existing file.
     from tomlkit.exceptions import TOMLKitError
 
     for edit_text in (_edited_in_place, _appended):
@@ -422,10 +425,10 @@ def _new_file(changes: list[_Change]) -> str:
     document: dict[str, Any] = {}
     for table, name, setting, value in changes:
         if value is not None:
-            place = document
+            values = document
             for part in (table, name):
-                place = place if part is None else place.setdefault(part, {})
-            place[setting] = value
+                values = values if part is None else values.setdefault(part, {})
+            values[setting] = value
     return tomli_w.dumps(document)
 
 
@@ -440,50 +443,50 @@ def _edited_in_place(text: str, changes: list[_Change]) -> str:
     document = tomlkit.parse(text)
     renamed: dict[str, tuple[str, str, Value]] = {}
     for table, name, setting, value in changes:
-        place: Any = document
+        entries: Any = document
         group: Any = None
         if table is not None:
             if value is None and not document.get(table):
                 continue
             group = document.setdefault(table, tomlkit.table(True))
-            # The name may stand in the file in another spelling of the same model.
-            found = match_name(name or "", group) if table == "models" else None
+            # The file may use another name of the same model.
+            key = match_name(name or "", group) if table == "models" else None
             inline = isinstance(group, tomlkit.items.InlineTable)
             made = tomlkit.inline_table() if inline else tomlkit.table()
-            place = group.setdefault(found or name, made)
+            entries = group.setdefault(key or name, made)
         if value is not None:
-            renamed |= _set_in_place(place, setting, value)
+            renamed |= _set_in_place(entries, setting, value)
             continue
         for written in (setting, *aliases_of(setting)):
-            place.pop(written, None)
-        if group is not None and not place.as_string().strip(" {}\n"):  # not even a comment
-            group.pop(found or name)
+            entries.pop(written, None)
+        if group is not None and not entries.as_string().strip(" {}\n"):  # not even a comment
+            group.pop(key or name)
     return _renamed(tomlkit.dumps(document), renamed)
 
 
-def _set_in_place(place: Any, setting: str, value: Value) -> dict[str, tuple[str, str, Value]]:
+def _set_in_place(entries: Any, setting: str, value: Value) -> dict[str, tuple[str, str, Value]]:
     """Set a value, in the line of an alias if there is one.
 
-    :returns: by a mark that stands for the value: the key to be replaced, the new one, the value.
+    :returns: for a placeholder written in place of the value: the old key, the new key, the value.
     """
-    aliases = [alias for alias in aliases_of(setting) if alias in place]
-    for alias in aliases if setting in place else aliases[1:]:
-        place.pop(alias)
-    if setting in place or not aliases:
-        place[setting] = value
+    aliases = [alias for alias in aliases_of(setting) if alias in entries]
+    for alias in aliases if setting in entries else aliases[1:]:
+        entries.pop(alias)
+    if setting in entries or not aliases:
+        entries[setting] = value
         return {}
     mark = f"value of {setting}, {secrets.token_hex(16)}"
-    place[aliases[0]] = mark
+    entries[aliases[0]] = mark
     return {mark: (aliases[0], setting, value)}
 
 
 def _renamed(text: str, renamed: Mapping[str, tuple[str, str, Value]]) -> str:
-    """Replace marked keys with their values; tomlkit cannot rename a key where it stands."""
+    """Replace placeholders and their keys; tomlkit cannot rename a key in place."""
     import tomlkit
 
     for mark, (alias, setting, value) in renamed.items():
-        before, found, rest = text.partition(f'"{mark}"')
-        if found:
+        before, placeholder, rest = text.partition(f'"{mark}"')
+        if placeholder:
             line, equals, _ = before.rpartition("=")
             head = re.sub(rf"""(["']?){alias}\1(\s*)$""", rf"{setting}\2", line)
             text = f"{head}{equals} {tomlkit.item(value).as_string()}{rest}"
@@ -491,7 +494,7 @@ def _renamed(text: str, renamed: Mapping[str, tuple[str, str, Value]]) -> str:
 
 
 def _appended(text: str, changes: list[_Change]) -> str:
-    """The text with tables of its own for the changes, for files in dotted keys."""
+    """Append the changes as new tables, for files that use dotted keys."""
     tables = [change for change in changes if change[0] is not None]
     if len(tables) < len(changes) or any(change[3] is None for change in changes):
         raise ValueError("only new keys of tables can be appended")
@@ -499,16 +502,16 @@ def _appended(text: str, changes: list[_Change]) -> str:
 
 
 def _without_empty(contents: Contents) -> Contents:
-    """Contents without tables that say nothing."""
+    """Return the contents without empty tables."""
     return Contents(
         contents.values,
-        {name: each for name, each in contents.partitions.items() if each},
-        {name: each for name, each in contents.models.items() if each},
+        {name: table for name, table in contents.partitions.items() if table},
+        {name: table for name, table in contents.models.items() if table},
     )
 
 
 def _quote_header(text: str, table: str, name: str) -> str:
-    """Give the unquoted header of a name with dots its quotes, so that it is not doubled."""
+    """Quote the name in an unquoted header, so that tomlkit finds a name with dots."""
     dotted = r"\s*\.\s*".join(re.escape(part) for part in [table, *name.split(".")])
     return re.sub(
         rf"(?mi)^(\s*)\[\s*{dotted}\s*\]", lambda match: f'{match[1]}[{table}."{name}"]', text

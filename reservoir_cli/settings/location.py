@@ -1,32 +1,33 @@
-"""What names a store: the path of a file, or the URL of a server."""
+"""The location of a store: the path of a file, or the URL of a server."""
 
 from reservoir_cli.errors import UsageError
 
-#: What the URL of a store on a server begins with.
+#: URL schemes of a store on a server.
 SERVERS = ("postgresql", "postgres")
-#: How the parameters of a server begin where they are written for libpq, not as a URL.
-_PARAMETERS = (
+#: The first keyword of a libpq connection string, which is not a URL.
+_LIBPQ_KEYWORDS = (
     *("host", "hostaddr", "port", "dbname", "user", "password", "passfile", "service"),
     *("servicefile", "sslmode", "options", "connect_timeout", "application_name"),
 )
 
 
 def is_on_a_server(location: str) -> bool:
-    """Whether a store's location is the URL of a server that is supported."""
+    """Return whether a store's location is the URL of a supported server."""
     scheme, url, _ = location.partition("://")
     return bool(url) and scheme in SERVERS
 
 
 def check_location(location: str, where: str = "") -> None:
-    """Refuse what names no store: the URL of another kind of server, or parameters for libpq.
+    """Refuse URLs of unsupported servers and libpq connection strings.
 
-    :param where: what the user calls it, for the error; the location itself may hold a password.
-    :raises UsageError: it is one of these.
+    :param where: the option or setting that holds it, named in the error in place of the
+        location, which may contain a password.
+    :raises UsageError: the location is one of these.
     """
-    name, assigned, _ = location.partition("=")
-    if assigned and name.strip() in _PARAMETERS:
+    keyword, equals, _ = location.partition("=")
+    if equals and keyword.strip() in _LIBPQ_KEYWORDS:
         raise UsageError(
-            f"{where}{': ' if where else ''}parameters for libpq are not supported",
+            f"{where}{': ' if where else ''}libpq connection strings are not supported",
             hint="give the URL of the server, postgresql://USER@HOST:PORT/DATABASE",
         )
     scheme, url, _ = location.partition("://")

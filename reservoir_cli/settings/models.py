@@ -1,9 +1,8 @@
-"""The table of language models: context windows, reserves, and how a name finds its model.
+"""The table of language models: context windows, reserves, and names.
 
-Windows are those of the providers' public documentation. Where a page gives only a rounded
-figure, K is read as 1,000 and M as 1,000,000, so that the table never promises more than the
-model has. Models change faster than releases: `models.NAME.context_window` in the configuration
-overrides any entry and adds missing ones.
+Context windows are taken from the providers' public documentation. If a page gives only a rounded
+figure, K is read as 1,000 and M as 1,000,000, so that the table never promises too much. Models
+change faster than releases: the setting `models.NAME.context_window` overrides and adds entries.
 """
 
 import re
@@ -16,9 +15,10 @@ __all__ = ["ALIASES", "MODELS", "Model", "find_model", "match_name", "near_names
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """A language model and the sizes a context for it has to respect, in tokens.
+    """A language model and its sizes in tokens.
 
-    :param output_limit: the longest answer its provider allows, if that is known.
+    :param reserve: tokens to keep for the answer.
+    :param output_limit: the longest answer the provider allows, if known.
     """
 
     name: str
@@ -29,9 +29,9 @@ class Model:
 
 
 def _reserve(window: int) -> int:
-    """Return what is kept for the answer: a quarter of a small window, of others 1/16, up to 8,192.
+    """Return the reserve: a quarter of a small window, 1/16 of others, at most 8,192.
 
-    The one rule that gives every reserve known beforehand: 1,024 of 4,096, 2,048 of 8,192,
+    This rule gives all reserves that were known beforehand: 1,024 of 4,096, 2,048 of 8,192,
     1,024 of 16,384, 2,048 of 32,768, 8,000 of 128,000 and 8,192 of 200,000.
     """
     return window // 4 if window <= 8_192 else min(8_192, window // 16)
@@ -200,7 +200,7 @@ def _dotted(models: Iterable[Model]) -> Iterator[tuple[str, str]]:
 
 
 def _hosted_llamas() -> Iterator[tuple[str, str]]:
-    """Yield the names that hosts other than Ollama give the Llamas, with ours."""
+    """Yield the names of Llama models at hosts other than Ollama, with ours."""
     for version, size, ours in (
         ("3", "8b", "llama3:8b"),
         ("3", "70b", "llama3:70b"),
@@ -223,7 +223,7 @@ ALIASES: Mapping[str, str] = MappingProxyType(
         "claude-sonnet-4-0": "claude-sonnet-4",
         "claude-opus-4-0": "claude-opus-4",
         "claude-3-5-sonnet-v2": "claude-3-5-sonnet",
-        # Four-digit snapshots, which are no date suffix.
+        # Four-digit snapshots, which the pattern of date suffixes does not cover.
         "gpt-3.5-turbo-0301": "gpt-3.5-turbo",
         "gpt-3.5-turbo-0613": "gpt-3.5-turbo",
         "gpt-35-turbo": "gpt-3.5-turbo",
@@ -322,7 +322,7 @@ def _without_prefixes(name: str) -> list[str]:
 
 
 def _without_tag(name: str) -> Iterator[str]:
-    """Yield the name with ever less of its tag: x:8b-instruct-q4 gives x:8b-instruct, x:8b, x."""
+    """Yield the name with its tag shortened step by step: x:8b-q4 gives x:8b, then x."""
     base, _, tag = name.partition(":")
     parts = tag.split("-")
     for kept in range(len(parts) - 1, 0, -1):
@@ -331,7 +331,7 @@ def _without_tag(name: str) -> Iterator[str]:
 
 
 def _forms(name: str) -> Iterator[str]:
-    """Yield what a name may stand for, the most literal first: never a mere beginning of it."""
+    """Yield the names to look up for a name, the most literal first; never a mere prefix."""
     bare = _without_prefixes(name.strip().casefold())
     yield from bare
     yield from (_DATE.sub("", form) for form in bare)
@@ -342,51 +342,51 @@ def _forms(name: str) -> Iterator[str]:
 
 
 def match_name(name: str, known: Iterable[str]) -> str | None:
-    """Find the known name that a name stands for.
+    """Return the known name that matches a name.
 
-    Without case: exact, then without the provider's prefix, then without a date or version suffix,
-    then without the `:tag`, dropped piece by piece from its end; each of these also by `ALIASES`.
-    Never by a bare prefix: gpt-4.1 and gpt-4-32k are not gpt-4.
+    Case is ignored. The name is tried as it is, then without the provider's prefix, then without a
+    date or version suffix, then with the `:tag` shortened step by step; each form also through
+    `ALIASES`. A prefix is no match: gpt-4.1 and gpt-4-32k are not gpt-4.
 
-    :param known: names of the table, of the configuration, or both; the first of two that differ
-        in case only wins, unless the other is spelt like `name`.
-    :returns: the known name as it is spelt there, or None.
+    :param known: names of the table, of the settings, or both. Among names that differ only in
+        case, one spelled like `name` wins, else the first.
+    :returns: the known name in its own spelling, or None.
     """
-    spelt: dict[str, str] = {}
+    spelling: dict[str, str] = {}
     for candidate in known:
         if candidate == name:
             return candidate
-        spelt.setdefault(candidate.casefold(), candidate)
+        spelling.setdefault(candidate.casefold(), candidate)
     for form in _forms(name):
-        if form in spelt:
-            return spelt[form]
-        if ALIASES.get(form) in spelt:
-            return spelt[ALIASES[form]]
+        if form in spelling:
+            return spelling[form]
+        if ALIASES.get(form) in spelling:
+            return spelling[ALIASES[form]]
     return None
 
 
 def find_model(name: str, known: Iterable[Model] = MODELS) -> Model | None:
-    """Find the model that a name stands for, by the rule of `match_name`."""
+    """Return the model that matches a name, by the rules of `match_name`."""
     by_name = {model.name: model for model in known}
     match = match_name(name, by_name)
     return None if match is None else by_name[match]
 
 
 def near_names(name: str, known: Iterable[str], limit: int = 3) -> list[str]:
-    """List the known names of the same family as a name, else those most like it."""
+    """Return known names of the same family as a name, else the most similar ones."""
     if limit < 1:
         return []
-    spelt = {candidate.casefold(): candidate for candidate in known}
+    spelling = {candidate.casefold(): candidate for candidate in known}
     wanted = _without_prefixes(name.strip().casefold())[-1]
     import difflib
 
-    close = difflib.get_close_matches(wanted, spelt, n=len(spelt), cutoff=0.5)
+    close = difflib.get_close_matches(wanted, spelling, n=len(spelling), cutoff=0.5)
     family = [near for near in close if near.startswith(wanted) and _is_family(wanted, near)]
-    near = family or difflib.get_close_matches(wanted, spelt, n=limit)
-    return [spelt[name] for name in near[:limit]]
+    near = family or difflib.get_close_matches(wanted, spelling, n=limit)
+    return [spelling[name] for name in near[:limit]]
 
 
 def _is_family(name: str, known: str) -> bool:
-    """Whether one name continues the other behind a sign, as gpt-3.5 and gpt-3.5-turbo."""
+    """Return whether one name extends the other after a separator, as gpt-3.5-turbo gpt-3.5."""
     short, long = sorted((name, known), key=len)
     return long.startswith(short) and long[len(short) :][:1] in "-:.@_"

@@ -1,4 +1,4 @@
-"""Settings: what there is, of which type and range, and which tables may override it."""
+"""The settings: names, types, ranges, and which tables may override them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
@@ -12,7 +12,7 @@ Value = str | int | float | bool | None
 
 DEFAULT_MODEL_NAME = "sentence-transformers/all-MiniLM-L6-v2"
 
-#: Sizes by how much a model can read: small up to 8,192 tokens, large from 100,000.
+#: Sizes by context window: small up to 8,192 tokens, large from 100,000.
 PROFILES: dict[str, dict[str, Value]] = {
     "small": {"semantic_context_size": 5, "recent_context_size": 8},
     "large": {"semantic_context_size": 30, "recent_context_size": 25, "synapse_depth": 2},
@@ -21,7 +21,7 @@ SMALL_WINDOW, LARGE_WINDOW = 8_192, 100_000
 
 _MANY = 100_000_000
 
-#: Keys that only a ``[models.NAME]`` table has.
+#: Keys that only ``[models.NAME]`` tables have.
 MODEL_ONLY = {"context_window": (1, _MANY)}
 
 
@@ -55,20 +55,20 @@ def _setting(
 class Settings:
     """The effective value of every setting, for one partition and one model.
 
-    The fields are the whole list of settings; ``reservoir.toml.example`` explains them.
+    The fields are the complete list of settings; ``reservoir.toml.example`` explains them.
     Durations are in seconds.
     """
 
-    partition: str = _setting("default", "partition used when -p is not given")
+    partition: str = _setting("default", "partition if -p is not given")
     database: str | None = _setting(
-        None, "the store when --db and RESERVOIR_DB name none: a path, or postgresql://…"
+        None, "the store if neither --db nor RESERVOIR_DB is set: a path, or postgresql://…"
     )
-    model: str | None = _setting(None, "model the context is built for when --model is not given")
+    model: str | None = _setting(None, "model to build contexts for if --model is not given")
     embedding_model: str = _setting(DEFAULT_MODEL_NAME, "a sentence-transformers name, or a folder")
 
     profile: str | None = _setting(
         None,
-        "sizes for a small or a large window",
+        "sizes for a small or a large context window",
         choices=("small", "large"),
         partition=True,
         model=True,
@@ -93,11 +93,11 @@ class Settings:
         0.7, "weight of similarity in the priority", low=0, high=1, partition=True
     )
     recency_weight: float = _setting(
-        0.3, "weight of recency in the priority; 0 switches it off", low=0, high=1, partition=True
+        0.3, "weight of recency in the priority; 0 disables it", low=0, high=1, partition=True
     )
     similarity: str = _setting(
         "hybrid",
-        "hybrid: meaning, words, neighbours and dates; cosine: meaning alone",
+        "hybrid: embeddings, words, neighbours and dates; cosine: embeddings only",
         choices=("hybrid", "cosine"),
         partition=True,
     )
@@ -109,7 +109,7 @@ class Settings:
     )
     recency_half_life: float = _setting(
         30 * 86_400.0,
-        "recency by age is a half after this time",
+        "recency by age halves after this time",
         above=0,
         high=1e10,
         duration=True,
@@ -117,7 +117,7 @@ class Settings:
     )
     session_gap: float = _setting(
         4 * 3_600.0,
-        "a silence as long as this ends a session outside of conversations",
+        "a pause this long ends a session outside of conversations",
         above=0,
         high=1e10,
         duration=True,
@@ -125,21 +125,21 @@ class Settings:
     )
     similar_cosine: float = _setting(
         0.7,
-        "a message with a higher cosine counts as similar",
+        "messages with a higher cosine count as similar",
         low=-1,
         high=1,
         partition=True,
     )
     min_history_messages: int = _setting(
         2,
-        "the newest messages that come first, whatever they score",
+        "how many of the newest messages are chosen first, whatever their score",
         low=0,
         high=10_000,
         partition=True,
     )
     recall_scope: str = _setting(
         "auto",
-        "where older messages are looked for",
+        "where to look for older messages",
         choices=("auto", "instance", "partition"),
         partition=True,
     )
@@ -151,14 +151,26 @@ class Settings:
     )
     min_cosine: float = _setting(
         0.0,
-        "a message with a lower cosine is not recalled; 0 switches it off",
+        "messages with a lower cosine are not recalled; 0 disables it",
         low=-1,
         high=1,
         partition=True,
     )
+    recall_floor: float | None = _setting(
+        None,
+        "recall nothing when no message fits the question this well; 0 switches it off "
+        "(unset: as measured for the embedding model)",
+        low=0,
+        high=2,
+        partition=True,
+    )
+    follow: bool = _setting(
+        True, "let a question follow up on what was said last in a running session", partition=True
+    )
+    enough: bool = _setting(False, "recall only messages of similarity 0.4 or more", partition=True)
     synapse_depth: int = _setting(
         1,
-        "how many links away from recent and similar messages others are candidates",
+        "candidates are up to this many links away from recent and similar messages",
         low=0,
         high=10,
         partition=True,
@@ -170,27 +182,38 @@ class Settings:
         high=1,
         partition=True,
     )
-    include_system: bool = _setting(
-        False, "let stored system messages be recalled, as text", partition=True
+    excerpts: str = _setting(
+        "auto",
+        "auto: recall the best parts of long messages; off: whole messages only",
+        choices=("auto", "off"),
+        partition=True,
     )
+    excerpt_over: int = _setting(
+        200,
+        "messages with more tokens than this are recalled by their best parts",
+        low=1,
+        high=_MANY,
+        partition=True,
+    )
+    include_system: bool = _setting(False, "recall stored system messages, as text", partition=True)
     fill: bool | None = _setting(
         None,
-        "go on with older messages until the budget is spent "
-        "(unset: with --budget, not for a model's limit)",
+        "add older messages until the budget is spent "
+        "(unset: only with --budget, not up to a model's limit)",
         partition=True,
     )
 
     recalled_role: str = _setting(
         "user",
-        "who sends recalled messages to openai, azure and ollama: user, or system, "
-        "which gives stored text the rank of an instruction",
+        "role of recalled messages in openai, azure and ollama: user, or system, "
+        "which gives stored text the authority of instructions",
         choices=("user", "system"),
         partition=True,
     )
 
     redact: str = _setting(
         "mark",
-        "secrets: off, mark them, mask them in what is printed, or remove them before storing",
+        "secrets: off, mark them, mask them in output, or remove them before storing",
         choices=("off", "mark", "mask", "remove"),
         partition=True,
     )
@@ -203,38 +226,38 @@ class Settings:
     )
 
     system_prompt: str | None = _setting(
-        None, "system prompt when --system is not given", partition=True
+        None, "system prompt if --system is not given", partition=True
     )
     max_knowledge_tokens: int = _setting(
-        3_000, "pieces of --knowledge beyond it are left out", low=0, high=_MANY, partition=True
+        3_000, "pieces of --knowledge beyond this are left out", low=0, high=_MANY, partition=True
     )
     max_episode_tokens: int = _setting(
-        1_000, "pieces of --episode beyond it are left out", low=0, high=_MANY, partition=True
+        1_000, "pieces of --episode beyond this are left out", low=0, high=_MANY, partition=True
     )
     max_tool_result_tokens: int = _setting(
         2_000,
-        "longer tool results are cut at a line end; 0 never cuts",
+        "longer tool results are truncated at a line end; 0 never truncates",
         low=0,
         high=_MANY,
         partition=True,
     )
     min_history_tokens: int = _setting(
         4_000,
-        "history gets this much of a model's limit, at most half of it; "
-        "it may take up to half of the reserve for it",
+        "history gets at least this much of a model's limit, at most half of it, "
+        "and may use up to half of the reserve for that",
         low=0,
         high=_MANY,
         partition=True,
     )
     trim_budget_tokens: int = _setting(
-        0, "budget of trim; 0 switches it off", low=0, high=_MANY, partition=True
+        0, "budget of trim; 0 disables it", low=0, high=_MANY, partition=True
     )
     max_working_memory_tokens: int = _setting(
-        100_000, "context window when no model is named", low=1, high=_MANY, partition=True
+        100_000, "context window if no model is named", low=1, high=_MANY, partition=True
     )
     max_context_tokens: int | None = _setting(
         None,
-        "never use more than this of a window",
+        "never use more of a context window than this",
         low=1,
         high=_MANY,
         partition=True,
@@ -242,7 +265,7 @@ class Settings:
     )
     reserve_tokens: int | None = _setting(
         None,
-        "tokens kept for the answer (unset: the model's, else 4,096)",
+        "tokens reserved for the answer (unset: the model's value, else 4,096)",
         low=0,
         high=_MANY,
         partition=True,
@@ -256,7 +279,7 @@ class Settings:
     )
     token_multiplier: float = _setting(
         1.0,
-        "factor on every count, such as 1.2 for models with finer tokens",
+        "factor on every count, such as 1.2 for models with smaller tokens",
         low=0.01,
         high=100,
         partition=True,
@@ -264,7 +287,7 @@ class Settings:
     )
     token_safety: float | None = _setting(
         None,
-        "factor on every count against surprises (unset: 1.10, or 1.0 when exact)",
+        "safety factor on every count (unset: 1.10, or 1.0 if counts are exact)",
         low=0.01,
         high=100,
         partition=True,
@@ -276,10 +299,10 @@ class Settings:
         return (1 + self.link_cosine) / 2
 
 
-SETTINGS = {each.name: each for each in fields(Settings)}
-DEFAULTS: dict[str, Any] = {name: each.default for name, each in SETTINGS.items()}
+SETTINGS = {setting.name: setting for setting in fields(Settings)}
+DEFAULTS: dict[str, Any] = {name: setting.default for name, setting in SETTINGS.items()}
 
-#: Older names of settings: accepted wherever the newer ones are, and never listed.
+#: Old names of settings: accepted wherever the new ones are, but not listed.
 ALIASES = {
     "token_reserve": "reserve_tokens",
     "output_reserve": "reserve_tokens",
@@ -295,7 +318,7 @@ RESCALED = frozenset({"min_similarity", "synapse_threshold", "similarity_thresho
 
 
 def setting_of(name: str) -> str:
-    """Return the setting that a name stands for: itself, unless it is an alias."""
+    """Return the setting of a name, which may be an alias."""
     return ALIASES.get(name, name)
 
 
@@ -305,34 +328,34 @@ def aliases_of(setting: str) -> list[str]:
 
 
 def from_alias(name: str, value: Value) -> Value:
-    """Convert a value that was written under a name to the scale of the setting."""
+    """Convert a value written under an alias to the scale of the setting."""
     if name not in RESCALED or not isinstance(value, float):
         return value
     if name != "min_similarity":
         return round(2 * value - 1, 12)
-    # 0 switches both off; 0.5 does not, so it cannot become a cosine of 0.
+    # 0 disables either setting; 0.5 does not, so it must not become a cosine of 0.
     return 0.0 if value == 0 else round(2 * value - 1, 12) or 1e-9
 
 
 def to_alias(name: str, value: Value) -> Value:
-    """Convert a setting's value to the scale of the name that it is asked for by."""
+    """Convert a setting's value to the scale of an alias."""
     if name not in RESCALED or not isinstance(value, float):
         return value
     return 0.0 if name == "min_similarity" and value == 0 else round((1 + value) / 2, 6)
 
 
 def resolve_aliases(written: Mapping[str, Value]) -> tuple[dict[str, Value], list[tuple[str, str]]]:
-    """Turn the names and values that are written in one place into settings.
+    """Replace aliases in one place, such as a table, by the settings they stand for.
 
-    Of several names of a setting its own wins, then the alias that comes first in ``ALIASES``.
+    Among several names of one setting its own wins, then the first alias in ``ALIASES``.
 
-    :returns: the settings, and each name that is ignored with the one that wins.
+    :returns: the settings, and pairs of an ignored name and the name that wins.
     """
     values: dict[str, Value] = {}
     ignored = []
     for name, value in written.items():
         setting = setting_of(name)
-        winner = next(each for each in (setting, *aliases_of(setting)) if each in written)
+        winner = next(key for key in (setting, *aliases_of(setting)) if key in written)
         if name == winner:
             values[setting] = from_alias(name, value)
         else:
@@ -341,15 +364,15 @@ def resolve_aliases(written: Mapping[str, Value]) -> tuple[dict[str, Value], lis
 
 
 def parse_value(key: str, text: str, where: str) -> Value:
-    """Read a setting's value from a word of the command line or the environment.
+    """Parse a setting's value from the command line or the environment.
 
-    :param key: a setting or an alias, whose scale the value is on.
-    :param where: what the user calls it, for the error.
-    :raises UsageError: wrong type or range.
+    :param key: a setting or an alias; the value is on its scale.
+    :param where: the name to use in errors.
+    :raises UsageError: the value has the wrong type or is out of range.
     """
     kind = _kind(key)
-    if not text.isprintable() and any("\ud800" <= each <= "\udfff" for each in text):
-        raise UsageError(f"{where} has bytes that are no text")
+    if not text.isprintable() and any("\ud800" <= character <= "\udfff" for character in text):
+        raise UsageError(f"{where} is not valid text")
     value: Any = text
     if kind is bool:
         words = {
@@ -372,9 +395,9 @@ def parse_value(key: str, text: str, where: str) -> Value:
 
 
 def check_value(key: str, value: Any, where: str) -> Value:
-    """Check the type and the range of a setting's value.
+    """Check the type and range of a setting's value.
 
-    :raises UsageError: wrong type or range; the hint says what would be right.
+    :raises UsageError: the value has the wrong type or is out of range; the hint has the rule.
     """
     kind: Any = _kind(key)
     if is_duration(key) and isinstance(value, str):
@@ -385,8 +408,8 @@ def check_value(key: str, value: Any, where: str) -> Value:
     if kind is float and isinstance(value, int) and not isinstance(value, bool):
         value = float(value)
     if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
-        wanted = {int: "a whole number", float: "a number", bool: "true or false", str: "a text"}
-        raise UsageError(f"{where} is {wanted[kind]}, not {value!r}", hint=f"it {_rule(key)}")
+        types = {int: "a whole number", float: "a number", bool: "true or false", str: "a text"}
+        raise UsageError(f"{where} must be {types[kind]}, not {value!r}", hint=f"it {_rule(key)}")
     if not _in_range(key, value):
         raise UsageError(f"{where} cannot be {value!r}", hint=f"it {_rule(key)}")
     if key == "database":
@@ -396,7 +419,7 @@ def check_value(key: str, value: Any, where: str) -> Value:
 
 
 def format_value(key: str, value: Value) -> str:
-    """A value as ``config --get`` prints it and ``config --set`` reads it."""
+    """Format a value as ``config --get`` prints it and ``config --set`` reads it."""
     if value is None:
         return ""
     if isinstance(value, bool):
@@ -419,7 +442,7 @@ def _base_type(text: str) -> str:
 
 
 def is_duration(key: str) -> bool:
-    """Whether a setting is a duration: seconds, written as ``4h``."""
+    """Return whether a setting is a duration: seconds, written as ``4h``."""
     return key in SETTINGS and bool(SETTINGS[key].metadata["duration"])
 
 
@@ -435,7 +458,7 @@ def _in_range(key: str, value: Any) -> bool:
 
 
 def _rule(key: str) -> str:
-    """What every value of a setting has to be, behind "it"."""
+    """Return what a setting's value must be, as the end of a hint that begins with "it"."""
     kind = _kind(key)
     if is_duration(key):
         return "must be a time such as 30m, 4h or 7d"
@@ -443,7 +466,7 @@ def _rule(key: str) -> str:
         return "must be true or false"
     if kind is str:
         choices = SETTINGS[key].metadata["choices"]
-        return f"must be one of {', '.join(choices)}" if choices else "must be a text, not empty"
+        return f"must be one of {', '.join(choices)}" if choices else "must not be empty"
     low, high = _bounds(key)
     return f"must be from {low:,} to {high:,}"
 
@@ -453,5 +476,5 @@ def _bounds(key: str) -> tuple[float, float]:
         return MODEL_ONLY[key]
     if key in RESCALED:
         return 0, 1
-    about = SETTINGS[setting_of(key)].metadata
-    return about["low"] or 0, about["high"]
+    metadata = SETTINGS[setting_of(key)].metadata
+    return metadata["low"] or 0, metadata["high"]

@@ -39,10 +39,12 @@ from reservoir_cli.storage.records import (
     Candidates,
     ConversationSummary,
     Filter,
+    IdField,
     Passage,
     PlaceSummary,
     Problem,
     Progress,
+    Talk,
     ThreadName,
     no_progress,
 )
@@ -445,6 +447,7 @@ class Store(Writes):
         question: str,
         vector: "NDArray[np.float32] | None",
         where: Filter = EVERYTHING,
+        talk: Talk | None = None,
     ) -> Candidates:
         """Return every message of a scope with what ranking needs, in order of time.
 
@@ -452,6 +455,7 @@ class Store(Writes):
 
         :param own: the instance that history comes from; its documents are not marked as own.
         :param vector: of the question, by the active model.
+        :param talk: what was said just before, to be compared in the same scan.
         """
 
     def _matching(self, scope: Scope, where: Filter) -> Keys | None:
@@ -481,6 +485,10 @@ class Store(Writes):
     def find(self, scope: Scope, where: Filter = EVERYTHING) -> Keys:
         """Return the keys of messages, in order of time."""
         return self._seen(lambda: reads.find(self._connection, scope, where))
+
+    def starting_with(self, field: IdField, prefix: str, scope: Scope) -> list[str]:
+        """Return the first ids of a scope that start with a prefix; ten at most."""
+        return self._seen(lambda: reads.starting_with(self._connection, field, prefix, scope))
 
     def threads(self, scope: Scope, where: Filter = EVERYTHING) -> "dict[ThreadName, array[int]]":
         """Return the ids of messages by their thread, threads and messages in order of time."""

@@ -21,7 +21,7 @@ from reservoir_cli.messages import (
     to_epoch_ms,
 )
 from reservoir_cli.storage.keys import Keys, by_partition
-from reservoir_cli.storage.records import Filter, Passage, ThreadName
+from reservoir_cli.storage.records import Filter, IdField, Passage, ThreadName
 from reservoir_cli.storage.sql import NO_LIMIT, Connection, placeholders
 
 COLUMNS = (
@@ -33,6 +33,10 @@ _ABOUT_PROJECT = """EXISTS (
     SELECT 1 FROM conversations c WHERE c.partition = m.partition AND c.instance = m.instance
     AND c.id = m.conversation_id AND c.project = ?
 )"""
+#: No text of a message or a name goes on with a character behind it.
+_LAST_CHARACTER = "\U0010ffff"
+#: Ids that are read for a prefix: enough to show that it is ambiguous.
+_IDS_SHOWN = 10
 #: The columns that are text in every message. SQLite keeps whatever type a damaged row has.
 _texts = itemgetter(1, 3, 4, 6, 11, 12, 14)
 _in_time = attrgetter("created_at", "id")
@@ -163,6 +167,19 @@ def last(connection: Connection, scope: Scope, count: int, where: Filter) -> lis
     order = "ORDER BY m.created_at DESC, m.id DESC"
     rows = list(_stream(connection, COLUMNS, scope, where, order, count or None))
     return [to_message(row) for row in reversed(rows)]
+
+
+def starting_with(connection: Connection, field: IdField, prefix: str, scope: Scope) -> list[str]:
+    """Return the first ids of a scope that start with a prefix."""
+    condition, values = where_scope(scope)
+    rows = connection.execute(
+        f"""
+        SELECT DISTINCT m.{field} FROM messages m
+        WHERE {condition} AND m.{field} >= ? AND m.{field} < ? ORDER BY 1 LIMIT {_IDS_SHOWN}
+        """,
+        [*values, prefix, prefix + _LAST_CHARACTER],
+    )
+    return [row[0] for row in rows]
 
 
 def by_id(connection: Connection, ids: Sequence[int], scope: Scope) -> list[StoredMessage]:

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from reservoir_cli.messages import Conversation
 from reservoir_cli.storage.keys import Keys
@@ -41,6 +41,10 @@ class Filter:
     project: str | None = None
     secrets: bool = False
     documents: bool = True
+
+
+#: Ids of texts that may be given by their beginnings.
+IdField = Literal["trace_id", "conversation_id"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +123,30 @@ class Posting:
 
 
 @dataclass(frozen=True, slots=True)
+class Talk:
+    """What was said just before a question.
+
+    :param turns: texts, and what their words count beside the question's.
+    :param vector: of the question together with them, shape (dimensions,), length 1.
+    """
+
+    turns: tuple[tuple[float, str], ...]
+    vector: "NDArray[np.float32] | None"
+
+
+@dataclass(frozen=True, slots=True)
+class TalkScores:
+    """How the candidates compare with a question and the talk before it.
+
+    :param cosine: float32, shape (n,), with the vector of both; NaN where there is none.
+    :param postings: of each turn what its words count, and where its stems stand.
+    """
+
+    cosine: "NDArray[np.float32]"
+    postings: tuple[tuple[float, tuple[Posting, ...]], ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Candidates:
     """Every message of the scope with what ranking needs; all arrays have shape (n,).
 
@@ -135,6 +163,9 @@ class Candidates:
     :param cosine: float32, of its best passage with the question; NaN where there is no vector.
     :param by_id: intp, the places in order of id.
     :param postings: one for each stem of the question that is found at all.
+    :param absent: how many stems of the question are not found.
+    :param passages: int32, in how many passages it is embedded; 1 where there is no vector.
+    :param talk: the same for the question and what was said before it, if that was asked for.
     :param matching: bool, whether the filter lets a message through; ``None`` without a filter.
     """
 
@@ -149,6 +180,9 @@ class Candidates:
     cosine: "NDArray[np.float32]"
     by_id: "NDArray[np.intp]"
     postings: tuple[Posting, ...]
+    absent: int
+    passages: "NDArray[np.int32]"
+    talk: TalkScores | None = None
     matching: "NDArray[np.bool_] | None" = None
 
     def mark(self, keys: Keys | None) -> "Candidates":

@@ -1,13 +1,13 @@
-"""How many tokens a text costs.
+"""Count the tokens of a text.
 
-    approximate        the default: byte classes, calibrated on o200k, standard library only
-    ratio              4 characters a token for prose, 3 for code
-    tiktoken:ENCODING  exact for OpenAI's models; the optional library and its vocabulary
+    approximate        the default: an estimate calibrated on o200k, standard library only
+    ratio              4 characters per token for prose, 3 for code
+    tiktoken:ENCODING  exact for OpenAI's models; needs tiktoken and its vocabulary
     huggingface:PATH   exact for any model with a ``tokenizer.json``
-    anthropic:MODEL    the provider's own count of the finished request, over the network
+    anthropic:MODEL    the provider's count of the finished request, over the network
 
-Callers see ``TokenCounter`` and ``load_counter``. A counter that is asked for and cannot
-work is an error, never silently replaced: a budget kept by another counter is not kept.
+Callers use ``TokenCounter`` and ``load_counter``. A counter that is not available is an error; it
+is never silently replaced, because the budget would then be measured in other tokens.
 """
 
 from reservoir_cli.errors import UsageError
@@ -32,13 +32,13 @@ __all__ = [
 
 
 def load_counter(name: str, *, offline: bool = False) -> TokenCounter:
-    """Load the counter a setting names.
+    """Load the counter that the setting ``token_counter`` names.
 
     :param name: ``approximate``, ``ratio``, ``tiktoken:ENCODING``, ``huggingface:PATH`` or
         ``anthropic:MODEL``.
-    :param offline: refuse what would need the network.
+    :param offline: refuse counters that need the network.
     :raises UsageError: there is no such counter.
-    :raises ModelUnavailableError: it is not on this machine.
+    :raises ModelUnavailableError: the counter is not available on this machine.
     """
     match name.partition(":"):
         case ("approximate", "", ""):
@@ -60,12 +60,12 @@ def load_counter(name: str, *, offline: bool = False) -> TokenCounter:
 
 
 def counter_id(counter: TokenCounter) -> str:
-    """Name and version of a counter, as they are stored with a count."""
-    if isinstance(counter, AnthropicCounter):  # single texts are approximated
+    """Return the name and version of a counter, as stored with a count."""
+    if isinstance(counter, AnthropicCounter):  # it estimates single texts
         counter = ApproximateCounter()
     return f"{counter.name} {counter.version}"
 
 
 def storing_counter(name: str) -> TokenCounter:
-    """The counter for messages that are stored: nothing is asked of the network for it."""
+    """Load the counter for storing messages, which never uses the network."""
     return load_counter("approximate" if name.startswith("anthropic:") else name)

@@ -1,4 +1,4 @@
-"""Counts of finished requests, by the provider's endpoint."""
+"""Count a finished request with Anthropic's endpoint."""
 
 import os
 from collections.abc import Mapping
@@ -9,12 +9,12 @@ from reservoir_cli.tokens.approximate import ApproximateCounter
 
 
 class AnthropicCounter:
-    """Counts a finished request by the provider's endpoint; single texts are approximated.
+    """A counter that asks Anthropic to count a finished request, and estimates single texts.
 
-    The request, with every message in it, leaves the machine: that is what this counter is
-    chosen for. It needs ``ANTHROPIC_API_KEY``; ``ANTHROPIC_BASE_URL`` moves the endpoint.
+    The request is sent with all its messages. It needs ``ANTHROPIC_API_KEY``;
+    ``ANTHROPIC_BASE_URL`` changes the endpoint.
 
-    :raises ModelUnavailableError: offline, or without a key.
+    :raises ModelUnavailableError: offline, or there is no key.
     """
 
     exact = False
@@ -24,11 +24,11 @@ class AnthropicCounter:
         self._model = model
         self._key = os.environ.get("ANTHROPIC_API_KEY", "")
         self.name = f"anthropic:{model}"
-        # What is stored with a message is the approximate count.
+        # Messages are stored with the approximate count.
         self.version = self._approximate.version
         if offline:
             raise ModelUnavailableError(
-                f"the token counter {self.name} asks the network, and --offline is given",
+                f"the token counter {self.name} needs the network, and --offline is set",
                 hint="use --offline with approximate, tiktoken:ENCODING or huggingface:PATH",
             )
         if not self._key:
@@ -37,24 +37,24 @@ class AnthropicCounter:
             )
 
     def count(self, text: str) -> int:
-        """Approximate the tokens of a text."""
+        """Estimate the tokens of a text."""
         return self._approximate.count(text)
 
     def count_request(self, body: Mapping[str, Any]) -> int:
-        """Ask for the tokens of a whole request.
+        """Ask the endpoint for the tokens of a whole request.
 
-        :param body: a request to Anthropic's messages; ``model`` is set to the counter's.
-        :raises ModelUnavailableError: the provider does not answer, or refuses.
+        :param body: a body for the messages endpoint; ``model`` is replaced by the counter's.
+        :raises ModelUnavailableError: the endpoint does not answer, or refuses the request.
         """
         import json
         import urllib.error
         import urllib.request
 
         base = os.environ.get("ANTHROPIC_BASE_URL", "https://api.anthropic.com").rstrip("/")
-        asked = {key: value for key, value in body.items() if key != "max_tokens"}
+        counted = {key: value for key, value in body.items() if key != "max_tokens"}
         request = urllib.request.Request(
             f"{base}/v1/messages/count_tokens",
-            data=json.dumps({**asked, "model": self._model}).encode(),
+            data=json.dumps({**counted, "model": self._model}).encode(),
             headers={
                 "content-type": "application/json",
                 "x-api-key": self._key,

@@ -1,8 +1,8 @@
-"""Estimates by classes of bytes, calibrated on o200k."""
+"""Estimate tokens from classes of bytes, calibrated on o200k."""
 
-# One symbol for each character, given by the first byte of its UTF-8 form; the bytes that
-# follow it (0x80 to 0xBF) are deleted on the way, so symbols and characters are as many.
-_FOLLOWING = bytes(range(0x80, 0xC0))
+# One symbol per character, chosen by the first byte of its UTF-8 form. Continuation bytes
+# (0x80 to 0xBF) are deleted, so there are as many symbols as characters.
+_CONTINUATION = bytes(range(0x80, 0xC0))
 _SYMBOLS = {
     b"a": bytes(range(0x61, 0x7B)),  # lower-case letters
     b"A": bytes(range(0x41, 0x5B)),  # upper-case letters
@@ -12,10 +12,10 @@ _SYMBOLS = {
     # Accented Latin and the combining marks.
     b"e": bytes(range(0xC3, 0xCE)),
     # Greek, Cyrillic, Hebrew, Arabic, the scripts of India, Thai. 0xE1 holds the accented
-    # letters of Vietnamese beside Georgian and Khmer; all are nearer to these than to CJK.
+    # letters of Vietnamese beside Georgian and Khmer; all cost about as much as these.
     b"g": bytes(range(0xCE, 0xE2)),
-    # Signs of Latin-1, typographic punctuation, symbols, kana, Han, Hangul. What UTF-8 never
-    # begins with cannot come and is put here, so that every byte has a class.
+    # Latin-1 symbols, typographic punctuation, symbols, kana, Han, Hangul. Bytes that cannot
+    # begin a UTF-8 character are put here, so that every byte has a class.
     b"c": bytes((0xC2, *range(0xE2, 0xF0), 0xC0, 0xC1, *range(0xF5, 0x100))),
     # Four bytes: emoji and the rare scripts.
     b"m": bytes(range(0xF0, 0xF5)),
@@ -23,7 +23,7 @@ _SYMBOLS = {
 
 
 def _table(symbols: dict[bytes, bytes], default: bytes) -> bytes:
-    """Make a table for ``bytes.translate``: bytes to their symbol, all others to ``default``."""
+    """Return a table for ``bytes.translate``: bytes to their symbol, all others to ``default``."""
     table = bytearray(default * 256)
     for symbol, members in symbols.items():
         for byte in members:
@@ -31,15 +31,15 @@ def _table(symbols: dict[bytes, bytes], default: bytes) -> bytes:
     return bytes(table)
 
 
-# ASCII punctuation and control characters are what no other class claims.
+# All other bytes are ASCII punctuation and control characters.
 _CLASSES = _table(_SYMBOLS, default=b"p")
-# A run of one kind begins where another symbol is followed by it: b".x" counts such starts.
+# Counting b".x" counts the starts of runs: another symbol followed by one of this kind.
 _LETTERS = _table({b"x": b"aAeg"}, default=b".")
 _DIGITS = _table({b"x": b"0"}, default=b".")
 _BREAKS = _table({b"x": b"n"}, default=b".")
 _BLANKS = _table({b"x": b"s"}, default=b".")
 
-# Hundredths of a token, so that the sum is exact whatever its order.
+# In hundredths of a token: integer sums are exact.
 _WORD = 56
 _LETTER = 13
 _NUMBER = 170
@@ -52,12 +52,12 @@ _ACCENTED = 150
 
 
 class ApproximateCounter:
-    """Estimates o200k tokens from how often nine kinds of characters occur.
+    """A counter that estimates o200k tokens from the counts of nine kinds of characters.
 
-    The vocabulary is one of pieces: a word costs something to begin and a little for each
-    letter, a run of digits likewise, punctuation by the sign. Within 15% of o200k_base for 89%
-    of held-out messages of chat, documentation and code (characters / 4: 56%). 15 to 25% high
-    on Russian, Vietnamese and tables of numbers, 15% low on Thai and Polish.
+    A word or number has a fixed cost and a cost per character; punctuation costs per character.
+    For 89% of held-out messages of chat, documentation and code the estimate is within 15% of
+    o200k_base (characters / 4: 56%). It is 15 to 25% high on Russian, Vietnamese and tables of
+    numbers, and 15% low on Thai and Polish.
     """
 
     name = "approximate"
@@ -65,17 +65,17 @@ class ApproximateCounter:
     exact = False
 
     def count(self, text: str) -> int:
-        """Estimate the tokens of a text in a fixed number of passes over its bytes.
+        """Estimate the tokens of a text.
 
-        :param text: any text; lone surrogates, which broken imports contain, count as symbols.
+        :param text: any text; lone surrogates, which damaged imports contain, count as symbols.
         """
         if not text:
             return 0
-        # The dot is of no class: it lets a run at the very start begin like any other.
-        symbols = b"." + text.encode("utf-8", "surrogatepass").translate(_CLASSES, _FOLLOWING)
+        # The dot belongs to no class, so that a run at the start of the text is counted.
+        symbols = b"." + text.encode("utf-8", "surrogatepass").translate(_CLASSES, _CONTINUATION)
         words = symbols.translate(_LETTERS).count(b".x") + symbols.count(b"aA")
-        # A single blank belongs to the word after it; of two or more, the rest is a token of
-        # its own, be it an indent or the gap in a table.
+        # One blank belongs to the word after it. More blanks, as in indents and tables, are a
+        # token of their own.
         blanks = symbols.translate(_BLANKS).count(b".xx")
         breaks = symbols.translate(_BREAKS).count(b".x") + blanks
         hundredths = (

@@ -1,31 +1,31 @@
-"""What every counter of tokens offers."""
+"""The protocol of token counters."""
 
 from typing import Protocol
 
 
 class TokenCounter(Protocol):
-    """Counts the tokens of a text.
+    """A counter of tokens.
 
-    A stored count is valid as long as ``name`` and ``version`` are those it was made with.
+    A stored count is valid while ``name`` and ``version`` are unchanged.
     """
 
     @property
     def name(self) -> str:
-        """What the setting ``token_counter`` says, such as ``tiktoken:o200k_base``."""
+        """The value of the setting ``token_counter``, such as ``tiktoken:o200k_base``."""
         ...
 
     @property
     def version(self) -> str:
-        """Changes whenever the same text could get another count."""
+        """The version; it changes whenever a text's count could change."""
         ...
 
     @property
     def exact(self) -> bool:
-        """False for an estimate, which is printed as one and gets a safety factor."""
+        """Whether counts are exact; estimates are printed as such and get a safety factor."""
         ...
 
     def count(self, text: str) -> int:
-        """Count the tokens of a text, without what a chat format adds around it.
+        """Count the tokens of a text, without the overhead of a chat format.
 
         :returns: 0 for the empty text, at least 1 for any other.
         """

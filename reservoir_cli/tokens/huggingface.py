@@ -1,4 +1,4 @@
-"""Counts of any model that has a ``tokenizer.json``, by the library tokenizers."""
+"""Count tokens with a model's ``tokenizer.json`` and the tokenizers library."""
 
 import hashlib
 import importlib
@@ -14,8 +14,9 @@ from typing import Any
 from reservoir_cli.errors import ModelUnavailableError
 from reservoir_cli.settings import paths
 from reservoir_cli.util.files import read_bounded
+from reservoir_cli.util.private import make_private_dir
 
-#: Loads a tokenizer and uses it once.
+#: A script that loads a tokenizer and uses it once.
 _TRIAL = """
 import sys, tokenizers
 tokenizer = tokenizers.Tokenizer.from_buffer(sys.stdin.buffer.read())
@@ -23,41 +24,43 @@ tokenizer.no_truncation()
 tokenizer.no_padding()
 tokenizer.encode("A tri\u00e4l: 42 words,\\n\u5b57 \U0001f642", add_special_tokens=False)
 """
-#: Seconds that a trial may take; the largest published ones take five.
-_PATIENCE = 60
+#: Seconds until a trial is given up; the largest published tokenizers take five.
+_TRIAL_TIMEOUT = 60
 
 
 class UnloadableError(Exception):
-    """The library cannot load a tokenizer."""
+    """The library cannot load this tokenizer."""
 
 
 def require_loadable(content: bytes) -> None:
-    """Load a tokenizer in another process, once: some files end the whole process that does.
+    """Check in a separate process that a tokenizer loads: some files crash the process.
 
-    :param content: of a ``tokenizer.json``.
+    A successful check is remembered in the cache.
+
+    :param content: the content of a ``tokenizer.json``.
     :raises UnloadableError: it cannot be loaded.
     """
     digest = hashlib.sha256(content).hexdigest()
-    mark = paths.cache_dir() / "tokenizers" / f"{digest[:32]}-{version('tokenizers')}"
-    if mark.exists():
+    marker = paths.cache_dir() / "tokenizers" / f"{digest[:32]}-{version('tokenizers')}"
+    if marker.exists():
         return
     try:
         subprocess.run(
             [sys.executable, "-P", "-c", _TRIAL],
             input=content,
             capture_output=True,
-            timeout=_PATIENCE,
+            timeout=_TRIAL_TIMEOUT,
             check=True,
         )
     except subprocess.SubprocessError as error:
         raise UnloadableError from error
-    with suppress(OSError):  # it is tried again next time
-        paths.make_private_dir(mark.parent)
-        mark.touch(mode=0o600)
+    with suppress(OSError):  # the next process checks again
+        make_private_dir(marker.parent)
+        marker.touch(mode=0o600)
 
 
 class HuggingFaceCounter:
-    """Counts with a model's own ``tokenizer.json``."""
+    """A counter that uses a model's own ``tokenizer.json``."""
 
     exact = True
 
@@ -65,15 +68,15 @@ class HuggingFaceCounter:
         """Load a tokenizer from disk.
 
         :param path: a ``tokenizer.json``, or a folder with one; ``~`` is the home folder.
-        :raises ModelUnavailableError: the library or the file is absent, or it is no tokenizer.
+        :raises ModelUnavailableError: the library or file is missing, or not a tokenizer.
         """
         if find_spec("tokenizers") is None:
             raise ModelUnavailableError(
-                "the counter huggingface needs a library that is not installed",
+                "the token counter huggingface needs the missing library tokenizers",
                 hint='pip install tokenizers, or token_counter = "approximate"',
             )
         file = Path(os.path.expanduser(path))
-        if os.path.isdir(file):  # False, too, for what no file could be called
+        if os.path.isdir(file):  # False for invalid paths, too
             file /= "tokenizer.json"
         try:
             content = read_bounded(file)
@@ -92,30 +95,30 @@ class HuggingFaceCounter:
             self._tokenizer: Any = importlib.import_module("tokenizers").Tokenizer.from_buffer(
                 content
             )
-        except Exception as error:  # the library raises nothing narrower
+        except Exception as error:  # the library raises no narrower type
             raise ModelUnavailableError(
                 f"{file} is not a tokenizer that the tokenizers library can read",
                 hint="download it again, or pip install --upgrade tokenizers",
             ) from error
-        # Files published for embedding models cut at the model's length or pad up to it.
+        # Tokenizers of embedding models truncate or pad to the model's length.
         self._tokenizer.no_truncation()
         self._tokenizer.no_padding()
         self.name = f"huggingface:{path}"
-        # The file may be replaced under the same path, so its content is the version.
+        # The file may be replaced, so the version is a hash of its content.
         self.version = hashlib.sha256(content).hexdigest()[:16]
 
     def count(self, text: str) -> int:
-        """Count the tokens of a text, without the special ones a model puts around it."""
+        """Count the tokens of a text, without the special tokens a model adds."""
         if not text:
             return 0
         try:
             encoded = self._tokenizer.encode(text, add_special_tokens=False)
-        except (TypeError, UnicodeEncodeError):  # how a lone surrogate is refused
+        except (TypeError, UnicodeEncodeError):  # the text has a lone surrogate
             encoded = self._tokenizer.encode(_without_surrogates(text), add_special_tokens=False)
-        # Some tokenizers drop blanks; a message of them still takes a place.
+        # Some tokenizers drop blanks; a message of blanks still costs a token.
         return max(1, len(encoded.ids))
 
 
 def _without_surrogates(text: str) -> str:
-    """Join surrogate pairs and replace lone surrogates, which have no UTF-8 form."""
+    """Join surrogate pairs, and replace lone surrogates, which UTF-8 cannot encode."""
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")

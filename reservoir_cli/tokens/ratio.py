@@ -1,16 +1,16 @@
-"""Estimates by characters, the rule that other tools go by."""
+"""Estimate tokens from characters, a common rule of thumb."""
 
 _FENCES = ("```", "~~~")
 _INDENTS = ("    ", "\t")
 _CODE_ENDINGS = (";", "{", "}", "};", "})", "});", "],", "},", "):", "->", "=>", "\\")
-# Few, and none that prose begins a line with ("let me know", "class sizes").
+# Only beginnings that are rare in prose ("let me know" and "class sizes" are not code).
 _CODE_BEGINNINGS = ("#include ", "const ", "def ", "fn ", "func ", "function ", "</", "//", "/*")
 
 
 class RatioCounter:
-    """Estimates tokens from characters: 4 a token in lines of prose, 3 in lines of code.
+    """A counter that assumes 4 characters per token in prose and 3 in code.
 
-    Known from other tools and easy to check by hand; far off outside the Latin script.
+    Other tools use the same rule. It is inaccurate outside the Latin script.
     Pure prose is ``max(1, len // 4)``, pure code ``max(1, len // 3)``.
     """
 
@@ -19,7 +19,7 @@ class RatioCounter:
     exact = False
 
     def count(self, text: str) -> int:
-        """Estimate the tokens of a text from the lengths of its lines, line ends included."""
+        """Estimate the tokens of a text from the lengths of its lines, including line ends."""
         if not text:
             return 0
         code = sum(_code_lengths(text))
@@ -27,10 +27,10 @@ class RatioCounter:
 
 
 def _code_lengths(text: str) -> list[int]:
-    """List the lengths of the lines that are code.
+    """Return the lengths of the lines that are code.
 
-    An empty line is what the line before it is. A fence that is never closed holds to the end,
-    as in a reply that was cut off.
+    An empty line is of the kind of the line before it. An unclosed fence, as in a truncated
+    reply, extends to the end of the text.
     """
     lengths = []
     fence = ""
@@ -52,7 +52,7 @@ def _code_lengths(text: str) -> list[int]:
 
 
 def _is_code(line: str, bare: str) -> bool:
-    """Tell a line of code from one of prose by how it begins and ends."""
+    """Return whether a line looks like code, from how it begins and ends."""
     return (
         line.startswith(_INDENTS)
         or bare.endswith(_CODE_ENDINGS)

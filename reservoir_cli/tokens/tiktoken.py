@@ -1,4 +1,4 @@
-"""Counts of OpenAI's models, by the optional library tiktoken."""
+"""Count tokens of OpenAI's models with the optional library tiktoken."""
 
 import hashlib
 import importlib
@@ -9,8 +9,8 @@ from typing import Any
 
 from reservoir_cli.errors import ModelUnavailableError, UsageError
 
-#: For each encoding the files tiktoken reads: the name in its cache, which is the SHA-1 of the
-# address it would download from, and the SHA-256 it insists on.
+#: The vocabulary files of each encoding: the name in tiktoken's cache, which is the SHA-1 of the
+#: file's URL, and the SHA-256 that tiktoken requires.
 _P50K = (
     "ec7223a39ce59f226a68acc30dc1af2788490e15",
     "94b5ca7dff4d00767bc256fdd1b27e5b17361d7b8a5f968547f9f23eb70d2069",
@@ -50,11 +50,10 @@ VOCABULARIES: dict[str, tuple[tuple[str, str], ...]] = {
 
 
 class TiktokenCounter:
-    """Counts as OpenAI's tokenizer does, without ever touching the network.
+    """A counter that uses OpenAI's tokenizer and never the network.
 
-    tiktoken downloads a vocabulary that is not in its cache, or that is damaged there, without
-    a word. So the files are looked for, and checked as tiktoken would check them, before it is
-    called.
+    tiktoken silently downloads a vocabulary that is missing from its cache or damaged. So the files
+    are checked, as tiktoken would check them, before it is called.
     """
 
     exact = True
@@ -73,7 +72,7 @@ class TiktokenCounter:
             )
         if find_spec("tiktoken") is None:
             raise ModelUnavailableError(
-                "the counter tiktoken needs a library that is not installed",
+                "the token counter tiktoken needs the missing library tiktoken",
                 hint='pip install tiktoken, or token_counter = "approximate"',
             )
         for file_name, digest in VOCABULARIES[encoding]:
@@ -90,25 +89,25 @@ class TiktokenCounter:
             ) from error
 
     def count(self, text: str) -> int:
-        """Count the tokens of a text; markers such as ``<|endoftext|>`` are text like any other."""
+        """Count the tokens of a text; markers such as ``<|endoftext|>`` are plain text."""
         return len(self._encoding.encode_ordinary(text))
 
 
 def _vocabulary_folder() -> Path | None:
-    """Find the folder tiktoken caches in, by its own rule; None if it is told not to cache."""
+    """Return tiktoken's cache folder, by its own rule; ``None`` if its cache is disabled."""
     for variable in ("TIKTOKEN_CACHE_DIR", "DATA_GYM_CACHE_DIR"):
         if variable in os.environ:
             folder = os.environ[variable]
             return Path(folder) if folder else None
-    import tempfile  # 5 ms that the other counters need not pay
+    import tempfile  # takes 5 ms, which only this counter needs
 
     return Path(tempfile.gettempdir()) / "data-gym-cache"
 
 
 def _require_vocabulary(encoding: str, file_name: str, digest: str) -> None:
-    """Refuse unless tiktoken will find this file and accept it.
+    """Check that tiktoken will find this file and accept it.
 
-    :raises ModelUnavailableError: it is absent or damaged, or tiktoken is told not to cache.
+    :raises ModelUnavailableError: the file is missing or damaged, or tiktoken's cache is disabled.
     """
     folder = _vocabulary_folder()
     try:
@@ -118,8 +117,8 @@ def _require_vocabulary(encoding: str, file_name: str, digest: str) -> None:
     if content is not None and hashlib.sha256(content).hexdigest() == digest:
         return
     raise ModelUnavailableError(
-        f"the vocabulary of {encoding} is {'absent' if content is None else 'damaged'} "
-        f"in tiktoken's cache ({folder or 'switched off'})",
-        hint="with a network, set TIKTOKEN_CACHE_DIR to a folder you keep and run once: "
+        f"the vocabulary of {encoding} is {'missing' if content is None else 'damaged'} "
+        f"in tiktoken's cache ({folder or 'disabled'})",
+        hint="connect to the network, set TIKTOKEN_CACHE_DIR to a permanent folder, and run once: "
         f"python -c \"import tiktoken; tiktoken.get_encoding('{encoding}')\"",
     )

@@ -1,1 +1,1 @@
-"""Small helpers that know nothing of messages or stores."""
+"""Helpers that know nothing about messages or stores."""

@@ -1,8 +1,7 @@
-"""Reading files that somebody named, whatever they turn out to be.
+"""Read files whose names come from a user, whatever they turn out to be.
 
-A device without an end fills the memory, and a pipe that nobody writes to waits for ever. So only
-regular files and pipes are read, no more of them than was agreed on, and a pipe at which nobody
-turns up is given up.
+An endless device would fill the memory, and a pipe without a writer would block forever. So only
+regular files and pipes are read, their size is bounded, and waiting for a pipe's writer times out.
 """
 
 import errno
@@ -13,118 +12,121 @@ import time
 from pathlib import Path
 from typing import IO
 
-#: The most that is taken into memory at once, in bytes: a text, or an entry of a file.
+#: Default limit, in bytes, of what is read into memory at once: a text, or an entry of a file.
 LARGEST = 64 << 20
-#: Seconds until somebody must have opened the other end of a pipe.
-_PATIENCE = 2.0
+#: Seconds to wait until a writer opens the other end of a pipe.
+_PIPE_TIMEOUT = 2.0
 
 
 def way_out(error: OSError, path: Path) -> str | None:
-    """What to do about a path that cannot be read or written."""
+    """Return a hint for a path that cannot be read or written."""
     folder = path.parent
     if error.errno == errno.ENOENT and os.path.isdir(folder):
         try:
             return f"the folder {os.path.realpath(folder)} has no file of that name"
         except OSError:
-            return "the folder you are in is gone: go to another"
+            return "the current folder no longer exists: change to another"
     return {
-        errno.ENOENT: f"there is no folder {folder}: make it, or name another",
-        errno.ENOTDIR: f"{folder} is no folder: name another",
+        errno.ENOENT: f"there is no folder {folder}: create it, or name another",
+        errno.ENOTDIR: f"{folder} is not a folder: name another",
         errno.EISDIR: "name a file in it",
         errno.EINVAL: "name a regular file",
-        errno.EACCES: "its permissions forbid it: change them, or name another",
-        errno.EPERM: "its permissions forbid it: change them, or name another",
-        errno.EROFS: "nothing can be written there: name another place",
-        errno.ENOSPC: "make room on the disk, or name another place",
-        errno.EDQUOT: "make room on the disk, or name another place",
-        errno.EFBIG: "nothing so large can be there: name another place",
-        errno.ENAMETOOLONG: "give a shorter name",
+        errno.EACCES: "permission denied: change the permissions, or name another",
+        errno.EPERM: "permission denied: change the permissions, or name another",
+        errno.EROFS: "the file system is read-only: name another place",
+        errno.ENOSPC: "free some disk space, or name another place",
+        errno.EDQUOT: "free some disk space, or name another place",
+        errno.EFBIG: "the file is too large for that place: name another",
+        errno.ENAMETOOLONG: "use a shorter name",
     }.get(error.errno or 0)
 
 
 def open_regular(path: Path) -> IO[bytes]:
     """Open a regular file, unbuffered.
 
-    :raises OSError: it cannot be opened, or is no regular file.
+    :raises OSError: the file cannot be opened, or is not a regular file.
     """
-    # A pipe would wait here for a writer; a regular file does not know the difference.
-    handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+    # Without O_NONBLOCK, opening a pipe would wait for a writer; regular files ignore the flag.
+    descriptor = os.open(
+        path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+    )
     try:
-        if stat.S_ISDIR(os.fstat(handle).st_mode):
+        mode = os.fstat(descriptor).st_mode
+        if stat.S_ISDIR(mode):
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
-        if not stat.S_ISREG(os.fstat(handle).st_mode):
+        if not stat.S_ISREG(mode):
             raise OSError(errno.EINVAL, "not a regular file")
-        return os.fdopen(handle, "rb", buffering=0)
+        return os.fdopen(descriptor, "rb", buffering=0)
     except BaseException:
-        os.close(handle)
+        os.close(descriptor)
         raise
 
 
 def read_bounded(path: Path, most: int = LARGEST) -> bytes:
-    """All bytes of a regular file, or of a pipe; nothing of the null device.
+    """Read all bytes of a regular file or a pipe; the null device reads as empty.
 
-    :param most: how many bytes it may have.
-    :raises OSError: it cannot be read, is neither, or is larger.
+    :param most: the largest size accepted, in bytes.
+    :raises OSError: the file cannot be read, is of another type, or is larger.
     """
-    kind = path.stat().st_mode
-    if stat.S_ISFIFO(kind):
+    mode = path.stat().st_mode
+    if stat.S_ISFIFO(mode):
         with _open_pipe(path) as pipe:
             return read_stream(pipe, most)
-    if stat.S_ISCHR(kind) and path.samefile(os.devnull):
+    if stat.S_ISCHR(mode) and path.samefile(os.devnull):
         return b""
     with open_regular(path) as file:
         return read_stream(file, most)
 
 
 def read_stream(stream: IO[bytes], most: int = LARGEST) -> bytes:
-    """All bytes of a stream.
+    """Read all bytes of a stream.
 
-    :raises OSError: it cannot be read, or has more bytes than that.
+    :raises OSError: the stream cannot be read, or is larger than ``most`` bytes.
     """
-    parts, size = [], 0
-    while size <= most and (part := stream.read(1 << 20)):
-        parts.append(part)
-        size += len(part)
+    blocks, size = [], 0
+    while size <= most and (block := stream.read(1 << 20)):
+        blocks.append(block)
+        size += len(block)
     if size > most:
         raise OSError(errno.EFBIG, f"larger than {most >> 20} MB")
-    return b"".join(parts)
+    return b"".join(blocks)
 
 
 def _open_pipe(path: Path) -> IO[bytes]:
-    """A pipe at which a writer has turned up.
+    """Open a pipe once it has a writer.
 
-    :raises OSError: nobody did.
+    :raises OSError: no writer opened it in time.
     """
-    handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
-    pipe = os.fdopen(handle, "rb", buffering=0)
-    deadline = time.monotonic() + _PATIENCE
-    begun: bytes | None = b""
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    pipe = os.fdopen(descriptor, "rb", buffering=0)
+    deadline = time.monotonic() + _PIPE_TIMEOUT
+    prefix: bytes | None = b""
     try:
-        # Nothing yet is None, and no writer is the end of the file.
-        while (begun := pipe.read(1 << 16)) == b"" and time.monotonic() < deadline:
+        # read() returns None while a writer has sent nothing, and b"" while there is no writer.
+        while (prefix := pipe.read(1 << 16)) == b"" and time.monotonic() < deadline:
             time.sleep(0.02)
-        if begun == b"":
+        if prefix == b"":
             raise OSError(errno.EPIPE, "nobody writes to this pipe")
-        os.set_blocking(handle, True)
+        os.set_blocking(descriptor, True)
     except BaseException:
         pipe.close()
         raise
-    return io.BufferedReader(_Begun(begun or b"", pipe))
+    return io.BufferedReader(_PrefixedStream(prefix or b"", pipe))
 
 
-class _Begun(io.RawIOBase):
-    """A stream of which a part has been read already."""
+class _PrefixedStream(io.RawIOBase):
+    """A stream whose first bytes have been read already."""
 
-    def __init__(self, begun: bytes, rest: IO[bytes]) -> None:
-        self._begun, self._rest = begun, rest
+    def __init__(self, prefix: bytes, rest: IO[bytes]) -> None:
+        self._prefix, self._rest = prefix, rest
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, buffer: object) -> int:
         view = memoryview(buffer)  # type: ignore[arg-type]
-        data = self._begun[: len(view)] or self._rest.read(len(view))
-        self._begun = self._begun[len(data) :]
+        data = self._prefix[: len(view)] or self._rest.read(len(view))
+        self._prefix = self._prefix[len(data) :]
         view[: len(data)] = data
         return len(data)
 

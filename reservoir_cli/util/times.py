@@ -1,17 +1,25 @@
-"""Times as people type them: durations, ages, and moments.
+"""Parse times as people type them: durations, ages and dates.
 
-Whatever has no zone is local time; everything is handed on as aware UTC.
+A time without a zone is local; results are aware datetimes in UTC.
 """
 
 import re
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, time, timedelta
 
 from reservoir_cli.errors import UsageError
 
-#: A time so much later than now is no slip of a clock.
+#: A time this much later than now is not a clock that is slightly off.
 FAR_AHEAD = timedelta(days=1)
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800, "y": 31557600}
 _DURATION = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([smhdwy]?)\s*", re.ASCII)
+
+
+_AGO = re.compile(r"(\d{1,6}) (second|minute|hour|day|week|year)s? ago", re.ASCII)
+
+
+def unix_time() -> float:
+    """Return seconds since 1970; ``time.time`` overflows if the clock is set to 2262 or later."""
+    return datetime.now(UTC).timestamp()
 
 
 def is_far_ahead(moment: datetime | None, now: datetime) -> bool:
@@ -20,9 +28,9 @@ def is_far_ahead(moment: datetime | None, now: datetime) -> bool:
 
 
 def parse_duration(text: str) -> float:
-    """Seconds of ``90``, ``30m``, ``4h``, ``7d``, ``2w`` or ``1y``.
+    """Return the seconds of ``90``, ``30m``, ``4h``, ``7d``, ``2w`` or ``1y``.
 
-    :raises ValueError: it is none of these.
+    :raises ValueError: the text is not a duration.
     """
     match = _DURATION.fullmatch(text)
     if not match:
@@ -31,23 +39,37 @@ def parse_duration(text: str) -> float:
 
 
 def format_duration(seconds: float) -> str:
-    """The shortest text that :func:`parse_duration` reads back as the same."""
+    """Format seconds as the shortest text that :func:`parse_duration` reads back unchanged."""
     for unit in ("w", "d", "h", "m"):
         if seconds and seconds % _UNITS[unit] == 0:
             return f"{int(seconds // _UNITS[unit])}{unit}"
-    # Not in exponents: 1e+06s would not be read back.
+    # No exponent: 1e+06s could not be read back.
     from decimal import Decimal
 
     return f"{Decimal(repr(seconds)):f}s"
 
 
-def parse_time(text: str, now: datetime) -> datetime:
-    """A moment: ISO 8601 (local without a zone), or an age such as ``7d`` before now.
+def to_local(moment: datetime) -> datetime:
+    """Convert an aware time to the local zone, if the system can."""
+    try:
+        return moment.astimezone()
+    except (OverflowError, ValueError, OSError):  # Windows knows no zone before 1970
+        return moment
 
-    :raises UsageError: it is neither, or out of range.
+
+def parse_time(text: str, now: datetime) -> datetime:
+    """Read a moment: ISO 8601 (local without a zone), an age such as ``7d``, or words.
+
+    Words such as ``yesterday`` and ``last week`` mean the moment at which it began.
+
+    :raises UsageError: it is none of these, or out of range.
     """
-    hint = "use 2026-05-09, 2026-05-09T14:23, or an age such as 12h or 7d"
-    text = text.strip()
+    hint = "use 2026-05-09, 2026-05-09T14:23, an age such as 12h or 7d, yesterday or 'last week'"
+    text = " ".join(text.split())
+    if (start := _start_of(text.lower(), now)) is not None:
+        return start
+    if match := _AGO.fullmatch(text.lower()):
+        text = f"{match[1]}{match[2][0]}"
     if _DURATION.fullmatch(text) and not text.isdigit():
         try:
             return now - timedelta(seconds=parse_duration(text))
@@ -60,3 +82,24 @@ def parse_time(text: str, now: datetime) -> datetime:
     except (ValueError, OverflowError, OSError):
         pass
     raise UsageError(f"{text!r} is not a time", hint=hint)
+
+
+def _start_of(words: str, now: datetime) -> datetime | None:
+    """Return when a day, week, month or year that words name began, in local time."""
+    today = now.astimezone().date()
+    monday, first = today - timedelta(days=today.weekday()), today.replace(day=1)
+    starts = {
+        "today": today,
+        "yesterday": today - timedelta(days=1),
+        "this week": monday,
+        "last week": monday - timedelta(days=7),
+        "this month": first,
+        "last month": (first - timedelta(days=1)).replace(day=1),
+        "this year": first.replace(month=1),
+        "last year": first.replace(year=first.year - 1, month=1),
+    }
+    if words == "now":
+        return now
+    if words not in starts:
+        return None
+    return datetime.combine(starts[words], time()).astimezone(UTC)

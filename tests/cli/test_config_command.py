@@ -44,7 +44,7 @@ def test_json_of_get_has_value_and_origin(cli, file):
     ("text", "said"),
     [
         ("nosuch = 1", "unknown setting 'nosuch'"),
-        ("recent_context_size = 'x'", "recent_context_size is a whole number, not 'x'"),
+        ("recent_context_size = 'x'", "recent_context_size must be a whole number, not 'x'"),
         ("[partitions.work]\nredact = 'all'", "partitions.work.redact cannot be 'all'"),
     ],
     ids=["name", "type", "value"],

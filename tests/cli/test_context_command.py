@@ -305,4 +305,14 @@ def test_where_the_cache_cannot_be_written_the_reference_runs_and_says_why(cli):
     done = cli("embed", "--json")
     assert (done.document["embedded"], done.document["engine"]) == (1, "reference")
     assert done.document["reason"] == "the cache folder cannot be written"
-    assert "sentence-transformers: the cache folder cannot be written" in done.err
+    assert "which is slower: the cache folder cannot be written" in done.err
+
+
+def test_a_question_that_nothing_fits_gives_history_and_says_so(talk):
+    done = talk("context", "what is the capital of Mongolia", "--budget", "4000")
+    assert "note: nothing about this was found" in done.err
+    assert "[Recalled Messages]" not in done.out
+    assert "answer 29" in done.out
+    always = talk("context", "what is the capital of Mongolia", "--budget", "4000", "--floor", "0")
+    assert "nothing about this" not in always.err
+    talk("context", QUESTION, "--floor", "3", code=2)

@@ -204,10 +204,8 @@ def test_a_setting_of_a_model_changes_contexts_for_that_model_only(talk):
     talk("config", "--set", "models.gpt-4-turbo.semantic_context_size=50")
     listed = origins(talk)
     assert listed["models.gpt-4-turbo.semantic_context_size"] == (50, "model")
-    found = {
-        model: talk("context", "q", "--format", "json", "--model", model, "--recent", "0").document
-        for model in ("gpt-4-turbo", "gpt-4o")
-    }
+    asked = ("context", "q", "--format", "json", "--recent", "0", "--floor", "0")
+    found = {model: talk(*asked, "--model", model).document for model in ("gpt-4-turbo", "gpt-4o")}
     counts = {
         name: sum(row["id"] is not None for row in document["messages"])
         for name, document in found.items()

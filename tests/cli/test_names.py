@@ -15,7 +15,7 @@ BAD = ("a\x1b[31mb", "a\nb", "a\tb", "a\x7fb", "a\x9bb", "a\u2028b", "a\u202eb",
 def test_a_command_refuses_a_name_with_control_characters(cli, bad):
     for option in ("-p", "-i"):
         done = cli("ingest", "--no-embed", option, bad, stdin="x", code=2)
-        assert done.err.startswith("error: a name cannot hold control characters: a\ufffd")
+        assert done.err.startswith("error: a name cannot contain control characters: a\ufffd")
     assert cli.rows("--all-partitions") == []
 
 

@@ -91,14 +91,14 @@ def test_a_whole_model_stays_where_memory_or_handles_are_short(cli, compiled_mod
 
 def test_a_clock_far_in_the_future_is_no_error(monkeypatch, compiled_models):
     from reservoir_cli.embedding import load_embedder
-    from reservoir_cli.settings import paths
+    from reservoir_cli.util.times import unix_time
 
     def overflow():
         raise OverflowError("timestamp too large to convert to C PyTime_t")
 
     monkeypatch.setenv("RESERVOIR_HOME", str(compiled_models.parent.parent))
     monkeypatch.setattr(time, "time", overflow)
-    assert paths.now() > 0
+    assert unix_time() > 0
     name = "sentence-transformers/all-MiniLM-L6-v2"
     loaded = load_embedder(name, offline=True, progress=lambda *_: None)
     assert loaded.engine.kind == "compiled"

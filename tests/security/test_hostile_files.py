@@ -22,9 +22,9 @@ from reservoir_cli.errors import ReservoirError
 from reservoir_cli.messages import Role, StoredMessage
 from reservoir_cli.retrieval import indexing
 from reservoir_cli.retrieval.dates import find_dates
-from reservoir_cli.settings import paths
 from reservoir_cli.transfer.importers import File, Record, Skipped, files, find, llm
 from reservoir_cli.util import files as reading
+from reservoir_cli.util.private import write_private
 
 ROW = b'{"role": "user", "content": "a"}\n'
 
@@ -88,7 +88,7 @@ def test_only_a_regular_file_is_replaced(world: Path) -> None:
     line = refused(world, "backup", "-y", "pipe")
     assert line == "error: cannot write pipe: not a regular file"
     with pytest.raises(OSError, match="not a regular file"):
-        paths.replace_private(world / "pipe", "text")
+        write_private(world / "pipe", "text")
     assert (world / "pipe").is_fifo()
     assert not list(world.glob(".*"))
 

@@ -10,7 +10,7 @@ PLACED = ("section", "tier", *SCORES)
 #: A context as JSON, and the budget in it.
 DOCUMENT = (
     *("schema_version", "query", "trace_id", "scope", "model", "counter", "budget", "messages"),
-    *("dropped", "not_reached", "truncated", "timings_ms"),
+    *("dropped", "not_reached", "truncated", "relevance", "nothing_found", "timings_ms"),
 )
 BUDGET = (
     *("window", "reserve", "available", "system", "procedure", "knowledge", "episodes"),

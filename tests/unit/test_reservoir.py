@@ -11,6 +11,7 @@ import pytest
 from reservoir_cli import Message, Reservoir, Scope
 from reservoir_cli.settings import paths
 from reservoir_cli.tokens import load_counter
+from reservoir_cli.util.private import exclusive_lock, make_private_dir
 
 
 @pytest.fixture
@@ -74,8 +75,8 @@ def test_what_another_process_is_embedding_is_left_to_it(
 ) -> None:
     path = tmp_path / "store.db"
     with Reservoir.open(path, embedder=fake_embedder) as reservoir:
-        paths.make_private_dir(paths.cache_dir())
-        with paths.one_at_a_time(paths.embedding_lock(str(path))):
+        make_private_dir(paths.cache_dir())
+        with exclusive_lock(paths.embedding_lock(str(path))):
             reservoir.ingest([Message("user", "one")])
             assert reservoir.store.count_unembedded(Scope(None)) == 1
             assert reservoir.context("one?").kept  # nor does a question wait

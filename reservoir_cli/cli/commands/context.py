@@ -19,15 +19,16 @@ _SETTINGS = {
     "--reserve": "reserve_tokens",
     "--recent": "recent_context_size",
     "--similar": "semantic_context_size",
+    "--floor": "recall_floor",
 }
 
 
 def context(
     ctx: typer.Context,
-    query: Annotated[
-        str | None,
+    words: Annotated[
+        list[str] | None,
         typer.Argument(
-            metavar="[QUERY]", help="The question; without it, or with -, stdin is read."
+            metavar="[QUERY]...", help="The question; without it, or with -, stdin is read."
         ),
     ] = None,
     model: Annotated[
@@ -87,6 +88,11 @@ def context(
             metavar="X", min=0, max=1, help="Least (1 + cosine)/2 that counts as similar, 0 to 1."
         ),
     ] = None,
+    since: options.Since = None,
+    until: options.Until = None,
+    role: options.RoleFilter = None,
+    source: options.Source = None,
+    project: options.Project = None,
     recall_scope: Annotated[
         str | None,
         typer.Option(
@@ -110,12 +116,45 @@ def context(
             autocompletion=completion.among("score", "tiers"),
         ),
     ] = None,
+    excerpts: Annotated[
+        str | None,
+        typer.Option(
+            metavar="HOW",
+            help="auto: recall the best parts of long messages; off: whole messages only.",
+            autocompletion=completion.choices("excerpts"),
+        ),
+    ] = None,
     profile: Annotated[
         str | None,
         typer.Option(
             metavar="SIZE",
             help="How many to consider, for a small or a large model.",
             autocompletion=completion.choices("profile"),
+        ),
+    ] = None,
+    copy: Annotated[
+        bool, typer.Option("--copy", help="Copy the context to the clipboard, too.")
+    ] = False,
+    follow: Annotated[
+        bool | None,
+        typer.Option(
+            "--follow/--no-follow",
+            help="Let the question follow up on what was said last (default: in a session that "
+            "still runs).",
+        ),
+    ] = None,
+    floor: Annotated[
+        float | None,
+        typer.Option(
+            metavar="X",
+            help="Recall nothing when no message fits the question this well; 0 always recalls.",
+        ),
+    ] = None,
+    enough: Annotated[
+        bool | None,
+        typer.Option(
+            "--enough/--no-enough",
+            help="Leave room unused rather than recall what is hardly similar.",
         ),
     ] = None,
     save: Annotated[
@@ -147,10 +186,15 @@ def context(
             "--similar": similar,
             "--recall-scope": recall_scope,
             "--order": order,
+            "--excerpts": excerpts,
             "--profile": profile,
+            "--floor": floor,
         }
     )
-    question = _question(query)
+    where = options.message_filter(
+        since=since, until=until, role=role, source=source, project=project
+    )
+    question = _question(words)
     with options.open_reservoir(ctx, create=save) as reservoir:
         window = reservoir.context(
             question,
@@ -170,20 +214,30 @@ def context(
             recall_scope=recall_scope,
             fill=fill,
             order=order,
+            excerpts=excerpts,
             profile=profile,
+            follow=follow,
+            floor=floor,
+            enough=enough,
             trace_id=trace_id,
+            where=where,
         )
         if not window.kept:
-            options.say_elsewhere(reservoir, window.request.partition, instance)
+            options.say_elsewhere(reservoir, window.request.partition, instance, where)
         try:
             _print(window, explain, reservoir)
+            if copy:
+                _copy(window, explain)
         finally:  # the question was asked, even if nobody reads the context to its end
             if save:
                 reservoir.save_question(window)
                 _say_where(window)
             reservoir.record_run(window)
-    if strict and window.truncated:
-        console.note(f"--strict: {window.truncations:,} left out or cut for lack of room")
+    if strict and (window.truncated or window.excerpts):
+        lost = f"{window.truncations:,} left out or cut for lack of room"
+        if window.excerpts:
+            lost += f", {options.counted(window.excerpts, 'excerpt')}"
+        console.note(f"--strict: {lost}")
         raise typer.Exit(_TRUNCATED)
 
 
@@ -216,6 +270,10 @@ def _print(window: "ContextWindow", explain: bool, reservoir: "Reservoir") -> No
     request = window.request
     for each in window.notes:
         console.warn(each)
+    if window.nothing_found:
+        console.note("nothing about this was found (--floor 0 recalls the nearest anyway)")
+    for hint in window.hints:
+        console.note(hint)
     if cut := sum(each.cut for each in window.kept):
         console.note(f"long tool results are cut: {cut} (max_tool_result_tokens; 0 never cuts)")
     if secret := sum(bool(each.message.secrets) for each in window.kept):
@@ -235,10 +293,18 @@ def _print(window: "ContextWindow", explain: bool, reservoir: "Reservoir") -> No
     console.aside(window.summary())
 
 
-def _question(query: str | None) -> str:
-    if query is None and options.can_ask():
+def _copy(window: "ContextWindow", explain: bool) -> None:
+    from reservoir_cli.cli import clipboard, console
+
+    rendered = window.to(explain=explain)
+    clipboard.copy(rendered if isinstance(rendered, str) else console.json_text(rendered))
+    console.note("copied to the clipboard")
+
+
+def _question(words: list[str] | None) -> str:
+    if not words and options.can_ask():
         raise UsageError("no question", hint='reservoir context "…", or pipe it in')
-    return options.text_or_stdin("-" if query is None else query)
+    return options.joined(words or ["-"])
 
 
 def _named(text: str, option: str) -> tuple[str, str]:

@@ -1,68 +1,119 @@
-"""``reservoir conversations``: which threads there are."""
+"""``reservoir conversations``: which conversations there are."""
 
-from dataclasses import replace
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from dataclasses import asdict, replace
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from reservoir_cli.cli import options
-from reservoir_cli.messages import title_of
+from reservoir_cli.messages import Scope, title_of
 
 if TYPE_CHECKING:
     from reservoir_cli.reservoir import Reservoir
-    from reservoir_cli.storage.records import ConversationSummary
+    from reservoir_cli.storage.records import ConversationSummary, Filter
+
+#: Characters of an id that a terminal shows, if they tell it from the others.
+_SHORT = 8
 
 
 def conversations(
     ctx: typer.Context,
     partition: options.Partition = None,
-    instance: options.Instance = None,
+    instance: options.ReadInstance = None,
     all_instances: options.AllInstances = False,
     all_partitions: options.AllPartitions = False,
+    match: Annotated[
+        str | None,
+        typer.Option(metavar="TEXT", help="Only those with this in their title or messages."),
+    ] = None,
+    project: options.Project = None,
+    since: options.Since = None,
     as_json: options.Json = False,
 ) -> None:
     """List the conversations of a partition or instance.
 
     The oldest comes first. Messages outside of conversations, such as those from stdin, are in
-    none.
+    none. A terminal shows the beginnings of ids; `view --conversation` takes them.
     """
     from reservoir_cli.cli import console
 
+    where = options.message_filter(text=match, project=project, since=since)
     with options.open_reservoir(ctx) as reservoir:
-        scope = options.read_scope(
-            reservoir, partition, instance, all_instances, all_partitions, whole_partition=True
-        )
-        found = [_masked(each, reservoir) for each in reservoir.store.conversations(scope)]
+        scope = options.read_scope(reservoir, partition, instance, all_instances, all_partitions)
+        everything = [_masked(each, reservoir) for each in reservoir.store.conversations(scope)]
+        found = _passing(everything, reservoir, scope, where)
         if not found:
-            if reservoir.view(scope, 1):
-                console.note(f"the messages in {scope} are in no conversation")
-            else:
-                console.elsewhere(scope, reservoir.store.places())
+            _say_nothing_found(reservoir, scope, where, bool(everything))
     if as_json:
-        console.document(
-            {
-                "conversations": [
-                    {
-                        "id": each.conversation.id,
-                        "title": each.conversation.title,
-                        "source": each.conversation.source,
-                        "model": each.conversation.model,
-                        "project": each.conversation.project,
-                        "branch": each.conversation.branch,
-                        "partition": each.partition,
-                        "instance": each.instance,
-                        "messages": each.messages,
-                        "first": each.first.isoformat(),
-                        "last": each.last.isoformat(),
-                    }
-                    for each in found
-                ]
-            }
-        )
-        return
+        console.document({"conversations": [_row(each) for each in found]})
+    elif found:
+        _print_table(found, everything)
+
+
+def _passing(
+    summaries: "Sequence[ConversationSummary]",
+    reservoir: "Reservoir",
+    scope: Scope,
+    where: "Filter",
+) -> "Sequence[ConversationSummary]":
+    """Return the conversations that pass a filter; a text may stand in the title, too."""
+    if where.project:
+        summaries = [each for each in summaries if each.conversation.project == where.project]
+    if where.since:
+        summaries = [each for each in summaries if each.last >= where.since]
+    if not where.text:
+        return summaries
+    text = where.text.casefold()
+    holding = reservoir.store.threads(scope, replace(where, project=None, since=None))
+    return [
+        each
+        for each in summaries
+        if text in (each.conversation.title or "").casefold()
+        or (each.partition, each.instance, each.conversation.id) in holding
+    ]
+
+
+def _say_nothing_found(
+    reservoir: "Reservoir", scope: Scope, where: "Filter", filtered: bool
+) -> None:
+    from reservoir_cli.cli import console
+
+    if not reservoir.view(scope, 1):
+        console.elsewhere(scope, reservoir.store.places())
+    elif filtered:
+        names = [f"--{name}" for name in ("match", "project", "since") if _typed(where, name)]
+        console.note(f"no conversation in {console.place(scope)} passes {' and '.join(names)}")
+    else:
+        console.note(f"the messages in {console.place(scope)} are in no conversation")
+
+
+def _typed(where: "Filter", name: str) -> bool:
+    return asdict(where)["text" if name == "match" else name] is not None
+
+
+def _row(summary: "ConversationSummary") -> dict[str, Any]:
+    """Return a conversation as plain JSON values."""
+    return {
+        **{name: getattr(summary.conversation, name) for name in ("id", "title", "source")},
+        **{name: getattr(summary.conversation, name) for name in ("model", "project", "branch")},
+        "partition": summary.partition,
+        "instance": summary.instance,
+        "messages": summary.messages,
+        "first": summary.first.isoformat(),
+        "last": summary.last.isoformat(),
+    }
+
+
+def _print_table(
+    found: "Sequence[ConversationSummary]", everything: "Sequence[ConversationSummary]"
+) -> None:
+    from reservoir_cli.cli import console
+
+    shown = _short_ids([each.conversation.id for each in everything])
     rows = [
         (
-            each.conversation.id,
+            shown[each.conversation.id] if console.is_terminal() else each.conversation.id,
             " ".join((each.conversation.title or "").split()),
             each.conversation.source or "",
             f"{each.messages:,}",
@@ -72,12 +123,28 @@ def conversations(
         for each in found
     ]
     columns = ("id", "title", "source", "messages", "first", "last", "project")
-    if rows:
-        console.table(columns, rows, numeric=("messages",))
+    console.table(columns, rows, numeric=("messages",))
+
+
+def _short_ids(ids: Sequence[str]) -> dict[str, str]:
+    """Return of each id the beginning that no other one has, of eight characters at least."""
+    ordered = sorted(set(ids))
+    around = ["", *ordered, ""]
+    shown = {}
+    for before, number, after in zip(around, ordered, around[2:], strict=False):
+        shared = max(_shared(number, before), _shared(number, after))
+        shown[number] = number[: max(_SHORT, shared + 1)]
+    return shown
+
+
+def _shared(one: str, other: str) -> int:
+    """Return how many characters two texts begin with alike."""
+    pairs = enumerate(zip(one, other, strict=False))
+    return next((at for at, (a, b) in pairs if a != b), min(len(one), len(other)))
 
 
 def _masked(found: "ConversationSummary", reservoir: "Reservoir") -> "ConversationSummary":
-    """A conversation as it may be printed; its first question stands for a missing title."""
+    """Return a conversation as it may be printed, with its first question for a missing title."""
     mask, about = reservoir.mask, found.conversation
     shown = mask.conversation(found.partition, about)
     title = shown.title or title_of(mask.text(found.partition, found.question or ""))

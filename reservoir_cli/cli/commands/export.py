@@ -20,7 +20,7 @@ _AT_ONCE = 1 << 16
 def export(
     ctx: typer.Context,
     partition: options.Partition = None,
-    instance: options.Instance = None,
+    instance: options.ReadInstance = None,
     all_instances: options.AllInstances = False,
     all_partitions: options.AllPartitions = False,
     match: options.Match = None,

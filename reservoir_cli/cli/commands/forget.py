@@ -42,7 +42,7 @@ def forget(
     everything: Annotated[bool, typer.Option("--scope", help="Everything in the scope.")] = False,
     partition: options.Partition = None,
     instance: options.Instance = None,
-    all_instances: options.AllInstances = False,
+    all_instances: options.EveryInstance = False,
     all_partitions: options.AllPartitions = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Show what would go; delete nothing.")
@@ -68,7 +68,7 @@ def forget(
             instance,
             all_instances,
             all_partitions,
-            whole_partition=which.by_name,
+            one_instance=not which.by_name,
         )
         targets = which.targets(reservoir, scope)
         if targets and not dry_run:
@@ -79,9 +79,8 @@ def forget(
         elif dry_run:
             _show(reservoir, found, as_json)
         else:
-            options.confirm(
-                f"forget {options.counted(len(found), 'message')} in {scope} for good?", yes
-            )
+            count = options.counted(len(found), "message")
+            options.confirm(f"forget {count} in {console.place(scope)} for good?", yes)
             forgetting.forget(reservoir.store, found, console.progress)
             console.aside(f"forgot {options.counted(len(found), 'message')}")
             console.note("backups and exports made earlier still have them")
@@ -173,11 +172,11 @@ def _say_nothing_found(
         return
     others = [] if which.expired else forgetting.places(reservoir.store, targets[0][1])
     if others:
-        console.elsewhere(scope, others)
+        console.elsewhere(scope, others, in_partition="--all-instances")
     elif reservoir.view(scope, 1):
-        console.note(f"nothing to forget in {scope}")
+        console.note(f"nothing to forget in {console.place(scope)}")
     else:
-        console.elsewhere(scope, reservoir.store.places())
+        console.elsewhere(scope, reservoir.store.places(), in_partition="--all-instances")
 
 
 def _show(reservoir: "Reservoir", found: Sequence[Key], as_json: bool) -> None:

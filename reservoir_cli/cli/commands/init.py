@@ -98,18 +98,18 @@ def init(
 
 def _show_places(places: "Sequence[History]", there: "Sequence[History]") -> None:
     from reservoir_cli.cli import console
-    from reservoir_cli.settings.paths import shown
+    from reservoir_cli.settings.paths import abbreviate_home
 
     if not there:
         console.aside("found no history on this machine; looked in")
         for each in places:
-            console.aside(f"  {shown(each.path)} ({each.tool})")
+            console.aside(f"  {abbreviate_home(each.path)} ({each.tool})")
         console.note("ChatGPT and Claude send an export: reservoir ingest export.zip")
         return
     console.aside("found on this machine, and not read yet:")
     for each in there:
         count = options.counted(each.files, "file")
-        console.aside(f"  {each.tool}: {count}, {_size(each.size)}, {shown(each.path)}")
+        console.aside(f"  {each.tool}: {count}, {_size(each.size)}, {abbreviate_home(each.path)}")
 
 
 def _size(size: float) -> str:
@@ -134,13 +134,17 @@ def _examine(reservoir: "Reservoir", history: "History", partition: str) -> _Rea
 
 def _show_contents(read: Sequence[_Read]) -> None:
     from reservoir_cli.cli import console
-    from reservoir_cli.settings.paths import shown
+    from reservoir_cli.settings.paths import abbreviate_home
 
     columns = ("", "history", "conversations", "messages", "new", "where")
     rows = [
         (
             *(str(number), each.history.tool, f"{len(each.totals.conversations):,}"),
-            *(f"{each.messages:,}", f"{each.totals.imported:,}", shown(each.history.path)),
+            *(
+                f"{each.messages:,}",
+                f"{each.totals.imported:,}",
+                abbreviate_home(each.history.path),
+            ),
         )
         for number, each in enumerate(read, 1)
     ]

@@ -12,6 +12,7 @@ from reservoir_cli.messages import Scope
 if TYPE_CHECKING:
     from reservoir_cli.reservoir import Reservoir
     from reservoir_cli.retrieval.search import Hit
+    from reservoir_cli.storage.records import Filter
 
 #: What the columns of --explain are.
 _LEGEND = (
@@ -22,8 +23,9 @@ _LEGEND = (
 
 def search(
     ctx: typer.Context,
-    term: Annotated[
-        str, typer.Argument(metavar="TERM", help='Words, "a phrase", prefix*; - reads stdin.')
+    words: Annotated[
+        list[str],
+        typer.Argument(metavar="TERM...", help='Words, "a phrase", prefix*; - reads stdin.'),
     ],
     semantic: Annotated[bool, typer.Option("--semantic", help="By meaning alone.")] = False,
     keyword: Annotated[bool, typer.Option("--keyword", help="By words alone.")] = False,
@@ -32,9 +34,14 @@ def search(
         typer.Option("-n", "--limit", metavar="N", min=1, max=1_000_000, help="How many at most."),
     ] = 10,
     partition: options.Partition = None,
-    instance: options.Instance = None,
+    instance: options.ReadInstance = None,
     all_instances: options.AllInstances = False,
     all_partitions: options.AllPartitions = False,
+    since: options.Since = None,
+    until: options.Until = None,
+    role: options.RoleFilter = None,
+    source: options.Source = None,
+    project: options.Project = None,
     threshold: Annotated[
         float | None,
         typer.Option(
@@ -53,14 +60,24 @@ def search(
     explain: Annotated[
         bool, typer.Option("--explain", help="Show what each score is made of, and the ids.")
     ] = False,
+    full: Annotated[
+        bool, typer.Option("--full", help="Whole messages; in a pipe they always are.")
+    ] = False,
+    snippets: Annotated[
+        bool, typer.Option("--snippets", help="Best passages; on a terminal they always are.")
+    ] = False,
+    oneline: options.OneLine = False,
+    timestamps: options.Timestamps = False,
     as_json: options.Json = False,
     as_lines: options.JsonLines = False,
 ) -> None:
     """Find messages by meaning and words, the best first.
 
-    It looks at the whole partition, or at the instance that -i names.
+    A terminal shows the best passage of each hit, in three lines; a pipe gets whole messages. The
+    whole partition is searched, or the instance that -i names.
     """
     from reservoir_cli.cli import console
+    from reservoir_cli.cli.hits import Form, print_hits
 
     if semantic and keyword:
         raise UsageError(
@@ -68,16 +85,19 @@ def search(
             hint="leave both out to search by meaning and words",
         )
     options.one_form(json=as_json, jsonl=as_lines)
-    term = options.text_or_stdin(term)
+    options.one_form(full=full, snippets=snippets, oneline=oneline)
+    where = options.message_filter(
+        since=since, until=until, role=role, source=source, project=project
+    )
+    form = Form(full, snippets, oneline, timestamps)
+    term = options.joined(words)
     if not term.strip():
         raise UsageError(
             "the search term is empty",
             hint='reservoir search "some words"; reservoir view prints the newest messages',
         )
     with options.open_reservoir(ctx) as reservoir:
-        scope = options.read_scope(
-            reservoir, partition, instance, all_instances, all_partitions, whole_partition=True
-        )
+        scope = options.read_scope(reservoir, partition, instance, all_instances, all_partitions)
         found = reservoir.search(
             term,
             mode="semantic" if semantic else "keyword" if keyword else "hybrid",
@@ -86,9 +106,11 @@ def search(
             threshold=threshold,
             link=link,
             deduplicate=deduplicate,
+            where=where,
+            passages=not (as_json or as_lines) and (form.cuts or console.is_terminal()),
         )
         if not found:
-            _say_nothing_found(reservoir, scope, keyword)
+            _say_nothing_found(reservoir, scope, where, keyword)
     if found and not any(map(str.isalnum, term)):
         console.note("no word was asked for: these go by meaning alone")
     if found and not found[0].all_words:
@@ -106,20 +128,23 @@ def search(
     elif as_lines:
         console.lines(each.to_row() for each in found)
     else:
-        console.hits([(each.rank, each.score, each.message, each.linked) for each in found])
+        print_hits(found, form)
 
 
-def _say_nothing_found(reservoir: "Reservoir", scope: Scope, keyword: bool) -> None:
+def _say_nothing_found(
+    reservoir: "Reservoir", scope: Scope, where: "Filter", keyword: bool
+) -> None:
     from reservoir_cli.cli import console
 
-    if not reservoir.view(scope, 1):
-        console.elsewhere(scope, reservoir.store.places())
+    place = console.place(scope)
+    if not reservoir.view(scope, 1, where):
+        console.note(options.why_nothing(reservoir, scope, where))
     elif keyword:
         console.note(
-            f"nothing in {scope} has these words (word* finds beginnings, --semantic meanings)"
+            f"nothing in {place} has these words (word* finds beginnings, --semantic meanings)"
         )
     else:
-        console.note(f"nothing in {scope} is close enough")
+        console.note(f"nothing in {place} is close enough")
 
 
 def _parts(hit: "Hit") -> Sequence[str]:

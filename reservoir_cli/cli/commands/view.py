@@ -1,12 +1,15 @@
 """``reservoir view``: read what is stored."""
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from reservoir_cli.cli import options
 from reservoir_cli.errors import UsageError
-from reservoir_cli.messages import Scope
+from reservoir_cli.messages import Scope, StoredMessage
+
+if TYPE_CHECKING:
+    from reservoir_cli.reservoir import Reservoir
 
 
 def view(
@@ -21,69 +24,59 @@ def view(
         ),
     ] = 10,
     partition: options.Partition = None,
-    instance: options.Instance = None,
+    instance: options.ReadInstance = None,
     all_instances: options.AllInstances = False,
     all_partitions: options.AllPartitions = False,
     ids: Annotated[
-        list[int] | None,
-        typer.Option(
-            "--id",
-            metavar="N",
-            min=1,
-            max=options.MOST,
-            help="Only the message of this id; repeatable.",
-        ),
+        list[str] | None,
+        typer.Option("--id", metavar="N", help="Only the message of this number; repeatable."),
+    ] = None,
+    around: Annotated[
+        str | None,
+        typer.Option(metavar="N", help="This message amid COUNT of its conversation."),
     ] = None,
     trace_id: options.TraceId = None,
     conversation: Annotated[
         str | None, typer.Option(metavar="ID", help="Only this conversation.")
     ] = None,
-    role: Annotated[
-        str | None,
-        typer.Option(
-            metavar="ROLE",
-            help="Only user, assistant, system or tool.",
-            autocompletion=options.a_role,
-        ),
-    ] = None,
+    role: options.RoleFilter = None,
     since: options.Since = None,
     until: options.Until = None,
     secrets: Annotated[
         bool, typer.Option("--secrets", help="Only messages in which secrets were found.")
     ] = False,
-    timestamps: Annotated[
-        bool, typer.Option("--timestamps", help="Put time and trace id in front.")
-    ] = False,
-    oneline: Annotated[
-        bool, typer.Option("--oneline", help="One message a line; line breaks become \\n.")
-    ] = False,
+    timestamps: options.Timestamps = False,
+    oneline: options.OneLine = False,
     as_json: options.Json = False,
     as_lines: options.JsonLines = False,
 ) -> None:
     """Print the last messages, oldest first.
 
-    A terminal also shows the id of each message, which --id and `forget --id` take.
+    A terminal also shows the number of each message, which --id, --around and `forget --id` take.
+    Trace and conversation ids may be shortened to a beginning that only one has.
     """
     from reservoir_cli.cli import console
 
     options.one_form(json=as_json, jsonl=as_lines)
+    numbers = [options.message_number(each) for each in (*(ids or ()), around) if each is not None]
+    if numbers and (trace_id or conversation or role or since or until or secrets):
+        raise UsageError(
+            "--id and --around contradict the other filters",
+            hint="leave them out: a number names one message",
+        )
+    if ids and around:
+        raise UsageError("choose one of --id and --around", hint="leave --around out")
     with options.open_reservoir(ctx) as reservoir:
         scope = options.read_scope(reservoir, partition, instance, all_instances, all_partitions)
-        if ids:
-            if trace_id or conversation or role or since or until or secrets:
-                raise UsageError(
-                    "--id contradicts the other filters",
-                    hint="leave them out: an id names one message",
-                )
-            whole = scope if instance else Scope(scope.partition)
-            found = reservoir.messages(ids, whole)
-            if missing := sorted(set(ids) - {each.id for each in found}):
-                raise options.no_message(reservoir, missing[0], whole)
+        if around:
+            found = _around(reservoir, scope, numbers[0], count)
+        elif numbers:
+            found = _named(reservoir, scope, numbers)
         else:
             where = options.message_filter(
                 role=role,
-                trace_id=trace_id,
-                conversation_id=conversation,
+                trace_id=options.whole_id(reservoir, "trace_id", trace_id, scope),
+                conversation_id=options.whole_id(reservoir, "conversation_id", conversation, scope),
                 since=since,
                 until=until,
                 secrets=secrets,
@@ -96,4 +89,29 @@ def view(
     elif as_lines:
         console.lines(each.to_row() for each in found)
     else:
-        console.messages(found, timestamps=timestamps, oneline=oneline)
+        focus = numbers[0] if around else None
+        console.messages(found, timestamps=timestamps, oneline=oneline, focus=focus)
+
+
+def _named(reservoir: "Reservoir", scope: Scope, numbers: list[int]) -> list[StoredMessage]:
+    """Return the messages of some numbers.
+
+    :raises ReservoirError: one of them is not in the scope.
+    """
+    found = reservoir.messages(numbers, scope)
+    if missing := sorted(set(numbers) - {each.id for each in found}):
+        raise options.no_message(reservoir, missing[0], scope)
+    return found
+
+
+def _around(reservoir: "Reservoir", scope: Scope, number: int, count: int) -> list[StoredMessage]:
+    """Return a message with those before and after it in its conversation.
+
+    :param count: messages in all; 0 for the whole conversation.
+    """
+    message = _named(reservoir, scope, [number])[0]
+    ids = reservoir.thread(message)
+    if count:
+        start = min(ids.index(number) - (count - 1) // 2, len(ids) - count)
+        ids = ids[max(0, start) : max(0, start) + count]
+    return reservoir.messages(ids, Scope(message.partition, message.instance))

@@ -42,6 +42,9 @@ class ContextWindow:
     :param history_used: tokens of the recalled messages and the history, as they are printed.
     :param pieces_left_out: knowledge and episodes beyond their caps.
     :param notes: what a person should know about this window.
+    :param relevance: how well the question fits the best message of the scope.
+    :param nothing_found: that is below the floor, so nothing is recalled.
+    :param hints: what a person may want to do about it.
     """
 
     request: ContextRequest
@@ -53,6 +56,9 @@ class ContextWindow:
     pieces_left_out: int = 0
     notes: tuple[str, ...] = ()
     timings_ms: Mapping[str, float] = field(default_factory=dict)
+    relevance: float = 0.0
+    nothing_found: bool = False
+    hints: tuple[str, ...] = ()
 
     @property
     def used(self) -> int:
@@ -78,6 +84,11 @@ class ContextWindow:
         dropped = sum(each.for_room for each in self.selection.dropped)
         cut = sum(each.cut for each in self.kept)
         return dropped + self.pieces_left_out + cut + self.budget.overfull
+
+    @property
+    def excerpts(self) -> int:
+        """How many messages an excerpt is printed of."""
+        return sum(candidate.spans is not None for candidate in self.kept)
 
     @property
     def truncated(self) -> bool:
@@ -142,6 +153,7 @@ class ContextWindow:
             f"{self.meter.mark}{self.used:,} of {self.budget.available:,} tokens ({share:.0f}%)",
             f"{recent} recent{self._from}",
             f"{len(self.kept) - recent} recalled",
+            *([f"{self.excerpts} by excerpts"] if self.excerpts else []),
             f"{len(self.selection.dropped)} dropped",
             *([f"{self.budget.overflow:,} too many"] if self.budget.overfull else []),
             f"reserve {self.budget.reserve:,}",

@@ -4,7 +4,8 @@ from typing import TYPE_CHECKING, Any
 
 from reservoir_cli.chat.turn import Section
 from reservoir_cli.context.budget import PER_MESSAGE
-from reservoir_cli.context.turns import current_turn, fixed_turns
+from reservoir_cli.context.excerpts import FIRST
+from reservoir_cli.context.turns import current_turn, fixed_turns, shown_text
 from reservoir_cli.context.types import Candidate, Dropped
 
 if TYPE_CHECKING:
@@ -45,6 +46,9 @@ def to_json(window: "ContextWindow", *, explain: bool) -> dict[str, Any]:
         "dropped": [_dropped_row(window, each) for each in window.selection.dropped],
         "not_reached": window.not_reached,
         "truncated": window.truncated,
+        "relevance": window.relevance,
+        "nothing_found": window.nothing_found,
+        "excerpts": window.excerpts,
         "timings_ms": {name: round(ms, 1) for name, ms in window.timings_ms.items()},
     }
     return {**fields, "explain": explained(window)} if explain else fields
@@ -89,11 +93,19 @@ def explained(window: "ContextWindow") -> list[dict[str, Any]]:
 
 def _row(window: "ContextWindow", section: Section, candidate: Candidate) -> dict[str, Any]:
     framing = PER_MESSAGE if section is Section.HISTORY else 0
-    return {
+    row = {
         **candidate.message.to_row(),
         "section": section.value,
         **_scores(window, candidate, framing),
+        "excerpt_priority": None,
+        "spans": None,
     }
+    if candidate.spans is not None:
+        row["content"] = shown_text(candidate.message, candidate.spans)
+        row["tokens"] = window.meter.count(row["content"])
+        row["excerpt_priority"] = FIRST * candidate.scores.priority
+        row["spans"] = [list(span) for span in candidate.spans]
+    return row
 
 
 def _scores(window: "ContextWindow", candidate: Candidate, framing: int = 0) -> dict[str, Any]:
@@ -133,6 +145,8 @@ def _given_row(window: "ContextWindow", turn: "Turn") -> dict[str, Any]:
         "bm25": None,
         "recency": None,
         "priority": None,
+        "excerpt_priority": None,
+        "spans": None,
     }
 
 

@@ -1,6 +1,7 @@
 """The dates that a question names, and how near to them each message is.
 
-English only. What a phrase means where people differ:
+Phrases in German, French, Spanish and Chinese are rewritten in English first (``foreign``); all
+else reads English only. What a phrase means where people differ:
 
 * Weeks begin on Monday. Seasons are the northern ones in whole months; a winter has the year
   in which it begins. Early, mid and late are the thirds of what follows.

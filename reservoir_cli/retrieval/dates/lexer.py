@@ -36,12 +36,17 @@ _BREAK = Token(".")
 _UNKNOWN = Token("#")
 
 
+def without_code(question: str) -> str:
+    """Return a question with a mark in place of each piece of code."""
+    return _pattern(r"```.*?```|`[^`\n]*`").sub(" # ", question)
+
+
 def read_tokens(question: str, last_year: int) -> list[Token]:
     """Read the words of a question.
 
     :param last_year: the last number that can be a year; larger ones are amounts.
     """
-    text = _pattern(r"```.*?```|`[^`\n]*`").sub(" # ", question.replace("\u2019", "'"))
+    text = question.replace("\u2019", "'")
     text = _pattern(r",(?!\d{3}(?!\d))").sub(" , ", text).replace("—", " . ")
     tokens: list[Token] = []
     chunks = text.split()
@@ -70,7 +75,7 @@ def _read_chunk(chunk: str, last_year: int) -> list[Token]:
     """Read what stands between two spaces; whatever is glued to a date makes it none."""
     if chunk in ("-", "–", "/", ","):
         return [Token("-" if chunk == "–" else chunk)]
-    if chunk.isascii() and chunk.isalpha():
+    if chunk.isalpha():
         return [_read_word(chunk)]
     if chunk.lower().endswith("'s"):
         return [_read_word(chunk[:-2]), Token("'s")]

@@ -5,7 +5,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from datetime import date, datetime
 
-from reservoir_cli.retrieval.dates.lexer import Token, read_tokens
+from reservoir_cli.retrieval.dates.foreign import in_english
+from reservoir_cli.retrieval.dates.lexer import Token, read_tokens, without_code
 from reservoir_cli.retrieval.dates.phrases import Phrase
 from reservoir_cli.retrieval.dates.rules import prefixes, rules
 from reservoir_cli.retrieval.dates.spans import DAY, Span
@@ -24,7 +25,8 @@ def find_dates(question: str, now: datetime) -> tuple[Span, ...]:
 
     :param now: with a zone; yesterday and the like are against its day there.
     """
-    tokens = read_tokens(question[:_LONGEST], now.year + _YEARS_AHEAD)
+    text = in_english(without_code(question[:_LONGEST]))
+    tokens = read_tokens(text, now.year + _YEARS_AHEAD)
     if not any(token.kind.isupper() or token.kind in SIGNS for token in tokens):
         return ()
     reader = _Reader(tokens, now)

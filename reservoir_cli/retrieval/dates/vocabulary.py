@@ -49,7 +49,8 @@ COUNTED = frozenset(
     "tokens words characters chars bytes kb mb gb bits lines rows files items entries messages"
     " mails emails requests users people persons guests times steps iterations samples points"
     " percent pixels px ms seconds minute hour day week month year"
-    " dollars euros pounds usd eur km miles meters metres kcal calories grams ml".split()
+    " dollars euros pounds usd eur km miles meters metres kcal calories grams ml"
+    " wörter wörtern worten zeichen zeilen personen menschen".split()
 )
 AFTER_MODAL = frozenset("be have not also well need never still".split())
 LEADS = frozenset(

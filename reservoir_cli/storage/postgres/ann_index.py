@@ -162,7 +162,8 @@ def _recall(connection: Connection, partition: str, index: Index) -> float:
     )
     hit = wanted = 0
     for (vector,) in list(sample):
-        ids, cosine = vectors.cosines(connection, Scope(partition), index.model_id, vector)
+        ids, scanned = vectors.cosines(connection, Scope(partition), index.model_id, vector[None])
+        cosine = scanned[:, 0]
         near, _ = cosines(connection, partition, index, vector)
         best = set(ids[np.lexsort((ids, -cosine))[:_NEAREST]].tolist())
         hit += len(best & set(near[:_NEAREST].tolist()))

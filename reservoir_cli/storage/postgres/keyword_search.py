@@ -59,18 +59,20 @@ def postings(
     found: Candidates,
     scope: Scope,
     question: str,
-) -> tuple[Posting, ...]:
-    """Where the stems of a question stand among the messages of a scope.
+) -> tuple[tuple[Posting, ...], int]:
+    """Find the stems of a question among the messages of a scope.
 
     Without stop words, and in a large scope without the most common words, which say the least;
     never without all of them.
+
+    :returns: where the stems stand, and how many stand nowhere.
     """
     words = fulltext.content_words(question)
     if not words or not len(found.ids):
-        return ()
+        return (), 0
     stems = sorted(set(stemmer.stems([words])[0]))
     if not stems:
-        return ()
+        return (), 0
     ids, counts = _counts(connection, scope, stems)
     places, known = found.places(ids)
     counts = counts[:, known]
@@ -83,7 +85,7 @@ def postings(
             common.append(posting)
         elif holds.any():
             kept.append(posting)
-    return tuple(kept or common[:1])
+    return tuple(kept or common[:1]), int((~(counts > 0).any(axis=1)).sum())
 
 
 def _counts(

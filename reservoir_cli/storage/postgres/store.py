@@ -28,6 +28,7 @@ from reservoir_cli.storage.records import (
     Passage,
     Problem,
     Progress,
+    Talk,
     no_progress,
 )
 from reservoir_cli.storage.sqlite.vector_blocks import thread_key
@@ -196,13 +197,14 @@ class PostgresStore(Session, Store):
         question: str,
         vector: "NDArray[np.float32] | None",
         where: Filter = EVERYTHING,
+        talk: Talk | None = None,
     ) -> Candidates:
         """See :class:`~reservoir_cli.storage.base.Store`."""
         with self.snapshot():
             active = self.active_model()
             model_id = active[0] if active else None
             gathered = candidates.candidates(
-                self._connection, self._stemmer, scope, own, question, model_id, vector
+                self._connection, self._stemmer, scope, own, question, model_id, vector, talk
             )
             return gathered.mark(self._matching(scope, where))
 

@@ -23,28 +23,47 @@ def written(vector: _Vector) -> str:
 
 
 def cosines(
-    connection: Connection, scope: Scope, model_id: str, vector: _Vector
+    connection: Connection, scope: Scope, model_id: str, asked: NDArray[np.float32]
 ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-    """Compare every passage of a scope with a question.
+    """Compare every passage of a scope with one or more vectors.
 
     The comparison is materialized, so that no index that leaves some out can take its place.
 
-    :param vector: of the question, shape (dimensions,), length 1, as all that are stored.
-    :returns: the message of each passage and its cosine, both of shape (n,).
+    :param asked: shape (vectors, dimensions), each of length 1, as all that are stored.
+    :returns: the message of each passage, shape (n,), and its cosines, shape (n, vectors).
     """
+    import numpy as np
+
     where, values = reads.where_scope(scope, "e")
+    names = [f"cosine{number}" for number in range(len(asked))]
+    products = ", ".join(f"(-(e.vector <#> ?::vector))::real AS {name}" for name in names)
     found = connection.arrays(
-        {"ids": ("c.message_id", "i8"), "cosine": ("c.cosine", "f4")},
+        {"ids": ("c.message_id", "i8"), **{name: (f"c.{name}", "f4") for name in names}},
         "FROM c",
-        [written(vector), *values, model_id, len(vector)],
+        [*map(written, asked), *values, model_id, asked.shape[1]],
         before=f"""
         WITH c AS MATERIALIZED (
-            SELECT e.message_id, (-(e.vector <#> ?::vector))::real AS cosine
+            SELECT e.message_id, {products}
             FROM embeddings e WHERE {where} AND e.model_id = ? AND vector_dims(e.vector) = ?
         )
         """,
     )
-    return found["ids"], found["cosine"]
+    return found["ids"], np.stack([found[name] for name in names], axis=1)
+
+
+def passage_counts(
+    connection: Connection, partition: str, model_id: str, ids: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    """Return some messages of a partition that have vectors, and in how many passages."""
+    found = connection.arrays(
+        {"ids": ("e.message_id", "i8"), "passages": ("count(*)::int", "i4")},
+        """
+        FROM embeddings e WHERE e.partition = ? AND e.model_id = ?
+        AND e.message_id = ANY(?::bigint[]) GROUP BY 1
+        """,
+        [partition, model_id, ids.tolist()],
+    )
+    return found["ids"], found["passages"]
 
 
 def add(

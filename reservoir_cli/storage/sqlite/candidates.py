@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from reservoir_cli.messages import DOCUMENT_SOURCES, Scope
 from reservoir_cli.storage import reads
-from reservoir_cli.storage.records import Candidates
+from reservoir_cli.storage.records import Candidates, Talk, TalkScores
 from reservoir_cli.storage.sql import placeholders
 from reservoir_cli.storage.sqlite import vector_blocks, vectors
 from reservoir_cli.storage.sqlite.connection import Connection
@@ -32,25 +32,29 @@ def candidates(
     question: str,
     model_id: str | None,
     vector: NDArray[np.float32] | None,
+    talk: Talk | None = None,
 ) -> Candidates:
     """Gather a scope for ranking.
 
     :param own: the instance that history comes from.
     :param model_id: the model whose vectors are compared; ``None`` before the first.
     :param vector: of the question, by that model.
+    :param talk: what was said just before; its vector is by that model, too.
     """
     import numpy as np
 
-    columns = _pending(connection, scope, own)
+    asked = [each for each in (vector, talk.vector if talk else None) if each is not None]
+    matrix = np.stack(asked) if vector is not None else None
+    columns = _pending(connection, scope, own, len(asked) if matrix is not None else 1)
     if model_id is not None:
-        scanned = vectors.scan(connection, scope, own, model_id, vector)
+        scanned = vectors.scan(connection, scope, own, model_id, matrix)
         embedded = {**scanned.arrays, "own": scanned.own, "cosine": scanned.cosine}
         columns = {name: np.concatenate([embedded[name], columns[name]]) for name in columns}
     columns = by_message(in_order(columns))
     ids, flags, cosine = columns["ids"], columns["flags"], columns["cosine"]
-    if model_id is not None and vector is not None:
+    if model_id is not None and matrix is not None:
         nearest = _nearest(cosine, vectors.RESCORED)
-        cosine[nearest] = vectors.exact(connection, model_id, ids[nearest], vector)
+        cosine[nearest] = vectors.exact(connection, model_id, ids[nearest], matrix)
     found = Candidates(
         ids=ids,
         created_at=columns["created_at"],
@@ -60,13 +64,20 @@ def candidates(
         own=columns["own"],
         thread=columns["threads"],
         loose=(flags & vector_blocks.LOOSE) > 0,
-        cosine=cosine,
+        cosine=np.ascontiguousarray(cosine[:, 0]),
         by_id=np.argsort(ids, kind="stable"),
         postings=(),
+        absent=0,
+        passages=columns["passages"],
     )
     documents, _ = found.places(_documents(connection, scope, own))
     found.own[documents] = False
-    return replace(found, postings=postings(connection, found, scope, question))
+    stems, absent = postings(connection, found, scope, question)
+    found = replace(found, postings=stems, absent=absent)
+    if talk is None:
+        return found
+    said = tuple((w, postings(connection, found, scope, text)[0]) for w, text in talk.turns)
+    return replace(found, talk=TalkScores(np.ascontiguousarray(cosine[:, -1]), said))
 
 
 def _documents(connection: Connection, scope: Scope, own: str | None) -> NDArray[np.int64]:
@@ -89,7 +100,7 @@ def lengths(
     """The messages of a scope, ids ascending, shape (n,), and their words, shape (n,)."""
     import numpy as np
 
-    columns = _pending(connection, scope, None)
+    columns = _pending(connection, scope, None, 1)
     if model_id is not None:
         scanned = vectors.scan(connection, scope, None, model_id, None)
         for name in ("ids", "terms"):
@@ -98,7 +109,7 @@ def lengths(
     return ids, columns["terms"][first]
 
 
-def _pending(connection: Connection, scope: Scope, own: str | None) -> Columns:
+def _pending(connection: Connection, scope: Scope, own: str | None, asked: int) -> Columns:
     """The messages that have no vector yet, as a scan gives the others.
 
     They come as one row of columns: after a large import, rows of messages take twice as long.
@@ -129,7 +140,7 @@ def _pending(connection: Connection, scope: Scope, own: str | None) -> Columns:
         "terms": terms.astype(np.int32),
         "flags": (vector_blocks.ASKS * (asks != 0) + vector_blocks.LOOSE * loose).astype(np.uint8),
         "own": owned.astype(bool),
-        "cosine": np.full(len(ids), np.nan, np.float32),
+        "cosine": np.full((len(ids), asked), np.nan, np.float32),
     }
 
 
@@ -149,22 +160,27 @@ def in_order(columns: Columns) -> Columns:
 
 
 def by_message(columns: Columns) -> Columns:
-    """Passages joined to messages: of each the best cosine."""
+    """Join passages to messages: of each the best cosines, and how many there are."""
     import numpy as np
 
     ids = columns["ids"]
     first = np.flatnonzero(np.concatenate([[True], ids[1:] != ids[:-1]])[: len(ids)])
-    if len(first) == len(ids):
-        return columns
-    best = np.fmax.reduceat(columns["cosine"], first)
-    return {**{name: values[first] for name, values in columns.items()}, "cosine": best}
+    passages = np.diff(first, append=len(ids)).astype(np.int32)
+    if len(first) < len(ids):
+        best = np.fmax.reduceat(columns["cosine"], first)
+        columns = {**{name: values[first] for name, values in columns.items()}, "cosine": best}
+    return {**columns, "passages": passages}
 
 
 def _nearest(cosine: NDArray[np.float32], count: int) -> NDArray[np.intp]:
-    """Places of the greatest cosines, in no order."""
+    """Return the places of the greatest cosines with any of the vectors.
+
+    :param cosine: shape (n, vectors).
+    """
     import numpy as np
 
-    known = np.flatnonzero(~np.isnan(cosine))
+    known = np.flatnonzero(~np.isnan(cosine[:, 0]))
     if len(known) > count:
-        known = known[np.argpartition(-cosine[known], count)[:count]]
+        nearest = np.argpartition(-cosine[known], count, axis=0)[:count]
+        known = known[np.unique(nearest)]
     return known

@@ -16,6 +16,7 @@ from reservoir_cli.storage import fulltext
 from reservoir_cli.storage.keys import Keys
 from reservoir_cli.storage.sqlite import candidates, postings
 from reservoir_cli.storage.sqlite.connection import Connection
+from reservoir_cli.util import bm25
 
 if TYPE_CHECKING:
     import numpy as np
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
 
     _Ints = NDArray[np.int64]
 
-_K1, _B = 1.2, 0.75
 #: Places in the index as one number: the message's place in the scope above, position below.
 #: Not its id, which takes 53 bits where it comes from a server.
 _SHIFT = 32
@@ -116,14 +116,14 @@ def ranked(
     import numpy as np
 
     allowed = None if matching is None else np.isin(ids, matching.ids)
-    norms = _K1 * (1 - _B + _B * lengths / max(float(lengths.mean()), 1e-9))
+    norms = bm25.norms(lengths)
     scores, held = np.zeros(len(ids)), []
     for messages, counts in found:
         places = np.minimum(np.searchsorted(ids, messages), len(ids) - 1)
         known = ids[places] == messages
         places, counts = places[known], counts[known]
-        rarity = np.log((len(ids) - len(places) + 0.5) / (len(places) + 0.5))
-        scores[places] += max(rarity, 1e-6) * (_K1 + 1) * counts / (counts + norms[places])
+        gain = bm25.saturated(counts, norms[places])
+        scores[places] += bm25.rarity(len(ids), len(places)) * gain
         held.append(places if allowed is None else places[allowed[places]])
     hits = reduce(np.intersect1d, held)
     all_words = len(hits) > 0

@@ -30,15 +30,18 @@ _FEW, _READ_AT_MOST = 10_000, 250_000
 
 def postings(
     connection: Connection, found: Candidates, scope: Scope, question: str
-) -> tuple[Posting, ...]:
-    """Where the stems of a question stand among the messages of a scope.
+) -> tuple[tuple[Posting, ...], int]:
+    """Find the stems of a question among the messages of a scope.
 
     Without stop words, and in a large scope without the most common words, which cost the most
     and say the least; never without all of them.
+
+    :returns: where the stems stand, and how many stand nowhere.
     """
     words = fulltext.content_words(question)
     if not words or not len(found.ids):
-        return ()
+        return (), 0
+    absent = 0
     kept: list[Posting] = []
     common: list[Posting] = []
     large = len(found.ids) > LARGE
@@ -51,7 +54,9 @@ def postings(
             common.append(posting)
         elif len(posting.places):
             kept.append(posting)
-    return tuple(kept or common[:1])
+        else:
+            absent += 1
+    return tuple(kept or common[:1]), absent
 
 
 def _places(connection: Connection, words: str) -> Iterator[tuple[str, _Ints, bool]]:

@@ -15,6 +15,7 @@ from reservoir_cli.errors import ReservoirError, StoreCorruptError
 from reservoir_cli.settings import paths
 from reservoir_cli.storage.base import Store
 from reservoir_cli.storage.factory import open_store
+from reservoir_cli.util.private import replace_atomically, resolve_path
 
 #: Seconds to wait for another program that reads the file to be replaced.
 _PATIENCE = 1.0
@@ -29,10 +30,10 @@ def published(path: Path) -> Iterator[Path]:
     :raises OSError: the folder cannot be written; the old file is untouched then.
     :raises ReservoirError: another program uses the old file, or the log of another file is there.
     """
-    path = paths.real(path)
+    path = resolve_path(path)
     with _settled(path):  # refused before the work, not after it
         pass
-    with ExitStack() as held, paths.whole_private(path) as unfinished:
+    with ExitStack() as held, replace_atomically(path) as unfinished:
         yield unfinished
         _refuse_logs(unfinished)
         expected = _count_unopened(unfinished)

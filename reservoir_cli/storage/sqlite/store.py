@@ -26,6 +26,7 @@ from reservoir_cli.storage.records import (
     Passage,
     Problem,
     Progress,
+    Talk,
     no_progress,
 )
 from reservoir_cli.storage.sqlite import (
@@ -43,6 +44,7 @@ from reservoir_cli.storage.sqlite import (
 )
 from reservoir_cli.storage.sqlite.connection import Connection
 from reservoir_cli.storage.writes import COLUMNS
+from reservoir_cli.util.private import make_private_dir, remove_leftovers
 
 if TYPE_CHECKING:
     import numpy as np
@@ -109,7 +111,7 @@ class SqliteStore(Store):
     def _create(self, path: Path) -> None:
         """Make an empty file before SQLite opens it: its companions take over the mode."""
         try:
-            paths.make_private_dir(path.parent)
+            make_private_dir(path.parent)
             os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
         except OSError as error:
             raise StoreError(
@@ -419,7 +421,7 @@ class SqliteStore(Store):
 
     def _rewrite(self, link_threshold: LinkThreshold) -> list[int]:
         """Write the store anew, in a file beside it that only the user can read."""
-        paths.sweep_unfinished(self._file)
+        remove_leftovers(self._file)
         beside = f".{self._file.name}."
         with tempfile.TemporaryDirectory(prefix=beside, dir=self._file.parent) as folder:
             fresh = SqliteStore(f"{folder}/fresh.db", create=True, patience=self._patience)
@@ -462,6 +464,7 @@ class SqliteStore(Store):
         question: str,
         vector: "NDArray[np.float32] | None",
         where: Filter = EVERYTHING,
+        talk: Talk | None = None,
     ) -> Candidates:
         """See :class:`~reservoir_cli.storage.base.Store`."""
 
@@ -469,7 +472,7 @@ class SqliteStore(Store):
             active = self.active_model()
             model_id = active[0] if active else None
             gathered = candidates.candidates(
-                self._connection, scope, own, question, model_id, vector
+                self._connection, scope, own, question, model_id, vector, talk
             )
             return gathered.mark(self._matching(scope, where))
 

@@ -56,7 +56,8 @@ class Scan:
 
     :param arrays: by the name of their column in :data:`vector_blocks.COLUMNS`.
     :param own: bool, whether it is of the instance that history comes from.
-    :param cosine: float32, with the question by the codes; NaN without a vector or a question.
+    :param cosine: float32, shape (n, vectors), with each vector asked for by the codes; NaN
+        without a vector or a question.
     """
 
     arrays: dict[str, NDArray[np.generic]]
@@ -69,55 +70,58 @@ def scan(
     scope: Scope,
     own: str | None,
     model_id: str,
-    vector: NDArray[np.float32] | None,
+    asked: NDArray[np.float32] | None,
 ) -> Scan:
-    """Read the chunks of a scope, and compare each passage with a question.
+    """Read the chunks of a scope, and compare each passage with one or two vectors.
 
     One chunk after the other, so that a million codes need no memory of their own.
 
     :param own: the instance that history comes from.
-    :param vector: of the question, shape (dimensions,), length 1.
+    :param asked: shape (vectors, dimensions), each of length 1.
     """
     import numpy as np
 
     names = [name for name in vector_blocks.COLUMNS if name not in ("scales", "codes")]
-    asked = ("scales", "codes") if vector is not None else ()
+    codes = ("scales", "codes") if asked is not None else ()
     where, values = reads.where_scope(scope)
     rows = connection.execute(
         f"""
-        SELECT m.instance IS ?, m.n, {", ".join((*names, *asked))} FROM vector_chunks m
+        SELECT m.instance IS ?, m.n, {", ".join((*names, *codes))} FROM vector_chunks m
         WHERE m.model_id = ? AND {where}
         """,
         [own, model_id, *values],
     )
     owned, lengths, blobs, cosines = [], [], [], []
-    scratch = np.empty((vector_blocks.SIZE, 0 if vector is None else len(vector)), np.float32)
+    width = 0 if asked is None else asked.shape[1]
+    scratch = np.empty((vector_blocks.SIZE, width), np.float32)
     for is_own, length, *columns in rows:
         owned.append(is_own)
         lengths.append(length)
         blobs.append(columns[: len(names)])
-        if vector is not None:
-            cosines.append(_cosines(columns[-2], columns[-1], vector, scratch[:length]))
+        if asked is not None:
+            cosines.append(_cosines(columns[-2], columns[-1], asked, scratch[:length]))
     arrays = {
         name: np.frombuffer(b"".join(parts), vector_blocks.COLUMNS[name])
         for name, parts in zip(names, zip(*blobs, strict=True) if blobs else [()] * 6, strict=True)
     }
-    cosine = np.concatenate(cosines) if cosines else np.full(sum(lengths), np.nan, np.float32)
+    vectors = 1 if asked is None else len(asked)
+    nothing = np.full((sum(lengths), vectors), np.nan, np.float32)
+    cosine = np.concatenate(cosines) if cosines else nothing
     cosine[(arrays["flags"] & vector_blocks.EMBEDDED) == 0] = np.nan
     return Scan(arrays, np.repeat(np.array(owned, bool), lengths), cosine)
 
 
 def _cosines(
-    scales: bytes, codes: bytes, vector: NDArray[np.float32], scratch: NDArray[np.float32]
+    scales: bytes, codes: bytes, asked: NDArray[np.float32], scratch: NDArray[np.float32]
 ) -> NDArray[np.float32]:
     """The cosines of one chunk; numpy multiplies float32 far faster than int8."""
     import numpy as np
 
     if len(codes) != scratch.size:  # nothing in this chunk is embedded
-        return np.full(len(scratch), np.nan, np.float32)
+        return np.full((len(scratch), len(asked)), np.nan, np.float32)
     np.copyto(scratch.reshape(-1), np.frombuffer(codes, np.int8))
-    cosines: NDArray[np.float32] = scratch @ vector
-    cosines *= np.frombuffer(scales, "<f4")
+    cosines: NDArray[np.float32] = scratch @ asked.T
+    cosines *= np.frombuffer(scales, "<f4")[:, None]
     return cosines
 
 
@@ -125,16 +129,18 @@ def exact(
     connection: Connection,
     model_id: str,
     ids: NDArray[np.int64],
-    vector: NDArray[np.float32],
+    asked: NDArray[np.float32],
 ) -> NDArray[np.float32]:
-    """The cosines of some messages by their whole vectors, of each its best passage's.
+    """Compare messages by their whole vectors, each by its best passage.
 
     :param ids: shape (n,), of messages that have vectors.
-    :returns: shape (n,).
+    :param asked: shape (vectors, dimensions).
+    :returns: shape (n, vectors).
     """
     import numpy as np
 
-    found: dict[int, float] = {}
+    found = np.full((len(ids), len(asked)), -1, np.float32)
+    place_of = {number: place for place, number in enumerate(ids.tolist())}
     for some in batches(ids.tolist()):
         rows = connection.execute(
             f"""
@@ -144,6 +150,5 @@ def exact(
             [model_id, *some],
         ).fetchall()
         matrix = np.frombuffer(b"".join(row[1] for row in rows), "<f4").reshape(len(rows), -1)
-        for (number, _), cosine in zip(rows, (matrix @ vector).tolist(), strict=True):
-            found[number] = max(cosine, found.get(number, -1.0))
-    return np.array([found[number] for number in ids.tolist()], np.float32)
+        np.maximum.at(found, [place_of[row[0]] for row in rows], matrix @ asked.T)
+    return found

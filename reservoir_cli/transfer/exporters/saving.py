@@ -6,6 +6,7 @@ from pathlib import Path
 from reservoir_cli.errors import ReservoirError
 from reservoir_cli.settings import paths
 from reservoir_cli.util.files import way_out
+from reservoir_cli.util.private import replace_atomically
 
 
 def save(path: Path, pieces: Iterator[str], store: Iterable[Path]) -> None:
@@ -19,7 +20,7 @@ def save(path: Path, pieces: Iterator[str], store: Iterable[Path]) -> None:
         if path.exists() and not path.is_file():
             _write(path, pieces)  # a pipe or a device; a folder says what is wrong
             return
-        with paths.whole_private(path) as unfinished:
+        with replace_atomically(path) as unfinished:
             _write(unfinished, pieces)
     except OSError as error:
         raise ReservoirError(

@@ -172,15 +172,15 @@ def test_by_tiers_one_unit_that_can_never_be_printed_does_not_drop_all_the_other
 @pytest.mark.parametrize(
     ("count", "tokens", "budget", "left"),
     [
-        pytest.param(2, 10, 80, [4, 5], id="§4 two, a quarter exactly"),
-        pytest.param(2, 10, 79, [5], id="§4 two, more than a quarter"),
-        pytest.param(2, 10, 39, [], id="§4 one is more than a quarter"),
-        pytest.param(0, 10, 80, [], id="§4 switched off"),
-        pytest.param(3, 10, 120, [3, 4, 5], id="§4 three"),
-        pytest.param(3, 10, 119, [4, 5], id="§4 as many as take a quarter"),
+        pytest.param(2, 10, 160, [4, 5], id="§4 two, an eighth exactly"),
+        pytest.param(2, 10, 159, [5], id="§4 two, more than an eighth"),
+        pytest.param(2, 10, 79, [], id="§4 one is more than an eighth"),
+        pytest.param(0, 10, 160, [], id="§4 switched off"),
+        pytest.param(3, 10, 240, [3, 4, 5], id="§4 three"),
+        pytest.param(3, 10, 239, [4, 5], id="§4 as many as take an eighth"),
     ],
 )
-def test_the_newest_come_first_while_they_take_at_most_a_quarter(count, tokens, budget, left):
+def test_the_newest_come_first_while_they_take_at_most_an_eighth(count, tokens, budget, left):
     newest = [said(tokens=tokens, priority=0.0) for _ in range(5)]
     # What scores higher takes all the room that the newest leave.
     rich = [said(tokens=1, priority=1.0, tier=S, instance="j") for _ in range(budget)]

@@ -287,7 +287,7 @@ def test_removing_what_is_gone_is_done_already(kept: Path) -> None:
 @pytest.mark.parametrize("which", ["the model", "the folder of models"])
 def test_what_others_could_write_is_not_run(kept: Path, mode: int, which: str) -> None:
     (kept if which == "the model" else kept.parent).chmod(mode)
-    with pytest.raises(CacheUnusableError, match="open to others"):
+    with pytest.raises(CacheUnusableError, match="other users can write"):
         cache.read(kept)
     assert kept.exists()
 
@@ -295,7 +295,7 @@ def test_what_others_could_write_is_not_run(kept: Path, mode: int, which: str) -
 @posix_only
 def test_nothing_is_built_where_others_can_write(kept: Path) -> None:
     kept.parent.chmod(0o777)
-    with pytest.raises(CacheUnusableError, match="open to others"), cache.building(kept):
+    with pytest.raises(CacheUnusableError, match="other users can write"), cache.building(kept):
         pytest.fail("it was built")
 
 
@@ -303,5 +303,5 @@ def test_nothing_is_built_where_others_can_write(kept: Path) -> None:
 @pytest.mark.skipif(os.name == "posix" and os.geteuid() != 0, reason="only root gives files away")
 def test_what_belongs_to_another_is_not_run(kept: Path) -> None:
     os.chown(kept, 12_345, -1)
-    with pytest.raises(CacheUnusableError, match="open to others"):
+    with pytest.raises(CacheUnusableError, match="other users can write"):
         cache.read(kept)

@@ -17,7 +17,7 @@ import pytest
 from tiny_models import TinyModel, modules, quietly
 
 from reservoir_cli.embedding import compiler, load, load_embedder
-from reservoir_cli.embedding.resolve import Located
+from reservoir_cli.embedding.resolve import ModelSource
 from reservoir_cli.embedding.torch import ReferenceEmbedder
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # what the libraries say is not ours
@@ -27,7 +27,7 @@ PROMPTS = {"query": "ask the cat: ", "document": "the queue said: "}
 
 
 def of_reference(folder: Path) -> ReferenceEmbedder:
-    return ReferenceEmbedder(str(folder), Located(folder, "folder"), "asked for")
+    return ReferenceEmbedder(str(folder), ModelSource(folder, "folder"), "asked for")
 
 
 @pytest.fixture(scope="module")
@@ -104,7 +104,7 @@ def test_the_first_use_says_that_it_compiles_and_the_next_says_nothing(
     told: list[str] = []
     for _ in range(2):
         load_embedder(str(tiny_model()), offline=True, progress=lambda what, *_: told.append(what))
-    assert told == ["compiling the embedding model, which takes some 20 seconds, once"]
+    assert told == ["compiling the embedding model, which takes about 20 seconds, once"]
     assert {each.name for each in next(models_folder.iterdir()).iterdir()} == {
         *("manifest.json", "model.bin", "model.onnx", "tokenizer.json")
     }
@@ -138,8 +138,8 @@ def test_a_process_that_is_killed_while_it_compiles_leaves_nothing_that_is_used(
 ) -> None:
     script = (
         "import os, sys\n"
-        "from reservoir_cli.embedding import compiling, load_embedder\n"
-        "compiling._require_agreement = lambda *_: os._exit(9)\n"
+        "from reservoir_cli.embedding import compiler, load_embedder\n"
+        "compiler._require_agreement = lambda *_: os._exit(9)\n"
         "load_embedder(sys.argv[1], offline=True, progress=lambda *_: None)\n"
     )
     command = [sys.executable, "-W", "ignore", "-c", script, str(tiny_model())]
@@ -162,7 +162,7 @@ def garble(path: Path) -> None:
 @pytest.mark.parametrize("name", ["model.onnx", "tokenizer.json"])
 def test_a_file_of_rubbish_is_removed(ready: Path, tiny_model: TinyModel, name: str) -> None:
     garble(ready / name)
-    found = Located(tiny_model(), "folder")
+    found = ModelSource(tiny_model(), "folder")
     assert load._opened("tiny", found, ready, lambda *_: None) is None
     assert list(ready.parent.iterdir()) == []
 
@@ -209,7 +209,7 @@ def test_a_cache_that_others_can_write_leaves_the_model_to_the_reference(
     engine = quietly(tiny_model()).engine
     assert (engine.kind, engine.reason) == (
         "reference",
-        "the folder of compiled models is open to others",
+        "other users can write to the folder of compiled models",
     )
 
 
@@ -242,7 +242,7 @@ def test_why_a_model_cannot_be_compiled_is_remembered(
 ) -> None:
     folder = tiny_model(include_prompt=False)
     first = quietly(folder)
-    assert first.engine.reason == "it leaves its prompt out of the pooling"
+    assert first.engine.reason == "its pooling excludes the prompt"
     (place,) = models_folder.iterdir()
     assert [each.name for each in place.iterdir()] == ["manifest.json"]
     assert json.loads((place / "manifest.json").read_text())["refused"] == first.engine.reason
@@ -261,6 +261,9 @@ def test_a_model_whose_vectors_would_differ_is_not_used_compiled(
 ) -> None:
     monkeypatch.setattr(compiler, "_AGREEMENT", 1.1)
     engine = quietly(tiny_model()).engine
-    assert (engine.kind, engine.reason) == ("reference", "compiled, it would give other vectors")
+    assert (engine.kind, engine.reason) == (
+        "reference",
+        "its compiled form computes different vectors",
+    )
     (place,) = models_folder.iterdir()
     assert [each.name for each in place.iterdir()] == ["manifest.json"]

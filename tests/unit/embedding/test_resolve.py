@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from reservoir_cli.embedding import load_embedder, resolve
-from reservoir_cli.embedding.resolve import Located
+from reservoir_cli.embedding.resolve import ModelSource
 from reservoir_cli.errors import ModelUnavailableError
 
 BUNDLED = [resolve.DEFAULT_MODEL, "all-MiniLM-L6-v2"]
@@ -18,7 +18,7 @@ def quiet(*_: object) -> None:
     """Tell nobody."""
 
 
-def find(name: str, *, offline: bool = True) -> Located:
+def find(name: str, *, offline: bool = True) -> ModelSource:
     return resolve.locate(name, offline=offline, progress=quiet)
 
 
@@ -52,9 +52,9 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[bytes 
 def test_a_folder_is_taken_as_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = tmp_path / "my model"
     folder.mkdir()
-    assert find(str(folder)) == Located(folder, "folder")
+    assert find(str(folder)) == ModelSource(folder, "folder")
     monkeypatch.setenv("HOME", str(tmp_path))
-    assert find("~/my model") == Located(folder, "folder")
+    assert find("~/my model") == ModelSource(folder, "folder")
 
 
 def test_a_bare_name_is_no_folder_of_the_current_directory(
@@ -65,7 +65,7 @@ def test_a_bare_name_is_no_folder_of_the_current_directory(
     (tmp_path / resolve.DEFAULT_MODEL).mkdir(parents=True)
     (tmp_path / "all-MiniLM-L6-v2").mkdir()
     for name in BUNDLED:
-        assert find(name) == Located(bundled, "package")
+        assert find(name) == ModelSource(bundled, "package")
         assert find(f"./{name}").origin == "folder"
 
 
@@ -76,7 +76,7 @@ def test_the_default_model_is_found_in_its_package(
     folder = package(b"weights")
     monkeypatch.setattr(resolve, "_BUNDLE_WEIGHTS", resolve.sha256(folder / "model.safetensors"))
     found = find(name)
-    assert found == Located(folder, "package")
+    assert found == ModelSource(folder, "package")
     resolve.check_weights(found)
 
 
@@ -124,13 +124,13 @@ def test_a_hub_that_does_not_answer_is_an_error_with_a_hint(
     monkeypatch.delenv("HF_HUB_OFFLINE")
     monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:1")  # where nobody listens
     script = (
-        "from reservoir_cli.embedding import locate; from reservoir_cli.errors import *\n"
-        "try: locate.locate('nobody/absent', offline=False, progress=print)\n"
+        "from reservoir_cli.embedding import resolve; from reservoir_cli.errors import *\n"
+        "try: resolve.locate('nobody/absent', offline=False, progress=print)\n"
         "except ModelUnavailableError as error: print(error.message, 'network' in error.hint)"
     )
     told = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True).stdout
     assert told == (
-        "the embedding model nobody/absent is not on this machine and could not be fetched True\n"
+        "the embedding model nobody/absent is not on this machine and could not be downloaded True\n"  # noqa: E501
     )
 
 
@@ -153,8 +153,8 @@ def test_a_name_that_the_hub_does_not_know_is_told_so(
 ) -> None:
     monkeypatch.delenv("HF_HUB_OFFLINE")
     script = (
-        "from reservoir_cli.embedding import locate; from reservoir_cli.errors import *\n"
-        f"try: locate.locate('{name}', offline=False, progress=print)\n"
+        "from reservoir_cli.embedding import resolve; from reservoir_cli.errors import *\n"
+        f"try: resolve.locate('{name}', offline=False, progress=print)\n"
         "except ModelUnavailableError as error: print(error.message); print(error.hint)"
     )
     with ThreadingHTTPServer(("127.0.0.1", 0), _EmptyHub) as hub:
@@ -164,8 +164,8 @@ def test_a_name_that_the_hub_does_not_know_is_told_so(
         told = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
         hub.shutdown()
     message, hint = told.stdout.splitlines()
-    assert message.endswith(f"{name} is not on this machine, and the hub does not give it out")
-    assert hint.startswith("check its name")
+    assert message.endswith(f"{name} is not on this machine, nor public on the hub")
+    assert hint.startswith("check the name")
     assert "bundled-model" not in hint
 
 
@@ -182,7 +182,7 @@ def test_a_model_in_the_hubs_cache_is_found_by_its_long_and_short_name(
     with pytest.raises(ModelUnavailableError):  # its download broke off
         find(name)
     (folder / "model.safetensors").write_bytes(b"weights")
-    assert find(name) == Located(folder, "cache")
+    assert find(name) == ModelSource(folder, "cache")
 
 
 CACHES = [

@@ -60,7 +60,7 @@ def drawn(random: np.random.Generator, count: int) -> Candidates:
         ids=np.arange(count),
         created_at=created_at,
         tokens=np.ones(count, np.int32),
-        terms=random.integers(1, 30, count).astype(np.int32),
+        terms=random.integers(1, 200, count).astype(np.int32),
         asks=random.random(count) < 0.4,
         own=np.ones(count, bool),
         thread=thread,
@@ -68,6 +68,8 @@ def drawn(random: np.random.Generator, count: int) -> Candidates:
         cosine=cosine,
         by_id=np.arange(count),
         postings=tuple(postings),
+        absent=0,
+        passages=random.integers(1, 9, count).astype(np.int32),
     )
 
 
@@ -91,12 +93,17 @@ def bm25_by_hand(found: Candidates) -> np.ndarray:
     for session in sessions_by_hand(found):
         for at, place in enumerate(session):
             near[place] = session[max(0, at - 2) : at + 3]
-            lengths[place] = sum(found.terms[each] for each in near[place])
+            lent = [min(60, found.terms[other]) for other in near[place] if other != place]
+            lengths[place] = found.terms[place] + sum(lent)
     scores = np.zeros(count)
+
+    def share(place: int, other: int) -> float:
+        return 1.0 if other == place else 0.3 * min(1, 60 / found.terms[other])
+
     for posting in found.postings:
         own = dict(zip(posting.places.tolist(), posting.counts.tolist(), strict=True))
         counts = [
-            sum((1.0 if each == place else 0.3) * own.get(each, 0) for each in near[place])
+            sum(share(place, other) * own.get(other, 0) for other in near[place])
             for place in range(count)
         ]
         holding = sum(each > 0 for each in counts)
@@ -109,15 +116,22 @@ def bm25_by_hand(found: Candidates) -> np.ndarray:
 
 def similarity_by_hand(found: Candidates, dates: np.ndarray) -> np.ndarray:
     count = len(found.ids)
-    meaning = np.zeros(count)
     known = ~np.isnan(found.cosine)
-    meaning[known] = ranking.min_max(found.cosine[known])
-    words = ranking.min_max(bm25_by_hand(found))
-    own = np.where(known, 0.6 * meaning + 0.4 * words, words)
+    own = ranking.min_max(bm25_by_hand(found))
+    meaning = ranking.min_max(found.cosine[known] - 0.03 * np.log(found.passages[known]))
+    own[known] = 0.6 * meaning + 0.4 * own[known]
     sums = np.zeros(count)
+
+    def reply(place: int) -> float:
+        return 0.2 * min(1, 60 / found.terms[place])
+
+    def asks(place: int) -> bool:
+        return bool(found.asks[place])
+
     for session in sessions_by_hand(found):
         linked = [
-            own[place] + (0.2 * own[session[at - 1]] if at and found.asks[session[at - 1]] else 0)
+            own[place]
+            + (reply(place) * own[session[at - 1]] if at and asks(session[at - 1]) else 0)
             for at, place in enumerate(session)
         ]
         for at, place in enumerate(session):

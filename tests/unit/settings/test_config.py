@@ -266,7 +266,7 @@ BROKEN = {
     "a key twice": ("partition = 'a'\npartition = 'b'", "is not valid TOML"),
     "a model under both spellings": (
         '[models.gpt-3.5-turbo]\nreserve_tokens = 1\n[models."gpt-3.5-turbo"]\nreserve_tokens = 2',
-        "stands twice",
+        "is set twice",
     ),
     "a table that is none": ("models = 3", "must be a table"),
     "a name that is no table": ("[partitions]\ncoding = 3", "must be a table"),
@@ -275,16 +275,16 @@ BROKEN = {
     "a setting no partition has": ("[partitions.p]\npartition = 'q'", "unknown setting"),
     "a setting no model has": ("[models.m]\nsimilarity_weight = 0.1", "unknown setting"),
     "a setting only models have": ("context_window = 5", "unknown setting"),
-    "a wrong type": ("recent_context_size = '5'", "is a whole number"),
+    "a wrong type": ("recent_context_size = '5'", "must be a whole number"),
     "a wrong type in a table": (
         "[models.'a.b']\nreserve_tokens = 1.5",
-        r"models.a.b.reserve_tokens is a whole number",
+        r"models.a.b.reserve_tokens must be a whole number",
     ),
     "a store at no server": ("database = 'foo://x'", "database: a store at foo:// is not"),
     "a setting of a table": ("[models.'a b']\nnosuch = 1", r"'nosuch' in \[models.a b\]"),
-    "a date": ("model = 2026-05-09", "model is a text"),
-    "a list": ("model = ['gpt-4']", "model is a text"),
-    "a table for a value": ("[model]\nname = 'gpt-4'", "model is a text"),
+    "a date": ("model = 2026-05-09", "model must be a text"),
+    "a list": ("model = ['gpt-4']", "model must be a text"),
+    "a table for a value": ("[model]\nname = 'gpt-4'", "model must be a text"),
 }
 
 
@@ -359,7 +359,9 @@ def test_a_flag_and_a_variable_may_use_the_other_name(monkeypatch: pytest.Monkey
 
 def test_a_wrong_variable_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RESERVOIR_SIMILARITY_WEIGHT", "much")
-    with pytest.raises(UsageError, match="RESERVOIR_SIMILARITY_WEIGHT is a number, not 'much'"):
+    with pytest.raises(
+        UsageError, match="RESERVOIR_SIMILARITY_WEIGHT must be a number, not 'much'"
+    ):
         config.load()
 
 
@@ -403,11 +405,11 @@ WRONG = [
     # setting, word, reason
     ("recent_context_size", "-1", "must be from 0 to 100,000"),
     ("recent_context_size", "100001", "must be from 0 to 100,000"),
-    ("recent_context_size", "1.5", "is a whole number"),
-    ("recent_context_size", "", "is a whole number"),
-    ("recent_context_size", "many", "is a whole number"),
-    ("recent_context_size", "true", "is a whole number"),
-    ("recent_context_size", "9" * 5_000, "is a whole number"),
+    ("recent_context_size", "1.5", "must be a whole number"),
+    ("recent_context_size", "", "must be a whole number"),
+    ("recent_context_size", "many", "must be a whole number"),
+    ("recent_context_size", "true", "must be a whole number"),
+    ("recent_context_size", "9" * 5_000, "must be a whole number"),
     ("similarity_weight", "1.01", "must be from 0 to 1"),
     ("similarity_weight", "-0.01", "must be from 0 to 1"),
     ("similarity_weight", "nan", "must be from 0 to 1"),
@@ -416,20 +418,20 @@ WRONG = [
     ("token_multiplier", "nan", "must be from 0.01 to 100"),
     ("token_multiplier", "101", "must be from 0.01 to 100"),
     ("max_context_tokens", "0", "must be from 1 to"),
-    ("fill", "maybe", "is true or false"),
-    ("fill", "2", "is true or false"),
+    ("fill", "maybe", "must be true or false"),
+    ("fill", "2", "must be true or false"),
     ("profile", "medium", "must be one of small, large"),
     ("profile", "Small", "must be one of small, large"),
     ("recall_scope", "", "must be one of auto, instance, partition"),
-    ("model", " ", "must be a text, not empty"),
-    ("partition", "", "must be a text, not empty"),
+    ("model", " ", "must not be empty"),
+    ("partition", "", "must not be empty"),
     ("context_window", "0", "must be from 1 to 100,000,000"),
     ("reserve_tokens", "-1", "must be from 0 to"),
     ("redact", "foo", "must be one of off, mark, mask, remove"),
     ("session_gap", "long", "such as 30m, 4h or 7d"),
     ("recency_half_life", "0", "such as 30m, 4h or 7d"),
     ("database", "mysql://u:s3cret@h/d", "or postgresql://USER@HOST/DATABASE"),
-    ("database", " ", "must be a text, not empty"),
+    ("database", " ", "must not be empty"),
 ]
 
 
@@ -459,7 +461,7 @@ def test_a_wrong_word_is_refused_by_the_name_the_user_gave_it(
     ],
 )
 def test_a_value_of_another_type_is_refused(key: str, value: object) -> None:
-    with pytest.raises(UsageError, match=rf"^{key} is "):
+    with pytest.raises(UsageError, match=rf"^{key} must be "):
         check_value(key, value, key)
 
 
@@ -531,8 +533,8 @@ def test_a_key_that_names_no_setting_is_refused(key: str) -> None:
         '"redact',
     ],
 )
-def test_a_stray_quote_is_told_where_quotes_may_stand(file: Path, key: str) -> None:
-    with pytest.raises(UsageError, match=r"a quote in .* is out of place") as caught:
+def test_misplaced_quotes_get_a_hint(file: Path, key: str) -> None:
+    with pytest.raises(UsageError, match="misplaced quotes in") as caught:
         settings_file.edit(file, {key: "mask"})
     assert '."NAME".' in str(caught.value.hint)
     assert not file.exists()

@@ -133,3 +133,28 @@ def test_conversations_without_messages_are_not_listed(store: Store, add: Adding
     assert (second.conversation, second.messages) == (Conversation("untold"), 1)
     assert (first.question, second.question) == (None, "b")
     assert store.conversations(Scope("q")) == []
+
+
+def test_messages_are_found_by_their_source_and_the_project_of_their_conversation(
+    store: Store, add: Adding
+) -> None:
+    (own,) = add(Message("user", "a", source="codex", source_id="1", conversation_id="c"))
+    add(Message("user", "b", source="cli", source_id="2", conversation_id="c"), instance="other")
+    add(Message("user", "c", source="cli", source_id="3"))
+    store.add_conversations(Scope("p", "i"), [Conversation("c", project="app")])
+    assert own is not None
+    assert store.find(Scope("p"), Filter(source="codex")).ids == [own.id]
+    assert store.find(Scope("p"), Filter(project="app")).ids == [own.id]
+    assert store.find(Scope("p"), Filter(project="app", source="cli")).ids == []
+    assert [each.id for each in store.last(Scope("p"), 9, Filter(project="app"))] == [own.id]
+
+
+def test_ids_are_found_by_their_beginning_inside_the_scope(store: Store, add: Adding) -> None:
+    for trace, instance in (("abc", "i"), ("abd", "j"), ("abd", "j"), ("a%", "i"), ("b", "i")):
+        add(Message("user", "x", trace_id=trace, conversation_id=f"c{trace}"), instance=instance)
+    add(Message("user", "x", trace_id="abz"), partition="q")
+    assert store.starting_with("trace_id", "ab", Scope("p")) == ["abc", "abd"]
+    assert store.starting_with("trace_id", "ab", Scope("p", "j")) == ["abd"]
+    assert store.starting_with("trace_id", "a%", Scope("p")) == ["a%"]
+    assert store.starting_with("conversation_id", "cab", Scope(None)) == ["cabc", "cabd"]
+    assert store.starting_with("conversation_id", "x", Scope(None)) == []

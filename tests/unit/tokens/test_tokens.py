@@ -389,7 +389,7 @@ def test_tiktoken_is_not_called_without_its_vocabulary(
     encoding: str, library: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("TIKTOKEN_CACHE_DIR", str(tmp_path))
-    with pytest.raises(ModelUnavailableError, match="absent") as caught:
+    with pytest.raises(ModelUnavailableError, match="missing") as caught:
         load_counter(f"tiktoken:{encoding}")
     assert f"tiktoken.get_encoding('{encoding}')" in str(caught.value.hint)
     assert library == []
@@ -408,7 +408,7 @@ def test_tiktoken_is_not_called_when_its_cache_is_off(
 ) -> None:
     monkeypatch.setenv("TIKTOKEN_CACHE_DIR", "")
     monkeypatch.setenv("DATA_GYM_CACHE_DIR", str(cache))
-    with pytest.raises(ModelUnavailableError, match="switched off"):
+    with pytest.raises(ModelUnavailableError, match="disabled"):
         load_counter("tiktoken:o200k_base")
     assert library == []
 
@@ -520,7 +520,7 @@ def test_huggingface_refuses_without_the_library(
     tokenizer_file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(huggingface, "find_spec", lambda name: None)
-    with pytest.raises(ModelUnavailableError, match="not installed"):
+    with pytest.raises(ModelUnavailableError, match="missing library"):
         load_counter(f"huggingface:{tokenizer_file}")
 
 

@@ -2,14 +2,14 @@
 
 from contextlib import closing
 
-import long_answers
 import numpy as np
 import pytest
-from asking import scored_rows, stored
-from evidence import Question
+import sets
+from asking import Asker, opened, store
 from hypothesis import given
 from hypothesis import strategies as st
 from rankings import PARTS, RANKINGS, Index, around, best_within, best_within_tokens, context_bm25
+from sets import Question
 from vectors import CachedEmbedder
 
 values = st.lists(st.floats(0, 1), min_size=1, max_size=25)
@@ -50,22 +50,22 @@ def test_full_text_counts_stems_and_scores_what_holds_them():
 @pytest.fixture(scope="module")
 def asked(embedder, tmp_path_factory):
     """Questions about two conversations of long answers, one of which names a month."""
-    texts = ("05-knee", "09-garden")
     messages = [
         message
-        for name in texts
-        for message in long_answers.conversation(
-            (long_answers.TEXTS / f"{name}.md").read_text(encoding="utf-8"), name
+        for name in ("05-knee", "09-garden")
+        for message in sets.conversation(
+            (sets.LONG_ANSWERS / f"{name}.md").read_text(encoding="utf-8"), name
         )
     ]
     questions = ["Which tomatoes never get black bottoms?", "What did I ask about in May 2026?"]
-    cached = CachedEmbedder(embedder, tmp_path_factory.mktemp("vectors"))
-    with (
-        pytest.MonkeyPatch.context() as patch,
-        stored({"here": messages}, cached, min_history_messages=0) as reservoir,
-    ):
+    folder = tmp_path_factory.mktemp("vectors")
+    cached = CachedEmbedder(embedder, folder)
+    with pytest.MonkeyPatch.context() as patch:
         patch.setenv("TZ", "UTC")
-        yield [scored_rows(reservoir, Question("here", each, frozenset())) for each in questions]
+        with opened(folder / "store.db", cached, {}) as reservoir:
+            store(reservoir, "here", messages)
+        asker = Asker(folder / "store.db", cached, {})
+        yield [asker.rows(Question("here", "here", text, frozenset("1"))) for text in questions]
 
 
 @pytest.mark.parametrize("number", [0, 1])

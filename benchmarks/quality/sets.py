@@ -1,0 +1,215 @@
+"""Read the data sets of the benchmark into one shape: messages, and questions with evidence.
+
+A data file is a JSON list of ``{name, messages, questions}``. A message has ``role``, ``content``,
+``at``, ``conv``, ``trace`` and ``sid``; a question has ``q``, ``ev`` (source ids), and may have
+``kind``, ``answer`` and ``hist``, the turns said just before it. LoCoMo keeps its own format; the
+long answers and the samples are part of this repository.
+"""
+
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from reservoir_cli import Message
+
+LONG_ANSWERS = Path(__file__).parent / "long_answers"
+SAMPLES = Path(__file__).parents[2] / "samples"
+_HEAD = re.compile(r"^=== (conversation|user|assistant)(?: (\S+ \S+) (.*)|, (\d+) days? later)?$")
+_LOCOMO_KINDS = {1: "several hops", 2: "time", 3: "open", 4: "single hop"}
+_THIRDS = ("first third", "middle third", "last third")
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A question and the source ids of the messages that answer it.
+
+    :param instance: where it is asked; ``None`` for the whole partition.
+    :param quotations: exact texts that the answer needs, each inside one evidence message.
+    :param talk: (role, text) of the turns said just before.
+    """
+
+    partition: str
+    instance: str | None
+    text: str
+    evidence: frozenset[str]
+    kind: str = ""
+    answer: str = ""
+    quotations: tuple[str, ...] = ()
+    talk: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Collection:
+    """Messages of one partition with the questions about them.
+
+    :param files: import these instead of ``messages``.
+    """
+
+    name: str
+    messages: tuple[Message, ...]
+    questions: tuple[Question, ...]
+    files: tuple[Path, ...] = ()
+
+
+def read(name: str, path: Path | None) -> list[Collection]:
+    """Read a set by its name.
+
+    :param path: its data; the long answers and the samples need none.
+    """
+    if name == "long-answers":
+        return [_long_answers(path or LONG_ANSWERS)]
+    if name == "samples":
+        return [_samples(path or SAMPLES)]
+    if path is None:
+        raise SystemExit(f"--set {name} needs --data FILE")
+    convert: Callable[[Any], Collection] = _locomo if name == "locomo" else _generic
+    return [convert(scope) for scope in json.loads(path.read_text(encoding="utf-8"))]
+
+
+def _generic(scope: Mapping[str, Any]) -> Collection:
+    name = scope["name"]
+    messages = tuple(
+        Message(
+            row["role"],
+            row["content"],
+            created_at=datetime.fromisoformat(row["at"]),
+            conversation_id=row["conv"],
+            trace_id=row["trace"],
+            source="benchmark",
+            source_id=row["sid"],
+        )
+        for row in scope["messages"]
+    )
+    questions = tuple(
+        Question(
+            name,
+            name,
+            row["q"],
+            frozenset(row["ev"]),
+            row.get("kind") or "",
+            row.get("answer") or "",
+            talk=tuple((role, text) for role, text in row.get("hist") or ()),
+        )
+        for row in scope["questions"]
+    )
+    return Collection(name, messages, questions)
+
+
+def _locomo(sample: Mapping[str, Any]) -> Collection:
+    name, talk = sample["sample_id"], sample["conversation"]
+    messages = tuple(_locomo_messages(talk))
+    known = {message.source_id for message in messages}
+    questions = []
+    for row in sample["qa"]:
+        evidence = frozenset(known.intersection(row.get("evidence", ())))
+        if row["category"] in _LOCOMO_KINDS and evidence:
+            text = without_names(row["question"], (talk["speaker_a"], talk["speaker_b"]))
+            kind, answer = _LOCOMO_KINDS[row["category"]], str(row.get("answer", ""))
+            questions.append(Question(name, name, text, evidence, kind, answer))
+    return Collection(name, messages, tuple(questions))
+
+
+def _locomo_messages(talk: Mapping[str, Any]) -> Iterator[Message]:
+    """Yield the messages of a conversation, 30 seconds apart in each session."""
+    numbers = sorted(
+        int(match[1]) for key in talk if (match := re.fullmatch(r"session_(\d+)", key))
+    )
+    for number in numbers:
+        start = datetime.strptime(talk[f"session_{number}_date_time"], "%I:%M %p on %d %B, %Y")
+        for index, turn in enumerate(talk[f"session_{number}"]):
+            caption = turn.get("blip_caption")
+            yield Message(
+                "user" if turn["speaker"] == talk["speaker_a"] else "assistant",
+                turn["text"] + (f" [image: {caption}]" if caption else ""),
+                created_at=start.replace(tzinfo=UTC) + timedelta(seconds=30 * index),
+                conversation_id=str(number),
+                source="locomo",
+                source_id=turn["dia_id"],
+            )
+
+
+def without_names(question: str, names: Sequence[str]) -> str:
+    """Remove the speakers' first names, which mislead every ranking of LoCoMo."""
+    firsts = "|".join(re.escape(name.split()[0]) for name in names)
+    return " ".join(re.sub(rf"\b(?:{firsts})\b(?:['\u2019]s)?", " ", question).split())
+
+
+def _long_answers(folder: Path) -> Collection:
+    """Read twelve conversations with long answers, all in one instance.
+
+    A question names its evidence by a quotation; its kind is the third of the message that the
+    deepest quotation begins in.
+    """
+    messages = tuple(
+        message
+        for path in sorted(folder.glob("*.md"))
+        for message in conversation(path.read_text(encoding="utf-8"), path.stem)
+    )
+    lines = (folder / "questions.jsonl").read_text(encoding="utf-8").splitlines()
+    questions = tuple(_quoting(json.loads(line), messages) for line in lines)
+    return Collection("everything", messages, questions)
+
+
+def conversation(text: str, name: str) -> Iterator[Message]:
+    """Yield the messages of a file: a question every six minutes, or where it says so, days."""
+    blocks = re.split(r"^(=== .*)\n", text, flags=re.MULTILINE)[1:]
+    moment, count = datetime.min.replace(tzinfo=UTC), 0
+    for head, content in zip(blocks[::2], blocks[1::2], strict=True):
+        match = _HEAD.match(head)
+        if match is None:
+            raise ValueError(f"{name}: {head}")
+        kind, start, _, days = match.groups()
+        if kind == "conversation":
+            moment = datetime.fromisoformat(start).replace(tzinfo=UTC)
+            continue
+        if kind == "user":
+            moment += timedelta(days=int(days)) if days else timedelta(minutes=6)
+        count += 1
+        yield Message(
+            kind,
+            content.strip(),
+            created_at=moment + timedelta(seconds=0 if kind == "user" else 25),
+            trace_id=f"{name}-{(count + 1) // 2}",
+            conversation_id=name,
+            source="long answers",
+            source_id=f"{name}-{count}",
+        )
+
+
+def _quoting(row: Mapping[str, Any], messages: Sequence[Message]) -> Question:
+    evidence, depths = set(), []
+    for quotation in row["evidence"]:
+        holding = [message for message in messages if quotation in message.content]
+        if len(holding) != 1:
+            raise ValueError(f"{len(holding)} messages hold {quotation!r}")
+        evidence.add(str(holding[0].source_id))
+        depths.append(holding[0].content.index(quotation) / len(holding[0].content))
+    third = _THIRDS[min(int(3 * max(depths)), 2)]
+    return Question(
+        "everything",
+        "everything",
+        row["question"],
+        frozenset(evidence),
+        third,
+        quotations=tuple(row["evidence"]),
+    )
+
+
+def _samples(folder: Path) -> Collection:
+    rows = json.loads((folder / "questions.json").read_text(encoding="utf-8"))["questions"]
+    questions = tuple(
+        Question(
+            row["partition"],
+            row["instance"],
+            row["question"],
+            frozenset(row["evidence"]),
+            row["partition"],
+            row["answer"],
+        )
+        for row in rows
+    )
+    return Collection("samples", (), questions, tuple(sorted(folder.glob("*.jsonl"))))

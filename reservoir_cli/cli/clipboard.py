@@ -1,0 +1,71 @@
+"""Copying a text to the clipboard."""
+
+import base64
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+
+from reservoir_cli.errors import ReservoirError
+
+#: Terminals drop a longer escape sequence.
+_LONGEST_SEQUENCE = 74_994
+#: Seconds that a clipboard command may take.
+_PATIENCE = 10
+
+
+def copy(text: str) -> None:
+    """Copy a text to the clipboard: by the terminal (OSC 52), else by the platform's command.
+
+    :raises ReservoirError: there is no terminal and no such command, or it failed.
+    """
+    terminal = next((each for each in (sys.stderr, sys.stdout) if each.isatty()), None)
+    encoded = base64.b64encode(text.encode("utf-8", "replace")).decode("ascii")
+    if terminal is not None and len(encoded) <= _LONGEST_SEQUENCE:
+        terminal.write(f"\x1b]52;c;{encoded}\a")
+        terminal.flush()
+        return
+    command = next((each for each in _commands() if shutil.which(each[0])), None)
+    if command is None:
+        raise ReservoirError(
+            "--copy found no clipboard",
+            hint="install wl-clipboard, xclip or xsel, or pipe the context to your own command",
+        )
+    _run(command, text)
+
+
+def _commands() -> Iterator[Sequence[str]]:
+    """Yield the commands that may fill the clipboard here, the likeliest first."""
+    if sys.platform == "darwin":
+        yield ("pbcopy",)
+    elif sys.platform == "win32":
+        yield ("clip.exe",)
+    else:
+        if os.environ.get("WAYLAND_DISPLAY"):
+            yield ("wl-copy",)
+        if os.environ.get("DISPLAY"):
+            yield ("xclip", "-selection", "clipboard")
+            yield ("xsel", "--clipboard", "--input")
+        yield ("termux-clipboard-set",)
+        if "WSL_DISTRO_NAME" in os.environ:
+            yield ("clip.exe",)
+
+
+def _run(command: Sequence[str], text: str) -> None:
+    # clip.exe takes UTF-8 for the code page of the system.
+    encoding = "utf-16" if command[0] == "clip.exe" else "utf-8"
+    try:
+        # xclip stays in the background and would keep our streams open.
+        done = subprocess.run(
+            command,
+            input=text.encode(encoding, "replace"),
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            timeout=_PATIENCE,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise ReservoirError(f"{command[0]} could not copy the context") from error
+    if done.returncode:
+        raise ReservoirError(f"{command[0]} could not copy the context: exit {done.returncode}")

@@ -1,0 +1,98 @@
+"""The part of a long message that a search shows. Pure."""
+
+import re
+from collections.abc import Sequence
+
+#: From the first character up to, and not with, the one behind the last.
+Span = tuple[int, int]
+#: Where a part may well begin: behind a line, or a sentence.
+_BEGINNING = re.compile(r"\n\s*|[.!?…]['\"”’)\]]*\s+|[。！？]\s*")  # noqa: RUF001 - they are meant
+_GAP = re.compile(r"\s+")
+
+
+def choose_part(
+    text: str, words: Sequence[Span], passage: Span | None, size: int
+) -> tuple[str, list[Span]]:
+    """Choose the part of a text that says most about the question, on one line.
+
+    :param words: where words of the question stand, in order.
+    :param passage: the part that is nearest in meaning; words inside it come first.
+    :param size: characters at most, with the ``…`` where text is left out.
+    :returns: the part, and where the words stand in it.
+    """
+    low, high = passage or (0, len(text))
+    inside = [span for span in words if low <= span[0] and span[1] <= high]
+    if not inside and passage is None:
+        low, high = 0, len(text)
+    start, end = _window(text, (low, high), inside, size)
+    return _on_one_line(text, start, end, [span for span in words if start <= span[0] < end])
+
+
+def _window(text: str, part: Span, words: Sequence[Span], size: int) -> Span:
+    """Return the stretch of a part that holds the most different words."""
+    low, high = part
+    size -= 2
+    if high - low <= size:
+        return part
+    start = low
+    if words:
+        first, last = _densest(text, words, size)
+        # A few words before the first one, from the beginning of a sentence if one is near.
+        start = max(low, first - max(0, min(size // 3, size - (last - first))))
+        if start > low:
+            start = _beginning(text, start, first)
+    start = max(low, min(start, high - size)) if start > low else low
+    end = min(high, start + size)
+    if end < high and (blank := text.rfind(" ", start + size // 2, end)) > 0:
+        end = blank
+    return start, end
+
+
+def _densest(text: str, words: Sequence[Span], size: int) -> Span:
+    """Return where the most different words stand within so many characters."""
+    best, count = words[0], 0
+    for number, (start, _) in enumerate(words):
+        near = [span for span in words[number : number + 50] if span[1] - start <= size]
+        if len(near) and (different := len({text[a:b].casefold() for a, b in near})) > count:
+            best, count = (start, near[-1][1]), different
+    return best
+
+
+def _beginning(text: str, start: int, before: int) -> int:
+    """Return the first beginning of a sentence or a word in a stretch of text."""
+    if match := _BEGINNING.search(text, start, before):
+        return match.end()
+    blank = text.find(" ", start, before)
+    return blank + 1 if blank >= 0 else start
+
+
+def _on_one_line(text: str, start: int, end: int, words: Sequence[Span]) -> tuple[str, list[Span]]:
+    """Join the lines of a part, with ``…`` where text is left out."""
+    pieces, at, length = [], start, 0
+    places: dict[int, int] = {}
+
+    def put(upto: int) -> None:
+        nonlocal at, length
+        while at < upto:
+            gap = _GAP.search(text, at, upto)
+            plain = text[at : gap.start() if gap else upto]
+            for offset in range(len(plain) + 1):
+                places[at + offset] = length + offset
+            pieces.append(plain)
+            length += len(plain)
+            at += len(plain)
+            if gap:
+                pieces.append(" " if length else "")
+                length += len(pieces[-1])
+                at = gap.end()
+                places[at] = length
+
+    if text[:start].strip():
+        pieces.append("…")
+        length = 1
+    put(end)
+    shown = "".join(pieces).rstrip()
+    if text[end:].strip():
+        shown += "…"
+    spans = [(places.get(a, 0), places.get(min(b, end), length)) for a, b in words]
+    return shown, [(a, b) for a, b in spans if a < b <= len(shown)]

@@ -1,0 +1,64 @@
+"""BM25 in which the messages around a message lend it their words. Pure numpy."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reservoir_cli.retrieval.sessions import Places, Sessions
+from reservoir_cli.storage.records import Posting
+from reservoir_cli.util.bm25 import Floats, norms, rarity, saturated
+
+#: What a neighbour's word counts, and how many neighbours there are on each side.
+NEIGHBOUR_WORDS, NEIGHBOURS = 0.3, 2
+#: A neighbour lends as if it had no more words, so that long ones lend no advantage.
+LENT = 60
+
+
+def bm25(postings: Sequence[Posting], terms: NDArray[np.int32], found: Sessions) -> Floats:
+    """Score messages by the question's stems, with the words of their neighbours.
+
+    A term's count, and a message's length, take in the two messages before and after it, of each
+    at most 60 words; document frequencies are those of the scope.
+
+    :param postings: for each stem of the question, where it stands and how often.
+    :param terms: shape (n,), words of each message.
+    :returns: shape (n,).
+    """
+    total = len(terms)
+    scores = np.zeros(total)
+    if not postings or not total:
+        return scores
+    words = found.laid(terms)
+    length_norms = norms(_around(words, found))
+    spot_of = found.back(np.arange(total))
+    for posting in postings:
+        where, counts = _with_neighbours(spot_of[posting.places], posting.counts, words, found)
+        scores[where] += rarity(total, len(where)) * saturated(counts, length_norms[where])
+    return found.back(scores)
+
+
+def _with_neighbours(
+    places: Places, counts: NDArray[np.int32], words: NDArray[np.int32], found: Sessions
+) -> tuple[Places, Floats]:
+    """Return where a term counts, neighbours included, and how much; in session order."""
+    lent = NEIGHBOUR_WORDS * counts * np.minimum(1.0, LENT / np.maximum(words[places], 1))
+    spots, shares = [places], [counts.astype(np.float64)]
+    for shift in (*range(-NEIGHBOURS, 0), *range(1, NEIGHBOURS + 1)):
+        moved = (places + shift).clip(0, len(found.number) - 1)
+        inside = (found.number[moved] == found.number[places]) & (moved == places + shift)
+        spots.append(moved[inside])
+        shares.append(lent[inside])
+    where, back = np.unique(np.concatenate(spots), return_inverse=True)
+    return where, np.bincount(back, np.concatenate(shares)).astype(np.float64)
+
+
+def _around(words: NDArray[np.int32], found: Sessions) -> Floats:
+    """Return the words of each message and those its neighbours lend; in session order."""
+    sums = words.astype(np.float64)
+    lent = np.minimum(words, LENT)
+    for distance in range(1, min(NEIGHBOURS, len(words) - 1) + 1):
+        together = found.together(distance)
+        sums[distance:] += lent[:-distance] * together
+        sums[:-distance] += lent[distance:] * together
+    return sums

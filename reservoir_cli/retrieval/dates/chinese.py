@@ -1,0 +1,138 @@
+"""Chinese dates as English ones."""
+
+import re
+from collections.abc import Callable
+from functools import cache
+
+_NUMBER = "(?:\\d{1,3}|[一二两三四五六七八九十]{1,3})"
+_DIGITS = dict(zip("零〇一二两三四五六七八九", (0, 0, 1, 2, 2, 3, 4, 5, 6, 7, 8, 9), strict=True))
+_DAYS = dict(
+    zip("一二三四五六日天", "mon tues wednes thurs fri satur sun sun".split(), strict=True)
+)
+_MONTHS = (
+    "january february march april may june july august september october november december".split()
+)
+_RELATIVE = {
+    "大前天": "3 days ago", "前天": "day before yesterday", "昨天": "yesterday",
+    "昨日": "yesterday", "昨晚": "yesterday", "今天": "today", "今日": "today",
+    "今晚": "today", "今早": "today", "明天": "tomorrow", "后天": "day after tomorrow",
+    "後天": "day after tomorrow", "去年": "last year", "今年": "this year", "明年": "next year",
+    "前年": "year before last",
+}  # fmt: skip
+_WHICH = {"上上": "before", "上": "last", "这": "this", "這": "this", "本": "this", "下": "next"}
+_UNITS = {
+    "天": "days", "日": "days", "周": "weeks", "週": "weeks", "星期": "weeks", "礼拜": "weeks",
+    "禮拜": "weeks", "月": "months", "年": "years", "小时": "hours", "分钟": "minutes",
+}  # fmt: skip
+_WEEK = "(?:周|週|星期|礼拜|禮拜)"
+#: Relative days and years also stand inside of other words: 目前|天气, 聪明|天才, 过去|年.
+_INSIDE = "(?<![目之从先生当眼午提面聪光文发说证如至而迄过死第每今以])"
+_PATTERN = (
+    f"(?P<year>\\d{{4}}|[一二][零〇一二三四五六七八九]{{3}}|{_INSIDE}(?:去年|今年|明年|前年))"
+    f"(?:年|(?<=年))(?:的)?(?P<month>{_NUMBER})月(?:(?P<day>{_NUMBER})[日号號])?"
+    f"|(?P<month2>(?<![\\d.第]){_NUMBER})月(?P<day2>{_NUMBER})[日号號]"
+    f"|(?P<month3>(?<![\\d.第每]){_NUMBER})月(?:份|初|中旬|底|末|(?![天兔票饼嫂子球光怀经薪费工供租台活季牙]))"
+    "|(?<![\\d.第])(?P<year2>(?:19|20)\\d\\d)年(?![级代龄费版薪检假度])"
+    f"|(?P<count>{_NUMBER}|半|几|幾)个?(?P<unit>天|周|週|星期|礼拜|禮拜|月|年|小时|分钟)(?:之|以)?前(?![天年])"
+    f"|(?:最近|过去|過去|近)(?:的)?(?P<last>{_NUMBER})个?(?P<lastunit>天|周|週|星期|礼拜|禮拜|月|年)"
+    f"|(?<![晚早网线路以日基])(?P<which>上上|上|这|這|本|下)个?{_WEEK}"
+    "(?:(?P<weekday>[一二三四五六日天])(?![次个些])|(?P<weekend>末))?"
+    "|(?P<whichmonth>上|这|這|本|下)个?月(?![光票])"
+    f"|(?<![一两几每\\d二三四五六七八九十个到至]){_WEEK}(?P<plain>[一二三四五六日天])"
+    "(?![次个些到至周围遍])"
+    f"|{_INSIDE}(?P<near>大前天|前天|昨天|昨日|昨晚|今天|今日|今晚|今早|明天|"
+    "(?<!先天)(?:后天|後天)(?![性形养培努教的])|去年|今年|明年|前年)"
+    "|前几天|前幾天|前些天|前两天"
+)
+_JOINTS = {"到": "to", "至": "to", "-": "to", "~": "to", "和": "and", "、": "and", "或": "or"}
+
+
+def in_english(text: str) -> str:
+    """Return a text with its Chinese dates in English."""
+    if not re.search("[年月日号號天周週星礼禮晚]", text):
+        return text
+    written, end, last = [], 0, False
+    for match in _compiled().finditer(text):
+        phrase = _phrase(match)
+        if phrase is None:
+            continue
+        between = text[end : match.start()]
+        joint = _JOINTS.get(between.strip()) if last else None
+        if joint:
+            written.append(f" {joint} {phrase.removeprefix('in ').removeprefix('on ')}")
+        else:
+            written.append(f"{between} . {phrase}")
+        end, last = match.end(), True
+    return f"{''.join(written)} . {text[end:]}" if last else text
+
+
+@cache
+def _compiled() -> re.Pattern[str]:
+    return re.compile(_PATTERN)
+
+
+def _phrase(match: re.Match[str]) -> str | None:
+    found = {name: part for name, part in match.groupdict().items() if part}
+    for name, read in _READERS.items():
+        if name in found:
+            return read(found)
+    return "the other day"
+
+
+def _number(text: str) -> int:
+    """Return a number up to 99 in digits or characters; 0 if it is none."""
+    if text.isdigit():
+        return int(text)
+    if "十" not in text:
+        return _DIGITS[text] if len(text) == 1 else 0
+    tens, _, ones = text.partition("十")
+    return 10 * _DIGITS.get(tens, 1) + _DIGITS.get(ones, 0)
+
+
+def _year(text: str) -> str:
+    if text in _RELATIVE:
+        return _RELATIVE[text]
+    return text if text.isdigit() else "".join(str(_DIGITS[sign]) for sign in text)
+
+
+def _date(found: dict[str, str]) -> str | None:
+    month = _number(found.get("month") or found.get("month2") or found.get("month3", ""))
+    day = _number(found.get("day") or found.get("day2") or "0")
+    if not 1 <= month <= 12 or day > 31:
+        return None
+    year = _year(found["year"]) if "year" in found else ""
+    if year == "year before last":  # no month of it has a name in English
+        return year
+    lead = "" if day else "in "
+    return f"{lead}{f'{day} ' if day else ''}{_MONTHS[month - 1]} {year}".strip()
+
+
+def _ago(found: dict[str, str]) -> str:
+    unit = _UNITS[found["unit"]]
+    if found["count"] == "半":
+        return f"half a {unit[:-1]} ago"
+    count = "a few" if found["count"] in "几幾" else str(_number(found["count"]))
+    return f"{count} {unit} ago"
+
+
+def _week(found: dict[str, str]) -> str:
+    which = _WHICH[found["which"]]
+    if which == "before":
+        return "week before last"
+    if "weekday" in found:
+        return f"{_DAYS[found['weekday']]}day of {which} week"
+    return f"{which} {'weekend' if 'weekend' in found else 'week'}"
+
+
+_READERS: dict[str, Callable[[dict[str, str]], str | None]] = {
+    "month": _date,
+    "month2": _date,
+    "month3": _date,
+    "year2": lambda found: f"in {found['year2']}",
+    "unit": _ago,
+    "last": lambda found: f"the last {_number(found['last'])} {_UNITS[found['lastunit']]}",
+    "which": _week,
+    "whichmonth": lambda found: f"{_WHICH[found['whichmonth']]} month",
+    "plain": lambda found: f"on {_DAYS[found['plain']]}day",
+    "near": lambda found: _RELATIVE[found["near"]],
+}

@@ -1,0 +1,58 @@
+"""Dates in German, French, Spanish and Chinese, rewritten as the same dates in English.
+
+Each language has a few patterns, and its phrases become English ones, which the parser reads.
+Accents are ignored: whoever writes ``fevrier`` means February. A phrase is rewritten only where
+its own words make it a date: ``hier`` is yesterday in a French question and "here" in a German
+one, and ``mars`` needs a day, a year or a preposition. The patterns of a language are compiled
+when a question may be in it.
+"""
+
+import re
+import unicodedata
+
+from reservoir_cli.retrieval.dates import chinese, european
+from reservoir_cli.util.languages import guess_language
+
+_WORD = re.compile(r"[a-z]+")
+#: A letter a letter, so that places in the text stay the same.
+_UNACCENTED = str.maketrans(
+    "àáâäãåçèéêëìíîïñòóôöõùúûüýÿ\u2019ºª",
+    "aaaaaaceeeeiiiinooooouuuuyy'oa",
+)
+
+
+def in_english(question: str) -> str:
+    """Return a question with its foreign dates in English.
+
+    What stands between two dates stays, but for words that join them, such as "bis" and "et".
+    """
+    if question.isascii() and not _SIGNS.intersection(_WORD.findall(question.lower())):
+        return question
+    text = " ".join(unicodedata.normalize("NFC", question).split())
+    text = chinese.in_english(text)
+    plain = text.lower().translate(_UNACCENTED)
+    if len(plain) != len(text):  # a capital of which the small letter has two characters
+        return text
+    words = set(_WORD.findall(plain))
+    guess = guess_language(text)
+    for name in sorted(european.LANGUAGES, key=lambda name: name != guess):
+        # A few words can look Dutch or Italian; of English and the others a text has to be free.
+        told = guess != name and guess in ("en", *european.LANGUAGES)
+        signs = _OWN_SIGNS if told else _ALL_SIGNS
+        if words & signs[name]:
+            rewritten = european.rewrite(text, plain, european.LANGUAGES[name], sure=name == guess)
+            if rewritten != text:
+                return rewritten
+    return text
+
+
+def _signs(words: str) -> frozenset[str]:
+    return frozenset(words.split())
+
+
+_OWN_SIGNS = {name: _signs(known.signs) for name, known in european.LANGUAGES.items()}
+_ALL_SIGNS = {
+    name: _OWN_SIGNS[name] | _signs(known.shared_signs)
+    for name, known in european.LANGUAGES.items()
+}
+_SIGNS = frozenset().union(*_ALL_SIGNS.values())

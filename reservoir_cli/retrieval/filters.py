@@ -1,0 +1,53 @@
+"""Keeping what a filter lets through, after the whole scope was scored."""
+
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reservoir_cli.retrieval.ranking import Scored
+from reservoir_cli.storage.records import Candidates
+
+
+def passing(found: Candidates) -> NDArray[np.intp]:
+    """Return the positions of the candidates that match the filter they were read with."""
+    if found.matching is None:
+        return np.arange(len(found.ids))
+    return np.flatnonzero(found.matching)
+
+
+def keep(scored: Scored, places: NDArray[np.intp]) -> Scored:
+    """Return some of the candidates with the scores that they have in the whole scope.
+
+    The places of words are of no use once the scores are known, and are left out.
+
+    :param places: ascending.
+    """
+    if len(places) == len(scored.candidates.ids):
+        return scored
+    found = scored.candidates
+    ids = found.ids[places]
+    kept = Candidates(
+        ids=ids,
+        created_at=found.created_at[places],
+        tokens=found.tokens[places],
+        terms=found.terms[places],
+        asks=found.asks[places],
+        own=found.own[places],
+        thread=found.thread[places],
+        loose=found.loose[places],
+        cosine=found.cosine[places],
+        by_id=np.argsort(ids, kind="stable"),
+        postings=(),
+        absent=0,
+        passages=found.passages[places],
+    )
+    return replace(
+        scored,
+        candidates=kept,
+        bm25=scored.bm25[places],
+        dates=scored.dates[places],
+        similarity=scored.similarity[places],
+        recency=scored.recency[places],
+        priority=scored.priority[places],
+    )

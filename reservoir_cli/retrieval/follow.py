@@ -1,0 +1,65 @@
+"""Read what was said just before a question, so that a follow-up finds what it is about."""
+
+from datetime import datetime, timedelta
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reservoir_cli.messages import Role, Scope, StoredMessage
+from reservoir_cli.storage.base import Store
+from reservoir_cli.storage.records import Talk
+
+#: What the last user turn and the last reply count beside the question.
+_WEIGHTS = {Role.USER: 0.5, Role.ASSISTANT: 0.3}
+#: So many of the newest messages are read to find the two.
+_READ = 20
+
+
+def running_talk(
+    store: Store,
+    scope: Scope,
+    question: str,
+    vector: NDArray[np.float32] | None,
+    now: datetime,
+    session_gap: float,
+) -> Talk | None:
+    """Return the last turns of the session that still runs; ``None`` if none does.
+
+    :param scope: the instance that history comes from.
+    :param vector: of the question; ``None`` compares words alone.
+    :param session_gap: a session runs until nothing was said for so many seconds.
+    """
+    newest = store.last(scope, _READ)
+    if not newest or now - newest[-1].created_at > timedelta(seconds=session_gap):
+        return None
+    turns: dict[Role, StoredMessage] = {}
+    for message in newest:
+        if message.conversation_id == newest[-1].conversation_id and _counts(message, question):
+            turns[message.role] = message
+    if not turns:
+        return None
+    weighted = tuple((_WEIGHTS[role], message.content) for role, message in turns.items())
+    return Talk(weighted, None if vector is None else _together(store, vector, turns))
+
+
+def _counts(message: StoredMessage, question: str) -> bool:
+    text = message.content.strip()
+    return message.role in _WEIGHTS and bool(text) and text != question.strip()
+
+
+def _together(
+    store: Store, vector: NDArray[np.float32], turns: dict[Role, StoredMessage]
+) -> NDArray[np.float32]:
+    """Add the stored vectors of turns to a question's; one without a vector adds nothing."""
+    stored = store.passages([message.key for message in turns.values()])
+    total = vector.astype(np.float64)
+    for role, message in turns.items():
+        if passages := stored.get(message.key):
+            total = total + _WEIGHTS[role] * _unit(
+                np.mean([row.vector for row in passages], axis=0)
+            )
+    return _unit(total).astype(np.float32)
+
+
+def _unit(vector: NDArray[np.floating]) -> NDArray[np.floating]:
+    return vector / max(float(np.linalg.norm(vector)), 1e-12)

@@ -1,0 +1,72 @@
+"""Whether a store knows anything about a question: a gate on the question. Pure numpy."""
+
+from collections.abc import Iterable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reservoir_cli.settings.schema import Settings
+from reservoir_cli.storage.records import Candidates, Posting
+from reservoir_cli.util.bm25 import Floats
+
+#: What the share of the question's words, and a date it names, count beside the cosine.
+WORDS_SHARE, DATE_SHARE = 0.4, 0.4
+#: The measured floors by the identity of the embedding model.
+FLOORS = {"a2cf0741a1a1aae893fd8821c3ff77da": 0.36}
+#: The floor where there are no vectors to compare.
+WORDS_FLOOR = 0.15
+
+
+def recall_floor(settings: Settings, model_id: str | None) -> float:
+    """Return the relevance below which nothing is recalled; 0 recalls always.
+
+    :param model_id: the model that the question is compared by; ``None`` for words alone.
+    """
+    if settings.recall_floor is not None:
+        return settings.recall_floor
+    return WORDS_FLOOR if model_id is None else FLOORS.get(model_id, 0.0)
+
+
+def relevance(candidates: Candidates, dates: Floats, running: NDArray[np.bool_]) -> float:
+    """Return the greatest of cosine + 0.4 · share of words + 0.4 · date over all messages.
+
+    The share is that of the question's words that stand in the message. A message without a
+    vector has words and date alone. A follow-up fits by itself or together with what was said
+    last, which is compared with other sessions only.
+
+    :param dates: shape (n,), nearness to a date that the question names.
+    :param running: shape (n,), whether a message is of the running session.
+    """
+    held, whole = _weights(candidates.postings, candidates.absent, len(candidates.ids))
+    fit = _best(candidates.cosine, held / (whole or 1), dates)
+    if candidates.talk is None:
+        return fit
+    for weight, postings in candidates.talk.postings:
+        more, total = _weights(postings, 0, len(candidates.ids))
+        held, whole = held + weight * more, whole + weight * total
+    elsewhere = ~running
+    near = candidates.talk.cosine[elsewhere], (held / (whole or 1))[elsewhere], dates[elsewhere]
+    return max(fit, _best(*near))
+
+
+def _best(cosine: NDArray[np.float32], share: Floats, dates: Floats) -> float:
+    fits = np.where(np.isnan(cosine), share, cosine + WORDS_SHARE * share) + DATE_SHARE * dates
+    return float(fits.max(initial=0.0))
+
+
+def _weights(postings: Iterable[Posting], absent: int, total: int) -> tuple[Floats, float]:
+    """Return the weight of the stems that each message holds, and that of all stems.
+
+    :param absent: stems that no message holds: they weigh as much as the rarest.
+    """
+    held, whole = np.zeros(total), absent * _weight(total, 1)
+    for posting in postings:
+        weight = _weight(total, len(posting.places))
+        held[posting.places] += weight
+        whole += weight
+    return held, whole
+
+
+def _weight(total: int, holding: int) -> float:
+    """Return an inverse document frequency that is above 0 in small stores, too."""
+    return float(np.log1p(max(0.0, total - holding + 0.5) / (holding + 0.5)))

@@ -1,0 +1,61 @@
+"""Guess the language of a text by its most common words, or by its script."""
+
+import re
+from collections.abc import Iterable
+
+#: Words that are common in one language and rare in the others, in lower case.
+_FUNCTION_WORDS = {
+    "en": "the of and to is was that for it with on are this you have what did we how why when "
+    "which do does not be from they i my your our there were can could would",
+    "de": "der die das und ist nicht ich wir ihr den dem ein eine einen einem mit auf für fuer im "
+    "am vom zum war haben hatte hat was wann wie warum wer von über ueber zu sich auch noch habe "
+    "du dein mein unser uns bei nach",
+    "fr": "le la les et est des du un une je nous vous il elle ils dans pour pas que qui quoi "
+    "quand comment pourquoi avec sur ce cette ai avons avez était été au aux mon ton notre nos "
+    "sont à avait sommes étions ça",
+    "es": "el los las y es un una del que qué quien cuándo cuando cómo como por para con sobre en "
+    "no me nos se lo hemos he ha fue era está mi tu su nuestro al más hicimos dije hablamos "
+    "dijimos cuál",
+    "it": "il gli e è che di della un una non per con sono era abbiamo ho ha cosa quando come "
+    "perché nel nella questo più mi ci si",
+    "pt": "o os as e é que do da dos um uma não por para com em no na nos foi era temos você eu "
+    "quando como mais meu nosso se isso",
+    "nl": "de het een en is niet ik wij we jij van voor met op was hebben heeft wat wanneer hoe "
+    "waarom dat die zijn ook naar bij",
+}
+_WORDS = {language: frozenset(words.split()) for language, words in _FUNCTION_WORDS.items()}
+# Compiled when first needed: most commands ask nothing.
+_WORD, _CHINESE, _KANA = r"[^\W\d_]+", "[\u3400-\u4dbf\u4e00-\u9fff]", "[\u3040-\u30ff]"
+_LATIN_END = "\u024f"
+#: A text of more words is judged by its first ones.
+_ENOUGH = 200
+
+
+def guess_language(text: str) -> str | None:
+    """Return the language that most words of a text belong to, such as ``de``.
+
+    :returns: ``None`` if the words do not tell, ``zh`` and ``ja`` for their scripts, and ``other``
+        for a script without a guess.
+    """
+    words = [word.lower() for word in re.findall(_WORD, text[: 20 * _ENOUGH])[:_ENOUGH]]
+    if not words:
+        return None
+    foreign = [word for word in words if word[0] > _LATIN_END]
+    if 3 * len(foreign) > len(words):
+        letters = "".join(foreign)
+        return (
+            "ja" if re.search(_KANA, letters) else "zh" if re.search(_CHINESE, letters) else "other"
+        )
+    counts = {language: sum(word in known for word in words) for language, known in _WORDS.items()}
+    most = max(counts.values())
+    best = [language for language, count in counts.items() if count == most]
+    return best[0] if most and len(best) == 1 else None
+
+
+def share_of_english(texts: Iterable[str]) -> tuple[float, int]:
+    """Return the share of texts in English among those whose language can be guessed.
+
+    :returns: the share, and how many texts it is about.
+    """
+    guesses = [language for text in texts if (language := guess_language(text))]
+    return (guesses.count("en") / len(guesses) if guesses else 1.0), len(guesses)

@@ -1,0 +1,89 @@
+"""What the benchmark reads: the generic shape, LoCoMo's, the long answers and the samples."""
+
+import json
+from datetime import timedelta
+
+import pytest
+import sets
+
+TALK = {
+    "speaker_a": "Ada Byron",
+    "speaker_b": "Grace",
+    "session_1_date_time": "1:56 pm on 8 May, 2023",
+    "session_1": [
+        {"speaker": "Ada Byron", "dia_id": "D1:1", "text": "Hello"},
+        {"speaker": "Grace", "dia_id": "D1:2", "text": "Look!", "blip_caption": "a moth"},
+    ],
+    "session_2_date_time": "9:00 am on 1 June, 2023",
+    "session_2": [{"speaker": "Ada Byron", "dia_id": "D2:1", "text": "Again"}],
+}
+ASKED = [
+    {"question": "What is Grace's moth, Ada?", "category": 4, "evidence": ["D1:2", "D9:9"]},
+    {"question": "Is it a trap?", "category": 5, "evidence": ["D1:1"]},
+    {"question": "Who knows?", "category": 1, "evidence": ["D9:9"]},
+]
+
+
+@pytest.fixture
+def talk(tmp_path):
+    file = tmp_path / "locomo.json"
+    file.write_text(
+        json.dumps([{"sample_id": "c", "conversation": TALK, "qa": ASKED}]), encoding="utf-8"
+    )
+    return sets.read("locomo", file)[0]
+
+
+def test_locomo_messages_keep_order_roles_captions_and_times(talk):
+    messages = talk.messages
+    assert [row.content for row in messages] == ["Hello", "Look! [image: a moth]", "Again"]
+    assert [row.role for row in messages] == ["user", "assistant", "user"]
+    assert messages[1].created_at - messages[0].created_at == timedelta(seconds=30)
+
+
+def test_locomo_questions_lose_names_and_need_evidence_that_exists(talk):
+    assert [row.text for row in talk.questions] == ["What is moth, ?"]
+    assert talk.questions[0].evidence == {"D1:2"}
+
+
+def test_the_generic_shape_is_read(tmp_path):
+    message = {"role": "user", "content": "Yes", "at": "2024-01-01T00:00:00+00:00"}
+    scope = {
+        "name": "s",
+        "messages": [{**message, "conv": "c", "trace": "t", "sid": "1"}],
+        "questions": [{"q": "Why?", "ev": ["1"], "kind": "k", "hist": [["user", "So"]]}],
+    }
+    file = tmp_path / "set.json"
+    file.write_text(json.dumps([scope]), encoding="utf-8")
+    (read,) = sets.read("beam", file)
+    assert (read.messages[0].source_id, read.messages[0].conversation_id) == ("1", "c")
+    (question,) = read.questions
+    assert (question.evidence, question.kind, question.talk) == ({"1"}, "k", (("user", "So"),))
+
+
+def test_long_answers_are_long_many_and_alternate():
+    (collection,) = sets.read("long-answers", None)
+    messages = collection.messages
+    answers = [row for row in messages if str(row.role) == "assistant"]
+    assert len(answers) >= 60
+    assert min(len(row.content) for row in answers) > 1_200
+    assert len(collection.questions) >= 60
+    for conversation in {row.conversation_id for row in messages}:
+        own = [row for row in messages if row.conversation_id == conversation]
+        assert [str(row.role) for row in own] == ["user", "assistant"] * (len(own) // 2)
+        assert own == sorted(own, key=lambda row: row.created_at)
+
+
+def test_a_good_part_of_the_evidence_stands_deep_inside():
+    questions = sets.read("long-answers", None)[0].questions
+    assert sum(row.kind == "last third" for row in questions) >= len(questions) / 4
+
+
+def test_a_quotation_that_nobody_said_is_refused():
+    messages = sets.read("long-answers", None)[0].messages
+    with pytest.raises(ValueError, match="0 messages"):
+        sets._quoting({"question": "?", "evidence": ["never said"]}, messages)
+
+
+def test_a_set_that_is_not_here_needs_its_data():
+    with pytest.raises(SystemExit, match="--data"):
+        sets.read("beam", None)

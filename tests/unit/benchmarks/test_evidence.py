@@ -1,0 +1,221 @@
+"""How benchmarks count: packing into a budget, and how sure a mean is."""
+
+import json
+from dataclasses import replace
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import run
+from asking import Asker, opened, store
+from evidence import (
+    Recall,
+    answering_passage,
+    best_first,
+    covered,
+    figures,
+    interval,
+    lost_at_larger,
+    refusals,
+    taken,
+)
+from hypothesis import given
+from hypothesis import strategies as st
+from run import thinned
+from sets import Collection, Question
+from vectors import CachedEmbedder
+
+from reservoir_cli import Message
+
+_AT = "2024-01-01T00:0{}:00+00:00"
+SCOPE = {
+    "name": "s",
+    "messages": [
+        {
+            "role": role,
+            "content": text,
+            "at": _AT.format(at),
+            "conv": "c",
+            "trace": "t",
+            "sid": str(at),
+        }
+        for at, (role, text) in enumerate(
+            [("user", "Where is the key?"), ("assistant", "The key is under the red flowerpot.")]
+        )
+    ],
+    "questions": [{"q": "Under what is the key?", "ev": ["1"], "answer": "the flowerpot"}],
+}
+
+costs = st.lists(st.integers(1, 50), min_size=1, max_size=30)
+
+
+@given(costs, st.integers(0, 300))
+def test_what_is_taken_fits_and_nothing_left_out_would(each, budget):
+    order = np.arange(len(each))
+    kept = taken(order, np.array(each), budget)
+    spent = 0
+    for place, cost in enumerate(each):
+        assert (place in kept) == (cost <= budget - spent)
+        spent += cost if place in kept else 0
+
+
+def test_ties_go_to_the_newest():
+    assert best_first(np.array([0.5, 0.9, 0.5])).tolist() == [1, 2, 0]
+
+
+@given(st.lists(st.floats(0, 1), min_size=2, max_size=40))
+def test_an_interval_holds_its_mean(scores):
+    low, high = interval(np.array(scores))
+    assert low - 1e-9 <= np.mean(scores) <= high + 1e-9
+
+
+def test_a_difference_that_every_question_shows_is_above_zero():
+    before = np.random.default_rng(0).random(50)
+    assert interval(before + 0.01 - before)[0] > 0
+
+
+def test_all_evidence_counts_a_budget_only_if_nothing_is_missing():
+    recall = Recall(np.array([[0.5, 1.0], [0.0, 1.0]]), np.empty(0))
+    found = figures(recall, (250, 500))
+    assert found["all_evidence"] == pytest.approx(0.5)
+    assert found["score"] == pytest.approx(0.625)
+    assert found["by_budget"] == {"250": 0.25, "500": 1.0}
+
+
+class Mute:
+    """A model that may be named, but not asked."""
+
+    def __init__(self, model):
+        self.name, self.model_id = model.name, model.model_id
+        self.dimensions, self.engine = model.dimensions, model.engine
+
+    def encode_query(self, text):
+        raise AssertionError(text)
+
+    def encode_documents(self, texts):
+        raise AssertionError(texts)
+
+
+def test_a_vector_is_asked_for_once_and_stays_the_same(fake_embedder, tmp_path):
+    first = CachedEmbedder(fake_embedder, tmp_path)
+    texts = ["one", "two", "one"]
+    documents, question = first.encode_documents(texts), first.encode_query("one?")
+    again = CachedEmbedder(Mute(fake_embedder), tmp_path)
+    assert (again.encode_documents(texts) == documents).all()
+    assert (again.encode_query("one?") == question).all()
+    assert (documents == fake_embedder.encode_documents(texts)).all()
+
+
+def test_questions_and_documents_of_the_same_words_are_kept_apart(fake_embedder, tmp_path):
+    CachedEmbedder(fake_embedder, tmp_path).encode_documents(["one"])
+    with pytest.raises(AssertionError):
+        CachedEmbedder(Mute(fake_embedder), tmp_path).encode_query("one")
+
+
+def test_an_answer_is_inside_if_its_part_of_the_message_is_printed():
+    assert covered((10, 20), None, exact=True)
+    assert covered(None, [(50, 60)], exact=False)
+    assert covered((10, 20), [(0, 15), (15, 30)], exact=True)
+    assert covered((10, 20), [(11, 40)], exact=False)
+    assert not covered((10, 20), [(11, 40)], exact=True)
+    assert not covered((10, 20), [(15, 40)], exact=False)
+
+
+def test_the_answering_passage_shares_most_words_with_the_answer():
+    passages = [frozenset({"a"}), frozenset({"a", "b"}), frozenset({"b", "a"})]
+    assert answering_passage(passages, frozenset({"a", "b"})) == 1
+
+
+def test_a_question_that_finds_less_at_any_larger_budget_is_counted():
+    assert lost_at_larger(np.array([[0, 0.5, 1], [1, 0.5, 1], [1, 1, 1]])) == pytest.approx(1 / 3)
+
+
+def test_what_floors_refuse_and_lose():
+    unrelated, related = np.arange(10) / 10, np.array([0.05, 0.95])
+    found = refusals(unrelated, related, np.array([0.5, 1.0]))
+    assert found[4]["refused"] == pytest.approx(0.5)
+    assert [row["lost"] for row in found] == [0.25] * 9
+
+
+class Excerpts:
+    """A window that prints a part of one message."""
+
+    def __init__(self, spans):
+        self.messages = [
+            {"id": 1, "source_id": "1", "content": "two", "spans": spans},
+            {"id": None, "source_id": None, "content": "the question"},
+        ]
+        self.used, self.relevance = 10, 0.5
+        self.budget = SimpleNamespace(available=20)
+
+
+@pytest.mark.parametrize(("spans", "strict"), [([[4, 7]], 1), ([[0, 3]], 0), (None, 1)])
+def test_an_excerpt_counts_strictly_only_with_its_quotation(
+    fake_embedder, tmp_path, monkeypatch, spans, strict
+):
+    cached = CachedEmbedder(fake_embedder, tmp_path)
+    with opened(tmp_path / "store.db", cached, {}) as reservoir:
+        messages = [Message("user", "one two three", source="test", source_id="1")]
+        store(reservoir, "here", messages)
+    asker = Asker(tmp_path / "store.db", cached, {})
+    monkeypatch.setattr(asker, "windows", lambda question, budgets: [Excerpts(spans)])
+    question = Question("here", "here", "?", frozenset("1"), quotations=("two",), answer="two")
+    found = asker.printed(question, [250])
+    assert found == {
+        "printed": [1],
+        "strict": [strict],
+        "rare words": [1],
+        "tokens": [0.5],
+        "relevance": [0.5],
+    }
+
+
+def test_talk_before_a_question_is_stored_for_that_question_alone(fake_embedder, tmp_path):
+    cached = CachedEmbedder(fake_embedder, tmp_path)
+    messages = [Message("user", "one two three", source="test", source_id="1")]
+    with opened(tmp_path / "store.db", cached, {}) as reservoir:
+        store(reservoir, "here", messages)
+    asker = Asker(tmp_path / "store.db", cached, {})
+    talk = (("user", "hello"), ("assistant", "hi"))
+    asked = Question("here", "here", "and?", frozenset("1"), talk=talk)
+    for question, known in (
+        (asked, ["one two three", "hello", "hi"]),
+        (replace(asked, talk=()), ["one two three"]),
+    ):
+        (window,) = asker.windows(question, [4_000])
+        assert [row["content"] for row in window.messages] == [*known, "and?"]
+
+
+def test_fewer_questions_are_spread_over_all_scopes():
+    questions = tuple(Question("p", "p", str(at), frozenset("1")) for at in range(10))
+    collections = [Collection(name, (), questions) for name in "ab"]
+    kept = thinned(collections, 4)
+    assert [[row.text for row in scope.questions] for scope in kept] == [["0", "6"], ["2", "9"]]
+
+
+def test_a_run_on_one_set_writes_scores_and_compares_them(tmp_path, monkeypatch, capsys, embedder):
+    monkeypatch.setattr(
+        run, "cached_embedder", lambda name, folder: CachedEmbedder(embedder, folder)
+    )
+    file = tmp_path / "set.json"
+    file.write_text(json.dumps([SCOPE]), encoding="utf-8")
+    first, again = tmp_path / "1.json", tmp_path / "2.json"
+    usual = [
+        "run.py",
+        "--set",
+        "beam",
+        "--data",
+        str(file),
+        "--cache",
+        str(tmp_path),
+        "--budgets",
+        "50,250",
+    ]
+    for more in (["--json", str(first)], ["--against", str(first), "--json", str(again)]):
+        monkeypatch.setattr("sys.argv", [*usual, *more])
+        run.main()
+    found = json.loads(again.read_text(encoding="utf-8"))
+    assert found["printed"]["printed"]["by_budget"]["250"] == 1
+    assert found["printed"]["strict"]["questions"] == 1
+    assert found["differences"]["printed"] == {"difference": 0, "interval": [0, 0]}
+    assert "loses" in capsys.readouterr().out

@@ -1,0 +1,323 @@
+"""Excerpts of long messages: what is cut where, and what a window prints of them."""
+
+import json
+import re
+from datetime import UTC, datetime, timedelta
+from zlib import crc32
+
+import hypothesis
+import numpy as np
+import pytest
+from hypothesis import strategies as st
+
+from reservoir_cli import Message, Reservoir
+from reservoir_cli.context import excerpts
+from reservoir_cli.context.types import FORMATS
+from reservoir_cli.embedding import Engine, passages
+from reservoir_cli.messages import Scope, ToolCall
+from reservoir_cli.tokens import load_counter
+
+START = datetime(2026, 5, 9, 12, tzinfo=UTC)
+MARK = re.compile(r"\[… [\d,]+ tokens\]")
+WORD = re.compile(r"\w+")
+
+
+class BagOfWords:
+    """Vectors that count words, and passages of real length."""
+
+    name, model_id, dimensions = "words", "words-512", 512
+    engine = Engine("reference", "it is made for tests", "folder")
+
+    def encode_query(self, text):
+        vector = np.full(self.dimensions, 1e-3, np.float32)
+        for word in WORD.findall(text.lower()):
+            vector[crc32(word.encode()) % self.dimensions] += 1
+        return vector / np.linalg.norm(vector)
+
+    def encode_documents(self, texts):
+        empty = np.empty((0, self.dimensions), np.float32)
+        return np.stack([self.encode_query(text) for text in texts]) if texts else empty
+
+    def passages(self, text):
+        return passages.cut(text, [match.span() for match in re.finditer(r"\w+|[^\w\s]", text)])
+
+
+@pytest.fixture
+def opened(tmp_path):
+    def open_one(**settings):
+        chosen = {"min_history_messages": 0, **settings}
+        return Reservoir.open(tmp_path / "a.db", settings=chosen, embedder=BagOfWords())
+
+    return open_one
+
+
+def paragraph(topic, words=60):
+    return " ".join(f"{topic}{number % 17}" for number in range(words)) + "."
+
+
+def long_reply(*topics):
+    return "\n\n".join(paragraph(topic) for topic in topics)
+
+
+TOPICS = "amber birch cedar delta ember fjord grove heath inlet jetty".split()
+
+
+def tell(reservoir, *messages, partition="p"):
+    timed = [
+        Message(
+            message.role,
+            message.content,
+            created_at=START + timedelta(minutes=number),
+            trace_id=message.trace_id,
+            tool_calls=message.tool_calls,
+            tool_call_id=message.tool_call_id,
+        )
+        for number, message in enumerate(messages)
+    ]
+    return reservoir.ingest(timed, partition=partition)
+
+
+def ask(reservoir, query="delta1 delta2", **options):
+    return reservoir.context(query, partition="p", instance="p", **{"budget": 400, **options})
+
+
+def stored_rows(window):
+    return [row for row in window.messages if row["id"] is not None]
+
+
+# What a window prints
+
+
+def test_of_a_long_message_the_passage_that_answers_is_printed(opened):
+    with opened() as reservoir:
+        (stored,) = tell(reservoir, Message("assistant", long_reply(*TOPICS)))
+        window = ask(reservoir)
+    (row,) = stored_rows(window)
+    assert "delta1 delta2" in row["content"]
+    assert "amber1" not in row["content"]
+    assert window.excerpts == 1
+    assert not window.truncated
+    text = window.to("text")
+    assert f"assistant #{stored.id}: [… " in text
+    assert "reservoir view -p p --id N" in text
+    assert f"{0.7 * row['priority']:.6f}" == f"{row['excerpt_priority']:.6f}"
+    assert json.loads(json.dumps(window.to("json")))["excerpts"] == 1
+
+
+def test_when_all_passages_fit_the_message_is_whole_and_unmarked(opened):
+    with opened() as reservoir:
+        tell(reservoir, Message("assistant", long_reply(*TOPICS)))
+        window = ask(reservoir, budget=4_000)
+    (row,) = stored_rows(window)
+    assert row["spans"] is None
+    assert row["excerpt_priority"] is None
+    assert row["content"] == long_reply(*TOPICS)
+    assert not window.excerpts
+    assert not MARK.search(window.to("text"))
+
+
+def test_what_grows_until_it_is_whole_is_a_turn_of_history(opened):
+    with opened() as reservoir:
+        asked = Message("user", "what of delta", trace_id="t")
+        tell(reservoir, asked, Message("assistant", long_reply(*TOPICS), trace_id="t"))
+        window = ask(reservoir, budget=4_000)
+    assert [row["section"] for row in stored_rows(window)] == ["history", "history"]
+
+
+def test_neighbouring_passages_are_printed_as_one(opened):
+    with opened() as reservoir:
+        tell(reservoir, Message("assistant", long_reply(*TOPICS)))
+        window = ask(reservoir, "delta1 delta2 ember1 ember2", budget=700)
+    (row,) = stored_rows(window)
+    assert any(
+        "delta1" in part and "ember1" in part
+        for part in (long_reply(*TOPICS)[start:end] for start, end in row["spans"])
+    )
+
+
+def test_switched_off_only_whole_messages_are_printed(opened):
+    with opened(excerpts="off") as reservoir:
+        (stored,) = tell(reservoir, Message("assistant", long_reply(*TOPICS)))
+        window = ask(reservoir)
+        assert not stored_rows(window)
+        assert [drop.reason for drop in window.selection.dropped] == ["too large"]
+        assert stored_rows(ask(reservoir, excerpts="auto"))[0]["id"] == stored.id
+
+
+def test_the_limit_is_a_setting(opened):
+    with opened(excerpt_over=100_000) as reservoir:
+        tell(reservoir, Message("assistant", long_reply(*TOPICS)))
+        assert not stored_rows(ask(reservoir))
+
+
+def test_messages_with_calls_and_results_are_never_excerpted(opened):
+    with opened() as reservoir:
+        call = ToolCall("c", "look", "{}")
+        tell(
+            reservoir,
+            Message("assistant", long_reply(*TOPICS), tool_calls=(call,)),
+            Message("tool", long_reply(*TOPICS), tool_call_id="c"),
+        )
+        assert not stored_rows(ask(reservoir))
+
+
+def test_by_tiers_a_long_message_ends_the_run_with_what_fits_of_it(opened):
+    with opened(order="tiers") as reservoir:
+        tell(
+            reservoir,
+            Message("user", "short and old"),
+            Message("assistant", long_reply(*TOPICS)),
+            Message("user", "short and new"),
+        )
+        rows = stored_rows(ask(reservoir))
+    assert [row["content"][:9] for row in rows if row["spans"] is None] == ["short and"]
+    assert [row["spans"] is None for row in rows] == [False, True]
+
+
+def test_secrets_are_hidden_before_the_text_is_cut(opened):
+    secret = "AKIA" + "Z7Q4M2X9K3T8R5W1"
+    text = "\n\n".join(
+        f"{paragraph(topic, 40)} The key is {secret} in {topic}." for topic in TOPICS
+    )
+    with opened(redact="mask") as reservoir:
+        tell(reservoir, Message("assistant", text))
+        window = ask(reservoir)
+        (shown,) = reservoir.view(Scope("p"), 1)
+    (row,) = stored_rows(window)
+    assert secret not in window.to("text")
+    assert "delta1" in row["content"]
+    assert_printed_from(shown.content, row)
+
+
+@pytest.mark.parametrize("budget", range(60, 400, 20))
+def test_a_code_block_that_is_cut_is_closed_and_opened_again(opened, budget):
+    code = "\n".join(f"    delta{number} = birch{number}" for number in range(200))
+    with opened() as reservoir:
+        text = f"{paragraph('amber')}\n\n```python\n{code}\n```\n\n{paragraph('cedar')}"
+        tell(reservoir, Message("assistant", text))
+        window = ask(reservoir, budget=budget)
+    for row in stored_rows(window):
+        assert_closed(row["content"])
+        assert_printed_from(text, row)
+
+
+# Properties
+
+
+PARTS = st.one_of(
+    st.builds(paragraph, st.sampled_from(TOPICS), st.integers(1, 90)),
+    st.builds(
+        lambda topic, count: "\n".join(f"- {topic}{n} is one. It is short." for n in range(count)),
+        st.sampled_from(TOPICS),
+        st.integers(1, 30),
+    ),
+    st.builds(
+        lambda topic, count, sign: (
+            f"{sign}text\n" + "\n".join(f"{topic}{n} = {n}" for n in range(count)) + f"\n{sign}"
+        ),
+        st.sampled_from(TOPICS),
+        st.integers(0, 120),
+        st.sampled_from(["```", "~~~", "````"]),
+    ),
+    st.text("ab .\n`~-#[]…", max_size=40),
+)
+TEXTS = st.lists(PARTS, min_size=1, max_size=8).map("\n\n".join)
+
+
+def assert_printed_from(text, row):
+    """The content is the text of the spans in order; else it holds marks and fences alone."""
+    if row["spans"] is None:
+        return
+    rest, content, done = [], row["content"], 0
+    for start, end in row["spans"]:
+        at = content.index(text[start:end], done)
+        rest += content[done:at].splitlines()
+        done = at + (end - start)
+    rest += content[done:].splitlines()
+    for line in filter(str.strip, rest):
+        assert MARK.fullmatch(line) or line in text or set(line.strip()) <= set("`~"), line
+
+
+def assert_closed(content):
+    assert all(fence.tail < fence.end for fence in excerpts.find_fences(content)), content
+
+
+@hypothesis.given(TEXTS, st.data())
+@hypothesis.settings(max_examples=300)
+def test_an_excerpt_is_the_texts_own_in_order_and_leaves_no_fence_open(text, data):
+    outline, spans = excerpts.Outline(text), ()
+    for _ in range(data.draw(st.integers(1, 4))):
+        start = data.draw(st.integers(0, len(text)))
+        end = data.draw(st.integers(start, len(text)))
+        whole = data.draw(st.booleans())
+        spans = excerpts.joined(text, [*spans, outline.widened((start, end), whole_fences=whole)])
+    assert list(spans) == sorted(spans)
+    assert all(0 <= start < end <= len(text) for start, end in spans)
+    content = excerpts.written(text, spans, 1_000)
+    assert_printed_from(text, {"spans": spans, "content": content})
+    if all(fence.tail < fence.end for fence in excerpts.find_fences(text)):
+        assert_closed(content)
+
+
+EXCHANGES = st.lists(
+    st.tuples(st.sampled_from(TOPICS), st.sampled_from([1, 1, 40, 300, 700]), st.booleans()),
+    min_size=1,
+    max_size=8,
+)
+
+
+def exchange(number, topic, words, answered):
+    text = f"said <{number}> " + f" said <{number}>.\n\n".join(
+        paragraph(topic, min(words - done, 70)) for done in range(0, words, 70)
+    )
+    yield Message("user", f"asked <{number}> of {topic}?", trace_id=f"t{number}")
+    if answered:
+        yield Message("assistant", text, trace_id=f"t{number}")
+
+
+@hypothesis.given(
+    EXCHANGES,
+    st.integers(80, 1_500),
+    st.sampled_from(["score", "tiers"]),
+    st.sampled_from([form for form in FORMATS if form != "json"]),
+    st.sampled_from(["approximate", "ratio"]),
+)
+@hypothesis.settings(
+    max_examples=60,
+    suppress_health_check=[hypothesis.HealthCheck.function_scoped_fixture],
+)
+def test_excerpts_keep_the_budget_and_answers_under_their_questions(
+    tmp_path_factory, exchanges, budget, order, form, counter
+):
+    messages = [
+        message for number, one in enumerate(exchanges) for message in exchange(number, *one)
+    ]
+    settings = {"token_counter": counter, "token_safety": 1.0}
+    path = tmp_path_factory.mktemp("e") / "a.db"
+    with Reservoir.open(path, settings=settings, embedder=BagOfWords()) as reservoir:
+        stored = {message.id: message for message in tell(reservoir, *messages)}
+        window = ask(reservoir, budget=budget, order=order, format=form)
+    assert window.used <= budget or window.budget.overfull
+    shown = window.to()
+    if isinstance(shown, str):
+        assert load_counter(counter).count(shown) <= budget or window.budget.overfull
+    for row in stored_rows(window):
+        assert_printed_from(stored[row["id"]].content, row)
+        assert row["spans"] is None or row["section"] == "recalled"
+    question = None
+    for turn in window.turns:
+        for kind, number, gap in re.findall(
+            r"(asked|said) <(\d+)>|^(…)$", turn.content, re.MULTILINE
+        ):
+            if kind == "asked":
+                question = number
+            elif gap:
+                question = None
+            else:
+                assert question in (None, number), shown
+
+
+def test_places_are_found_again_behind_what_was_replaced():
+    changes = [(5, 10, 2), (20, 21, 9)]
+    spans = [(0, 5), (0, 7), (7, 12), (10, 20), (12, 30)]
+    assert excerpts.mapped(spans, changes) == [(0, 5), (0, 7), (5, 9), (7, 17), (9, 35)]

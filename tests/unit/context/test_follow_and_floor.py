@@ -1,0 +1,168 @@
+"""Follow-ups on a running session, questions about nothing in the store, and enough."""
+
+from datetime import timedelta
+
+import numpy as np
+import pytest
+from builders import NOW, Compass
+
+from reservoir_cli import Message, Reservoir, UsageError
+from reservoir_cli.messages import Scope
+from reservoir_cli.settings import config
+from reservoir_cli.storage.records import Passage
+from reservoir_cli.tokens import load_counter
+
+#: Directions: every question points along the first axis.
+QUESTION, BOILER, GARDEN = np.eye(3, dtype=np.float32)
+
+
+class Wide(Compass):
+    dimensions = 3
+
+    def encode_query(self, text):
+        return QUESTION
+
+
+class Memory:
+    """Messages said so many days ago, and questions asked a minute after the last of them."""
+
+    def __init__(self, store):
+        self.store, self.count = store, 0
+        store.activate_model(Compass.model_id, Compass.name)
+
+    def say(self, text, vector=None, role="user", *, days=0, conversation="old", instance="p"):
+        self.count += 1
+        at = NOW - timedelta(days=days) + timedelta(seconds=self.count)
+        message = Message(
+            role, text, created_at=at, conversation_id=conversation, source_id=str(self.count)
+        )
+        scope, counter = Scope("p", instance), load_counter("approximate")
+        (stored,) = self.store.add(scope, [message], counter=counter, now=NOW)
+        passages = [] if vector is None else [Passage(stored.id, 0, 0, 1, vector)]
+        self.store.add_passages(Compass.model_id, [stored.id], passages, 2.0)
+        return stored.id
+
+    def ask(self, question="and zeta?", minutes=1, **options):
+        settings = {"recall_floor": 0.0, **options.pop("settings", {})}
+        reservoir = Reservoir(self.store, config.load(None, settings), embedder=Wide())
+        now = NOW + timedelta(minutes=minutes)
+        return reservoir.context(question, partition="p", budget=4_000, now=now, **options)
+
+    def similarity(self, **options):
+        rows = self.ask(**options).messages
+        return {row["id"]: row["similarity"] for row in rows if row["id"]}
+
+
+@pytest.fixture
+def memory(store):
+    return Memory(store)
+
+
+@pytest.fixture
+def talk(memory):
+    """A message about the boiler, one about the garden, and a running talk about the boiler."""
+    return (
+        memory.say("it is set to 55", BOILER, days=9),
+        memory.say("roses are pruned", GARDEN, days=8, conversation="older"),
+        memory.say("how does the boiler run", BOILER, conversation="now"),
+        memory.say("evenly", BOILER, "assistant", conversation="now"),
+    )
+
+
+def test_a_follow_up_finds_what_the_talk_before_it_is_about(memory, talk):
+    boiler, garden, *_ = talk
+    followed, alone = memory.similarity(), memory.similarity(follow=False)
+    assert alone[boiler] == pytest.approx(alone[garden])
+    assert followed[boiler] > followed[garden] + 0.1
+
+
+def test_words_of_the_talk_count_too(memory):
+    boiler = memory.say("the boiler is set to 55", days=9)
+    garden = memory.say("roses are pruned", days=8, conversation="older")
+    for number in range(9):
+        memory.say(f"nothing {number}", days=7, conversation=f"nothing {number}")
+    memory.say("how does the boiler run", conversation="now")
+    followed = memory.similarity()
+    assert followed[boiler] > followed[garden] + 0.1
+
+
+def test_the_running_sessions_own_messages_keep_their_similarity(memory, talk):
+    *_, asked, replied = talk
+    followed, alone = memory.similarity(), memory.similarity(follow=False)
+    assert followed[asked] == pytest.approx(alone[asked])
+    assert followed[replied] == pytest.approx(alone[replied])
+
+
+@pytest.mark.parametrize(("minutes", "follows"), [(239, True), (241, False)])
+def test_a_session_runs_until_a_silence_of_session_gap(memory, talk, minutes, follows):
+    followed, alone = memory.similarity(minutes=minutes), memory.similarity(follow=False)
+    assert (followed[talk[0]] > alone[talk[0]] + 0.1) is follows
+
+
+def test_a_question_that_is_stored_already_is_not_its_own_talk(memory, talk):
+    followed = memory.similarity()
+    memory.say("and zeta?", QUESTION, conversation="now")
+    stored = memory.similarity()
+    assert stored[talk[0]] > stored[talk[1]] + 0.1
+    assert followed[talk[0]] > followed[talk[1]] + 0.1
+
+
+def test_talk_of_another_instance_is_not_followed(memory, talk):
+    memory.say("elsewhere", GARDEN, instance="q", conversation="q")
+    here, there = memory.similarity(), memory.similarity(instance="q", recall_scope="partition")
+    assert here[talk[0]] > here[talk[1]]
+    assert there[talk[1]] > there[talk[0]]
+
+
+def test_a_question_about_nothing_in_the_store_recalls_nothing(memory, talk):
+    window = memory.ask("capital of Mongolia", floor=0.36, follow=False)
+    assert window.nothing_found
+    assert window.relevance < 0.36
+    assert not window.selection.recalled
+    assert [row.message.id for row in window.selection.history][-2:] == list(talk[-2:])
+    assert window.turns[-1].content == "capital of Mongolia"
+    document = window.to("json")
+    assert document["nothing_found"]
+    assert document["relevance"] == window.relevance
+
+
+def test_a_word_or_a_meaning_lifts_a_question_over_the_floor(memory, talk):
+    assert not memory.ask("pruned roses", floor=0.36, follow=False).nothing_found
+    memory.say("near", QUESTION, days=3)
+    assert not memory.ask("capital of Mongolia", floor=0.36, follow=False).nothing_found
+
+
+def test_floor_0_recalls_the_nearest_whatever_it_is(memory, talk):
+    window = memory.ask("capital of Mongolia", floor=0.0, follow=False)
+    assert not window.nothing_found
+    assert {row["id"] for row in window.messages} >= set(talk)
+
+
+def test_a_follow_up_is_answered_although_its_own_words_fit_nothing(memory, talk):
+    assert memory.ask("capital of Mongolia", floor=0.36, follow=False).nothing_found
+    assert not memory.ask("capital of Mongolia", floor=0.36).nothing_found
+
+
+def test_no_question_and_no_message_are_not_refused(memory):
+    assert not memory.ask("zeta", floor=0.36).nothing_found
+    memory.say("here", GARDEN)
+    assert not memory.ask("", floor=0.36).nothing_found
+
+
+def test_enough_leaves_out_what_is_hardly_similar(memory):
+    for number in range(30):
+        memory.say(f"garden {number}", GARDEN, days=40 - number, instance="q")
+    near = memory.say("near", QUESTION, days=50, instance="q", conversation="near")
+    memory.say("newest", GARDEN)
+    everything = memory.ask(follow=False)
+    window = memory.ask(follow=False, enough=True)
+    recalled = [row.message.id for row in window.selection.recalled]
+    assert near in recalled
+    assert len(recalled) < 5 < len(everything.selection.recalled)
+
+
+def test_the_moment_of_asking_has_a_time_zone(memory):
+    reservoir = Reservoir(memory.store, config.load(None, {}), embedder=Wide())
+    with pytest.raises(UsageError, match="time zone"):
+        reservoir.context("zeta", now=NOW.replace(tzinfo=None))
+    assert reservoir.context("zeta", now=NOW).request.now == NOW

@@ -1,0 +1,289 @@
+"""Dates in German, French, Spanish and Chinese: what is one, and what only looks like one."""
+
+import time
+from datetime import date
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from test_dates import NEGATIVE as ENGLISH_WITHOUT
+from test_dates import NOW, POSITIVE, spans, written
+
+from reservoir_cli.retrieval.dates import find_dates
+from reservoir_cli.retrieval.dates.foreign import in_english
+
+GERMAN = {
+    "Was haben wir am 3. Februar besprochen?": "02-03",
+    "am 3. Februar 2024": "2024-02-03",
+    "am 3. Feb. 2024": "2024-02-03",
+    "vom 3. bis 5. Februar 2024": "2024-02-03/2024-02-05",
+    "am 03.02.2024": "2024-02-03",
+    "am 3.2. haben wir geredet": "02-03",
+    "am Montag, den 4. Mai": "05-04",
+    "im Februar": "02-01/02-29",
+    "im März 2024": "2024-03-01/2024-03-31",
+    "im maerz 2024": "2024-03-01/2024-03-31",
+    "letzten Mai": "2025-05-01/2025-05-31",
+    "Anfang Juli": "07-01/07-10",
+    "Ende Juni 2025": "2025-06-21/2025-06-30",
+    "seit Januar": "2026-01-01/2026-05-13",
+    "zwischen Januar und März 2024": "2024-01-01/2024-03-31",
+    "gestern": "2026-05-12",
+    "Was war gestern Abend?": "2026-05-12",
+    "vorgestern": "2026-05-11",
+    "was machen wir morgen?": "2026-05-14",
+    "vor zwei Wochen": "2026-04-26/2026-05-02",
+    "vor fünf Tagen": "2026-05-08",
+    "vor fuenf Tagen": "2026-05-08",
+    "vor ein paar Tagen": "2026-05-08/2026-05-11",
+    "vor einem Monat": "2026-03-29/2026-04-28",
+    "letzte Woche": "2026-05-04/2026-05-10",
+    "vorletzte Woche": "2026-04-27/2026-05-03",
+    "in den letzten drei Wochen": "2026-04-22/2026-05-13",
+    "letztes Jahr": "2025-01-01/2025-12-31",
+    "im Jahr 2023": "2023-01-01/2023-12-31",
+    "seit 2023": "2023-01-01/2026-05-13",
+    "am Montag": "2026-05-11",
+    "letzten Freitag": "2026-05-08",
+    "Montag letzter Woche": "2026-05-04",
+    "am Wochenende": "2026-05-09/2026-05-10",
+}
+FRENCH = {
+    "le 3 février": "02-03",
+    "le 3 fevrier": "02-03",
+    "le 3 fe\u0301vrier": "02-03",
+    "le 1er mars 2024": "2024-03-01",
+    "Qu'est-ce qu'on a dit le lundi 4 mai ?": "05-04",
+    "du 3 au 5 février": "02-03/02-05",
+    "en mars": "03-01/03-31",
+    "en mai 2024": "2024-05-01/2024-05-31",
+    "depuis mars": "2026-03-01/2026-05-13",
+    "début juillet": "07-01/07-10",
+    "mi-mars": "03-11/03-21",
+    "février dernier": "2026-02-01/2026-02-28",
+    "entre mars et mai 2024": "2024-03-01/2024-05-31",
+    "Qu'ai-je dit hier ?": "2026-05-12",
+    "hier soir": "2026-05-12",
+    "avant-hier": "2026-05-11",
+    "aujourd'hui": "2026-05-13",
+    "aujourd\u2019hui": "2026-05-13",
+    "il y a deux semaines": "2026-04-26/2026-05-02",
+    "il y a un an": "2024-11-11/2025-11-12",
+    "la semaine dernière": "2026-05-04/2026-05-10",
+    "le mois dernier": "2026-04-01/2026-04-30",
+    "l'année dernière": "2025-01-01/2025-12-31",
+    "l'an dernier": "2025-01-01/2025-12-31",
+    "cette semaine": "2026-05-11/2026-05-17",
+    "ces trois dernières semaines": "2026-04-22/2026-05-13",
+    "lundi dernier": "2026-05-11",
+    "qu'a-t-on décidé mardi ?": "2026-05-12",
+    "le week-end dernier": "2026-05-09/2026-05-10",
+    "en 2023": "2023-01-01/2023-12-31",
+}
+SPANISH = {
+    "3 de febrero": "02-03",
+    "el 3 de febrero de 2024": "2024-02-03",
+    "del 3 al 5 de febrero": "02-03/02-05",
+    "el viernes 8 de mayo": "05-08",
+    "en mayo": "05-01/05-31",
+    "en mayo de 2024": "2024-05-01/2024-05-31",
+    "a principios de julio": "07-01/07-10",
+    "el pasado febrero": "2026-02-01/2026-02-28",
+    "entre enero y marzo de 2024": "2024-01-01/2024-03-31",
+    "¿Qué dije ayer?": "2026-05-12",
+    "anteayer": "2026-05-11",
+    "anoche": "2026-05-12",
+    "hace dos semanas": "2026-04-26/2026-05-02",
+    "hace un mes": "2026-03-29/2026-04-28",
+    "hace unos días": "2026-05-08/2026-05-11",
+    "la semana pasada": "2026-05-04/2026-05-10",
+    "el año pasado": "2025-01-01/2025-12-31",
+    "este año": "2026-01-01/2026-12-31",
+    "las últimas tres semanas": "2026-04-22/2026-05-13",
+    "el lunes": "2026-05-11",
+    "el lunes pasado": "2026-05-11",
+    "el fin de semana pasado": "2026-05-09/2026-05-10",
+    "desde 2023": "2023-01-01/2026-05-13",
+}
+CHINESE = {
+    "在4月27号这天我在公园里跑了多久": "04-27",
+    "4月27日": "04-27",
+    "四月二十七号": "04-27",
+    "2024年4月27日": "2024-04-27",
+    "二〇二四年四月": "2024-04-01/2024-04-30",
+    "4月27日到5月2日": "04-27/05-02",
+    "3月和5月": "03-01/03-31; 05-01/05-31",
+    "2023年": "2023-01-01/2023-12-31",
+    "去年5月": "2025-05-01/2025-05-31",
+    "昨天晚上我们说了什么": "2026-05-12",
+    "前天": "2026-05-11",
+    "去年": "2025-01-01/2025-12-31",
+    "上周": "2026-05-04/2026-05-10",
+    "上个星期三": "2026-05-06",
+    "周一": "2026-05-11",
+    "上周末": "2026-05-09/2026-05-10",
+    "上个月": "2026-04-01/2026-04-30",
+    "三天前": "2026-05-10",
+    "两周前": "2026-04-26/2026-05-02",
+    "几天前": "2026-05-08/2026-05-11",
+    "最近三天": "2026-05-10/2026-05-13",
+}
+WITHOUT = """
+Was ist hier los?
+Wer geht hier ans Telefon?
+hier
+was hier steht
+gibt es hier ein Buch
+Guten Morgen, was tun?
+Der Morgen war kalt
+Am Morgen trinke ich Kaffee
+Kann man das so machen?
+Wie viele Tage hat ein Jahr?
+jeden Montag
+montags
+Robinson und Freitag
+Mai Thi erklärt das
+Juli ist meine Tochter
+Version 3.2.1
+Version 3.2.2023
+Python 3.11.2
+am 3.2.1 gescheitert
+vor allem
+vor zwei Leuten
+vor dem Haus
+seit langem
+ein Jahr lang
+in 2000 Wörtern
+bis 2000 Zeichen
+im Fall der Fälle
+la planète Mars est rouge
+les habitants de Mars
+Mars attaque
+Mars 2020 rover
+mais que mange un chat ?
+mon mari
+le lundi je travaille
+chaque lundi
+mardi gras
+vendredi saint
+il y a deux jours de marche
+il y a trois chats
+il y a un problème
+en 2000 mots
+sept jours
+pendant trois semaines
+toute la journée
+deux ans de garantie
+Avril Lavigne
+pasa la sal
+el mar y el sol
+con mayo y ketchup
+Julio Iglesias
+Santo Domingo
+los lunes
+cada lunes
+por la mañana
+la mañana
+hoy en día
+hace calor
+hace tiempo
+una semana
+en 2000 palabras
+todo el año
+版本2.3.1
+第4号
+三个月
+四个月大
+每周一次
+一周一次
+每周一
+第3周
+目前天气怎么样
+聪明天才
+过去年代
+以前年轻的时候
+日本周刊
+五月天的歌
+月票多少钱
+后天性免疫
+十月怀胎
+3天
+2023年度报告
+mars.py
+src/fevrier/notes.md
+février-notes.md
+`gestern`
+```\n昨天\n```
+""".replace("\\n", "\n").strip()
+NEGATIVE = [line for line in WITHOUT.splitlines() if "```" not in line and line != "昨天"]
+
+
+@pytest.mark.parametrize(("question", "named"), (GERMAN | FRENCH | SPANISH | CHINESE).items())
+def test_a_foreign_date_is_read(question: str, named: str) -> None:
+    assert written(find_dates(question, NOW)) == written(spans(named))
+
+
+@pytest.mark.parametrize("question", [*NEGATIVE, "```\n昨天\n```"])
+def test_what_only_looks_like_a_foreign_date_is_not_read(question: str) -> None:
+    assert find_dates(question, NOW) == ()
+
+
+@pytest.mark.parametrize("question", [*POSITIVE, *ENGLISH_WITHOUT])
+def test_english_stays_as_it_is(question: str) -> None:
+    assert " ".join(in_english(question).split()) == " ".join(question.split())
+
+
+_MONTHS = {
+    "am {} {}": "Januar Februar März April Mai Juni Juli August September Oktober November "
+    "Dezember",
+    "le {} {}": "janvier février mars avril mai juin juillet août septembre octobre novembre "
+    "décembre",
+    "el {} de {}": "enero febrero marzo abril mayo junio julio agosto septiembre octubre noviembre "
+    "diciembre",
+}
+
+
+@given(st.sampled_from(sorted(_MONTHS)), st.dates(), st.booleans(), st.booleans())
+def test_every_day_of_a_year_is_itself_in_each_language(
+    form: str, day: date, upper: bool, with_year: bool
+) -> None:
+    year = 1971 + day.year % 50
+    day = day.replace(year=2024)
+    ordinal = f"{day.day}." if form.startswith("am") else str(day.day)
+    phrase = form.format(ordinal, _MONTHS[form].split()[day.month - 1])
+    joint = " de " if form.startswith("el") else " "
+    if day.month == 2 and day.day == 29:
+        year = 2024
+    question = phrase + (f"{joint}{year}" if with_year else "")
+    found = find_dates(question.upper() if upper else question, NOW)
+    named = f"{year if with_year else 2000}-{day:%m-%d}"
+    assert [str(span.start) for span in found] == [named]
+
+
+#: Words that no date has, of prose in each language.
+_PROSE = (
+    "hier ist mars sal mar mai mon ans hace el la le los las de il y a un une dos deux zwei vor, "
+    "pour por para che sol wir nous que qué 的 了 在 月票 版本 2.3 3.11 "
+    "día-a-día sont été Fall Last gut bien 我们 不"
+).split()
+
+
+@given(st.lists(st.sampled_from(_PROSE), max_size=12).map(" ".join))
+def test_words_beside_dates_make_none(question: str) -> None:
+    # "hier" alone is yesterday in French, and nowhere else.
+    assert {str(span.start) for span in find_dates(question, NOW)} <= {"2026-05-12"}
+
+
+@given(st.text(alphabet="年月日号周天前昨今去一二十0123456789.,- ab") | st.text())
+def test_whatever_is_asked_it_is_read(question: str) -> None:
+    assert all(span.start < span.end for span in find_dates(question, NOW))
+
+
+@pytest.mark.parametrize(
+    "part",
+    ["am ", "vor zwei ", "3. ", "il y a ", "le lundi ", "hace ", "4月", "一", "周一到", "hier "],
+)
+def test_a_long_question_is_read_at_once(part: str) -> None:
+    began = time.process_time()
+    find_dates((part * 10_000)[:10_000], NOW)
+    assert time.process_time() - began < 2

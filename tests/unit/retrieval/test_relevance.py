@@ -1,0 +1,95 @@
+"""Whether a store knows anything about a question."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from reservoir_cli.retrieval.relevance import FLOORS, WORDS_FLOOR, recall_floor, relevance
+from reservoir_cli.settings.schema import Settings
+from reservoir_cli.storage.records import Candidates, Posting, TalkScores
+
+NOWHERE = np.zeros(4, bool)
+
+
+def stands(*places):
+    return Posting(np.array(places), np.ones(len(places), np.int32))
+
+
+def candidates(cosine, *postings, absent=0, talk=None):
+    count = len(cosine)
+    return Candidates(
+        ids=np.arange(count),
+        created_at=np.arange(count),
+        tokens=np.ones(count, np.int32),
+        terms=np.ones(count, np.int32),
+        asks=np.zeros(count, bool),
+        own=np.ones(count, bool),
+        thread=np.zeros(count, np.int64),
+        loose=np.zeros(count, bool),
+        cosine=np.array(cosine, np.float32),
+        by_id=np.arange(count),
+        postings=postings,
+        absent=absent,
+        passages=np.ones(count, np.int32),
+        talk=talk,
+    )
+
+
+def fit(found, *, dates=0.0, running=None):
+    count = len(found.ids)
+    running = np.zeros(count, bool) if running is None else running
+    return relevance(found, np.full(count, dates), running)
+
+
+def test_it_is_the_best_of_cosine_and_four_tenths_of_the_words():
+    found = candidates([0.3, 0.1, 0, 0], stands(1), stands(1))
+    assert fit(found) == pytest.approx(0.1 + 0.4)
+
+
+def test_a_stem_found_nowhere_weighs_as_much_as_the_rarest():
+    found = candidates([0, 0, 0, 0], stands(2), absent=3)
+    assert fit(found) == pytest.approx(0.4 / 4)
+
+
+def test_a_common_word_weighs_less_than_a_rare_one():
+    common, rare = stands(0, 1, 2), stands(3)
+    shares = [fit(candidates([0] * 4, each, absent=1)) for each in (common, rare)]
+    assert shares[0] < shares[1]
+
+
+def test_without_a_vector_the_words_alone_decide():
+    found = candidates([np.nan, 0.1, 0.1, 0.1], stands(0), stands(0, 1))
+    assert fit(found) == pytest.approx(1)
+
+
+def test_a_message_of_the_day_that_is_asked_about_counts():
+    assert fit(candidates([0.1] * 4), dates=1.0) == pytest.approx(0.1 + 0.4)
+
+
+def test_nothing_is_relevant_in_an_empty_store():
+    assert fit(candidates([])) == 0
+
+
+def test_a_follow_up_fits_by_either_query_but_not_by_the_talk_itself():
+    talk = TalkScores(np.array([0.9, 0.5, 0, 0], np.float32), ((0.5, (stands(1),)),))
+    found = candidates([0.1] * 4, talk=talk)
+    running = np.array([True, False, False, False])
+    assert fit(found, running=running) == pytest.approx(0.5 + 0.4)
+    assert fit(found, running=~NOWHERE) == pytest.approx(0.1)
+    assert fit(replace(found, talk=None), running=running) == pytest.approx(0.1)
+
+
+def test_the_floor_is_the_one_set_else_the_one_measured_for_the_model():
+    (model_id,) = FLOORS
+    usual = Settings()
+    assert recall_floor(usual, model_id) == FLOORS[model_id] > 0
+    assert recall_floor(usual, "another model") == 0
+    assert recall_floor(usual, None) == WORDS_FLOOR
+    assert recall_floor(replace(usual, recall_floor=0.0), model_id) == 0
+    assert recall_floor(replace(usual, recall_floor=0.5), "another model") == 0.5
+
+
+@pytest.mark.model
+def test_the_measured_floor_is_that_of_the_default_model(embedder):
+    assert embedder.model_id in FLOORS
