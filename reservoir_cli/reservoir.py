@@ -2,7 +2,7 @@
 
 import shlex
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from reservoir_cli.tokens import TokenCounter
     from reservoir_cli.transfer.importers import File, Found
     from reservoir_cli.transfer.ingest import Destination, Model, Totals
+    from reservoir_cli.transfer.summarize import Outcome
 
 #: How many pending messages a question embeds on its way.
 _CATCH_UP = 64
@@ -522,6 +523,28 @@ class Reservoir:
         from reservoir_cli.transfer.forget import forget, named
 
         forget(self.store, named(self.store, ids, scope), self._progress)
+
+    def summarize(
+        self, partition: str | None = None, *, command: str | None = None, dry_run: bool = False
+    ) -> "Iterator[Outcome]":
+        """Summarise the conversations of a partition that have no summary, or grew since.
+
+        :param command: reads a conversation on stdin and prints its summary; split as a shell
+            would, but run without one.
+        :raises ModelUnavailableError: there is no embedding model.
+        """
+        from reservoir_cli.transfer.summarize import parse_command, summarize
+
+        arguments = parse_command(command)
+        return summarize(
+            self.store,
+            self._load_embedder(),
+            self.mask,
+            Scope(partition or self.config.settings().partition),
+            command=arguments,
+            dry_run=dry_run,
+            announce=lambda name: self._notify(f"conversations go to: {name}"),
+        )
 
     def backup(self, file: str | Path) -> None:
         """Copy the store to a file, which is replaced when the copy is whole.

@@ -1,21 +1,18 @@
 """What every test stands on: a home of its own, a real store, and embedders."""
 
 import fcntl
-import hashlib
 import os
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from datetime import datetime
 from pathlib import Path
 
 import hypothesis
-import numpy as np
 import pytest
-from builders import NOW
-from numpy.typing import NDArray
+from builders import NOW, Adding, FakeEmbedder
 from postgres_server import PostgresServer, installed
 
-from reservoir_cli.embedding import Embedder, Engine, load_embedder
+from reservoir_cli.embedding import Embedder, load_embedder
 from reservoir_cli.messages import Message, Scope, StoredMessage
 from reservoir_cli.settings.schema import DEFAULT_MODEL_NAME
 from reservoir_cli.storage.base import Store
@@ -25,31 +22,6 @@ from reservoir_cli.tokens import load_counter
 # A slow machine is no failure.
 hypothesis.settings.register_profile("reservoir", deadline=None)
 hypothesis.settings.load_profile("reservoir")
-
-
-class FakeEmbedder:
-    """Unit vectors that depend on nothing but the text; for tests that are not about meaning."""
-
-    def __init__(self, name: str = "fake", model_id: str = "fake-8", dimensions: int = 8) -> None:
-        self.name = name
-        self.model_id = model_id
-        self.dimensions = dimensions
-        self.engine = Engine("reference", "it is made for tests", "folder")
-
-    def encode_query(self, text: str) -> NDArray[np.float32]:
-        digest = hashlib.blake2b(text.encode(), digest_size=8).digest()
-        vector = np.random.default_rng(int.from_bytes(digest)).standard_normal(self.dimensions)
-        return (vector / np.linalg.norm(vector)).astype(np.float32)
-
-    def encode_documents(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        empty = np.empty((0, self.dimensions), np.float32)
-        return np.stack([self.encode_query(text) for text in texts]) if texts else empty
-
-    def passages(self, text: str) -> list[tuple[int, int]]:
-        return [(0, len(text))]
-
-
-Adding = Callable[..., list[StoredMessage | None]]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

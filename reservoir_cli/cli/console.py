@@ -176,9 +176,10 @@ def elsewhere(
     places: Sequence[tuple[str, str, int]],
     *,
     in_partition: str = "",
+    beyond: str = "",
 ) -> None:
     """Say where messages are, after a read that found none in its scope."""
-    if said := whereabouts(scope, places, in_partition=in_partition):
+    if said := whereabouts(scope, places, in_partition=in_partition, beyond=beyond):
         note(said)
 
 
@@ -194,10 +195,12 @@ def whereabouts(
     places: Sequence[tuple[str, str, int]],
     *,
     in_partition: str = "",
+    beyond: str = "",
 ) -> str:
     """Say where messages are, if a scope has none; nothing if they are in it.
 
     :param in_partition: an option that takes in the whole partition, if that needs one.
+    :param beyond: an option that takes in all partitions, for a command that takes one instance.
     """
     if not places:
         return "nothing is stored yet: reservoir ingest"
@@ -205,8 +208,12 @@ def whereabouts(
         return ""
     own = [each for each in places if each[0] == scope.partition]
     if own:
-        partition, instance, count = max(own, key=lambda each: each[2])
+        _, instance, count = max(own, key=lambda each: each[2])
         ways = ", or ".join(filter(None, (f"-i {instance}", in_partition)))
+        there = f"{_messages(count)} in {scope.partition}/{instance} ({ways})"
+    elif beyond and not _nearest(scope, places):
+        partition, instance, count = max(places, key=lambda each: each[2])
+        ways = f"-p {partition} -i {instance}, or {beyond}"
         there = f"{_messages(count)} in {partition}/{instance} ({ways})"
     else:
         near = _nearest(scope, places) or [_fullest(places)]

@@ -38,10 +38,10 @@ def _window(text: str, part: Span, words: Sequence[Span], size: int) -> Span:
     if words:
         first, last = _densest(text, words, size)
         # A few words before the first one, from the beginning of a sentence if one is near.
-        start = max(low, first - max(0, min(size // 3, size - (last - first))))
+        start = first - max(0, min(size // 3, size - (last - first)))
+        start = max(low, min(start, high - size))
         if start > low:
             start = _beginning(text, start, first)
-    start = max(low, min(start, high - size)) if start > low else low
     end = min(high, start + size)
     if end < high and (blank := text.rfind(" ", start + size // 2, end)) > 0:
         end = blank

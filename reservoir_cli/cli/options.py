@@ -307,10 +307,11 @@ def why_nothing(reservoir: "Reservoir", scope: Scope, where: "Filter") -> str:
 
     if not reservoir.view(scope, 1):
         return console.whereabouts(scope, reservoir.store.places())
+    open_to_all = asdict(type(where)())
     typed = [
         f"--{_FILTERS.get(name, name)}"
         for name, value in asdict(where).items()
-        if value and name != "documents"
+        if value != open_to_all[name]
     ]
     return f"no message in {console.place(scope)} passes {' and '.join(typed)}" if typed else ""
 

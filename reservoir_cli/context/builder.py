@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from reservoir_cli.chat.turn import Section, Turn
 from reservoir_cli.context import budget as budgets
-from reservoir_cli.context import excerpts, render, turns
+from reservoir_cli.context import excerpts, render, summaries, turns
 from reservoir_cli.context.budget import Meter
 from reservoir_cli.context.layout import Costs
 from reservoir_cli.context.render import ContextWindow
@@ -24,6 +24,7 @@ from reservoir_cli.context.types import (
     PROVIDERS,
     Candidate,
     ContextRequest,
+    Piece,
     Scores,
     Selection,
     Span,
@@ -33,7 +34,7 @@ from reservoir_cli.context.types import (
 from reservoir_cli.embedding import Embedder
 from reservoir_cli.errors import StoreError
 from reservoir_cli.messages import Role, Scope, StoredMessage, plain_text, to_epoch_ms
-from reservoir_cli.redaction import Mask, replacements
+from reservoir_cli.redaction import Mask
 from reservoir_cli.retrieval import filters, ranking, sessions
 from reservoir_cli.retrieval.dates import date_scores, find_dates
 from reservoir_cli.retrieval.follow import running_talk
@@ -124,7 +125,7 @@ def build_context(
         parts = _parts(stored, excerpt_over, store, vector)
         titles = _titles(stored, scope, store, mask)
     rows = _masked(_recounted(stored, store, meter), mask, meter)
-    parts = _parts_as_printed(parts, stored, rows)
+    parts = excerpts.parts_as_printed(parts, stored, rows)
     read = perf_counter()
     limit = settings.max_tool_result_tokens
     pool = _pool(rows, scored, in_threads, tiers, limit, meter, titles, parts)
@@ -132,6 +133,21 @@ def build_context(
     too_large = unread(scored, pool, room)
     chooser = _Chooser(request, pool, budget, rules, meter, not_reached, too_large, silent)
     selection, used, counting = chooser.choose()
+    if settings.episodes == "auto" and embedder and vector is not None and not silent:
+        first, _, _ = replace(chooser, budget=summaries.held_back(budget, settings)).choose()
+        chosen_summaries = summaries.choose(
+            request,
+            first,
+            store,
+            scope,
+            (embedder, vector),
+            budget=budget,
+            settings=settings,
+            meter=meter,
+            mask=mask,
+        )
+        if chosen_summaries:
+            request, selection, used, counting = chooser.beside(chosen_summaries)
     timings = {
         "embed": embedded - started,
         "read": read - embedded,
@@ -171,6 +187,19 @@ class _Chooser:
         if isinstance(self.meter.counter, AnthropicCounter):
             return self._by_requests(self.meter.counter)
         return (*self._by_sums(self.budget.history), ())
+
+    def beside(
+        self, chosen: dict[tuple[str, str | None], Piece]
+    ) -> tuple[ContextRequest, Selection, int, tuple[str, ...]]:
+        """Select once more beside summaries; those of what is printed then are taken out."""
+        request = replace(self.request, summaries=summaries.in_order(chosen))
+        selection, used, notes = replace(self, request=request).choose()
+        printed = summaries.conversations([*selection.recalled, *selection.history])
+        left = {key: piece for key, piece in chosen.items() if key not in printed}
+        if len(left) < len(chosen):
+            request = replace(request, summaries=summaries.in_order(left))
+            used = _printed(request, selection.recalled, selection.history, self.budget, self.meter)
+        return request, selection, used, notes
 
     def _by_sums(self, room: int) -> tuple[Selection, int]:
         """Select by this machine's counts.
@@ -427,28 +456,10 @@ def _parts(
     if excerpt_over is None:
         return {}
     found = store.passages([row.key for row in rows if excerpts.is_long(row, excerpt_over)])
-    parts = {}
-    for key, passages in found.items():
-        if len(passages) > 1:
-            spans = [(passage.start, passage.end) for passage in passages]
-            if vector is not None:
-                cosines = np.stack([passage.vector for passage in passages]) @ vector
-                spans = [spans[at] for at in np.argsort(-cosines, kind="stable")]
-            parts[key.id] = spans
-    return parts
-
-
-def _parts_as_printed(
-    parts: Mapping[int, list[Span]], stored: Sequence[StoredMessage], rows: Sequence[StoredMessage]
-) -> dict[int, list[Span]]:
-    """Return the passages of messages where they stand in the text without its secrets."""
-    raw = {row.id: row.content for row in stored}
-    shown = {row.id: row.content for row in rows}
     return {
-        number: spans
-        if raw[number] == shown[number]
-        else excerpts.mapped(spans, replacements(raw[number]))
-        for number, spans in parts.items()
+        key.id: excerpts.ranked(passages, vector)
+        for key, passages in found.items()
+        if len(passages) > 1
     }
 
 

@@ -8,12 +8,17 @@ is closed and opened again.
 
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
+import numpy as np
+from numpy.typing import NDArray
+
 from reservoir_cli.context.types import Candidate, Span
 from reservoir_cli.messages import Role, StoredMessage, plain_text
+from reservoir_cli.redaction import replacements
+from reservoir_cli.storage.records import Passage
 
 #: The first excerpt of a message has this share of its priority, each further one this share of
 #: that.
@@ -145,6 +150,34 @@ def find_fences(text: str) -> list[Fence]:
 def is_long(message: StoredMessage, limit: int) -> bool:
     """Return whether a message may be excerpted: tool calls and results never are."""
     return message.tokens > limit and message.role is not Role.TOOL and not message.tool_calls
+
+
+def ranked(passages: Sequence[Passage], vector: NDArray[np.float32] | None) -> list[Span]:
+    """Return where passages stand, those nearest to a question first.
+
+    :param vector: of the question; without one they keep their order.
+    """
+    spans = [(passage.start, passage.end) for passage in passages]
+    if vector is None:
+        return spans
+    cosines = np.stack([passage.vector for passage in passages]) @ vector
+    return [spans[at] for at in np.argsort(-cosines, kind="stable")]
+
+
+def parts_as_printed(
+    parts: Mapping[int, list[Span]], stored: Iterable[StoredMessage], rows: Iterable[StoredMessage]
+) -> dict[int, list[Span]]:
+    """Return the passages of messages where they stand in the text without its secrets.
+
+    :param parts: by the id of the message, in its text as it is stored.
+    :param rows: the messages as they are printed.
+    """
+    raw = {row.id: row.content for row in stored}
+    shown = {row.id: row.content for row in rows}
+    return {
+        number: spans if raw[number] == shown[number] else mapped(spans, replacements(raw[number]))
+        for number, spans in parts.items()
+    }
 
 
 def step_size(part: int) -> int:

@@ -31,6 +31,7 @@ _CONTROL = re.compile(
 )
 KNOWLEDGE_TITLE = "[Retrieved Knowledge]"
 EPISODES_TITLE = "[Past Conversation Context]"
+SUMMARIES_TITLE = "[Summaries]"
 
 
 def fixed_turns(request: ContextRequest) -> list[Turn]:
@@ -76,10 +77,24 @@ def history_turns(
     last of history.
     """
     role = Role.USER.value if request.recalled_role == "user" else CONTEXT
-    found = [*recalled_turn(recalled, role), *_run_turns(history)]
+    found = [*_with_summaries(request, recalled_turn(recalled, role), role), *_run_turns(history)]
     if request.format in PROVIDERS and not request.query.strip():
         return until_last_user(found)
     return found
+
+
+def _with_summaries(request: ContextRequest, recalled: list[Turn], role: str) -> list[Turn]:
+    """Put summaries of other conversations above the recalled messages, in the same turn."""
+    if not request.summaries:
+        return recalled
+    lines = "\n".join(recalled_summary(piece.text) for piece in request.summaries)
+    below = [turn.content for turn in recalled]
+    return [Turn(Section.RECALLED, role, "\n\n".join([f"{SUMMARIES_TITLE}\n{lines}", *below]))]
+
+
+def recalled_summary(text: str) -> str:
+    """Quote a summary on one line: its day, and what was said."""
+    return defused(" ".join(text.split()))
 
 
 def recalled_turn(recalled: Sequence[Candidate], role: str = CONTEXT) -> list[Turn]:

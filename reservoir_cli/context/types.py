@@ -64,6 +64,7 @@ class ContextRequest:
     procedures: tuple[Piece, ...] = ()
     knowledge: tuple[Piece, ...] = ()
     episodes: tuple[Piece, ...] = ()
+    summaries: tuple[Piece, ...] = ()
     recalled_role: str = "user"
 
 

@@ -234,6 +234,12 @@ class Settings:
     max_episode_tokens: int = _setting(
         1_000, "pieces of --episode beyond this are left out", low=0, high=_MANY, partition=True
     )
+    episodes: str = _setting(
+        "off",
+        "auto: contexts hold summaries of other conversations, made by reservoir summarize",
+        choices=("off", "auto"),
+        partition=True,
+    )
     max_tool_result_tokens: int = _setting(
         2_000,
         "longer tool results are truncated at a line end; 0 never truncates",

@@ -5,6 +5,7 @@ The words of a user never reach ``MATCH`` unquoted, so nothing they type is synt
 
 import hashlib
 import re
+import unicodedata
 
 from reservoir_cli.messages import Scope
 
@@ -15,6 +16,24 @@ _UNSPACED = re.compile(
     "\u4e00-\u9fff\uf900-\ufaff\uff66-\uff9f\U00020000-\U0003ffff]"
 )
 _WORD = re.compile(r"[^\W_]+")
+#: Letters that the tokenizer keeps, though people also write them as plain ones.
+_LETTERS = str.maketrans(
+    {
+        **dict.fromkeys("łŁ", "l"),
+        **dict.fromkeys("øØ", "o"),
+        **dict.fromkeys("đĐðÐ", "d"),
+        **dict.fromkeys("ħĦ", "h"),
+        **dict.fromkeys("æÆ", "ae"),
+        **dict.fromkeys("œŒ", "oe"),
+        **dict.fromkeys("ßẞ", "ss"),
+        **dict.fromkeys("þÞ", "th"),
+        "\u0131": "i",
+    }
+)
+#: The other way to write umlauts. The tokenizer makes them plain vowels.
+_UMLAUTS = str.maketrans(
+    {**dict.fromkeys("äÄ", "ae"), **dict.fromkeys("öÖ", "oe"), **dict.fromkeys("üÜ", "ue")}
+)
 TOKENIZE = "tokenize='porter unicode61 remove_diacritics 2'"
 #: A phrase in quotes, or anything up to the next space.
 _TYPED = re.compile(r'"([^"]*)"(\*?)|(\S+)')
@@ -29,8 +48,29 @@ STOP_WORDS = frozenset(
 
 
 def indexed_text(text: str) -> str:
-    """Text as it goes into the index."""
+    """Return a text as it goes into the index.
+
+    "Müller" is found as "Muller" where it stands, and as "Mueller" behind the text.
+    """
+    if text.isascii():
+        return text
+    folded = _folded(text)
+    words = ((word, word.translate(_UMLAUTS)) for word in _WORD.findall(folded))
+    return " ".join([folded, *(other for word, other in words if other != word)])
+
+
+def searched_text(text: str) -> str:
+    """Return a text as its words are looked up one by one: "Müller" as "Mueller"."""
+    return text if text.isascii() else _folded(text).translate(_UMLAUTS)
+
+
+def spaced_text(text: str) -> str:
+    """Return a text with the characters of unspaced scripts apart."""
     return text if text.isascii() else _UNSPACED.sub(r" \g<0> ", text)
+
+
+def _folded(text: str) -> str:
+    return spaced_text(unicodedata.normalize("NFC", text).translate(_LETTERS))
 
 
 def scope_keys(partition: str, instance: str) -> str:
@@ -41,20 +81,26 @@ def scope_keys(partition: str, instance: str) -> str:
 def typed_terms(text: str) -> list[str]:
     """What was typed, as quoted FTS5 terms: words, ``"phrases"`` and ``prefix*``."""
     terms = []
-    for phrase, star, typed in _TYPED.findall(text):
+    for phrase, star, typed in _TYPED.findall(unicodedata.normalize("NFC", text)):
         if _WORD.search(phrase):
-            terms.append(f'"{indexed_text(phrase)}"{star}')
+            terms.append(f'"{_phrase(phrase)}"{star}')
         # What is no phrase is taken word by word; a run of an unspaced script is a phrase.
-        words = [f'"{indexed_text(word).strip()}"' for word in _WORD.findall(typed)]
+        words = [f'"{_phrase(word)}"' for word in _WORD.findall(typed)]
         if words and typed.endswith("*"):
             words[-1] += "*"
         terms += words
     return terms
 
 
+def _phrase(text: str) -> str:
+    """Return words as they are searched one behind another: they stand so in the text alone."""
+    folded = _folded(text).strip()
+    return folded if len(_WORD.findall(folded)) > 1 else folded.translate(_UMLAUTS)
+
+
 def count_terms(text: str) -> int:
-    """How many words a text has in the index."""
-    return len(_WORD.findall(indexed_text(text)))
+    """Return how many words a text has, each counted once however it is indexed."""
+    return len(_WORD.findall(spaced_text(text)))
 
 
 def asks(text: str) -> bool:
@@ -67,7 +113,7 @@ def content_words(question: str) -> str:
 
     A question of thousands of words is searched by its first 200 distinct ones.
     """
-    words = _WORD.findall(indexed_text(question.lower()))
+    words = _WORD.findall(searched_text(question.lower()))
     chosen = [word for word in words if word not in STOP_WORDS] or words
     return " ".join(list(dict.fromkeys(chosen))[:200])
 

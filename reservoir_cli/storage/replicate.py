@@ -182,7 +182,7 @@ def _digest(store: Store, renamed: Renamed | None = None) -> dict[str, tuple[int
                 take("waiting", ((at, partitions[number], number) for number in ids))
             take("links", batch.links)
         metadata = store.dump_metadata()
-        take("metadata", [*metadata.conversations, metadata.forgotten])
+        take("metadata", [*metadata.conversations, metadata.forgotten, *metadata.summaries])
         take("metadata", metadata.properties.items())
         take("runs", metadata.runs)
     return {name: (counts[name], sums[name]) for name in names}

@@ -21,7 +21,7 @@ TYPED = (
     "reservoir view -p wo→--oneli→> 1",
     "reservoir view -p work -i ba→> 2",
     "reservoir context hello --format ope→> 3",
-    "reservoir config --get recall→> 4",
+    "reservoir config --get recall_s→> 4",
     "reservoir forget --id 1 --dry→> 5",
     "reservoir view -p my→> 6",
     "reservoir view -p 'my→> 7",

@@ -32,15 +32,17 @@ def test_sections_come_from_arguments_and_from_files(cli, tmp_path):
         *("context", "q", "--system", f"@{file}", "--procedure", "greet=@@home"),
         *("--knowledge", f"k=@{file}", "--episode", "2026-01-01: a day"),
     ).out
-    assert shown == (
-        "FROM A FILE\n\n[Procedure: greet]\n@home\n\n"
+    context, end = shown.rsplit("\n[/Reservoir ", 1)
+    assert end.endswith("]\n\nuser: q\n")
+    assert context == (
+        "[Reservoir context]\nFROM A FILE\n\n[Procedure: greet]\n@home\n\n"
         "[Retrieved Knowledge]\nSource: k\nFROM A FILE\n\n"
-        "[Past Conversation Context]\n2026-01-01: a day\n\nuser: q\n"
+        "[Past Conversation Context]\n2026-01-01: a day"
     )
 
 
 def test_a_question_that_begins_with_an_at_sign_is_no_file(cli):
-    assert cli("context", "@nobody").out == "user: @nobody\n"
+    assert cli("context", "@nobody").out.endswith("]\n\nuser: @nobody\n")
 
 
 @pytest.mark.parametrize(
@@ -99,7 +101,7 @@ def test_strict_is_0_when_filling_just_stopped(cli):
 
 def test_an_oversized_question_is_printed_whole_and_alone_with_a_warning(talk):
     done = talk("context", LONG, "--budget", "100")
-    assert done.out == f"user: {LONG.strip()}\n" or done.out == f"user: {LONG}\n"
+    assert done.out.endswith(f"]\n\nuser: {LONG.strip()}\n")
     assert "warning: " in done.err
 
 

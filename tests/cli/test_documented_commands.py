@@ -28,7 +28,7 @@ from reservoir_cli.cli.lazy import EXAMPLES
 ROOT = Path(__file__).parents[2]
 PATIENCE = 300
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-EXPORTS = ROOT / "tests" / "importers" / "samples"
+EXPORTS = ROOT / "tests" / "unit" / "transfer" / "importers" / "samples"
 #: Programs a reader has beside ours: they read what they are given, and answer.
 PROGRAMS = {
     "llm": """[ "$*" = "logs path" ] && exec echo "$HOME/llm.db"

@@ -25,7 +25,8 @@ def spread(cli):
 
 
 SCOPES = [
-    ([], ["own"]),
+    ([], ["own", "other instance"]),
+    (["-i", "default"], ["own"]),
     (["-i", "chatgpt"], ["other instance"]),
     (["--all-instances"], ["own", "other instance"]),
     (["-p", "work"], ["other partition"]),
@@ -44,14 +45,14 @@ def test_scope_and_filters_follow_the_rules_of_reads(spread, options, expected):
 def test_an_empty_scope_prints_nothing_and_says_where_messages_are(spread):
     done = spread("export", "-p", "nowhere")
     assert done.out == ""
-    assert done.err.startswith("note: nothing in nowhere/nowhere; 1 message in ")
+    assert done.err.startswith("note: nothing in nowhere; 2 messages in default (-p default)")
 
 
 def test_filters_that_let_nothing_through_are_named(spread):
     for command in ("export", "view"):
         done = spread(command, "--since", "2030-01-01", "--until", "2031-01-01")
         assert done.out == ""
-        assert done.err == "note: no message in default/default passes --since and --until\n"
+        assert done.err == "note: no message in default passes --since and --until\n"
     done = spread("view", "--role", "tool", "-i", "chatgpt", "--json")
     assert done.document["messages"] == []
     assert done.err == "note: no message in default/chatgpt passes --role\n"
@@ -71,7 +72,7 @@ def test_json_is_a_document_and_jsonl_are_rows(spread):
         ["--format", "jsonl", "--json"],
         ["--format", "markdown", "--with-embeddings"],
         ["--match", ""],
-        ["--since", "yesterday"],
+        ["--since", "someday"],
         ["--all-partitions", "-p", "work"],
     ],
     ids=" ".join,
@@ -104,10 +105,10 @@ def test_a_file_stays_as_it_was_when_the_export_fails(spread, tmp_path):
 @pytest.mark.parametrize(
     ("options", "hint"),
     [
-        (["-p", "nowhere"], "hint: nothing in nowhere/nowhere; 1 message in "),
-        (["--match", "never said"], "hint: no message in default/default passes --match\n"),
-        (["-p", "nowhere", "--format", "json"], "hint: nothing in nowhere/nowhere; "),
-        (["-p", "nowhere", "--format", "openai"], "hint: nothing in nowhere/nowhere; "),
+        (["-p", "nowhere"], "hint: nothing in nowhere; 2 messages in default (-p default)"),
+        (["--match", "never said"], "hint: no message in default passes --match\n"),
+        (["-p", "nowhere", "--format", "json"], "hint: nothing in nowhere; "),
+        (["-p", "nowhere", "--format", "openai"], "hint: nothing in nowhere; "),
     ],
     ids=["scope", "filter", "array", "conversations"],
 )
@@ -135,7 +136,7 @@ def test_nothing_makes_an_empty_file_where_there_was_none(spread, tmp_path):
     target = tmp_path / "x.jsonl"
     for _ in range(2):
         done = spread("export", "-p", "nowhere", "-o", str(target))
-        assert "note: nothing in nowhere/nowhere" in done.err
+        assert "note: nothing in nowhere" in done.err
         assert target.read_bytes() == b""
 
 

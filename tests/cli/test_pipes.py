@@ -142,7 +142,8 @@ def test_a_question_and_its_piped_answer_are_stored_as_a_pair(cli):
         'q="why did we drop Redis?"; reservoir context "$q" --save | cat '
         "| tee >(reservoir ingest --role assistant --no-embed)"
     )
-    assert done.out.startswith("user: an earlier remark\n\nuser: why did we drop Redis?\n")
+    assert done.out.startswith("[Reservoir context]\nuser: an earlier remark\n[/Reservoir ")
+    assert done.out.endswith("\n\nuser: why did we drop Redis?\n")
     for _ in range(600):
         if len(rows := cli.rows()) == 3:  # bash does not wait for the last ingest
             break
@@ -150,7 +151,7 @@ def test_a_question_and_its_piped_answer_are_stored_as_a_pair(cli):
     earlier, question, answer = rows
     assert question["content"] == "why did we drop Redis?"
     assert answer["role"] == "assistant"
-    assert answer["content"].endswith("user: why did we drop Redis?")
+    assert answer["content"] == "why did we drop Redis?"  # a context comes back as its question
     assert answer["trace_id"] == question["trace_id"] != earlier["trace_id"]
     assert question["created_at"] <= answer["created_at"]
 
@@ -166,8 +167,8 @@ def test_a_context_is_a_request_body_that_jq_and_a_provider_read(cli):
 
 
 def test_a_question_can_come_through_a_pipe(cli):
-    assert cli.shell('echo "why?" | reservoir context').out == "user: why?\n"
-    assert cli.shell('echo "why?" | reservoir context -').out == "user: why?\n"
+    for command in ("reservoir context", "reservoir context -"):
+        assert cli.shell(f'echo "why?" | {command}').out.endswith("]\n\nuser: why?\n")
     cli.say("because of the queue")
     assert cli.shell("echo queue | reservoir search --keyword -").out == (
         "1. user: because of the queue\n"
@@ -177,7 +178,7 @@ def test_a_question_can_come_through_a_pipe(cli):
 def test_an_at_sign_before_a_question_is_only_a_character(cli, tmp_path):
     file = tmp_path / "secret.txt"
     file.write_text("secret")
-    assert cli("context", f"@{file}").out == f"user: @{file}\n"
+    assert cli("context", f"@{file}").out.endswith(f"]\n\nuser: @{file}\n")
     assert cli("search", "--keyword", f"@{file}").out == ""
 
 

@@ -1,4 +1,6 @@
+import base64
 import json
+import re
 
 import pytest
 
@@ -57,7 +59,7 @@ def test_a_term_that_stands_nowhere_finds_nothing_and_is_no_failure(notes, typed
 def test_nothing_found_is_zero_bytes_and_no_failure(notes):
     done = notes("search", "--keyword", "zeppelin")
     assert done.out == ""
-    assert done.err.startswith("note: nothing in default/* has these words (")
+    assert done.err.startswith("note: nothing in default has these words (")
     assert notes("search", "--keyword", "zeppelin", "--jsonl").out == ""
     assert notes("search", "--keyword", "zeppelin", "--json").document["hits"] == []
 
@@ -74,8 +76,7 @@ def test_an_empty_scope_says_where_messages_lie(notes):
     done = notes("search", "--keyword", "queue", "-i", "nowhere")
     assert done.out == ""
     assert done.err == (
-        "note: nothing in default/nowhere; 3 messages in default/default "
-        "(-i default, or --all-instances)\n"
+        "note: nothing in default/nowhere; 3 messages in default/default (-i default)\n"
     )
 
 
@@ -147,3 +148,96 @@ def test_a_search_without_a_word_says_how_it_goes(samples):
         assert done.out.startswith("1. ")
         assert done.err == note
     assert note not in samples("search", "Redis", "--all-partitions", "-n", "1").err
+
+
+def test_words_without_quotes_are_one_term(notes):
+    assert notes("search", "--keyword", "job", "queue", "lost").out == (
+        "1. user: the job queue lost messages\n"
+    )
+    assert "job queue lost" in notes("context", "what", "lost", "messages?").out
+
+
+def test_hits_are_printed_on_lines_with_times_or_as_passages(cli):
+    cli.store({"content": "needle\n  in hay" + "\nhay stack" * 100, "trace_id": "12345678-90"})
+    line = cli("search", "needle", "--oneline", "--timestamps").out
+    assert line.startswith("1. 2026-05-09T14:00:00+00:00 [12345678] user: needle\\n  in hay\\n")
+    assert line.count("\n") == 1
+    passage = cli("search", "needle", "--snippets").out
+    assert passage.startswith("1. user: needle in hay hay stack hay")
+    assert passage.endswith("…\n")
+    assert len(passage) < 320
+
+
+@pytest.mark.parametrize("mode", [[], ["--keyword"]], ids=["hybrid", "keyword"])
+def test_filters_leave_out_hits_and_keep_their_scores(cli, mode):
+    about = {"title": None, "source": "codex", "model": None, "project": "app"}
+    cli.store(
+        {"content": "amber in the fjord", "source": "codex"},
+        {"content": "amber, amber", "role": "assistant"},
+        {"content": "amber again and again", "conversation_id": "c", "conversation": about},
+    )
+    everything = cli("search", "amber", *mode, "--json").document["hits"]
+    scores = {hit["id"]: hit["score"] for hit in everything}
+    assert len(scores) == 3
+    for option, value, expected in (
+        ("--role", "assistant", [2]),
+        ("--source", "codex", [1]),
+        ("--project", "app", [3]),
+        ("--since", "2026-05-09T14:00:02Z", [3]),
+        ("--until", "2026-05-09T14:00:00Z", [1]),
+    ):
+        hits = cli("search", "amber", *mode, option, value, "--json").document["hits"]
+        assert [(hit["id"], hit["score"]) for hit in hits] == [(n, scores[n]) for n in expected]
+    told = cli("search", "amber", *mode, "--source", "nowhere").err
+    assert told.endswith("note: no message in default passes --source\n")
+
+
+def test_filters_of_a_context_restrict_its_history_too(cli):
+    cli.store(
+        {"content": "why amber?", "trace_id": "t"},
+        {"content": "because of the fjord", "role": "assistant", "trace_id": "t"},
+        {"content": "and birch?", "trace_id": "u"},
+        {"content": "because of the hill", "role": "assistant", "trace_id": "u"},
+    )
+    shown = cli("context", "amber or birch, which?", "--role", "assistant").out
+    assert "why amber?" not in shown
+    assert "and birch?" not in shown
+    assert "assistant: because of the fjord\n…\nassistant: because of the hill\n" in shown
+    told = cli("context", "x", "--role", "tool").err
+    assert "note: no message in default passes --role\n" in told
+
+
+def test_conversations_are_filtered_by_text_project_and_time(cli):
+    def about(title, project):
+        return {"title": title, "source": "codex", "model": None, "project": project}
+
+    cli.store(
+        {"content": "about amber", "conversation_id": "c1", "conversation": about("One", "app")},
+        {"content": "birch", "conversation_id": "c2", "conversation": about("Two", "web")},
+    )
+    for options, expected in (
+        (["--match", "AMBER"], ["c1"]),
+        (["--match", "two"], ["c2"]),
+        (["--project", "web"], ["c2"]),
+        (["--since", "2026-05-09T14:00:01Z"], ["c2"]),
+    ):
+        found = cli("conversations", *options, "--json").document["conversations"]
+        assert [each["id"] for each in found] == expected
+    told = cli("conversations", "--project", "none").err
+    assert told == "note: no conversation in default passes --project\n"
+
+
+def test_a_context_is_copied_by_the_terminal_or_the_platform_command(cli, tmp_path):
+    cli.say("hello")
+    shown = cli.on_terminal("context", "what?", "--copy", streams=("stderr",))
+    (encoded,) = re.findall(r"\x1b\]52;c;([^\a]*)\a", shown.err)
+    assert base64.b64decode(encoded).decode() == shown.out
+    assert "copied" in shown.err
+    tool = tmp_path / "bin" / "xclip"
+    tool.parent.mkdir()
+    tool.write_text(f"#!/bin/sh\ncat > {tmp_path}/copied\n")
+    tool.chmod(0o755)
+    env = {"PATH": f"{tool.parent}:/usr/bin:/bin", "DISPLAY": ":9"}
+    printed = cli("context", "what?", "--copy", env=env).out
+    assert (tmp_path / "copied").read_text() == printed
+    assert "found no clipboard" in cli("context", "what?", "--copy", code=1).err

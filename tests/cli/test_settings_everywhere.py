@@ -93,6 +93,7 @@ CASES = [
     Case("order", FILL, "tiers", "score", "--order"),
     Case("include_system", (*ASK, "--fill"), True, False),
     Case("fill", ASK, True, False),
+    Case("recalled_role", (*ASK[:-1], "openai", "--budget", "300"), "system", "user"),
     Case("redact", (*ASK, "--fill"), "mask", "off"),
     Case("system_prompt", ASK, "Be brief.", "Be long and thorough.", "--system"),
     Case("max_knowledge_tokens", (*ASK, "--knowledge", "a=one", "--knowledge", "b=two"), 9, 900),
@@ -149,7 +150,13 @@ CASES = [
     Case("embedding_model", ("embed",), "nobody/one", "nobody/other"),
 ]
 #: Settings that are about meaning: tried with vectors, in Python.
-BY_MEANING = {"similar_cosine": (-0.5, 0.9), "min_cosine": (0.9, 0.0), "synapse_depth": (0, 3)}
+BY_MEANING = {
+    "similar_cosine": (-0.5, 0.9),
+    "min_cosine": (0.9, 0.0),
+    "synapse_depth": (0, 3),
+    "excerpts": ("off", "auto"),
+    "excerpt_over": (10, 100_000),
+}
 
 
 def test_every_setting_is_tried() -> None:
@@ -263,6 +270,8 @@ def test_a_setting_of_meaning_holds_from_every_place(
     tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch, fake_embedder, setting, origin
 ) -> None:
     first, other = BY_MEANING.get(setting, (-1.0, 1.0))
+    halves = lambda text: [(0, len(text) // 2), (len(text) // 2, len(text))]  # noqa: E731
+    monkeypatch.setattr(fake_embedder, "passages", halves)
 
     def found(values: Mapping[str, Value]) -> Any:
         file = tmp_path / "settings.toml"
@@ -277,12 +286,14 @@ def test_a_setting_of_meaning_holds_from_every_place(
         how = {"config_file": file, "settings": flags, "embedder": fake_embedder}
         with Reservoir.open(store, **how) as reservoir:
             said = [Message("user", f"word {number}") for number in range(40)]
+            if setting.startswith("excerpt"):
+                said += [Message("user", "one long line\n\n" * 500)]
             reservoir.ingest(said, partition="p", instance="p")
             if setting == "link_cosine":
                 return reservoir.store.holdings()["synapses"]
-            ask = {"partition": "p", "recent": 2, "similar": 9, "budget": 9_000}
+            ask = {"partition": "p", "recent": 2, "similar": 9, "budget": 1_500}
             window = reservoir.context("word 3?", fill=setting == "min_cosine", **ask)
-            return [(each.message.content, each.tier) for each in window.kept], Tier
+            return [(each.message.content, each.tier, each.spans) for each in window.kept], Tier
 
     origins = ["flag", "environment", "partition", "file"]
     below = dict.fromkeys(origins[origins.index(origin) + 1 :], other)

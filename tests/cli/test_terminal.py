@@ -99,11 +99,45 @@ def test_a_terminal_shows_the_same_words_as_a_pipe_behind_dim_ids(said):
         assert f"\x1b[2m{row['id']} \x1b[0m" in shown
 
 
-def test_a_search_on_a_terminal_says_when_where_and_which(said):
-    (row,) = said("search", "--keyword", "lost", "--json").document["hits"]
-    shown = said.on_terminal("search", "--keyword", "lost").out
-    moment = f"{row['created_at'][:16]}Z"
-    assert f" · {moment} · default/default · id {row['id']}" in COLOUR.sub("", shown)
+def test_a_search_on_a_terminal_shows_three_lines_with_the_words_marked(cli):
+    about = {"title": "Job queue", "source": "claude", "model": None}
+    text = (
+        "Filler words before it. " * 30 + "It lost jobs at night.\n\n" + "And more after it. " * 30
+    )
+    cli.store({"content": text, "conversation_id": "c1", "conversation": about})
+    size = {"COLUMNS": "72"}
+    shown = cli.on_terminal("search", "--keyword", "lost", "job", env=size).out
+    assert re.search(r"\x1b\[1;31mlost\x1b\[0m \x1b\[1;31mjobs\x1b\[0m", shown)
+    heading, *passage = COLOUR.sub("", shown).splitlines()
+    assert heading == "1. user · 2026-05-09 · #1 · default/default · Job queue"
+    assert len(passage) == 2
+    assert passage[0].startswith("   …")
+    assert passage[1].endswith("…")
+    assert max(map(len, passage)) <= 72
+    whole = COLOUR.sub("", cli.on_terminal("search", "lost", "--full", env=size).out)
+    assert " ".join(whole.split()).endswith(" ".join(text.split()))
+    line = COLOUR.sub("", cli.on_terminal("search", "lost", "--oneline").out)
+    assert line.count("\n") == 1
+    assert line.startswith("1. #1 user: Filler")
+
+
+def test_times_are_local_on_a_terminal(cli):
+    cli.say("hello", "--role", "assistant", "--at", "2026-05-09T23:30:00Z")
+    zone = {"TZ": "CET-1", "NO_COLOR": "1"}
+    assert "1 2026-05-10T00:30:00+01:00 [" in cli.on_terminal("view", "--timestamps", env=zone).out
+    assert " · 2026-05-10 · " in cli.on_terminal("search", "hello", env=zone).out
+    assert "\n2026-05-10\n" in cli("context", "and then?", "--recent", "0", env=zone).out
+    assert "2026-05-09T23:30:00+00:00 [" in cli("view", "--timestamps", env=zone).out
+
+
+def test_a_view_on_a_terminal_names_the_instance_where_there_are_several(cli):
+    cli.store({"content": "mine"}, {"content": "next door", "instance": "other"})
+    plain = {"NO_COLOR": "1"}
+    assert (
+        cli.on_terminal("view", env=plain).out
+        == "1 default · user: mine\n2 other · user: next door\n"
+    )
+    assert cli.on_terminal("view", "-i", "other", env=plain).out == "2 user: next door\n"
 
 
 def test_a_table_gives_way_to_a_narrow_terminal(said):

@@ -95,20 +95,20 @@ def test_an_empty_result_is_zero_bytes_of_jsonl_and_one_document_of_json(cli):
 
 def test_a_view_that_finds_nothing_says_where_messages_lie(cli):
     cli.store(*({"content": f"m{number}", "instance": "chatgpt"} for number in range(812)))
-    done = cli("view")
+    done = cli("view", "-i", "claude")
     assert done.out == ""
     assert done.err == (
-        "note: nothing in default/default; 812 messages in default/chatgpt "
-        "(-i chatgpt, or --all-instances)\n"
+        "note: nothing in default/claude; 812 messages in default/chatgpt (-i chatgpt)\n"
     )
+    done = cli("view", "-p", "work")
+    assert done.out == ""
+    assert done.err == "note: nothing in work; 812 messages in default (-p default)\n"
 
 
 def test_a_view_of_another_partition_names_the_partition_that_has_messages(cli):
     cli.say("hello", "-p", "work", "-i", "backend")
     told = cli("view").err
-    assert told.startswith("note: nothing in default/default; 1 message")
-    assert "work/backend" in told
-    assert "-p work" in told
+    assert told == "note: nothing in default; 1 message in work (-p work)\n"
 
 
 @pytest.mark.parametrize("command", [["view"], ["search", "--keyword", "hello"], ["conversations"]])
@@ -119,7 +119,7 @@ def test_a_partition_that_is_misspelt_is_answered_by_the_nearest_names(cli, comm
         {"content": "near", "partition": "workx"},
     )
     told = cli(*command, "-p", "wrok").err
-    assert told.startswith("note: nothing in wrok/")
+    assert told.startswith("note: nothing in wrok; ")
     assert told.endswith("; 2 messages in Work (-p Work), 1 message in workx (-p workx)\n")
     assert "3 messages in kitchen" in cli(*command, "-p", "xyz").err
     assert cli("view", "-p", "kitchen", "-i", "wrok").err.startswith(
@@ -131,14 +131,15 @@ def test_a_filter_that_leaves_nothing_does_not_send_the_user_elsewhere(cli):
     cli.say("here", "--at", AT)
     cli.say("there", "-i", "other", "--at", AT)
     done = cli("view", "--role", "tool")
-    assert (done.out, done.err) == ("", "note: no message in default/default passes --role\n")
+    assert (done.out, done.err) == ("", "note: no message in default passes --role\n")
 
 
-def test_a_view_stays_in_its_instance_until_it_is_widened(cli):
+def test_a_view_takes_the_whole_partition_unless_it_is_narrowed(cli):
     cli.say("mine", "--at", "2026-01-01T00:00:00Z")
     cli.say("next door", "-i", "other", "--at", "2026-01-02T00:00:00Z")
     cli.say("another house", "-p", "work", "--at", "2026-01-03T00:00:00Z")
-    assert cli("view").out == "user: mine\n"
+    assert cli("view").out == "user: mine\nuser: next door\n"
+    assert cli("view", "-i", "default").out == "user: mine\n"
     assert cli("view", "-i", "other").out == "user: next door\n"
     assert cli("view", "--all-instances").out == "user: mine\nuser: next door\n"
     assert cli("view", "--all-partitions").out == (
@@ -197,3 +198,38 @@ def test_a_conversation_of_an_import_can_be_viewed_alone(cli):
 def test_control_characters_are_raw_in_a_pipe(cli):
     cli.say("red \x1b[31m bell \x07 tab\t")
     assert cli("view").out.startswith("user: red \x1b[31m bell \x07 tab")
+
+
+def test_ids_may_be_shortened_and_numbers_may_have_a_hash(cli):
+    cli.store(
+        {"content": "a", "trace_id": "abc-1", "conversation_id": "conv-1", "instance": "x"},
+        {"content": "b", "trace_id": "abd-2", "conversation_id": "conv-12"},
+    )
+    assert cli("view", "--trace-id", "abc").out == "user: a\n"
+    assert cli("view", "--conversation", "conv-12").out == "user: b\n"
+    assert cli("view", "--conversation", "conv-1").out == "user: a\n"
+    assert cli("view", "--id", "#2").out == "user: b\n"
+    told = cli("view", "--trace-id", "ab", code=2).err
+    assert told.startswith("error: --trace-id ab is not unique: abc-1, abd-2\nhint: ")
+    assert "not a message number" in cli("view", "--id", "two", code=2).err
+
+
+def test_a_message_is_shown_amid_its_conversation(cli):
+    cli.store(
+        *({"content": f"m{number}", "conversation_id": "c"} for number in range(9)),
+        {"content": "another", "conversation_id": "d"},
+    )
+    assert cli("view", "3", "--around", "5").out == "user: m3\nuser: m4\nuser: m5\n"
+    assert cli("view", "3", "--around", "#9").out == "user: m6\nuser: m7\nuser: m8\n"
+    assert cli("view", "0", "--around", "1").out.count("\n") == 9
+    assert cli("view", "--around", "99", code=1).err == "error: no message 99 in default\n"
+
+
+def test_quiet_keeps_notes_away_wherever_it_stands(cli):
+    cli.say("hello", "-p", "work")
+    assert cli("view").err.startswith("note: ")
+    assert (cli("view", "-q").err, cli("--quiet", "view").err) == ("", "")
+    told = cli("context", "what?", "-q", "-p", "work").err
+    assert told.startswith("warning: ")
+    assert told.count("\n") == 1
+    assert cli("view", "--role", "bot", "-q", code=2).err.startswith("error: ")

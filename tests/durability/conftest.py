@@ -1,4 +1,4 @@
-"""A person at a shell, whom things happen to."""
+"""Fixtures: the home of a user at a shell."""
 
 import os
 import shutil
@@ -16,7 +16,7 @@ def person(tmp_path: Path) -> Home:
 
 @pytest.fixture
 def person_with_model(tmp_path: Path, compiled_models: Path) -> Home:
-    """A home with a compiled model of its own, whose large files take no room."""
+    """A home with its own compiled model, whose large files are links."""
     home = tmp_path / "person"
     for folder in compiled_models.glob("[!.]*"):
         copy = home / "cache" / "models" / folder.name

@@ -1,6 +1,6 @@
-"""Many processes on one store at once: some bring messages in, some ask, one imports.
+"""Run many processes on one store at once: some ingest, some ask, one imports.
 
-Each command is a process of its own, as at a prompt. Whatever was acknowledged has to be there.
+Each command is a separate process. Every acknowledged message must be stored.
 """
 
 import os

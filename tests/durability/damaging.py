@@ -1,7 +1,7 @@
-"""Damage a store as a failing disk does, and see what every command makes of it.
+"""Damage a store as a failing disk does, and check every command.
 
-A command either works, or says in one line that the store is damaged and in one what to do;
-``doctor`` finds what SQLite can find, its ``--repair`` mends what is derived, and a backup all.
+A command either works, or prints one line with the error and one with a hint; ``doctor`` finds
+everything SQLite can find, ``--repair`` rebuilds derived data, and a backup restores the rest.
 """
 
 import json

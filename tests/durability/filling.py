@@ -11,7 +11,7 @@ from trials import Home, Tally, copied, faults, settle
 
 
 def room(most: int) -> Callable[[], None]:
-    """Let a process write no file longer than so many bytes; a quota does the same."""
+    """Limit the length of files a process can write, as a quota does."""
 
     def limit() -> None:
         import resource

@@ -1,6 +1,6 @@
-"""Kill -9 at random instants of everything that writes, then look whether anything is lost.
+"""Kill every command that writes with ``kill -9`` at random times, and check for losses.
 
-Each kind is a function ``(folder, seed, trials) → Tally``; what it needs of models it is given.
+Each kind of trial is a function ``(folder, seed, trials) → Tally``.
 """
 
 import json

@@ -1,8 +1,8 @@
-"""The long form of ``tests/durability``: kills, damages, full disks and a crowd, for an hour or so.
+"""The long form of ``tests/durability``: kills, damage, full disks and load, for about an hour.
 
     python tests/durability/soak.py [--trials N] [--damages N] [--seconds N] [--seed N] [KIND…]
 
-Prints Markdown tables; ends with 1 if anything was lost or is wrong.
+Prints Markdown tables; exits with 1 if anything is lost or wrong.
 """
 
 import argparse

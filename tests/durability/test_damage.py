@@ -1,4 +1,4 @@
-"""A store on a failing disk: commands refuse, doctor finds, --repair or a backup mends."""
+"""A store on a failing disk: commands refuse, doctor detects, --repair or a backup restores."""
 
 import json
 import sqlite3
@@ -15,7 +15,7 @@ from reservoir_cli.storage.factory import open_store
 from reservoir_cli.storage.unfinished import UNFINISHED_COPY
 
 
-def test_random_damage_is_noticed_mended_or_restored(tmp_path: Path) -> None:
+def test_random_damage_is_detected_repaired_or_restored(tmp_path: Path) -> None:
     home = damaging.build(tmp_path, 120)
     tally = damaging.damaged(home, 7, 5)
     assert tally.trials == 5
@@ -52,7 +52,7 @@ def drop_from_index(path: Path) -> None:
     settle(path)
 
 
-def test_an_index_that_lost_a_row_is_found_and_made_again(filled: Home) -> None:
+def test_an_index_without_a_row_is_detected_and_rebuilt(filled: Home) -> None:
     before = filled.rows("*")
     drop_from_index(filled.db)
     found = filled("doctor")
@@ -67,7 +67,7 @@ def test_an_index_that_lost_a_row_is_found_and_made_again(filled: Home) -> None:
     assert not [each for each in filled.folder.iterdir() if each.name.startswith(".")]
 
 
-def test_a_repair_gives_way_to_who_writes_meanwhile(
+def test_a_repair_yields_to_a_concurrent_writer(
     filled: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from reservoir_cli.errors import StoreLockedError
@@ -92,7 +92,7 @@ def test_a_repair_gives_way_to_who_writes_meanwhile(
     assert len(filled.rows()) == 4
 
 
-def test_a_text_that_is_no_text_any_more_is_refused_found_and_mended(filled: Home) -> None:
+def test_invalid_text_is_refused_detected_and_repaired(filled: Home) -> None:
     overwrite(filled.db, b"number 1 about", b"number \xff about")
     refused = filled("view", "0")
     assert (refused.code, refused.out) == (3, "")
@@ -109,7 +109,7 @@ def test_a_text_that_is_no_text_any_more_is_refused_found_and_mended(filled: Hom
     assert len(filled.must("view", "0").out.splitlines()) == 3
 
 
-def test_a_value_that_no_message_has_is_an_error_that_names_the_message(filled: Home) -> None:
+def test_an_impossible_value_is_an_error_that_names_the_message(filled: Home) -> None:
     with closing(sqlite3.connect(filled.db)) as connection, connection:
         connection.execute("UPDATE messages SET tool_calls = '[{]' WHERE id = 3")
     refused = filled("view", "0")
@@ -119,7 +119,7 @@ def test_a_value_that_no_message_has_is_an_error_that_names_the_message(filled: 
     assert filled("doctor").code == 1
 
 
-def test_a_repair_that_cannot_read_a_message_changes_nothing_and_names_the_way(
+def test_a_repair_that_cannot_read_a_message_changes_nothing_and_gives_a_hint(
     filled: Home,
 ) -> None:
     drop_from_index(filled.db)  # or there would be no reason to write it anew
@@ -135,7 +135,7 @@ def test_a_repair_that_cannot_read_a_message_changes_nothing_and_names_the_way(
 
 
 @pytest.mark.parametrize("column", ["ids", "codes", "flags"])
-def test_what_ranking_reads_and_cannot_is_found_and_made_again(tmp_path: Path, column: str) -> None:
+def test_unreadable_ranking_data_is_detected_and_rebuilt(tmp_path: Path, column: str) -> None:
     home = damaging.build(tmp_path, 20)
     ask = ("context", "redis?", "--budget", "300")
     before = home.must(*ask).out
@@ -149,7 +149,7 @@ def test_what_ranking_reads_and_cannot_is_found_and_made_again(tmp_path: Path, c
     assert home.must(*ask).out == before
 
 
-def test_a_store_that_was_emptied_beside_its_log_is_refused(person: Home) -> None:
+def test_an_empty_store_with_a_log_is_refused(person: Home) -> None:
     person.must("ingest", "--no-embed", stdin="kept in the log")
     with closing(sqlite3.connect(person.db)) as reader:  # keeps the log from being emptied
         reader.execute("SELECT * FROM messages").fetchone()
@@ -165,7 +165,7 @@ def test_a_store_that_was_emptied_beside_its_log_is_refused(person: Home) -> Non
     assert person.db.with_name("reservoir.db-wal").read_bytes() == log
 
 
-def test_the_way_back_that_is_printed_leads_back(filled: Home, tmp_path: Path) -> None:
+def test_the_printed_recovery_steps_work(filled: Home, tmp_path: Path) -> None:
     backup = tmp_path / "backup.db"
     filled.must("backup", str(backup))
     before = filled.rows("*")
@@ -191,9 +191,7 @@ def test_the_way_back_that_is_printed_leads_back(filled: Home, tmp_path: Path) -
     ],
     ids=["partition", "partition in JSON", "time", "number", "row"],
 )
-def test_an_error_that_nobody_foresaw_is_called_what_it_is(
-    tmp_path: Path, damage: str, command: list[str]
-) -> None:
+def test_an_unexpected_error_is_named(tmp_path: Path, damage: str, command: list[str]) -> None:
     home = damaging.build(tmp_path, 20)
     with closing(sqlite3.connect(home.db, isolation_level=None)) as connection:
         connection.execute("PRAGMA ignore_check_constraints = ON")
@@ -235,9 +233,7 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> Home:
 
 
 @pytest.mark.parametrize("name", MADE_AGAIN)
-def test_a_lost_page_of_what_can_be_made_again_is_mended(
-    sound: Home, tmp_path: Path, name: str
-) -> None:
+def test_a_lost_page_of_derived_data_is_repaired(sound: Home, tmp_path: Path, name: str) -> None:
     path = tmp_path / "damaged.db"
     copied(sound.db, path)
     with closing(sqlite3.connect(path)) as connection:
@@ -256,9 +252,7 @@ def test_a_lost_page_of_what_can_be_made_again_is_mended(
         assert connection.execute("SELECT * FROM messages ORDER BY id").fetchall() == before
 
 
-def test_a_model_that_no_vector_is_of_is_the_one_that_they_are_of(
-    sound: Home, tmp_path: Path
-) -> None:
+def test_a_damaged_model_name_is_restored_from_the_vectors(sound: Home, tmp_path: Path) -> None:
     path = tmp_path / "damaged.db"
     copied(sound.db, path)
     with closing(sqlite3.connect(path)) as connection, connection:
@@ -283,7 +277,7 @@ def bad_page(sound: Home, tmp_path: Path) -> Home:
     return home
 
 
-def test_what_can_be_read_of_a_damaged_store_is_saved(bad_page: Home, sound: Home) -> None:
+def test_readable_messages_of_a_damaged_store_are_salvaged(bad_page: Home, sound: Home) -> None:
     refused = bad_page("doctor", "--repair")
     assert refused.code == 1
     assert "without one, reservoir doctor --salvage FILE saves what can be read" in refused.out
@@ -303,9 +297,7 @@ def test_what_can_be_read_of_a_damaged_store_is_saved(bad_page: Home, sound: Hom
     assert len(saved) == document["saved"]
 
 
-def test_a_store_whose_end_is_cut_off_is_read_as_far_as_it_goes(
-    sound: Home, tmp_path: Path
-) -> None:
+def test_a_truncated_store_is_salvaged_as_far_as_possible(sound: Home, tmp_path: Path) -> None:
     path, target = tmp_path / "short.db", tmp_path / "saved.db"
     data = sound.db.read_bytes()
     path.write_bytes(data[: len(data) // 2])
@@ -317,9 +309,7 @@ def test_a_store_whose_end_is_cut_off_is_read_as_far_as_it_goes(
     assert saved == sound.rows("id, content")
 
 
-def test_a_copy_that_was_not_finished_is_salvaged_under_its_own_name(
-    sound: Home, tmp_path: Path
-) -> None:
+def test_an_unfinished_copy_is_salvaged_as_unfinished(sound: Home, tmp_path: Path) -> None:
     path, target = tmp_path / "half.db", tmp_path / "saved.db"
     copied(sound.db, path)
     with closing(open_store(str(path))) as store:
@@ -335,7 +325,7 @@ def test_a_copy_that_was_not_finished_is_salvaged_under_its_own_name(
         assert store.problems() == []
 
 
-def test_where_no_message_is_left_nothing_is_made(sound: Home, tmp_path: Path) -> None:
+def test_salvage_without_messages_creates_no_file(sound: Home, tmp_path: Path) -> None:
     path, target = tmp_path / "rootless.db", tmp_path / "saved.db"
     copied(sound.db, path)
     with closing(sqlite3.connect(path)) as connection:
@@ -346,7 +336,7 @@ def test_where_no_message_is_left_nothing_is_made(sound: Home, tmp_path: Path) -
     assert not target.exists()
 
 
-def test_what_is_no_store_at_all_cannot_be_salvaged(tmp_path: Path) -> None:
+def test_a_file_that_is_not_a_store_cannot_be_salvaged(tmp_path: Path) -> None:
     (tmp_path / "noise.db").write_bytes(bytes(range(256)) * 64)
     with pytest.raises(StoreCorruptError, match="nothing of the store can be read"):
         doctor.salvage(str(tmp_path / "noise.db"), tmp_path / "saved.db", 0.85)
@@ -358,7 +348,7 @@ def test_what_is_no_store_at_all_cannot_be_salvaged(tmp_path: Path) -> None:
     [(["--salvage", "there"], 1), (["--salvage", "."], 1), (["--salvage", "new", "--repair"], 2)],
     ids=["there", "folder", "repair"],
 )
-def test_nothing_is_salvaged_over_anything(
+def test_salvage_overwrites_no_file(
     bad_page: Home, options: list[str], code: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(bad_page.folder)
@@ -371,9 +361,7 @@ def test_nothing_is_salvaged_over_anything(
     assert not Path("new").exists()
 
 
-def test_a_damaged_store_does_not_take_the_place_of_a_good_backup(
-    bad_page: Home, sound: Home
-) -> None:
+def test_a_damaged_store_does_not_replace_a_good_backup(bad_page: Home, sound: Home) -> None:
     backup = bad_page.folder / "backup.db"
     copied(sound.db, backup)
     before = backup.read_bytes()
@@ -384,7 +372,7 @@ def test_a_damaged_store_does_not_take_the_place_of_a_good_backup(
     assert not [each for each in backup.parent.iterdir() if each.name.startswith(".backup")]
 
 
-def test_a_text_that_became_zeros_is_named(person: Home) -> None:
+def test_a_text_of_zeros_is_reported(person: Home) -> None:
     person.must("ingest", "--no-embed", stdin="a long text about redis " * 400 + "and its end")
     settle(person.db)
     zero_page(person.db, page_of(person.db, "and its end"))

@@ -32,7 +32,7 @@ FULL = {
 
 @posix_only
 @pytest.mark.parametrize(("most", "command"), FULL.values(), ids=FULL)
-def test_a_store_that_cannot_be_made_is_made_later(
+def test_a_failed_creation_of_a_store_can_be_repeated(
     person: Home, most: int, command: list[str]
 ) -> None:
     refused = person(*command, stdin="hello", preexec_fn=room(most))
@@ -44,9 +44,7 @@ def test_a_store_that_cannot_be_made_is_made_later(
 
 
 @posix_only
-def test_without_room_nothing_is_half_written_and_afterwards_all_goes_on(
-    person: Home, rows: Path, tmp_path: Path
-) -> None:
+def test_a_full_disk_leaves_no_partial_writes(person: Home, rows: Path, tmp_path: Path) -> None:
     person.must("ingest", "--no-embed", stdin="said before")
     long = "a long message " * 20_000
     refused = person("ingest", "--no-embed", stdin=long, preexec_fn=room(100_000))
@@ -80,7 +78,7 @@ def test_without_room_nothing_is_half_written_and_afterwards_all_goes_on(
 
 
 @posix_only
-def test_without_room_settings_stay_as_they_are(person: Home) -> None:
+def test_a_full_disk_leaves_the_settings_unchanged(person: Home) -> None:
     person.must("config", "--set", "recent_context_size=3")
     before = person.config.read_bytes()
     refused = person("config", "--set", "recent_context_size=4", preexec_fn=room(5))
@@ -92,7 +90,7 @@ def test_without_room_settings_stay_as_they_are(person: Home) -> None:
 
 @posix_only
 @pytest.mark.parametrize("which", ["the file", "the folder"])
-def test_what_is_read_only_is_read_and_not_written(
+def test_read_only_stores_can_be_read_but_not_written(
     person: Home, without_rights: tuple[str, ...], which: str
 ) -> None:
     person.must("ingest", "--no-embed", stdin="said before")
@@ -125,7 +123,7 @@ TAKEN = {
 
 @posix_only
 @pytest.mark.parametrize("take", TAKEN.values(), ids=TAKEN)
-def test_what_is_written_to_a_file_without_a_name_is_not_acknowledged(
+def test_writes_to_an_unlinked_file_are_not_acknowledged(
     tmp_path: Path, take: Callable[[Path], object]
 ) -> None:
     from reservoir_cli import Message, Reservoir
@@ -142,7 +140,7 @@ def test_what_is_written_to_a_file_without_a_name_is_not_acknowledged(
 
 
 @posix_only
-def test_an_import_under_way_ends_when_its_store_is_removed(person: Home, tmp_path: Path) -> None:
+def test_a_running_import_ends_if_its_store_is_removed(person: Home, tmp_path: Path) -> None:
     file = tmp_path / "many.jsonl"
     killing.rows(file, random.Random(1), 30_000)
     process = person.start("ingest", "--no-embed", str(file))

@@ -20,14 +20,14 @@ def test_a_kill_loses_nothing_and_leaves_nothing_half_written(tmp_path: Path, ki
     assert tally.clean, tally
 
 
-def test_a_kill_while_vectors_are_made_leaves_them_whole(
+def test_a_kill_while_embedding_leaves_complete_vectors(
     tmp_path: Path, compiled_models: Path
 ) -> None:
     tally = killing.embed(tmp_path, random.randrange(10**6), 3, compiled_models, count=40)
     assert tally.clean, tally
 
 
-def test_what_a_killed_process_left_beside_a_file_is_swept_away(person: Home) -> None:
+def test_temporary_files_of_killed_processes_are_removed(person: Home) -> None:
     import os
 
     person.must("config", "--set", "recent_context_size=3")
@@ -44,7 +44,7 @@ def test_what_a_killed_process_left_beside_a_file_is_swept_away(person: Home) ->
 
 
 @pytest.mark.skipif(shutil.which("strace") is None, reason="strace is not here")
-def test_an_id_is_printed_only_when_the_disk_has_the_message(person: Home, tmp_path: Path) -> None:
+def test_an_id_is_printed_only_after_the_message_is_synced(person: Home, tmp_path: Path) -> None:
     person.must("ingest", "--no-embed", stdin="before")
     calls = tmp_path / "calls"
     tracing = ("strace", "-f", "-y", "-e", "trace=fsync,fdatasync,pwrite64,write", "-o", str(calls))

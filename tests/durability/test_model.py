@@ -24,7 +24,7 @@ def unlinked(path: Path) -> None:
     copy.replace(path)
 
 
-def test_a_bit_that_flipped_in_a_compiled_model_is_a_fault(person_with_model: Home) -> None:
+def test_a_flipped_bit_in_a_compiled_model_is_reported(person_with_model: Home) -> None:
     person = person_with_model
     person.must("ingest", stdin="hello")
     assert person("doctor").code == 0
@@ -46,7 +46,7 @@ def test_a_bit_that_flipped_in_a_compiled_model_is_a_fault(person_with_model: Ho
     assert path.exists()  # doctor alone changes nothing
 
 
-def test_vectors_are_made_though_the_cache_is_deleted_meanwhile(
+def test_embedding_works_if_the_cache_is_deleted_meanwhile(
     person_with_model: Home, tmp_path: Path
 ) -> None:
     person = person_with_model

@@ -31,7 +31,7 @@ sqlite3.connect = lambda *a, **k: connect(*a, **{**k, "timeout": 0.3})
 """
 
 
-def test_a_lock_held_too_long_is_4_for_who_writes_and_nothing_for_who_reads(
+def test_a_lock_held_too_long_stops_writers_with_4_but_not_readers(
     person: Home, tmp_path: Path
 ) -> None:
     person.must("ingest", "--no-embed", stdin="before")
@@ -63,7 +63,7 @@ connection.execute("COMMIT")
 """
 
 
-def test_a_program_stops_when_a_newer_one_migrates_the_store_under_it(
+def test_a_running_program_stops_if_a_newer_one_migrates_the_store(
     person: Home, tmp_path: Path
 ) -> None:
     import subprocess
@@ -88,7 +88,7 @@ def test_a_program_stops_when_a_newer_one_migrates_the_store_under_it(
     assert person.db.read_bytes() == before
 
 
-def test_many_programs_may_find_an_older_store_at_once(person: Home, tmp_path: Path) -> None:
+def test_many_programs_can_migrate_a_store_at_once(person: Home, tmp_path: Path) -> None:
     base = tmp_path / "older.db"
     killing.older_store(base, 2, 500)
     person.db.write_bytes(base.read_bytes())
@@ -144,14 +144,14 @@ def test_a_clock_set_back_puts_no_reply_before_its_question(person: Home, tmp_pa
 # Many at once
 
 
-def test_a_crowd_loses_nothing_and_meets_no_lock(tmp_path: Path) -> None:
+def test_many_processes_lose_nothing_and_hit_no_lock(tmp_path: Path) -> None:
     found = crowding.crowd(tmp_path, 3, writers=4, askers=2, importers=1)
     assert found.acknowledged
     assert found.imported
     assert (found.lost, found.failed, found.wrong) == (0, 0, [])
 
 
-def test_two_that_change_settings_at_once_both_get_their_will(person: Home) -> None:
+def test_concurrent_changes_of_settings_are_both_kept(person: Home) -> None:
     names = ("recent_context_size", "semantic_context_size", "min_history_messages")
     for value in range(3, 6):
         started = [person.start("config", "--set", f"{name}={value}") for name in names]
@@ -159,7 +159,7 @@ def test_two_that_change_settings_at_once_both_get_their_will(person: Home) -> N
         assert [person.must("config", "--get", name).out for name in names] == [f"{value}\n"] * 3
 
 
-def test_settings_that_cannot_be_read_are_named_with_the_way_out(person: Home) -> None:
+def test_unreadable_settings_are_an_error_with_a_hint(person: Home) -> None:
     for broken in ("recent_context_size = [1,", "\x00\x01", "recent_context_size = 'many'"):
         person.config.write_text(broken)
         for command in (["view"], ["config", "--set", "recent_context_size=3"]):
@@ -170,12 +170,12 @@ def test_settings_that_cannot_be_read_are_named_with_the_way_out(person: Home) -
         assert person.config.read_text() == broken
         assert person("doctor").code == 1
     person.config.write_bytes(b"\xff\xfe")
-    assert "mend it in an editor, or move it away" in person("view").err
+    assert "fix it in an editor, or move it away" in person("view").err
     person.config.rename(person.config.with_name("away"))
     assert person("doctor").code == 0
 
 
 @pytest.mark.parametrize("broken", ["= 3", "recent_context_size"])
-def test_the_hint_for_broken_settings_stands_in_doctor_too(person: Home, broken: str) -> None:
+def test_doctor_prints_the_hint_for_invalid_settings(person: Home, broken: str) -> None:
     person.config.write_text(broken)
     assert "move it away" in person("doctor").out

@@ -66,7 +66,7 @@ def leave_log(path: Path) -> None:
     writer.close()
 
 
-def test_a_backup_replaces_a_copy_that_a_killed_program_left_with_its_log(
+def test_a_backup_replaces_a_copy_with_the_log_of_a_killed_program(
     source: Path, tmp_path: Path
 ) -> None:
     target = tmp_path / "copy.db"
@@ -76,7 +76,7 @@ def test_a_backup_replaces_a_copy_that_a_killed_program_left_with_its_log(
     assert not target.with_name("copy.db-wal").exists()
 
 
-def test_a_backup_that_fails_leaves_the_copy_of_a_killed_program_whole(
+def test_a_failed_backup_leaves_the_copy_of_a_killed_program_intact(
     source: Path, tmp_path: Path
 ) -> None:
     target = tmp_path / "copy.db"
@@ -130,7 +130,7 @@ def test_a_copy_that_another_program_has_open_is_not_replaced(
     assert numbers(opened_elsewhere) == list(range(1_000, 1_000 + NEWER))
 
 
-def test_what_is_no_database_is_replaced(source: Path, tmp_path: Path) -> None:
+def test_a_file_that_is_not_a_database_is_replaced(source: Path, tmp_path: Path) -> None:
     for content in (b"", b"precious" * 200):
         target = tmp_path / "copy.db"
         target.write_bytes(content)
@@ -139,20 +139,20 @@ def test_what_is_no_database_is_replaced(source: Path, tmp_path: Path) -> None:
         assert numbers(target) == list(range(COUNT))
 
 
-def test_what_is_not_all_in_its_file_is_not_published(source: Path, tmp_path: Path) -> None:
+def test_a_store_with_data_in_its_log_is_not_published(source: Path, tmp_path: Path) -> None:
     target = tmp_path / "copy.db"
     with pytest.raises(ReservoirError, match="log of another"), published(target) as unfinished:
         leave_log(unfinished)
     assert not target.exists()
 
 
-def test_a_store_that_was_written_is_counted(source: Path) -> None:
+def test_a_written_store_is_counted(source: Path) -> None:
     check_count(str(source), COUNT)
     with pytest.raises(StoreCorruptError, match="holds 200 messages instead of 201"):
         check_count(str(source), COUNT + 1)
 
 
-def test_logs_of_unfinished_copies_are_swept(source: Path, tmp_path: Path) -> None:
+def test_logs_of_unfinished_copies_are_removed(source: Path, tmp_path: Path) -> None:
     names = [f".copy.db.0123abcd{ending}" for ending in ("", "-wal", "-shm", "-journal")]
     others = [".copy.db.0123abcd-other", ".copy.db.backup-of-mine"]
     for name in (*names, *others):
@@ -163,7 +163,7 @@ def test_logs_of_unfinished_copies_are_swept(source: Path, tmp_path: Path) -> No
     assert all((tmp_path / name).exists() for name in others)
 
 
-def test_a_new_store_beside_a_log_is_refused_and_the_log_kept(source: Path, tmp_path: Path) -> None:
+def test_a_new_store_beside_a_log_is_refused(source: Path, tmp_path: Path) -> None:
     target = tmp_path / "copy.db"
     leave_log(target)
     target.unlink()
@@ -211,7 +211,7 @@ def test_a_store_with_two_names_is_refused_until_one_is_removed(
     assert numbers(linked) == list(range(COUNT + 1))
 
 
-def test_a_name_that_is_added_while_the_store_is_open_stops_the_writer(
+def test_a_hard_link_added_while_the_store_is_open_stops_the_writer(
     source: Path, tmp_path: Path
 ) -> None:
     with Reservoir.open(source) as reservoir:
@@ -226,7 +226,7 @@ def test_a_name_that_is_added_while_the_store_is_open_stops_the_writer(
     assert numbers(source) == list(range(COUNT + 1))
 
 
-def test_a_file_system_that_does_not_count_names_is_no_hindrance(
+def test_a_file_system_without_link_counts_works(
     source: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stat = Path.stat

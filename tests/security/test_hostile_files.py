@@ -51,13 +51,13 @@ WAYS = [
 
 
 @pytest.mark.parametrize("way", WAYS, ids=" ".join)
-def test_a_device_without_an_end_is_refused(world: Path, way: list[str]) -> None:
+def test_an_endless_device_is_refused(world: Path, way: list[str]) -> None:
     line = refused(world, *(each.format("/dev/zero") for each in way))
     assert "/dev/zero" in line
 
 
 @pytest.mark.parametrize("way", WAYS, ids=" ".join)
-def test_a_pipe_that_nobody_writes_to_is_given_up(
+def test_a_pipe_without_a_writer_times_out(
     world: Path, way: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(reading, "_PATIENCE", 0.1)  # the child has it too
@@ -75,7 +75,7 @@ def test_a_pipe_of_the_shell_is_read_to_its_end(world: Path) -> None:
     assert data == ROW * 3_000
 
 
-def test_what_is_too_large_for_the_memory_is_refused(tmp_path: Path) -> None:
+def test_input_too_large_for_memory_is_refused(tmp_path: Path) -> None:
     (tmp_path / "large").write_bytes(b"x" * 101)
     with pytest.raises(OSError, match="larger than"):
         reading.read_bounded(tmp_path / "large", 100)
@@ -93,7 +93,7 @@ def test_only_a_regular_file_is_replaced(world: Path) -> None:
     assert not list(world.glob(".*"))
 
 
-def test_links_out_of_a_folder_and_round_in_it_are_not_followed(world: Path) -> None:
+def test_links_in_a_folder_are_not_followed(world: Path) -> None:
     (world / "secret.jsonl").write_bytes(ROW * 2)
     (world / "folder" / "out.jsonl").symlink_to(world / "secret.jsonl")
     (world / "folder" / "round").symlink_to(".")
@@ -105,7 +105,7 @@ def test_links_out_of_a_folder_and_round_in_it_are_not_followed(world: Path) -> 
     assert answer.err.startswith("imported 1,")
 
 
-def test_a_file_that_vanishes_or_grows_while_it_is_read_harms_nothing(tmp_path: Path) -> None:
+def test_a_file_that_vanishes_or_grows_while_read_does_no_harm(tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_bytes(ROW * 4)
     (tmp_path / "b.jsonl").write_bytes(ROW)
     with ExitStack() as open_files:
@@ -148,7 +148,7 @@ def lying(name: bytes, packed: bytes, claimed: int, count: int = 1) -> bytes:
     return local + packed + table + end
 
 
-def test_names_that_lead_elsewhere_are_only_names(world: Path) -> None:
+def test_paths_in_a_zip_are_only_names(world: Path) -> None:
     before = sorted(world.rglob("*"))
     answer = forked.run(
         "ingest", "--no-embed", "archive.zip", env=worlds.environment(world), folder=world
@@ -159,7 +159,7 @@ def test_names_that_lead_elsewhere_are_only_names(world: Path) -> None:
     assert not (world.parents[1] / "outside.jsonl").exists()
 
 
-def test_a_link_in_a_zip_is_no_file() -> None:
+def test_a_link_in_a_zip_is_not_read() -> None:
     link = zipfile.ZipInfo("link.jsonl")
     link.external_attr = 0o120777 << 16
     made = io.BytesIO()
@@ -169,7 +169,7 @@ def test_a_link_in_a_zip_is_no_file() -> None:
     assert len(records(made.getvalue())) == 1
 
 
-def test_a_zip_of_many_small_bombs_is_given_up_as_a_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_zip_of_many_small_bombs_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(files, "_HARMLESS_ZIP", 1 << 20)
     bombs = {f"{number}.jsonl": b" " * 400_000 for number in range(10)}
     with pytest.raises(ReservoirError, match="unpacks to far more than its size"):
@@ -178,7 +178,7 @@ def test_a_zip_of_many_small_bombs_is_given_up_as_a_whole(monkeypatch: pytest.Mo
 
 
 @pytest.mark.parametrize("claimed", [0, 10, 1 << 20, 0xFFFFFFFE, 0xFFFFFFFF])
-def test_a_zip_that_lies_about_a_size_is_damaged_and_not_unpacked(claimed: int) -> None:
+def test_a_zip_with_a_false_size_is_not_unpacked(claimed: int) -> None:
     packer = zlib.compressobj(9, zlib.DEFLATED, -15)
     packed = packer.compress(ROW + b" " * (80 << 20)) + packer.flush()
     try:
@@ -189,7 +189,7 @@ def test_a_zip_that_lies_about_a_size_is_damaged_and_not_unpacked(claimed: int) 
     assert found or not claimed
 
 
-def test_a_zip_that_lies_about_its_count_is_read_as_far_as_it_goes() -> None:
+def test_a_zip_with_a_false_count_is_read_as_far_as_possible() -> None:
     packer = zlib.compressobj(9, zlib.DEFLATED, -15)
     packed = packer.compress(ROW) + packer.flush()
     whole = bytearray(lying(b"a.jsonl", packed, len(ROW), count=60_000))
@@ -198,7 +198,7 @@ def test_a_zip_that_lies_about_its_count_is_read_as_far_as_it_goes() -> None:
     assert len(records(bytes(whole))) == 1
 
 
-def test_a_table_of_contents_that_would_fill_the_memory_is_refused(
+def test_a_zip_directory_too_large_for_memory_is_refused(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     many = zipped({f"{number}.jsonl": ROW for number in range(50)})
@@ -212,7 +212,7 @@ def test_a_table_of_contents_that_would_fill_the_memory_is_refused(
 
 
 @pytest.mark.parametrize("depth", [900, 960, 990, 100_000])
-def test_depth_is_carried_or_refused_by_every_command(world: Path, depth: int) -> None:
+def test_every_command_handles_or_refuses_deep_nesting(world: Path, depth: int) -> None:
     env = worlds.environment(world)
     deep = b'{"a":' * depth + b"1" + b"}" * depth
     call = b'{"id": "x", "function": {"name": "f", "arguments": %s}}' % deep
@@ -234,12 +234,12 @@ def test_depth_is_carried_or_refused_by_every_command(world: Path, depth: int) -
 
 
 @pytest.mark.parametrize("number", ["1e400", "-1e400", "NaN", "Infinity"])
-def test_what_is_no_number_never_comes_out_as_one(world: Path, number: str) -> None:
+def test_nan_and_infinity_are_never_printed(world: Path, number: str) -> None:
     text = f'[{{"role": "user", "content": "a", "x": {number}}}]'
     assert "is not JSON" in refused(world, "trim", "-", "--iteration", "2", stdin=text.encode())
 
 
-def test_a_number_of_a_million_digits_costs_a_reason(world: Path) -> None:
+def test_a_number_of_a_million_digits_is_skipped_with_a_reason(world: Path) -> None:
     text = b'{"role": "user", "content": "a", "created_at": %s}\n' % (b"9" * 1_000_000)
     (world / "digits.jsonl").write_bytes(text + ROW)
     env = worlds.environment(world)
@@ -260,7 +260,7 @@ def test_the_last_and_the_first_moment_can_be_stored_and_read(world: Path, when:
 
 
 @pytest.mark.parametrize("when", ["99999-01-01", "-0001-01-01", "1969-12-31", "9" * 400 + "d"])
-def test_a_time_that_is_none_is_refused(world: Path, when: str) -> None:
+def test_an_invalid_time_is_refused(world: Path, when: str) -> None:
     line = refused(world, "ingest", f"--at={when}", stdin=b"x")
     assert "is not a time" in line or "is out of range" in line
 
@@ -279,7 +279,7 @@ def test_only_the_beginning_of_a_question_is_read_for_dates() -> None:
     assert not find_dates("word " * 2_000 + date, now)
 
 
-def test_a_row_twice_named_is_json_all_the_same(world: Path) -> None:
+def test_a_row_with_duplicate_keys_is_valid_json(world: Path) -> None:
     text = b'{"role": "tool", "role": "user", "content": "one", "content": "two"}\n'
     (world / "twice.jsonl").write_bytes(text)
     env = worlds.environment(world)
@@ -314,7 +314,7 @@ def stored(number: int, text: str) -> StoredMessage:
     )
 
 
-def test_a_foreign_log_gives_no_value_that_fills_the_memory(
+def test_a_log_of_llm_cannot_fill_the_memory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(llm, "LARGEST", 1_000)
@@ -345,7 +345,7 @@ def test_a_foreign_log_gives_no_value_that_fills_the_memory(
     ],
     ids=" ".join,
 )
-def test_a_name_that_no_file_could_have_is_refused(world: Path, arguments: list[str]) -> None:
+def test_an_invalid_file_name_is_refused(world: Path, arguments: list[str]) -> None:
     name = "x" * 5_000
     env = worlds.environment(world)
     answer = forked.run(*(each.format(name) for each in arguments), env=env, folder=world)

@@ -22,7 +22,7 @@ def shell(world: Path, line: str, **more: str) -> "subprocess.CompletedProcess[b
 
 
 @pytest.mark.parametrize("closed", ["<&- >&- 2>&-", ">&- 2>&-", "<&-"])
-def test_a_file_never_takes_the_place_of_a_closed_stream(world: Path, closed: str) -> None:
+def test_a_file_never_replaces_a_closed_stream(world: Path, closed: str) -> None:
     before = worlds.held(world)
     line = f"(reservoir export -o out.jsonl && reservoir context 'queue?' --budget 90) {closed}"
     assert shell(world, line).returncode == 0
@@ -41,7 +41,7 @@ def test_no_file_gets_the_number_of_a_closed_stream(world: Path) -> None:
 
 
 @pytest.mark.parametrize("command", ["ingest --no-embed", "context", "search -"])
-def test_a_stream_without_an_end_is_refused(world: Path, command: str) -> None:
+def test_an_endless_stream_is_refused(world: Path, command: str) -> None:
     done = shell(world, f"ulimit -v 2000000; reservoir {command} </dev/zero")
     assert done.returncode == 1
     assert done.stderr == b"error: cannot read stdin: larger than 64 MB\n"
@@ -52,7 +52,7 @@ def test_a_stream_without_an_end_is_refused(world: Path, command: str) -> None:
     "command",
     ["--db x.db ingest --no-embed", "export -o x", "backup x -y", "ingest x"],
 )
-def test_a_folder_that_is_gone_is_an_error_of_one_line(world: Path, command: str) -> None:
+def test_a_deleted_current_folder_is_a_one_line_error(world: Path, command: str) -> None:
     done = shell(world, f'mkdir gone && cd gone && rmdir "$PWD" && echo a | reservoir {command}')
     assert done.returncode in (1, 3)
     assert done.stderr.startswith(b"error: ")
@@ -62,9 +62,7 @@ def test_a_folder_that_is_gone_is_an_error_of_one_line(world: Path, command: str
 
 @pytest.mark.parametrize("home", ["/dev/null", "/proc/nothing", "~nobody-is-called-so", None])
 @pytest.mark.parametrize("whole", [True, False], ids=["RESERVOIR_HOME", "HOME"])
-def test_a_home_that_cannot_be_is_an_error_of_one_line(
-    world: Path, home: str | None, whole: bool
-) -> None:
+def test_an_impossible_home_is_a_one_line_error(world: Path, home: str | None, whole: bool) -> None:
     env = worlds.environment(world)
     del env["RESERVOIR_HOME"], env["HOME"]
     if home is None:  # the system knows where it is; nothing is asked to be written there

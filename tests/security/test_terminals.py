@@ -68,7 +68,7 @@ def named(arguments: list[str]) -> str:
 
 
 @pytest.mark.parametrize("arguments", [*PRINTING, *FAILING], ids=named)
-def test_a_terminal_is_never_commanded(world: Path, arguments: list[str]) -> None:
+def test_no_escape_sequence_reaches_a_terminal(world: Path, arguments: list[str]) -> None:
     env = {**worlds.environment(world), "NO_COLOR": "1", "TERM": "xterm-256color"}
     for name in (f"evil{ESC}", "default"):
         code, shown = forked.on_terminal(
@@ -93,7 +93,7 @@ def test_a_question_on_a_terminal_names_nothing_raw(world: Path) -> None:
 
 
 @pytest.mark.parametrize("arguments", [["view", "0", "--json"], ["export", "--format", "json"]])
-def test_json_on_a_terminal_is_json_and_says_the_same(world: Path, arguments: list[str]) -> None:
+def test_json_on_a_terminal_has_the_same_content(world: Path, arguments: list[str]) -> None:
     env = {**worlds.environment(world), "TERM": "xterm"}
     _, shown = forked.on_terminal(*arguments, env=env, folder=world)
     piped = forked.run(*arguments, env=env, folder=world)

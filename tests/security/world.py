@@ -8,11 +8,13 @@ import zipfile
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from unittest.mock import patch
 
 from hostile_values import ESCAPES, INJECTIONS
 
 from reservoir_cli.messages import Conversation, Message, Scope, ToolCall
 from reservoir_cli.reservoir import Reservoir
+from reservoir_cli.storage.sqlite import writes
 
 _BEGIN = datetime(2026, 5, 9, 12, tzinfo=UTC)
 
@@ -26,7 +28,9 @@ def make(folder: Path) -> Path:
     with Reservoir.open(folder / "home" / "reservoir.db") as reservoir:
         for number, text in enumerate([*ESCAPES, *INJECTIONS]):
             _say(reservoir, "default", "default", number, text)
-        _say(reservoir, f"evil{ESCAPES[0]}", f"inner{ESCAPES[4]}", 90, "elsewhere")
+        # Such names are refused today; earlier versions stored them.
+        with patch.object(writes, "check_name"):
+            _say(reservoir, f"evil{ESCAPES[0]}", f"inner{ESCAPES[4]}", 90, "elsewhere")
         _say(reservoir, INJECTIONS[0], INJECTIONS[1], 91, "by name")
     _write_files(folder)
     return folder

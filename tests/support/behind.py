@@ -1,4 +1,4 @@
-"""Reaching into a store behind its back, as another program on the same database would."""
+"""Access a store's database directly, as another program would."""
 
 import sqlite3
 from collections.abc import Sequence
@@ -7,7 +7,7 @@ from typing import Any
 
 
 def behind(location: str, statement: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
-    """The rows of a statement on a store in a file or on a server; ``?`` stands for a value."""
+    """Return the rows of a statement on a file or a server; ``?`` is a placeholder."""
     if "://" not in location:
         with closing(sqlite3.connect(location)) as file, file:
             file.execute("PRAGMA foreign_keys = ON")

@@ -1,13 +1,15 @@
-"""What several modules of tests build upon; fixtures are in ``conftest.py``."""
+"""Helpers that several test modules share; fixtures are in ``conftest.py``."""
 
-from collections.abc import Sequence
+import hashlib
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from reservoir_cli.embedding import Embedder, Engine
-from reservoir_cli.messages import Key, Scope
+from reservoir_cli.messages import Key, Scope, StoredMessage
 from reservoir_cli.retrieval import indexing
 from reservoir_cli.storage.base import Store
 from reservoir_cli.storage.records import Passage
@@ -15,19 +17,43 @@ from reservoir_cli.storage.records import Passage
 NOW = datetime(2026, 5, 9, 12, tzinfo=UTC)
 EVERYWHERE = Scope(None)
 
+Adding = Callable[..., list[StoredMessage | None]]
+
+
+class FakeEmbedder:
+    """Unit vectors that depend on nothing but the text; for tests that are not about meaning."""
+
+    def __init__(self, name: str = "fake", model_id: str = "fake-8", dimensions: int = 8) -> None:
+        self.name = name
+        self.model_id = model_id
+        self.dimensions = dimensions
+        self.engine = Engine("reference", "it is made for tests", "folder")
+
+    def encode_query(self, text: str) -> NDArray[np.float32]:
+        digest = hashlib.blake2b(text.encode(), digest_size=8).digest()
+        vector = np.random.default_rng(int.from_bytes(digest)).standard_normal(self.dimensions)
+        return (vector / np.linalg.norm(vector)).astype(np.float32)
+
+    def encode_documents(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        empty = np.empty((0, self.dimensions), np.float32)
+        return np.stack([self.encode_query(text) for text in texts]) if texts else empty
+
+    def passages(self, text: str) -> list[tuple[int, int]]:
+        return [(0, len(text))]
+
 
 class Compass:
-    """An embedder whose every question points along the first axis."""
+    """An embedder whose questions all point along the first axis."""
 
     name = model_id = "compass"
-    engine = Engine("compiled", "as ever", "folder")
+    engine = Engine("compiled", "for tests", "folder")
     dimensions = 2
 
     def encode_query(self, text):
         return np.array([1, 0], np.float32)
 
     def encode_documents(self, texts):
-        raise AssertionError("every message has its vector")
+        raise AssertionError("all messages are embedded already")
 
 
 def add_passages(
@@ -40,13 +66,13 @@ def add_passages(
 ) -> None:
     """Store the passages of messages of one partition."""
     by_message = {
-        Key(partition, number): [each for each in passages if each.message_id == number]
-        for number in ids
+        Key(partition, id_): [passage for passage in passages if passage.message_id == id_]
+        for id_ in ids
     }
     store.add_passages(model_id, by_message, threshold)
 
 
 def embed(store: Store, embedder: Embedder, scope: Scope = EVERYWHERE, **more: Any) -> int:
-    """Give what is pending its vectors; how many there were."""
-    how = {"progress": lambda *_: None, "synapse_threshold": 0.85, **more}
-    return indexing.embed_pending(store, embedder, scope, **how)
+    """Embed pending messages, and return how many there were."""
+    options = {"progress": lambda *_: None, "synapse_threshold": 0.85, **more}
+    return indexing.embed_pending(store, embedder, scope, **options)

@@ -1,10 +1,10 @@
-"""What other programs go by: names in their order, and figures. One list for all who check it."""
+"""Names and figures that other programs rely on, shared by all tests that check them."""
 
 ROW = (
     *("id", "trace_id", "conversation_id", "partition", "instance", "role", "content", "name"),
     *("tool_calls", "tool_call_id", "created_at", "source", "source_id", "tokens"),
 )
-#: What a row of a context has beyond that.
+#: Additional fields of a row of a context.
 SCORES = ("similarity", "cosine", "bm25", "recency", "priority")
 PLACED = ("section", "tier", *SCORES)
 #: A context as JSON, and the budget in it.
@@ -17,7 +17,7 @@ BUDGET = (
     *("current", "history_available", "history_used", "used", "utilisation"),
     "window_utilisation",
 )
-#: The tokens that a context may take of the models that everybody knows.
+#: The tokens available to a context for well-known models.
 AVAILABLE = {
     "gpt-3.5-turbo": 3_072,
     "gpt-4": 6_144,

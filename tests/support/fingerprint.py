@@ -1,4 +1,4 @@
-"""A store in one number: everything that is kept, but for the numbers it was given."""
+"""A hash of the contents of a store, without the ids of messages."""
 
 import hashlib
 import json
@@ -12,9 +12,9 @@ MESSAGES = (
 
 
 def fingerprint(location: str, *, vectors: bool = True) -> str:
-    """SHA-256 over messages, conversations and, if asked for, vectors and links.
+    """Return the SHA-256 of messages, conversations and, optionally, vectors and links.
 
-    Those of stores of one kind are comparable.
+    Fingerprints are comparable between stores of the same kind.
     """
     digest = hashlib.sha256()
     for query in queries(vectors):
@@ -25,12 +25,12 @@ def fingerprint(location: str, *, vectors: bool = True) -> str:
 
 
 def queries(vectors: bool) -> list[str]:
-    found = [
+    statements = [
         f"SELECT {MESSAGES} FROM messages ORDER BY created_at, id",
         "SELECT * FROM conversations ORDER BY 1, 2, 3",
     ]
     if vectors:
-        found += [
+        statements += [
             """
             SELECT m.source, m.source_id, e.model_id, e.passage, e.start, e."end", e.vector
             FROM embeddings e JOIN messages m ON m.id = e.message_id ORDER BY 1, 2, 3, 4
@@ -41,4 +41,4 @@ def queries(vectors: bool) -> list[str]:
             JOIN messages b ON b.id = s.target_id ORDER BY 1, 2, 3, 4
             """,
         ]
-    return found
+    return statements

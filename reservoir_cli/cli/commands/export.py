@@ -47,7 +47,7 @@ def export(
     as_json: options.Json = False,
     as_lines: options.JsonLines = False,
 ) -> None:
-    """Print all messages of an instance, or of more, by time.
+    """Print all messages of a partition, or of less or more, by time.
 
     What jsonl and json hold, ingest brings back as it was. The other formats are for other
     programs: a conversation a line, or as Markdown.

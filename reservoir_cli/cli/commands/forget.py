@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from reservoir_cli.transfer.forget import Target
 
 _AT_ONCE = 1_000
+#: The options that take more than one instance.
+_WIDER = {"in_partition": "--all-instances", "beyond": "--all-partitions"}
 
 
 def forget(
@@ -172,11 +174,11 @@ def _say_nothing_found(
         return
     others = [] if which.expired else forgetting.places(reservoir.store, targets[0][1])
     if others:
-        console.elsewhere(scope, others, in_partition="--all-instances")
+        console.elsewhere(scope, others, **_WIDER)
     elif reservoir.view(scope, 1):
         console.note(f"nothing to forget in {console.place(scope)}")
     else:
-        console.elsewhere(scope, reservoir.store.places(), in_partition="--all-instances")
+        console.elsewhere(scope, reservoir.store.places(), **_WIDER)
 
 
 def _show(reservoir: "Reservoir", found: Sequence[Key], as_json: bool) -> None:

@@ -61,7 +61,7 @@ def view(
     numbers = [options.message_number(each) for each in (*(ids or ()), around) if each is not None]
     if numbers and (trace_id or conversation or role or since or until or secrets):
         raise UsageError(
-            "--id and --around contradict the other filters",
+            f"--{'id' if ids else 'around'} contradicts the other filters",
             hint="leave them out: a number names one message",
         )
     if ids and around:

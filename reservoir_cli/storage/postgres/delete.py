@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from reservoir_cli.messages import Scope
-from reservoir_cli.storage import reads, tombstones
+from reservoir_cli.storage import reads, summary_rows, tombstones
 from reservoir_cli.storage.postgres.connection import Connection
 from reservoir_cli.storage.records import Progress, no_progress
 
@@ -28,8 +28,10 @@ def remove(
     for partition, numbers in ids.items():
         for start in range(0, len(numbers), _AT_ONCE):
             some = numbers[start : start + _AT_ONCE]
+            messages = reads.by_id(connection, some, Scope(partition))
+            summary_rows.forget(connection, messages)
             if mark:
-                tombstones.mark(connection, reads.by_id(connection, some, Scope(partition)))
+                tombstones.mark(connection, messages)
             # Words, vectors, links, and what is still to be embedded go with their messages.
             connection.execute(
                 "DELETE FROM messages WHERE partition = ? AND id = ANY(?)", [partition, some]

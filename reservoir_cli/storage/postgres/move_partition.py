@@ -7,7 +7,7 @@ An id that the new partition has already is replaced by a new one.
 from collections.abc import Mapping, Sequence
 
 from reservoir_cli.messages import Scope
-from reservoir_cli.storage import conversations, links, reads, writes
+from reservoir_cli.storage import conversations, links, reads, summary_rows, writes
 from reservoir_cli.storage.postgres import delete
 from reservoir_cli.storage.postgres.connection import Connection
 from reservoir_cli.storage.postgres.stemmer import scope_stems
@@ -41,6 +41,7 @@ def move(connection: Connection, old: str, new: str) -> tuple[int, int]:
         there += len(known)
         moved += _move(connection, *places)
     connection.execute("DELETE FROM conversations WHERE partition = ?", [old])
+    connection.execute("DELETE FROM summaries WHERE partition = ?", [old])
     _move_runs(connection, old, new)
     return moved, there
 
@@ -107,6 +108,7 @@ def _move(connection: Connection, old: _Place, new: _Place) -> int:
         _copy_messages(connection, old, new, portion, [renamed[each] for each in portion])
     _copy_links(connection, old[0], new[0], renamed)
     connection.execute("DELETE FROM messages WHERE partition = ? AND instance = ?", old)
+    connection.execute(summary_rows.MOVE, [*new, *old, *new])
     # What the new place knows of a conversation stays.
     connection.execute(
         f"""

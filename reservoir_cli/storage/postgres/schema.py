@@ -28,6 +28,7 @@ SPREAD = (
     "synapses",
     "conversations",
     "context_runs",
+    "summaries",
 )
 EVERYWHERE = ("properties", "forgotten", "members", "migrations")
 
@@ -224,6 +225,23 @@ MIGRATIONS: tuple[tuple[str, str], ...] = (
             WHERE (p.key = 'embedding_model_id' AND p.value = model_id)
             OR (p.key = 'embedding_dimensions' AND p.value = dimensions::text);
         END;
+        """,
+    ),
+    (
+        "summaries of conversations",
+        f"""
+        CREATE TABLE summaries (
+            partition text COLLATE "C" NOT NULL,
+            instance text COLLATE "C" NOT NULL,
+            conversation_id text COLLATE "C" NOT NULL,
+            digest text COLLATE "C" NOT NULL,
+            text text COLLATE "C" NOT NULL,
+            made_by text COLLATE "C" NOT NULL,
+            first_at bigint NOT NULL CHECK (first_at BETWEEN {FIRST_MS} AND {LAST_MS}),
+            model_id text COLLATE "C",
+            vector bytea,
+            PRIMARY KEY (partition, instance, conversation_id)
+        );
         """,
     ),
 )

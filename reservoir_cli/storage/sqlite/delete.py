@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from reservoir_cli.errors import StoreError
 from reservoir_cli.messages import Scope
-from reservoir_cli.storage import reads, tombstones
+from reservoir_cli.storage import reads, summary_rows, tombstones
 from reservoir_cli.storage.records import Progress, no_progress
 from reservoir_cli.storage.sql import batches, placeholders
 from reservoir_cli.storage.sqlite import keyword_search, vector_blocks
@@ -36,6 +36,7 @@ def remove(
             places.setdefault((message.partition, message.instance), []).append(message.id)
         for place, texts in keyword_search.texts_of(found).items():
             keyword_search.unindex(connection, place, texts)
+        summary_rows.forget(connection, found)
         if mark:
             tombstones.mark(connection, found)
         # Vectors, links, and what is still to be embedded go with their messages.

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from reservoir_cli.messages import Scope
-from reservoir_cli.storage import conversations, properties, reads
+from reservoir_cli.storage import conversations, properties, reads, summary_rows
 from reservoir_cli.storage.sql import batches, placeholders
 from reservoir_cli.storage.sqlite import delete, keyword_search, vector_blocks
 from reservoir_cli.storage.sqlite.connection import Connection
@@ -29,6 +29,7 @@ def move(connection: Connection, old: str, new: str) -> tuple[int, int]:
         moved += _move(connection, *places)
     for statement in (
         "DELETE FROM conversations WHERE partition = ?",
+        "DELETE FROM summaries WHERE partition = ?",
         "DELETE FROM vector_chunks WHERE partition = ?",
     ):
         connection.execute(statement, [old])
@@ -75,6 +76,7 @@ def _move(connection: Connection, old: Place, new: Place) -> int:
         """,
         [*new, *old],
     )
+    connection.execute(summary_rows.MOVE, [*new, *old, *new])
     _pack(connection, old, ids)
     return len(ids)
 

@@ -9,6 +9,8 @@ from collections.abc import Callable
 
 from sqlite_utils import Database, Migrations
 
+from reservoir_cli.storage.sqlite import reindex
+
 migrations = Migrations("reservoir")
 
 
@@ -196,6 +198,28 @@ def m006_projects(db: Database) -> None:
     db.execute("ALTER TABLE conversations ADD COLUMN branch TEXT")
 
 
+@migrations()
+def m007_summaries(db: Database) -> None:
+    """Summaries of conversations; letters are folded in the full text from here on."""
+    # The vector is little-endian float32, of the model that model_id names.
+    db.execute(
+        """
+        CREATE TABLE summaries (
+            partition TEXT NOT NULL,
+            instance TEXT NOT NULL,
+            conversation_id TEXT NOT NULL,
+            digest TEXT NOT NULL,
+            text TEXT NOT NULL,
+            made_by TEXT NOT NULL,
+            first_at INTEGER NOT NULL,
+            model_id TEXT,
+            vector BLOB,
+            PRIMARY KEY (partition, instance, conversation_id)
+        )
+        """
+    )
+
+
 def migrate(
     connection: sqlite3.Connection, version: int, application: int, check: Callable[[], None]
 ) -> None:
@@ -209,7 +233,10 @@ def migrate(
     connection.execute("BEGIN IMMEDIATE")
     try:
         check()
+        before = connection.execute("PRAGMA user_version").fetchone()[0]
         migrations.apply(database)
+        if 0 < before < reindex.FOLDED:
+            reindex.fold_letters(connection)
         check()
         connection.execute(f"PRAGMA application_id = {application:d}")
         connection.execute(f"PRAGMA user_version = {version:d}")

@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 Result = TypeVar("Result")
 
 #: The number of migrations in ``schema.py``.
-SCHEMA_VERSION = 6
+SCHEMA_VERSION = 7
 #: Stands in the file's header and says whose it is: "Rsvr".
 APPLICATION_ID = 0x52737672
 #: Seconds that a checkpoint waits for readers; a question takes less than one.

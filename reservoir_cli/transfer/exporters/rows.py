@@ -31,7 +31,7 @@ def rows(
         vectors = store.passages([each.key for each in found]) if active else {}
         for each, shown in zip(found, mask.messages(found), strict=True):
             masked = shown is not each
-            row = shown.to_row() | _conversation(store, shown, told, mask)
+            row = shown.to_row() | _conversation(store, each, shown, told, mask)
             if active and each.key in vectors and not masked:
                 row |= _embedding(each, active, vectors[each.key])
             yield row, masked
@@ -57,7 +57,10 @@ def document(rows: Iterator[Row]) -> Iterator[str]:
     return array(rows, '{"schema_version": 1, "messages": [', "]}")
 
 
-def _conversation(store: Store, message: StoredMessage, told: set[ThreadName], mask: Mask) -> Row:
+def _conversation(
+    store: Store, message: StoredMessage, shown: StoredMessage, told: set[ThreadName], mask: Mask
+) -> Row:
+    """Return what is known of a conversation, once: found as it is stored, told as it is shown."""
     number = message.conversation_id
     thread = (message.partition, message.instance, number)
     if number is None or thread in told:
@@ -69,7 +72,7 @@ def _conversation(store: Store, message: StoredMessage, told: set[ThreadName], m
     known = asdict(mask.conversation(message.partition, about))
     del known["id"]
     if known["title"] is None and message.role is Role.USER:
-        known["title"] = title_of(message.content)
+        known["title"] = title_of(shown.content)
     return {"conversation": known}
 
 

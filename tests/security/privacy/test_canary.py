@@ -101,7 +101,7 @@ def quiet(home: Home, told: str) -> None:
     assert TYPED not in repr((runs, properties))
 
 
-def test_commands_that_succeed_tell_it_on_stdout_alone(stored: Home) -> None:
+def test_successful_commands_print_it_on_stdout_only(stored: Home) -> None:
     shown = 0
     for command in SUCCEEDING:
         done = stored(*command, stdin=f"said {CANARY}", env=DEBUG)
@@ -112,14 +112,14 @@ def test_commands_that_succeed_tell_it_on_stdout_alone(stored: Home) -> None:
     assert (stored.home / "reservoir.log").stat().st_size
 
 
-def test_commands_that_fail_do_not_tell_it(stored: Home) -> None:
+def test_failing_commands_do_not_reveal_it(stored: Home) -> None:
     for command in FAILING:
         done = stored(*command, stdin=CANARY, env=DEBUG)
         assert done.code, done
         quiet(stored, done.err + done.out)
 
 
-def test_a_store_that_is_corrupt_does_not_tell_it(stored: Home) -> None:
+def test_a_damaged_store_does_not_reveal_it(stored: Home) -> None:
     whole = (stored.home / "reservoir.db").read_bytes()
     damaged = bytearray(whole)
     for place in range(4096 + 100, len(damaged), 4096):
@@ -131,7 +131,7 @@ def test_a_store_that_is_corrupt_does_not_tell_it(stored: Home) -> None:
         assert done.code in (0, 1, 3)
 
 
-def test_a_store_that_is_locked_does_not_tell_it(stored: Home) -> None:
+def test_a_locked_store_does_not_reveal_it(stored: Home) -> None:
     with closing(sqlite3.connect(stored.home / "reservoir.db", isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
         for command in (["view", "0"], ["context", TYPED, "--budget", "60"]):
@@ -143,7 +143,7 @@ def test_a_store_that_is_locked_does_not_tell_it(stored: Home) -> None:
 
 @pytest.mark.skipif(not os.path.exists("/bin/bash"), reason="needs a shell that sets limits")
 @pytest.mark.parametrize("command", ["ingest --no-embed", "export -o out.jsonl", "backup c.db -y"])
-def test_a_full_disk_does_not_tell_it(stored: Home, command: str) -> None:
+def test_a_full_disk_does_not_reveal_it(stored: Home, command: str) -> None:
     limit = ("bash", "-c", 'ulimit -f 8; exec "$0" "$@"')
     done = stored(*command.split(), stdin=CANARY * 9_000, env=DEBUG, before=limit)
     assert done.code in (1, 3), done
@@ -152,7 +152,7 @@ def test_a_full_disk_does_not_tell_it(stored: Home, command: str) -> None:
     assert {each.name for each in stored.folder.glob(".*")} == set()
 
 
-def test_an_error_that_nobody_foresaw_does_not_tell_it(stored: Home) -> None:
+def test_an_unexpected_error_does_not_reveal_it(stored: Home) -> None:
     """A value that no version writes ends in the one place that catches everything."""
     with closing(sqlite3.connect(stored.home / "reservoir.db")) as connection, connection:
         connection.execute("PRAGMA ignore_check_constraints = ON")
@@ -164,7 +164,7 @@ def test_an_error_that_nobody_foresaw_does_not_tell_it(stored: Home) -> None:
         assert ("Traceback" in done.err) == bool(env)
 
 
-def test_no_process_names_more_than_what_was_typed(stored: Home) -> None:
+def test_process_names_contain_only_the_typed_arguments(stored: Home) -> None:
     """Neither the command nor a child of it, from its first moment to its last."""
     if not Path("/proc/self/cmdline").exists():
         pytest.skip("there is no /proc")
@@ -204,7 +204,7 @@ def test_nothing_is_written_to_a_temporary_file(stored: Home) -> None:
         assert connection.execute("PRAGMA temp_store").fetchone() == (2,)
 
 
-def test_a_pipe_that_breaks_does_not_tell_it(stored: Home) -> None:
+def test_a_broken_pipe_does_not_reveal_it(stored: Home) -> None:
     line = f"'{RESERVOIR}' view 0 | head -c 1 >/dev/null; echo ${{PIPESTATUS[0]}}"
     done = subprocess.run(
         ["bash", "-c", line], env={**stored.env, **DEBUG}, capture_output=True, check=False

@@ -60,7 +60,7 @@ def watched(home_with_model: Home) -> Home:
     return home
 
 
-def test_the_watchman_sees_a_socket(watched: Home) -> None:
+def test_the_guard_detects_a_socket(watched: Home) -> None:
     before = (sys.executable, "-c", "import socket; socket.getaddrinfo('localhost', 80)")
     assert watched(before=before).code == 1
     assert "socket.getaddrinfo" in (watched.folder / "sockets").read_text()
@@ -77,7 +77,7 @@ def test_no_command_opens_a_socket(watched: Home) -> None:
     assert {each.name for each in watched.folder.iterdir()} <= ours
 
 
-def test_a_model_that_is_not_here_is_asked_for_unless_offline(watched: Home) -> None:
+def test_a_missing_model_is_downloaded_unless_offline(watched: Home) -> None:
     """The download is what goes to the network, and the options that forbid it do."""
     watched("ingest", "--no-embed", stdin="Redis lost the jobs of the queue")
     absent = {"RESERVOIR_EMBEDDING_MODEL": "nobody/absent-model"}
@@ -91,7 +91,7 @@ def test_a_model_that_is_not_here_is_asked_for_unless_offline(watched: Home) -> 
     assert sockets.exists()
 
 
-def test_a_counter_that_asks_the_network_is_refused_offline(watched: Home) -> None:
+def test_a_counter_that_needs_the_network_is_refused_offline(watched: Home) -> None:
     asks = {"RESERVOIR_TOKEN_COUNTER": "anthropic:claude-sonnet-4", "ANTHROPIC_API_KEY": "none"}
     assert watched("--offline", "context", "why?", env=asks).code == 5
     assert not (watched.folder / "sockets").exists()

@@ -1112,6 +1112,6 @@ def test_without_a_vector_words_count_in_full(memory):
     exact = memory.say("set wal_sender_timeout to zero", instance="q")
     for number in range(20):
         memory.say(text(number), instance=f"r{number}", cosine=0.2 + number / 100)
-    window = memory.ask("wal_sender_timeout", settings={"recent_context_size": 0}, budget=60)
+    window = memory.ask("wal_sender_timeout", settings={"recent_context_size": 0}, budget=100)
     scores = {each.message.id: each.scores.similarity for each in window.kept}
     assert scores[exact] == max(scores.values()) == 1.0

@@ -321,3 +321,22 @@ def test_places_are_found_again_behind_what_was_replaced():
     changes = [(5, 10, 2), (20, 21, 9)]
     spans = [(0, 5), (0, 7), (7, 12), (10, 20), (12, 30)]
     assert excerpts.mapped(spans, changes) == [(0, 5), (0, 7), (5, 9), (7, 17), (9, 35)]
+
+
+@pytest.mark.parametrize("how", ["auto", "off"])
+def test_the_best_match_is_not_lost_in_silence(opened, how):
+    with opened(excerpts=how) as reservoir:
+        tell(
+            reservoir,
+            Message("assistant", long_reply(*TOPICS)),
+            Message("user", "thank you"),
+        )
+        budget = 70 if how == "auto" else 300
+        (note,) = ask(reservoir, budget=budget, recent=1).hints
+        match = re.fullmatch(
+            r"the best match, #(\d+) \(([\d,]+) tokens\), does not fit; --budget ([\d,]+) holds it",
+            note,
+        )
+        held = ask(reservoir, budget=int(match[3].replace(",", "")), recent=1)
+    assert match[1] in {str(row["id"]) for row in stored_rows(held)}
+    assert held.hints == ()

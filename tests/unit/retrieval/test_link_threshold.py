@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 from behind import behind
-from builders import EVERYWHERE
-from conftest import FakeEmbedder
+from builders import EVERYWHERE, FakeEmbedder
 
 from reservoir_cli import Reservoir
 from reservoir_cli.maintenance import doctor

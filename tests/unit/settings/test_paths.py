@@ -21,7 +21,7 @@ def test_config_and_db_move_one_file_each(home: Path, monkeypatch: pytest.Monkey
     assert paths.log_file() == home / "reservoir.log"
 
 
-def test_a_tilde_is_the_users_home(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_tilde_is_expanded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", "/home/mara")
     monkeypatch.setenv("RESERVOIR_HOME", "~/own")
     assert paths.config_file() == Path("/home/mara/own/reservoir.toml")
@@ -30,7 +30,7 @@ def test_a_tilde_is_the_users_home(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.skipif(os.name != "posix" or os.uname().sysname != "Linux", reason="XDG folders")
-def test_without_a_home_the_platforms_own_places_are_used(
+def test_the_platforms_folders_are_the_default(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("RESERVOIR_HOME")

@@ -271,3 +271,44 @@ def test_two_places_never_share_a_key(one: str, two: str, three: str, four: str)
     assert (keys == others) is same
     assert keys.isascii()
     assert all(unicodedata.category(sign) in ("Ll", "Nd") for sign in keys.replace(" ", ""))
+
+
+SPELLINGS = {
+    "Łódź": "Lodz",
+    "Lodz": "Łódź",
+    "smørrebrød": "smorrebrod",
+    "Straße": "Strasse",
+    "Ærø": "aero",
+    "cœur": "coeur",
+    "Müller": "Mueller",
+    "Mueller": "Müller",
+    "Zürich": "Zurich",
+    "schön": "schoen",
+    "Jäger": "JAEGER",
+    "Mu\u0308ller": "mueller",
+    "mueller": "Mu\u0308ller",
+    "Mülleimer": "Muell*",
+    "Herr Müller kam": '"herr müller"',
+    "Frau Weiß kam": '"frau weiss"',
+    "pingüino": "pinguino",
+    "Đorđe": "dorde",
+}
+
+
+@pytest.mark.parametrize(("stored", "typed"), SPELLINGS.items(), ids=SPELLINGS)
+def test_a_word_is_found_however_its_letters_are_written(
+    store: Store, stored: str, typed: str
+) -> None:
+    messages = [Message("user", stored), Message("user", "something else")]
+    store.add(HERE, messages, counter=load_counter("approximate"), now=NOW)
+    assert found(store, typed) == [stored]
+    if not typed.startswith('"') and not typed.endswith("*"):
+        asked = store.candidates(HERE, None, f"where was {typed}?", None)
+        assert len(holding(asked)) == 1
+
+
+@given(st.text(alphabet="aouäöüßłø é京x", max_size=40))
+def test_other_spellings_stand_behind_the_text_and_are_not_counted(text: str) -> None:
+    indexed = fulltext.indexed_text(text)
+    assert set(fulltext.searched_text(text).split()) <= set(indexed.split())
+    assert fulltext.count_terms(text) == fulltext.count_terms(fulltext.spaced_text(text))

@@ -5,8 +5,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from builders import EVERYWHERE, NOW, embed
-from conftest import Adding, FakeEmbedder
+from builders import EVERYWHERE, NOW, Adding, FakeEmbedder, embed
 
 from reservoir_cli import Reservoir
 from reservoir_cli.errors import StoreError

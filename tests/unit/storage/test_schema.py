@@ -9,10 +9,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from builders import NOW
 from sqlite_utils import Database
 
 from reservoir_cli.errors import StoreError
 from reservoir_cli.messages import Conversation, Message, Scope, StoredMessage
+from reservoir_cli.storage import fulltext
 from reservoir_cli.storage.base import Store
 from reservoir_cli.storage.factory import open_store
 from reservoir_cli.storage.sqlite.schema import migrations
@@ -244,5 +246,30 @@ def test_a_damaged_store_of_an_older_schema_keeps_its_conversations(tmp_path: Pa
     lost = salvage.rescue(old, fresh, folder, 0.85)
     assert lost.tables == ()
     with closing(open_store(str(fresh))) as store:
-        known = {("i", "c"): Conversation("c", "Redis", "s", "m")}
-        assert store.known_conversations("p", ["c"]) == known
+        assert store.known_conversations("p", ["c"])["i", "c"] == Conversation(
+            "c", "Redis", "s", "m"
+        )
+
+
+@pytest.mark.sqlite("a file's index is brought up to date when it is opened")
+def test_an_older_index_gets_other_spellings_and_forgets_whole_words(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "old.db"
+    with monkeypatch.context() as older:
+        older.setattr(fulltext, "indexed_text", fulltext.spaced_text)
+        with closing(open_store(str(path))) as store:
+            messages = [Message("user", text) for text in ("Łódź und Müller", "plain", "京都")]
+            store.add(Scope("p", "i"), messages, counter=load_counter("approximate"), now=NOW)
+    with closing(sqlite3.connect(path)) as file:
+        file.execute("DROP TABLE summaries")
+        file.execute("DELETE FROM _sqlite_migrations WHERE name = 'm007_summaries'")
+        file.execute("PRAGMA user_version = 6")
+        file.commit()
+    with closing(open_store(str(path))) as store:
+        for word in ("lodz", "mueller", "muller", "plain", "京都"):
+            assert len(store.keyword(word, Scope("p"), 9)[0]) == 1, word
+        assert store.problems() == []
+        store.forget(store.find(Scope("p")))
+        assert store.finish_forgetting()
+    assert all(word not in path.read_bytes() for word in (b"lodz", b"mueller", b"muller"))

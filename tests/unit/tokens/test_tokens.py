@@ -516,6 +516,18 @@ def test_huggingface_refuses_what_is_no_tokenizer(tmp_path: Path, content: bytes
         load_counter(f"huggingface:{file}")
 
 
+def test_huggingface_refuses_a_file_that_ends_the_process(tmp_path: Path) -> None:
+    vocabulary = [["<unk>", 0.0], ["a" * 1_000_000, -1.0]]  # a trie too deep to be taken apart
+    content = json.dumps({"model": {"type": "Unigram", "unk_id": 0, "vocab": vocabulary}})
+    file = tmp_path / "tokenizer.json"
+    file.write_text(content, encoding="utf-8")
+    script = "import sys, tokenizers; tokenizers.Tokenizer.from_file(sys.argv[1])"
+    ended = subprocess.run([sys.executable, "-c", script, str(file)], check=False)
+    assert ended.returncode < 0
+    with pytest.raises(ModelUnavailableError, match="not a tokenizer"):
+        load_counter(f"huggingface:{file}")
+
+
 def test_huggingface_refuses_without_the_library(
     tokenizer_file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -303,7 +303,7 @@ def test_what_expires_is_found_whatever_time_was_given_to_it(
     add(Message("user", "alone", far), instance="j")
     for moment, expected in ((NOW, ["old"]), (NOW + 30 * day, ["new", "old"])):
         targets = forget.expired(store, known, EVERYWHERE, moment)
-        found = store.by_id(forget.find_expired(store, targets, moment), EVERYWHERE)
+        found = store.by_key(forget.find_expired(store, targets, moment))
         assert sorted(each.content for each in found) == sorted(
             f"{name}{more}" for name in expected for more in ("", ", far ahead", ", without a time")
         )

@@ -20,7 +20,7 @@ def mode(path: Path) -> int:
 
 
 @pytest.mark.usefixtures("open_umask")
-def test_new_folders_are_private_whatever_the_umask(tmp_path: Path) -> None:
+def test_new_folders_are_private_under_any_umask(tmp_path: Path) -> None:
     make_private_dir(tmp_path / "a" / "b" / "c")
     for folder in ("a", "a/b", "a/b/c"):
         assert mode(tmp_path / folder) == 0o700
@@ -37,7 +37,7 @@ def test_an_existing_folder_keeps_its_permissions(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("open_umask")
-def test_a_replaced_file_is_private_and_leaves_nothing_beside_it(tmp_path: Path) -> None:
+def test_a_replaced_file_is_private_and_leaves_no_temporary_file(tmp_path: Path) -> None:
     file = tmp_path / "new" / "file.toml"
     write_private(file, "one\n")
     write_private(file, "zwei ü\r\n")

@@ -36,14 +36,14 @@ def new_york(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         ("0", 0),
     ],
 )
-def test_a_duration_is_read(text: str, seconds: float) -> None:
+def test_durations_are_parsed(text: str, seconds: float) -> None:
     assert parse_duration(text) == seconds
 
 
 @pytest.mark.parametrize(
     "text", ["", "d", "-1d", "7 days", "1h30m", "1e3", "nan", "inf", "٣d", "7D", "1.h", "."]
 )
-def test_what_is_no_duration_is_refused(text: str) -> None:
+def test_invalid_durations_are_refused(text: str) -> None:
     with pytest.raises(ValueError, match="is not a duration"):
         parse_duration(text)
 
@@ -57,7 +57,7 @@ def test_a_duration_is_written_with_its_largest_unit(seconds: float, text: str) 
 
 
 @given(st.integers(0, 10**10) | st.integers(0, 10**7).map(lambda tenths: tenths / 10))
-def test_a_written_duration_is_read_back_as_the_same(seconds: float) -> None:
+def test_a_formatted_duration_is_parsed_back_unchanged(seconds: float) -> None:
     assert parse_duration(format_duration(seconds)) == seconds
 
 
@@ -74,7 +74,7 @@ def test_a_written_duration_is_read_back_as_the_same(seconds: float) -> None:
         ("0s", NOW),
     ],
 )
-def test_a_moment_is_read(text: str, moment: datetime) -> None:
+def test_times_are_parsed(text: str, moment: datetime) -> None:
     assert parse_time(text, NOW) == moment
 
 
@@ -92,11 +92,30 @@ def test_a_time_without_a_zone_is_local(text: str, moment: datetime) -> None:
     assert found.utcoffset() == timedelta(0)
 
 
+@pytest.mark.usefixtures("new_york")
+@pytest.mark.parametrize(
+    ("text", "moment"),
+    [
+        ("today", datetime(2026, 5, 9, 4, tzinfo=UTC)),
+        ("Yesterday", datetime(2026, 5, 8, 4, tzinfo=UTC)),
+        ("last  week", datetime(2026, 4, 27, 4, tzinfo=UTC)),
+        ("this week", datetime(2026, 5, 4, 4, tzinfo=UTC)),
+        ("last month", datetime(2026, 4, 1, 4, tzinfo=UTC)),
+        ("last year", datetime(2025, 1, 1, 5, tzinfo=UTC)),
+        ("3 days ago", NOW - timedelta(days=3)),
+        ("1 hour ago", NOW - timedelta(hours=1)),
+        ("now", NOW),
+    ],
+)
+def test_words_mean_the_local_moment_at_which_they_began(text: str, moment: datetime) -> None:
+    assert parse_time(text, NOW) == moment
+
+
 @pytest.mark.parametrize(
     "text",
     [
         "",
-        "yesterday",
+        "the day before",
         "2026",
         "90",
         "20260509",
@@ -111,7 +130,7 @@ def test_a_time_without_a_zone_is_local(text: str, moment: datetime) -> None:
         "9" * 400 + "d",
     ],
 )
-def test_what_is_no_time_is_a_usage_error_with_examples(text: str) -> None:
+def test_an_invalid_time_is_a_usage_error_with_examples(text: str) -> None:
     with pytest.raises(UsageError) as caught:
         parse_time(text, NOW)
     assert "7d" in str(caught.value.hint)

@@ -185,6 +185,21 @@ def test_a_conversation_is_told_of_once_and_by_its_first_row(store: Store, add: 
     assert titles == ["in i", None, None, "in j", None, None]
 
 
+def test_a_conversation_of_a_masked_id_is_still_found(store: Store, add: Adding) -> None:
+    secret = "ghp_" + "a1B2c3D4e5" * 3 + "f6G7h8"
+    add(Message("user", f"Is {secret} mine?", conversation_id=f"c {secret}"))
+    about = Conversation(f"c {secret}", project="taskboard", source="s")
+    store.add_conversations(Scope("p", "i"), [about])
+    mask = Mask(lambda _: "mask")
+    text = "".join(
+        exporters.export(store, EVERYTHING, Filter(), "jsonl", exporters.Totals(), mask=mask)
+    )
+    assert secret not in text
+    known = json.loads(text)["conversation"]
+    assert known["project"] == "taskboard"
+    assert known["title"].startswith("Is ")
+
+
 def test_a_first_question_is_the_title_where_there_is_none(
     store: Store, other: Store, add: Adding
 ) -> None:

@@ -1,0 +1,67 @@
+"""``reservoir summarize``: a summary of each conversation, for contexts that ask for them."""
+
+from typing import Annotated, Any
+
+import typer
+
+from reservoir_cli.cli import options
+
+
+def summarize(
+    ctx: typer.Context,
+    partition: options.Partition = None,
+    command: Annotated[
+        str | None,
+        typer.Option(
+            "--with", metavar="COMMAND", help="Let this command write them: stdin to stdout."
+        ),
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Say which conversations, and do nothing.")
+    ] = False,
+    as_json: options.Json = False,
+) -> None:
+    """Summarise conversations that have no summary yet, or grew since.
+
+    Without --with a summary is made of the conversation's own sentences, by our own model.
+    Contexts show summaries when setting episodes is auto.
+    """
+    from reservoir_cli.cli import console
+    from reservoir_cli.transfer.summarize import Outcome
+
+    outcomes: list[Outcome] = []
+    with options.open_reservoir(ctx, create=True) as reservoir:
+        for outcome in reservoir.summarize(partition, command=command, dry_run=dry_run):
+            outcomes.append(outcome)
+            name = outcome.conversation.conversation.id
+            if outcome.reason:
+                console.warn(
+                    f"{reservoir.mask.id(outcome.conversation.partition, name)} skipped: "
+                    f"{outcome.reason}"
+                )
+        rows = [_row(outcome, reservoir.mask) for outcome in outcomes]
+    if as_json:
+        console.document({"summaries": rows, "dry_run": dry_run})
+    else:
+        for row in rows:
+            if row["skipped"] is None:
+                text = f": {row['text']}" if row["text"] else ""
+                console.write(f"{row['date']} {row['conversation_id']}{text}\n")
+    verb = "to summarise" if dry_run else "summarised"
+    done = [outcome for outcome in outcomes if outcome.reason is None]
+    console.aside(f"{options.counted(len(done), 'conversation')} {verb}")
+    if len(done) < len(outcomes):
+        raise typer.Exit(1)
+
+
+def _row(outcome: Any, mask: Any) -> dict[str, Any]:
+    conversation, summary = outcome.conversation, outcome.summary
+    return {
+        "partition": conversation.partition,
+        "instance": conversation.instance,
+        "conversation_id": mask.id(conversation.partition, conversation.conversation.id),
+        "date": f"{conversation.first.astimezone():%Y-%m-%d}",
+        "text": mask.text(conversation.partition, summary.text) if summary else None,
+        "made_by": summary.made_by if summary else None,
+        "skipped": outcome.reason,
+    }

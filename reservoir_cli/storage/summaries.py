@@ -1,0 +1,76 @@
+"""Summaries of conversations: derived from messages, and forgotten with them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from reservoir_cli.messages import Scope
+from reservoir_cli.storage.base import Store
+from reservoir_cli.storage.summary_rows import COLUMNS, DELETE, INSERT
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """What a conversation was about.
+
+    :param digest: a hash of the messages that were summarised.
+    :param made_by: ``extract``, or the program that wrote it.
+    :param first_at: when the conversation began, milliseconds since 1970.
+    :param model_id: identity of the model that made the vector.
+    """
+
+    partition: str
+    instance: str
+    conversation_id: str
+    digest: str
+    text: str
+    made_by: str
+    first_at: int
+    model_id: str | None = None
+    vector: "NDArray[np.float32] | None" = None
+
+
+def _summary(row: Sequence[Any]) -> "Summary":
+    """Make a summary of a row of :data:`COLUMNS`."""
+    *values, vector = row
+    summary = Summary(*values)
+    return replace(summary, vector=_vector(vector))
+
+
+class Summaries:
+    """The summaries of a store, on its connection."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def read(self, scope: Scope) -> list[Summary]:
+        """Return the summaries of a scope."""
+        names = {"partition": scope.partition, "instance": scope.instance}
+        conditions = {name: value for name, value in names.items() if value is not None}
+        where = " AND ".join(f"{name} = ?" for name in conditions) or "TRUE"
+        with self._store.snapshot():
+            rows = self._store._connection.execute(
+                f"SELECT {COLUMNS} FROM summaries WHERE {where} "
+                "ORDER BY partition, instance, conversation_id",
+                list(conditions.values()),
+            ).fetchall()
+        return [_summary(row) for row in rows]
+
+    def put(self, summary: Summary) -> None:
+        """Store a summary in place of the one before it."""
+        vector = None if summary.vector is None else summary.vector.astype("<f4").tobytes()
+        key = [summary.partition, summary.instance, summary.conversation_id]
+        values = [summary.digest, summary.text, summary.made_by, summary.first_at, summary.model_id]
+        with self._store.write():
+            self._store._connection.execute(DELETE, key)
+            self._store._connection.execute(INSERT, [*key, *values, vector])
+
+
+def _vector(data: bytes | None) -> "NDArray[np.float32] | None":
+    import numpy as np
+
+    return None if data is None else np.frombuffer(data, "<f4").astype(np.float32)

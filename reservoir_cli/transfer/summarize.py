@@ -1,0 +1,161 @@
+"""Summaries of a partition's conversations, by our own model or by a command."""
+
+import hashlib
+import shlex
+import subprocess
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from reservoir_cli.embedding import Embedder
+from reservoir_cli.errors import ReservoirError, UsageError
+from reservoir_cli.messages import Scope, StoredMessage, clean_text, plain_text, to_epoch_ms
+from reservoir_cli.redaction import Mask
+from reservoir_cli.retrieval.summaries import extract
+from reservoir_cli.storage.base import Store
+from reservoir_cli.storage.records import ConversationSummary, Filter
+from reservoir_cli.storage.summaries import Summaries, Summary
+
+#: Seconds that a command may take, and characters that it may print.
+_SECONDS, LONGEST = 120, 2_000
+EXTRACT = "extract"
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of one conversation.
+
+    :param summary: ``None`` if the conversation was skipped, or with ``dry_run``.
+    :param reason: why it was skipped.
+    """
+
+    conversation: ConversationSummary
+    summary: Summary | None = None
+    reason: str | None = None
+
+
+def summarize(
+    store: Store,
+    embedder: Embedder,
+    mask: Mask,
+    scope: Scope,
+    *,
+    command: Sequence[str] = (),
+    dry_run: bool = False,
+    announce: Callable[[str], None] = lambda _: None,
+) -> Iterator[Outcome]:
+    """Summarise the conversations that have no summary, or that changed since it was made.
+
+    :param command: a program and its arguments, which reads a conversation on stdin and prints
+        the summary; without it the summary is made of the conversation's own sentences.
+    :param announce: called with the command before its first run.
+    """
+    made_by = Path(command[0]).name if command else EXTRACT
+    summaries = Summaries(store)
+    known = {
+        (summary.instance, summary.conversation_id): (summary.digest, summary.made_by)
+        for summary in summaries.read(scope)
+    }
+    for conversation in store.conversations(scope):
+        number = conversation.conversation.id
+        where = Filter(conversation_id=number)
+        place = Scope(conversation.partition, conversation.instance)
+        messages = mask.messages(store.by_key(list(store.find(place, where))))
+        digest = _digest(messages)
+        if not messages or known.get((place.instance or "", number)) == (digest, made_by):
+            continue
+        if dry_run:
+            yield Outcome(conversation)
+            continue
+        if command:
+            announce(shlex.join(command))
+            announce = _silent
+        try:
+            text = _run(command, messages) if command else _extracted(store, messages, embedder)
+        except ReservoirError as error:
+            yield Outcome(conversation, reason=error.message)
+            continue
+        if not text:
+            continue
+        summary = Summary(
+            conversation.partition,
+            conversation.instance,
+            number,
+            digest,
+            mask.text(conversation.partition, text),
+            made_by,
+            to_epoch_ms(conversation.first),
+            embedder.model_id,
+        )
+        summary = replace(summary, vector=embedder.encode_documents([summary.text])[0])
+        with store.write():
+            # Something of it may have been forgotten meanwhile.
+            if len(store.find(place, where)) != len(messages):
+                yield Outcome(conversation, reason="it changed meanwhile")
+                continue
+            summaries.put(summary)
+        yield Outcome(conversation, summary)
+
+
+def _silent(_: str) -> None:
+    """Say nothing."""
+
+
+def parse_command(text: str | None) -> list[str]:
+    """Return a command's program and arguments; no shell is asked.
+
+    :raises UsageError: it cannot be split, or is empty.
+    """
+    if text is None:
+        return []
+    try:
+        command = shlex.split(text)
+    except ValueError as error:
+        raise UsageError(f"--with cannot be read: {error}") from None
+    if not command:
+        raise UsageError("--with is empty", hint='name a command, such as --with "llm -s summary"')
+    return command
+
+
+def _digest(messages: Sequence[StoredMessage]) -> str:
+    digest = hashlib.sha256()
+    for message in messages:
+        digest.update(f"{message.id}\0{message.role}\0{plain_text(message)}\0".encode())
+    return digest.hexdigest()
+
+
+def _extracted(store: Store, messages: Sequence[StoredMessage], embedder: Embedder) -> str:
+    active = store.active_model()
+    known = store.passages([message.key for message in messages])
+    comparable = active is not None and active[0] == embedder.model_id
+    passages = [passage for some in known.values() for passage in some] if comparable else []
+    return extract(messages, passages, embedder)
+
+
+def _run(command: Sequence[str], messages: Sequence[StoredMessage]) -> str:
+    """Return what a command prints about a conversation.
+
+    :raises ReservoirError: it fails, takes too long, or prints nothing or too much.
+    """
+    text = "\n\n".join(f"{message.role}: {plain_text(message)}" for message in messages)
+    try:
+        done = subprocess.run(
+            command,
+            input=text.encode("utf-8", "replace"),
+            stdout=subprocess.PIPE,
+            timeout=_SECONDS,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        raise ReservoirError(f"{command[0]} took more than {_SECONDS} s") from None
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or "not a command"
+        raise ReservoirError(f"cannot run {command[0]}: {why}") from None
+    printed = clean_text(done.stdout.decode("utf-8", "replace")).strip()
+    if done.returncode:
+        raise ReservoirError(f"{command[0]} ended with {done.returncode}")
+    if not printed:
+        raise ReservoirError(f"{command[0]} printed nothing")
+    if len(printed) > LONGEST:
+        raise ReservoirError(f"{command[0]} printed more than {LONGEST:,} characters")
+    return printed

@@ -1,0 +1,51 @@
+"""The part of a message that a search shows, and the words that it marks."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reservoir_cli.cli.excerpt import choose_part
+from reservoir_cli.storage.highlight import find_words
+
+
+def marked(text, question, **how):
+    (words,) = find_words([text], question, **how)
+    return [text[start:end] for start, end in words]
+
+
+@pytest.mark.parametrize(
+    ("text", "question", "words"),
+    [
+        ("We dropped it; dropping IT!", "why drop?", ["dropped", "dropping"]),
+        ("naïve cafés", "naive cafe", ["naïve", "cafés"]),
+        ("来年の春に京都へ", "京都", ["京", "都"]),
+        ("nothing of it", "zebra", []),
+        ("a text", "…", []),
+    ],
+)
+def test_words_are_marked_whatever_their_endings(text, question, words):
+    assert marked(text, question) == words
+
+
+def test_a_keyword_search_marks_what_was_typed():
+    assert marked("the queue lost jobs", '"queue lost" jo*', typed=True) == ["queue lost", "jobs"]
+
+
+def test_the_part_with_the_words_is_chosen_and_words_of_the_passage_come_first():
+    text = "amber first. " + "filler words. " * 50 + "amber and birch. " + "more of it. " * 50
+    (words,) = find_words([text], "amber birch")
+    part, places = choose_part(text, words, None, 80)
+    assert "amber and birch." in part
+    assert [part[start:end] for start, end in places] == ["amber", "birch"]
+    part, _ = choose_part(text, words, (0, 100), 80)
+    assert part.startswith("amber first.")
+
+
+@given(st.text(max_size=200), st.text(max_size=20), st.integers(8, 100))
+def test_any_part_is_short_on_one_line_and_made_of_the_text(text, question, size):
+    (words,) = find_words([text], question)
+    part, places = choose_part(text, words, None, size)
+    assert len(part) <= size
+    assert "\n" not in part
+    assert part.strip("…").strip() in " ".join(text.split()) or "…" in text
+    assert all(0 <= start < end <= len(part) for start, end in places)

@@ -1,0 +1,184 @@
+"""Summaries: made, made again, forgotten, and shown in contexts."""
+
+import shlex
+import sys
+from collections.abc import Iterator
+from contextlib import closing
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from builders import NOW
+
+from reservoir_cli.embedding import Embedder
+from reservoir_cli.errors import UsageError
+from reservoir_cli.messages import Conversation, Message, Scope
+from reservoir_cli.reservoir import Reservoir
+from reservoir_cli.storage.factory import open_store
+from reservoir_cli.storage.replicate import copy
+from reservoir_cli.storage.summaries import Summaries
+from reservoir_cli.transfer.summarize import LONGEST, Outcome
+
+HERE = Scope("p", "i")
+TALK = [
+    "The job queue moved from Redis to Postgres in spring.",
+    "Postgres made the backups of the queue much simpler.",
+    "```\nqueue = connect()\n```",
+    "ok",
+    "The workers of the queue now poll Postgres twice a second.",
+]
+
+
+@pytest.fixture
+def reservoir(location: str, fake_embedder: Embedder) -> Iterator[Reservoir]:
+    with Reservoir.open(location, embedder=fake_embedder, settings={"partition": "p"}) as opened:
+        for number, name in enumerate(("one", "two")):
+            opened.store.add_conversations(HERE, [Conversation(name, title=f"talk {name}")])
+            tell(opened, name, [said_in(name, text) for text in TALK], number)
+        yield opened
+
+
+def said_in(name: str, text: str) -> str:
+    return text.replace(" queue", f" {name} queue")
+
+
+def tell(reservoir: Reservoir, name: str, texts: list[str], day: int = 0) -> None:
+    messages = [
+        Message(
+            "user",
+            text,
+            conversation_id=name,
+            created_at=NOW - timedelta(days=9 - day, minutes=-number),
+        )
+        for number, text in enumerate(texts)
+    ]
+    reservoir.ingest(messages, partition="p", instance="i")
+
+
+def texts(reservoir: Reservoir) -> dict[str, str]:
+    found = Summaries(reservoir.store).read(Scope("p"))
+    return {summary.conversation_id: summary.text for summary in found}
+
+
+def program(tmp_path: Path, script: str) -> str:
+    path = tmp_path / "write it.py"
+    path.write_text(script, encoding="utf-8")
+    return shlex.join([sys.executable, str(path)])
+
+
+def run(reservoir: Reservoir, command: str | None = None) -> list[Outcome]:
+    return list(reservoir.summarize("p", command=command))
+
+
+def test_a_summary_is_sentences_of_the_conversation_in_their_order(reservoir: Reservoir) -> None:
+    assert len(run(reservoir)) == 2
+    for name, text in texts(reservoir).items():
+        places = [text.find(said_in(name, sentence)) for sentence in TALK]
+        said = [place for place in places if place >= 0]
+        assert said
+        assert said == sorted(said)
+        assert "connect" not in text
+
+
+def test_it_is_made_again_only_when_the_conversation_grew(reservoir: Reservoir) -> None:
+    assert len(list(reservoir.summarize("p", dry_run=True))) == 2
+    assert texts(reservoir) == {}
+    run(reservoir)
+    assert run(reservoir) == []
+    tell(reservoir, "two", ["The queue then got a second consumer for long jobs."], 2)
+    assert [outcome.conversation.conversation.id for outcome in run(reservoir)] == ["two"]
+
+
+def test_it_is_forgotten_with_any_of_its_messages(reservoir: Reservoir) -> None:
+    run(reservoir)
+    first = reservoir.view(HERE, 0)[0]
+    reservoir.forget([first.id], Scope("p"))
+    assert list(texts(reservoir)) == ["two"]
+
+
+def test_it_moves_with_its_partition_and_goes_with_a_copy(
+    reservoir: Reservoir, tmp_path: Path
+) -> None:
+    run(reservoir)
+    before = texts(reservoir)
+    with closing(open_store(str(tmp_path / "copy.db"))) as target:
+        copy(reservoir.store, target, lambda *_: None)
+        found = Summaries(target).read(Scope("p"))
+        assert {summary.conversation_id: summary.text for summary in found} == before
+        target.move_partition("p", "q")
+        assert len(Summaries(target).read(Scope("q"))) == 2
+        assert Summaries(target).read(Scope("p")) == []
+    reservoir.store.move_partition("p", "q")
+    assert len(Summaries(reservoir.store).read(Scope("q", "i"))) == 2
+
+
+def test_a_command_reads_the_conversation_and_writes_the_summary(
+    reservoir: Reservoir, tmp_path: Path
+) -> None:
+    said: list[str] = []
+    reservoir._notify = said.append
+    command = program(
+        tmp_path, "import sys; print('about', 'one' if 'one queue' in sys.stdin.read() else 'two')"
+    )
+    run(reservoir, command)
+    assert {name: text.split()[1] for name, text in texts(reservoir).items()} == {
+        "one": "one",
+        "two": "two",
+    }
+    assert [line for line in said if "write it.py" in line] == [f"conversations go to: {command}"]
+
+
+@pytest.mark.parametrize(
+    ("script", "reason"),
+    {
+        "raise SystemExit(3)": "ended with 3",
+        "": "printed nothing",
+        f"print('x' * {LONGEST + 1})": "more than 2,000 characters",
+    }.items(),
+)
+def test_what_a_command_cannot_do_skips_the_conversation(
+    reservoir: Reservoir, tmp_path: Path, script: str, reason: str
+) -> None:
+    outcomes = run(reservoir, program(tmp_path, script))
+    assert all(reason in str(outcome.reason) for outcome in outcomes)
+    assert len(outcomes) == 2
+    assert texts(reservoir) == {}
+
+
+def test_no_shell_reads_the_command(reservoir: Reservoir, tmp_path: Path) -> None:
+    mark = tmp_path / "mark"
+    outcomes = run(reservoir, f"echo hello; touch {shlex.quote(str(mark))}")
+    assert not mark.exists()
+    assert set(texts(reservoir).values()) == {f"hello; touch {mark}"} or outcomes[0].reason
+    with pytest.raises(UsageError):
+        run(reservoir, "'open")
+    with pytest.raises(UsageError):
+        run(reservoir, " ")
+
+
+def test_a_context_shows_summaries_of_what_it_does_not_print(
+    location: str, fake_embedder: Embedder, reservoir: Reservoir
+) -> None:
+    run(reservoir)
+    assert "[Summaries]" not in str(reservoir.context("what moved?", budget=160).to())
+    with Reservoir.open(
+        location, embedder=fake_embedder, settings={"partition": "p", "episodes": "auto"}
+    ) as asked:
+        seen = 0
+        for budget in (120, 160, 240, 400, 4_000):
+            window = asked.context("what moved?", budget=budget, format="text")
+            printed = {
+                candidate.message.conversation_id
+                for candidate in (*window.selection.recalled, *window.selection.history)
+            }
+            assert window.used <= budget or not printed
+            shown = [piece.text for piece in window.request.summaries]
+            for name in filter(None, printed):
+                assert not any(f"{name} queue" in text for text in shown), budget
+            assert ("[Summaries]" in str(window.to())) == bool(shown)
+            assert all(text in str(window.to()) for text in shown)
+            if budget == 4_000:
+                assert printed == {"one", "two"}
+                assert not shown
+            seen += len(shown)
+        assert seen
