@@ -16,7 +16,6 @@ from reservoir_cli.storage import fulltext
 from reservoir_cli.storage.keys import Keys
 from reservoir_cli.storage.sqlite import candidates, postings
 from reservoir_cli.storage.sqlite.connection import Connection
-from reservoir_cli.util import bm25
 
 if TYPE_CHECKING:
     import numpy as np
@@ -114,6 +113,8 @@ def ranked(
     :returns: (id, BM25) best first, ties newest first, and whether the hits hold all terms.
     """
     import numpy as np
+
+    from reservoir_cli.util import bm25  # it loads numpy
 
     allowed = None if matching is None else np.isin(ids, matching.ids)
     norms = bm25.norms(lengths)
