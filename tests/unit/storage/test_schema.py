@@ -271,5 +271,4 @@ def test_an_older_index_gets_other_spellings_and_forgets_whole_words(
             assert len(store.keyword(word, Scope("p"), 9)[0]) == 1, word
         assert store.problems() == []
         store.delete(store.find(Scope("p")))
-        assert store.finish_forgetting()
     assert all(word not in path.read_bytes() for word in (b"lodz", b"mueller", b"muller"))
