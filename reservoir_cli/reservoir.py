@@ -16,7 +16,8 @@ from reservoir_cli.settings import file as settings_file
 from reservoir_cli.settings.config import Config, recommended_budget, required_window
 from reservoir_cli.settings.schema import Value
 from reservoir_cli.storage import unfinished
-from reservoir_cli.storage.base import Store, open_store
+from reservoir_cli.storage.base import Store
+from reservoir_cli.storage.factory import open_store
 from reservoir_cli.storage.records import Filter
 from reservoir_cli.transfer.echoes import without_contexts
 from reservoir_cli.util.private import exclusive_lock, restrict_permissions
@@ -277,7 +278,7 @@ class Reservoir:
         """
         from reservoir_cli.retrieval import indexing
 
-        if not self.store.pending_count(scope):
+        if not self.store.count_unembedded(scope):
             return 0
         embedder = self._load_embedder()
         with exclusive_lock(paths.embedding_lock(self.store.location), wait=wait) as free:
@@ -642,7 +643,7 @@ class Reservoir:
             the newest messages.
         """
         try:
-            pending = self.store.pending_count(scope)
+            pending = self.store.count_unembedded(scope)
             if backlog is None:
                 # No more than that: while others bring messages in, there is no end of them.
                 self.embed(scope, most=pending)
@@ -660,7 +661,7 @@ class Reservoir:
 
     def _embedder_for_question(self, scope: Scope, *, required: bool = False) -> "Embedder | None":
         """The model, if the store has anything to compare; what is pending is caught up."""
-        active, pending = self.store.active_model(), self.store.pending_count(scope)
+        active, pending = self.store.active_model(), self.store.count_unembedded(scope)
         if active is None and not pending:
             return None
         try:
@@ -677,7 +678,7 @@ class Reservoir:
             return None
         if pending and not self.store.read_only:
             self._catch_up(embedder, scope)
-        if left := self.store.pending_count(scope):
+        if left := self.store.count_unembedded(scope):
             self._notify(_not_embedded(left))
         return embedder
 
@@ -706,7 +707,7 @@ def _opened(place: str, create: bool, notify: Callable[[str], None]) -> Store:
     store = open_store(place, create=create)
     mark = None
     with suppress(StoreError):  # what is damaged is found by who needs it
-        mark = store.noted(unfinished.UNFINISHED_COPY)
+        mark = store.get_property(unfinished.UNFINISHED_COPY)
     if mark is not None:
         told = unfinished.told(mark, store.location)
         if create:

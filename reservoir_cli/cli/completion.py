@@ -92,7 +92,7 @@ def instances(ctx: typer.Context) -> list[str]:
 
 def _places(ctx: typer.Context) -> list[tuple[str, str, int]]:
     from reservoir_cli.settings import config, paths
-    from reservoir_cli.storage.base import open_store
+    from reservoir_cli.storage.factory import open_store
 
     try:
         location = _given(ctx, "db") or paths.store_location(

@@ -220,7 +220,7 @@ def _blame_damage(reservoir: "Reservoir", error: Exception) -> None:
 
     :raises StoreCorruptError: it is.
     """
-    if reservoir.store.faults():
+    if reservoir.store.problems():
         raise StoreCorruptError(
             f"the store {reservoir.store.location} is corrupt",
             hint=StoreCorruptError.WAY_OUT,

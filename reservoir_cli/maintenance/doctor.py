@@ -16,7 +16,9 @@ from typing import TYPE_CHECKING, TypeVar
 from reservoir_cli.errors import ModelUnavailableError, ReservoirError, StoreCorruptError
 from reservoir_cli.messages import Scope
 from reservoir_cli.settings import paths
-from reservoir_cli.storage.base import LinkThreshold, Store, is_on_a_server
+from reservoir_cli.settings.location import is_on_a_server
+from reservoir_cli.storage.base import Store
+from reservoir_cli.storage.links import LinkThreshold
 from reservoir_cli.storage.records import Filter
 from reservoir_cli.storage.unfinished import UNFINISHED_COPY, refuse, told
 from reservoir_cli.util.files import way_out
@@ -118,7 +120,7 @@ def back_up(store: Store, target: Path, progress: "Progress") -> None:
             f"there is no store at {store.location}", hint="reservoir ingest makes it"
         )
     try:
-        refuse(store.noted(UNFINISHED_COPY), store.location)
+        refuse(store.get_property(UNFINISHED_COPY), store.location)
         paths.refuse_store(target, store.files())
         if target.is_dir():
             raise ReservoirError(f"{target} is a folder", hint="name a file in it")
@@ -201,9 +203,9 @@ def _store_checks(store: Store, *, repaired: bool) -> Iterator[Check]:
         + (", read only" if store.read_only else ""),
     )
     yield Check("database", Status.OK, store.engine())
-    if mark := store.noted(UNFINISHED_COPY):
+    if mark := store.get_property(UNFINISHED_COPY):
         yield _failed("copy", told(mark, store.location))
-    for fault in store.faults():
+    for fault in store.problems():
         mend = fault.repairable and not repaired
         fix = "reservoir doctor --repair" if mend else _way_back(store)
         yield Check("contents", Status.FAULT, fault.detail, fix)

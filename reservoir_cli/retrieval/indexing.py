@@ -5,7 +5,8 @@ from itertools import accumulate
 from reservoir_cli.embedding import Embedder, Progress
 from reservoir_cli.errors import ReservoirError
 from reservoir_cli.messages import Key, Scope, StoredMessage, plain_text
-from reservoir_cli.storage.base import LinkThreshold, Store
+from reservoir_cli.storage.base import Store
+from reservoir_cli.storage.links import LinkThreshold
 from reservoir_cli.storage.records import Passage
 
 #: A group is safe when it is done, and is sorted by length: of so many messages, or fewer if
@@ -35,17 +36,17 @@ def embed_pending(
     :raises ReservoirError: the store's vectors are of another model.
     """
     _require_same_model(store, embedder)
-    total = store.pending_count(scope) if limit is None else limit
+    total = store.count_unembedded(scope) if limit is None else limit
     done = 0
     if total:
         progress("embedding", 0, total)
     while limit is None or done < limit:
         most = min(GROUP, total - done or 1)
-        some = first_group(store.pending(most, scope, newest=newest))
+        some = first_group(store.unembedded(most, scope, newest=newest))
         if not some:
             break
         passages = embedded(some, embedder)
-        with store.writing(wait):
+        with store.write(wait):
             if store.active_model() is None:
                 store.activate_model(embedder.model_id, embedder.name)
             store.add_passages(embedder.model_id, passages, synapse_threshold)

@@ -3,7 +3,8 @@
 from reservoir_cli.embedding import Embedder, Progress
 from reservoir_cli.messages import Scope
 from reservoir_cli.retrieval.indexing import GROUP, embed_pending, embedded, first_group
-from reservoir_cli.storage.base import LinkThreshold, Store
+from reservoir_cli.storage.base import Store
+from reservoir_cli.storage.links import LinkThreshold
 
 
 def rebuild(
@@ -24,8 +25,8 @@ def rebuild(
             store, embedder, Scope(None), synapse_threshold=synapse_threshold, progress=progress
         )
     kept_as = store.begin_model(embedder.model_id, embedder.name)
-    done, total = 0, store.lacking_count()
-    while some := first_group(store.lacking(GROUP)):
+    done, total = 0, store.count_unembedded(model=kept_as)
+    while some := first_group(store.unembedded(GROUP, model=kept_as)):
         store.add_passages(kept_as, embedded(some, embedder), synapse_threshold)
         done += len(some)
         progress(f"embedding by {embedder.name}", done, max(total, done))

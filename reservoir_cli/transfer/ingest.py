@@ -17,7 +17,8 @@ from reservoir_cli.messages import (
     clean_text,
 )
 from reservoir_cli.redaction import Mode, inspected, redact_conversation, redact_id
-from reservoir_cli.storage.base import LinkThreshold, Store
+from reservoir_cli.storage.base import Store
+from reservoir_cli.storage.links import LinkThreshold
 from reservoir_cli.storage.records import Passage
 from reservoir_cli.tokens import TokenCounter
 from reservoir_cli.transfer.echoes import quotes, without_contexts
@@ -148,11 +149,11 @@ def load(
         if not dry_run and loader.model is None and any(map(_has_vectors, batch)):
             loader.model = model()
         if dry_run:
-            with suppress(_Undone), store.writing():
+            with suppress(_Undone), store.write():
                 loader.save(batch, dry_run=True)
                 raise _Undone
         else:
-            with store.writing():
+            with store.write():
                 loader.save(batch)
         after_batch()
     return loader.totals

@@ -39,7 +39,7 @@ def status(ctx: typer.Context, as_json: options.Json = False) -> None:
             "engine": store.engine() if size is not None else None,
             "bytes": size,
             "read_only": store.read_only,
-            "unfinished_copy": store.noted(UNFINISHED_COPY) is not None,
+            "unfinished_copy": store.get_property(UNFINISHED_COPY) is not None,
             "store": store.holdings(),
         }
         if not store.files() and size is not None:
@@ -115,7 +115,7 @@ def copy(
     from reservoir_cli.cli import console
     from reservoir_cli.errors import StoreError
     from reservoir_cli.storage import replicate
-    from reservoir_cli.storage.base import open_store
+    from reservoir_cli.storage.factory import open_store
     from reservoir_cli.storage.sqlite.publishing import check_count
 
     with closing(open_store(source, create=False)) as old:

@@ -32,7 +32,7 @@ def doctor(
     from reservoir_cli.cli import console
     from reservoir_cli.maintenance import doctor as maintenance
     from reservoir_cli.settings import config
-    from reservoir_cli.storage.base import open_store
+    from reservoir_cli.storage.factory import open_store
 
     given = options.globals_of(ctx)
     if salvage is not None:

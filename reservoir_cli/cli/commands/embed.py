@@ -72,7 +72,7 @@ def _say_unfinished(reservoir: "Reservoir") -> None:
     from reservoir_cli.cli import console
 
     if begun := reservoir.store.next_model():
-        left = reservoir.store.lacking_count()
+        left = reservoir.store.count_unembedded(model=begun[0])
         console.note(
             f"vectors by {begun[1]} are not complete, {options.counted(left, 'message')} to go: "
             f"reservoir embed --model {begun[1]}"

@@ -13,7 +13,7 @@ from reservoir_cli import Reservoir
 from reservoir_cli.context import runs as telemetry
 from reservoir_cli.messages import Message
 from reservoir_cli.settings import paths
-from reservoir_cli.storage.base import open_store
+from reservoir_cli.storage.factory import open_store
 
 SECRET = "heliotrope"
 

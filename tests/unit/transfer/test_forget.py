@@ -15,7 +15,8 @@ from reservoir_cli.errors import ReservoirError
 from reservoir_cli.messages import Conversation, Message, Scope, StoredMessage, ToolCall
 from reservoir_cli.retrieval import indexing
 from reservoir_cli.settings import config
-from reservoir_cli.storage.base import Store, open_store
+from reservoir_cli.storage.base import Store
+from reservoir_cli.storage.factory import open_store
 from reservoir_cli.storage.records import Filter
 from reservoir_cli.tokens import load_counter
 from reservoir_cli.transfer import forget, ingest
@@ -82,7 +83,7 @@ def test_no_word_is_left_in_any_file(
     assert secret
     forget.forget(store, [secret.key])
     assert traces(store) == set()
-    assert store.faults() == []
+    assert store.problems() == []
     embed(store, fake_embedder, synapse_threshold=0)
     assert len(store.last(HERE, 0)) == before + after
 
@@ -140,7 +141,7 @@ def test_of_many_messages_forgotten_at_once_no_word_is_left(
     assert len(found) == 480
     forget.forget(store, found)
     assert traces(store) == set()
-    assert store.faults() == []
+    assert store.problems() == []
     assert store.holdings()["messages"] == 480
 
 
@@ -150,7 +151,7 @@ def test_everything_that_was_made_of_a_message_goes_with_it(
     kept, secret, pending = (
         each for each in add(Message("user", "kept"), SECRET, Message("user", "pending")) if each
     )
-    with store.writing():
+    with store.write():
         store.activate_model(fake_embedder.model_id, fake_embedder.name)
     indexing.embed_pending(
         store, fake_embedder, HERE, synapse_threshold=0, progress=lambda *_: None, limit=2

@@ -9,7 +9,8 @@ from behind import behind
 from builders import EVERYWHERE, NOW
 
 from reservoir_cli.messages import Conversation, Message, Scope, StoredMessage, ToolCall
-from reservoir_cli.storage.base import Store, open_store
+from reservoir_cli.storage.base import Store
+from reservoir_cli.storage.factory import open_store
 from reservoir_cli.tokens import load_counter
 from reservoir_cli.transfer import ingest
 from reservoir_cli.transfer.importers import File, Record, Skipped, choose
