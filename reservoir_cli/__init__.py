@@ -11,6 +11,8 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from reservoir_cli.chat.trim import trim_history
     from reservoir_cli.context.render import ContextWindow
+    from reservoir_cli.context.request import ContextOptions
+    from reservoir_cli.context.window_message import WindowMessage
     from reservoir_cli.errors import (
         ModelUnavailableError,
         ReservoirError,
@@ -20,9 +22,17 @@ if TYPE_CHECKING:
     )
     from reservoir_cli.messages import Message, Scope, StoredMessage, ToolCall
     from reservoir_cli.reservoir import Reservoir
+    from reservoir_cli.retrieval.search import Hit
+    from reservoir_cli.storage.records import Filter
+    from reservoir_cli.transfer.reports import ExportReport, ImportReport
 
 _HOME = {
+    "ContextOptions": "context.request",
     "ContextWindow": "context.render",
+    "ExportReport": "transfer.reports",
+    "Filter": "storage.records",
+    "Hit": "retrieval.search",
+    "ImportReport": "transfer.reports",
     "Message": "messages",
     "ModelUnavailableError": "errors",
     "Reservoir": "reservoir",
@@ -33,11 +43,17 @@ _HOME = {
     "StoredMessage": "messages",
     "ToolCall": "messages",
     "UsageError": "errors",
+    "WindowMessage": "context.window_message",
     "trim_history": "chat.trim",
 }
 
 __all__ = [
+    "ContextOptions",
     "ContextWindow",
+    "ExportReport",
+    "Filter",
+    "Hit",
+    "ImportReport",
     "Message",
     "ModelUnavailableError",
     "Reservoir",
@@ -48,6 +64,7 @@ __all__ = [
     "StoredMessage",
     "ToolCall",
     "UsageError",
+    "WindowMessage",
     "trim_history",
 ]
 

@@ -1,54 +1,50 @@
 """The public object: a store, its settings, and one method a verb."""
 
-import shlex
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
 from datetime import UTC, datetime
+from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
-from reservoir_cli.errors import ModelUnavailableError, ReservoirError, StoreError, UsageError
-from reservoir_cli.messages import Message, Scope, StoredMessage
-from reservoir_cli.redaction import Mask, Mode, inspected, told
+from reservoir_cli.errors import ModelUnavailableError, ReservoirError, UsageError
+from reservoir_cli.messages import Key, Message, Scope, StoredMessage, title_of
+from reservoir_cli.redaction import Redactor
 from reservoir_cli.settings import config, paths
-from reservoir_cli.settings import file as settings_file
-from reservoir_cli.settings.config import Config, recommended_budget, required_window
+from reservoir_cli.settings.config import Config
 from reservoir_cli.settings.schema import Value
-from reservoir_cli.storage import unfinished
 from reservoir_cli.storage.base import Store
-from reservoir_cli.storage.factory import open_store
-from reservoir_cli.storage.records import Filter
-from reservoir_cli.transfer.echoes import without_contexts
-from reservoir_cli.util.private import exclusive_lock, restrict_permissions
-from reservoir_cli.util.times import is_far_ahead
+from reservoir_cli.storage.records import (
+    ConversationSummary,
+    Filter,
+    IdField,
+    PlaceSummary,
+    ThreadName,
+)
 
 if TYPE_CHECKING:
     from reservoir_cli.context.render import ContextWindow
+    from reservoir_cli.context.request import BudgetPlan, ContextOptions, Pieces
     from reservoir_cli.embedding import Embedder, Engine, Progress
+    from reservoir_cli.maintenance.database import EmbeddingState
+    from reservoir_cli.maintenance.doctor import Check
+    from reservoir_cli.retrieval.indexing import Indexer
     from reservoir_cli.retrieval.search import Hit
-    from reservoir_cli.tokens import TokenCounter
-    from reservoir_cli.transfer.importers import File, Found
-    from reservoir_cli.transfer.ingest import Destination, Model, Totals
+    from reservoir_cli.settings.models import Model
+    from reservoir_cli.storage.sqlite.salvage import Lost
+    from reservoir_cli.transfer.importers import File
+    from reservoir_cli.transfer.ingest import Ingestor
+    from reservoir_cli.transfer.reports import ExportReport, ImportReport
     from reservoir_cli.transfer.summarize import Outcome
 
-#: How many pending messages a question embeds on its way.
-_CATCH_UP = 64
+__all__ = ["ConversationSummary", "Filter", "IdField", "PlaceSummary", "Reservoir"]
 
-
-#: What was done about the secrets that were found.
-_DONE_ABOUT = {
-    Mode.MASK: "masked in what is printed",
-    Mode.REMOVE: "removed before they are stored",
-}
-
-
-#: Named texts: (name, text) pairs, or a mapping.
-Pieces = Mapping[str, str] | Sequence[tuple[str, str]]
+_EVERYTHING, _ALL = Scope(None), Filter()
 
 
 def _ignore(*_: object) -> None:
-    """Tell nobody."""
+    """Report to nobody."""
 
 
 class Reservoir:
@@ -67,14 +63,9 @@ class Reservoir:
         notify: Callable[[str], None] = _ignore,
         progress: "Progress" = _ignore,
     ) -> None:
-        self.store = store
-        self.config = settings
-        self.offline = offline
-        self._notify = notify
-        self._progress = progress
-        self._embedder = embedder
-        self._counters: dict[str, TokenCounter] = {}
-        self.mask = Mask(self._redact)
+        self.store, self.config, self.offline = store, settings, offline
+        self._notify, self._progress, self._embedder = notify, progress, embedder
+        self.redactor = Redactor(lambda name: str(self.config.lookup("redact", name)[0]))
 
     @classmethod
     def open(
@@ -86,36 +77,37 @@ class Reservoir:
         create: bool = True,
         embedder: "Embedder | None" = None,
         offline: bool = False,
+        patience: float = 30.0,
         notify: Callable[[str], None] = _ignore,
         progress: "Progress" = _ignore,
     ) -> Self:
-        """Open a store, and the settings that go with it.
+        """Open a store and its settings.
 
         :param location: a file, or the URL of a server; ``None`` for the user's own store.
         :param settings: settings above all others, such as ``{"recency_weight": 0.0}``.
-        :param create: make the file when it is not there.
-        :param embedder: what gives vectors, instead of the model that the settings name.
-        :param notify: told what a person should know, a sentence each.
-        :param progress: told how far long work has come.
+        :param create: create the file if it does not exist.
+        :param embedder: use this instead of the model that the settings name.
+        :param patience: seconds to wait while others write.
+        :param notify: called with each user-facing message, one sentence.
+        :param progress: called during long work with what is done, how much, and of how much.
         :raises UsageError: a wrong setting.
-        :raises StoreError: the store cannot be opened, or is to be written to (``create``) and
-            is a copy that is not finished.
+        :raises StoreError: the store cannot be opened, or is an unfinished copy (``create``).
         """
+        from reservoir_cli.maintenance.store_access import open_for_use
+
         known = config.load(config_file, settings)
-        place = str(location) if location is not None else None
-        place = place or paths.store_location(known.database())
         for warning in known.warnings:
             notify(warning)
-        store = _opened(place, create, notify)
-        if opened := restrict_permissions(paths.private_files(store.files())):
-            # What lies beside a store goes without saying.
-            beside = ("-wal", "-shm", "-journal")
-            names = ", ".join(each.name for each in opened if not each.name.endswith(beside))
-            names = names or opened[0].name
-            notify(f"others could read {names}: now nobody but you can")
+        place = _location(location, known.database())
+        store = open_for_use(place, create=create, patience=patience, notify=notify)
         return cls(
             store, known, embedder=embedder, offline=offline, notify=notify, progress=progress
         )
+
+    @property
+    def location(self) -> str:
+        """The path of the store, or its URL without the password."""
+        return self.store.location
 
     def __enter__(self) -> Self:
         return self
@@ -127,26 +119,12 @@ class Reservoir:
         """Close the store."""
         self.store.close()
 
-    # Scope
-
     def scope(self, partition: str | None = None, instance: str | None = None) -> Scope:
-        """A partition and an instance, the usual ones where none is named."""
-        there = partition or str(self.config.lookup("partition")[0])
-        return Scope(there, instance or there)
+        """Return a partition and an instance, the default ones if none is named."""
+        partition = partition or str(self.config.lookup("partition")[0])
+        return Scope(partition, instance or partition)
 
-    @property
-    def engine(self) -> "Engine | None":
-        """What runs the embedding model, and why; ``None`` until something needs it."""
-        return self._embedder.engine if self._embedder else None
-
-    def load_engine(self) -> "Engine | None":
-        """What runs the embedding model, made ready for it; ``None`` where there is no model."""
-        try:
-            return self._load_embedder().engine
-        except ModelUnavailableError:
-            return None
-
-    # Verbs
+    # Messages in
 
     def ingest(
         self,
@@ -160,30 +138,10 @@ class Reservoir:
         """Store messages; they are safe when this returns, and embedded unless ``embed=False``.
 
         :param pair: a reply without a trace id answers the newest open question.
-        :returns: the stored messages, without those whose source id was there already.
+        :returns: the new ones; a message whose source id is stored already is left out.
         """
         scope = self.scope(partition, instance)
-        mode = Mode(self._redact(scope.partition))
-        now = datetime.now(UTC)
-        cleaned = [without_contexts(each) for each in messages]
-        if contexts := sum(each.contexts for each in cleaned):
-            self._notify(f"contexts taken out, their questions kept: {contexts:,}")
-        checked = [inspected(each.message, mode) for each in cleaned if each.message]
-        added = self.store.add(
-            scope,
-            [message for message, _ in checked],
-            counter=self._counter(scope),
-            now=now,
-            pair=pair,
-        )
-        self._tell_ahead(sum(is_far_ahead(each.created_at, now) for each in added if each))
-        found: Counter[str] = Counter()
-        for (_, kinds), each in zip(checked, added, strict=True):
-            found += kinds if each else Counter()
-        self._tell_secrets(found, {mode}, scope.partition)
-        if embed:
-            self.embed_if_possible(scope, backlog=len(added) + _CATCH_UP)
-        return [each for each in added if each is not None]
+        return self._ingestor.ingest(scope, messages, embed=embed, pair=pair)
 
     def import_files(
         self,
@@ -192,146 +150,100 @@ class Reservoir:
         partition: str | None = None,
         instance: str | None = None,
         dry_run: bool = False,
-    ) -> "Totals":
-        """Store the messages of files, folders and zips; nothing is embedded yet.
+        embed: bool = False,
+    ) -> "ImportReport":
+        """Store the messages of files, folders and zips.
 
-        All are looked at before the first is stored: where one cannot be read, nothing is.
+        All are opened before the first is stored: if one cannot be read, nothing is stored.
 
-        :param form: a format; ``None`` to go by the content.
+        :param form: a format; ``None`` to recognise it by the content.
         :param dry_run: find out what would be done, and store nothing.
+        :param embed: embed the new messages, too.
         :raises UsageError: there is no format of that name.
-        :raises ReservoirError: a source cannot be read, or is of no format that is known.
+        :raises ReservoirError: a source cannot be read, or is of no known format.
         """
-        from reservoir_cli.transfer import importers
-        from reservoir_cli.transfer import ingest as ingesting
-
-        totals = ingesting.Totals()
-        with ExitStack() as open_files:
-            found = [importers.find(each, form, open_files) for each in map(_source, sources)]
-            usual = self.config.settings().partition
-            for source, (files, passed_over) in zip(sources, found, strict=True):
-                done = ingesting.Totals(passed_over=passed_over)
-                for each in files:
-                    home = each.importer.instance
-                    destination = ingesting.Destination(partition, instance, usual, home)
-                    done.add(self._load(each, destination, dry_run))
-                if (
-                    done.skipped
-                    and not done.imported + done.already + done.forgotten + done.contexts
-                ):
-                    done.unreadable.append(_name(source))
-                totals.add(done)
-        self._tell_ahead(totals.ahead)
-        self._tell_secrets(totals.secrets, set() if dry_run else totals.modes, partition)
-        return totals
-
-    def _load(self, found: "Found", destination: "Destination", dry_run: bool) -> "Totals":
-        from reservoir_cli.transfer import ingest as ingesting
-
-        file = found.file
-        scope = Scope(destination.partition or destination.default_partition)
-        return ingesting.load(
-            self.store,
-            found.records(),
-            destination,
-            where=file.name,
-            counter=self._counter(scope),
-            now=datetime.now(UTC),
-            redact=self._redact,
+        return self._ingestor.import_files(
+            [Path(source) if isinstance(source, str) else source for source in sources],
+            form=form,
+            partition=partition,
+            instance=instance,
             dry_run=dry_run,
-            after_batch=lambda: self._progress("MB read", file.done >> 20, file.size >> 20),
-            model=self._import_model,
+            embed=embed,
         )
 
-    def _import_model(self) -> "Model | None":
-        """The model whose vectors an import may bring: the store's, else the one that is set."""
-        from reservoir_cli.transfer.ingest import Model
+    def save_question(self, window: "ContextWindow") -> list[StoredMessage]:
+        """Store the question of a window as a user message with the window's trace id."""
+        request = window.request
+        if not request.query.strip():
+            return []
+        message = Message("user", request.query, trace_id=request.trace_id, source="cli")
+        return self.ingest([message], partition=request.partition, instance=request.instance)
 
-        threshold = self.config.synapse_threshold
-        active, dimensions = self.store.active_model(), self.store.dimensions()
-        if active and dimensions:
-            return Model(*active, dimensions, threshold)
-        try:
-            embedder = self._load_embedder()
-        except ModelUnavailableError:
-            return None
-        if active and active[0] != embedder.model_id:
-            return None
-        return Model(embedder.model_id, embedder.name, embedder.dimensions, threshold)
+    # Embeddings
 
     def embed(
         self,
-        scope: Scope = Scope(None),  # noqa: B008 - it is frozen
+        scope: Scope = _EVERYTHING,
         newest: int | None = None,
         most: int | None = None,
         *,
         wait: bool = True,
     ) -> int:
-        """Give every pending message its vector.
+        """Embed pending messages; see :meth:`reservoir_cli.retrieval.indexing.Indexer.embed`."""
+        return self._indexer.embed(scope, newest, most, wait=wait)
 
-        :param newest: only so many, the newest ones.
-        :param most: only so many, as they came in; else also what others bring in meanwhile.
-        :param wait: for another process that is embedding; else nothing is done then, for two
-            would make the same vectors.
-        :returns: how many got one.
-        :raises ModelUnavailableError: there is no model.
-        """
-        from reservoir_cli.retrieval import indexing
-
-        if not self.store.count_unembedded(scope):
-            return 0
-        embedder = self._load_embedder()
-        with exclusive_lock(paths.embedding_lock(self.store.location), wait=wait) as free:
-            if not free:
-                return 0
-            return indexing.embed_pending(
-                self.store,
-                embedder,
-                scope,
-                synapse_threshold=self.config.synapse_threshold,
-                progress=self._progress,
-                limit=most if newest is None else newest,
-                newest=newest is not None,
-            )
+    def embed_if_possible(self, scope: Scope = _EVERYTHING, backlog: int | None = None) -> None:
+        """Embed pending messages; without a model, only notify what is missing."""
+        self._indexer.embed_if_possible(scope, backlog)
 
     def rebuild(self) -> int:
-        """Make vectors of every message by the model that is set, then compare those.
+        """Embed every message anew, then compare the new embeddings; return how many."""
+        return self._indexer.rebuild()
 
-        Until it is complete others go on with the old ones; broken off, it goes on where it was.
+    def update_embeddings(self, model: str | None = None, *, rebuild: bool = False) -> int:
+        """Embed what is pending, or everything when the model changed; return how many.
 
-        :returns: how many messages were embedded by this run.
+        :param model: change to this model, for as long as this object lives.
+        :param rebuild: embed everything, even by the same model.
         :raises ModelUnavailableError: there is no such model.
         """
-        from reservoir_cli.retrieval import rebuild as rebuilding
+        if model:
+            self.config = self.config.with_flags({"embedding_model": model})
+        return self._indexer.update(rebuild=rebuild, named=bool(model))
 
-        return rebuilding.rebuild(
-            self.store,
-            self._load_embedder(),
-            synapse_threshold=self.config.synapse_threshold,
-            progress=self._progress,
-        )
+    def embedding_state(self) -> "EmbeddingState":
+        """Return by which models the store is embedded."""
+        from reservoir_cli.maintenance.database import embedding_state
 
-    def needs_rebuilding(self) -> bool:
-        """Whether the vectors of the store are of another model than the one that is set."""
-        wanted, active = self._load_embedder().model_id, self.store.active_model()
-        return active is not None and active[0] != wanted
+        return embedding_state(self.store)
+
+    @property
+    def engine(self) -> "Engine | None":
+        """What runs the embedding model, and why; ``None`` until something needs it."""
+        return self._embedder.engine if self._embedder else None
+
+    def load_engine(self) -> "Engine | None":
+        """Load the model, and return what runs it; ``None`` without a model."""
+        with suppress(ModelUnavailableError):
+            return self._load_embedder().engine
+        return None
+
+    # Messages out: all of them redacted
 
     def view(
-        self,
-        scope: Scope,
-        count: int = 10,
-        where: Filter = Filter(),  # noqa: B008 - it is frozen
+        self, scope: Scope | None = None, count: int = 10, where: Filter = _ALL
     ) -> list[StoredMessage]:
-        """The last messages of a scope, oldest first; all of them when ``count`` is 0."""
-        return self.mask.messages(self.store.last(scope, count, where))
+        """Return the last messages of a scope, oldest first; all of them if ``count`` is 0."""
+        return self.redactor.messages(self.store.last(scope or self.scope(), count, where))
 
     def messages(
-        self,
-        ids: Sequence[int],
-        scope: Scope = Scope(None),  # noqa: B008 - it is frozen
+        self, ids: Sequence[int] | Sequence[Key], scope: Scope = _EVERYTHING
     ) -> list[StoredMessage]:
-        """These messages, where they are in the scope, oldest first."""
-        return self.mask.messages(self.store.by_id(ids, scope))
+        """Return messages by their ids if they are in the scope, or by their keys, oldest first."""
+        keys = [key for key in ids if isinstance(key, Key)]
+        numbers = [number for number in ids if isinstance(number, int)]
+        found = self.store.by_key(keys) if keys else self.store.by_id(numbers, scope)
+        return self.redactor.messages(found)
 
     def thread(self, message: StoredMessage) -> list[int]:
         """Return the ids of a message's conversation, in order of time.
@@ -340,8 +252,15 @@ class Reservoir:
         """
         scope = Scope(message.partition, message.instance)
         name = (message.partition, message.instance, message.conversation_id)
-        where = Filter(conversation_id=message.conversation_id)
-        return list(self.store.threads(scope, where)[name])
+        return list(self.threads(scope, Filter(conversation_id=message.conversation_id))[name])
+
+    def threads(self, scope: Scope, where: Filter = _ALL) -> "Mapping[ThreadName, Sequence[int]]":
+        """Return the ids of messages by their conversation, in order of time."""
+        return self.store.threads(scope, where)
+
+    def ids_starting_with(self, field: IdField, beginning: str, scope: Scope) -> list[str]:
+        """Return the trace or conversation ids of a scope that begin so."""
+        return self.store.starting_with(field, beginning, scope)
 
     def search(
         self,
@@ -355,7 +274,7 @@ class Reservoir:
         threshold: float | None = None,
         link: bool = False,
         deduplicate: bool = False,
-        where: Filter = Filter(),  # noqa: B008 - it is frozen
+        where: Filter = _ALL,
         passages: bool = False,
     ) -> "list[Hit]":
         """Find messages by meaning and words; see :func:`reservoir_cli.retrieval.search.search`.
@@ -381,7 +300,7 @@ class Reservoir:
         there = scope or Scope(partition or self.config.settings().partition, instance)
         embedder = None
         if mode != "keyword":
-            embedder = self._embedder_for_question(there, required=mode == "semantic")
+            embedder = self._indexer.embedder_for_question(there, required=mode == "semantic")
         found = searching.search(
             self.store,
             embedder,
@@ -397,7 +316,7 @@ class Reservoir:
             where=where,
             passages=passages,
         )
-        hits = [hit.masked(self.mask) for hit in found]
+        hits = [hit.masked(self.redactor) for hit in found]
         return searching.with_words(hits, term, mode) if passages else hits  # type: ignore[arg-type]
 
     def context(
@@ -410,119 +329,158 @@ class Reservoir:
         budget: int | str | None = None,
         format: str = "text",
         system: str | None = None,
-        procedure: Pieces = (),
-        knowledge: Pieces = (),
+        procedure: "Pieces" = (),
+        knowledge: "Pieces" = (),
         episode: Sequence[str] = (),
-        reserve: int | None = None,
-        output_reserve: int | None = None,
-        recent: int | None = None,
-        similar: int | None = None,
-        threshold: float | None = None,
-        recall_scope: str | None = None,
-        fill: bool | None = None,
-        order: str | None = None,
-        excerpts: str | None = None,
-        profile: str | None = None,
-        follow: bool | None = None,
-        floor: float | None = None,
-        enough: bool | None = None,
+        options: "ContextOptions | None" = None,
         save: bool = False,
         trace_id: str | None = None,
-        where: Filter = Filter(),  # noqa: B008 - it is frozen
+        where: Filter = _ALL,
         now: datetime | None = None,
+        **older: Value,
     ) -> "ContextWindow":
         """Build the best context for a question that a token budget can buy.
 
         :param budget: tokens for everything, or ``recommended``; without it the model's limit.
         :param format: what ``.to()`` gives by default, and what is counted.
         :param procedure: (name, text) pairs, or a mapping; so is ``knowledge`` by its source.
-        :param reserve: tokens kept for the answer; ``output_reserve`` is its older name.
-        :param threshold: (1 + cosine)/2 above which a message counts as similar.
-        :param follow: let the question follow up on a running session.
-        :param floor: recall nothing when no message fits the question this well; 0 is off.
-        :param enough: recall only what is similar enough, even if there is room.
+        :param options: settings for this context alone.
         :param save: store the question afterwards, as a user message with ``trace_id``.
         :param where: print only stored messages that pass; scores are those of the whole scope.
-        :param now: the moment of asking, aware; the present one by default.
+        :param now: the time of asking, aware; ``None`` for the wall clock.
+        :param older: ``recent``, ``similar``, ``threshold``, ``reserve`` and ``output_reserve``,
+            which are fields of ``options`` now; and those fields themselves.
         :raises UsageError: an unknown model or format, or a budget that does not fit.
         """
-        import uuid
-
         from reservoir_cli.context.budget import Meter
         from reservoir_cli.context.builder import build_context
-        from reservoir_cli.context.render import parse_format
-        from reservoir_cli.context.types import ContextRequest, Piece
+        from reservoir_cli.context.request import ContextOptions, older_flags, prepare
         from reservoir_cli.tokens import load_counter
 
-        config = self.config.with_flags(
-            {
-                "reserve_tokens": reserve,
-                "output_reserve": output_reserve,
-                "recent_context_size": recent,
-                "semantic_context_size": similar,
-                "similarity_threshold": threshold,
-                "recall_scope": recall_scope,
-                "fill": fill,
-                "order": order,
-                "excerpts": excerpts,
-                "profile": profile,
-                "follow": follow,
-                "recall_floor": floor,
-                "enough": enough,
-            }
-        )
-        there = partition or config.settings().partition
-        model = model or config.settings(there).model
-        known = config.settings(there, model)
-        window = required_window(config, model, known)
-        kept = config.reserve(model, known)
-        limit = known.max_context_tokens or window
-        request = ContextRequest(
-            query=query,
-            partition=there,
+        asked = prepare(
+            self.config.with_flags((options or ContextOptions()).flags() | older_flags(older)),
+            query,
+            partition=partition,
             instance=instance,
             model=model,
-            budget=recommended_budget(model, budget, min(window - kept, limit)),
-            format=parse_format(format),
-            trace_id=trace_id or str(uuid.uuid4()),
-            now=_moment(now),
-            system=system if system is not None else known.system_prompt,
-            procedures=tuple(Piece(text, name) for name, text in _pairs(procedure)),
-            knowledge=tuple(Piece(text, name) for name, text in _pairs(knowledge)),
-            episodes=tuple(Piece(text) for text in episode),
-            recalled_role=known.recalled_role,
+            budget=budget,
+            format=format,
+            system=system,
+            procedure=procedure,
+            knowledge=knowledge,
+            episode=episode,
+            trace_id=trace_id,
+            now=now,
         )
-        counter = load_counter(known.token_counter, offline=self.offline)
-        embedder = self._embedder_for_question(Scope(there)) if query.strip() else None
-        meter = Meter.of(counter, known.token_multiplier, known.token_safety)
-        built = build_context(
-            request,
-            known,
+        settings, scope = asked.settings, Scope(asked.request.partition)
+        counter = load_counter(settings.token_counter, offline=self.offline)
+        window = build_context(
+            asked.request,
+            settings,
             self.store,
-            embedder,
-            meter,
-            window=window,
-            reserve=kept,
-            mask=self.mask,
+            self._indexer.embedder_for_question(scope) if query.strip() else None,
+            Meter.of(counter, settings.token_multiplier, settings.token_safety),
+            window=asked.window,
+            reserve=asked.reserve,
+            mask=self.redactor,
             where=where,
         )
         if save:
-            self.save_question(built)
-        return built
+            self.save_question(window)
+        return window
 
-    def forget(
+    def export(
         self,
-        ids: Sequence[int],
-        scope: Scope = Scope(None),  # noqa: B008 - it is frozen
-    ) -> None:
+        out: Path | Callable[[str], object],
+        scope: Scope | None = None,
+        *,
+        format: str = "jsonl",
+        where: Filter = _ALL,
+        embeddings: bool = False,
+        explain_empty: Callable[[], str] = str,
+    ) -> "ExportReport":
+        """Write the messages of a scope to a file, whole or not at all, or piece by piece.
+
+        :param out: a file, or called with each piece of the text.
+        :param embeddings: with the embeddings; formats ``jsonl`` and ``json`` only.
+        :param explain_empty: gives the hint if nothing matches and the file has something in it.
+        :raises UsageError: an unknown format, or one that has no place for embeddings.
+        :raises ReservoirError: the file cannot be written.
+        """
+        from reservoir_cli.transfer import exporters
+
+        return exporters.export_to(
+            out,
+            self.store,
+            scope or self.scope(),
+            where,
+            format,
+            redactor=self.redactor,
+            embeddings=embeddings,
+            progress=self._progress,
+            explain_empty=explain_empty,
+        )
+
+    # Partitions and conversations
+
+    def conversations(self, scope: Scope = _EVERYTHING) -> list[ConversationSummary]:
+        """Return the conversations of a scope, the oldest first."""
+        return [_redacted(each, self.redactor) for each in self.store.conversations(scope)]
+
+    def partitions(self) -> list[PlaceSummary]:
+        """Return what each instance of each partition holds, in order of their names."""
+        return self.store.place_summaries(_EVERYTHING)
+
+    def places(self, where: Filter = _ALL) -> list[tuple[str, str, int]]:
+        """Return (partition, instance, messages) wherever a filter lets messages through."""
+        from reservoir_cli.transfer import forget
+
+        return self.store.places() if where == _ALL else forget.places(self.store, where)
+
+    def move_partition(self, old: str, new: str) -> tuple[int, int]:
+        """Move all messages of a partition into another, new or not.
+
+        :returns: how many were moved, and how many were in the other already and are gone.
+        """
+        self._progress("moving", 0, 0)
+        return self.store.move_partition(old, new)
+
+    # Forgetting
+
+    def find(self, scope: Scope, where: Filter = _ALL) -> Sequence[Key]:
+        """Return the keys of messages, in order of time."""
+        return self.store.find(scope, where)
+
+    def find_expired(self, scope: Scope = _EVERYTHING) -> Sequence[Key] | None:
+        """Return what is older than ``retention_days``; ``None`` if that is unset everywhere."""
+        from reservoir_cli.transfer import forget
+
+        now = datetime.now(UTC)
+        targets = forget.expired(self.store, self.config, scope, now)
+        return forget.find_expired(self.store, targets, now) if targets else None
+
+    def find_ids(self, ids: Sequence[int], scope: Scope = _EVERYTHING) -> list[Key]:
+        """Return the keys of messages in a scope that have these ids.
+
+        :raises UsageError: on a server, several partitions of the scope have one of the ids.
+        """
+        from reservoir_cli.transfer import forget
+
+        return forget.named(self.store, ids, scope)
+
+    def forget(self, ids: Sequence[int] | Sequence[Key], scope: Scope = _EVERYTHING) -> None:
         """Delete messages for good; see :func:`reservoir_cli.transfer.forget.forget`.
 
+        :param ids: ids of messages in the scope, or keys.
         :raises UsageError: on a server, several partitions of the scope have one of the ids.
         :raises ReservoirError: they are gone, but a reader keeps their words in the files.
         """
-        from reservoir_cli.transfer.forget import forget, named
+        from reservoir_cli.transfer import forget
 
-        forget(self.store, named(self.store, ids, scope), self._progress)
+        keys = [key for key in ids if isinstance(key, Key)]
+        numbers = [number for number in ids if isinstance(number, int)]
+        named = forget.named(self.store, numbers, scope) if numbers else []
+        forget.forget(self.store, [*keys, *named], self._progress)
 
     def summarize(
         self, partition: str | None = None, *, command: str | None = None, dry_run: bool = False
@@ -539,29 +497,106 @@ class Reservoir:
         return summarize(
             self.store,
             self._load_embedder(),
-            self.mask,
+            self.redactor,
             Scope(partition or self.config.settings().partition),
             command=arguments,
             dry_run=dry_run,
             announce=lambda name: self._notify(f"conversations go to: {name}"),
         )
 
+    # The store
+
     def backup(self, file: str | Path) -> None:
         """Copy the store to a file, which is replaced when the copy is whole.
 
         :raises ReservoirError: there is nothing to copy, or it cannot be written.
         """
-        from reservoir_cli.maintenance.doctor import back_up
+        from reservoir_cli.maintenance.backup import back_up
 
         back_up(self.store, Path(file), self._progress)
 
-    def save_question(self, window: "ContextWindow") -> list[StoredMessage]:
-        """Store the question of a window as a user message with the window's trace id."""
-        request = window.request
-        if not request.query.strip():
-            return []
-        message = Message("user", request.query, trace_id=request.trace_id, source="cli")
-        return self.ingest([message], partition=request.partition, instance=request.instance)
+    def status(self) -> dict[str, Any]:
+        """Return what keeps the store, how large it is, and what it holds."""
+        from reservoir_cli.maintenance import database
+
+        return database.status(self.store)
+
+    def migrate(self, *, rls: bool = False) -> str:
+        """Guard the rows of a server by partition; return the engine and its schema's number.
+
+        Opening a store with ``create`` brings its tables up to date.
+        """
+        from reservoir_cli.maintenance import database
+
+        if rls:
+            database.guard(self.store)
+        return self.store.engine()
+
+    def build_index(self, partition: str) -> float:
+        """Build an approximate index on a server; return the share of the nearest it finds."""
+        from reservoir_cli.maintenance import database
+
+        return database.build_index(self.store, partition, self._progress)
+
+    def drop_index(self, partition: str) -> bool:
+        """Remove the index of a partition on a server; return whether there was one."""
+        from reservoir_cli.maintenance import database
+
+        return database.drop_index(self.store, partition)
+
+    @staticmethod
+    def copy(source: str, target: str, progress: "Progress" = _ignore) -> dict[str, int]:
+        """Copy a whole store into an empty one; see :func:`maintenance.database.copy`."""
+        from reservoir_cli.maintenance import database
+
+        return database.copy(source, target, progress)
+
+    @staticmethod
+    def shard_statements() -> list[str]:
+        """Return the statements that spread a store over the machines of a Citus cluster."""
+        from reservoir_cli.maintenance import database
+
+        return database.shard_statements()
+
+    @classmethod
+    def doctor(
+        cls,
+        location: str | Path | None = None,
+        *,
+        config_file: Path | None = None,
+        repair: bool = False,
+        progress: "Progress" = _ignore,
+    ) -> "Iterator[Check]":
+        """Check settings, store, model and speed, each as far as it can be reached.
+
+        :param repair: first rebuild what is derived, and fix file permissions.
+        """
+        from reservoir_cli.maintenance.doctor import examine
+        from reservoir_cli.storage.factory import open_store
+
+        def open_it() -> Store:
+            return open_store(_location(location, _database(config_file)), create=False)
+
+        return examine(lambda: config.load(config_file), open_it, progress, repair=repair)
+
+    @classmethod
+    def salvage(
+        cls, target: Path, location: str | Path | None = None, *, config_file: Path | None = None
+    ) -> "Lost":
+        """Write what can still be read of a damaged store to a file, which becomes a store.
+
+        :raises ReservoirError: there is no store, or the file is there or cannot be written.
+        """
+        from reservoir_cli.maintenance.backup import salvage
+
+        known = config.load(config_file)
+        return salvage(_location(location, known.database()), target, known.synapse_threshold)
+
+    def is_damaged(self) -> bool:
+        """Return whether something is wrong with the store or with what is derived from it."""
+        return bool(self.store.problems())
+
+    # Numbers
 
     def record_run(self, window: "ContextWindow") -> None:
         """Keep a record of a window that was printed, for ``stats`` and the log."""
@@ -575,50 +610,54 @@ class Reservoir:
             why = error.message if isinstance(error, ReservoirError) else error.strerror
             self._notify(f"this run is not recorded: {why}")
 
+    def stats(self, since: datetime | None = None) -> dict[str, Any]:
+        """Return what contexts took over time, and what the store holds: ``stats --json``."""
+        from reservoir_cli.context import runs
+
+        return runs.summarize(self.store.runs(since), self.store.holdings())
+
+    def budget(self, **parts: Any) -> "BudgetPlan":
+        """Plan the tokens of a context; see :func:`reservoir_cli.context.request.plan_budget`."""
+        from reservoir_cli.context.request import plan_budget
+
+        return plan_budget(self.config, **parts)
+
+    def models(self, partition: str | None = None) -> "list[Model]":
+        """Return the models that are known, with what the settings add and change."""
+        return self.config.known_models(partition)
+
+    def masking_command(self, partition: str | None) -> str:
+        """Return what to type so that the secrets of a partition are hidden in what is printed."""
+        from reservoir_cli.transfer.reports import masking_command
+
+        return masking_command(self.config, partition)
+
     # Parts
 
-    def _redact(self, partition: str | None) -> str:
-        return str(self.config.lookup("redact", partition)[0])
+    @cached_property
+    def _indexer(self) -> "Indexer":
+        from reservoir_cli.retrieval.indexing import Indexer
 
-    def way_to_mask(self, partition: str | None) -> str:
-        """What to type so that the secrets of a partition are hidden in what is printed."""
-        _, origin = self.config.lookup("redact", partition)
-        key = "redact"
-        if origin == "partition":
-            key = settings_file.dotted_key("partitions", partition or "", key)
-        return f"config --set {shlex.quote(f'{key}=mask')}"
+        return Indexer(
+            self.store,
+            self._load_embedder,
+            link_threshold=self.config.synapse_threshold,
+            notify=self._notify,
+            progress=self._progress,
+        )
 
-    def _tell_ahead(self, count: int) -> None:
-        if count:
-            noun = "message" if count == 1 else "messages"
-            self._notify(f"{count:,} {noun} with a time more than a day ahead, kept as given")
+    @cached_property
+    def _ingestor(self) -> "Ingestor":
+        from reservoir_cli.transfer.ingest import Ingestor
 
-    def _tell_secrets(self, found: "Counter[str]", modes: set[Mode], partition: str | None) -> None:
-        """Say what was found, and what was done about it; nothing yet without ``modes``."""
-        if not found:
-            return
-        modes = modes - {Mode.OFF}
-        done = "found"
-        if modes == {Mode.MARK}:
-            done = f"marked; {self.way_to_mask(partition)} hides them in what is printed"
-        elif len(modes) == 1:
-            done = _DONE_ABOUT[min(modes)]
-        elif modes:
-            done = "found; reservoir config tells of each partition what is done about them"
-        self._notify(f"{told(found)} {done}")
-
-    def _counter(self, scope: Scope) -> "TokenCounter":
-        """The counter for messages that are stored; they are stored without it, too."""
-        from reservoir_cli.tokens import ApproximateCounter, storing_counter
-
-        name = str(self.config.lookup("token_counter", scope.partition)[0])
-        if name not in self._counters:
-            try:
-                self._counters[name] = storing_counter(name)
-            except ReservoirError as error:
-                self._notify(f"tokens are counted approximately: {error.message}")
-                self._counters[name] = ApproximateCounter()
-        return self._counters[name]
+        return Ingestor(
+            self.store,
+            self.config,
+            self.redactor,
+            self._indexer,
+            notify=self._notify,
+            progress=self._progress,
+        )
 
     def _load_embedder(self) -> "Embedder":
         if self._embedder is None:
@@ -632,114 +671,22 @@ class Reservoir:
             )
         return self._embedder
 
-    def embed_if_possible(
-        self,
-        scope: Scope = Scope(None),  # noqa: B008 - it is frozen
-        backlog: int | None = None,
-    ) -> None:
-        """As :meth:`embed`, but without a model it only says what is missing.
 
-        :param backlog: how much may be caught up on the way; more is left to ``embed``, but for
-            the newest messages.
-        """
-        try:
-            pending = self.store.count_unembedded(scope)
-            if backlog is None:
-                # No more than that: while others bring messages in, there is no end of them.
-                self.embed(scope, most=pending)
-            elif pending <= backlog:
-                self.embed(scope, most=pending, wait=False)
-            else:
-                self.embed(scope, newest=backlog, wait=False)
-                self._notify(_not_embedded(pending - backlog))
-        except KeyboardInterrupt:
-            self._notify("broken off; what is stored stays, and reservoir embed goes on")
-            raise
-        except ReservoirError as error:
-            # The messages are safe; what is missing can be caught up.
-            self._notify(f"stored, but not embedded: {error.message}")
-
-    def _embedder_for_question(self, scope: Scope, *, required: bool = False) -> "Embedder | None":
-        """The model, if the store has anything to compare; what is pending is caught up."""
-        active, pending = self.store.active_model(), self.store.count_unembedded(scope)
-        if active is None and not pending:
-            return None
-        try:
-            embedder = self._load_embedder()
-            if active is not None and active[0] != embedder.model_id:
-                raise ModelUnavailableError(
-                    f"the vectors of this store are of another model than {embedder.name}",
-                    f"reservoir embed --rebuild, or config --set embedding_model={active[1]}",
-                )
-        except ModelUnavailableError as error:
-            if required:
-                raise
-            self._notify(f"by full text and recency only: {error.message}")
-            return None
-        if pending and not self.store.read_only:
-            self._catch_up(embedder, scope)
-        if left := self.store.count_unembedded(scope):
-            self._notify(_not_embedded(left))
-        return embedder
-
-    def _catch_up(self, embedder: "Embedder", scope: Scope) -> None:
-        from reservoir_cli.errors import StoreLockedError
-        from reservoir_cli.retrieval import indexing
-
-        # Where somebody else embeds or writes, these messages take part by their words.
-        lock = paths.embedding_lock(self.store.location)
-        with suppress(StoreLockedError), exclusive_lock(lock, wait=False) as free:
-            if free:
-                indexing.embed_pending(
-                    self.store,
-                    embedder,
-                    scope,
-                    synapse_threshold=self.config.synapse_threshold,
-                    progress=_ignore,
-                    limit=_CATCH_UP,
-                    newest=True,
-                    wait=0,
-                )
+def _location(location: str | Path | None, setting: str | None) -> str:
+    return str(location) if location else paths.store_location(setting)
 
 
-def _opened(place: str, create: bool, notify: Callable[[str], None]) -> Store:
-    """Open a store; a copy that is not finished is for reading only, and says so."""
-    store = open_store(place, create=create)
-    mark = None
-    with suppress(StoreError):  # what is damaged is found by who needs it
-        mark = store.get_property(unfinished.UNFINISHED_COPY)
-    if mark is not None:
-        told = unfinished.told(mark, store.location)
-        if create:
-            store.close()
-            raise told
-        store.read_only = True
-        notify(f"{told.message}: {told.hint}")
-    return store
+def _database(config_file: Path | None) -> str | None:
+    """Return the store that the settings name, whatever else is wrong with them."""
+    try:
+        return config.load(config_file).database()
+    except ReservoirError:  # the check of the settings reports it
+        return None
 
 
-def _moment(now: datetime | None) -> datetime:
-    """Check the moment of asking.
-
-    :raises UsageError: it has no time zone.
-    """
-    if now is not None and now.utcoffset() is None:
-        raise UsageError("now has no time zone", hint="datetime.now(UTC)")
-    return now or datetime.now(UTC)
-
-
-def _source(given: "str | Path | File") -> "Path | File":
-    return Path(given) if isinstance(given, str) else given
-
-
-def _name(given: "str | Path | File") -> str:
-    return str(given) if isinstance(given, str | Path) else given.name
-
-
-def _not_embedded(count: int) -> str:
-    noun = "message" if count == 1 else "messages"
-    return f"{count:,} {noun} not embedded yet: reservoir embed"
-
-
-def _pairs(pieces: Pieces) -> Iterable[tuple[str, str]]:
-    return pieces.items() if isinstance(pieces, Mapping) else pieces
+def _redacted(found: ConversationSummary, redactor: Redactor) -> ConversationSummary:
+    """Return a conversation as it may be printed; its first question stands for a title."""
+    about = redactor.conversation(found.partition, found.conversation)
+    title = about.title or title_of(redactor.text(found.partition, found.question or ""))
+    question = found.question and redactor.text(found.partition, found.question)
+    return replace(found, conversation=replace(about, title=title), question=question)

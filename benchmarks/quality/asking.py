@@ -136,7 +136,8 @@ class Asker:
         """Return every message of a question's instance with its scores."""
         with self._ready(question, {**self._settings, **_UNFILTERED}) as (reservoir, now):
             window = _ask(reservoir, question, _EVERYTHING, now)
-        return _rows(question, window.messages, now, self._embedder)
+        rows = [message.to_row() for message in window.messages]
+        return _rows(question, rows, now, self._embedder)
 
     def unrelated(self, question: Question, partition: str, instance: str | None) -> float:
         """Return the relevance of a question that has nothing to do with a partition."""
@@ -162,7 +163,7 @@ class Asker:
             "tokens": [],
         }
         for window in windows:
-            rows = window.messages
+            rows = [message.to_row() for message in window.messages]
             spans = {row["source_id"]: row.get("spans") for row in rows if row["source_id"]}
             seen = [name for name in question.evidence if name in spans]
             exact = bool(question.quotations)

@@ -91,22 +91,18 @@ def instances(ctx: typer.Context) -> list[str]:
 
 
 def _places(ctx: typer.Context) -> list[tuple[str, str, int]]:
-    from reservoir_cli.settings import config, paths
-    from reservoir_cli.storage.factory import open_store
+    from reservoir_cli.reservoir import Reservoir
 
     try:
-        location = _given(ctx, "db") or paths.store_location(
-            config.load(_given(ctx, "config_file")).database()
-        )
-        store = open_store(location, create=False, patience=_PATIENCE)
+        with Reservoir.open(
+            _given(ctx, "db"),
+            config_file=_given(ctx, "config_file"),
+            create=False,
+            patience=_PATIENCE,
+        ) as reservoir:
+            return reservoir.places()
     except ReservoirError:
         return []
-    try:
-        return store.places()
-    except ReservoirError:
-        return []
-    finally:
-        store.close()
 
 
 def _given(ctx: typer.Context, name: str) -> Any:

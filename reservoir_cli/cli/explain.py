@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from reservoir_cli.cli import console, options
 from reservoir_cli.messages import Role, plain_text
 
 if TYPE_CHECKING:
@@ -35,7 +36,6 @@ _LEGEND = (
 
 def print_explanation(window: "ContextWindow") -> None:
     """Print the table to stderr."""
-    from reservoir_cli.cli import console, options
     from reservoir_cli.context.render.json import explained
 
     selection = window.selection

@@ -8,33 +8,33 @@ from typing import TYPE_CHECKING, Any
 
 from typer.core import TyperCommand, TyperGroup, TyperOption
 
+from reservoir_cli.cli import console
+
 if TYPE_CHECKING:
-    from typer._click import Command, Context, HelpFormatter
+    _Base = TyperCommand
 else:
-    Command = object
+    _Base = object
 
 #: A range as the option parser writes it, such as ``0<=x<=1`` or ``x>=0``.
 _RANGE = re.compile(r"(?:; )?(?:\d+<=)?x[<>]=\d+(?:; )?")
 
 
-class _Helpful(Command):
+class _Helpful(_Base):
     """What commands and groups have in common."""
 
-    def get_help(self, ctx: "Context") -> str:
+    def get_help(self, ctx: Any) -> str:
         """The whole help text, dressed if a terminal shows it."""
-        from reservoir_cli.cli import console
-
         return console.dressed_help(super().get_help(ctx))
 
     def get_short_help_str(self, limit: int = 45) -> str:
         """The first paragraph; one that is long is wrapped, not cut."""
         return " ".join((self.help or "").split("\n\n")[0].split())
 
-    def collect_usage_pieces(self, ctx: "Context") -> list[str]:
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
         """The usage line; what is required stands there without braces."""
         return [piece.strip("{}") for piece in super().collect_usage_pieces(ctx)]
 
-    def records(self, ctx: "Context", kind: str | None = None) -> list[tuple[str, str]]:
+    def records(self, ctx: Any, kind: str | None = None) -> list[tuple[str, str]]:
         """Arguments and options as they are written, each with what it does.
 
         :param kind: only ``argument`` or ``option``.
@@ -44,10 +44,8 @@ class _Helpful(Command):
         return [(words, _RANGE.sub("", about).removesuffix("  []")) for words, about in shown]
 
 
-def _be_quiet(ctx: "Context", option: object, wanted: bool) -> None:
+def _be_quiet(ctx: Any, option: object, wanted: bool) -> None:
     if wanted:
-        from reservoir_cli.cli import console
-
         console.be_quiet(wanted)
 
 
@@ -64,7 +62,7 @@ class HelpfulCommand(_Helpful, TyperCommand):
         )
         super().__init__(*names, params=[*(params or ()), quiet], **attributes)
 
-    def format_options(self, ctx: "Context", formatter: "HelpFormatter") -> None:
+    def format_options(self, ctx: Any, formatter: Any) -> None:
         """Arguments, then options."""
         for title, kind in (("Arguments", "argument"), ("Options", "option")):
             if records := self.records(ctx, kind):

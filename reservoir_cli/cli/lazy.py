@@ -2,14 +2,11 @@
 
 from collections.abc import Iterator, MutableMapping
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import typer
 
 from reservoir_cli.cli.help import HelpfulCommand, HelpfulGroup
-
-if TYPE_CHECKING:
-    from typer._click import Command
 
 #: Each command with an example. It is the function, or the app, of that name in the module of
 #: that name.
@@ -36,18 +33,18 @@ EXAMPLES = {
 }
 
 
-class Commands(MutableMapping[str, "Command"]):
+class Commands(MutableMapping[str, Any]):
     """The commands by name; looking one up loads it."""
 
     def __init__(self) -> None:
-        self._loaded: dict[str, Command] = {}
+        self._loaded: dict[str, Any] = {}
 
-    def __getitem__(self, name: str) -> "Command":
+    def __getitem__(self, name: str) -> Any:
         if name not in self._loaded:
             self._loaded[name] = self._load(name)
         return self._loaded[name]
 
-    def _load(self, name: str) -> "Command":
+    def _load(self, name: str) -> Any:
         example = EXAMPLES[name]
         app = typer.Typer(
             add_completion=False,
@@ -62,7 +59,7 @@ class Commands(MutableMapping[str, "Command"]):
         app.command(name, epilog=f"Example: {example}", cls=HelpfulCommand)(function)
         return typer.main.get_command(app)
 
-    def __setitem__(self, name: str, command: "Command") -> None:
+    def __setitem__(self, name: str, command: Any) -> None:
         self._loaded[name] = command
 
     def __delitem__(self, name: str) -> None:

@@ -3,22 +3,23 @@
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from reservoir_cli.cli import completion
+from reservoir_cli.cli import completion, console
 from reservoir_cli.errors import ReservoirError, StoreCorruptError, UsageError
 from reservoir_cli.messages import Scope, clean_text, parse_role
 from reservoir_cli.settings.location import is_on_a_server
 from reservoir_cli.util.files import LARGEST, read_stream
+from reservoir_cli.util.times import parse_time
 
 if TYPE_CHECKING:
-    from reservoir_cli.reservoir import Reservoir
+    from reservoir_cli.reservoir import Filter, IdField, Reservoir
     from reservoir_cli.settings.config import Config
-    from reservoir_cli.storage.records import Filter, IdField
 
 
 def _name(value: str | None) -> str | None:
@@ -164,7 +165,6 @@ def globals_of(ctx: typer.Context) -> Globals:
 
 def load_config(ctx: typer.Context) -> "Config":
     """Read the settings of this run, and warn of what is ignored in them."""
-    from reservoir_cli.cli import console
     from reservoir_cli.settings import config
 
     known = config.load(globals_of(ctx).config)
@@ -175,8 +175,6 @@ def load_config(ctx: typer.Context) -> "Config":
 
 def one_reserve(reserve: int | None, output_reserve: int | None) -> int | None:
     """The reserve that was typed, by either name of the option."""
-    from reservoir_cli.cli import console
-
     if reserve is not None and output_reserve is not None:
         console.warn("--output-reserve is ignored: --reserve is given, too")
     return output_reserve if reserve is None else reserve
@@ -188,7 +186,6 @@ def open_reservoir(ctx: typer.Context, *, create: bool = False) -> "Iterator[Res
 
     :param create: make the store when it is not there.
     """
-    from reservoir_cli.cli import console
     from reservoir_cli.reservoir import Reservoir
 
     given = globals_of(ctx)
@@ -220,9 +217,9 @@ def _blame_damage(reservoir: "Reservoir", error: Exception) -> None:
 
     :raises StoreCorruptError: it is.
     """
-    if reservoir.store.problems():
+    if reservoir.is_damaged():
         raise StoreCorruptError(
-            f"the store {reservoir.store.location} is corrupt",
+            f"the store {reservoir.location} is corrupt",
             hint=StoreCorruptError.WAY_OUT,
         ) from error
 
@@ -274,10 +271,7 @@ def message_filter(
 
     :raises UsageError: an unknown role, what is no time, or an empty text.
     """
-    from datetime import UTC, datetime
-
-    from reservoir_cli.storage.records import Filter
-    from reservoir_cli.util.times import parse_time
+    from reservoir_cli.reservoir import Filter
 
     if text is not None and not text.strip():
         raise UsageError("--match needs a text", hint='--match "some words"')
@@ -301,12 +295,8 @@ _FILTERS = {"text": "match", "trace_id": "trace-id", "conversation_id": "convers
 
 def why_nothing(reservoir: "Reservoir", scope: Scope, where: "Filter") -> str:
     """Why a read found nothing: the filters that no message passes, or where messages are."""
-    from dataclasses import asdict
-
-    from reservoir_cli.cli import console
-
     if not reservoir.view(scope, 1):
-        return console.whereabouts(scope, reservoir.store.places())
+        return console.whereabouts(scope, reservoir.places())
     open_to_all = asdict(type(where)())
     typed = [
         f"--{_FILTERS.get(name, name)}"
@@ -338,7 +328,7 @@ def whole_id(
     """
     if typed is None:
         return None
-    ids = reservoir.store.starting_with(field, clean_text(typed), scope)
+    ids = reservoir.ids_starting_with(field, clean_text(typed), scope)
     if typed in ids or not ids:
         return typed
     if len(ids) > 1:
@@ -357,10 +347,8 @@ def joined(words: Sequence[str]) -> str:
 def no_message(reservoir: "Reservoir", number: int, scope: Scope) -> ReservoirError:
     """The error for a message that is not where it was looked for; it says where it is."""
     hint = None
-    for each in reservoir.store.by_id([number], Scope(None)):
+    for each in reservoir.messages([number]):
         hint = f"it is in partition {each.partition}: -p {each.partition}"
-    from reservoir_cli.cli import console
-
     return ReservoirError(f"no message {number} in {console.place(scope)}", hint=hint)
 
 
@@ -380,8 +368,6 @@ def require_answer(yes: bool) -> None:
 
 def confirm(question: str, yes: bool) -> None:
     """Ask a person, unless they said yes beforehand; without a yes the run ends with 1."""
-    from reservoir_cli.cli import console
-
     require_answer(yes)
     if not yes and not console.ask(question):
         console.note("nothing was changed")
@@ -432,11 +418,10 @@ def say_elsewhere(
     reservoir: "Reservoir", partition: str, instance: str | None, where: "Filter"
 ) -> None:
     """Say why a context found no message: its filters, or where messages are."""
-    from reservoir_cli.cli import console
-    from reservoir_cli.storage.records import Filter
+    from reservoir_cli.reservoir import Filter
 
     scope = Scope(partition, instance)
     if not reservoir.view(scope, 1):
-        console.elsewhere(scope, reservoir.store.places(), in_partition="--recall-scope partition")
+        console.elsewhere(scope, reservoir.places(), in_partition="--recall-scope partition")
     elif where != Filter() and not reservoir.view(scope, 1, where):
         console.note(why_nothing(reservoir, scope, where))

@@ -11,14 +11,11 @@ import unicodedata
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from typer.core import TyperArgument, TyperGroup, TyperOption
 
 from reservoir_cli.errors import ReservoirError, UsageError
-
-if TYPE_CHECKING:
-    from typer._click import Command, Context
 
 #: A completion script names its shell in this variable.
 VARIABLE = "_RESERVOIR_COMPLETE"
@@ -120,7 +117,7 @@ def is_asking() -> bool:
     return False
 
 
-def answer(group: "Command") -> int:
+def answer(group: Any) -> int:
     """Print what may follow on the command line of the shell that asks; return the exit code.
 
     It never complains: an error is an empty answer, for which the shell offers files.
@@ -136,7 +133,7 @@ def answer(group: "Command") -> int:
     return 0
 
 
-def _answers(group: "Command", shell: str, given: Sequence[str]) -> list[str]:
+def _answers(group: Any, shell: str, given: Sequence[str]) -> list[str]:
     """The lines for a shell: values, for some with a tab and a description."""
     if shell == "bash":
         words, is_quoted = _split(given[0])
@@ -196,7 +193,7 @@ def _split(line: str) -> tuple[list[str], bool]:
     return [*words, ""] if is_between or not words else words, False
 
 
-def _offered(group: "Command", words: Sequence[str]) -> list[tuple[str, str]]:
+def _offered(group: Any, words: Sequence[str]) -> list[tuple[str, str]]:
     """What may stand in place of the last word, each with a description or an empty text."""
     *before, word = words
     ctx, before = _command_at(group, before)
@@ -223,7 +220,7 @@ def _is_harmless(value: str, *, is_option: bool) -> bool:
     )
 
 
-def _command_at(group: "Command", words: Sequence[str]) -> "tuple[Context, list[str]]":
+def _command_at(group: Any, words: Sequence[str]) -> tuple[Any, list[str]]:
     """The innermost command that is named, and the words behind its name."""
     command, name, parent = group, "reservoir", None
     rest = list(words)
@@ -238,7 +235,7 @@ def _command_at(group: "Command", words: Sequence[str]) -> "tuple[Context, list[
         command, name, parent, rest = known, behind[0], ctx, list(behind[1:])
 
 
-def _awaiting(ctx: "Context", words: Sequence[str]) -> Any:
+def _awaiting(ctx: Any, words: Sequence[str]) -> Any:
     """The option that takes the next word as its value."""
     for option in ctx.command.get_params(ctx):
         if isinstance(option, TyperOption) and not option.is_flag and not option.count:
@@ -248,7 +245,7 @@ def _awaiting(ctx: "Context", words: Sequence[str]) -> Any:
     return None
 
 
-def _argument(ctx: "Context") -> Any:
+def _argument(ctx: Any) -> Any:
     """The first argument that has no value yet, else the command itself."""
     for argument in ctx.command.get_params(ctx):
         if isinstance(argument, TyperArgument) and (

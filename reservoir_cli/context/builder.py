@@ -34,7 +34,7 @@ from reservoir_cli.context.types import (
 from reservoir_cli.embedding import Embedder
 from reservoir_cli.errors import StoreError
 from reservoir_cli.messages import Role, Scope, StoredMessage, plain_text, to_epoch_ms
-from reservoir_cli.redaction import Mask
+from reservoir_cli.redaction import Redactor
 from reservoir_cli.retrieval import filters, ranking, sessions
 from reservoir_cli.retrieval.dates import date_scores, find_dates
 from reservoir_cli.retrieval.follow import running_talk
@@ -61,7 +61,7 @@ def build_context(
     *,
     window: int,
     reserve: int,
-    mask: Mask,
+    mask: Redactor,
     where: Filter = Filter(),  # noqa: B008 - it is frozen
 ) -> ContextWindow:
     """Choose the best context that a token budget can buy.
@@ -408,7 +408,7 @@ def _is_enough(scored: Scored, tiers: dict[int, Tier], place: int) -> bool:
 
 
 def _titles(
-    rows: Sequence[StoredMessage], scope: Scope, store: Store, mask: Mask
+    rows: Sequence[StoredMessage], scope: Scope, store: Store, mask: Redactor
 ) -> dict[tuple[str, str | None], str]:
     """Titles of the conversations that messages are of, as they may be printed."""
     numbers = {each.conversation_id for each in rows if each.conversation_id}
@@ -437,7 +437,7 @@ def _recounted(rows: list[StoredMessage], store: Store, meter: Meter) -> list[St
     return rows
 
 
-def _masked(rows: list[StoredMessage], mask: Mask, meter: Meter) -> list[StoredMessage]:
+def _masked(rows: list[StoredMessage], mask: Redactor, meter: Meter) -> list[StoredMessage]:
     """Rows as they may be printed, counted as they then are."""
     shown = mask.messages(rows)
     return [

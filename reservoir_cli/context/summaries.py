@@ -10,7 +10,7 @@ from reservoir_cli.context.budget import Meter
 from reservoir_cli.context.types import Candidate, ContextRequest, Piece, Selection, TokenBudget
 from reservoir_cli.embedding import Embedder
 from reservoir_cli.messages import Scope
-from reservoir_cli.redaction import Mask
+from reservoir_cli.redaction import Redactor
 from reservoir_cli.retrieval.summaries import best_summaries
 from reservoir_cli.settings.schema import Settings
 from reservoir_cli.storage.base import Store
@@ -43,7 +43,7 @@ def choose(
     budget: TokenBudget,
     settings: Settings,
     meter: Meter,
-    mask: Mask,
+    mask: Redactor,
 ) -> dict[tuple[str, str | None], Piece]:
     """Return the summaries that a question is given, by instance and conversation.
 
@@ -73,6 +73,6 @@ def in_order(chosen: dict[tuple[str, str | None], Piece]) -> tuple[Piece, ...]:
     return tuple(sorted(chosen.values(), key=lambda piece: piece.text))
 
 
-def _line(summary: Summary, mask: Mask) -> str:
+def _line(summary: Summary, mask: Redactor) -> str:
     day = datetime.fromtimestamp(summary.first_at / 1000, UTC).astimezone()
     return f"{day:%Y-%m-%d}: {mask.text(summary.partition, summary.text)}"

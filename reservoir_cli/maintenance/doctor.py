@@ -16,18 +16,14 @@ from typing import TYPE_CHECKING, TypeVar
 from reservoir_cli.errors import ModelUnavailableError, ReservoirError, StoreCorruptError
 from reservoir_cli.messages import Scope
 from reservoir_cli.settings import paths
-from reservoir_cli.settings.location import is_on_a_server
 from reservoir_cli.storage.base import Store
-from reservoir_cli.storage.links import LinkThreshold
 from reservoir_cli.storage.records import Filter
-from reservoir_cli.storage.unfinished import UNFINISHED_COPY, refuse, told
-from reservoir_cli.util.files import way_out
-from reservoir_cli.util.private import resolve_path, restrict_permissions
+from reservoir_cli.storage.unfinished import UNFINISHED_COPY, told
+from reservoir_cli.util.private import restrict_permissions
 
 if TYPE_CHECKING:
     from reservoir_cli.embedding import Embedder, Progress
     from reservoir_cli.settings.config import Config
-    from reservoir_cli.storage.sqlite.salvage import Lost
 
 _QUESTION = "why did we decide that, and when?"
 _TIMES = 5
@@ -106,61 +102,6 @@ _ELSEWHERE = (
     "move it and the files -wal and -shm beside it away, then copy a backup there; without one, "
     "reservoir doctor --salvage FILE saves what can be read"
 )
-
-
-def back_up(store: Store, target: Path, progress: "Progress") -> None:
-    """Copy a store as it is now, whole or not at all, while others write.
-
-    :raises ReservoirError: there is no store, or the copy cannot be written.
-    """
-    from reservoir_cli.storage.sqlite.publishing import published
-
-    if store.size() is None:
-        raise ReservoirError(
-            f"there is no store at {store.location}", hint="reservoir ingest makes it"
-        )
-    try:
-        refuse(store.get_property(UNFINISHED_COPY), store.location)
-        paths.refuse_store(target, store.files())
-        if target.is_dir():
-            raise ReservoirError(f"{target} is a folder", hint="name a file in it")
-        with published(target) as unfinished:
-            store.copy_to(unfinished, progress)
-    except OSError as error:
-        raise ReservoirError(
-            f"cannot write {target}: {error.strerror}", hint=way_out(error, target)
-        ) from None
-
-
-def salvage(location: str, target: Path, synapse_threshold: LinkThreshold) -> "Lost":
-    """Write what can still be read of a damaged store to a file, which becomes a store.
-
-    :raises ReservoirError: there is no store, or the file is there or cannot be written.
-    """
-    if is_on_a_server(location):
-        raise ReservoirError(
-            "a store on a server is not salvaged", hint="restore the database from a dump of it"
-        )
-    from tempfile import TemporaryDirectory
-
-    from reservoir_cli.storage.sqlite.publishing import published
-    from reservoir_cli.storage.sqlite.salvage import rescue
-
-    path, target = resolve_path(Path(location)), resolve_path(target)
-    if not path.is_file():
-        raise ReservoirError(f"there is no store at {location}", hint="--db names another")
-    try:
-        if target.exists():
-            raise ReservoirError(f"{target} is there already", hint="name another file")
-        with (
-            published(target) as unfinished,
-            TemporaryDirectory(prefix=f".{target.name}.", dir=target.parent) as folder,
-        ):
-            return rescue(path, unfinished, Path(folder), synapse_threshold)
-    except OSError as error:
-        raise ReservoirError(
-            f"cannot write {target}: {error.strerror}", hint="name a file in a folder with room"
-        ) from None
 
 
 def _opened(

@@ -88,7 +88,7 @@ def replacements(text: str) -> list[tuple[int, int, int]]:
     return [(secret.start, secret.end, len(f"[redacted:{secret.kind}]")) for secret in find(text)]
 
 
-def inspected(message: Message, mode: Mode) -> tuple[Message, Counter[str]]:
+def scan_message(message: Message, mode: Mode) -> tuple[Message, Counter[str]]:
     """Scan a message before it is stored.
 
     :returns: the message to store, whose ``secrets`` lists the kinds it still contains, and the
@@ -109,15 +109,23 @@ def kinds_in(message: StoredMessage) -> tuple[str, ...]:
     return tuple(sorted(set(_redact(message)[1])))
 
 
-class Mask:
-    """Hides secrets in output, according to the settings of each partition."""
+class Redactor:
+    """Scans what comes in, and redacts what goes out, as each partition's settings say."""
 
     def __init__(self, mode_of: Callable[[str], str]) -> None:
-        """Create a mask.
+        """Make a redactor.
 
         :param mode_of: returns the setting ``redact`` of a partition.
         """
-        self.hides = cache(lambda partition: Mode(mode_of(partition)) in _HIDING)
+        self.mode = cache(lambda partition: Mode(mode_of(partition)))
+
+    def hides(self, partition: str) -> bool:
+        """Return whether the secrets of a partition are hidden in what is printed."""
+        return self.mode(partition) in _HIDING
+
+    def scan(self, message: Message, partition: str) -> tuple[Message, Counter[str]]:
+        """Return a message as a partition stores it, and the secrets found in it."""
+        return scan_message(message, self.mode(partition))
 
     def messages(self, messages: Iterable[StoredMessage]) -> list[StoredMessage]:
         """Redact messages for output; unchanged messages are the same objects."""
@@ -143,7 +151,7 @@ class Mask:
         return redact_id(text) if self.hides(partition) else text
 
 
-def told(counts: Counter[str]) -> str:
+def describe_secrets(counts: Counter[str]) -> str:
     """Describe counts of secrets: ``3 secrets (aws-access-key, password-in-url 2)``."""
     total = counts.total()
     kinds = ", ".join(

@@ -1,19 +1,206 @@
-"""Giving stored messages their vectors, in groups that each are safe when they are done."""
+"""Embed stored messages, and change the embedding model.
 
+Messages are embedded in batches. Each batch is committed by itself, so an interrupted run loses
+nothing.
+"""
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager, suppress
+from dataclasses import dataclass
 from itertools import accumulate
 
 from reservoir_cli.embedding import Embedder, Progress
-from reservoir_cli.errors import ReservoirError
+from reservoir_cli.errors import ModelUnavailableError, ReservoirError, StoreLockedError
 from reservoir_cli.messages import Key, Scope, StoredMessage, plain_text
+from reservoir_cli.settings import paths
 from reservoir_cli.storage.base import Store
 from reservoir_cli.storage.links import LinkThreshold
 from reservoir_cli.storage.records import Passage
+from reservoir_cli.util.private import exclusive_lock
 
-#: A group is safe when it is done, and is sorted by length: of so many messages, or fewer if
-#: they have so many characters, which take some five seconds.
+#: A batch has so many messages, or fewer if they have so many characters, which take about five
+#: seconds. It is sorted by length.
 GROUP, _GROUP_CHARACTERS = 512, 200_000
-#: Only so many characters of a message are embedded, which take 160 MB; words are found in all.
+#: Only so many characters of a message are embedded, which take 160 MB; full text covers all.
 LONGEST = 1_000_000
+#: How many pending messages are embedded on the way, when a message or a question comes in.
+CATCH_UP = 64
+
+_EVERYTHING = Scope(None)
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """The model whose embeddings a store takes from a file.
+
+    :param link_threshold: messages are linked from this similarity on.
+    """
+
+    model_id: str
+    name: str
+    dimensions: int
+    link_threshold: LinkThreshold
+
+
+class Indexer:
+    """Embeds the messages of a store by the model of the settings."""
+
+    def __init__(
+        self,
+        store: Store,
+        load_embedder: Callable[[], Embedder],
+        *,
+        link_threshold: LinkThreshold,
+        notify: Callable[[str], None],
+        progress: Progress,
+    ) -> None:
+        """Make an indexer.
+
+        :param load_embedder: called when a model is needed.
+        :param link_threshold: messages are linked from this similarity on.
+        """
+        self._store, self._load_embedder = store, load_embedder
+        self._threshold, self._notify, self._progress = link_threshold, notify, progress
+
+    def embed(
+        self,
+        scope: Scope = _EVERYTHING,
+        newest: int | None = None,
+        most: int | None = None,
+        *,
+        wait: bool = True,
+    ) -> int:
+        """Embed pending messages.
+
+        :param newest: only so many, the newest ones.
+        :param most: only so many, in the order they came in; ``None`` for all, those included
+            that other processes add meanwhile.
+        :param wait: wait for another process that is embedding; without it nothing is done then.
+        :returns: how many messages were embedded.
+        :raises ModelUnavailableError: there is no model.
+        """
+        if not self._store.count_unembedded(scope):
+            return 0
+        embedder = self._load_embedder()
+        with self._lock(wait=wait) as acquired:
+            if not acquired:
+                return 0
+            return embed_pending(
+                self._store,
+                embedder,
+                scope,
+                synapse_threshold=self._threshold,
+                progress=self._progress,
+                limit=most if newest is None else newest,
+                newest=newest is not None,
+            )
+
+    def embed_if_possible(self, scope: Scope = _EVERYTHING, backlog: int | None = None) -> None:
+        """Embed pending messages; without a model, only say what is missing.
+
+        :param backlog: embed at most so many, the newest ones, and leave the rest to ``embed``.
+        """
+        try:
+            pending = self._store.count_unembedded(scope)
+            if backlog is None:
+                # A fixed number: while others add messages, there is no end of them.
+                self.embed(scope, most=pending)
+            elif pending <= backlog:
+                self.embed(scope, most=pending, wait=False)
+            else:
+                self.embed(scope, newest=backlog, wait=False)
+                self._notify(_not_embedded(pending - backlog))
+        except KeyboardInterrupt:
+            self._notify("broken off; what is stored stays, and reservoir embed goes on")
+            raise
+        except ReservoirError as error:
+            # The messages are safe; they can be embedded later.
+            self._notify(f"stored, but not embedded: {error.message}")
+
+    def update(self, *, rebuild: bool = False, named: bool = False) -> int:
+        """Embed everything by the model of the settings.
+
+        :param rebuild: even what the same model embedded before.
+        :param named: the model was named by hand; a change to another one is given up.
+        :returns: how many messages were embedded.
+        """
+        if rebuild or (named and self.needs_rebuilding()):
+            return self.rebuild()
+        if named:
+            self._store.give_up_model()
+        done = self.embed()
+        clear_away(self._store)
+        return done
+
+    def rebuild(self) -> int:
+        """Embed every message anew, then switch to the new embeddings; see :func:`rebuild`."""
+        return rebuild(
+            self._store,
+            self._load_embedder(),
+            synapse_threshold=self._threshold,
+            progress=self._progress,
+        )
+
+    def needs_rebuilding(self) -> bool:
+        """Return whether the store's embeddings are of another model than the settings name."""
+        wanted, active = self._load_embedder().model_id, self._store.active_model()
+        return active is not None and active[0] != wanted
+
+    def importable_model(self) -> Model | None:
+        """Return the model whose embeddings an import may bring: the store's, else that set."""
+        active, dimensions = self._store.active_model(), self._store.dimensions()
+        if active and dimensions:
+            return Model(*active, dimensions, self._threshold)
+        try:
+            embedder = self._load_embedder()
+        except ModelUnavailableError:
+            return None
+        if active and active[0] != embedder.model_id:
+            return None
+        return Model(embedder.model_id, embedder.name, embedder.dimensions, self._threshold)
+
+    def embedder_for_question(self, scope: Scope, *, required: bool = False) -> Embedder | None:
+        """Return the model if the store has anything to compare; embed what is pending.
+
+        :param required: without it a model that cannot be used is only reported.
+        :raises ModelUnavailableError: it is required.
+        """
+        active, pending = self._store.active_model(), self._store.count_unembedded(scope)
+        if active is None and not pending:
+            return None
+        try:
+            embedder = self._load_embedder()
+            if active is not None and active[0] != embedder.model_id:
+                raise ModelUnavailableError(*_another_model(embedder, active[1]))
+        except ModelUnavailableError as error:
+            if required:
+                raise
+            self._notify(f"by full text and recency only: {error.message}")
+            return None
+        if pending and not self._store.read_only:
+            self._catch_up(embedder, scope)
+        if left := self._store.count_unembedded(scope):
+            self._notify(_not_embedded(left))
+        return embedder
+
+    def _catch_up(self, embedder: Embedder, scope: Scope) -> None:
+        # When another process embeds or writes, these messages are found by full text only.
+        with suppress(StoreLockedError), self._lock(wait=False) as acquired:
+            if acquired:
+                embed_pending(
+                    self._store,
+                    embedder,
+                    scope,
+                    synapse_threshold=self._threshold,
+                    progress=lambda *_: None,
+                    limit=CATCH_UP,
+                    newest=True,
+                    wait=0,
+                )
+
+    def _lock(self, *, wait: bool) -> AbstractContextManager[bool]:
+        """Return the lock that lets one process embed: two would make the same embeddings."""
+        return exclusive_lock(paths.embedding_lock(self._store.location), wait=wait)
 
 
 def embed_pending(
@@ -27,13 +214,13 @@ def embed_pending(
     newest: bool = False,
     wait: float | None = None,
 ) -> int:
-    """Give messages their vectors, in groups that each are safe when they are done.
+    """Embed pending messages, batch by batch.
 
-    :param synapse_threshold: from this likeness on messages are linked.
+    :param synapse_threshold: messages are linked from this similarity on.
     :param limit: at most so many messages; ``None`` for all.
     :param wait: seconds to wait for the write lock.
     :returns: how many messages were embedded.
-    :raises ReservoirError: the store's vectors are of another model.
+    :raises ReservoirError: the store's embeddings are of another model.
     """
     _require_same_model(store, embedder)
     total = store.count_unembedded(scope) if limit is None else limit
@@ -42,40 +229,66 @@ def embed_pending(
         progress("embedding", 0, total)
     while limit is None or done < limit:
         most = min(GROUP, total - done or 1)
-        some = first_group(store.unembedded(most, scope, newest=newest))
-        if not some:
+        batch = first_group(store.unembedded(most, scope, newest=newest))
+        if not batch:
             break
-        passages = embedded(some, embedder)
+        passages = embedded(batch, embedder)
         with store.write(wait):
             if store.active_model() is None:
                 store.activate_model(embedder.model_id, embedder.name)
             store.add_passages(embedder.model_id, passages, synapse_threshold)
-        done += len(some)
+        done += len(batch)
         progress("embedding", done, max(total, done))
     return done
 
 
-def _require_same_model(store: Store, embedder: Embedder) -> None:
-    active = store.active_model()
-    if active is not None and active[0] != embedder.model_id:
-        raise ReservoirError(
-            f"the vectors of this store are of another model than {embedder.name}",
-            hint=f"reservoir embed --rebuild, or config --set embedding_model={active[1]}",
+def rebuild(
+    store: Store, embedder: Embedder, *, synapse_threshold: LinkThreshold, progress: Progress
+) -> int:
+    """Embed every message by a model, then compare those embeddings from there on.
+
+    An interrupted run is resumed by the next one. Until the switch, other processes read and
+    write as before. Messages that are added at the last moment are pending after it.
+
+    :param synapse_threshold: messages are linked from this similarity on.
+    :returns: how many messages were embedded by this run.
+    :raises ReservoirError: another process began to build yet another model meanwhile.
+    """
+    if store.active_model() is None:  # there is nothing to go on with meanwhile
+        store.activate_model(embedder.model_id, embedder.name)
+        return embed_pending(
+            store, embedder, _EVERYTHING, synapse_threshold=synapse_threshold, progress=progress
         )
+    kept_as = store.begin_model(embedder.model_id, embedder.name)
+    done, total = 0, store.count_unembedded(model=kept_as)
+    while batch := first_group(store.unembedded(GROUP, model=kept_as)):
+        store.add_passages(kept_as, embedded(batch, embedder), synapse_threshold)
+        done += len(batch)
+        progress(f"embedding by {embedder.name}", done, max(total, done))
+    progress("changing over", 0, 0)
+    store.switch_model(kept_as)
+    clear_away(store)
+    return done
+
+
+def clear_away(store: Store) -> None:
+    """Remove the embeddings of the former model, in batches that keep nobody waiting."""
+    while store.clear_former_model():
+        pass
 
 
 def first_group(messages: list[StoredMessage]) -> list[StoredMessage]:
-    """As many of some messages as are safe together soon; one, however long it is."""
-    lengths = accumulate(len(plain_text(each)) for each in messages)
+    """Return the first messages that make up a batch; one, however long it is."""
+    lengths = accumulate(len(plain_text(message)) for message in messages)
     count = sum(1 for length in lengths if length <= _GROUP_CHARACTERS)
     return messages[: max(1, count)]
 
 
 def embedded(messages: list[StoredMessage], embedder: Embedder) -> dict[Key, list[Passage]]:
-    """Return the passages of messages with their vectors."""
-    # A message without any text keeps no vector, and is no longer pending.
-    said = ((message.key, plain_text(message)[:LONGEST]) for message in messages)
-    texts = [(key, text) for key, text in said if text.strip()]
+    """Return the passages of messages with their embeddings."""
+    # A message without any text keeps no embedding, and is no longer pending.
+    contents = ((message.key, plain_text(message)[:LONGEST]) for message in messages)
+    texts = [(key, text) for key, text in contents if text.strip()]
     spans = [
         (key, number, start, end, text[start:end])
         for key, text in texts
@@ -86,3 +299,22 @@ def embedded(messages: list[StoredMessage], embedder: Embedder) -> dict[Key, lis
     for (key, number, start, end, _), vector in zip(spans, vectors, strict=True):
         passages[key].append(Passage(key.id, number, start, end, vector))
     return passages
+
+
+def _require_same_model(store: Store, embedder: Embedder) -> None:
+    active = store.active_model()
+    if active is not None and active[0] != embedder.model_id:
+        raise ReservoirError(*_another_model(embedder, active[1]))
+
+
+def _another_model(embedder: Embedder, active: str) -> tuple[str, str]:
+    """Return message and hint for a store whose embeddings are of another model."""
+    return (
+        f"the vectors of this store are of another model than {embedder.name}",
+        f"reservoir embed --rebuild, or config --set embedding_model={active}",
+    )
+
+
+def _not_embedded(count: int) -> str:
+    noun = "message" if count == 1 else "messages"
+    return f"{count:,} {noun} not embedded yet: reservoir embed"

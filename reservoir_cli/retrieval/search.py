@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from reservoir_cli.embedding import Embedder
 from reservoir_cli.messages import Scope, StoredMessage, plain_text, to_epoch_ms
-from reservoir_cli.redaction import Mask
+from reservoir_cli.redaction import Redactor
 from reservoir_cli.retrieval import filters, ranking
 from reservoir_cli.retrieval.dates import date_scores, find_dates
 from reservoir_cli.retrieval.ranking import Scored
@@ -50,7 +50,7 @@ class Hit:
     words: tuple[tuple[int, int], ...] = ()
     title: str | None = None
 
-    def masked(self, mask: Mask) -> "Hit":
+    def masked(self, mask: Redactor) -> "Hit":
         """Return the hit as it may be printed."""
         message = mask.message(self.message)
         return replace(

@@ -1,13 +1,20 @@
-"""Bringing messages in: read, checked, and stored in batches that each are whole."""
+"""Bring messages into a store: the one way in, for single messages and for files.
+
+Contexts that Reservoir printed are removed, secrets are redacted, messages are stored, what was
+found is reported, and then they are embedded. Of a file each batch is one transaction.
+"""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, field, replace
-from datetime import datetime
-from functools import cache, partial
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from itertools import islice
+from pathlib import Path
+from typing import NamedTuple
 
+from reservoir_cli.embedding import Progress
+from reservoir_cli.errors import ReservoirError
 from reservoir_cli.messages import (
     Conversation,
     Message,
@@ -16,84 +23,29 @@ from reservoir_cli.messages import (
     clean_name,
     clean_text,
 )
-from reservoir_cli.redaction import Mode, inspected, redact_conversation, redact_id
+from reservoir_cli.redaction import Mode, Redactor, redact_conversation, redact_id
+from reservoir_cli.retrieval.indexing import CATCH_UP, Indexer, Model
+from reservoir_cli.settings.config import Config
 from reservoir_cli.storage.base import Store
-from reservoir_cli.storage.links import LinkThreshold
 from reservoir_cli.storage.records import Passage
-from reservoir_cli.tokens import TokenCounter
+from reservoir_cli.tokens import ApproximateCounter, TokenCounter, storing_counter
+from reservoir_cli.transfer import importers
 from reservoir_cli.transfer.echoes import quotes, without_contexts
-from reservoir_cli.transfer.importers import Record, Skipped, Vectors
+from reservoir_cli.transfer.importers import File, Found, Record, Skipped, Vectors
+from reservoir_cli.transfer.reports import ImportReport, report_secrets
 from reservoir_cli.util.times import is_far_ahead
 
 _BATCH = 1_000
-#: So many reasons are kept; of a file in which everything is wrong, the others are counted only.
-_REASONS = 1_000
 
-
-@dataclass
-class Totals:
-    """What an import did, or with a dry run would do.
-
-    :param forgotten: messages that were forgotten once, and stay so.
-    :param contexts: contexts of our own that were taken out of what is new.
-    :param ahead: messages whose time is more than a day ahead.
-    :param mended: messages in which something that is no text was replaced by U+FFFD.
-    :param secrets: how many secrets of each kind were found in what was imported.
-    :param modes: what was done about secrets, in one partition or another.
-    :param passed_over: files of a folder or zip that are of no use here.
-    :param conversations: ids of those that were met, whether new or not.
-    :param reasons: each of the ``skipped`` with its place, up to a thousand.
-    :param unreadable: what was named to be imported, and holds nothing but what was skipped.
-    """
-
-    imported: int = 0
-    already: int = 0
-    skipped: int = 0
-    forgotten: int = 0
-    contexts: int = 0
-    ahead: int = 0
-    mended: int = 0
-    passed_over: int = 0
-    secrets: Counter[str] = field(default_factory=Counter)
-    modes: set[Mode] = field(default_factory=set)
-    conversations: set[str] = field(default_factory=set)
-    reasons: list[str] = field(default_factory=list)
-    unreadable: list[str] = field(default_factory=list)
-
-    def add(self, other: "Totals") -> None:
-        """Count what another import did."""
-        self.imported += other.imported
-        self.already += other.already
-        self.skipped += other.skipped
-        self.forgotten += other.forgotten
-        self.contexts += other.contexts
-        self.ahead += other.ahead
-        self.mended += other.mended
-        self.passed_over += other.passed_over
-        self.secrets += other.secrets
-        self.modes |= other.modes
-        self.conversations |= other.conversations
-        self.reasons += other.reasons[: _REASONS - len(self.reasons)]
-        self.unreadable += other.unreadable
-
-    def skip(self, reason: str) -> None:
-        """Count something that is no message."""
-        self.skipped += 1
-        if len(self.reasons) < _REASONS:
-            self.reasons.append(reason)
-
-    def line(self, *, dry_run: bool = False) -> str:
-        """The one line a person reads."""
-        done = "would import" if dry_run else "imported"
-        line = f"{done} {self.imported:,}, already there {self.already:,}, skipped {self.skipped:,}"
-        return f"{line}, contexts taken out {self.contexts:,}" if self.contexts else line
+#: Source and source id of a message.
+Origin = tuple[str | None, str | None]
 
 
 @dataclass(frozen=True, slots=True)
 class Destination:
     """Where the records of a file go.
 
-    :param partition: put everything there, whatever the records say; so with ``instance``.
+    :param partition: put everything there, whatever the records say; likewise ``instance``.
     :param home: the instance of the format, for records that name none.
     """
 
@@ -103,60 +55,331 @@ class Destination:
     home: str | None = None
 
     def of(self, record: Record) -> Scope:
-        """The place of a record; it keeps its instance unless the whole file goes elsewhere."""
-        there = self.partition or clean_name(record.partition or self.default_partition)
+        """Return the scope of a record; it keeps its instance unless the file goes elsewhere."""
+        partition = self.partition or clean_name(record.partition or self.default_partition)
         own = clean_name(record.instance) if record.instance and self.partition is None else None
-        return Scope(there, self.instance or own or self.home or there)
+        return Scope(partition, self.instance or own or self.home or partition)
 
 
-@dataclass(frozen=True, slots=True)
-class Model:
-    """The model whose vectors a store takes.
+class Added(NamedTuple):
+    """Messages of one scope after they were redacted and stored.
 
-    :param synapse_threshold: from this likeness on messages are linked.
+    :param messages: as they were given to the store.
+    :param secrets: what was found in each.
+    :param stored: ``None`` for one that was stored before.
     """
 
-    model_id: str
-    name: str
-    dimensions: int
-    synapse_threshold: LinkThreshold
+    messages: list[Message]
+    secrets: list[Counter[str]]
+    stored: list[StoredMessage | None]
 
 
-def load(
-    store: Store,
-    records: Iterable[Record | Skipped],
-    destination: Destination,
-    *,
-    where: str,
-    counter: TokenCounter,
-    now: datetime,
-    redact: Callable[[str], str] = lambda _: Mode.OFF,
-    dry_run: bool = False,
-    after_batch: Callable[[], None] = lambda: None,
-    model: Callable[[], Model | None] = lambda: None,
-) -> Totals:
-    """Save the messages of a file; what is there already is left as it is.
+class Ingestor:
+    """Brings messages into one store."""
 
-    :param where: the file's name, for the reasons.
-    :param redact: what is done about secrets in a partition, a :class:`Mode`.
-    :param dry_run: find out what would be done, and leave the store as it was.
-    :param after_batch: called each time a batch is safe.
-    :param model: asked for when a file has vectors; those of another model are left out.
-    """
-    loader = _Loader(store, destination, counter, now, where, redact)
-    source = iter(records)
-    while batch := list(islice(source, _BATCH)):
-        if not dry_run and loader.model is None and any(map(_has_vectors, batch)):
-            loader.model = model()
-        if dry_run:
-            with suppress(_Undone), store.write():
-                loader.save(batch, dry_run=True)
-                raise _Undone
-        else:
-            with store.write():
-                loader.save(batch)
-        after_batch()
-    return loader.totals
+    def __init__(
+        self,
+        store: Store,
+        config: Config,
+        redactor: Redactor,
+        indexer: Indexer,
+        *,
+        notify: Callable[[str], None] = lambda _: None,
+        progress: Progress = lambda *_: None,
+    ) -> None:
+        self.store, self.redactor, self.indexer = store, redactor, indexer
+        self._config, self._notify, self._progress = config, notify, progress
+        self._counters: dict[str, TokenCounter] = {}
+
+    def ingest(
+        self, scope: Scope, messages: Sequence[Message], *, embed: bool = True, pair: bool = False
+    ) -> list[StoredMessage]:
+        """Store messages of one scope.
+
+        :param pair: a reply without a trace id answers the newest open question.
+        :returns: the new ones among them.
+        """
+        now = datetime.now(UTC)
+        cleaned = [without_contexts(message) for message in messages]
+        if contexts := sum(each.contexts for each in cleaned):
+            self._notify(f"contexts taken out, their questions kept: {contexts:,}")
+        added = self.add(scope, [each.message for each in cleaned if each.message], now, pair=pair)
+        report = ImportReport(modes={self.redactor.mode(str(scope.partition))})
+        new = [stored is not None for stored in added.stored]
+        report.ahead = sum(
+            is_far_ahead(stored.created_at, now) for stored in added.stored if stored
+        )
+        report.secrets = _sum_secrets(added, new)
+        self._report(report, report.modes, scope.partition)
+        if embed:
+            self.indexer.embed_if_possible(scope, backlog=len(added.stored) + CATCH_UP)
+        return [stored for stored in added.stored if stored is not None]
+
+    def import_files(
+        self,
+        sources: Sequence[Path | File],
+        *,
+        form: str | None = None,
+        partition: str | None = None,
+        instance: str | None = None,
+        dry_run: bool = False,
+        embed: bool = False,
+    ) -> ImportReport:
+        """Store the messages of files, folders and zips.
+
+        All are opened before the first is stored: if one cannot be read, nothing is stored.
+        """
+        report = ImportReport()
+        with ExitStack() as open_files:
+            found = [importers.find(source, form, open_files) for source in sources]
+            for source, (files, passed_over) in zip(sources, found, strict=True):
+                done = ImportReport(passed_over=passed_over)
+                for file in files:
+                    done.add(self._import_file(file, partition, instance, dry_run))
+                if done.skipped and not done.total - done.skipped:
+                    done.unreadable.append(_name(source))
+                report.add(done)
+        self._report(report, set() if dry_run else report.modes, partition)
+        if embed and report.imported and not dry_run:
+            self.indexer.embed_if_possible()
+        return report
+
+    def _import_file(
+        self, found: Found, partition: str | None, instance: str | None, dry_run: bool
+    ) -> ImportReport:
+        file, default = found.file, self._config.settings().partition
+        return self.load(
+            found.records(),
+            Destination(partition, instance, default, found.importer.instance),
+            where=file.name,
+            now=datetime.now(UTC),
+            dry_run=dry_run,
+            after_batch=lambda: self._progress("MB read", file.done >> 20, file.size >> 20),
+        )
+
+    def load(
+        self,
+        records: Iterable[Record | Skipped],
+        destination: Destination,
+        *,
+        where: str,
+        now: datetime,
+        dry_run: bool = False,
+        after_batch: Callable[[], None] = lambda: None,
+    ) -> ImportReport:
+        """Store the records of one file; what is stored already is left as it is.
+
+        :param where: the file's name, for the reasons.
+        :param dry_run: find out what would be done, and leave the store as it was.
+        :param after_batch: called each time a batch is committed.
+        """
+        counter = self.counter(destination.partition or destination.default_partition)
+        loader = _FileImport(self, destination, counter, now, where)
+        source = iter(records)
+        while batch := list(islice(source, _BATCH)):
+            if dry_run:
+                with suppress(_Undone), self.store.write():
+                    loader.save(batch, dry_run=True)
+                    raise _Undone
+            else:
+                loader.choose_model(batch)
+                with self.store.write():
+                    loader.save(batch)
+            after_batch()
+        return loader.report
+
+    def add(
+        self,
+        scope: Scope,
+        messages: Sequence[Message],
+        now: datetime,
+        *,
+        counter: TokenCounter | None = None,
+        pair: bool = False,
+    ) -> Added:
+        """Redact messages and store them."""
+        partition = str(scope.partition)
+        scanned = [self.redactor.scan(message, partition) for message in messages]
+        redacted = [message for message, _ in scanned]
+        counter = counter or self.counter(partition)
+        stored = self.store.add(scope, redacted, counter=counter, now=now, pair=pair)
+        return Added(redacted, [secrets for _, secrets in scanned], stored)
+
+    def counter(self, partition: str) -> TokenCounter:
+        """Return the counter of a partition; without it tokens are counted approximately."""
+        name = str(self._config.lookup("token_counter", partition)[0])
+        if name not in self._counters:
+            try:
+                self._counters[name] = storing_counter(name)
+            except ReservoirError as error:
+                self._notify(f"tokens are counted approximately: {error.message}")
+                self._counters[name] = ApproximateCounter()
+        return self._counters[name]
+
+    def _report(self, report: ImportReport, modes: set[Mode], partition: str | None) -> None:
+        """Report what a person should know of messages that came in."""
+        if report.ahead:
+            noun = "message" if report.ahead == 1 else "messages"
+            self._notify(
+                f"{report.ahead:,} {noun} with a time more than a day ahead, kept as given"
+            )
+        if report.secrets:
+            self._notify(report_secrets(report.secrets, modes, self._config, partition))
+
+
+def _sum_secrets(added: Added, new: Sequence[bool]) -> Counter[str]:
+    """Return what was found in the messages that are new."""
+    found: Counter[str] = Counter()
+    for secrets, is_new in zip(added.secrets, new, strict=True):
+        found += secrets if is_new else Counter()
+    return found
+
+
+def _name(source: Path | File) -> str:
+    return str(source) if isinstance(source, Path) else source.name
+
+
+class _Undone(Exception):
+    """Rolls a transaction back."""
+
+
+class _FileImport:
+    """Stores the batches of one file."""
+
+    def __init__(
+        self,
+        ingestor: Ingestor,
+        destination: Destination,
+        counter: TokenCounter,
+        now: datetime,
+        where: str,
+    ) -> None:
+        self.report = ImportReport()
+        self._ingestor, self._store = ingestor, ingestor.store
+        self._destination, self._counter = destination, counter
+        self._now, self._where = now, where
+        self._model: Model | None = None
+        self._clock = _Clock(now)
+        self._described: dict[Scope, Conversation] = {}
+        self._quoting: set[tuple[str, str]] = set()
+        self._contexts: Counter[Origin] = Counter()
+        self._counted: set[int] = set()
+
+    def choose_model(self, batch: Sequence[Record | Skipped]) -> None:
+        """Find out which embeddings the store takes, once the file has some."""
+        if self._model is None and any(map(_has_vectors, batch)):
+            self._model = self._ingestor.indexer.importable_model()
+
+    def save(self, batch: Sequence[Record | Skipped], *, dry_run: bool = False) -> None:
+        """Store a batch, and add it to the report."""
+        self._contexts.clear()
+        records = self._not_forgotten(batch)
+        records = [cleaned for cleaned in map(self._without_contexts, records) if cleaned]
+        for scope, group in self._by_scope(records).items():
+            self._store.add_conversations(scope, self._new_descriptions(scope, group))
+            messages = [record.message for record in group]
+            added = self._ingestor.add(scope, messages, self._now, counter=self._counter)
+            self._take_vectors(group, added)
+            new = [stored is not None for stored in added.stored]
+            self._count(scope, added, self._first_time(scope, added, new) if dry_run else new)
+        for skipped in batch:
+            if isinstance(skipped, Skipped):
+                self.report.skip(f"{self._where}, {skipped.place}: {skipped.reason}")
+
+    def _count(self, scope: Scope, added: Added, new: Sequence[bool]) -> None:
+        report, messages = self.report, added.messages
+        fresh = [message for message, is_new in zip(messages, new, strict=True) if is_new]
+        report.modes.add(self._mode(scope))
+        report.conversations.update(
+            message.conversation_id for message in messages if message.conversation_id
+        )
+        report.secrets += _sum_secrets(added, new)
+        report.ahead += sum(is_far_ahead(message.created_at, self._now) for message in fresh)
+        report.contexts += sum(
+            self._contexts[message.source, message.source_id] for message in fresh
+        )
+        report.mended += sum(clean_text(message.content) != message.content for message in messages)
+        report.imported += len(fresh)
+        report.already += len(messages) - len(fresh)
+
+    def _mode(self, scope: Scope) -> Mode:
+        return self._ingestor.redactor.mode(str(scope.partition))
+
+    def _not_forgotten(self, batch: Sequence[Record | Skipped]) -> list[Record]:
+        """Return the records of a batch, without what was forgotten once."""
+        records = [record for record in batch if isinstance(record, Record)]
+        messages = [record.message for record in records]
+        gone = self._store.forgotten(messages)
+        # Under "remove" an id with a secret is stored as its fingerprint.
+        clean = [_with_clean_ids(message) for message in messages]
+        if any(new is not old for new, old in zip(clean, messages, strict=True)):
+            gone = [a or b for a, b in zip(gone, self._store.forgotten(clean), strict=True)]
+        self.report.forgotten += sum(gone)
+        return [record for record, was in zip(records, gone, strict=True) if not was]
+
+    def _without_contexts(self, record: Record) -> Record | None:
+        """Return a record without contexts, and without the embedding and the title of those."""
+        message, count = without_contexts(record.message)
+        if not count:
+            return record
+        about = record.conversation
+        if about and about.title and quotes(about.title, record.message.content):
+            self._quoting.add((about.id, about.title))
+        if message is None:
+            self.report.contexts += count
+            return None
+        self._contexts[message.source, message.source_id] += count
+        return replace(record, message=message, vectors=None)
+
+    def _take_vectors(self, records: Sequence[Record], added: Added) -> None:
+        """Store the embeddings that come with messages, if they are of the store's model.
+
+        A message from which a secret was removed is not what was embedded.
+        """
+        if self._model is None:
+            return
+        passages = {
+            stored.key: taken
+            for record, message, stored in zip(records, added.messages, added.stored, strict=True)
+            if stored and record.vectors and message.content == record.message.content
+            if (taken := _passages_of(record.vectors, stored.id, self._model))
+        }
+        if passages:
+            if self._store.active_model() is None:
+                self._store.activate_model(self._model.model_id, self._model.name)
+            self._store.add_passages(self._model.model_id, passages, self._model.link_threshold)
+
+    def _by_scope(self, records: Sequence[Record]) -> dict[Scope, list[Record]]:
+        """Return records by their scope, in the order of the file, and with a time."""
+        groups: dict[Scope, list[Record]] = {}
+        self._clock.look_ahead(record.message for record in records)
+        for record in records:
+            timed = replace(record, message=self._clock.timed(record.message))
+            groups.setdefault(self._destination.of(record), []).append(timed)
+        return groups
+
+    def _new_descriptions(self, scope: Scope, records: Iterable[Record]) -> list[Conversation]:
+        """Return the conversations that are described other than before."""
+        new: list[Conversation] = []
+        for record in records:
+            described = record.conversation
+            if described is not None and described != self._described.get(scope):
+                self._described[scope] = described
+                if described.title and (described.id, described.title) in self._quoting:
+                    described = replace(described, title=None)
+                if self._mode(scope) is Mode.REMOVE:
+                    described = redact_conversation(described)
+                new.append(described)
+        return new
+
+    def _first_time(self, scope: Scope, added: Added, new: Iterable[bool]) -> list[bool]:
+        """Return which messages are new that no batch before has added and rolled back."""
+        first = []
+        for message, is_new in zip(added.messages, new, strict=True):
+            key = hash((scope, message.source, message.source_id))
+            first.append(is_new and key not in self._counted)
+            self._counted.add(key)
+        return first
 
 
 def _has_vectors(record: Record | Skipped) -> bool:
@@ -164,7 +387,7 @@ def _has_vectors(record: Record | Skipped) -> bool:
 
 
 def _passages_of(vectors: Vectors, message_id: int, model: Model) -> list[Passage]:
-    """Vectors of a file as passages; none if they are of another model, or no unit vectors."""
+    """Return vectors of a file as passages; none if they are of another model or length."""
     import numpy as np
 
     if vectors.model_id != model.model_id:
@@ -183,169 +406,16 @@ def _passages_of(vectors: Vectors, message_id: int, model: Model) -> list[Passag
 
 
 def _with_clean_ids(message: Message) -> Message:
-    """A message with its source and id as they are stored where secrets are removed."""
+    """Return a message with its source and id as they are stored if secrets are removed."""
     source, number = (text and redact_id(text) for text in (message.source, message.source_id))
     if (source, number) == (message.source, message.source_id):
         return message
     return replace(message, source=source, source_id=number)
 
 
-class _Undone(Exception):
-    """Takes a transaction back."""
-
-
-class _Loader:
-    """Saves the batches of one file."""
-
-    def __init__(
-        self,
-        store: Store,
-        destination: Destination,
-        counter: TokenCounter,
-        now: datetime,
-        where: str,
-        redact: Callable[[str], str],
-    ) -> None:
-        self.totals = Totals()
-        self.model: Model | None = None
-        self._store, self._destination, self._counter = store, destination, counter
-        self._now, self._where = now, where
-        self._mode = cache(lambda partition: Mode(redact(partition)))
-        self._clock = _Clock(now)
-        self._told: dict[Scope, Conversation] = {}
-        self._quoting: set[tuple[str, str]] = set()
-        self._counted: set[int] = set()
-
-    def save(self, batch: Sequence[Record | Skipped], *, dry_run: bool = False) -> None:
-        """Add a batch to the store, and to the totals."""
-        records = self._not_forgotten(batch)
-        contexts: Counter[tuple[str | None, str | None]] = Counter()
-        records = [each for each in map(partial(self._cleaned, contexts), records) if each]
-        for scope, some in self._by_place(records).items():
-            mode = self._mode(str(scope.partition))
-            self.totals.modes.add(mode)
-            checked = [inspected(each.message, mode) for each in some]
-            messages = [message for message, _ in checked]
-            self._store.add_conversations(scope, self._news(scope, some))
-            met = (each.conversation_id for each in messages)
-            self.totals.conversations.update(each for each in met if each)
-            added = self._store.add(scope, messages, counter=self._counter, now=self._now)
-            self._take_vectors(some, messages, added)
-            new = [each is not None for each in added]
-            if dry_run:
-                new = self._first_time(scope, messages, new)
-            fresh = sum(new)
-            self.totals.ahead += sum(
-                is_new and is_far_ahead(each.created_at, self._now)
-                for each, is_new in zip(messages, new, strict=True)
-            )
-            for (_, kinds), is_new in zip(checked, new, strict=True):
-                self.totals.secrets += kinds if is_new else Counter()
-            self.totals.mended += sum(clean_text(each.content) != each.content for each in messages)
-            self.totals.contexts += sum(
-                contexts[each.source, each.source_id]
-                for each, is_new in zip(messages, new, strict=True)
-                if is_new
-            )
-            self.totals.imported += fresh
-            self.totals.already += len(added) - fresh
-        for bad in batch:
-            if isinstance(bad, Skipped):
-                self.totals.skip(f"{self._where}, {bad.place}: {bad.reason}")
-
-    def _not_forgotten(self, batch: Sequence[Record | Skipped]) -> list[Record]:
-        """The records of a batch, without what was forgotten once."""
-        records = [each for each in batch if isinstance(each, Record)]
-        messages = [each.message for each in records]
-        gone = self._store.forgotten(messages)
-        # Under "remove" an id with a secret is stored as its fingerprint.
-        clean = [_with_clean_ids(message) for message in messages]
-        if any(new is not old for new, old in zip(clean, messages, strict=True)):
-            gone = [a or b for a, b in zip(gone, self._store.forgotten(clean), strict=True)]
-        self.totals.forgotten += sum(gone)
-        return [each for each, was in zip(records, gone, strict=True) if not was]
-
-    def _cleaned(
-        self, contexts: Counter[tuple[str | None, str | None]], record: Record
-    ) -> Record | None:
-        """A record without contexts of our own, and without the vectors and the title of those.
-
-        :param contexts: counts them by source and id; those of which nothing is left count at once.
-        """
-        message, count = without_contexts(record.message)
-        if not count:
-            return record
-        about = record.conversation
-        if about and about.title and quotes(about.title, record.message.content):
-            self._quoting.add((about.id, about.title))
-        if message is None:
-            self.totals.contexts += count
-            return None
-        contexts[message.source, message.source_id] += count
-        return replace(record, message=message, vectors=None)
-
-    def _take_vectors(
-        self,
-        records: Sequence[Record],
-        messages: Sequence[Message],
-        added: Sequence[StoredMessage | None],
-    ) -> None:
-        """Take over the vectors that come with messages, where they are of the store's model.
-
-        A message from which a secret was taken says something else than its vectors.
-        """
-        if self.model is None:
-            return
-        given = {
-            stored.key: passages
-            for record, message, stored in zip(records, messages, added, strict=True)
-            if stored and record.vectors and message.content == record.message.content
-            if (passages := _passages_of(record.vectors, stored.id, self.model))
-        }
-        if given:
-            if self._store.active_model() is None:
-                self._store.activate_model(self.model.model_id, self.model.name)
-            self._store.add_passages(self.model.model_id, given, self.model.synapse_threshold)
-
-    def _by_place(self, records: Sequence[Record]) -> dict[Scope, list[Record]]:
-        """Records by partition and instance, each in the order of the file, and with a time."""
-        places: dict[Scope, list[Record]] = {}
-        self._clock.look_ahead(each.message for each in records)
-        for each in records:
-            there = self._destination.of(each)
-            timed = self._clock.timed(each.message)
-            places.setdefault(there, []).append(replace(each, message=timed))
-        return places
-
-    def _news(self, scope: Scope, records: Iterable[Record]) -> list[Conversation]:
-        """Conversations of which something is told that was not told before."""
-        news: list[Conversation] = []
-        for each in records:
-            told = each.conversation
-            if told is not None and told != self._told.get(scope):
-                self._told[scope] = told
-                if told.title and (told.id, told.title) in self._quoting:
-                    told = replace(told, title=None)
-                if self._mode(str(scope.partition)) is Mode.REMOVE:
-                    told = redact_conversation(told)
-                news.append(told)
-        return news
-
-    def _first_time(
-        self, scope: Scope, messages: Iterable[Message], added: Iterable[bool]
-    ) -> list[bool]:
-        """Which were added that no batch before has added, and taken back."""
-        first = []
-        for message, was_added in zip(messages, added, strict=True):
-            key = hash((scope, message.source, message.source_id))
-            first.append(was_added and key not in self._counted)
-            self._counted.add(key)
-        return first
-
-
 @dataclass
 class _Clock:
-    """Times for records that have none: the predecessor's, and for the first ones the successor's.
+    """Gives a time to records that have none: that of the one before, or of the first with one.
 
     In a file without any it is the import's. A time far ahead is given to no other record.
     """

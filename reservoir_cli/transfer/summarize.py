@@ -10,7 +10,7 @@ from pathlib import Path
 from reservoir_cli.embedding import Embedder
 from reservoir_cli.errors import ReservoirError, UsageError
 from reservoir_cli.messages import Scope, StoredMessage, clean_text, plain_text, to_epoch_ms
-from reservoir_cli.redaction import Mask
+from reservoir_cli.redaction import Redactor
 from reservoir_cli.retrieval.summaries import extract
 from reservoir_cli.storage.base import Store
 from reservoir_cli.storage.records import ConversationSummary, Filter
@@ -37,7 +37,7 @@ class Outcome:
 def summarize(
     store: Store,
     embedder: Embedder,
-    mask: Mask,
+    mask: Redactor,
     scope: Scope,
     *,
     command: Sequence[str] = (),

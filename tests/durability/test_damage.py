@@ -10,7 +10,7 @@ import pytest
 from trials import Home, copied, faults, settle
 
 from reservoir_cli.errors import StoreCorruptError
-from reservoir_cli.maintenance import doctor
+from reservoir_cli.maintenance import backup
 from reservoir_cli.storage.factory import open_store
 from reservoir_cli.storage.unfinished import UNFINISHED_COPY
 
@@ -302,7 +302,7 @@ def test_a_truncated_store_is_salvaged_as_far_as_possible(sound: Home, tmp_path:
     data = sound.db.read_bytes()
     path.write_bytes(data[: len(data) // 2])
     assert sound("--db", str(path), "view").code == 3
-    lost = doctor.salvage(str(path), target, 0.85)
+    lost = backup.salvage(str(path), target, 0.85)
     assert (lost.saved, lost.messages) == (120, 0)  # it is the vectors that lie behind
     with closing(sqlite3.connect(target)) as connection:
         saved = connection.execute("SELECT id, content FROM messages ORDER BY id").fetchall()
@@ -319,7 +319,7 @@ def test_an_unfinished_copy_is_salvaged_as_unfinished(sound: Home, tmp_path: Pat
     refused = sound("--db", str(path), "backup", str(target), "--yes")
     assert (refused.code, target.exists()) == (3, False)
     assert "is a copy that is not finished" in refused.err
-    assert doctor.salvage(str(path), target, 0.85).saved == 120
+    assert backup.salvage(str(path), target, 0.85).saved == 120
     with closing(open_store(str(target))) as store:
         assert store.get_property(UNFINISHED_COPY) is None
         assert store.problems() == []
@@ -332,14 +332,14 @@ def test_salvage_without_messages_creates_no_file(sound: Home, tmp_path: Path) -
         [[root]] = connection.execute("SELECT rootpage FROM sqlite_schema WHERE name = 'messages'")
     zero_page(path, root)
     with pytest.raises(StoreCorruptError, match="nothing of the store can be read"):
-        doctor.salvage(str(path), target, 0.85)
+        backup.salvage(str(path), target, 0.85)
     assert not target.exists()
 
 
 def test_a_file_that_is_not_a_store_cannot_be_salvaged(tmp_path: Path) -> None:
     (tmp_path / "noise.db").write_bytes(bytes(range(256)) * 64)
     with pytest.raises(StoreCorruptError, match="nothing of the store can be read"):
-        doctor.salvage(str(tmp_path / "noise.db"), tmp_path / "saved.db", 0.85)
+        backup.salvage(str(tmp_path / "noise.db"), tmp_path / "saved.db", 0.85)
     assert [each.name for each in tmp_path.iterdir()] == ["noise.db"]
 
 

@@ -12,7 +12,7 @@ from trials import Home
 
 from reservoir_cli import Reservoir
 from reservoir_cli.errors import ReservoirError, StoreCorruptError, StoreError
-from reservoir_cli.maintenance import doctor
+from reservoir_cli.maintenance import backup as maintenance
 from reservoir_cli.messages import Message
 from reservoir_cli.storage.sqlite.publishing import check_count, published
 
@@ -44,7 +44,7 @@ def backup(store: Path, target: Path) -> None:
 
 
 def salvage(store: Path, target: Path) -> None:
-    doctor.salvage(str(store), target, 0.85)
+    maintenance.salvage(str(store), target, 0.85)
 
 
 @pytest.fixture

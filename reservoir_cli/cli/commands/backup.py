@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from reservoir_cli.cli import options
+from reservoir_cli.cli import console, options
 
 
 def backup(
@@ -20,8 +20,6 @@ def backup(
     The copy is of one moment, and a store of its own: --db FILE reads it. A file that is there
     is replaced only if you say so, and only when the copy is whole.
     """
-    from reservoir_cli.cli import console
-
     # Both are False for what no file could be called.
     if os.path.exists(file) and not os.path.isdir(file):
         options.confirm(f"replace {file}?", yes)

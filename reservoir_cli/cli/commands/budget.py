@@ -4,12 +4,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from reservoir_cli.cli import options
-from reservoir_cli.errors import UsageError
+from reservoir_cli.cli import console, options
 
 if TYPE_CHECKING:
     from reservoir_cli.context.types import TokenBudget
-    from reservoir_cli.settings.schema import Settings
 
 
 def budget(
@@ -40,43 +38,25 @@ def budget(
     max_context_tokens keeps back, recommended what --budget recommended takes. Borrowed is what
     history may take of the reserve, overflow what the sections take beyond what is available.
     """
-    from reservoir_cli.chat.turn import Section
-    from reservoir_cli.cli import console
-    from reservoir_cli.context.budget import plan
-    from reservoir_cli.settings import config
+    from reservoir_cli.context.request import plan_budget
 
-    known = options.load_config(ctx)
-    settings = known.settings(partition, model)
-    name = model or settings.model
-    window = maximum if maximum is not None else config.required_window(known, name, settings)
-    kept = options.one_reserve(reserve, output_reserve)
-    kept = known.reserve(name, settings) if kept is None else kept
-    if kept >= window:
-        raise UsageError(
-            f"the reserve of {kept:,} leaves nothing of {window:,} tokens", hint="lower --reserve"
-        )
-    planned = plan(
-        window=window,
-        reserve=kept,
-        limit=settings.max_context_tokens,
-        budget=None,
-        model=name,
-        sections={
-            Section.SYSTEM: _system_tokens(settings) if system is None else system,
-            Section.PROCEDURE: procedure,
-            Section.KNOWLEDGE: knowledge,
-            Section.EPISODE: episodes,
-            Section.CURRENT: current,
-        },
-        min_history=settings.min_history_tokens,
+    made = plan_budget(
+        options.load_config(ctx),
+        partition=partition,
+        model=model,
+        maximum=maximum,
+        reserve=options.one_reserve(reserve, output_reserve),
+        system=system,
+        procedure=procedure,
+        knowledge=knowledge,
+        episodes=episodes,
+        current=current,
     )
-    recommended = None
-    if name:
-        recommended = config.recommended_budget(name, "recommended", planned.available)
-    lines = _lines(planned, recommended)
+    planned = made.budget
+    lines = _lines(planned, made.recommended)
     if as_json:
         fields = {key: None if value is None else abs(value) for key, value in lines}
-        console.document({"model": name, **fields, "history": planned.history})
+        console.document({"model": made.model, **fields, "history": planned.history})
         return
     for note in planned.notes:
         console.warn(note)
@@ -108,18 +88,3 @@ def _shown(key: str, lines: list[tuple[str, int | None]]) -> bool:
     if key == "recommended":
         return values[key] not in (None, values["available"])
     return key not in ("withheld", "borrowed", "overflow") or bool(values[key])
-
-
-def _system_tokens(settings: "Settings") -> int:
-    """Tokens of the system prompt that is set, counted as ``context`` counts it."""
-    if not (settings.system_prompt or "").strip():
-        return 0
-    from reservoir_cli.chat.turn import Section, Turn
-    from reservoir_cli.context.budget import Meter
-    from reservoir_cli.context.render import count_turns
-    from reservoir_cli.tokens import storing_counter
-
-    counter = storing_counter(settings.token_counter)
-    meter = Meter.of(counter, settings.token_multiplier, settings.token_safety)
-    prompt = Turn(Section.SYSTEM, "system", str(settings.system_prompt))
-    return count_turns([prompt], "text", meter)

@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from reservoir_cli.cli import completion, options
+from reservoir_cli.cli import completion, console, options
+from reservoir_cli.errors import ReservoirError
+from reservoir_cli.messages import Scope
 
 if TYPE_CHECKING:
     from reservoir_cli.settings.config import Config
@@ -43,7 +45,6 @@ def config(
 
     Alone it lists every setting, its value, and where the value comes from.
     """
-    from reservoir_cli.cli import console
     from reservoir_cli.settings import config as settings
     from reservoir_cli.settings import file as settings_file
     from reservoir_cli.settings.schema import format_value
@@ -74,16 +75,12 @@ def config(
 
 def _count_stored_secrets(ctx: typer.Context, partition: str | None) -> None:
     """Say how many messages keep secrets although they are removed from now on."""
-    from reservoir_cli.cli import console
-    from reservoir_cli.errors import ReservoirError
-    from reservoir_cli.messages import Scope
-    from reservoir_cli.redaction import Mode
-    from reservoir_cli.storage.records import Filter
+    from reservoir_cli.reservoir import Filter
 
     with suppress(ReservoirError), options.open_reservoir(ctx) as reservoir:
-        if reservoir.config.lookup("redact", partition)[0] != Mode.REMOVE:
+        if reservoir.config.lookup("redact", partition)[0] != "remove":
             return
-        if count := len(reservoir.store.find(Scope(partition), Filter(secrets=True))):
+        if count := len(reservoir.find(Scope(partition), Filter(secrets=True))):
             verb = "holds" if count == 1 else "hold"
             console.note(
                 f"{options.counted(count, 'stored message')} {verb} secrets: they are hidden in "
@@ -94,7 +91,6 @@ def _count_stored_secrets(ctx: typer.Context, partition: str | None) -> None:
 
 def _change(given: Path | None, changes: dict[str, str | None]) -> Path:
     """Change the settings file, and tell of names that are older ones."""
-    from reservoir_cli.cli import console
     from reservoir_cli.maintenance.availability import check_changes
     from reservoir_cli.settings import config
     from reservoir_cli.settings import file as settings_file
@@ -145,8 +141,6 @@ def _changes(changes: list[str], unset: list[str]) -> dict[str, str | None]:
 
 
 def _print_value(text: str, fields: dict[str, object], as_json: bool) -> None:
-    from reservoir_cli.cli import console
-
     if as_json:
         console.document(fields)
     elif text:
@@ -154,7 +148,6 @@ def _print_value(text: str, fields: dict[str, object], as_json: bool) -> None:
 
 
 def _print_list(known: "Config", as_json: bool) -> None:
-    from reservoir_cli.cli import console
     from reservoir_cli.settings import config as settings
     from reservoir_cli.settings.schema import format_value
 

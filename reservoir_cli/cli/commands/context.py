@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from reservoir_cli.cli import completion, options
+from reservoir_cli.cli import completion, console, options
+from reservoir_cli.cli.explain import print_explanation
 from reservoir_cli.errors import UsageError
 from reservoir_cli.settings.schema import Value, check_value
 
@@ -176,8 +177,6 @@ def context(
     Recent and similar messages are ranked by 0.7 x similarity + 0.3 x recency and taken whole,
     the best first. The question comes last and is never cut.
     """
-    from reservoir_cli.cli import console
-
     _check(
         {
             "--reserve": reserve,
@@ -191,6 +190,8 @@ def context(
             "--floor": floor,
         }
     )
+    from reservoir_cli.context.request import ContextOptions
+
     where = options.message_filter(
         since=since, until=until, role=role, source=source, project=project
     )
@@ -207,18 +208,20 @@ def context(
             procedure=[_named(each, "--procedure") for each in procedure or ()],
             knowledge=[_named(each, "--knowledge") for each in knowledge or ()],
             episode=[_text(each, "--episode") for each in episode or ()],
-            reserve=options.one_reserve(reserve, output_reserve),
-            recent=recent,
-            similar=similar,
-            threshold=threshold,
-            recall_scope=recall_scope,
-            fill=fill,
-            order=order,
-            excerpts=excerpts,
-            profile=profile,
-            follow=follow,
-            floor=floor,
-            enough=enough,
+            options=ContextOptions(
+                reserve_tokens=options.one_reserve(reserve, output_reserve),
+                recent_context_size=recent,
+                semantic_context_size=similar,
+                similar_cosine=None if threshold is None else round(2 * threshold - 1, 12),
+                recall_scope=recall_scope,
+                fill=fill,
+                order=order,
+                excerpts=excerpts,
+                profile=profile,
+                follow=follow,
+                recall_floor=floor,
+                enough=enough,
+            ),
             trace_id=trace_id,
             where=where,
         )
@@ -253,8 +256,6 @@ def _check(given: dict[str, Value]) -> None:
 
 def _say_where(window: "ContextWindow") -> None:
     """Say that a question begins a conversation of its own, if it may be meant to go on one."""
-    from reservoir_cli.cli import console
-
     partition, source = window.request.partition, window.scope["instance"]
     if window.request.instance is None and source not in (None, partition):
         console.note(
@@ -264,8 +265,6 @@ def _say_where(window: "ContextWindow") -> None:
 
 
 def _print(window: "ContextWindow", explain: bool, reservoir: "Reservoir") -> None:
-    from reservoir_cli.cli import console
-    from reservoir_cli.cli.explain import print_explanation
 
     request = window.request
     for each in window.notes:
@@ -277,8 +276,8 @@ def _print(window: "ContextWindow", explain: bool, reservoir: "Reservoir") -> No
     if cut := sum(each.cut for each in window.kept):
         console.note(f"long tool results are cut: {cut} (max_tool_result_tokens; 0 never cuts)")
     if secret := sum(bool(each.message.secrets) for each in window.kept):
-        done = f"printed as they are; {reservoir.way_to_mask(request.partition)} hides them"
-        if reservoir.mask.hides(request.partition):
+        done = f"printed as they are; {reservoir.masking_command(request.partition)} hides them"
+        if reservoir.redactor.hides(request.partition):
             done = "masked"
         console.note(f"secrets in {options.counted(secret, 'message')} {done}")
     rendered = window.to(explain=explain)

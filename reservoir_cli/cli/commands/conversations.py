@@ -6,12 +6,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from reservoir_cli.cli import options
-from reservoir_cli.messages import Scope, title_of
+from reservoir_cli.cli import console, options
+from reservoir_cli.messages import Scope
 
 if TYPE_CHECKING:
-    from reservoir_cli.reservoir import Reservoir
-    from reservoir_cli.storage.records import ConversationSummary, Filter
+    from reservoir_cli.reservoir import ConversationSummary, Filter, Reservoir
 
 #: Characters of an id that a terminal shows, if they tell it from the others.
 _SHORT = 8
@@ -36,12 +35,10 @@ def conversations(
     The oldest comes first. Messages outside of conversations, such as those from stdin, are in
     none. A terminal shows the beginnings of ids; `view --conversation` takes them.
     """
-    from reservoir_cli.cli import console
-
     where = options.message_filter(text=match, project=project, since=since)
     with options.open_reservoir(ctx) as reservoir:
         scope = options.read_scope(reservoir, partition, instance, all_instances, all_partitions)
-        everything = [_masked(each, reservoir) for each in reservoir.store.conversations(scope)]
+        everything = reservoir.conversations(scope)
         found = _passing(everything, reservoir, scope, where)
         if not found:
             _say_nothing_found(reservoir, scope, where, bool(everything))
@@ -65,7 +62,7 @@ def _passing(
     if not where.text:
         return summaries
     text = where.text.casefold()
-    holding = reservoir.store.threads(scope, replace(where, project=None, since=None))
+    holding = reservoir.threads(scope, replace(where, project=None, since=None))
     return [
         each
         for each in summaries
@@ -77,10 +74,8 @@ def _passing(
 def _say_nothing_found(
     reservoir: "Reservoir", scope: Scope, where: "Filter", filtered: bool
 ) -> None:
-    from reservoir_cli.cli import console
-
     if not reservoir.view(scope, 1):
-        console.elsewhere(scope, reservoir.store.places())
+        console.elsewhere(scope, reservoir.places())
     elif filtered:
         names = [f"--{name}" for name in ("match", "project", "since") if _typed(where, name)]
         console.note(f"no conversation in {console.place(scope)} passes {' and '.join(names)}")
@@ -108,8 +103,6 @@ def _row(summary: "ConversationSummary") -> dict[str, Any]:
 def _print_table(
     found: "Sequence[ConversationSummary]", everything: "Sequence[ConversationSummary]"
 ) -> None:
-    from reservoir_cli.cli import console
-
     shown = _short_ids([each.conversation.id for each in everything])
     rows = [
         (
@@ -141,11 +134,3 @@ def _shared(one: str, other: str) -> int:
     """Return how many characters two texts begin with alike."""
     pairs = enumerate(zip(one, other, strict=False))
     return next((at for at, (a, b) in pairs if a != b), min(len(one), len(other)))
-
-
-def _masked(found: "ConversationSummary", reservoir: "Reservoir") -> "ConversationSummary":
-    """Return a conversation as it may be printed, with its first question for a missing title."""
-    mask, about = reservoir.mask, found.conversation
-    shown = mask.conversation(found.partition, about)
-    title = shown.title or title_of(mask.text(found.partition, found.question or ""))
-    return replace(found, conversation=replace(shown, title=title))

@@ -1,15 +1,11 @@
 """``reservoir db``: where the store is kept, and bringing it elsewhere."""
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from reservoir_cli.cli import options
+from reservoir_cli.cli import console, options
 from reservoir_cli.cli.help import HelpfulCommand, HelpfulGroup
-from reservoir_cli.errors import UsageError
-
-if TYPE_CHECKING:
-    from reservoir_cli.storage.postgres.store import PostgresStore
 
 db = typer.Typer(
     cls=HelpfulGroup,
@@ -28,33 +24,15 @@ db = typer.Typer(
 )
 def status(ctx: typer.Context, as_json: options.Json = False) -> None:
     """Show what keeps the store, how large it is, and what it holds."""
-    from reservoir_cli.cli import console
-    from reservoir_cli.storage.unfinished import UNFINISHED_COPY
-
     with options.open_reservoir(ctx) as reservoir:
-        store = reservoir.store
-        size = store.size()
-        facts: dict[str, object] = {
-            "location": store.location,
-            "engine": store.engine() if size is not None else None,
-            "bytes": size,
-            "read_only": store.read_only,
-            "unfinished_copy": store.get_property(UNFINISHED_COPY) is not None,
-            "store": store.holdings(),
-        }
-        if not store.files() and size is not None:
-            from reservoir_cli.storage.postgres import admin
-
-            facts |= admin.facts(_on_server(store))
+        facts = reservoir.status()
     if as_json:
         console.document(facts)
         return
     held = facts.pop("store")
-    assert isinstance(held, dict)
     indexes = facts.pop("indexes", [])
     rows = [(name.replace("_", " "), _shown(value)) for name, value in facts.items()]
     rows += [(name, f"{count:,}") for name, count in held.items()]
-    assert isinstance(indexes, list)
     rows += [(f"index of {each['partition']}", f"recall {each['recall']}") for each in indexes]
     console.table(("", ""), rows)
 
@@ -84,14 +62,8 @@ def migrate(
     With --rls the role reservoir_member may read and write, and reservoir_reader read, the
     partitions that the table reservoir.members names for each user; see docs/scaling.md.
     """
-    from reservoir_cli.cli import console
-
     with options.open_reservoir(ctx, create=True) as reservoir:
-        if rls:
-            from reservoir_cli.storage.postgres import admin
-
-            admin.guard(_on_server(reservoir.store))
-        engine = reservoir.store.engine()
+        engine = reservoir.migrate(rls=rls)
     console.aside(f"up to date: {engine}{', rows are guarded' if rls else ''}")
     if as_json:
         console.document({"engine": engine, "guarded": rls})
@@ -110,26 +82,12 @@ def copy(
 
     What is broken off goes on where it was when the command is run again.
     """
-    from contextlib import closing
+    from reservoir_cli.reservoir import Reservoir
 
-    from reservoir_cli.cli import console
-    from reservoir_cli.errors import StoreError
-    from reservoir_cli.storage import replicate
-    from reservoir_cli.storage.factory import open_store
-    from reservoir_cli.storage.sqlite.publishing import check_count
-
-    with closing(open_store(source, create=False)) as old:
-        if old.size() is None:
-            raise StoreError(
-                f"there is no store at {old.location}",
-                hint="reservoir db status says where yours is",
-            )
-        with closing(open_store(target)) as new:
-            try:
-                copied = replicate.copy(old, new, console.progress)
-            finally:
-                console.progress.stop()
-    check_count(target, copied["messages"])
+    try:
+        copied = Reservoir.copy(source, target, console.progress)
+    finally:
+        console.progress.stop()
     console.aside(
         f"copied {options.counted(copied['messages'], 'message')}, {copied['embedded']:,} embedded;"
         " the two are equal"
@@ -141,13 +99,13 @@ def copy(
 @db.command("shard-sql", cls=HelpfulCommand, epilog="Example: reservoir db shard-sql | psql")
 def shard_sql(as_json: options.Json = False) -> None:
     """Print the statements that spread a store over the machines of a Citus cluster."""
-    from reservoir_cli.cli import console
-    from reservoir_cli.storage.postgres.admin import sharding
+    from reservoir_cli.reservoir import Reservoir
 
+    statements = Reservoir.shard_statements()
     if as_json:
-        console.document({"statements": sharding()})
+        console.document({"statements": statements})
     else:
-        console.write("\n".join(sharding()) + "\n")
+        console.write("\n".join(statements) + "\n")
 
 
 @db.command(cls=HelpfulCommand, epilog="Example: reservoir db index --partition archive")
@@ -161,30 +119,12 @@ def index(
 
     Without one every vector is compared and none is missed, which takes 65 ms for 40,000.
     """
-    from reservoir_cli.cli import console
-    from reservoir_cli.storage.postgres import admin
-
     with options.open_reservoir(ctx) as reservoir:
-        store = _on_server(reservoir.store)
         if drop:
-            there = admin.drop_index(store, partition)
+            there = reservoir.drop_index(partition)
             console.aside(f"{partition} has no index{' any more' if there else ''}")
             return
-        made = admin.index(store, partition, console.progress)
-    console.aside(f"{partition} has an index; it finds {made.recall:.1%} of the nearest")
+        recall = reservoir.build_index(partition)
+    console.aside(f"{partition} has an index; it finds {recall:.1%} of the nearest")
     if as_json:
-        console.document({"partition": partition, "recall": made.recall})
-
-
-def _on_server(store: object) -> "PostgresStore":
-    """A store, if it is on a server.
-
-    :raises UsageError: it is in a file, or not there yet.
-    """
-    from reservoir_cli.storage.postgres.store import PostgresStore
-
-    if not isinstance(store, PostgresStore):
-        raise UsageError(
-            "this is for a store on a server", hint="--db postgresql://USER@HOST/DATABASE"
-        )
-    return store
+        console.document({"partition": partition, "recall": recall})

@@ -5,8 +5,8 @@ from typing import Annotated
 
 import typer
 
-from reservoir_cli.cli import options
-from reservoir_cli.errors import ReservoirError, UsageError
+from reservoir_cli.cli import console, options
+from reservoir_cli.errors import UsageError
 
 
 def doctor(
@@ -29,11 +29,6 @@ def doctor(
     It says what to do about what is wrong. Exit code 1 if there is a fault; notes are only worth
     knowing.
     """
-    from reservoir_cli.cli import console
-    from reservoir_cli.maintenance import doctor as maintenance
-    from reservoir_cli.settings import config
-    from reservoir_cli.storage.factory import open_store
-
     given = options.globals_of(ctx)
     if salvage is not None:
         if repair:
@@ -42,48 +37,33 @@ def doctor(
             )
         _salvage(given, salvage, as_json)
         return
-    found = list(
-        maintenance.examine(
-            lambda: config.load(given.config),
-            lambda: open_store(_location(given), create=False),
-            console.progress,
-            repair=repair,
+    from reservoir_cli.reservoir import Reservoir
+
+    checks = list(
+        Reservoir.doctor(
+            given.db, config_file=given.config, repair=repair, progress=console.progress
         )
     )
     console.progress.stop()
     if as_json:
         names = ("name", "status", "detail", "fix")
         console.document(
-            {"checks": [{name: getattr(each, name) for name in names} for each in found]}
+            {"checks": [{name: getattr(check, name) for name in names} for check in checks]}
         )
     else:
-        rows = [(each.status.value, each.name, each.detail, each.fix or "") for each in found]
+        rows = [(check.status.value, check.name, check.detail, check.fix or "") for check in checks]
         console.table(("", "check", "found", "to do"), rows)
-    if any(each.status is maintenance.Status.FAULT for each in found):
+    if any(check.status == "fault" for check in checks):
         raise typer.Exit(1)
 
 
-def _location(given: options.Globals) -> str:
-    """Where the store is, whatever is wrong with the settings."""
-    from reservoir_cli.settings import config, paths
-
-    try:
-        setting = config.load(given.config).database()
-    except ReservoirError:  # the check of the settings says so
-        setting = None
-    return given.db or paths.store_location(setting)
-
-
 def _salvage(given: options.Globals, target: Path, as_json: bool) -> None:
-    """Save what is left of a damaged store, and say what is not."""
-    from reservoir_cli.cli import console
-    from reservoir_cli.maintenance import doctor as maintenance
-    from reservoir_cli.settings import config
+    """Save what is left of a damaged store, and report what is not."""
+    from reservoir_cli.reservoir import Reservoir
 
     console.progress("reading what can be read", 0, 0)
-    threshold = config.load(given.config).synapse_threshold
     try:
-        lost = maintenance.salvage(_location(given), target, threshold)
+        lost = Reservoir.salvage(target, given.db, config_file=given.config)
     finally:
         console.progress.stop()
     console.aside(f"saved {options.counted(lost.saved, 'message')} to {target}")

@@ -4,10 +4,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from reservoir_cli.cli import options
+from reservoir_cli.cli import console, options
 
 if TYPE_CHECKING:
-    from reservoir_cli.reservoir import Reservoir
+    from reservoir_cli.maintenance.database import EmbeddingState
     from reservoir_cli.settings.config import Config
 
 
@@ -27,24 +27,13 @@ def embed(
     With --model or --rebuild new vectors are made beside the old ones, which are used until the
     new ones are complete. Broken off, the same command goes on where it was.
     """
-    from reservoir_cli.cli import console
-    from reservoir_cli.retrieval import rebuild as rebuilding
-
     with options.open_reservoir(ctx, create=True) as reservoir:
         before, name = reservoir.config, _absolute(model)
-        if name:
-            reservoir.config = before.with_flags({"embedding_model": name})
-        if rebuild or (name and reservoir.needs_rebuilding()):
-            done = reservoir.rebuild()
-        else:
-            if name:
-                reservoir.store.give_up_model()
-            done = reservoir.embed()
-            rebuilding.clear_away(reservoir.store)
-        _say_unfinished(reservoir)
+        done = reservoir.update_embeddings(name, rebuild=rebuild)
+        state = reservoir.embedding_state()
+        _say_unfinished(state)
         if name:
             _keep_setting(before, name)
-        active = reservoir.store.active_model()
         engine = reservoir.load_engine() if as_json else reservoir.engine
     by = f", {engine.kind} engine, weights from the {engine.origin}" if engine else ""
     console.aside(f"embedded {options.counted(done, 'message')}{by}")
@@ -52,7 +41,7 @@ def embed(
         console.document(
             {
                 "embedded": done,
-                "model": active[1] if active else None,
+                "model": state.active,
                 "engine": engine.kind if engine else None,
                 "reason": engine.reason if engine else None,
                 "weights": engine.origin if engine else None,
@@ -68,20 +57,17 @@ def _absolute(model: str | None) -> str | None:
     return str(folder.resolve()) if folder else model
 
 
-def _say_unfinished(reservoir: "Reservoir") -> None:
-    from reservoir_cli.cli import console
-
-    if begun := reservoir.store.next_model():
-        left = reservoir.store.count_unembedded(model=begun[0])
+def _say_unfinished(state: "EmbeddingState") -> None:
+    if state.next:
         console.note(
-            f"vectors by {begun[1]} are not complete, {options.counted(left, 'message')} to go: "
-            f"reservoir embed --model {begun[1]}"
+            f"vectors by {state.next} are not complete, "
+            f"{options.counted(state.missing, 'message')} to go: "
+            f"reservoir embed --model {state.next}"
         )
 
 
 def _keep_setting(config: "Config", name: str) -> None:
     """Let questions be embedded by the model that the messages are embedded by."""
-    from reservoir_cli.cli import console
     from reservoir_cli.settings import file as settings_file
 
     value, origin = config.lookup("embedding_model")

@@ -1,18 +1,19 @@
 """``reservoir forget``: delete messages for good."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from reservoir_cli.cli import options
+from reservoir_cli.cli import console, options
 from reservoir_cli.errors import UsageError
 from reservoir_cli.messages import Key, Scope
 
 if TYPE_CHECKING:
-    from reservoir_cli.reservoir import Reservoir
-    from reservoir_cli.transfer.forget import Target
+    from reservoir_cli.reservoir import Filter, Reservoir
 
 _AT_ONCE = 1_000
 #: The options that take more than one instance.
@@ -58,9 +59,6 @@ def forget(
     Importing a file again does not bring back what was forgotten. Backups and exports made
     earlier are out of reach.
     """
-    from reservoir_cli.cli import console
-    from reservoir_cli.transfer import forget as forgetting
-
     which = _Which(tuple(ids or ()), trace_id, conversation, match, before, expired, everything)
     which.check()
     with options.open_reservoir(ctx) as reservoir:
@@ -72,24 +70,20 @@ def forget(
             all_partitions,
             one_instance=not which.by_name,
         )
-        targets = which.targets(reservoir, scope)
-        if targets and not dry_run:
-            options.require_answer(yes)
-        found = which.found(reservoir, scope, targets)
+        found = which.found(reservoir, scope, partial(options.require_answer, yes or dry_run))
         if not found:
-            _say_nothing_found(reservoir, scope, which, targets)
+            _say_nothing_found(reservoir, scope, which, found)
         elif dry_run:
             _show(reservoir, found, as_json)
         else:
             count = options.counted(len(found), "message")
             options.confirm(f"forget {count} in {console.place(scope)} for good?", yes)
-            forgetting.forget(reservoir.store, found, console.progress)
+            reservoir.forget(found)
             console.aside(f"forgot {options.counted(len(found), 'message')}")
             console.note("backups and exports made earlier still have them")
     if as_json:
-        console.document(
-            {"forgotten": len(found), "ids": [key.id for key in found], "dry_run": dry_run}
-        )
+        ids = [key.id for key in found or ()]
+        console.document({"forgotten": len(ids), "ids": ids, "dry_run": dry_run})
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,15 +118,8 @@ class _Which:
                 hint="--id, --trace-id, --conversation, --match, --before, --expired or --scope",
             )
 
-    def targets(self, reservoir: "Reservoir", scope: Scope) -> "list[Target]":
-        """What is meant; by its filter, which for ids lets everything through."""
-        from dataclasses import replace
-        from datetime import UTC, datetime, timedelta
-
-        from reservoir_cli.transfer import forget as forgetting
-
-        if self.expired:
-            return forgetting.expired(reservoir.store, reservoir.config, scope, datetime.now(UTC))
+    def where(self) -> "Filter":
+        """Return the filter that was typed; for ids it lets everything through."""
         where = options.message_filter(
             trace_id=self.trace_id,
             conversation_id=self.conversation,
@@ -141,49 +128,48 @@ class _Which:
         )
         if where.until:
             where = replace(where, until=where.until - timedelta(milliseconds=1))
-        return [(scope, where)]
+        return where
 
-    def found(self, reservoir: "Reservoir", scope: Scope, targets: "list[Target]") -> Sequence[Key]:
-        """The messages that are meant.
+    def found(
+        self, reservoir: "Reservoir", scope: Scope, require_answer: Callable[[], object]
+    ) -> Sequence[Key] | None:
+        """Return the messages that are meant; ``None`` if nothing ever expires.
 
+        :param require_answer: called before the store is searched for what is named.
         :raises ReservoirError: one that is named is not there.
         """
-        from datetime import UTC, datetime
-
-        from reservoir_cli.transfer import forget as forgetting
-
         if self.expired:
-            return forgetting.find_expired(reservoir.store, targets, datetime.now(UTC))
+            expired = reservoir.find_expired(scope)
+            if expired is not None:
+                require_answer()
+            return expired
+        where = self.where()
+        require_answer()
         if not self.ids:
-            return forgetting.find(reservoir.store, targets)
-        found = forgetting.named(reservoir.store, self.ids, scope)
-        if missing := sorted(set(self.ids) - {key.id for key in found}):
+            return reservoir.find(scope, where)
+        keys = reservoir.find_ids(self.ids, scope)
+        if missing := sorted(set(self.ids) - {key.id for key in keys}):
             raise options.no_message(reservoir, missing[0], scope)
-        return found
+        return keys
 
 
 def _say_nothing_found(
-    reservoir: "Reservoir", scope: Scope, which: _Which, targets: "list[Target]"
+    reservoir: "Reservoir", scope: Scope, which: _Which, found: Sequence[Key] | None
 ) -> None:
     """Say where what was looked for is, or else where messages are at all."""
-    from reservoir_cli.cli import console
-    from reservoir_cli.transfer import forget as forgetting
-
-    if which.expired and not targets:
+    if found is None:
         console.note("nothing expires: setting retention_days is unset")
         return
-    others = [] if which.expired else forgetting.places(reservoir.store, targets[0][1])
+    others = [] if which.expired else reservoir.places(which.where())
     if others:
         console.elsewhere(scope, others, **_WIDER)
     elif reservoir.view(scope, 1):
         console.note(f"nothing to forget in {console.place(scope)}")
     else:
-        console.elsewhere(scope, reservoir.store.places(), **_WIDER)
+        console.elsewhere(scope, reservoir.places(), **_WIDER)
 
 
 def _show(reservoir: "Reservoir", found: Sequence[Key], as_json: bool) -> None:
-    from reservoir_cli.cli import console
-
     if not as_json:
         for start in range(0, len(found), _AT_ONCE):
             console.table(
@@ -195,9 +181,7 @@ def _show(reservoir: "Reservoir", found: Sequence[Key], as_json: bool) -> None:
                         f"{each.partition}/{each.instance}",
                         console.message_line(each, False, True),
                     )
-                    for each in reservoir.mask.messages(
-                        reservoir.store.by_key(found[start : start + _AT_ONCE])
-                    )
+                    for each in reservoir.messages(found[start : start + _AT_ONCE])
                 ],
             )
     console.aside(f"would forget {options.counted(len(found), 'message')}")

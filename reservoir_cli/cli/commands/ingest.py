@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from reservoir_cli.cli import completion, options
+from reservoir_cli.cli import completion, console, options
 from reservoir_cli.errors import ReservoirError, UsageError
 from reservoir_cli.messages import Message, parse_role
 from reservoir_cli.util.files import LARGEST
@@ -20,7 +20,7 @@ _LONGEST_NAME = 200
 if TYPE_CHECKING:
     from reservoir_cli.reservoir import Reservoir
     from reservoir_cli.transfer.importers import File
-    from reservoir_cli.transfer.ingest import Totals
+    from reservoir_cli.transfer.reports import ImportReport
 
 
 def ingest(
@@ -75,8 +75,6 @@ def ingest(
     if dry_run and sources == ["-"] and form is None:
         raise UsageError("--dry-run is for files", hint="reservoir ingest --dry-run FILE")
     _check_there(sources)
-    from reservoir_cli.cli import console
-
     with options.open_reservoir(ctx, create=not dry_run) as reservoir:
         if sources == ["-"] and form is None:
             _one_message(reservoir, partition, instance, role, trace_id, at, not no_embed, as_json)
@@ -86,20 +84,20 @@ def ingest(
                 "--role, --trace-id and --at are for a message from stdin",
                 hint="files say these themselves; a text file goes in as one message by < FILE",
             )
-        totals = reservoir.import_files(
+        report = reservoir.import_files(
             *(_file(each) for each in sources),
             form=form,
             partition=partition,
             instance=instance,
             dry_run=dry_run,
         )
-        _report(totals, dry_run)
-        if totals.imported and not (dry_run or no_embed):
+        _report(report, dry_run)
+        if report.imported and not (dry_run or no_embed):
             reservoir.embed_if_possible()
         if as_json:
-            _print_totals(totals, dry_run)
-        if totals.unreadable:
-            names = ", ".join(totals.unreadable)
+            _print_report(report, dry_run)
+        if report.unreadable:
+            names = ", ".join(report.unreadable)
             hint = "without --format it is found by what the file holds" if form else None
             console.error(
                 ReservoirError(f"no message could be read from {names}", hint), as_json=False
@@ -134,7 +132,6 @@ def _one_message(
 ) -> None:
     from datetime import UTC, datetime
 
-    from reservoir_cli.cli import console
     from reservoir_cli.transfer.importers import decode
     from reservoir_cli.util.times import parse_time
 
@@ -166,49 +163,43 @@ def _file(source: str) -> "str | File":
     return File.of_bytes("stdin", _stdin(LARGEST_PIPED)) if source == "-" else source
 
 
-def _report(totals: "Totals", dry_run: bool) -> None:
+def _report(report: "ImportReport", dry_run: bool) -> None:
     """Say on stderr what was done, and what was not."""
-    from reservoir_cli.cli import console
-
-    console.aside(totals.line(dry_run=dry_run))
-    if not totals.imported + totals.already + totals.skipped + totals.forgotten + totals.contexts:
+    console.aside(report.line(dry_run=dry_run))
+    if not report.total:
         console.note("nothing to ingest")
-    for reason in totals.reasons:
+    for reason in report.reasons:
         console.aside(f"  {reason}")
-    if more := totals.skipped - len(totals.reasons):
+    if more := report.skipped - len(report.reasons):
         console.aside(f"  and {more:,} more")
-    if totals.forgotten:
-        messages = options.counted(totals.forgotten, "message")
+    if report.forgotten:
+        messages = options.counted(report.forgotten, "message")
         console.note(f"forgotten once, and left out: {messages}")
-    if totals.mended:
-        console.note(f"characters that are no text became U+FFFD in {totals.mended:,} messages")
-    if totals.passed_over:
-        noun = "file" if totals.passed_over == 1 else "files"
-        console.note(f"{totals.passed_over:,} other {noun} passed over")
+    if report.mended:
+        console.note(f"characters that are no text became U+FFFD in {report.mended:,} messages")
+    if report.passed_over:
+        noun = "file" if report.passed_over == 1 else "files"
+        console.note(f"{report.passed_over:,} other {noun} passed over")
 
 
-def _print_totals(totals: "Totals", dry_run: bool) -> None:
-    from reservoir_cli.cli import console
-
+def _print_report(report: "ImportReport", dry_run: bool) -> None:
     console.document(
         {
-            "imported": totals.imported,
-            "already_there": totals.already,
-            "skipped": totals.skipped,
-            "forgotten": totals.forgotten,
-            "contexts": totals.contexts,
-            "passed_over": totals.passed_over,
-            "unreadable": totals.unreadable,
-            "secrets": dict(sorted(totals.secrets.items())),
-            "reasons": totals.reasons,
+            "imported": report.imported,
+            "already_there": report.already,
+            "skipped": report.skipped,
+            "forgotten": report.forgotten,
+            "contexts": report.contexts,
+            "passed_over": report.passed_over,
+            "unreadable": report.unreadable,
+            "secrets": dict(sorted(report.secrets.items())),
+            "reasons": report.reasons,
             "dry_run": dry_run,
         }
     )
 
 
 def _stdin(most: int) -> bytes:
-    from reservoir_cli.cli import console
-
     if options.can_ask():
         console.note("type the message, then end it with Ctrl-D")
     return options.read_stdin(most)

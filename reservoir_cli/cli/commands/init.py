@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from reservoir_cli.cli import options
+from reservoir_cli.cli import console, options
 from reservoir_cli.errors import ReservoirError
 from reservoir_cli.messages import Scope, clean_name
 
 if TYPE_CHECKING:
     from reservoir_cli.reservoir import Reservoir
     from reservoir_cli.transfer.importers.discover import History
-    from reservoir_cli.transfer.ingest import Totals
+    from reservoir_cli.transfer.reports import ImportReport
 
 #: So many conversations are looked through for a question to try.
 _MOST_LOOKED_AT = 100
@@ -30,19 +30,19 @@ _UNITS = ("bytes", "KB", "MB", "GB")
 class _Read:
     """A history after it was read.
 
-    :param totals: what an import would do, and how many conversations it met.
+    :param report: what an import would do, and how many conversations it met.
     :param failure: why it cannot be read.
     :param imported: messages that were added.
     """
 
     history: "History"
-    totals: "Totals"
+    report: "ImportReport"
     failure: ReservoirError | None = None
     imported: int = 0
 
     @property
     def messages(self) -> int:
-        return self.totals.imported + self.totals.already
+        return self.report.imported + self.report.already
 
 
 def init(
@@ -62,7 +62,6 @@ def init(
     Looks for those of Claude Code, Codex and llm. Asks before anything is read, shows what was
     found, and imports what you choose; again, it adds only what is new.
     """
-    from reservoir_cli.cli import console
     from reservoir_cli.transfer.importers import discover
 
     if not dry_run:
@@ -79,7 +78,7 @@ def init(
         read = [_examine(reservoir, each, home) for each in there]
     if there:
         _show_contents(read)
-    chosen = [each for each in read if each.totals.imported]
+    chosen = [each for each in read if each.report.imported]
     if chosen and not dry_run:
         if not yes:
             chosen, home = _choose(read, home, asked=partition is None)
@@ -97,7 +96,6 @@ def init(
 
 
 def _show_places(places: "Sequence[History]", there: "Sequence[History]") -> None:
-    from reservoir_cli.cli import console
     from reservoir_cli.settings.paths import abbreviate_home
 
     if not there:
@@ -121,28 +119,27 @@ def _size(size: float) -> str:
 
 def _examine(reservoir: "Reservoir", history: "History", partition: str) -> _Read:
     """Find out what importing a history would do."""
-    from reservoir_cli.transfer.ingest import Totals
+    from reservoir_cli.transfer.reports import ImportReport
 
     try:
-        totals = reservoir.import_files(
+        report = reservoir.import_files(
             history.path, form=history.form, partition=partition, dry_run=True
         )
     except ReservoirError as failure:
-        return _Read(history, Totals(), failure)
-    return _Read(history, totals)
+        return _Read(history, ImportReport(), failure)
+    return _Read(history, report)
 
 
 def _show_contents(read: Sequence[_Read]) -> None:
-    from reservoir_cli.cli import console
     from reservoir_cli.settings.paths import abbreviate_home
 
     columns = ("", "history", "conversations", "messages", "new", "where")
     rows = [
         (
-            *(str(number), each.history.tool, f"{len(each.totals.conversations):,}"),
+            *(str(number), each.history.tool, f"{len(each.report.conversations):,}"),
             *(
                 f"{each.messages:,}",
-                f"{each.totals.imported:,}",
+                f"{each.report.imported:,}",
                 abbreviate_home(each.history.path),
             ),
         )
@@ -164,15 +161,13 @@ def _choose(read: Sequence[_Read], home: str, *, asked: bool) -> tuple[list[_Rea
     :returns: the histories and the partition.
     """
     chosen = _pick(read)
-    there = sum(each.totals.already for each in chosen)
+    there = sum(each.report.already for each in chosen)
     while asked:
         name = _answer(f"Partition to keep them in [{home}]:") or home
         if name != clean_name(name):
             continue
         if name == home or not there:
             return chosen, name
-        from reservoir_cli.cli import console
-
         console.note(f"{options.counted(there, 'message')} of them are in {home} already")
         if console.ask(f"Keep them in {name} a second time?"):
             return chosen, name
@@ -181,9 +176,7 @@ def _choose(read: Sequence[_Read], home: str, *, asked: bool) -> tuple[list[_Rea
 
 def _pick(read: Sequence[_Read]) -> list[_Read]:
     """The histories that a person names by number; Enter takes all that have something new."""
-    from reservoir_cli.cli import console
-
-    new = [number for number, each in enumerate(read, 1) if each.totals.imported]
+    new = [number for number, each in enumerate(read, 1) if each.report.imported]
     usual = ",".join(map(str, new))
     while True:
         answer = _answer(f"Import which, by number, or none? [{usual}]")
@@ -199,15 +192,11 @@ def _pick(read: Sequence[_Read]) -> list[_Read]:
 
 
 def _answer(question: str) -> str:
-    from reservoir_cli.cli import console
-
     answer = console.read_answer(question)
     return _stop() if answer is None else answer
 
 
 def _stop() -> str:
-    from reservoir_cli.cli import console
-
     console.note("nothing was imported")
     raise typer.Exit(1)
 
@@ -222,7 +211,6 @@ def _import(
 
     :returns: everything that was read, with what was done of it.
     """
-    from reservoir_cli.cli import console
     from reservoir_cli.settings import file as settings_file
 
     done = []
@@ -236,14 +224,14 @@ def _import(
             if each not in chosen:
                 done.append(each)
                 continue
-            totals = reservoir.import_files(
+            report = reservoir.import_files(
                 each.history.path, form=each.history.form, partition=home
             )
-            console.aside(f"{each.history.tool}: {totals.line()}")
-            if totals.skipped:
+            console.aside(f"{each.history.tool}: {report.line()}")
+            if report.skipped:
                 place = shlex.quote(str(each.history.path))
                 console.note(f"why some were skipped: reservoir ingest --dry-run {place}")
-            done.append(replace(each, imported=totals.imported))
+            done.append(replace(each, imported=report.imported))
         if embed and any(each.imported for each in done):
             console.note("making them searchable by meaning; after Ctrl-C reservoir embed goes on")
             reservoir.embed_if_possible(Scope(home))
@@ -256,8 +244,6 @@ def _try(ctx: typer.Context, read: Sequence[_Read], home: str, *, offer: bool) -
     :param offer: ask whether it should be asked now.
     :returns: the command.
     """
-    from reservoir_cli.cli import console
-
     with options.open_reservoir(ctx) as reservoir:
         question = _question(reservoir, home, [each.history.form for each in read])
         if question is None:
@@ -278,15 +264,15 @@ def _try(ctx: typer.Context, read: Sequence[_Read], home: str, *, offer: bool) -
 def _question(reservoir: "Reservoir", home: str, forms: Sequence[str]) -> str | None:
     """A question of an early conversation without secrets; where none fits a line, a title."""
     from reservoir_cli.redaction import find
-    from reservoir_cli.storage.records import Filter
+    from reservoir_cli.reservoir import Filter
 
     second_best = None
-    known = reservoir.store.conversations(Scope(home))
+    known = reservoir.conversations(Scope(home))
     for each in [each for each in known if each.conversation.source in forms][:_MOST_LOOKED_AT]:
         where = Filter(role="user", conversation_id=each.conversation.id)
-        asked = reservoir.store.last(Scope(home, each.instance), 0, where)
+        asked = reservoir.view(Scope(home, each.instance), 0, where)
         for text in [*(message.content.strip() for message in asked), each.conversation.title]:
-            if text and _FITTING.fullmatch(text) and not find(text):
+            if text and _FITTING.fullmatch(text) and "[redacted:" not in text and not find(text):
                 if text.endswith("?"):
                     return text
                 second_best = second_best or text
@@ -300,14 +286,13 @@ def _print(
     command: str | None,
     dry_run: bool,
 ) -> None:
-    from reservoir_cli.cli import console
-    from reservoir_cli.transfer.ingest import Totals
+    from reservoir_cli.transfer.reports import ImportReport
 
     known = {each.history: each for each in read}
     console.document(
         {
             "partition": home,
-            "histories": [_row(known.get(each, _Read(each, Totals()))) for each in places],
+            "histories": [_row(known.get(each, _Read(each, ImportReport()))) for each in places],
             "try": command,
             "dry_run": dry_run,
         }
@@ -315,18 +300,18 @@ def _print(
 
 
 def _row(read: _Read) -> dict[str, object]:
-    history, totals = read.history, read.totals
+    history, report = read.history, read.report
     return {
         "tool": history.tool,
         "format": history.form,
         "path": str(history.path),
         "files": history.files,
         "bytes": history.size,
-        "conversations": len(totals.conversations),
+        "conversations": len(report.conversations),
         "messages": read.messages,
-        "already_there": totals.already,
-        "new": totals.imported,
+        "already_there": report.already,
+        "new": report.imported,
         "imported": read.imported,
-        "skipped": totals.skipped,
+        "skipped": report.skipped,
         "error": read.failure.message if read.failure else None,
     }

@@ -2,7 +2,7 @@
 
 import typer
 
-from reservoir_cli.cli import options
+from reservoir_cli.cli import console, options
 
 
 def models(
@@ -14,7 +14,6 @@ def models(
     what a context may take; recommended what --budget recommended takes. More models:
     reservoir config --set models.NAME.context_window=N
     """
-    from reservoir_cli.cli import console
     from reservoir_cli.settings import config
 
     rows = config.model_rows(options.load_config(ctx), partition)

@@ -4,9 +4,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from reservoir_cli.cli import completion, options
+from reservoir_cli.cli import completion, console, options
 from reservoir_cli.errors import ReservoirError, UsageError
 from reservoir_cli.messages import Scope, check_name
+from reservoir_cli.settings.schema import format_value
 
 if TYPE_CHECKING:
     from reservoir_cli.reservoir import Reservoir
@@ -84,9 +85,6 @@ def _merge(reservoir: "Reservoir", old: str, new: str, yes: bool) -> None:
 
 def _say_what_ends(config: "Config", old: str, new: str) -> None:
     """Say which settings of a partition will not hold for its messages once they are in another."""
-    from reservoir_cli.cli import console
-    from reservoir_cli.settings.schema import format_value
-
     ends = []
     for key in config.partitions.get(old, {}):
         before, after = (config.lookup(key, partition=each)[0] for each in (old, new))
@@ -107,7 +105,7 @@ def _known(reservoir: "Reservoir", old: str, new: str | None = None) -> dict[str
     if old == new:
         raise UsageError("the two names are the same", hint="give its old and its new name")
     counts: dict[str, list[int]] = {}
-    for partition, _, count in reservoir.store.places():
+    for partition, _, count in reservoir.places():
         counts.setdefault(partition, []).append(count)
     if old not in counts:
         hint = f"there are {', '.join(sorted(counts))}" if counts else None
@@ -120,10 +118,8 @@ def _known(reservoir: "Reservoir", old: str, new: str | None = None) -> dict[str
 
 
 def _move(reservoir: "Reservoir", old: str, new: str, done: str) -> None:
-    from reservoir_cli.cli import console
 
-    console.progress("moving", 0, 0)
-    moved, there = reservoir.store.move_partition(old, new)
+    moved, there = reservoir.move_partition(old, new)
     console.aside(f"{done} {old} to {new}: {options.counted(moved, 'message')}")
     if there:
         console.note(f"{options.counted(there, 'message')} of {old} were in {new} already")
@@ -138,7 +134,6 @@ def _move(reservoir: "Reservoir", old: str, new: str, done: str) -> None:
 
 def _settings_follow(config: "Config", old: str, new: str) -> bool:
     """Let the settings of a partition go with its messages; say so, or what prevents it."""
-    from reservoir_cli.cli import console
     from reservoir_cli.settings import file as settings_file
 
     try:
@@ -152,22 +147,18 @@ def _settings_follow(config: "Config", old: str, new: str) -> bool:
 
 
 def _delete(reservoir: "Reservoir", name: str, yes: bool) -> None:
-    from reservoir_cli.cli import console
-    from reservoir_cli.transfer import forget
-
     _known(reservoir, name)
-    found = reservoir.store.find(Scope(name))
+    found = reservoir.find(Scope(name))
     count = options.counted(len(found), "message")
     options.confirm(f"forget all of {name}, {count}, for good?", yes)
-    forget.forget(reservoir.store, found, console.progress)
+    reservoir.forget(found)
     console.aside(f"forgot {count}")
     console.note("backups and exports made earlier still have them")
 
 
 def _list(reservoir: "Reservoir", as_json: bool) -> None:
-    from reservoir_cli.cli import console
 
-    found = reservoir.store.place_summaries(Scope(None))
+    found = reservoir.partitions()
     if as_json:
         console.document(
             {

@@ -5,14 +5,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from reservoir_cli.cli import options
+from reservoir_cli.cli import console, options
 from reservoir_cli.errors import UsageError
 from reservoir_cli.messages import Scope
 
 if TYPE_CHECKING:
-    from reservoir_cli.reservoir import Reservoir
+    from reservoir_cli.reservoir import Filter, Reservoir
     from reservoir_cli.retrieval.search import Hit
-    from reservoir_cli.storage.records import Filter
 
 #: What the columns of --explain are.
 _LEGEND = (
@@ -76,7 +75,6 @@ def search(
     A terminal shows the best passage of each hit, in three lines; a pipe gets whole messages. The
     whole partition is searched, or the instance that -i names.
     """
-    from reservoir_cli.cli import console
     from reservoir_cli.cli.hits import Form, print_hits
 
     if semantic and keyword:
@@ -134,7 +132,6 @@ def search(
 def _say_nothing_found(
     reservoir: "Reservoir", scope: Scope, where: "Filter", keyword: bool
 ) -> None:
-    from reservoir_cli.cli import console
 
     place = console.place(scope)
     if not reservoir.view(scope, 1, where):

@@ -1,12 +1,13 @@
 """``reservoir stats``: what contexts cost over time, and what the store holds."""
 
 from collections.abc import Mapping
-from datetime import date, timedelta
+from datetime import UTC, date, datetime, timedelta
 from typing import Annotated, Any
 
 import typer
 
-from reservoir_cli.cli import options
+from reservoir_cli.cli import console, options
+from reservoir_cli.util.times import parse_time
 
 _BARS = "▁▂▃▄▅▆▇█"
 _DAYS = 30
@@ -27,16 +28,9 @@ def stats(
     spent, or whose question and sections alone exceed it. Every message is embedded, waits for
     `reservoir embed`, or is without text.
     """
-    from datetime import UTC, datetime
-
-    from reservoir_cli.cli import console
-    from reservoir_cli.context import runs
-    from reservoir_cli.util.times import parse_time
-
     moment = parse_time(since, datetime.now(UTC)) if since else None
     with options.open_reservoir(ctx) as reservoir:
-        store = reservoir.store
-        summary = runs.summarize(store.runs(moment), store.holdings())
+        summary = reservoir.stats(moment)
     if as_json:
         console.document(summary)
         return

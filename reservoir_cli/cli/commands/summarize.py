@@ -36,10 +36,10 @@ def summarize(
             name = outcome.conversation.conversation.id
             if outcome.reason:
                 console.warn(
-                    f"{reservoir.mask.id(outcome.conversation.partition, name)} skipped: "
+                    f"{reservoir.redactor.id(outcome.conversation.partition, name)} skipped: "
                     f"{outcome.reason}"
                 )
-        rows = [_row(outcome, reservoir.mask) for outcome in outcomes]
+        rows = [_row(outcome, reservoir.redactor) for outcome in outcomes]
     if as_json:
         console.document({"summaries": rows, "dry_run": dry_run})
     else:

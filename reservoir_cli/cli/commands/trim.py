@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from reservoir_cli.cli import completion, options
+from reservoir_cli.cli import completion, console, options
 from reservoir_cli.errors import ReservoirError, UsageError
 
 #: A smaller budget would not hold one exchange.
@@ -54,7 +54,6 @@ def trim(
     messages comes out as a body.
     """
     from reservoir_cli.chat.trim import find_turn_start, trim_history
-    from reservoir_cli.cli import console
     from reservoir_cli.settings.config import required_window
     from reservoir_cli.tokens import storing_counter
 

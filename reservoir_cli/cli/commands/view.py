@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from reservoir_cli.cli import options
+from reservoir_cli.cli import console, options
 from reservoir_cli.errors import UsageError
 from reservoir_cli.messages import Scope, StoredMessage
 
@@ -55,8 +55,6 @@ def view(
     A terminal also shows the number of each message, which --id, --around and `forget --id` take.
     Trace and conversation ids may be shortened to a beginning that only one has.
     """
-    from reservoir_cli.cli import console
-
     options.one_form(json=as_json, jsonl=as_lines)
     numbers = [options.message_number(each) for each in (*(ids or ()), around) if each is not None]
     if numbers and (trace_id or conversation or role or since or until or secrets):

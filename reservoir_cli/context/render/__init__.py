@@ -30,6 +30,7 @@ from reservoir_cli.context.types import (
     Tier,
     TokenBudget,
 )
+from reservoir_cli.context.window_message import WindowMessage
 from reservoir_cli.errors import UsageError
 from reservoir_cli.settings.models import find_model
 
@@ -105,9 +106,9 @@ class ContextWindow:
         ]
 
     @property
-    def messages(self) -> list[dict[str, Any]]:
-        """Everything that is printed, in order: the rows of format ``json``."""
-        return document.rows(self)
+    def messages(self) -> tuple[WindowMessage, ...]:
+        """Everything that is printed, in order."""
+        return tuple(map(WindowMessage.from_row, document.rows(self)))
 
     def to(self, form: str | None = None, *, explain: bool = False) -> str | dict[str, Any]:
         """The window in a format: a text, or a JSON document as a dict.

@@ -5,14 +5,16 @@ conversations hold one conversation at a time.
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from reservoir_cli.errors import UsageError
+from reservoir_cli.errors import ReservoirError, UsageError
 from reservoir_cli.messages import Scope
-from reservoir_cli.redaction import Mask
+from reservoir_cli.redaction import Redactor
 from reservoir_cli.storage.base import Store
 from reservoir_cli.storage.records import Filter, Progress
+from reservoir_cli.transfer.exporters import saving
+from reservoir_cli.transfer.reports import ExportReport
 
 if TYPE_CHECKING:
     from reservoir_cli.transfer.exporters.conversations import Thread
@@ -23,17 +25,54 @@ CONVERSATIONS = ("openai", "anthropic", "sharegpt", "markdown")
 FORMATS = ("jsonl", "json", *CONVERSATIONS)
 
 
-@dataclass
-class Totals:
-    """What an export wrote so far.
+def export_to(
+    out: Path | Callable[[str], object],
+    store: Store,
+    scope: Scope,
+    where: Filter,
+    form: str,
+    *,
+    redactor: Redactor,
+    embeddings: bool,
+    progress: Progress,
+    explain_empty: Callable[[], str],
+) -> ExportReport:
+    """Write the messages of a scope to a file, or piece by piece.
 
-    :param left_out: messages that a format has no place for: thinking.
-    :param masked: messages with a secret that is hidden.
+    :param explain_empty: gives the hint if nothing matches and the file has something in it.
+    :raises UsageError: an unknown format, or one that has no place for embeddings.
+    :raises ReservoirError: the file cannot be written.
     """
+    report, to_file = ExportReport(), isinstance(out, Path)
+    pieces = export(
+        store,
+        scope,
+        where,
+        form,
+        report,
+        mask=redactor,
+        embeddings=embeddings,
+        progress=progress if to_file else lambda *_: None,
+    )
+    if isinstance(out, Path):
+        saving.save(out, _unless_empty(pieces, report, out, explain_empty), store.files())
+    else:
+        saving.write_batches(out, pieces)
+    return report
 
-    messages: int = 0
-    left_out: int = 0
-    masked: int = 0
+
+def _unless_empty(
+    pieces: Iterator[str], report: ExportReport, out: Path, explain_empty: Callable[[], str]
+) -> Iterator[str]:
+    """Yield an export, unless it is empty and an earlier one would be lost.
+
+    :raises ReservoirError: nothing was exported, and the file has something in it.
+    """
+    yield from pieces
+    if not report.messages and out.is_file() and out.stat().st_size:
+        raise ReservoirError(
+            f"there is nothing to export: {out} stays as it is", hint=explain_empty()
+        )
 
 
 def export(
@@ -41,26 +80,26 @@ def export(
     scope: Scope,
     where: Filter,
     form: str,
-    totals: Totals,
+    report: ExportReport,
     *,
-    mask: Mask,
+    mask: Redactor,
     embeddings: bool = False,
     progress: Progress = lambda *_: None,
 ) -> Iterator[str]:
     """The messages of a scope in a format, piece by piece.
 
-    :param totals: counts what is written.
+    :param report: counts what is written.
     :param mask: hides what secrets are to be hidden; such a message has no vectors.
     :param embeddings: with the vectors of the active model; rows only.
     :raises UsageError: an unknown format, or one that has no place for vectors.
     """
     if form in ROWS:
-        return _rows(store, scope, where, form, totals, mask, embeddings, progress)
+        return _rows(store, scope, where, form, report, mask, embeddings, progress)
     if form not in CONVERSATIONS:
         raise UsageError(f"unknown format {form!r}", hint=f"formats are {', '.join(FORMATS)}")
     if embeddings:
         raise UsageError(f"the format {form} has no place for embeddings", hint="use jsonl or json")
-    return _conversations(store, scope, where, form, totals, mask, progress)
+    return _conversations(store, scope, where, form, report, mask, progress)
 
 
 def _rows(
@@ -68,8 +107,8 @@ def _rows(
     scope: Scope,
     where: Filter,
     form: str,
-    totals: Totals,
-    mask: Mask,
+    report: ExportReport,
+    mask: Redactor,
     embeddings: bool,
     progress: Progress,
 ) -> Iterator[str]:
@@ -81,9 +120,9 @@ def _rows(
     def counted() -> Iterator[rows.Row]:
         for row, masked in rows.rows(store, keys, mask, embeddings=embeddings):
             yield row
-            totals.messages += 1
-            totals.masked += masked
-            progress("exporting", totals.messages, len(keys))
+            report.messages += 1
+            report.masked += masked
+            progress("exporting", report.messages, len(keys))
 
     return write(counted())
 
@@ -93,8 +132,8 @@ def _conversations(
     scope: Scope,
     where: Filter,
     form: str,
-    totals: Totals,
-    mask: Mask,
+    report: ExportReport,
+    mask: Redactor,
     progress: Progress,
 ) -> Iterator[str]:
     from reservoir_cli.transfer.exporters.conversations import threads
@@ -107,11 +146,11 @@ def _conversations(
         thread = read.masked(mask)
         kept = thread if form == "markdown" else thread.without_thinking()
         done += len(thread.messages)
-        totals.masked += sum(
+        report.masked += sum(
             a is not b for a, b in zip(read.messages, thread.messages, strict=True)
         )
-        totals.messages += len(kept.messages)
-        totals.left_out += len(thread.messages) - len(kept.messages)
+        report.messages += len(kept.messages)
+        report.left_out += len(thread.messages) - len(kept.messages)
         progress("exporting", done, total)
         if kept.messages:
             yield write(kept)
@@ -128,4 +167,4 @@ def _writer(form: str) -> Callable[["Thread"], str]:
     }[form]
 
 
-__all__ = ["FORMATS", "Totals", "export"]
+__all__ = ["FORMATS", "export", "export_to"]

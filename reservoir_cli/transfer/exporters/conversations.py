@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from reservoir_cli.chat.turn import Section, Turn
 from reservoir_cli.messages import Conversation, Role, Scope, StoredMessage, call_text, plain_text
-from reservoir_cli.redaction import Mask
+from reservoir_cli.redaction import Redactor
 from reservoir_cli.storage.base import Store
 from reservoir_cli.storage.records import ThreadName
 
@@ -29,7 +29,7 @@ class Thread:
     about: Conversation | None
     messages: Sequence[StoredMessage]
 
-    def masked(self, mask: Mask) -> "Thread":
+    def masked(self, mask: Redactor) -> "Thread":
         """The thread as it may be printed."""
         partition, instance, number = self.name
         return replace(

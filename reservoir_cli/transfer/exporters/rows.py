@@ -6,7 +6,7 @@ from dataclasses import asdict
 from typing import Any
 
 from reservoir_cli.messages import Key, Role, StoredMessage, plain_text, title_of
-from reservoir_cli.redaction import Mask
+from reservoir_cli.redaction import Redactor
 from reservoir_cli.storage.base import Store
 from reservoir_cli.storage.records import Passage, ThreadName
 
@@ -16,7 +16,7 @@ Row = dict[str, Any]
 
 
 def rows(
-    store: Store, keys: Sequence[Key], mask: Mask, *, embeddings: bool
+    store: Store, keys: Sequence[Key], mask: Redactor, *, embeddings: bool
 ) -> Iterator[tuple[Row, bool]]:
     """Messages as rows, and whether a secret of theirs is hidden.
 
@@ -58,7 +58,11 @@ def document(rows: Iterator[Row]) -> Iterator[str]:
 
 
 def _conversation(
-    store: Store, message: StoredMessage, shown: StoredMessage, told: set[ThreadName], mask: Mask
+    store: Store,
+    message: StoredMessage,
+    shown: StoredMessage,
+    told: set[ThreadName],
+    mask: Redactor,
 ) -> Row:
     """Return what is known of a conversation, once: found as it is stored, told as it is shown."""
     number = message.conversation_id

@@ -1,12 +1,28 @@
-"""Writing an export to a file, whole or not at all."""
+"""Write an export to a file, whole or not at all, or in batches."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from reservoir_cli.errors import ReservoirError
 from reservoir_cli.settings import paths
 from reservoir_cli.util.files import way_out
 from reservoir_cli.util.private import replace_atomically
+
+#: Characters that are written at once.
+_BATCH = 1 << 16
+
+
+def write_batches(write: Callable[[str], object], pieces: Iterator[str]) -> None:
+    """Write a text that comes in pieces, many of them at once."""
+    gathered: list[str] = []
+    size = 0
+    for piece in pieces:
+        gathered.append(piece)
+        size += len(piece)
+        if size > _BATCH:
+            write("".join(gathered))
+            gathered, size = [], 0
+    write("".join(gathered))
 
 
 def save(path: Path, pieces: Iterator[str], store: Iterable[Path]) -> None:

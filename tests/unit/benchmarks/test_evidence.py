@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from functools import partial
 from types import SimpleNamespace
 
 import numpy as np
@@ -141,10 +142,11 @@ class Excerpts:
     """A window that prints a part of one message."""
 
     def __init__(self, spans):
-        self.messages = [
+        rows = [
             {"id": 1, "source_id": "1", "content": "two", "spans": spans},
             {"id": None, "source_id": None, "content": "the question"},
         ]
+        self.messages = [SimpleNamespace(to_row=partial(dict, row)) for row in rows]
         self.used, self.relevance = 10, 0.5
         self.budget = SimpleNamespace(available=20)
 
@@ -183,7 +185,7 @@ def test_talk_before_a_question_is_stored_for_that_question_alone(fake_embedder,
         (replace(asked, talk=()), ["one two three"]),
     ):
         (window,) = asker.windows(question, [4_000])
-        assert [row["content"] for row in window.messages] == [*known, "and?"]
+        assert [message.content for message in window.messages] == [*known, "and?"]
 
 
 def test_fewer_questions_are_spread_over_all_scopes():

@@ -512,7 +512,7 @@ class LongConversation:
                     model="gpt-4o",
                     budget=budget,
                     format=form,
-                    recent=20 if order == "score" else 10_000,
+                    recent_context_size=20 if order == "score" else 10_000,
                     order=order,
                     system="Be brief.",
                     procedure={"deploy": "Step by step."},

@@ -62,6 +62,10 @@ class Memory:
         return stored.id
 
     def ask(self, query="zeta", *, settings=None, partition="p", **options):
+        short = {"recent": "recent_context_size", "similar": "semantic_context_size"}
+        options = {short.get(name, name): value for name, value in options.items()}
+        if threshold := options.pop("threshold", None):
+            options["similar_cosine"] = 2 * threshold - 1
         with_settings = Reservoir(self.store, config.load(None, settings or {}))
         return with_settings.context(query, partition=partition, **options)
 

@@ -82,7 +82,7 @@ def ask(reservoir, query="delta1 delta2", **options):
 
 
 def stored_rows(window):
-    return [row for row in window.messages if row["id"] is not None]
+    return [each.to_row() for each in window.messages if each.id is not None]
 
 
 # What a window prints

@@ -65,7 +65,7 @@ class Memory:
 
     def similarity(self, **options):
         rows = self.ask(**options).messages
-        return {row["id"]: row["similarity"] for row in rows if row["id"]}
+        return {row.id: row.similarity for row in rows if row.id}
 
 
 @pytest.fixture
@@ -130,7 +130,7 @@ def test_talk_of_another_instance_is_not_followed(memory, talk):
 
 
 def test_a_question_about_nothing_in_the_store_recalls_nothing(memory, talk):
-    window = memory.ask("capital of Mongolia", floor=0.36, follow=False)
+    window = memory.ask("capital of Mongolia", recall_floor=0.36, follow=False)
     assert window.nothing_found
     assert window.relevance < 0.36
     assert not window.selection.recalled
@@ -142,26 +142,26 @@ def test_a_question_about_nothing_in_the_store_recalls_nothing(memory, talk):
 
 
 def test_a_word_or_a_meaning_lifts_a_question_over_the_floor(memory, talk):
-    assert not memory.ask("pruned roses", floor=0.36, follow=False).nothing_found
+    assert not memory.ask("pruned roses", recall_floor=0.36, follow=False).nothing_found
     memory.say("near", QUESTION, days=3)
-    assert not memory.ask("capital of Mongolia", floor=0.36, follow=False).nothing_found
+    assert not memory.ask("capital of Mongolia", recall_floor=0.36, follow=False).nothing_found
 
 
 def test_floor_0_recalls_the_nearest_whatever_it_is(memory, talk):
-    window = memory.ask("capital of Mongolia", floor=0.0, follow=False)
+    window = memory.ask("capital of Mongolia", recall_floor=0.0, follow=False)
     assert not window.nothing_found
-    assert {row["id"] for row in window.messages} >= set(talk)
+    assert {row.id for row in window.messages} >= set(talk)
 
 
 def test_a_follow_up_is_answered_although_its_own_words_fit_nothing(memory, talk):
-    assert memory.ask("capital of Mongolia", floor=0.36, follow=False).nothing_found
-    assert not memory.ask("capital of Mongolia", floor=0.36).nothing_found
+    assert memory.ask("capital of Mongolia", recall_floor=0.36, follow=False).nothing_found
+    assert not memory.ask("capital of Mongolia", recall_floor=0.36).nothing_found
 
 
 def test_no_question_and_no_message_are_not_refused(memory):
-    assert not memory.ask("zeta", floor=0.36).nothing_found
+    assert not memory.ask("zeta", recall_floor=0.36).nothing_found
     memory.say("here", GARDEN)
-    assert not memory.ask("", floor=0.36).nothing_found
+    assert not memory.ask("", recall_floor=0.36).nothing_found
 
 
 def test_enough_leaves_out_what_is_hardly_similar(memory):

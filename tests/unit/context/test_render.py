@@ -710,7 +710,7 @@ def document(tmp_path) -> dict[str, Any]:
             partition="p",
             budget=600,
             format="json",
-            recent=9,
+            recent_context_size=9,
             system="Be brief.",
             procedure={"a": "b"},
             knowledge={"c": "d"},

@@ -61,7 +61,7 @@ def test_a_run_adds_one_row_of_what_it_took(reservoir):
 
 
 def test_a_run_that_eats_into_the_reserve_says_how_much(reservoir):
-    window = ask(reservoir, budget=900, model="gpt-4", output_reserve=7_500)
+    window = ask(reservoir, budget=900, model="gpt-4", reserve_tokens=7_500)
     (row,) = rows(reservoir)
     assert row["reserve_used"] == window.used - (8_192 - 7_500) > 0
 

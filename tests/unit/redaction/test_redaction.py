@@ -9,7 +9,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from reservoir_cli.messages import Message, ToolCall
-from reservoir_cli.redaction import Mode, find, inspected, told, without_secrets
+from reservoir_cli.redaction import Mode, describe_secrets, find, scan_message, without_secrets
 from reservoir_cli.redaction.rules import GUESSES, RULES, SHORTEST_TOKEN, TOKENS, Rule
 
 #: What detect-secrets finds by its shape and we do not, and why.
@@ -176,12 +176,12 @@ def test_names_and_ids_are_searched_and_ids_stay_apart() -> None:
     message = Message(
         "assistant", "x", name=f"bot {GITHUB}", tool_calls=calls, source_id=GITHUB, trace_id=GITHUB
     )
-    clean, found = inspected(message, Mode.REMOVE)
+    clean, found = scan_message(message, Mode.REMOVE)
     assert found == {"github-token": 7}
     assert GITHUB not in repr(clean)
     assert len({call.id for call in clean.tool_calls}) == 2
     assert clean.source_id == clean.trace_id
-    assert inspected(clean, Mode.REMOVE) == (clean, {})
+    assert scan_message(clean, Mode.REMOVE) == (clean, {})
 
 
 def test_long_texts_are_searched_to_their_end() -> None:
@@ -201,20 +201,20 @@ def test_a_secret_at_a_seam_is_found_whole(before: int) -> None:
 def test_tool_calls_are_searched_and_stay_json() -> None:
     call = ToolCall("1", "Bash", '{"command": "PASSWORD=\\"hunter2xyz\\" ./run"}')
     message = Message("assistant", "I run it.", tool_calls=(call,))
-    clean, found = inspected(message, Mode.REMOVE)
+    clean, found = scan_message(message, Mode.REMOVE)
     assert dict(found) == {"secret-value": 1}
     assert clean.tool_calls[0].arguments == (
         '{"command": "PASSWORD=\\"[redacted:secret-value]\\" ./run"}'
     )
-    marked, _ = inspected(message, Mode.MARK)
+    marked, _ = scan_message(message, Mode.MARK)
     assert marked.tool_calls == message.tool_calls
     assert marked.secrets == ("secret-value",)
-    assert inspected(message, Mode.OFF) == (message, {})
+    assert scan_message(message, Mode.OFF) == (message, {})
 
 
 def test_what_was_found_is_told_by_kind() -> None:
-    _, found = inspected(Message("user", "PASSWORD=a1b2c3 PWD=b2c3d4 a://u:c3d4e5@h"), Mode.MARK)
-    assert told(found) == "3 secrets (password-in-url, secret-value 2)"
+    _, found = scan_message(Message("user", "PASSWORD=a1b2c3 PWD=b2c3d4 a://u:c3d4e5@h"), Mode.MARK)
+    assert describe_secrets(found) == "3 secrets (password-in-url, secret-value 2)"
 
 
 def test_what_was_replaced_is_not_found_again() -> None:

@@ -10,13 +10,14 @@ from behind import behind
 from builders import EVERYWHERE, FakeEmbedder
 
 from reservoir_cli import Reservoir
-from reservoir_cli.maintenance import doctor
+from reservoir_cli.maintenance import backup, doctor
 from reservoir_cli.messages import Message
 from reservoir_cli.settings import config
 from reservoir_cli.storage import replicate
 from reservoir_cli.storage.factory import open_store
 from reservoir_cli.storage.records import Filter
 from reservoir_cli.transfer import exporters
+from reservoir_cli.transfer.reports import ExportReport
 
 COUNT = 12
 #: In "loose" every message is linked to three or four before it, in the others to none.
@@ -80,9 +81,9 @@ def test_vectors_that_are_imported_are_linked_by_the_setting_of_their_partition(
 ) -> None:
     reservoir.embed()
     file, other = tmp_path / "all.jsonl", new_location()
-    totals, store = exporters.Totals(), reservoir.store
+    totals, store = ExportReport(), reservoir.store
     pieces = exporters.export(
-        store, EVERYWHERE, Filter(), "jsonl", totals, mask=reservoir.mask, embeddings=True
+        store, EVERYWHERE, Filter(), "jsonl", totals, mask=reservoir.redactor, embeddings=True
     )
     file.write_text("".join(pieces), encoding="utf-8")
     path, embedder = reservoir.config.path, FakeEmbedder()
@@ -111,5 +112,5 @@ def test_what_is_salvaged_is_linked_by_the_setting_of_its_partition(
     reservoir.embed()
     saved = tmp_path / "saved.db"
     threshold = reservoir.config.synapse_threshold
-    doctor.salvage(reservoir.store.location, saved, threshold)
+    backup.salvage(reservoir.store.location, saved, threshold)
     assert linked(str(saved)) == {"loose": COUNT - 1}

@@ -14,7 +14,6 @@ from reservoir_cli.embedding import Embedder
 from reservoir_cli.errors import ReservoirError
 from reservoir_cli.messages import Message, Scope, StoredMessage
 from reservoir_cli.retrieval import indexing
-from reservoir_cli.retrieval import rebuild as rebuilding
 from reservoir_cli.storage.base import Store
 from reservoir_cli.storage.factory import open_store
 from reservoir_cli.transfer import forget
@@ -51,7 +50,7 @@ def new(fake_embedder: Any) -> Embedder:
 
 @pytest.fixture(autouse=True)
 def small_groups(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rebuilding, "GROUP", 10)
+    monkeypatch.setattr(indexing, "GROUP", 10)
 
 
 @pytest.fixture
@@ -64,7 +63,7 @@ def filled(store: Store, add: Adding, old: Embedder) -> Store:
 
 
 def rebuild(store: Store, embedder: Any) -> int:
-    return rebuilding.rebuild(store, embedder, synapse_threshold=0, progress=lambda *_: None)
+    return indexing.rebuild(store, embedder, synapse_threshold=0, progress=lambda *_: None)
 
 
 def compared(store: Store, embedder: Embedder) -> int:
@@ -84,7 +83,6 @@ def models(store: Store) -> set[tuple[str, int]]:
 
 def check(store: Store, embedder: Embedder, count: int) -> None:
     assert store.active_model() == (embedder.model_id, embedder.name)
-    assert store.next_model() is None
     assert store.next_model() is None
     assert models(store) == {(embedder.model_id, count)}
     assert store.problems() == []
@@ -122,7 +120,7 @@ def test_what_was_broken_off_goes_on_where_it_was(
         rebuild(filled, Watched(new, stop))
     assert compared(filled, old) == 25
     assert filled.next_model() == ("new-12", "new")
-    assert filled.count_unembedded(model=filled.next_model()[0]) == 6
+    assert filled.count_unembedded(model=new.model_id) == 6
     again = Watched(new)
     assert rebuild(filled, again) == 6
     assert again.groups == [6]
@@ -150,7 +148,7 @@ def test_what_the_new_model_lacks_at_the_switch_is_pending(
     filled.switch_model(kept_as)
     assert filled.count_unembedded(EVERYWHERE) == 26
     assert embed(filled, new, synapse_threshold=0) == 26
-    rebuilding.clear_away(filled)
+    indexing.clear_away(filled)
     check(filled, new, 26)
 
 
@@ -179,7 +177,7 @@ def test_building_yet_another_model_gives_up_what_was_begun(
 ) -> None:
     third = type(old)("third", "third-4", 4)  # type: ignore[call-arg]
     filled.begin_model(new.model_id, new.name)
-    first = filled.unembedded(1, model=filled.next_model()[0])
+    first = filled.unembedded(1, model=new.model_id)
     filled.add_passages(new.model_id, indexing.embedded(first, new), 0)
     assert models(filled) == {("fake-8", 25), ("new-12", 1)}
     rebuild(filled, third)
@@ -190,9 +188,8 @@ def test_giving_up_leaves_the_old_model_as_it_was(
     filled: Store, old: Embedder, new: Embedder
 ) -> None:
     filled.begin_model(new.model_id, new.name)
-    filled.add_passages(
-        new.model_id, indexing.embedded(filled.unembedded(1, model=filled.next_model()[0]), new), 0
-    )
+    first = filled.unembedded(1, model=new.model_id)
+    filled.add_passages(new.model_id, indexing.embedded(first, new), 0)
     filled.give_up_model()
     embed(filled, old, synapse_threshold=0)
     check(filled, old, 26)

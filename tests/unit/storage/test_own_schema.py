@@ -9,7 +9,7 @@ from builders import EVERYWHERE, NOW, Adding, FakeEmbedder, embed
 
 from reservoir_cli import Reservoir
 from reservoir_cli.errors import StoreError
-from reservoir_cli.maintenance.doctor import salvage
+from reservoir_cli.maintenance.backup import salvage
 from reservoir_cli.messages import Key, Message
 from reservoir_cli.storage.base import Store
 from reservoir_cli.storage.sqlite import own_schema

@@ -21,7 +21,6 @@ from reservoir_cli.errors import StoreError, StoreLockedError, UsageError
 from reservoir_cli.messages import Key, Message, Scope, StoredMessage
 from reservoir_cli.reservoir import Reservoir
 from reservoir_cli.retrieval import indexing
-from reservoir_cli.retrieval import rebuild as rebuilding
 from reservoir_cli.storage import replicate
 from reservoir_cli.storage.base import Store
 from reservoir_cli.storage.factory import open_store
@@ -615,7 +614,7 @@ def test_a_member_cannot_change_the_model_and_the_owner_can(url: str, users, fak
 
 
 def rebuild(store: Store, embedder) -> int:
-    return rebuilding.rebuild(store, embedder, synapse_threshold=0.5, progress=lambda *_: None)
+    return indexing.rebuild(store, embedder, synapse_threshold=0.5, progress=lambda *_: None)
 
 
 @pytest.mark.parametrize("begun", [False, True], ids=["switched", "begun"])

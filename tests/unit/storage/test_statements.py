@@ -23,7 +23,7 @@ from postgres_server import PostgresServer
 from reservoir_cli.errors import StoreError
 from reservoir_cli.messages import Message, Scope
 from reservoir_cli.reservoir import Reservoir
-from reservoir_cli.retrieval import rebuild
+from reservoir_cli.retrieval import indexing
 from reservoir_cli.storage import reads, replicate
 from reservoir_cli.storage.base import Store
 from reservoir_cli.storage.factory import open_store
@@ -434,7 +434,7 @@ def test_a_whole_round_of_commands(round_url: str, tmp_path: Path, fake_embedder
         assert len(list(store.threads(EVERYWHERE))) == 2
         with closing(open_store(str(tmp_path / "copy.db"))) as file:
             replicate.copy(store, file, lambda *_: None)
-            rebuild.rebuild(store, other, synapse_threshold=0.85, progress=lambda *_: None)
+            indexing.rebuild(store, other, synapse_threshold=0.85, progress=lambda *_: None)
             assert store.active_model() == (other.model_id, other.name)
             admin.index(store, "e", lambda *_: None)
             assert admin.drop_index(store, "e")

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
-from builders import EVERYWHERE, NOW, embed
+from builders import EVERYWHERE, NOW, embed, ingestor
 
 from reservoir_cli.embedding import Embedder
 from reservoir_cli.errors import ReservoirError
@@ -18,9 +18,9 @@ from reservoir_cli.settings import config
 from reservoir_cli.storage.base import Store
 from reservoir_cli.storage.factory import open_store
 from reservoir_cli.storage.records import Filter
-from reservoir_cli.tokens import load_counter
 from reservoir_cli.transfer import forget, ingest
 from reservoir_cli.transfer.importers import Record
+from reservoir_cli.transfer.reports import ImportReport
 
 HERE = Scope("p", "i")
 Adding = Callable[..., list[StoredMessage | None]]
@@ -179,16 +179,14 @@ def test_the_title_of_a_conversation_stays_while_it_has_messages(store: Store, a
     assert [each.conversation.title for each in store.conversations(EVERYWHERE)] == ["Kept"]
     assert three
     forget.forget(store, [three.key])
-    assert store.conversation("p", "i", "c") is None
+    assert store.known_conversations("p", ["c"]) == {}
 
 
-def imported(store: Store, *messages: Message) -> ingest.Totals:
-    return ingest.load(
-        store,
+def imported(store: Store, *messages: Message) -> ImportReport:
+    return ingestor(store).load(
         [Record(each, conversation=Conversation("c", "Titlequux")) for each in messages],
         ingest.Destination("p", "i", "p"),
         where="file",
-        counter=load_counter("approximate"),
         now=NOW,
     )
 
@@ -212,7 +210,7 @@ def test_the_title_of_what_was_forgotten_is_not_imported_again(store: Store) -> 
     imported(store, secret)
     forget.forget(store, store.find(HERE))
     imported(store, secret)
-    assert store.conversation("p", "i", "c") is None
+    assert store.known_conversations("p", ["c"]) == {}
     assert traces(store) == set()
 
 
@@ -233,7 +231,7 @@ def test_a_mark_says_nothing_without_the_store_s_own_key(store: Store, tmp_path:
 def test_a_reader_in_the_way_is_reported_and_the_next_command_finishes(
     store: Store, add: Adding, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("reservoir_cli.storage.sqlite.keeping._FOR_READERS", 0.05)
+    monkeypatch.setattr("reservoir_cli.storage.sqlite.store._FOR_READERS", 0.05)
     add(*small_talk(20))
     [secret] = add(SECRET)
     assert secret

@@ -6,15 +6,14 @@ from typing import Any
 
 import pytest
 from behind import behind
-from builders import EVERYWHERE, NOW
+from builders import EVERYWHERE, NOW, ingestor
 
 from reservoir_cli.messages import Conversation, Message, Scope, StoredMessage, ToolCall
 from reservoir_cli.storage.base import Store
 from reservoir_cli.storage.factory import open_store
-from reservoir_cli.tokens import load_counter
-from reservoir_cli.transfer import ingest
 from reservoir_cli.transfer.importers import File, Record, Skipped, choose
-from reservoir_cli.transfer.ingest import Destination, Totals
+from reservoir_cli.transfer.ingest import Destination
+from reservoir_cli.transfer.reports import ImportReport
 
 HOUR = timedelta(hours=1)
 HERE = Scope("p", "i")
@@ -30,19 +29,17 @@ def load(
     instance: str | None = "i",
     home: str | None = None,
     dry_run: bool = False,
-) -> Totals:
-    return ingest.load(
-        store,
+) -> ImportReport:
+    return ingestor(store).load(
         records,
         Destination(partition, instance, "usual", home),
         where="file.jsonl",
-        counter=load_counter("approximate"),
         now=NOW,
         dry_run=dry_run,
     )
 
 
-def load_text(store: Store, *values: object, **where: Any) -> Totals:
+def load_text(store: Store, *values: object, **where: Any) -> ImportReport:
     text = "".join(json.dumps(value) + "\n" for value in values)
     file = File.of_bytes("file.jsonl", text.encode())
     return load(store, choose(file).read(file), **where)
@@ -70,18 +67,18 @@ def test_what_is_new_is_imported_and_what_is_there_is_left(store: Store) -> None
 
 
 def test_nothing_is_imported_from_nothing(store: Store) -> None:
-    assert load(store, []) == Totals()
+    assert load(store, []) == ImportReport()
     assert store.places() == []
 
 
 def test_the_line_a_person_reads() -> None:
-    assert Totals(1_812, 40, 3).line() == "imported 1,812, already there 40, skipped 3"
+    assert ImportReport(1_812, 40, 3).line() == "imported 1,812, already there 40, skipped 3"
 
 
 def test_of_a_file_in_which_everything_is_wrong_a_thousand_reasons_are_kept(store: Store) -> None:
     totals = load(store, (Skipped(f"line {number}", "torn") for number in range(2_500)))
     assert (totals.skipped, len(totals.reasons)) == (2_500, 1_000)
-    both = Totals(reasons=["first"])
+    both = ImportReport(reasons=["first"])
     both.add(totals)
     assert (both.skipped, len(both.reasons), both.reasons[0]) == (2_500, 1_000, "first")
 
@@ -110,7 +107,7 @@ def test_a_dry_run_counts_a_message_once_however_far_apart_it_stands(store: Stor
 
 
 def test_the_line_of_a_dry_run_says_would() -> None:
-    assert Totals(3).line(dry_run=True) == "would import 3, already there 0, skipped 0"
+    assert ImportReport(3).line(dry_run=True) == "would import 3, already there 0, skipped 0"
 
 
 HOMES = [

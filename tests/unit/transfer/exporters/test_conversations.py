@@ -8,19 +8,20 @@ import pytest
 from validators import problems
 
 from reservoir_cli.messages import Conversation, Message, Scope, StoredMessage, ToolCall
-from reservoir_cli.redaction import Mask
+from reservoir_cli.redaction import Redactor
 from reservoir_cli.storage.base import Store
 from reservoir_cli.storage.records import Filter
 from reservoir_cli.transfer import exporters
 from reservoir_cli.transfer.importers import File, Record, importers
+from reservoir_cli.transfer.reports import ExportReport
 
 Adding = Callable[..., list[StoredMessage | None]]
-MASK = Mask(lambda _: "off")
+MASK = Redactor(lambda _: "off")
 FORMS = ["openai", "anthropic", "sharegpt"]
 
 
-def exported(store: Store, form: str) -> tuple[str, exporters.Totals]:
-    totals = exporters.Totals()
+def exported(store: Store, form: str) -> tuple[str, ExportReport]:
+    totals = ExportReport()
     text = "".join(exporters.export(store, Scope(None), Filter(), form, totals, mask=MASK))
     return text, totals
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from builders import embed
+from builders import embed, ingestor
 from fingerprint import fingerprint
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from reservoir_cli.embedding import Embedder
 from reservoir_cli.errors import UsageError
 from reservoir_cli.messages import Conversation, Message, Role, Scope, StoredMessage, ToolCall
-from reservoir_cli.redaction import Mask
+from reservoir_cli.redaction import Redactor
 from reservoir_cli.storage.base import Store
 from reservoir_cli.storage.factory import open_store
 from reservoir_cli.storage.records import Filter
@@ -25,28 +25,25 @@ from reservoir_cli.tokens import load_counter
 from reservoir_cli.transfer import exporters, ingest
 from reservoir_cli.transfer.importers import File
 from reservoir_cli.transfer.importers.native import Native
+from reservoir_cli.transfer.reports import ExportReport, ImportReport
 
 EVERYTHING = Scope(None)
-MASK = Mask(lambda _: "off")
+MASK = Redactor(lambda _: "off")
 Adding = Callable[..., list[StoredMessage | None]]
 
 
 def exported(store: Store, form: str = "jsonl", where: Filter | None = None, **more: Any) -> str:
-    totals = exporters.Totals()
-    pieces = exporters.export(store, EVERYTHING, where or Filter(), form, totals, mask=MASK, **more)
+    report = ExportReport()
+    pieces = exporters.export(store, EVERYTHING, where or Filter(), form, report, mask=MASK, **more)
     return "".join(pieces)
 
 
-def imported(text: str, store: Store, embedder: Embedder | None = None) -> ingest.Totals:
-    model = embedder and ingest.Model(embedder.model_id, embedder.name, embedder.dimensions, 0.5)
-    return ingest.load(
-        store,
+def imported(text: str, store: Store, embedder: Embedder | None = None) -> ImportReport:
+    return ingestor(store, embedder, threshold=0.5).load(
         Native().read(File.of_bytes("export", text.encode())),
         ingest.Destination(None, None, "usual"),
         where="export",
-        counter=load_counter("approximate"),
         now=datetime.now(UTC),
-        model=lambda: model,
     )
 
 
@@ -190,9 +187,9 @@ def test_a_conversation_of_a_masked_id_is_still_found(store: Store, add: Adding)
     add(Message("user", f"Is {secret} mine?", conversation_id=f"c {secret}"))
     about = Conversation(f"c {secret}", project="taskboard", source="s")
     store.add_conversations(Scope("p", "i"), [about])
-    mask = Mask(lambda _: "mask")
+    mask = Redactor(lambda _: "mask")
     text = "".join(
-        exporters.export(store, EVERYTHING, Filter(), "jsonl", exporters.Totals(), mask=mask)
+        exporters.export(store, EVERYTHING, Filter(), "jsonl", ExportReport(), mask=mask)
     )
     assert secret not in text
     known = json.loads(text)["conversation"]

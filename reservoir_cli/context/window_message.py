@@ -1,0 +1,70 @@
+"""One message of a context window, as the public API gives it."""
+
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from reservoir_cli.chat.turn import Section
+from reservoir_cli.context.types import Tier
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WindowMessage:
+    """A message of a context window, or a section that was given by hand.
+
+    :param id: ``None`` for a section; a section has no scores either.
+    :param section: the part of the window it stands in.
+    :param role: ``user``, ``assistant``, ``system`` or ``tool``; ``context`` for given material.
+    :param tokens: as they are counted for this window.
+    :param tier: why it is a candidate.
+    :param similarity: 0 to 1, how well it fits the question; ``recency``, 0 to 1, how new it is.
+    :param priority: the two together, which the best are chosen by.
+    :param row: the same as plain JSON values: a row of format ``json``.
+    """
+
+    id: int | None
+    section: Section
+    role: str
+    content: str
+    tokens: int
+    partition: str
+    instance: str | None
+    trace_id: str | None
+    conversation_id: str | None
+    created_at: datetime | None
+    name: str | None
+    tool_call_id: str | None
+    source: str | None
+    source_id: str | None
+    tier: Tier | None
+    similarity: float | None
+    cosine: float | None
+    bm25: float | None
+    recency: float | None
+    priority: float | None
+    row: Mapping[str, Any] = field(repr=False, compare=False)
+
+    @classmethod
+    def from_row(cls, row: Mapping[str, Any]) -> "WindowMessage":
+        """Return the message that a row of format ``json`` describes."""
+        values = {name: row[name] for name in cls.__slots__ if name != "row"}
+        values["section"] = Section(row["section"])
+        values["tier"] = Tier(row["tier"]) if row["tier"] else None
+        said = row["created_at"]
+        values["created_at"] = datetime.fromisoformat(said) if said else None
+        return cls(**values, row=row)
+
+    def to_row(self) -> dict[str, Any]:
+        """Return the message as plain JSON values."""
+        return dict(self.row)
+
+    def __getitem__(self, name: str) -> Any:
+        """Return a value of the row; the way before messages had attributes."""
+        warnings.warn(
+            f'message["{name}"] is deprecated: use message.{name}, or message.to_row()',
+            DeprecationWarning,
+            stacklevel=2,
+        )
+        return self.row[name]

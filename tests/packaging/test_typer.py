@@ -1,0 +1,40 @@
+"""Typer is used by its public names, and its upper bound stands for as long as it has a reason."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from environments import LIGHT_IMPORT, is_light
+
+import reservoir_cli
+
+PACKAGE = Path(reservoir_cli.__file__).parent
+
+
+def imported_modules(path: Path) -> list[str]:
+    """Return every module a file imports from, those under TYPE_CHECKING included."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    names = [node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
+    plain = [node for node in ast.walk(tree) if isinstance(node, ast.Import)]
+    return [*names, *(alias.name for node in plain for alias in node.names)]
+
+
+@pytest.mark.parametrize("folder", ["reservoir_cli"])
+def test_nothing_private_of_typer_is_imported(folder: str) -> None:
+    files = sorted((PACKAGE.parent / folder).rglob("*.py"))
+    private = [
+        (path.name, name)
+        for path in files
+        for name in imported_modules(path)
+        if name.split(".")[0] == "typer" and any(part[0] == "_" for part in name.split("."))
+    ]
+    assert files
+    assert private == []
+
+
+def test_the_typer_that_the_bound_allows_imports_no_pydantic() -> None:
+    command = [sys.executable, "-c", LIGHT_IMPORT]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
+    assert is_light(done.stdout)

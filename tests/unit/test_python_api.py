@@ -1,0 +1,123 @@
+"""The typed public API, and its page: every example on it runs."""
+
+import re
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import reservoir_cli
+from reservoir_cli import ContextOptions, Filter, Message, Reservoir, Scope, WindowMessage
+
+PAGE = Path(__file__).parents[2] / "docs" / "python.md"
+BLOCKS = re.findall(r"(?ms)^```python\n(.*?)^```$", PAGE.read_text(encoding="utf-8"))
+
+
+@pytest.fixture
+def reservoir(tmp_path: Path, fake_embedder: Any) -> Reservoir:
+    with Reservoir.open(tmp_path / "r.db", embedder=fake_embedder) as opened:
+        yield opened
+
+
+@pytest.mark.parametrize("block", BLOCKS, ids=range(len(BLOCKS)))
+def test_an_example_of_the_page_runs(
+    block: str, tmp_path: Path, fake_embedder: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(Reservoir, "_load_embedder", lambda _: fake_embedder)
+    exec(compile(block, str(PAGE), "exec"), {"__name__": "__main__"})
+
+
+def test_the_page_names_everything_public() -> None:
+    page = PAGE.read_text(encoding="utf-8")
+    elsewhere = {"StoreCorruptError", "ToolCall", "trim_history"}
+    missing = [name for name in reservoir_cli.__all__ if f"{name}" not in page]
+    assert set(missing) <= elsewhere
+
+
+def test_messages_of_a_window_are_typed_and_equal_to_their_rows(reservoir: Reservoir) -> None:
+    reservoir.ingest([Message("user", "the queue lost jobs", datetime(2026, 5, 1, tzinfo=UTC))])
+    window = reservoir.context("which queue?", budget=500, system="Be brief.")
+    assert isinstance(window.messages, tuple)
+    system, stored, question = window.messages
+    assert (system.section, system.role, system.id) == ("system", "system", None)
+    assert (stored.section, stored.content) == ("history", "the queue lost jobs")
+    assert stored.created_at == datetime(2026, 5, 1, tzinfo=UTC)
+    assert stored.priority is not None
+    assert question.content == "which queue?"
+    rows = window.to("json")["messages"]
+    assert [message.to_row() for message in window.messages] == rows
+
+
+def test_a_message_can_still_be_read_like_a_dict_with_a_warning(reservoir: Reservoir) -> None:
+    (message,) = reservoir.context("which queue?", budget=500).messages
+    assert isinstance(message, WindowMessage)
+    with pytest.warns(DeprecationWarning, match="use message.content"):
+        assert message["content"] == "which queue?"
+
+
+def test_options_have_the_names_of_settings_and_older_names_still_work(
+    reservoir: Reservoir,
+) -> None:
+    reservoir.ingest([Message("user", f"note {number}") for number in range(9)])
+    chosen = ContextOptions(recent_context_size=2, semantic_context_size=0, fill=False)
+    new = reservoir.context("which?", options=chosen)
+    with pytest.warns(DeprecationWarning, match="recent_context_size"):
+        old = reservoir.context("which?", recent=2, semantic_context_size=0, fill=False)
+    assert [each.message.id for each in new.kept] == [each.message.id for each in old.kept]
+    assert len(new.kept) < 9
+    with pytest.raises(TypeError, match="'recents'"):
+        reservoir.context("which?", recents=2)
+
+
+def test_every_option_of_a_context_is_a_setting() -> None:
+    from reservoir_cli.settings.schema import SETTINGS
+
+    assert set(ContextOptions.__slots__) <= set(SETTINGS)
+
+
+def test_a_context_is_built_for_the_time_that_is_given(reservoir: Reservoir) -> None:
+    now = datetime(2020, 1, 2, tzinfo=UTC)
+    window = reservoir.context("what?", budget=500, now=now)
+    assert window.messages[-1].created_at == now
+
+
+def test_reads_are_redacted_whichever_verb_reads(reservoir: Reservoir, monkeypatch: Any) -> None:
+    token = "ghp_" + "a1B2" * 9
+    monkeypatch.setenv("RESERVOIR_REDACT", "mask")
+    with Reservoir.open(reservoir.location, embedder=reservoir._embedder) as hiding:
+        (stored,) = hiding.ingest(
+            [Message("user", f"my token is {token}?", conversation_id="c", source_id="1")]
+        )
+        hits = hiding.search("token")
+        texts = [
+            hiding.view(Scope(None))[0].content,
+            hiding.messages([stored.id])[0].content,
+            hiding.messages([stored.key])[0].content,
+            hits[0].message.content,
+            hiding.context("token?", budget=500).messages[0].content,
+            str(hiding.conversations()[0]),
+        ]
+        pieces: list[str] = []
+        hiding.export(pieces.append, Scope(None), where=Filter(role="user"))
+    assert "[redacted:github-token]" in texts[0]
+    assert not [text for text in (*texts, *pieces) if token in text]
+
+
+def test_a_single_message_and_a_file_come_in_alike(reservoir: Reservoir, tmp_path: Path) -> None:
+    window = reservoir.context("what was that?", budget=500).to("text")
+    log = tmp_path / "log.jsonl"
+    token = "ghp_" + "a1B2" * 9
+    report = reservoir.export(log.with_suffix(".none"), Scope("nowhere"))
+    assert report.messages == 0
+    said = Message("user", f"{window} {token}", source="s", source_id="1")
+    with Reservoir.open(tmp_path / "one.db", settings={"redact": "remove"}) as one:
+        (stored,) = one.ingest([said], embed=False)
+        row = {**stored.to_row(), "content": said.content, "id": 1}
+        log.write_text(__import__("json").dumps(row) + "\n", encoding="utf-8")
+    with Reservoir.open(tmp_path / "two.db", settings={"redact": "remove"}) as two:
+        assert two.import_files(log).imported == 1
+        (imported,) = two.view(Scope(None))
+    assert imported.content == stored.content
+    assert token not in stored.content
