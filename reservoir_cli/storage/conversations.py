@@ -2,12 +2,13 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import astuple
+from datetime import datetime
 from typing import Any
 
 from reservoir_cli.messages import Conversation, Scope, clean_name, from_epoch_ms
 from reservoir_cli.storage.reads import conditions, where_scope
 from reservoir_cli.storage.records import ConversationSummary, Filter, PlaceSummary
-from reservoir_cli.storage.sql import Connection, placeholders
+from reservoir_cli.storage.sql import Connection, decoding, placeholders
 
 #: The columns of a conversation, in the order of :class:`~reservoir_cli.messages.Conversation`.
 COLUMNS = "id, title, source, model, project, branch"
@@ -76,12 +77,17 @@ def summaries(connection: Connection, scope: Scope) -> list[ConversationSummary]
             instance,
             Conversation(*about),
             messages=count,
-            first=from_epoch_ms(first),
-            last=from_epoch_ms(last),
+            first=_moment(first),
+            last=_moment(last),
             question=question,
         )
         for partition, instance, *about, count, first, last, question in rows
     ]
+
+
+def _moment(milliseconds: int) -> datetime:
+    with decoding("times of messages"):
+        return from_epoch_ms(milliseconds)
 
 
 def newest_instance(connection: Connection, partition: str) -> str | None:
@@ -117,7 +123,7 @@ def place_summaries(connection: Connection, scope: Scope) -> list[PlaceSummary]:
         values,
     )
     return [
-        PlaceSummary(partition, instance, count, size, from_epoch_ms(first), from_epoch_ms(last))
+        PlaceSummary(partition, instance, count, size, _moment(first), _moment(last))
         for partition, instance, count, size, first, last in rows
     ]
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from reservoir_cli.messages import Scope
 from reservoir_cli.storage.reads import one_thread, where_scope
-from reservoir_cli.storage.sql import Connection
+from reservoir_cli.storage.sql import Connection, decoding
 
 if TYPE_CHECKING:
     import numpy as np
@@ -184,10 +184,12 @@ def _vectors(
         """,
         [*bound, *first, BEFORE, *bound, *first, *last, *bound, *last, BEFORE, model_id],
     )
-    return {
-        number: mean([vector for _, vector in passages])
+    vectors = {
+        number: [vector for _, vector in passages]
         for number, passages in groupby(rows, key=lambda row: row[0])
     }
+    with decoding("vectors"):  # of the lengths of several models, for one
+        return dict(zip(vectors, map(mean, vectors.values()), strict=True))
 
 
 def mean(vectors: "Sequence[Vector]") -> "Vector":

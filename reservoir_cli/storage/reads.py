@@ -22,7 +22,7 @@ from reservoir_cli.messages import (
 )
 from reservoir_cli.storage.keys import Keys, by_partition
 from reservoir_cli.storage.records import Filter, IdField, Passage, ThreadName
-from reservoir_cli.storage.sql import NO_LIMIT, Connection, placeholders
+from reservoir_cli.storage.sql import NO_LIMIT, UNDECODABLE, Connection, decoding, placeholders
 
 COLUMNS = (
     "m.id, m.trace_id, m.conversation_id, m.partition, m.instance, m.role, m.content, m.name, "
@@ -80,10 +80,11 @@ def holds(content: str, tool_calls: str | None, text: str) -> bool:
 
     :param text: casefolded.
     """
-    if text in content.casefold():
-        return True
-    calls = json.loads(tool_calls) if tool_calls else []
-    return any(text in call_text(call_from_dict(each)).casefold() for each in calls)
+    with decoding("texts of messages"):
+        if text in content.casefold():
+            return True
+        calls = json.loads(tool_calls) if tool_calls else []
+        return any(text in call_text(call_from_dict(each)).casefold() for each in calls)
 
 
 def one_thread(connection: Connection, conversation_id: str | None) -> tuple[str, str, list[str]]:
@@ -127,7 +128,7 @@ def to_message(row: Sequence[Any]) -> StoredMessage:
             counter=row[14],
             secrets=tuple(row[15].split()) if row[15] else (),
         )
-    except (ValueError, TypeError, AttributeError, OverflowError) as error:
+    except UNDECODABLE as error:
         raise StoreCorruptError(
             f"the store is corrupt: message {row[0]} cannot be read",
             hint="reservoir doctor says what else; the message is in a backup",

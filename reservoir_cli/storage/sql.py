@@ -6,7 +6,10 @@ ids of messages are unique there, and derived tables refer to them.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, Protocol, TypeVar
+
+from reservoir_cli.errors import StoreCorruptError
 
 Value = TypeVar("Value")
 #: A condition, and the values that stand for its ``?``.
@@ -16,6 +19,8 @@ Condition = tuple[str, list[Any]]
 NO_LIMIT = 2**62
 #: How many rows are worked on at once where there may be very many.
 AT_ONCE = 5_000
+#: What Python raises when it decodes a value that no row of ours holds.
+UNDECODABLE = (ValueError, TypeError, AttributeError, OverflowError)
 
 
 class Cursor(Protocol):
@@ -102,6 +107,23 @@ class Connection(Protocol):
 
     def new_ids(self, partition: str, table: str = "messages") -> Iterator[int]:
         """Yield ids for rows of a partition; call it inside a write transaction."""
+
+
+@contextmanager
+def decoding(what: str) -> Iterator[None]:
+    """Report values of rows that cannot be decoded as damage of the store.
+
+    Put nothing but the decoding inside: a fault of our own would be called damage, too.
+
+    :param what: the values, in the plural.
+    :raises StoreCorruptError: they cannot be decoded.
+    """
+    try:
+        yield
+    except UNDECODABLE as error:
+        raise StoreCorruptError(
+            f"the store is corrupt: {what} cannot be read", hint="reservoir doctor --repair"
+        ) from error
 
 
 def placeholders(values: Sequence[object]) -> str:

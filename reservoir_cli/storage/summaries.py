@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from reservoir_cli.messages import Scope
 from reservoir_cli.storage.base import Store
+from reservoir_cli.storage.sql import decoding
 from reservoir_cli.storage.summary_rows import COLUMNS, DELETE, INSERT
 
 if TYPE_CHECKING:
@@ -73,4 +74,5 @@ class Summaries:
 def _vector(data: bytes | None) -> "NDArray[np.float32] | None":
     import numpy as np
 
-    return None if data is None else np.frombuffer(data, "<f4").astype(np.float32)
+    with decoding("vectors of summaries"):
+        return None if data is None else np.frombuffer(data, "<f4").astype(np.float32)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from reservoir_cli.messages import DOCUMENT_SOURCES, Scope
 from reservoir_cli.storage import reads
 from reservoir_cli.storage.records import Candidates, Talk, TalkScores
-from reservoir_cli.storage.sql import placeholders
+from reservoir_cli.storage.sql import decoding, placeholders
 from reservoir_cli.storage.sqlite import vector_blocks, vectors
 from reservoir_cli.storage.sqlite.connection import Connection
 from reservoir_cli.storage.sqlite.postings import postings
@@ -127,15 +127,17 @@ def _pending(connection: Connection, scope: Scope, own: str | None, asked: int) 
         """,
         [own, *values],
     ).fetchone()
-    ids, created_at, tokens, terms, asks, owned, loose = (
-        np.fromstring(each or "", np.int64, sep=",") for each in numbers
-    )
-    threads = list(zip(*map(json.loads, (partitions, instances, conversations)), strict=True))
-    keys = {each: vector_blocks.thread_key(*each) for each in dict.fromkeys(threads)}
+    with decoding("messages"):
+        arrays = [np.fromstring(each or "", np.int64, sep=",") for each in numbers]
+        names = list(zip(*map(json.loads, (partitions, instances, conversations)), strict=True))
+        keys = {each: vector_blocks.thread_key(*each) for each in dict.fromkeys(names)}
+        threads = np.array([keys[each] for each in names], np.int64)
+        vector_blocks.require_length(arrays, len(threads))
+    ids, created_at, tokens, terms, asks, owned, loose = arrays
     return {
         "ids": ids,
         "created_at": created_at,
-        "threads": np.array([keys[each] for each in threads], np.int64),
+        "threads": threads,
         "tokens": tokens.astype(np.int32),
         "terms": terms.astype(np.int32),
         "flags": (vector_blocks.ASKS * (asks != 0) + vector_blocks.LOOSE * loose).astype(np.uint8),

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import count
 from typing import Any
 
-from reservoir_cli.storage.sql import Condition, placeholders
+from reservoir_cli.storage.sql import Condition, decoding, placeholders
 
 #: SQLite takes 32,766 values in one statement; we stay far below.
 _MOST_VALUES = 5_000
@@ -36,7 +36,9 @@ class Connection(sqlite3.Connection):
         import numpy as np
 
         for *row, vector in self.execute(sql, values):
-            yield *row, np.frombuffer(vector, "<f4")
+            with decoding("vectors"):
+                decoded = np.frombuffer(vector, "<f4")
+            yield *row, decoded
 
     def insert(
         self, table: str, columns: str, rows: Iterable[Sequence[Any]], *, ignore: bool = False

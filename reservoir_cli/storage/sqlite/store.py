@@ -9,10 +9,10 @@ import sqlite3
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from reservoir_cli.errors import ReservoirError, StoreCorruptError, StoreError, StoreLockedError
 from reservoir_cli.messages import Key, Scope, check_name
@@ -49,8 +49,6 @@ from reservoir_cli.util.private import make_private_dir, remove_leftovers
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
-
-Result = TypeVar("Result")
 
 #: The number of migrations in ``schema.py``.
 SCHEMA_VERSION = 7
@@ -316,17 +314,6 @@ class SqliteStore(Store):
             raise _translated(error, self.location) from error
 
     @contextmanager
-    def _decoding(self) -> Iterator[None]:
-        """Call what is packed in rows and cannot be unpacked what it is: a damaged file."""
-        try:
-            yield
-        except (ValueError, TypeError, LookupError, OverflowError, ArithmeticError) as error:
-            raise StoreCorruptError(
-                f"the store {self.location} is corrupt: what ranking reads is damaged",
-                hint="reservoir doctor --repair",
-            ) from error
-
-    @contextmanager
     def _alone(self) -> Iterator[None]:
         """The connection to oneself, outside of transactions."""
         with self._lock, self._errors():
@@ -344,15 +331,13 @@ class SqliteStore(Store):
     def _add_vectors(
         self, partition: str, model_id: str, passages: Mapping[int, Sequence[Passage]]
     ) -> None:
-        with self._decoding():
-            vectors.add(self._connection, partition, model_id, passages)
+        vectors.add(self._connection, partition, model_id, passages)
 
     def _delete(self, ids: Mapping[str, Sequence[int]], progress: Progress) -> None:
-        with self._decoding():
-            numbers = [number for of_partition in ids.values() for number in of_partition]
-            delete.remove(self._connection, numbers, mark=True, progress=progress)
-            progress("rewriting the full text", 0, 0)
-            secure_delete.seal(self._connection)
+        numbers = [number for of_partition in ids.values() for number in of_partition]
+        delete.remove(self._connection, numbers, mark=True, progress=progress)
+        progress("rewriting the full text", 0, 0)
+        secure_delete.seal(self._connection)
 
     def _purge(self) -> bool:
         with self._alone():
@@ -360,7 +345,7 @@ class SqliteStore(Store):
 
     def move_partition(self, old: str, new: str) -> tuple[int, int]:
         """See :class:`~reservoir_cli.storage.base.Store`."""
-        with self.write(), self._decoding():
+        with self.write():
             return move_partition.move(self._connection, old, check_name(new))
 
     def copy_to(self, target: Path, progress: Progress = no_progress) -> None:
@@ -439,10 +424,6 @@ class SqliteStore(Store):
         return mended
 
     # Questions
-
-    def _seen(self, work: Callable[[], Result]) -> Result:
-        with self.snapshot(), self._decoding():
-            return work()
 
     def keyword(
         self, text: str, scope: Scope, limit: int, where: Filter = EVERYTHING

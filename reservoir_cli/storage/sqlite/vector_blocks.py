@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
-from reservoir_cli.storage.sql import batches, placeholders
+from reservoir_cli.storage.sql import batches, decoding, placeholders
 from reservoir_cli.storage.sqlite.connection import Connection
 
 if TYPE_CHECKING:
@@ -155,7 +155,8 @@ def stored_vectors(
             [model_id, *some],
         )
         for number, passages in groupby(rows, key=lambda row: row[0]):
-            found[number] = np.stack([np.frombuffer(row[1], "<f4") for row in passages])
+            with decoding("vectors"):
+                found[number] = np.stack([np.frombuffer(row[1], "<f4") for row in passages])
     return found
 
 
@@ -193,7 +194,8 @@ def _described(
         ):
             created_at, tokens, terms, asks = rest
             flags = (ASKS if asks else 0) | (LOOSE if conversation is None else 0)
-            thread = thread_key(partition, instance, conversation)
+            with decoding("messages"):
+                thread = thread_key(partition, instance, conversation)
             yield (partition, instance), number, created_at, thread, tokens, terms, flags
 
 
@@ -212,10 +214,11 @@ def _entries(
     _, ids, created_at, threads, tokens, terms, _ = zip(*rows, strict=True)
     scales, codes = quantized(np.concatenate(passages))
     columns = (ids, created_at, threads, tokens, terms, flags)
-    repeated = [
-        np.repeat(np.array(values, form), counts)
-        for values, form in zip(columns, COLUMNS.values(), strict=False)
-    ]
+    with decoding("messages"):
+        arrays = [
+            np.array(values, form) for values, form in zip(columns, COLUMNS.values(), strict=False)
+        ]
+    repeated = [np.repeat(values, counts) for values in arrays]
     return _made([*repeated, scales, codes])
 
 
@@ -263,9 +266,22 @@ def _packed(entries: Entries) -> list[bytes]:
 def _unpacked(blobs: Sequence[bytes]) -> Entries:
     import numpy as np
 
-    arrays = [np.frombuffer(blob, form) for blob, form in zip(blobs, COLUMNS.values(), strict=True)]
-    arrays[-1] = arrays[-1].reshape(len(arrays[0]), -1)
-    return _made(arrays)
+    with decoding("blocks of vectors"):
+        arrays = [
+            np.frombuffer(blob, form) for blob, form in zip(blobs, COLUMNS.values(), strict=True)
+        ]
+        *columns, codes = arrays
+        require_length(columns, len(columns[0]))
+        return _made([*columns, codes.reshape(len(columns[0]), -1)])
+
+
+def require_length(columns: Iterable[NDArray[Any]], length: int) -> None:
+    """Check that columns have as many entries as a block.
+
+    :raises ValueError: one has not.
+    """
+    if any(len(column) != length for column in columns):
+        raise ValueError("columns of a block differ in length")
 
 
 def _made(arrays: Iterable[NDArray[Any]]) -> Entries:

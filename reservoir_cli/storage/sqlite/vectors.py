@@ -14,7 +14,7 @@ from reservoir_cli.messages import Scope
 from reservoir_cli.storage import reads
 from reservoir_cli.storage.dump import pack
 from reservoir_cli.storage.records import Passage
-from reservoir_cli.storage.sql import batches, placeholders
+from reservoir_cli.storage.sql import batches, decoding, placeholders
 from reservoir_cli.storage.sqlite import vector_blocks
 from reservoir_cli.storage.sqlite.connection import Connection
 
@@ -99,29 +99,44 @@ def scan(
         lengths.append(length)
         blobs.append(columns[: len(names)])
         if asked is not None:
-            cosines.append(_cosines(columns[-2], columns[-1], asked, scratch[:length]))
-    arrays = {
-        name: np.frombuffer(b"".join(parts), vector_blocks.COLUMNS[name])
-        for name, parts in zip(names, zip(*blobs, strict=True) if blobs else [()] * 6, strict=True)
-    }
+            cosines.append(_cosines(columns[-2], columns[-1], length, asked, scratch))
+    columns = zip(*blobs, strict=True) if blobs else [()] * len(names)
+    with decoding("blocks of vectors"):
+        arrays = {
+            name: np.frombuffer(b"".join(parts), vector_blocks.COLUMNS[name])
+            for name, parts in zip(names, columns, strict=True)
+        }
+        vector_blocks.require_length(arrays.values(), sum(lengths))
+        own_flags = np.repeat(np.array(owned, bool), lengths)
     vectors = 1 if asked is None else len(asked)
-    nothing = np.full((sum(lengths), vectors), np.nan, np.float32)
+    nothing = np.full((len(own_flags), vectors), np.nan, np.float32)
     cosine = np.concatenate(cosines) if cosines else nothing
     cosine[(arrays["flags"] & vector_blocks.EMBEDDED) == 0] = np.nan
-    return Scan(arrays, np.repeat(np.array(owned, bool), lengths), cosine)
+    return Scan(arrays, own_flags, cosine)
 
 
 def _cosines(
-    scales: bytes, codes: bytes, asked: NDArray[np.float32], scratch: NDArray[np.float32]
+    scales: bytes,
+    codes: bytes,
+    length: int,
+    asked: NDArray[np.float32],
+    scratch: NDArray[np.float32],
 ) -> NDArray[np.float32]:
-    """The cosines of one chunk; numpy multiplies float32 far faster than int8."""
+    """Return the cosines of one chunk; numpy multiplies float32 far faster than int8.
+
+    :param length: how many passages it has.
+    """
     import numpy as np
 
-    if len(codes) != scratch.size:  # nothing in this chunk is embedded
-        return np.full((len(scratch), len(asked)), np.nan, np.float32)
-    np.copyto(scratch.reshape(-1), np.frombuffer(codes, np.int8))
-    cosines: NDArray[np.float32] = scratch @ asked.T
-    cosines *= np.frombuffer(scales, "<f4")[:, None]
+    with decoding("blocks of vectors"):
+        floats = scratch[:length]
+        vector_blocks.require_length([floats], length)
+        if len(codes) != floats.size:  # nothing in this chunk is embedded
+            return np.full((length, len(asked)), np.nan, np.float32)
+        np.copyto(floats.reshape(-1), np.frombuffer(codes, np.int8))
+        factors = np.frombuffer(scales, "<f4").reshape(length, 1)
+    cosines: NDArray[np.float32] = floats @ asked.T
+    cosines *= factors
     return cosines
 
 
@@ -149,6 +164,8 @@ def exact(
             """,
             [model_id, *some],
         ).fetchall()
-        matrix = np.frombuffer(b"".join(row[1] for row in rows), "<f4").reshape(len(rows), -1)
+        with decoding("vectors"):
+            whole = np.frombuffer(b"".join(row[1] for row in rows), "<f4")
+            matrix = whole.reshape(len(rows), asked.shape[1])
         np.maximum.at(found, [place_of[row[0]] for row in rows], matrix @ asked.T)
     return found
