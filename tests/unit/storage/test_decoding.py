@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from builders import EVERYWHERE, NOW, FakeEmbedder, embed
+from builders import NOW, FakeEmbedder, embed
 
 from reservoir_cli.errors import StoreCorruptError
 from reservoir_cli.messages import Message, Scope, ToolCall
