@@ -6,7 +6,6 @@ the lock later fails when another process got there in between.
 
 import os
 import sqlite3
-import tempfile
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -29,19 +28,7 @@ from reservoir_cli.storage.records import (
     Talk,
     no_progress,
 )
-from reservoir_cli.storage.sqlite import (
-    backup,
-    candidates,
-    delete,
-    keyword_search,
-    move_partition,
-    own_schema,
-    repair,
-    rewrite,
-    secure_delete,
-    vector_blocks,
-    vectors,
-)
+from reservoir_cli.storage.sqlite import own_schema, secure_delete
 from reservoir_cli.storage.sqlite.connection import Connection
 from reservoir_cli.storage.writes import COLUMNS
 from reservoir_cli.util.private import make_private_dir, remove_leftovers
@@ -326,14 +313,20 @@ class SqliteStore(Store):
         self._connection.insert("messages", COLUMNS, rows)
 
     def _index(self, place: tuple[str, str], texts: Sequence[tuple[int, str]]) -> None:
+        from reservoir_cli.storage.sqlite import keyword_search
+
         keyword_search.index(self._connection, place, texts)
 
     def _add_vectors(
         self, partition: str, model_id: str, passages: Mapping[int, Sequence[Passage]]
     ) -> None:
+        from reservoir_cli.storage.sqlite import vectors
+
         vectors.add(self._connection, partition, model_id, passages)
 
     def _delete(self, ids: Mapping[str, Sequence[int]], progress: Progress) -> None:
+        from reservoir_cli.storage.sqlite import delete
+
         numbers = [number for of_partition in ids.values() for number in of_partition]
         delete.remove(self._connection, numbers, mark=True, progress=progress)
         progress("rewriting the full text", 0, 0)
@@ -345,11 +338,15 @@ class SqliteStore(Store):
 
     def move_partition(self, old: str, new: str) -> tuple[int, int]:
         """See :class:`~reservoir_cli.storage.base.Store`."""
+        from reservoir_cli.storage.sqlite import move_partition
+
         with self.write():
             return move_partition.move(self._connection, old, check_name(new))
 
     def copy_to(self, target: Path, progress: Progress = no_progress) -> None:
         """See :class:`~reservoir_cli.storage.base.Store`."""
+        from reservoir_cli.storage.sqlite import backup
+
         with self.snapshot():
             backup.copy(self._connection, target, progress)
 
@@ -367,6 +364,8 @@ class SqliteStore(Store):
 
     def problems(self) -> list[Problem]:
         """See :class:`~reservoir_cli.storage.base.Store`."""
+        from reservoir_cli.storage.sqlite import repair
+
         with self._lock, self._errors():
             # Whatever these say may be about an index, so it is worth trying.
             damage = repair.file_problems(self._connection)
@@ -376,6 +375,8 @@ class SqliteStore(Store):
             return list(self._derived_problems())
 
     def _derived_problems(self) -> Iterator[Problem]:
+        from reservoir_cli.storage.sqlite import repair, vector_blocks
+
         if code := own_schema.find_code(self._connection):
             yield Problem(f"there is {code}: nothing is written", repairable=False)
         active = self.active_model()
@@ -390,6 +391,8 @@ class SqliteStore(Store):
 
     def repair(self, link_threshold: LinkThreshold) -> list[int]:
         """See :class:`~reservoir_cli.storage.base.Store`."""
+        from reservoir_cli.storage.sqlite import repair
+
         with self._lock, self._errors():
             self._require_writable()
             damaged = repair.file_problems(self._connection)
@@ -406,9 +409,13 @@ class SqliteStore(Store):
 
     def _rewrite(self, link_threshold: LinkThreshold) -> list[int]:
         """Write the store anew, in a file beside it that only the user can read."""
+        from tempfile import TemporaryDirectory
+
+        from reservoir_cli.storage.sqlite import rewrite
+
         remove_leftovers(self._file)
         beside = f".{self._file.name}."
-        with tempfile.TemporaryDirectory(prefix=beside, dir=self._file.parent) as folder:
+        with TemporaryDirectory(prefix=beside, dir=self._file.parent) as folder:
             fresh = SqliteStore(f"{folder}/fresh.db", create=True, patience=self._patience)
             mended: list[int] = []
             try:
@@ -429,6 +436,7 @@ class SqliteStore(Store):
         self, text: str, scope: Scope, limit: int, where: Filter = EVERYTHING
     ) -> tuple[list[tuple[int, float]], bool]:
         """See :class:`~reservoir_cli.storage.base.Store`."""
+        from reservoir_cli.storage.sqlite import keyword_search
 
         def search() -> tuple[list[tuple[int, float]], bool]:
             active = self.active_model()
@@ -448,6 +456,7 @@ class SqliteStore(Store):
         talk: Talk | None = None,
     ) -> Candidates:
         """See :class:`~reservoir_cli.storage.base.Store`."""
+        from reservoir_cli.storage.sqlite import candidates
 
         def gather() -> Candidates:
             active = self.active_model()
