@@ -1,1 +1,1 @@
-"""Doors for agents: what their clients call to read and write a store."""
+"""Connections to the programs in which people talk to models."""

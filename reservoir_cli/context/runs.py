@@ -4,7 +4,6 @@ Records hold numbers and names; no text of a question or a message is in them or
 """
 
 import json
-import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -13,13 +12,11 @@ from typing import Any
 from reservoir_cli.context.render import ContextWindow
 from reservoir_cli.context.types import ContextRequest
 from reservoir_cli.messages import from_epoch_ms, to_epoch_ms
-from reservoir_cli.settings import paths
+from reservoir_cli.settings import log
 from reservoir_cli.storage.base import Store
-from reservoir_cli.util.private import make_private_dir, restrict_permissions
 
 #: Seconds a run record waits for other writers before it is given up.
 _PATIENCE = 0.1
-_LOG_BYTES = 1_000_000
 #: What the record of a recall has in place of a format.
 RECALL = "recall"
 
@@ -94,26 +91,14 @@ def log_truncation(window: ContextWindow) -> None:
     """
     if not window.truncated:
         return
-    files = paths.log_files()
-    line = (
-        f"{window.request.now.isoformat(timespec='seconds')} WARNING context truncated: "
-        f"{window.truncations} left out or cut, {window.used} of {window.budget.available} tokens, "
+    log.append(
+        window.request.now,
+        f"context truncated: {window.truncations} left out or cut, {window.used} of "
+        f"{window.budget.available} tokens, "
         f"{f'{window.budget.overflow} too many, ' if window.budget.overfull else ''}"
         # As JSON: a name may hold what would begin another line.
-        f"{json.dumps(window.scope['partition'])}/{json.dumps(window.scope['instance'])}"
+        f"{json.dumps(window.scope['partition'])}/{json.dumps(window.scope['instance'])}",
     )
-    make_private_dir(files[0].parent)
-    # By hand: the standard library's rotating log takes 15 ms to load, the files are the same.
-    if files[0].exists() and files[0].stat().st_size + len(line) > _LOG_BYTES:
-        for newer, older in zip(files[-2::-1], files[:0:-1], strict=True):
-            if newer.exists():
-                newer.replace(older)
-    restrict_permissions(files)
-    # A pipe in its place would wait for a reader.
-    flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_NONBLOCK", 0)
-    handle = os.open(files[0], flags, 0o600)
-    with open(handle, "a", encoding="utf-8", newline="\n") as log:
-        log.write(f"{line}\n")
 
 
 def summarize(runs: Sequence[Mapping[str, Any]], holdings: Mapping[str, int]) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 import re
 
 from reservoir_cli.storage.fulltext import STOP_WORDS, asks
-from reservoir_cli.util.languages import FUNCTION_WORDS
+from reservoir_cli.util.languages import are_function_words
 
 #: A command of a client, such as ``/compact``. A path has a second slash.
 _COMMAND = re.compile(r"/[^\W\d][\w:.-]*(?=\s|$)")
@@ -27,7 +27,7 @@ _SAYS_NOTHING = frozenset(
     "sim obrigado obrigada perfeito beleza valeu olá ótimo "
     # Dutch, Swedish, Polish, Turkish
     "bedankt ga door verder goed precies hoi nej tack fortsätt bra tak nie dzięki dziękuję dalej "
-    "dobrze proszę kontynuuj evet hayir tamam teşekkürler devam lütfen "
+    "dobrze proszę kontynuuj evet hay\u0131r tamam teşekkürler devam lütfen "
     # Russian, Ukrainian, Korean
     "да нет спасибо продолжай продолжайте дальше хорошо ладно отлично ок давай пожалуйста верно "
     "точно привет так ні дякую далі продовжуй добре 네 아니요 감사합니다 고마워 고마워요 계속 "
@@ -44,13 +44,16 @@ _RUN = re.compile(
 def asks_nothing(text: str) -> bool:
     """Return whether a text has nothing to look for, such as ``ok``, ``yes, do it`` or ``/clear``.
 
-    Without a question mark that is so if it has function words alone, too.
+    Without a question mark the same is true of several function words, such as ``do that``; one
+    alone may be a name: CI, OS.
     """
     text = text.strip().casefold()
+    words = _WORD.findall(text)
     if _COMMAND.match(text):
         return True
-    words = [word for word in _WORD.findall(text) if not _RUN.fullmatch(word)]
-    words = [word for word in words if word not in _SAYS_NOTHING]
-    if asks(text):
-        return not words
-    return all(word in STOP_WORDS or word in FUNCTION_WORDS for word in words)
+    left = [word for word in words if word not in _SAYS_NOTHING and not _RUN.fullmatch(word)]
+    if not left:
+        return True
+    if asks(text) or len(words) == 1:
+        return False
+    return STOP_WORDS.issuperset(left) or are_function_words(left)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from reservoir_cli.errors import UsageError
-from reservoir_cli.settings import paths
+from reservoir_cli.settings import paths, projects
 from reservoir_cli.settings.schema import (
     ALIASES,
     MODEL_ONLY,
@@ -44,23 +44,27 @@ class Contents:
     :param values: top-level settings.
     :param partitions: ``[partitions.NAME]`` tables.
     :param models: ``[models.NAME]`` tables, by the name in the file.
+    :param projects: ``[projects]``: partitions by folder.
     :param warnings: messages about ignored entries.
     """
 
     values: dict[str, Value] = field(default_factory=dict)
     partitions: Tables = field(default_factory=dict)
     models: Tables = field(default_factory=dict)
+    projects: dict[str, Value] = field(default_factory=dict)
     warnings: tuple[str, ...] = field(default=(), compare=False)
 
     def table(self, group: str | None) -> Tables:
-        """Return the tables of a group by name; the top level is one table, named ''."""
-        if group is None:
-            return {"": self.values}
+        """Return the tables of a group by name; the top level and projects are one, named ''."""
+        if group is None or group == projects.TABLE:
+            return {"": self.values if group is None else self.projects}
         return self.partitions if group == "partitions" else self.models
 
 
 def split_key(key: str) -> tuple[str | None, str | None, str]:
     """Split a dotted key into (``partitions``, ``models`` or ``None``, name, setting).
+
+    A folder of ``projects`` stands in place of the setting.
 
     Names may contain dots, ``models.gpt-3.5-turbo.reserve_tokens``, and quotes as in the file,
     ``models."my-model:7b".context_window``.
@@ -76,6 +80,8 @@ def split_written_key(key: str) -> tuple[str | None, str | None, str]:
 
     :raises UsageError: there is no such setting, or it cannot be set in that table.
     """
+    if folder := projects.folder_of_key(key):
+        return projects.TABLE, None, folder
     quoted = '"' in key or "'" in key
     parts = _quoted_parts(key) if quoted else key.split(".")
     table = parts[0] if parts[0] in ("partitions", "models") else None
@@ -110,6 +116,8 @@ def split_assignment(text: str) -> tuple[str, str]:
 
 def dotted_key(table: str, name: str, setting: str) -> str:
     """Join a dotted key, the inverse of :func:`split_key`."""
+    if table == projects.TABLE:
+        return f'{table}."{setting}"'
     if '"' in name or "'" in name or (table == "partitions" and "/" in name):
         import tomli_w
 
@@ -182,6 +190,8 @@ def _parsed_change(key: str, text: str | None) -> _Change:
     setting = setting_of(written)
     if text is None:
         return table, name, setting, None
+    if table == projects.TABLE:
+        return table, name, setting, projects.check_project(setting, text)
     value = from_alias(written, parse_value(written, text, key))
     return table, name, setting, _as_written(setting, value, text)
 
@@ -227,6 +237,8 @@ def _remove_keys(path: Path, keys: list[str], error: UsageError) -> None:
 def rename_partition(path: Path, old: str, new: str) -> bool:
     """Rename a partition's table in the file, unless the new name already has one.
 
+    Its projects follow in any case.
+
     :returns: whether a table was renamed.
     :raises UsageError: the file cannot be edited; nothing changes.
     """
@@ -236,6 +248,8 @@ def rename_partition(path: Path, old: str, new: str) -> bool:
         if not contents.partitions.get(new):
             moved.extend(contents.partitions.get(old, {}).items())
         added: list[_Change] = [("partitions", new, *entry) for entry in moved]
+        folders = [folder for folder, name in contents.projects.items() if name == old]
+        added += [(projects.TABLE, None, folder, new) for folder in folders]
         return [*added, *(("partitions", old, key, None) for key, _ in moved)]
 
     _change(path, changes_of)
@@ -288,7 +302,11 @@ def _checked(document: Mapping[str, Any]) -> Contents:
     tables: dict[tuple[str | None, str], dict[str, Value]] = {}
     for group, name, key, value in _entries(document):
         where = dotted_key(group, name, key) if group else key
-        _set_once(tables.setdefault((group, name), {}), key, value, where)
+        table = tables.setdefault((group, name), {})
+        if group == projects.TABLE:
+            table[key] = projects.check_project(key, value)
+        else:
+            _set_once(table, key, value, where)
     contents, warnings = Contents(), []
     for (group, name), written in tables.items():
         values, ignored = resolve_aliases(written)
@@ -301,11 +319,14 @@ def _checked(document: Mapping[str, Any]) -> Contents:
 def _entries(document: Mapping[str, Any]) -> Iterator[tuple[str | None, str, str, Any]]:
     """Yield group, table, written name and value of every entry of a document."""
     for key, value in document.items():
-        if key not in ("partitions", "models"):
+        if key not in ("partitions", "models", projects.TABLE):
             known_key(key, None, otherwise=_FIX_HINT)
             yield None, "", key, value
         elif not isinstance(value, dict):
-            raise UsageError(f"{key} must be a table", hint=f"write [{key}.NAME]")
+            header = key if key == projects.TABLE else f"{key}.NAME"
+            raise UsageError(f"{key} must be a table", hint=f"write [{header}]")
+        elif key == projects.TABLE:
+            yield from ((key, "", folder, partition) for folder, partition in value.items())
         else:
             for name, written, entry in _flatten(key, value):
                 yield key, name, written, entry
@@ -393,7 +414,8 @@ def _changed(contents: Contents, changes: list[_Change]) -> Contents:
         values = group.setdefault(key, {})
         values.pop(setting, None)
         if value is not None:
-            values[setting] = check_value(setting, value, setting)
+            own = table == projects.TABLE
+            values[setting] = value if own else check_value(setting, value, setting)
     return contents
 
 
@@ -448,19 +470,19 @@ def _edited_in_place(text: str, changes: list[_Change]) -> str:
         if table is not None:
             if value is None and not document.get(table):
                 continue
-            group = document.setdefault(table, tomlkit.table(True))
+            group = document.setdefault(table, tomlkit.table(name is not None))
             # The file may use another name of the same model.
             key = match_name(name or "", group) if table == "models" else None
             inline = isinstance(group, tomlkit.items.InlineTable)
             made = tomlkit.inline_table() if inline else tomlkit.table()
-            entries = group.setdefault(key or name, made)
+            entries = group if name is None else group.setdefault(key or name, made)
         if value is not None:
             renamed |= _set_in_place(entries, setting, value)
             continue
         for written in (setting, *aliases_of(setting)):
             entries.pop(written, None)
         if group is not None and not entries.as_string().strip(" {}\n"):  # not even a comment
-            group.pop(key or name)
+            (document if name is None else group).pop(key or name or table)
     return _renamed(tomlkit.dumps(document), renamed)
 
 
@@ -507,6 +529,7 @@ def _without_empty(contents: Contents) -> Contents:
         contents.values,
         {name: table for name, table in contents.partitions.items() if table},
         {name: table for name, table in contents.models.items() if table},
+        contents.projects,
     )
 
 

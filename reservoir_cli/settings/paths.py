@@ -20,7 +20,7 @@ APP = "reservoir"
 def config_file() -> Path:
     """Return the path of the settings file, ``reservoir.toml``; it need not exist."""
     if path := os.environ.get("RESERVOIR_CONFIG"):
-        return _expand_user(path)
+        return expand_user(path)
     return (_home() or _platform_dir("config")) / "reservoir.toml"
 
 
@@ -130,10 +130,10 @@ def refuse_store(path: Path, store: Iterable[Path]) -> None:
 
 def _home() -> Path | None:
     home = os.environ.get("RESERVOIR_HOME")
-    return _expand_user(home) if home else None
+    return expand_user(home) if home else None
 
 
-def _expand_user(path: str) -> Path:
+def expand_user(path: str) -> Path:
     """Expand ``~`` in a path.
 
     :raises UsageError: there is no such home folder.
@@ -147,7 +147,7 @@ def _expand_user(path: str) -> Path:
 def _tool_dir(variable: str, default: str) -> Path:
     """Return another tool's folder: the value of its variable, else one in the home folder."""
     folder = os.environ.get(variable)
-    return _expand_user(folder) if folder else Path.home() / default
+    return expand_user(folder) if folder else Path.home() / default
 
 
 def _platform_dir(kind: str) -> Path:

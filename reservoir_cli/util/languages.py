@@ -1,7 +1,7 @@
 """Guess the language of a text by its most common words, or by its script."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 #: Words that are common in one language and rare in the others, in lower case.
 _FUNCTION_WORDS = {
@@ -24,8 +24,6 @@ _FUNCTION_WORDS = {
     "waarom dat die zijn ook naar bij",
 }
 _WORDS = {language: frozenset(words.split()) for language, words in _FUNCTION_WORDS.items()}
-#: Those of all languages.
-FUNCTION_WORDS = frozenset().union(*_WORDS.values())
 # Compiled when first needed: most commands ask nothing.
 _WORD, _CHINESE, _KANA = r"[^\W\d_]+", "[\u3400-\u4dbf\u4e00-\u9fff]", "[\u3040-\u30ff]"
 _LATIN_END = "\u024f"
@@ -52,6 +50,11 @@ def guess_language(text: str) -> str | None:
     most = max(counts.values())
     best = [language for language, count in counts.items() if count == most]
     return best[0] if most and len(best) == 1 else None
+
+
+def are_function_words(words: Collection[str]) -> bool:
+    """Return whether all words, in lower case, are common words of one and the same language."""
+    return any(known.issuperset(words) for known in _WORDS.values())
 
 
 def share_of_english(texts: Iterable[str]) -> tuple[float, int]:

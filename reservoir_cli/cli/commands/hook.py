@@ -1,0 +1,32 @@
+"""``reservoir hook``: what a client runs when something happens in it."""
+
+from typing import Annotated
+
+import typer
+
+from reservoir_cli.cli import completion, options
+
+EVENTS = ("user-prompt", "stop", "session-end", "session-start")
+
+
+def hook(
+    ctx: typer.Context,
+    event: Annotated[
+        str,
+        typer.Argument(
+            metavar="EVENT",
+            help="user-prompt, stop, session-end or session-start.",
+            autocompletion=completion.among(*EVENTS),
+        ),
+    ],
+) -> None:
+    """Answer an event of Claude Code or Codex, whose JSON is read from stdin.
+
+    At user-prompt it prints what `reservoir recall` finds for the prompt, as JSON that the client
+    puts behind it. At the other events `reservoir sync` is started, and nothing is printed. It
+    ends within 2 seconds and always exits with 0; what went wrong is in the log.
+    """
+    from reservoir_cli.agents import hooks
+
+    given = options.globals_of(ctx)
+    hooks.answer(event, config_file=given.config, db=given.db)
