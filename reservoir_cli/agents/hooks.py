@@ -24,19 +24,22 @@ _PATIENCE = 0.5
 SYNC_EVENTS = ("stop", "session-end", "session-start")
 
 
-def answer(event: str, *, config_file: Path | None, db: str | None) -> None:
+def answer(
+    event: str, *, config_file: Path | None, db: str | None, budget: int | None = None
+) -> None:
     """Answer an event; its JSON is on stdin.
 
     A failure is written to the log, and nothing is printed.
 
     :param config_file: the settings file, if one was named; so is ``db``, the store.
+    :param budget: tokens of what is recalled.
     """
     try:
         if event in SYNC_EVENTS:
             start_sync(config_file, db)
             _read_event()  # a client that cannot write it may complain
         elif event == "user-prompt":
-            _print(_recalled(json.loads(_read_event()), config_file, db))
+            _print(_recalled(json.loads(_read_event()), config_file, db, budget))
         else:
             raise UsageError("there is no such event")
     except (KeyboardInterrupt, SystemExit):
@@ -45,7 +48,7 @@ def answer(event: str, *, config_file: Path | None, db: str | None) -> None:
         _log(event, failure)
 
 
-def _recalled(event: Any, config_file: Path | None, db: str | None) -> str:
+def _recalled(event: Any, config_file: Path | None, db: str | None, budget: int | None) -> str:
     """Return what the client is to know beside a prompt; empty if nothing."""
     # Loads numpy, which other events do not need.
     from reservoir_cli.context.recall import BUDGET, Recall
@@ -57,7 +60,7 @@ def _recalled(event: Any, config_file: Path | None, db: str | None) -> str:
         db, config_file=config_file, create=False, ready_only=True, patience=_PATIENCE
     ) as reservoir:
         partition = reservoir.config.partition_of(folder) if folder else None
-        budget = BUDGET
+        budget = budget or BUDGET
         while budget:
             recall = reservoir.recall(
                 prompt, partition=partition, budget=budget, exclude_conversation=session

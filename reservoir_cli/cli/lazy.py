@@ -29,7 +29,7 @@ EXAMPLES = {
     "backup": "reservoir backup reservoir-copy.db",
     "forget": 'reservoir forget --match "card number" --all-partitions',
     "export": "reservoir export -p work -o work.jsonl",
-    "hook": "reservoir hook user-prompt < event.json",
+    "hook": """echo '{"prompt": "why did we drop Redis?"}' | reservoir hook user-prompt""",
     "doctor": "reservoir doctor",
     "db": "reservoir db status",
     "mcp": "reservoir mcp -p work",

@@ -19,6 +19,10 @@ def hook(
             autocompletion=completion.among(*EVENTS),
         ),
     ],
+    budget: Annotated[
+        int | None,
+        typer.Option(metavar="N", min=1, help="Tokens of what user-prompt prints (default: 1500)."),
+    ] = None,
 ) -> None:
     """Answer an event of Claude Code or Codex, whose JSON is read from stdin.
 
@@ -29,4 +33,4 @@ def hook(
     from reservoir_cli.agents import hooks
 
     given = options.globals_of(ctx)
-    hooks.answer(event, config_file=given.config, db=given.db)
+    hooks.answer(event, config_file=given.config, db=given.db, budget=budget)
