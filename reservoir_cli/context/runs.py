@@ -41,7 +41,7 @@ def record_recall(store: Store, request: ContextRequest, window: ContextWindow |
 
 
 def _add(store: Store, run: Mapping[str, Any]) -> None:
-    with store.passing(), store.writing(wait=_PATIENCE):
+    with store.write(wait=_PATIENCE, durable=False):
         store.add_run(run)
 
 
@@ -102,7 +102,7 @@ def log_truncation(window: ContextWindow) -> None:
 
 
 def summarize(runs: Sequence[Mapping[str, Any]], holdings: Mapping[str, int]) -> dict[str, Any]:
-    """Counts, medians and 95th percentiles of runs, by model and by day; recalls by themselves."""
+    """Return counts, medians and 95th percentiles of runs, by model and by day; recalls apart."""
     recalls = [run for run in runs if run["format"] == RECALL]
     runs = [run for run in runs if run["format"] != RECALL]
     shares = [run["input_tokens"] / max(1, run["context_window"]) for run in runs]
@@ -150,6 +150,6 @@ def _middle(values: Sequence[float]) -> float | None:
 
 
 def _high(values: Sequence[float]) -> float | None:
-    """The least value that 95% of them do not exceed: one that occurred, not one in between."""
+    """Return the 95th percentile: a value that occurred, not one in between."""
     rank = -(-95 * len(values) // 100)
     return round(sorted(values)[rank - 1], 3) if values else None

@@ -274,7 +274,7 @@ def test_a_caller_that_cannot_wait_gets_words_and_no_model_is_compiled(tmp_path,
         assert BY_WORDS in recall.text.splitlines()
         assert any("is not compiled" in note for note in notes)
         assert not (home / "cache" / "models").exists()
-        assert reservoir.store.pending_count(Scope(None)) == 1
+        assert reservoir.store.count_unembedded() == 1
 
 
 @pytest.mark.model
@@ -288,4 +288,4 @@ def test_a_compiled_model_is_used_and_embeds_nothing_on_the_way(tmp_path, home, 
         recall = reservoir.recall("Which database holds background tasks?")
         assert "PostgreSQL" in recall.text
         assert BY_WORDS not in recall.text
-        assert reservoir.store.pending_count(Scope(None)) == 1
+        assert reservoir.store.count_unembedded() == 1
