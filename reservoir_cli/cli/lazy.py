@@ -28,6 +28,8 @@ EXAMPLES = {
     "backup": "reservoir backup reservoir-copy.db",
     "forget": 'reservoir forget --match "card number" --all-partitions',
     "export": "reservoir export -p work -o work.jsonl",
+    "connect": "reservoir connect claude --hooks",
+    "disconnect": "reservoir disconnect claude",
     "doctor": "reservoir doctor",
     "db": "reservoir db status",
 }
