@@ -13,7 +13,6 @@ from pathlib import Path
 
 from reservoir_cli.agents.connect.base import SERVER, Client
 from reservoir_cli.agents.connect.files import Change, Edit, RefusedFileError, SettingsFile, lookup
-from reservoir_cli.agents.connect.records import fingerprint
 from reservoir_cli.errors import ReservoirError, UsageError
 
 #: Seconds that a client's own command may take.
@@ -60,8 +59,8 @@ def status(client: Client) -> Status:
     is_installed = client.is_installed()
     has_hooks = bool(client.events)
     try:
-        command = client.connected(SettingsFile(client.settings()))
-        calls = has_hooks and any(client.hooks(SettingsFile(client.hooks_settings())))
+        command = client.connected(client.open(client.settings()))
+        calls = has_hooks and any(client.hooks(client.open(client.hooks_settings())))
     except RefusedFileError as error:
         return Status(client, is_installed, error=error.message)
     return Status(client, is_installed, command, calls if has_hooks else None)
@@ -136,8 +135,8 @@ def _apply(client: Client, path: Path, plan: _Plan, *, dry_run: bool) -> Change:
 
     :raises RefusedFileError: it cannot be edited safely.
     """
-    with _snippet_of(path, plan):
-        file = SettingsFile(path)
+    with _snippet_of(client, path, plan):
+        file = client.open(path)
         edits = plan(file)
         text = file.after(edits)
         if not edits:
@@ -153,12 +152,12 @@ def _apply(client: Client, path: Path, plan: _Plan, *, dry_run: bool) -> Change:
 
 
 @contextmanager
-def _snippet_of(path: Path, plan: _Plan) -> Iterator[None]:
+def _snippet_of(client: Client, path: Path, plan: _Plan) -> Iterator[None]:
     """Add to a refusal what is to be pasted by hand."""
     try:
         yield
     except RefusedFileError as error:
-        blank = SettingsFile(path, blank=True)
+        blank = client.open(path, blank=True)
         error.snippet = blank.after(plan(blank))
         raise
 
@@ -179,7 +178,7 @@ def _add_with_own_command(
 ) -> tuple[list[Change], str | None]:
     """Let the client itself add our server, if it can and has none of that name."""
     executable, arguments = client.executable(), client.own_command(command)
-    file = SettingsFile(client.settings())
+    file = client.open(client.settings())
     if not executable or not arguments or file.find((client.servers, SERVER)) is not None:
         return [], None
     if not _is_safe_to_run(executable, arguments):
@@ -188,7 +187,7 @@ def _add_with_own_command(
     file.save_backup()
     if not _succeeds([executable, *arguments]):
         return [], None
-    changed = SettingsFile(client.settings())
+    changed = client.open(client.settings())
     if changed.original == file.original:
         return [], None
     edits = [Edit((client.servers, SERVER))]
@@ -232,7 +231,7 @@ def _merged(changes: Sequence[Change]) -> list[Change]:
 
 def _take_back(client: Client, path: Path, *, dry_run: bool) -> Change:
     """Give a file its contents before us, or take our entries out of it."""
-    file = SettingsFile(path)
+    file = client.open(path)
     try:
         before = file.before_us()
     except LookupError:
@@ -256,13 +255,9 @@ def _remove_entries(client: Client, file: SettingsFile, *, dry_run: bool) -> Cha
     text = file.after(edits)
     if dry_run:
         return Change(file.path, "changed", diff=file.diff(text))
-    file.save_backup()
     change = file.write(text)
-    if file.record and file.record.before == fingerprint(text.encode("utf-8")):
-        file.drop_backup()
-        change = Change(file.path, "restored", diff=change.diff)
     file.forget()
-    return change
+    return Change(file.path, "changed", diff=change.diff)
 
 
 def _empty_containers(file: SettingsFile, edits: Sequence[Edit]) -> list[Edit]:

@@ -35,6 +35,9 @@ class Client:
     program: ClassVar[str | None] = None
     #: The member of the settings that holds the servers.
     servers: ClassVar[str] = "mcpServers"
+    #: What JSON the client reads, beyond plain JSON.
+    comments: ClassVar[bool] = True
+    trailing_commas: ClassVar[bool] = True
     #: The client's hook events, and ours.
     events: ClassVar[Mapping[str, str]] = {}
     #: The timeout of a hook, in the client's unit.
@@ -50,6 +53,16 @@ class Client:
     def hooks_settings(self) -> Path:
         """Return the file that names the hooks; it need not exist."""
         return self.settings()
+
+    def open(self, path: Path, *, blank: bool = False) -> SettingsFile:
+        """Read one of the client's files.
+
+        :param blank: take it for empty.
+        :raises RefusedFileError: it cannot be read, or the client would not read it.
+        """
+        return SettingsFile(
+            path, comments=self.comments, trailing_commas=self.trailing_commas, blank=blank
+        )
 
     def folder(self) -> Path:
         """Return the folder that exists if the client was ever started."""

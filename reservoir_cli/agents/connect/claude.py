@@ -13,6 +13,7 @@ class ClaudeCode(Client):
 
     name = "claude"
     title = "Claude Code"
+    comments = trailing_commas = False
     program = "claude"
     events = HOOK_EVENTS
     next_step = "start a new session; /mcp lists the server"

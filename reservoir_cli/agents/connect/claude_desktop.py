@@ -13,6 +13,7 @@ class ClaudeDesktop(Client):
 
     name = "claude-desktop"
     title = "Claude Desktop"
+    comments = trailing_commas = False
     next_step = "quit Claude Desktop and start it again"
 
     def settings(self) -> Path:

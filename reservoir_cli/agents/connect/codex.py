@@ -12,6 +12,7 @@ class Codex(Client):
 
     name = "codex"
     title = "Codex"
+    comments = trailing_commas = False
     program = "codex"
     servers = "mcp_servers"
     events = HOOK_EVENTS

@@ -60,13 +60,25 @@ class SettingsFile:
     """A settings file of another program, as it was when it was opened.
 
     :param path: where the program looks for it; it need not exist, and may be a symbolic link.
+    :param comments: the program accepts comments in JSON.
+    :param trailing_commas: the program accepts trailing commas in JSON.
     :param blank: take it for empty.
     :raises RefusedFileError: it cannot be read, or is invalid.
     """
 
-    def __init__(self, path: Path, *, blank: bool = False) -> None:
+    def __init__(
+        self,
+        path: Path,
+        *,
+        comments: bool = True,
+        trailing_commas: bool = True,
+        blank: bool = False,
+    ) -> None:
         self.path = path
-        self._format: ModuleType = toml if path.suffix == ".toml" else jsonc
+        self._format: ModuleType = jsonc
+        self._accepts = {"comments": comments, "trailing_commas": trailing_commas}
+        if path.suffix == ".toml":
+            self._format, self._accepts = toml, {}
         self.original = None if blank else self._read()
         self.text = self._decode(self.original or b"")
         self.data = self._parse(self.text)
@@ -93,8 +105,7 @@ class SettingsFile:
                     text = self._format.remove(text, edit.path)
                 else:
                     text = self._format.assign(text, edit.path, edit.value)
-            changed = self._format.comparable(self._format.loads(text))
-            if changed != self._format.comparable(self.data_after(edits)):
+            if not _same(self._format.loads(text, **self._accepts), self.data_after(edits)):
                 raise ValueError("its layout is not one that can be edited")
         except (ValueError, LookupError, TypeError) as error:
             raise RefusedFileError(f"cannot edit {self.path}: {error}") from None
@@ -161,8 +172,11 @@ class SettingsFile:
         records.save(self.path, Record(before, fingerprint(written), added, folders))
 
     def forget(self) -> None:
-        """Drop the record."""
-        records.save(self.path, None)
+        """Drop the record, and the backup that belongs to it."""
+        if self.record is not None:
+            with suppress(OSError):
+                self.backup.unlink()
+            records.save(self.path, None)
 
     def before_us(self) -> bytes | None:
         """Return the contents before we came, if nobody wrote since.
@@ -192,14 +206,8 @@ class SettingsFile:
             self._remove_folders()
         else:
             self._replace(data)
-        self.drop_backup()
         self.forget()
         return Change(self.path, "removed" if data is None else "restored", diff=diff)
-
-    def drop_backup(self) -> None:
-        """Delete the backup."""
-        with suppress(OSError):
-            self.backup.unlink()
 
     def missing_folders(self) -> list[str]:
         """Return the folders that have to be created for the file, the innermost last."""
@@ -254,7 +262,7 @@ class SettingsFile:
 
     def _parse(self, text: str) -> dict[str, Any]:
         try:
-            data = self._format.loads(text)
+            data = self._format.loads(text, **self._accepts)
         except ValueError as error:
             reason = error if self._format is jsonc else "it is not valid TOML"
             raise RefusedFileError(f"{self.path} is invalid: {reason}") from None
@@ -273,6 +281,11 @@ def _refusing(path: Path, verb: str) -> Iterator[None]:
         raise RefusedFileError(
             f"cannot {verb} {path}: {reason}", hint=way_out(error, path)
         ) from None
+
+
+def _same(data: Any, other: Any) -> bool:
+    """Return whether two settings say the same; an empty table of TOML may have no header."""
+    return bool(data == other or toml.comparable(data) == toml.comparable(other))
 
 
 def lookup(value: Any, path: jsonc.Path) -> Any:

@@ -20,6 +20,7 @@ class GeminiCli(Client):
     name = "gemini"
     title = "Gemini CLI"
     program = "gemini"
+    trailing_commas = False
     events = _EVENTS
     hook_timeout = 3_000
     next_step = "start a new session; /mcp lists the server"

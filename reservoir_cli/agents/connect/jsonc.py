@@ -46,17 +46,24 @@ class _Item:
     comma: int | None = None
 
 
-def loads(text: str) -> Any:
+def loads(text: str, *, comments: bool = True, trailing_commas: bool = True) -> Any:
     """Return the value that a text holds; a blank text holds an empty object.
 
-    :raises ValueError: the text is no JSON, even with comments and trailing commas.
+    :param comments: accept comments.
+    :param trailing_commas: accept a comma behind the last item.
+    :raises ValueError: the text is no JSON, or has what is not accepted.
     """
-    return _parse(text).value if _BLANK.sub("", text) else {}
-
-
-def comparable(data: Any) -> Any:
-    """Return what two texts of the same meaning have in common."""
-    return data
+    if not _BLANK.sub("", text):
+        return {}
+    root = _parse(text)
+    if not trailing_commas and (comma := _trailing_comma(root)) is not None:
+        raise _unexpected(text, comma)
+    if not comments:
+        try:
+            json.loads(text.removeprefix("\ufeff"))
+        except json.JSONDecodeError as error:
+            raise _unexpected(text, error.pos) from None
+    return root.value
 
 
 def assign(text: str, path: Path, value: Any) -> str:
@@ -102,6 +109,14 @@ def wrap(path: Sequence[str | int], value: Any) -> Any:
     for step in reversed(path):
         value = [value] if isinstance(step, int) else {step: value}
     return value
+
+
+def _trailing_comma(node: _Node) -> int | None:
+    """Return the position of the first comma that no item follows."""
+    for item in node.items:
+        if (comma := _trailing_comma(item.node)) is not None:
+            return comma
+    return node.items[-1].comma if node.items else None
 
 
 def _require_container(node: _Node, step: str | int) -> None:
