@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from reservoir_cli.agents.connect.base import HOOK_EVENTS, SERVER, Client
+from reservoir_cli.settings import paths
 
 
 class ClaudeCode(Client):
@@ -20,12 +21,12 @@ class ClaudeCode(Client):
 
     def settings(self) -> Path:
         """Return ``.claude.json``, which lies beside the folder unless that was moved."""
-        moved = os.environ.get("CLAUDE_CONFIG_DIR")
-        return (Path(moved) if moved else Path.home()) / ".claude.json"
+        folder = self.folder() if os.environ.get("CLAUDE_CONFIG_DIR") else Path.home()
+        return folder / ".claude.json"
 
     def folder(self) -> Path:
         """Return ``~/.claude``, or where that was moved to."""
-        return Path(os.environ.get("CLAUDE_CONFIG_DIR") or Path.home() / ".claude")
+        return paths.claude_code_sessions().parent
 
     def hooks_settings(self) -> Path:
         """Return the settings that hold for every project."""

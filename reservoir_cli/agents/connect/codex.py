@@ -1,10 +1,10 @@
 """Codex."""
 
-import os
 from collections.abc import Sequence
 from pathlib import Path
 
 from reservoir_cli.agents.connect.base import HOOK_EVENTS, SERVER, Client
+from reservoir_cli.settings import paths
 
 
 class Codex(Client):
@@ -21,7 +21,7 @@ class Codex(Client):
 
     def settings(self) -> Path:
         """Return ``config.toml``."""
-        return Path(os.environ.get("CODEX_HOME") or Path.home() / ".codex") / "config.toml"
+        return paths.codex_sessions().with_name("config.toml")
 
     def hooks_settings(self) -> Path:
         """Return ``hooks.json``."""

@@ -107,6 +107,7 @@ class SettingsFile:
                     text = self._format.assign(text, edit.path, edit.value)
             if not _same(self._format.loads(text, **self._accepts), self.data_after(edits)):
                 raise ValueError("its layout is not one that can be edited")
+            text.encode("utf-8")
         except (ValueError, LookupError, TypeError) as error:
             raise RefusedFileError(f"cannot edit {self.path}: {error}") from None
         return text

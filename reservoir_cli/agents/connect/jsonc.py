@@ -14,7 +14,7 @@ Path = tuple[str | int, ...]
 
 _BLANK = re.compile(r"(?:[ \t\r\n\ufeff]|//[^\r\n]*|/\*.*?\*/)*", re.S)
 _SCALAR = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null")
-_read_string = json.JSONDecoder().raw_decode
+_DECODER = json.JSONDecoder()
 _SPACE = " \t\r\n"
 #: Levels of nesting that are read; settings have a handful.
 _DEEPEST = 200
@@ -223,6 +223,14 @@ def _read(text: str, start: int, depth: int) -> tuple[_Node, int]:
     if scalar := _SCALAR.match(text, start):
         return _Node(start, scalar.end(), json.loads(scalar[0])), scalar.end()
     raise _unexpected(text, start)
+
+
+def _read_string(text: str, start: int) -> tuple[str, int]:
+    """Read the string that begins at a position."""
+    try:
+        return _DECODER.raw_decode(text, start)
+    except json.JSONDecodeError as error:
+        raise _unexpected(text, error.pos) from None
 
 
 def _read_items(text: str, start: int, closing: str, depth: int) -> tuple[_Node, int]:

@@ -39,11 +39,12 @@ def assign(text: str, path: Path, value: Any) -> str:
             raise ValueError(f"a table is expected at {step}")
     is_new = path[-1] not in table
     table[path[-1]] = value
-    if is_new and isinstance(value, dict):
-        extended = _append_table(text, path, value)
-        if _holds(extended, wanted):
-            return extended
-    return _assign_with_tomlkit(text, path, value)
+    changed = text
+    if not is_new:
+        changed = _replace_line(text, path, value)
+    elif isinstance(value, dict):
+        changed = _append_table(text, path, value)
+    return changed if _holds(changed, wanted) else _assign_with_tomlkit(text, path, value)
 
 
 def remove(text: str, path: Path) -> str:
@@ -70,6 +71,15 @@ def _append_table(text: str, path: Path, value: dict[str, Any]) -> str:
     return f"{text}{end}{gap}{newline.join(lines)}{newline}"
 
 
+def _replace_line(text: str, path: Path, value: Any) -> str:
+    """Replace the value of a key that stands on a line of its own."""
+    line = re.compile(rf"^([ \t]*{re.escape(str(path[-1]))}[ \t]*=[ \t]*)[^\r\n]*", re.M)
+    for header in _HEADER.finditer(text):
+        if _header_path(text, header) == path[:-1] and (found := line.search(text, header.end())):
+            return text[: found.end(1)] + _value(value) + text[found.end() :]
+    return text
+
+
 def _key(key: str) -> str:
     return key if re.fullmatch(r"[A-Za-z0-9_-]+", key) else json.dumps(key)
 
@@ -84,7 +94,7 @@ def _cut_tables(text: str, path: Path) -> str:
     end = len(text)
     for header in reversed(list(_HEADER.finditer(text))):
         start = header.start()
-        if _header_path(header[1])[: len(path)] == path:
+        if _header_path(text, header)[: len(path)] == path:
             text = _cut_lines(text, start, end)
         end = start
     return text
@@ -95,21 +105,23 @@ def _cut_lines(text: str, start: int, end: int) -> str:
     lines = text[start:end].splitlines(keepends=True)
     while len(lines) > 1 and (not lines[-1].strip() or lines[-1].lstrip().startswith("#")):
         lines.pop()
-    before = re.sub(r"(?<=\n)\r?\n\Z", "", text[:start])
+    before = text[:start]
+    if before.strip():
+        before = re.sub(r"(?<=\n)\r?\n\Z", "", before)
     return before + text[start + sum(map(len, lines)) :]
 
 
-def _header_path(name: str) -> Path:
-    """Return the keys of a table's header."""
+def _header_path(text: str, header: re.Match[str]) -> Path:
+    """Return the keys of a table's header; none if it is a line of a text that looks like one."""
+    keys: list[str] = []
     try:
-        table = tomllib.loads(f"[{name}]")
+        loads(text[: header.start()])
+        table = loads(f"[{header[1]}]")
     except ValueError:
         return ()
-    keys: list[str] = []
     while table:
-        key = next(iter(table))
-        keys.append(key)
-        table = table[key]
+        keys.append(next(iter(table)))
+        table = table[keys[-1]]
     return tuple(keys)
 
 
