@@ -22,7 +22,7 @@ SETTINGS = {
     "gemini": '{\n\t// mine\n\t"ui": {"theme": "GitHub"} /* dark */\n}\n',
     "opencode": '{\n  // mine\n  "theme": "x",\n}\n',
     "cursor": '{\r\n  "mcpServers": {\r\n    "other": {"command": "x"}\r\n  }\r\n}\r\n',
-    "vscode": '{\n    "inputs": [],\n    "servers": {\n    }\n}\n',
+    "vscode": '{\n    "inputs": [],\n    "servers": {}\n}\n',
     "zed": (
         '// Zed settings\n//\n{\n  "context_servers": {\n    // notes\n'
         '    "other": {"command": "x", "args": []}, // keep\n  },\n  "vim_mode": true,\n}\n'

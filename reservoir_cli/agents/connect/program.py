@@ -20,7 +20,9 @@ def program() -> list[str]:
     is, Python is started with our package.
     """
     scripts = Path(sysconfig.get_path("scripts")) / _NAME
-    for path in (_started_as(), scripts, Path(shutil.which("reservoir") or "")):
+    started_as = Path(sys.argv[0]).with_suffix(Path(_NAME).suffix)
+    candidates = [started_as] if started_as.is_absolute() or os.sep in sys.argv[0] else []
+    for path in (*candidates, scripts, Path(shutil.which("reservoir") or "")):
         if path.name.lower() == _NAME and path.is_file():
             return [os.path.abspath(path)]
     return [sys.executable, "-m", "reservoir_cli"]
@@ -43,8 +45,3 @@ def with_options(config: Path | None, db: str | None) -> list[str]:
             )
         options += ["--db", db if is_on_a_server(db) else os.path.abspath(db)]
     return [*program(), *options]
-
-
-def _started_as() -> Path:
-    path = Path(sys.argv[0])
-    return path.with_suffix(".exe") if sys.platform == "win32" else path

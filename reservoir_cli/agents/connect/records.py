@@ -39,8 +39,10 @@ def fingerprint(data: bytes) -> str:
 
 def find(path: Path) -> Record | None:
     """Return the record of a file, if we changed it."""
-    with suppress(TypeError):  # of another version, or damaged
-        return Record(**_load()[str(path)]) if str(path) in _load() else None
+    with suppress(LookupError, TypeError):  # none, of another version, or damaged
+        record = Record(**_load()[str(path)])
+        if isinstance(record.containers, list) and isinstance(record.folders, list):
+            return record
     return None
 
 
@@ -57,7 +59,7 @@ def save(path: Path, record: Record | None) -> None:
 
 
 def _load() -> dict[str, Any]:
-    with suppress(OSError, ValueError, TypeError, LookupError, RecursionError):
+    with suppress(OSError, ValueError, TypeError, AttributeError, LookupError, RecursionError):
         records = json.loads(read_bounded(paths.connections_file()))["files"]
         return {path: record for path, record in records.items() if isinstance(record, dict)}
     return {}
