@@ -120,6 +120,20 @@ def test_what_others_wrote_since_stays(client: Client, write_settings: WriteSett
     assert after == client.settings().read_bytes()
 
 
+def test_containers_that_we_added_go_with_our_entries(client: Client, user: Path) -> None:
+    client.settings().parent.mkdir(parents=True, exist_ok=True)
+    client.folder().mkdir(exist_ok=True)
+    is_toml = client.settings().suffix == ".toml"
+    client.settings().write_text("mine = true\n" if is_toml else '{"mine": true}\n')
+    connect(client, PROGRAM, hooks=bool(client.events))
+    append(client.settings(), "theirs")
+    disconnect(client)
+    after = client.settings().read_text()
+    assert after == (
+        "theirs = true\nmine = true\n" if is_toml else '{"theirs": true, "mine": true}\n'
+    )
+
+
 def test_connecting_again_writes_nothing(
     client: Client, user: Path, write_settings: WriteSettings
 ) -> None:

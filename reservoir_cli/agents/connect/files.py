@@ -101,16 +101,20 @@ class SettingsFile:
         text = self.text
         try:
             for edit in edits:
-                if edit.removes:
-                    text = self._format.remove(text, edit.path)
-                else:
-                    text = self._format.assign(text, edit.path, edit.value)
+                text = self._edited(text, edit)
             if not _same(self._format.loads(text, **self._accepts), self.data_after(edits)):
                 raise ValueError("its layout is not one that can be edited")
             text.encode("utf-8")
         except (ValueError, LookupError, TypeError) as error:
             raise RefusedFileError(f"cannot edit {self.path}: {error}") from None
         return text
+
+    def _edited(self, text: str, edit: Edit) -> str:
+        if not edit.removes:
+            return str(self._format.assign(text, edit.path, edit.value))
+        if lookup(self._format.loads(text), edit.path) is None:
+            return text  # a table of TOML is gone with its last entry
+        return str(self._format.remove(text, edit.path))
 
     def data_after(self, edits: Iterable[Edit]) -> dict[str, Any]:
         """Return the values after some edits."""
