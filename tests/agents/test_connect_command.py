@@ -1,9 +1,11 @@
 """``reservoir connect`` and ``disconnect`` as they are typed."""
 
+import dataclasses
 import json
 import os
 import sys
 from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
 
 import forked
@@ -16,18 +18,22 @@ from reservoir_cli.errors import UsageError
 
 Run = Callable[..., forked.Answer]
 ZED = CLIENTS["zed"]
+MISSING = "warning: reservoir mcp needs the extra mcp: pip install 'reservoir-cli[mcp]'\n"
 
 
 @pytest.fixture
 def run(user: Path, tmp_path: Path) -> Run:
-    """Run a command of a person who has nothing on PATH, and hold it to its exit code."""
+    """Run a command of a person who has nothing on PATH, and hold it to its exit code.
+
+    The warning that the extra ``mcp`` is missing is left out where it is missing.
+    """
     forked.load_all()
     paths = {"HOME": str(user), "PATH": str(tmp_path / "programs"), "LANG": "C.UTF-8"}
 
     def typed(*arguments: str, code: int = 0, **variables: str) -> forked.Answer:
         answer = forked.run(*arguments, env={**paths, **variables}, folder=tmp_path)
         assert answer.code == code, answer
-        return answer
+        return dataclasses.replace(answer, err=answer.err.replace(MISSING, ""))
 
     return typed
 
@@ -185,6 +191,12 @@ def test_variables_that_the_client_may_not_have_are_warned_of(run: Run, tmp_path
     warned = run("connect", "zed", RESERVOIR_HOME=home).err
     assert "warning: RESERVOIR_HOME may not be set where the client starts reservoir" in warned
     assert "warning" not in run("connect", "zed", RESERVOIR_HOME=home).err
+
+
+def test_a_missing_extra_is_warned_of(user: Path, tmp_path: Path) -> None:
+    env = {"HOME": str(user), "PATH": "", "LANG": "C.UTF-8"}
+    answer = forked.run("connect", "zed", "--dry-run", env=env, folder=tmp_path)
+    assert (MISSING in answer.err) == (find_spec("mcp_types") is None)
 
 
 def test_the_program_is_found_as_it_was_started(

@@ -11,7 +11,7 @@ from reservoir_cli.agents.connect.folders import xdg_config
 class OpenCode(Client):
     """opencode: ``opencode.jsonc`` or ``opencode.json`` has the servers.
 
-    Its own ``opencode mcp add`` lays the whole file out anew, so the file is edited instead.
+    Its own ``opencode mcp add`` reformats the whole file, so the file is edited instead.
     """
 
     name = "opencode"

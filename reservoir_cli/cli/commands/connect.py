@@ -2,6 +2,7 @@
 
 import os
 from contextlib import contextmanager
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -48,6 +49,7 @@ def connect(
     from reservoir_cli.agents import connect as agents
     from reservoir_cli.agents.connect.program import with_options
     from reservoir_cli.agents.connect.registry import CLIENTS, client_named
+    from reservoir_cli.cli import console
 
     given = options.globals_of(ctx)
     program = with_options(given.config, given.db)
@@ -62,6 +64,8 @@ def connect(
         )
     if outcome.is_changed:
         _warn_of_variables(given.config, given.db)
+    if find_spec("mcp_types") is None:
+        console.warn("reservoir mcp needs the extra mcp: pip install 'reservoir-cli[mcp]'")
     show(outcome, as_json, dry_run, done="connected", already="is connected already")
     if not as_json and not dry_run:
         _say_next_step(outcome, hooks)
