@@ -5,10 +5,10 @@ BIN := $(VENV)/bin
 # The pins of constraints.txt are what was tested; torch's is a CPU build there.
 PIP := $(BIN)/python -m pip --disable-pip-version-check install -q -c constraints.txt
 
-# Real clients, for `make clients` only: 1.3 GB from npm. Their newest versions may be tried with
-# make clients CLIENTS="…".
+# Real clients, for `make clients` only: 1.3 GB from npm, and the older MCP SDK from PyPI. Their
+# newest versions may be tried with make clients CLIENTS="…".
 CLIENTS ?= @anthropic-ai/claude-code@2.1 @openai/codex@0.169 @google/gemini-cli@0.61 \
-	opencode-ai@1.18 node@22
+	opencode-ai@1.18 @modelcontextprotocol/inspector@2.12 node@22
 
 ENVIRONMENTS = $(BIN)/python tests/packaging/environments.py dist/*.whl
 MEASURE := HF_HUB_OFFLINE=1 $(BIN)/python
@@ -29,6 +29,9 @@ test: lint ## Check the code, then run every test
 
 clients: $(VENV)/.developed .clients/.installed ## Connect real Claude Code, Codex, Gemini CLI and opencode
 	RESERVOIR_TEST_CLIENTS=$(CURDIR)/.clients/node_modules/.bin \
+		RESERVOIR_TEST_MCP_1=$(CURDIR)/.clients/mcp-1/bin/python \
+		RESERVOIR_TEST_INSPECTOR=$(CURDIR)/.clients/node_modules/.bin/mcp-inspector \
+		PATH="$(CURDIR)/.clients/node_modules/.bin:$$PATH" \
 		$(BIN)/python -m pytest -q -m clients tests/agents
 
 lint: $(VENV)/.developed ## Check style, types and the plan of the house
@@ -66,6 +69,8 @@ clean: ## Remove what make made
 
 .clients/.installed: Makefile
 	npm install --prefix .clients --no-fund --no-audit $(CLIENTS)
+	$(PYTHON) -m venv .clients/mcp-1
+	.clients/mcp-1/bin/python -m pip install -q 'mcp==1.30.*'
 	@touch $@
 
 $(VENV)/.measured: $(VENV)/.developed

@@ -1,6 +1,6 @@
 """What an agent waits for, and what a server costs: ``reservoir mcp`` as a process of its own.
 
-    python benchmarks/speed/mcp_server.py [--messages 10000] [--runs 7] [--sessions 200] [--json FILE]
+    python benchmarks/speed/mcp_server.py [--messages 10000] [--runs 7] [--sessions 200]
 
 Each run starts a server, opens a session, asks one question while nothing is loaded, and then
 others. Then as many sessions are started, and killed at a moment chosen by chance: the client by
