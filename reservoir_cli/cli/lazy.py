@@ -30,6 +30,8 @@ EXAMPLES = {
     "forget": 'reservoir forget --match "card number" --all-partitions',
     "export": "reservoir export -p work -o work.jsonl",
     "hook": """echo '{"prompt": "why did we drop Redis?"}' | reservoir hook user-prompt""",
+    "connect": "reservoir connect claude --hooks",
+    "disconnect": "reservoir disconnect claude",
     "doctor": "reservoir doctor",
     "db": "reservoir db status",
     "mcp": "reservoir mcp -p work",

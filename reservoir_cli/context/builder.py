@@ -573,6 +573,8 @@ def _costs(request: ContextRequest, budget: TokenBudget, meter: Meter) -> Costs:
         excerpt_note=meter.count(
             turns.excerpt_note(request.partition, numbered=request.recall_only) + "\n"
         ),
+        # Trials take half the time of a recall, to fill its last 40 tokens.
+        trials=4 if request.recall_only else 32,
     )
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Literal
 
 from reservoir_cli.errors import UsageError
 from reservoir_cli.settings import file as settings_file
-from reservoir_cli.settings import paths, projects
+from reservoir_cli.settings import mcp, paths, projects
 from reservoir_cli.settings.schema import (
     DEFAULTS,
     LARGE_WINDOW,
@@ -53,6 +53,7 @@ class Config:
     :param partitions: ``[partitions.NAME]`` tables.
     :param models: ``[models.NAME]`` tables, by the name in the file.
     :param projects: ``[projects]``: partitions by folder.
+    :param mcp_partitions: ``[mcp]``: partitions that agents may ask for by name.
     :param environment: settings from environment variables.
     :param flags: settings for this run only.
     :param warnings: messages about ignored entries of the file and the environment.
@@ -66,6 +67,7 @@ class Config:
     flags: Mapping[str, Value] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
     projects: Mapping[str, str] = field(default_factory=dict)
+    mcp_partitions: tuple[str, ...] = ()
 
     def settings(self, partition: str | None = None, model: str | None = None) -> Settings:
         """Return the effective settings for a partition and a model (default: the ones set)."""
@@ -201,6 +203,7 @@ def load(path: Path | None = None, flags: Mapping[str, Value] | None = None) -> 
         _checked(flags or {}),
         tuple(f"{file}: {warning}" for warning in contents.warnings) + warnings,
         {folder: str(partition) for folder, partition in contents.projects.items()},
+        tuple(contents.mcp.get(mcp.PARTITIONS, ())),
     )
 
 
@@ -238,8 +241,14 @@ def effective(known: Config, key: str) -> tuple[Value, Origin]:
     if table == projects.TABLE:
         partition = projects.partition_of(known.projects, written)
         return (partition, "file") if partition else known.lookup("partition")
+    if table == mcp.TABLE:
+        return _offered(known)
     value, origin = _effective(known, table, name or "", setting_of(written))
     return to_alias(written, value), origin
+
+
+def _offered(known: Config) -> tuple[Value, Origin]:
+    return ", ".join(known.mcp_partitions) or None, "file" if known.mcp_partitions else "default"
 
 
 def _effective(known: Config, table: str | None, name: str, setting: str) -> tuple[Value, Origin]:
@@ -273,7 +282,7 @@ def listed(known: Config) -> list[tuple[str, Value, Origin]]:
         (settings_file.dotted_key(projects.TABLE, "", folder), partition, "file")
         for folder, partition in known.projects.items()
     ]
-    return rows
+    return [*rows, (mcp.KEY, *_offered(known))] if known.mcp_partitions else rows
 
 
 def _without_password(key: str, value: Value) -> Value:

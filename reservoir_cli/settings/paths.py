@@ -35,6 +35,11 @@ def store_location(setting: str | None = None) -> str:
     return location or setting or str((_home() or _platform_dir("data")) / "reservoir.db")
 
 
+def connections_file() -> Path:
+    """Return the path of what ``connect`` changed in other programs; it need not exist."""
+    return (_home() or _platform_dir("data")) / "connections.json"
+
+
 def cache_dir() -> Path:
     """Return the folder for data that can be rebuilt; it need not exist."""
     home = _home()

@@ -1,6 +1,7 @@
 """The MCP server as its clients meet it: a real process, byte for byte."""
 
 import json
+import os
 import signal
 import sqlite3
 import subprocess
@@ -94,6 +95,58 @@ def test_a_read_only_server_has_no_tool_that_writes(client_env) -> None:
         )
 
 
+@pytest.fixture
+def code(client_env: Path, tmp_path: Path) -> Path:
+    """A folder whose project has the partition ``work``; agents may ask for both partitions."""
+    folder = tmp_path / "code"
+    (folder / "app").mkdir(parents=True)
+    settings = (
+        f'[mcp]\npartitions = ["work", "default"]\n[projects]\n{json.dumps(str(folder))} = "work"'
+    )
+    (client_env / "reservoir.toml").write_text(settings, encoding="utf-8")
+    return folder
+
+
+QUESTION = "what was lost in the failover?"
+
+
+@pytest.mark.parametrize("era", [MODERN, LEGACY])
+def test_the_scope_is_that_of_the_folder_a_client_works_in(code, era) -> None:
+    with RawClient(era=era, cwd=code / "app") as client:
+        client.open()
+        assert "failover of work" in client.call("recall", question=QUESTION)[0]
+        assert "failover of work" in client.call("search", query="failover")[0]
+        other, _ = client.call("recall", question=QUESTION, partition="default")
+        assert "failover of default" in other
+        text, failed = client.call("recall", question=QUESTION, partition="secret")
+        assert (text.splitlines()[0], failed) == (
+            "error: recall needs one of work, default as partition",
+            True,
+        )
+        assert client.call("read", id=1)[1]
+        client.call("remember", text="noted at work")
+        assert "noted at work" in client.call("search", query="noted")[0]
+
+
+def test_a_client_may_name_its_folders(code, tmp_path) -> None:
+    with RawClient(cwd=tmp_path, roots=[tmp_path / "elsewhere", code / "app"]) as client:
+        client.open()
+        for _ in range(2):
+            assert "failover of work" in client.call("recall", question=QUESTION)[0]
+        assert client.asked == ["roots/list"]
+
+
+def test_outside_of_projects_and_with_a_partition_folders_do_not_matter(code, tmp_path) -> None:
+    with RawClient(cwd=tmp_path) as client:
+        client.open()
+        assert "failover of default" in client.call("recall", question=QUESTION)[0]
+    with RawClient("-p", "default", cwd=code, roots=[code]) as client:
+        client.open()
+        assert "failover of default" in client.call("recall", question=QUESTION)[0]
+        assert "'partition'" in client.call("recall", question="x", partition="work")[0]
+        assert client.asked == []
+
+
 def test_all_that_was_asked_is_answered_when_stdin_ends(client_env) -> None:
     with RawClient() as client:
         client.open()
@@ -158,6 +211,61 @@ class Printing:
 
 sys.meta_path.insert(0, Printing())
 """
+
+
+WITHOUT_SDK = """
+import importlib.util
+
+real = importlib.util.find_spec
+importlib.util.find_spec = lambda name, *more: None if name == "mcp_types" else real(name, *more)
+"""
+
+
+def test_without_the_extra_an_error_names_it(home, tmp_path) -> None:
+    (tmp_path / "sitecustomize.py").write_text(WITHOUT_SDK, encoding="utf-8")
+    done = subprocess.run(
+        [RESERVOIR, "mcp"],
+        capture_output=True,
+        env={**os.environ, "PYTHONPATH": str(tmp_path)},
+        timeout=PATIENCE,
+        text=True,
+    )
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "reservoir-cli[mcp]" in done.stderr
+    assert done.stderr.startswith("error: ")
+
+
+def test_wrong_settings_end_a_server_before_it_begins(home) -> None:
+    home.mkdir()
+    (home / "reservoir.toml").write_text("[mcp]\npartitions = 3", encoding="utf-8")
+    done = subprocess.run(
+        [RESERVOIR, "mcp"], stdin=subprocess.DEVNULL, capture_output=True, timeout=PATIENCE
+    )
+    assert (done.returncode, done.stdout) == (2, b"")
+    assert b"mcp.partitions must be a list of partitions" in done.stderr
+
+
+def test_no_message_is_in_an_error_or_on_stderr(client_env) -> None:
+    with RawClient("-p", "canary-partition") as client:
+        client.open()
+        client.call("remember", text="canaryword and AKIAQ7XN2VD4KLP3ZWTM")
+        for arguments in ({"question": "canaryword", "budget": "canaryword"}, {"since": "x"}):
+            text, failed = client.call("recall", **arguments)
+            assert failed
+            assert "canaryword" not in text
+        params = {"name": "recall", "arguments": ["canaryword"]}
+        assert "canaryword" not in json.dumps(client.request("tools/call", params))
+        with sqlite3.connect(client_env / "reservoir.db") as store:
+            store.execute("UPDATE messages SET tool_calls = 'canaryword'")
+        for tool, arguments in (
+            ("recall", {"question": "canaryword"}),
+            ("search", {"query": "canaryword"}),
+            ("read", {"id": 5}),
+        ):
+            text, failed = client.call(tool, **arguments)
+            assert failed, text
+            assert "canaryword" not in text
+        assert client.end() == (0, "")
 
 
 def test_nothing_but_the_protocol_reaches_stdout(client_env, tmp_path) -> None:

@@ -56,7 +56,7 @@ def mcp(
     run(
         wire,
         open_reservoir,
-        tools(() if partition else getattr(known, "mcp_partitions", ()), read_only=read_only),
+        tools(() if partition else known.mcp_partitions, read_only=read_only),
         partition or str(known.lookup("partition")[0]),
-        None,
+        None if partition or not known.projects else known.partition_of,
     )
