@@ -82,12 +82,32 @@ def llm_log() -> Path:
     """Return the path of llm's log, as ``llm logs path`` prints it; it need not exist."""
     if folder := os.environ.get("LLM_USER_PATH"):
         return Path(folder) / "logs.db"
-    app = "io.datasette.llm"
-    if sys.platform == "darwin":  # platformdirs follows XDG variables here, llm does not
-        return Path.home() / "Library" / "Application Support" / app / "logs.db"
-    import platformdirs
+    return _app_dir("io.datasette.llm") / "logs.db"
 
-    return platformdirs.user_config_path(app, appauthor=False, roaming=True) / "logs.db"
+
+def gemini_cli_sessions() -> Path:
+    """Return the folder of Gemini CLI's sessions, a folder a project; it need not exist."""
+    home = os.environ.get("GEMINI_CLI_HOME")
+    return (_expand_user(home) if home else Path.home()) / ".gemini" / "tmp"
+
+
+def opencode_data() -> Path:
+    """Return opencode's folder, which is the same on all platforms; it need not exist."""
+    data = os.environ.get("XDG_DATA_HOME")
+    return (Path(data) if data else Path.home() / ".local" / "share") / "opencode"
+
+
+def copilot_cli_sessions() -> Path:
+    """Return the folder of Copilot CLI's sessions; it need not exist."""
+    return _tool_dir("COPILOT_HOME", ".copilot") / "session-state"
+
+
+def editor_user_dir(app: str) -> Path:
+    """Return the ``User`` folder of VS Code or an editor made of it; it need not exist.
+
+    :param app: the name of its folder, such as ``Code``.
+    """
+    return _app_dir(app) / "User"
 
 
 def abbreviate_home(path: Path) -> str:
@@ -148,6 +168,15 @@ def _tool_dir(variable: str, default: str) -> Path:
     """Return another tool's folder: the value of its variable, else one in the home folder."""
     folder = os.environ.get(variable)
     return _expand_user(folder) if folder else Path.home() / default
+
+
+def _app_dir(app: str) -> Path:
+    """Return the folder of a program that does not follow XDG variables on macOS."""
+    if sys.platform == "darwin":  # platformdirs follows them there
+        return Path.home() / "Library" / "Application Support" / app
+    import platformdirs
+
+    return platformdirs.user_config_path(app, appauthor=False, roaming=True)
 
 
 def _platform_dir(kind: str) -> Path:

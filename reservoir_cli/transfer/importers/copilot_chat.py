@@ -27,8 +27,6 @@ from reservoir_cli.util.files import LARGEST, read_bounded
 _INITIAL, _SET, _PUSH, _DELETE = range(4)
 #: A log of more than this is read no further: all that it says is in memory until its end.
 _MOST = 2 * LARGEST
-#: A list does not grow beyond this at once.
-_LONGEST_STEP = 100_000
 _LOG = re.compile(r'\A\s*\{\s*"kind"\s*:\s*[0-3]\s*,\s*"[vki]"')
 #: What VS Code adds to the ids of calls.
 _SUFFIX = re.compile(r"__vscode-\d+\Z")
@@ -79,14 +77,18 @@ class _State:
         for found in entries(self._file):
             if isinstance(found, Skipped):
                 yield found
-            elif self._file.done > _MOST:
+                continue
+            if self._file.done > _MOST:
                 yield Skipped("what follows", f"a log of more than {_MOST >> 20} MB")
                 return
-            else:
-                try:
-                    self._apply(found[1])
-                except (ValueError, TypeError, LookupError):
-                    yield Skipped(found[0], "a change that does not fit")
+            place, line = found
+            try:
+                self._apply(line)
+            except (ValueError, TypeError, LookupError):
+                if self.value is None:
+                    yield Skipped(place, "no session that this changes")
+                    return
+                yield Skipped(place, "a change that does not fit")
 
     def _apply(self, line: dict[str, Any]) -> None:
         kind = line.get("kind")

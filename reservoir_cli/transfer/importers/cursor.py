@@ -77,6 +77,7 @@ class _Composer:
         self._value = value
         self._at = moment_ms(value.get("createdAt"))
         self._thread = Thread(Cursor.name, self._about())
+        self._thoughts: list[Record] = []
         self._identities = SourceIds()
         self._identities.follow(identity, identity)
 
@@ -98,10 +99,11 @@ class _Composer:
         """Bubble by bubble."""
         for number, bubble in enumerate(self._bubbles(), 1):
             place = f"conversation {self._identity}, message {number}"
-            if isinstance(bubble, dict):
-                yield from self._bubble(place, bubble)
-            else:
+            if bubble is None:
                 yield Skipped(place, "not a message")
+            else:
+                yield from self._bubble(place, bubble)
+        yield from self._thoughts
 
     def _bubbles(self) -> Iterator[dict[str, Any] | None]:
         """The bubbles in order; one that was deleted is passed over."""
@@ -124,9 +126,20 @@ class _Composer:
             yield Skipped(place, str(error))
             return
         self._learn(bubble)
+        records = []
         for source_id, message in source_ids(f"{self._identity}:{own}", made):
             identity = source_id if own else self._identities.new(self._identity, message)
-            yield self._thread.record(message, identity)
+            records.append(self._thread.record(message, identity))
+        yield from self._in_order(records)
+
+    def _in_order(self, records: list[Record]) -> Iterator[Record]:
+        """Hold thinking that stands before its reply until it can follow it."""
+        if [each.message.name for each in records] == [blocks.THINKING]:
+            self._thoughts += records
+        elif records:
+            reply = 0 if records[0].message.role == "user" else 1
+            yield from (*records[:reply], *self._thoughts, *records[reply:])
+            self._thoughts.clear()
 
     def _learn(self, bubble: dict[str, Any]) -> None:
         """Note the model and the folder that a bubble tells of."""

@@ -26,8 +26,13 @@ from reservoir_cli.transfer.importers.conversations import SourceIds, Thread, so
 from reservoir_cli.transfer.importers.json_stream import entries
 
 _ROLES = {"user": "user", "gemini": "assistant"}
-#: Beginnings of texts that the program writes in the user's name.
-_INJECTED = ("<session_context>", "<hook_context>", "<state_snapshot>")
+#: Beginnings of texts that the program writes in the name of the user or the model.
+_INJECTED = (
+    "<session_context>",
+    "<hook_context>",
+    "<state_snapshot>",
+    "Got it. Thanks for the additional context!",
+)
 #: A command that the program runs itself.
 _COMMAND = re.compile(r"/[a-z-]+(?:\s|$)")
 #: How much of a text is searched for the folder, which the program writes at the beginning.
