@@ -21,6 +21,8 @@ _LISTS, _TEXTS = ("openai", "anthropic"), ("text", "markdown")
 SQLITE = b"SQLite format 3\0"
 #: Formats of databases: one has all tables of one of its sets.
 _DATABASES: dict[str, tuple[frozenset[str], ...]] = {
+    "opencode": (frozenset({"session", "message", "part"}),),
+    "cursor": (frozenset({"cursorDiskKV"}),),
     "llm": (frozenset({"responses"}), frozenset({"turns"})),
     "goose": (frozenset({"sessions", "messages", "schema_version"}),),
     "open-webui": (frozenset({"chat", "auth", "user"}),),
@@ -28,7 +30,7 @@ _DATABASES: dict[str, tuple[frozenset[str], ...]] = {
 }
 _JSON = (".json", ".jsonl", ".ndjson")
 #: What may hold messages in a folder or zip; pictures and pages are not even opened.
-_SUFFIXES = (*_JSON, ".txt", ".md", ".markdown", ".db", ".sqlite", ".sqlite3")
+_SUFFIXES = (*_JSON, ".txt", ".md", ".markdown", ".db", ".sqlite", ".sqlite3", ".vscdb")
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,17 +116,23 @@ def importers() -> dict[str, Importer]:
     from reservoir_cli.transfer.importers.claude_code import ClaudeCode
     from reservoir_cli.transfer.importers.cline import Cline
     from reservoir_cli.transfer.importers.codex import Codex
+    from reservoir_cli.transfer.importers.copilot_chat import CopilotChat
+    from reservoir_cli.transfer.importers.copilot_cli import CopilotCli
+    from reservoir_cli.transfer.importers.cursor import Cursor
+    from reservoir_cli.transfer.importers.gemini_cli import GeminiCli
     from reservoir_cli.transfer.importers.goose import Goose
     from reservoir_cli.transfer.importers.llm import Llm
     from reservoir_cli.transfer.importers.lm_studio import LmStudio
     from reservoir_cli.transfer.importers.native import Native
     from reservoir_cli.transfer.importers.open_webui import OpenWebUI
     from reservoir_cli.transfer.importers.openai import OpenAI
+    from reservoir_cli.transfer.importers.opencode import OpenCode
     from reservoir_cli.transfer.importers.plain import Plain
     from reservoir_cli.transfer.importers.sharegpt import ShareGPT
     from reservoir_cli.transfer.importers.zed import Zed
 
-    known: list[Importer] = [Native(), ChatGPT(), Claude(), ClaudeCode(), Codex(), Llm()]
+    known: list[Importer] = [Native(), GeminiCli(), OpenCode(), CopilotChat(), CopilotCli()]
+    known += [Cursor(), ChatGPT(), Claude(), ClaudeCode(), Codex(), Llm()]
     known += [Cline(), Goose(), LmStudio(), Aider(), Zed(), OpenWebUI()]
     known += [ShareGPT(), Anthropic(), OpenAI(), Plain("markdown"), Plain("text")]
     return {each.name: each for each in known}

@@ -53,6 +53,14 @@ def source_ids(own: str, messages: Iterable[Message]) -> Iterator[tuple[str, Mes
         yield f"{own}{kind}{count}", message
 
 
+def take_back(order: dict[str, None], first: str) -> list[str]:
+    """Remove ids from the end of an ordered set up to and including one, and return them."""
+    taken: list[str] = []
+    while first in order:
+        taken.append(order.popitem()[0])
+    return taken
+
+
 @dataclass
 class Thread:
     """One conversation: its messages are told its name, and whose question they belong to.

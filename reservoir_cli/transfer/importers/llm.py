@@ -111,9 +111,8 @@ class _Log:
                 for owner, number in self.database.connection.execute(query):
                     owned.setdefault(owner, []).append(number)
             self.owned[table] = owned
-        return [
-            self.database.one(table, "id", each) for each in self.owned[table].get(identity, [])
-        ]
+        numbers = self.owned[table].get(identity, [])
+        return [self.database.one(table, "id", number) for number in numbers]
 
     def _thread(self, key: str, table: str, model: str | None) -> Thread:
         if key not in self.threads:

@@ -13,6 +13,10 @@ from reservoir_cli.messages import DOCUMENT_SOURCES
 from reservoir_cli.transfer.importers import find
 
 BREAD, UNTITLED = "conv-bread", "conv-untitled"
+#: Sessions that Gemini CLI 0.61 and Copilot CLI 1.0.102 wrote, and that were resumed twice. The
+#: older session of Gemini CLI and those of Copilot Chat are written by hand.
+GEMINI = "a5bf75b4-0cba-4462-bee5-a7c0a44ab4be"
+COPILOT = "cac23ba7-0e8d-449c-a6d4-d2fc755b1837"
 TOLD: dict[str, list[tuple[Any, ...]]] = {
     "chatgpt.json": [
         (
@@ -111,6 +115,64 @@ TOLD: dict[str, list[tuple[Any, ...]]] = {
         ("user", "Hello", "14:23:01", None),
         ("assistant", "Hi there", "14:23:02", None),
     ],
+    "gemini-cli.jsonl": [
+        ("user", "How long is a brown pelican?", "04:25:26", GEMINI),
+        ("assistant", "A brown pelican is 1.2 m long.", "04:25:26", GEMINI),
+        ("system", "Answering\nThe pelican is known.", "04:25:26", GEMINI),
+        ("user", "Read the notes. What do pelicans eat?", "04:25:28", GEMINI),
+        ("assistant", "I will read it.", "04:25:28", GEMINI),
+        ("system", "Reading\nI need the file.", "04:25:28", GEMINI),
+        ("tool", "Pelicans eat fish.\n", "04:25:28", GEMINI),
+        ("assistant", "The file says: pelicans eat fish.", "04:25:28", GEMINI),
+        ("user", "How heavy is it?", "04:25:30", GEMINI),
+        ("assistant", "About three kilos.", "04:25:31", GEMINI),
+    ],
+    "gemini-cli.json": [
+        ("user", "How heavy is a pelican?", "08:00:01", "older-1"),
+        ("assistant", "Let me look.", "08:00:03", "older-1"),
+        ("system", "Weighing\nA table has it.", "08:00:03", "older-1"),
+        ("tool", "three kilos", "08:00:03", "older-1"),
+        ("assistant", "Three kilos.", "08:00:05", "older-1"),
+        ("user", "Like this one?\n[image]", "08:01:00", "older-1"),
+    ],
+    "copilot-chat.jsonl": [
+        (
+            "user",
+            "[image]\n[file birds.md]\nHow long is a brown pelican?",
+            "09:00:01",
+            "chat-1",
+        ),
+        ("assistant", "A brown pelican is `birds.md` says 1.2 m long.", "09:00:01", "chat-1"),
+        ("system", "They mean the bird.", "09:00:01", "chat-1"),
+        ("user", "Read the notes. What do pelicans eat?", "09:01:01", "chat-1"),
+        ("assistant", "I will read them.", "09:01:01", "chat-1"),
+        ("tool", "Pelicans eat fish.", "09:01:01", "chat-1"),
+        ("assistant", 'run_in_terminal({"command": "ls"})', "09:01:01", "chat-1"),
+        ("tool", "notes.txt", "09:01:01", "chat-1"),
+        ("assistant", "They say: pelicans eat fish.", "09:01:01", "chat-1"),
+        ("assistant", "It ended well.", "09:03:01", "chat-1"),
+    ],
+    "copilot-chat.json": [
+        ("user", "How heavy is it?", "09:03:21", "chat-2"),
+        ("assistant", "About three kilos.", "09:03:21", "chat-2"),
+        ("user", "And a wing?", "09:03:22", "chat-2"),
+        ("assistant", 'mcp_birds_size({"part":"wing"})', "09:03:22", "chat-2"),
+        ("tool", "1 m", "09:03:22", "chat-2"),
+    ],
+    "copilot-cli.jsonl": [
+        ("user", "How long is a brown pelican?", "04:25:43", COPILOT),
+        ("assistant", "A brown pelican is 1.2 m long.", "04:25:43", COPILOT),
+        ("system", "I should think of pelicans.", "04:25:43", COPILOT),
+        ("user", "Read the notes. What do pelicans eat?", "04:26:16", COPILOT),
+        ("assistant", "I will read it.", "04:26:16", COPILOT),
+        ("system", "I should think of pelicans.", "04:26:16", COPILOT),
+        ("tool", "Pelicans eat fish.\n", "04:26:16", COPILOT),
+        ("assistant", "The file says: pelicans eat fish.", "04:26:16", COPILOT),
+        ("system", "I should think of pelicans.", "04:26:16", COPILOT),
+        ("user", "How heavy is it?", "04:26:17", COPILOT),
+        ("assistant", "About three kilos.", "04:26:17", COPILOT),
+        ("system", "I should think of pelicans.", "04:26:17", COPILOT),
+    ],
     "note.md": [("user", "# Sourdough\n\nFeed it *twice* a day. 🍞", None, None)],
     "note.txt": [("user", "Feed the starter.", None, None)],
 }
@@ -171,6 +233,24 @@ SKIPPED = {
         ("line 9", "not valid JSON"),
     ],
     "original.jsonl": [("line 3", "no content")],
+    "gemini-cli.jsonl": [("line 29", "no type"), ("line 30", "not valid JSON")],
+    "gemini-cli.json": [
+        ("the document, message 6", "not a message"),
+        ("the document, message 7", "content is neither a text nor a list of parts"),
+    ],
+    "copilot-chat.jsonl": [
+        ("request 4", "not a request"),
+        ("request 5", "no text"),
+        ("line 11", "a change that does not fit"),
+        ("line 12", "a change that does not fit"),
+        ("line 13", "not valid JSON"),
+    ],
+    "copilot-chat.json": [],
+    "copilot-cli.jsonl": [
+        ("line 25", "no type"),
+        ("line 26", "content is not a text"),
+        ("line 27", "not valid JSON"),
+    ],
     "note.md": [],
     "note.txt": [],
 }
@@ -186,6 +266,13 @@ ABOUT = {
         "5e55/ag7": (None, "claude-code", "claude-sonnet-4-5"),
     },
     "codex.jsonl": {"sess-1": (None, "codex", "gpt-5-codex")},
+    "gemini-cli.jsonl": {GEMINI: ("Pelicans and their size", "gemini-cli", "gemini-2.5-pro")},
+    "gemini-cli.json": {"older-1": ("Weigh a pelican", "gemini-cli", "gemini-2.5-flash")},
+    "copilot-chat.jsonl": {"chat-1": ("Pelicans and their size", "copilot-chat", "gpt-5")},
+    "copilot-chat.json": {
+        "chat-2": ("Pelicans and their weight", "copilot-chat", "claude-sonnet-4-5")
+    },
+    "copilot-cli.jsonl": {COPILOT: (None, "copilot-cli", "m1")},
     "reservoir.jsonl": {"k1": ("Redis", "cli", "gpt-4o")},
 }
 
@@ -274,6 +361,7 @@ def test_each_result_names_the_call_it_answers(name: str) -> None:
 @pytest.mark.parametrize("name", TOLD)
 def test_thinking_is_no_part_of_what_anybody_said(name: str) -> None:
     thoughts = ("Warm kitchens", "They want FOR", "Look at the cursor", "I need the tool")
+    thoughts += ("Answering\n", "Reading\n", "Weighing\n", "They mean", "I should think")
     for each in records(read(name)):
         thinks = each.message.content.startswith(thoughts)
         assert thinks == (each.message.name == "thinking")
@@ -285,6 +373,11 @@ INSTANCES = {
     "claude.json": "claude",
     "claude-code.jsonl": "claude-code",
     "codex.jsonl": "codex",
+    "gemini-cli.jsonl": "gemini-cli",
+    "gemini-cli.json": "gemini-cli",
+    "copilot-chat.jsonl": "copilot-chat",
+    "copilot-chat.json": "copilot-chat",
+    "copilot-cli.jsonl": "copilot-cli",
     "sharegpt.jsonl": "sharegpt",
     "openai.jsonl": None,
     "anthropic.json": None,
