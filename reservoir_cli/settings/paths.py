@@ -130,8 +130,9 @@ def lm_studio_chats() -> Path:
     """Return the folder of LM Studio's conversations; it need not exist."""
     pointer = Path.home() / ".lmstudio-home-pointer"  # names the folder, if it is another
     with suppress(OSError, ValueError):
-        if pointer.stat().st_size < 4_096:
-            return Path(pointer.read_text(encoding="utf-8").strip()) / "conversations"
+        folder = Path(pointer.read_text(encoding="utf-8").strip())
+        if folder.is_absolute():
+            return folder / "conversations"
     return Path.home() / ".lmstudio" / "conversations"
 
 

@@ -85,6 +85,7 @@ class _Session:
     started: str = ""
     identities: SourceIds = field(default_factory=SourceIds)
     role: str = "assistant"
+    asked: bool = False
     said: list[str] = field(default_factory=list)
     size: int = 0
     number: int = 0
@@ -123,8 +124,9 @@ class _Session:
             return
         if self.role == "user":
             content = _asked(content)
-        # Before anything was asked, a reply is no reply.
-        if not content.strip() or (self.role == "assistant" and not self.thread.trace):
+            self.asked = bool(content.strip())
+        # What follows a command is its output, of which aider marks only the first line.
+        if not content.strip() or not self.asked:
             return
         message = Message(self.role, content, self.time)
         record = self.thread.record(message, self.identities.new("", message))

@@ -165,16 +165,18 @@ def _opened(content: str) -> Iterator[Any]:
         end = content.find(_END, match.end())
         if end < 0:
             break
-        yield content[done : match.start()].strip()
+        if said := content[done : match.start()].strip():
+            yield said
         inside = _SUMMARY.sub("", content[match.end() : end], count=1).strip()
         yield from _detail(match[1], dict(_ATTRIBUTE.findall(match[2])), inside)
         done = end + len(_END)
-    yield content[done:].strip()
+    if said := content[done:].strip():
+        yield said
 
 
 def _detail(kind: str, attributes: dict[str, str], inside: str) -> Iterator[Any]:
     if kind == "reasoning":
-        yield {"type": "thinking", "thinking": html.unescape(_QUOTE.sub("", inside))}
+        yield {"type": "thinking", "thinking": _QUOTE.sub("", html.unescape(inside))}
         return
     if kind == "tool_calls":
         name = html.unescape(attributes.get("name", ""))
