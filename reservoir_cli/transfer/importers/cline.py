@@ -14,7 +14,7 @@ from datetime import datetime
 from pathlib import PurePath
 from typing import Any
 
-from reservoir_cli.messages import Conversation, Message
+from reservoir_cli.messages import Conversation, Message, clean_text
 from reservoir_cli.transfer.importers import File, Record, Skipped, blocks, has_key
 from reservoir_cli.transfer.importers.blocks import content_text, part_text
 from reservoir_cli.transfer.importers.coerce import folder_name, moment_ms, obj, objects, text
@@ -94,7 +94,7 @@ def _about(file: File) -> Conversation | None:
     used = objects(_beside(file, "task_metadata.json").get("model_usage"))
     models = [model for usage in used if (model := text(usage.get("model_id")))]
     return Conversation(
-        place.parent.name,
+        clean_text(place.parent.name),
         source=Cline.name,
         model=models[-1] if models else None,
         project=folder_name(_beside(file, "history_item.json").get("workspace")),
@@ -233,7 +233,7 @@ class _Task:
 
     def _surroundings(self, details: str) -> None:
         folder, model = _FOLDER.search(details), _MODEL.search(details)
-        self._learn(model[1] if model else None, folder_name(folder[1]) if folder else None)
+        self._learn(text(model[1]) if model else None, folder_name(folder[1]) if folder else None)
         self.time = _current_time(details) or self.time
 
     # The model

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from corrupting import import_damaged
-from databases import made_database
+from databases import NAMES, made_database
 from llm_logs import newer_log, older_log
 from reading import SAMPLES
 
@@ -21,7 +21,7 @@ def test_a_damaged_file_does_no_harm(name: str, tmp_path: Path) -> None:
     assert "imported" in seen
 
 
-@pytest.mark.parametrize("tool", ["opencode", "cursor"])
+@pytest.mark.parametrize("tool", NAMES)
 def test_a_damaged_database_does_no_harm(tool: str, tmp_path: Path) -> None:
     path = made_database(tmp_path, tool)
     sample = path.read_bytes()

@@ -3,6 +3,7 @@
 import json
 import sqlite3
 from contextlib import ExitStack, closing
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from reservoir_cli.messages import DOCUMENT_SOURCES
 from reservoir_cli.transfer.importers import find
 
 BREAD, UNTITLED = "conv-bread", "conv-untitled"
+STARTER = "1778328000000"
 #: Sessions that Gemini CLI 0.61 and Copilot CLI 1.0.102 wrote, and that were resumed twice. The
 #: older session of Gemini CLI and those of Copilot Chat are written by hand.
 GEMINI = "a5bf75b4-0cba-4462-bee5-a7c0a44ab4be"
@@ -173,6 +175,85 @@ TOLD: dict[str, list[tuple[Any, ...]]] = {
         ("assistant", "About three kilos.", "04:26:17", COPILOT),
         ("system", "I should think of pelicans.", "04:26:17", COPILOT),
     ],
+    "cline.json": [
+        (
+            "user",
+            "Why does sync drop rows? See 'sync.py' (see below for file content)\n"
+            '<file_content path="sync.py">\ndef sync(): ...\n</file_content>',
+            "12:00:01",
+            "first",
+        ),
+        ("assistant", "I will read the tests.", "12:00:01", "first"),
+        ("system", "Look at the tests.", "12:00:01", "first"),
+        ("tool", "def test_sync(): ...\n\n    assert rows", "12:00:20", "first"),
+        ("assistant", "Now I run them.", "12:00:40", "first"),
+        ("system", "Run them.", "12:00:40", "first"),
+        ("tool", "1 failed\n[image]", "12:00:50", "first"),
+        ("assistant", "[ERROR is no part of it]\nThe cursor skips a page.", "12:01:00", "first"),
+        ("user", "Fix it, please. 🍞", "12:01:30", "first"),
+        ("assistant", "With a test?", "12:01:40", "first"),
+        ("user", "With a test.", "12:01:50", "first"),
+        ("assistant", "Done.", "12:02:00", "first"),
+    ],
+    "goose.jsonl": [
+        ("user", "Why does sync drop rows?", "12:00:01", "goose"),
+        ("assistant", "I will look.", "12:00:03", "goose"),
+        ("system", "Look at the cursor.", "12:00:03", "goose"),
+        ("tool", "def sync(): ...", "12:00:04", "goose"),
+        ("assistant", "The cursor skips a page.", "12:00:06", "goose"),
+        ("user", "Like here? 🍞\n[image]", "12:00:07", "goose"),
+        ("assistant", 'developer__text_editor({"path": "sync.py"})', "12:00:08", "goose"),
+        ("tool", "no such file", "12:00:09", "goose"),
+        ("assistant", "Exactly.", "12:00:10", "goose"),
+    ],
+    "lm-studio.json": [
+        ("system", "Be brief.", "12:00:00", STARTER),
+        (
+            "user",
+            "[image]\n[file notes.pdf]\nHow often do I feed a starter?",
+            "12:00:00",
+            STARTER,
+        ),
+        ("assistant", "Let me compute.", "12:00:03", STARTER),
+        ("system", "Warm kitchens need two.", "12:00:03", STARTER),
+        ("tool", '{"stdout":"2"}', "12:00:03", STARTER),
+        ("assistant", "Twice a day.", "12:00:03", STARTER),
+        ("user", "Thanks! 🍞", "12:00:03", STARTER),
+        ("assistant", "With pleasure.", "12:01:00", STARTER),
+    ],
+    "aider.md": [
+        ("user", "Why does sync drop rows?\nIt loses the last page.", "12:00:00", "first"),
+        (
+            "assistant",
+            "The cursor skips a page:\n\n# The fault\n\n#### Where\n\n> offset += size\n\n"
+            "app.py\n```python\n<<<<<<< SEARCH\n    offset += size + 1\n=======\n"
+            "    offset += size\n>>>>>>> REPLACE\n```",
+            "12:00:00",
+            "first",
+        ),
+        ("user", "Is there a test for it? 🍞", "12:00:00", "first"),
+        ("assistant", "Not yet.", "12:00:00", "first"),
+        ("user", "Write one.", "09:00:00", "first"),
+        ("assistant", "Done.", "09:00:00", "first"),
+    ],
+    "open-webui.json": [
+        ("user", "[image]\n[file map.pdf]\nWeather in Oslo?", "12:00:01", "owu-1"),
+        ("assistant", "Let me look.", "12:00:02", "owu-1"),
+        ("system", 'Look it up\nwith "care".', "12:00:02", "owu-1"),
+        ("tool", "rain", "12:00:02", "owu-1"),
+        ("assistant", "It rains.", "12:00:02", "owu-1"),
+        ("user", "And 2 + 2? 🍞", "12:00:10", "owu-1"),
+        ("assistant", "code_interpreter(```python\nprint(2 + 2)\n```)", "12:00:11", "owu-1"),
+        ("tool", '{"stdout": "4"}', "12:00:11", "owu-1"),
+        ("assistant", "Four.", "12:00:11", "owu-1"),
+        ("user", "Search for it", "12:00:20", "owu-1"),
+        ("assistant", 'search_web({"q": "2+2"})', "12:00:21", "owu-1"),
+        ("system", "A search, then.", "12:00:21", "owu-1"),
+        ("tool", "4", "12:00:21", "owu-1"),
+        ("assistant", "Still four.", "12:00:21", "owu-1"),
+        ("user", "Of an old version", "12:33:20", "owu-2"),
+        ("assistant", "Without a tree", "12:33:20", "owu-2"),
+    ],
     "note.md": [("user", "# Sourdough\n\nFeed it *twice* a day. 🍞", None, None)],
     "note.txt": [("user", "Feed the starter.", None, None)],
 }
@@ -233,6 +314,30 @@ SKIPPED = {
         ("line 9", "not valid JSON"),
     ],
     "original.jsonl": [("line 3", "no content")],
+    "cline.json": [
+        ("entry 14", "unknown role"),
+        ("entry 15", "content is neither a text nor a list of blocks"),
+        ("entry 16", "a tool call without a name"),
+        ("entry 17", "not a JSON object"),
+    ],
+    "goose.jsonl": [
+        ("line 10", "unknown role"),
+        ("line 11", "content is not a list"),
+        ("line 12", "not a JSON object"),
+        ("line 13", "not valid JSON"),
+    ],
+    "lm-studio.json": [
+        ("the document, message 5", "no versions"),
+        ("the document, message 6", "unknown role"),
+        ("the document, message 7", "not a message"),
+    ],
+    "aider.md": [],
+    "open-webui.json": [
+        ("entry 1, message 7", "unknown role"),
+        ("entry 1, message 8", "content is neither a text nor a list of parts"),
+        ("entry 3", "no history of messages"),
+        ("entry 4", "not a JSON object"),
+    ],
     "gemini-cli.jsonl": [("line 29", "no type"), ("line 30", "not valid JSON")],
     "gemini-cli.json": [
         ("the document, message 6", "not a message"),
@@ -274,16 +379,26 @@ ABOUT = {
     },
     "copilot-cli.jsonl": {COPILOT: (None, "copilot-cli", "m1")},
     "reservoir.jsonl": {"k1": ("Redis", "cli", "gpt-4o")},
+    "goose.jsonl": {"goose": ("Sync drops rows", "goose", None)},
+    "lm-studio.json": {STARTER: ("Starter", "lm-studio", "qwen3")},
+    "open-webui.json": {
+        "owu-1": ("Weather", "open-webui", "gpt-4o"),
+        "owu-2": (None, "open-webui", None),
+    },
 }
 
 
 #: Conversations that are named by their first message.
-LISTS = ("sharegpt.jsonl", "openai.jsonl", "anthropic.json")
+LISTS = ("sharegpt.jsonl", "openai.jsonl", "anthropic.json", "cline.json", "aider.md")
 
 
 def read(name: str) -> list[Any]:
     [found] = found_in(SAMPLES / name).values()
     return found
+
+
+def local(time: Any) -> Any:
+    return time.astimezone()
 
 
 def by_first(name: str) -> list[tuple[Any, ...]]:
@@ -293,6 +408,8 @@ def by_first(name: str) -> list[tuple[Any, ...]]:
         message = each.message
         if message.source_id == message.conversation_id:
             firsts.add(message.conversation_id)
+        if message.source == "aider":  # writes local times
+            each = replace(each, message=replace(message, created_at=local(message.created_at)))
         row = told(each)
         if message.source in DOCUMENT_SOURCES:  # they have the time of their file
             row = (*row[:2], None, row[3])
@@ -360,7 +477,15 @@ def test_each_result_names_the_call_it_answers(name: str) -> None:
 
 @pytest.mark.parametrize("name", TOLD)
 def test_thinking_is_no_part_of_what_anybody_said(name: str) -> None:
-    thoughts = ("Warm kitchens", "They want FOR", "Look at the cursor", "I need the tool")
+    thoughts = (
+        "Warm kitchens",
+        "They want FOR",
+        "Look at the",
+        "I need the tool",
+        "Run them",
+        "Look it up",
+        "A search",
+    )
     thoughts += ("Answering\n", "Reading\n", "Weighing\n", "They mean", "I should think")
     for each in records(read(name)):
         thinks = each.message.content.startswith(thoughts)
@@ -381,6 +506,11 @@ INSTANCES = {
     "sharegpt.jsonl": "sharegpt",
     "openai.jsonl": None,
     "anthropic.json": None,
+    "cline.json": "cline",
+    "goose.jsonl": "goose",
+    "lm-studio.json": "lm-studio",
+    "aider.md": "aider",
+    "open-webui.json": "open-webui",
     "note.md": None,
     "note.txt": None,
 }
