@@ -25,8 +25,8 @@ from reservoir_cli.transfer.importers.json_stream import entries
 from reservoir_cli.util.files import LARGEST, read_bounded
 
 _INITIAL, _SET, _PUSH, _DELETE = range(4)
-#: A log of more than this is read no further: all that it says is in memory until its end.
-_MOST = 2 * LARGEST
+#: A log is read up to this size: all that it says is in memory until its end.
+_MOST = LARGEST
 _LOG = re.compile(r'\A\s*\{\s*"kind"\s*:\s*[0-3]\s*,\s*"[vki]"')
 #: What VS Code adds to the ids of calls.
 _SUFFIX = re.compile(r"__vscode-\d+\Z")

@@ -63,7 +63,7 @@ def look() -> list[History]:
 
 
 def _opencode() -> History:
-    """Opencode's database, or the sessions of versions that had none."""
+    """Return the database, or the sessions of versions of opencode that had none."""
     data = paths.opencode_data()
     older = _seen("opencode", "opencode", data / "storage" / "session", (".json",))
     newer = _seen("opencode", "opencode", data / "opencode.db")
@@ -71,7 +71,7 @@ def _opencode() -> History:
 
 
 def _copilot_chat() -> list[History]:
-    """The places with sessions, by editor and with or without a folder; one if there are none."""
+    """Return the places with sessions, by editor and kind of window; one if there are none."""
     tool, form = "Copilot Chat", "copilot-chat"
     seen = [
         _seen(tool, form, paths.editor_user_dir(editor) / place, _BOTH, inside)

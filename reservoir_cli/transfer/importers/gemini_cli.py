@@ -97,9 +97,10 @@ class _Session:
         own = text(message.get("id"))
         if self.held and own and own == self.held[1].get("id"):
             if not listed:
-                self.held = place, self.held[1] | message
+                self.held = place, self.held[1] | message | {"type": self.held[1]["type"]}
             return
-        if message.get("type") not in _ROLES or own in self.seen | self.rewound:
+        known = own in self.seen or own in self.rewound
+        if known or text(message.get("type")) not in _ROLES:
             return
         yield from self.end()
         if own:
