@@ -52,8 +52,8 @@ def ingest(
             "--format",
             metavar="NAME",
             help="reservoir, gemini-cli, opencode, copilot-chat, copilot-cli, cursor, chatgpt, "
-            "claude, claude-code, codex, llm, sharegpt, anthropic, openai, markdown or text "
-            "(default: by what the file holds).",
+            "claude, claude-code, codex, llm, cline, goose, lm-studio, aider, zed, open-webui, "
+            "sharegpt, anthropic, openai, markdown or text (default: by what the file holds).",
             autocompletion=completion.import_formats,
         ),
     ] = None,

@@ -49,7 +49,7 @@ def look() -> list[History]:
         _seen("Codex", "codex", paths.codex_sessions()),
         _seen("llm", "llm", paths.llm_log()),
         _seen("Gemini CLI", "gemini-cli", paths.gemini_cli_sessions(), _BOTH, "chats"),
-        _opencode(),
+        *_opencode(),
         _seen("Copilot CLI", "copilot-cli", paths.copilot_cli_sessions()),
         *_copilot_chat(),
         _seen("Cursor", "cursor", paths.editor_user_dir("Cursor") / "globalStorage/state.vscdb"),
@@ -62,12 +62,12 @@ def look() -> list[History]:
     ]
 
 
-def _opencode() -> History:
-    """Return the database, or the sessions of versions of opencode that had none."""
+def _opencode() -> list[History]:
+    """Return the database, and the sessions of versions of opencode that had none."""
     data = paths.opencode_data()
     older = _seen("opencode", "opencode", data / "storage" / "session", (".json",))
     newer = _seen("opencode", "opencode", data / "opencode.db")
-    return older if older.files and not newer.files else newer
+    return [each for each in (newer, older) if each.files] or [newer]
 
 
 def _copilot_chat() -> list[History]:

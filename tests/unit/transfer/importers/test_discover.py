@@ -40,14 +40,15 @@ def test_sessions_of_gemini_cli_are_counted_without_its_other_files(home: Path) 
     assert found("gemini-cli") == [(home / ".gemini/tmp", 3, 30)]
 
 
-def test_opencode_is_found_by_its_database_else_by_its_sessions(home: Path) -> None:
+def test_opencode_is_found_by_its_database_and_by_older_sessions(home: Path) -> None:
     data = home / ".local/share/opencode"
     assert found("opencode") == [(data / "opencode.db", 0, 0)]
     write(data / "storage/session/p1/ses_1.json")
     write(data / "storage/message/ses_1/msg_1.json")
-    assert found("opencode") == [(data / "storage/session", 1, 10)]
+    older = (data / "storage/session", 1, 10)
+    assert found("opencode") == [older]
     database = made_database(data, "opencode")
-    assert found("opencode") == [(database, 1, database.stat().st_size)]
+    assert found("opencode") == [(database, 1, database.stat().st_size), older]
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="these folders are those of Linux")

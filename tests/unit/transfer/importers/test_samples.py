@@ -14,9 +14,12 @@ from reservoir_cli.messages import DOCUMENT_SOURCES
 from reservoir_cli.transfer.importers import find
 
 BREAD, UNTITLED = "conv-bread", "conv-untitled"
+#: The history of aider was written by the code of aider 0.86. Those of Cline, Goose, LM Studio and
+#: Open WebUI are written by hand.
 STARTER = "1778328000000"
-#: Sessions that Gemini CLI 0.61 and Copilot CLI 1.0.102 wrote, and that were resumed twice. The
-#: older session of Gemini CLI and those of Copilot Chat are written by hand.
+#: Sessions that Gemini CLI 0.61 and 0.36 and Copilot CLI 1.0.102 wrote, and that were resumed. What
+#: is damaged in them, and those of Copilot Chat, are written by hand.
+OLDER = "8f425d7e-ee6b-4e1a-8623-2438afdadc59"
 GEMINI = "a5bf75b4-0cba-4462-bee5-a7c0a44ab4be"
 COPILOT = "cac23ba7-0e8d-449c-a6d4-d2fc755b1837"
 TOLD: dict[str, list[tuple[Any, ...]]] = {
@@ -130,12 +133,15 @@ TOLD: dict[str, list[tuple[Any, ...]]] = {
         ("assistant", "About three kilos.", "04:25:31", GEMINI),
     ],
     "gemini-cli.json": [
-        ("user", "How heavy is a pelican?", "08:00:01", "older-1"),
-        ("assistant", "Let me look.", "08:00:03", "older-1"),
-        ("system", "Weighing\nA table has it.", "08:00:03", "older-1"),
-        ("tool", "three kilos", "08:00:03", "older-1"),
-        ("assistant", "Three kilos.", "08:00:05", "older-1"),
-        ("user", "Like this one?\n[image]", "08:01:00", "older-1"),
+        ("user", "How long is a brown pelican?", "04:59:03", OLDER),
+        ("assistant", "A brown pelican is 1.2 m long.", "04:59:04", OLDER),
+        ("system", "Answering\nThe pelican is known.", "04:59:04", OLDER),
+        ("user", "Read the notes. What do pelicans eat?", "04:59:28", OLDER),
+        ("assistant", "I will read it.", "04:59:28", OLDER),
+        ("system", "Reading\nI need the file.", "04:59:28", OLDER),
+        ("tool", "Pelicans eat fish.\n", "04:59:28", OLDER),
+        ("assistant", "The file says: pelicans eat fish.", "04:59:28", OLDER),
+        ("user", "Like this one?\n[image]", "04:59:31", OLDER),
     ],
     "copilot-chat.jsonl": [
         (
@@ -340,8 +346,8 @@ SKIPPED = {
     ],
     "gemini-cli.jsonl": [("line 29", "no type"), ("line 30", "not valid JSON")],
     "gemini-cli.json": [
-        ("the document, message 6", "not a message"),
-        ("the document, message 7", "content is neither a text nor a list of parts"),
+        ("the document, message 8", "not a message"),
+        ("the document, message 9", "content is neither a text nor a list of parts"),
     ],
     "copilot-chat.jsonl": [
         ("request 4", "not a request"),
@@ -372,7 +378,7 @@ ABOUT = {
     },
     "codex.jsonl": {"sess-1": (None, "codex", "gpt-5-codex")},
     "gemini-cli.jsonl": {GEMINI: ("Pelicans and their size", "gemini-cli", "gemini-2.5-pro")},
-    "gemini-cli.json": {"older-1": ("Weigh a pelican", "gemini-cli", "gemini-2.5-flash")},
+    "gemini-cli.json": {OLDER: ("Pelicans and their food", "gemini-cli", "gemini-2.5-pro")},
     "copilot-chat.jsonl": {"chat-1": ("Pelicans and their size", "copilot-chat", "gpt-5")},
     "copilot-chat.json": {
         "chat-2": ("Pelicans and their weight", "copilot-chat", "claude-sonnet-4-5")
@@ -477,16 +483,9 @@ def test_each_result_names_the_call_it_answers(name: str) -> None:
 
 @pytest.mark.parametrize("name", TOLD)
 def test_thinking_is_no_part_of_what_anybody_said(name: str) -> None:
-    thoughts = (
-        "Warm kitchens",
-        "They want FOR",
-        "Look at the",
-        "I need the tool",
-        "Run them",
-        "Look it up",
-        "A search",
-    )
-    thoughts += ("Answering\n", "Reading\n", "Weighing\n", "They mean", "I should think")
+    thoughts = ("Warm kitchens", "They want FOR", "Look at the", "I need the tool")
+    thoughts += ("Answering\n", "Reading\n", "They mean", "I should think")
+    thoughts += ("Run them", "Look it up", "A search")
     for each in records(read(name)):
         thinks = each.message.content.startswith(thoughts)
         assert thinks == (each.message.name == "thinking")
