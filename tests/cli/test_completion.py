@@ -201,6 +201,7 @@ def test_what_is_offered(said):
         "claude",
         "claude-code",
         "codex",
+        "cline",
     ]
     assert offered(said, "ingest", "--role", "a") == ["assistant"]
     assert offered(said, "config", "--unset", "") == list(SETTINGS)

@@ -52,7 +52,7 @@ def ingest(
             "--format",
             metavar="NAME",
             help="reservoir, gemini-cli, opencode, copilot-chat, copilot-cli, cursor, chatgpt, "
-            "claude, claude-code, codex, llm, cline, goose, lm-studio, aider, zed, open-webui, "
+            "claude, claude-code, codex, llm, cline, goose, lm-studio, open-webui, aider, zed, "
             "sharegpt, anthropic, openai, markdown or text (default: by what the file holds).",
             autocompletion=completion.import_formats,
         ),

@@ -33,6 +33,10 @@ _USER_TAGS = opening_tags((*_WORDS, *_ADDED))
 _NOTICES = ("[TASK RESUMPTION]", "[ERROR] You did not use a tool", "(The user did not provide")
 #: How the result of a tool begins where it is text in the name of the user.
 _RESULT = re.compile(r"\[(\w{1,64})\b.{0,4000}?\] Result:\s*", re.S)
+#: How a text begins that is no piece of a result.
+_OWN = re.compile(
+    rf"<(?:{'|'.join((*_WORDS, *_ADDED))})[ >]|\[TASK RESUMPTION\]|New (?:instr|mess)"
+)
 _DENIED = "The user denied this operation"
 #: Tools by which the model speaks to the user, and where the words are.
 _SPEAKING = {
@@ -183,33 +187,43 @@ class _Task:
 
     def _result(self, block: dict[str, Any]) -> list[Message]:
         answered, content = text(block.get("tool_use_id")), content_text(block.get("content"))
-        outside, words = self._parted(content)
         if answered in self.spoken:
-            return words
-        if not content.startswith(_DENIED):
-            outside, words = content, []
-        return [Message("tool", outside, tool_call_id=answered), *words]
+            return self._parted(content)[1]
+        return self._answer(Message("tool", content, tool_call_id=answered))
+
+    def _answer(self, result: Message) -> list[Message]:
+        """Return a result, and the user's words in it.
+
+        What a tool returns may hold any tags. They are words of the user only where the user
+        denied the call.
+        """
+        if not result.content.startswith(_DENIED):
+            return [result]
+        outside, words = self._parted(result.content)
+        return [replace(result, content=outside), *words]
 
     def _text(self, content: str, said: list[Message]) -> None:
         """Add what a text says: the user's words, or a piece of the result of a tool."""
-        if content.startswith(_NOTICES):
-            said += self._parted(content)[1]
-            return
         mark = _RESULT.match(content)
-        in_result = bool(said) and said[-1].role == "tool" and said[-1].name is not None
-        outside, words = self._parted(content[mark.end() :] if mark else content)
         if mark and mark[1] not in _SPEAKING:
-            said.append(Message("tool", outside, name=mark[1], tool_call_id=self._call(mark[1])))
-        elif in_result and not words:
-            whole = "\n".join(filter(None, (said[-1].content, outside)))
-            said[-1] = replace(said[-1], content=whole)
-        elif not words and not mark:
-            said.append(Message("user", outside))
-        elif words and outside.startswith("<"):  # files that the words mention
-            words[-1:] = [
-                replace(each, content=f"{each.content}\n{outside}") for each in words[-1:]
-            ]
-        said += words
+            result = Message("tool", content[mark.end() :].strip(), name=mark[1])
+            said += self._answer(replace(result, tool_call_id=self._call(mark[1])))
+        elif said and _goes_on(said[-1], content):
+            result = said.pop()
+            whole = "\n".join(filter(None, (result.content, content.strip())))
+            said += self._answer(replace(result, content=whole))
+        else:
+            said += self._spoken(content, mark is not None or content.startswith(_NOTICES))
+
+    def _spoken(self, content: str, notice: bool) -> list[Message]:
+        """Return the user's words in a text: what stands in tags, or all if nothing does.
+
+        :param notice: what stands outside of tags is of the program.
+        """
+        outside, words = self._parted(content)
+        if words and outside.startswith("<"):  # files that the words mention
+            words[-1] = replace(words[-1], content=f"{words[-1].content}\n{outside}")
+        return words if words or notice else [Message("user", outside)]
 
     def _call(self, name: str) -> str | None:
         """Return the id of the first call of a name that has no result yet."""
@@ -281,6 +295,15 @@ class _Task:
         identity = f"call_{digest}_{self.called[digest]}"
         self.pending.append((name, identity))
         return {"type": "tool_use", "id": identity, "name": name, "input": parameters}
+
+
+def _goes_on(result: Message, content: str) -> bool:
+    """Return whether a text is a piece of the result before it; the first one always is."""
+    if result.role != "tool" or result.name is None:
+        return False
+    if not result.content:
+        return not content.startswith("<environment_details>")
+    return _OWN.match(content) is None
 
 
 def _parameters(part: str) -> dict[str, str]:
