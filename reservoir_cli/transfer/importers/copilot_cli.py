@@ -43,7 +43,7 @@ class CopilotCli:
         return event and any(each in head for each in _EVENTS)
 
     def read(self, file: File) -> Iterator[Record | Skipped]:
-        """Message by message, without those that the user rewound."""
+        """Yield messages in order, without those that the user rewound."""
         session, rewound = _survey(file)
         events = _Events(session)
         for found in entries(file):
@@ -104,7 +104,7 @@ class _Events:
         )
 
     def _thread(self, event: dict[str, Any]) -> Thread:
-        """The conversation of the agent that an event is from; and the model that speaks."""
+        """Return the conversation of the agent that an event is from, with its model."""
         data = obj(event.get("data"))
         agent = text(event.get("agentId")) or text(data.get("parentToolCallId"))
         key = f"{self.session}/{agent}" if agent else self.session
@@ -118,7 +118,7 @@ class _Events:
 
 
 def _user(data: dict[str, Any], own: str) -> list[Message]:
-    """What the user typed, behind markers of what was attached."""
+    """Return what the user typed, after markers for attachments."""
     typed = not (text(data.get("source")) or "").startswith(_NOT_TYPED)
     if not typed or data.get("isAutopilotContinuation") is True:
         return []
@@ -134,7 +134,7 @@ def _said(data: dict[str, Any]) -> str:
 
 
 def _attached(about: dict[str, Any]) -> dict[str, Any]:
-    """A block for an attachment, whose content is not read."""
+    """Return a marker for an attachment, whose content is not imported."""
     kind = (text(about.get("mimeType")) or "").split("/")[0]
     if kind in ("image", "audio", "video"):
         return {"type": kind}
@@ -143,7 +143,7 @@ def _attached(about: dict[str, Any]) -> dict[str, Any]:
 
 
 def _assistant(data: dict[str, Any], own: str) -> list[Message]:
-    """A reply with its calls, and the thinking that led to it."""
+    """Return a reply with its calls, and the thinking that led to it."""
     calls = [
         {
             "type": "tool_use",
@@ -158,7 +158,7 @@ def _assistant(data: dict[str, Any], own: str) -> list[Message]:
 
 
 def _result(data: dict[str, Any], own: str) -> list[Message]:
-    """The result of a call, or why it failed."""
+    """Return the result of a call, or why it failed."""
     result, error = obj(data.get("result")), obj(data.get("error"))
     said = text(result.get("content")) or text(error.get("message")) or ""
     return [Message("tool", said, tool_call_id=text(data.get("toolCallId")))]
@@ -172,7 +172,7 @@ _READERS = {
 
 
 def _survey(file: File) -> tuple[str, set[str]]:
-    """The session's id, and the ids of events that the user took back."""
+    """Return the session's id and the ids of rewound events, which are known at the end only."""
     session, rewound = None, set()
     order: dict[str, None] = {}
     with suppress(Unreadable, OSError):
@@ -188,7 +188,7 @@ def _survey(file: File) -> tuple[str, set[str]]:
 
 
 def _taken(data: dict[str, Any], order: dict[str, None]) -> set[str]:
-    """The ids of the events that a rewind removes: those listed, or all from one on."""
+    """Return the ids of the events that a rewind removes: those listed, or all from one on."""
     listed = data.get("eventIds")
     if isinstance(listed, list):
         return set(filter(None, map(text, listed)))
@@ -196,6 +196,6 @@ def _taken(data: dict[str, Any], order: dict[str, None]) -> set[str]:
 
 
 def _named(file: File) -> str:
-    """The session's id by the name of its folder, or of its file in older versions."""
+    """Return the session's id: the name of its folder, or of its file in older versions."""
     names = file.name.replace("\\", "/").split("/")
     return names[-2] if file.stem == "events" and len(names) > 1 else file.stem
