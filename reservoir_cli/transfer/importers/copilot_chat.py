@@ -23,7 +23,7 @@ from reservoir_cli.transfer.importers.coerce import (
 )
 from reservoir_cli.transfer.importers.conversations import SourceIds, Thread, source_ids
 from reservoir_cli.transfer.importers.json_stream import entries
-from reservoir_cli.util.files import LARGEST, read_bounded
+from reservoir_cli.util.files import LARGEST, open_regular, read_stream
 
 _INITIAL, _SET, _PUSH, _DELETE = range(4)
 #: A log is read up to this size: all that it says is in memory until its end.
@@ -138,11 +138,12 @@ def _about(session: dict[str, Any], file: File) -> Conversation:
 
 def _workspace(file: File) -> str | None:
     """Return the folder that VS Code had open, from ``workspace.json`` beside the sessions."""
-    if file.path is None:
+    path = file.path.absolute().parent.parent / "workspace.json" if file.path else None
+    if path is None or path.is_symlink():
         return None
     try:
-        data = read_bounded(file.path.absolute().parent.parent / "workspace.json", 1 << 20)
-        known = obj(json.loads(data))
+        with open_regular(path) as stream:
+            known = obj(json.loads(read_stream(stream, 1 << 20)))
     except (OSError, ValueError, RecursionError):
         return None
     name = uri_folder_name(known.get("folder") or known.get("workspace"))

@@ -180,6 +180,10 @@ def test_a_project_is_the_folder_that_vs_code_had_open(tmp_path: Path) -> None:
         workspace.write_text(content)
         [found] = found_in(tmp_path, "copilot-chat").values()
         assert about(found).project == project
+    workspace.rename(tmp_path / "elsewhere.json").write_text('{"folder": "file:///birds"}')
+    workspace.symlink_to(tmp_path / "elsewhere.json")
+    [found] = found_in(sessions).values()
+    assert about(found).project is None
 
 
 def test_a_log_and_the_document_it_leads_to_hold_the_same_messages() -> None:
