@@ -27,8 +27,6 @@ from reservoir_cli.transfer.importers.conversations import SourceIds, Thread, so
 from reservoir_cli.transfer.importers.json_stream import entries
 
 _EVENTS = ('"session.start"', '"session.resume"', '"user.message"', '"assistant.message"')
-#: Origins of messages that the user did not write: skills, and agents among each other.
-_NOT_TYPED = ("skill-", "agent-")
 
 
 class CopilotCli:
@@ -79,7 +77,7 @@ class _Events:
             self.seen.add(own)
         if kind.startswith("session."):
             self._learn(obj(data))
-        if kind not in _READERS:
+        if kind not in _READERS or _is_injected(event):
             return
         try:
             if not isinstance(data, dict):
@@ -117,11 +115,19 @@ class _Events:
         return thread
 
 
+def _is_injected(event: dict[str, Any]) -> bool:
+    """Return whether nobody asked what a user's message says: a skill, or the program itself.
+
+    The first message of an agent is from the one that started it.
+    """
+    data = obj(event.get("data"))
+    source = text(data.get("source")) or ""
+    from_agent = source.startswith("agent-") and text(event.get("agentId")) is None
+    return source.startswith("skill-") or from_agent or data.get("isAutopilotContinuation") is True
+
+
 def _user(data: dict[str, Any], own: str) -> list[Message]:
     """Return what the user typed, after markers for attachments."""
-    typed = not (text(data.get("source")) or "").startswith(_NOT_TYPED)
-    if not typed or data.get("isAutopilotContinuation") is True:
-        return []
     attached = [_attached(each) for each in objects(data.get("attachments"))]
     return blocks.messages("user", [*attached, _said(data)], None)
 

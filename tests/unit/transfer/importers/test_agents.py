@@ -253,18 +253,29 @@ def test_a_rewound_event_and_what_copilot_itself_asks_are_left_out() -> None:
 
 
 def test_an_agent_of_copilot_has_a_conversation_of_its_own() -> None:
-    failed = {"message": "no"}
+    task, failed = {"content": "Look it up", "source": "agent-s1"}, {"message": "no"}
+    reply = {"content": "A map.", "parentToolCallId": "c1"}
     found = read(
         lines(
             START,
             event("e1", "user.message", {"content": "How long?"}),
-            event("e2", "assistant.message", {"content": "Searching.", "parentToolCallId": "c1"}),
-            event("e3", "tool.execution_complete", {"toolCallId": "c1", "error": failed}),
-            event("e4", "assistant.message", {"content": "1.2 m.", "model": "gpt-5"}),
+            event("e2", "user.message", task, agentId="a1"),
+            event("e3", "assistant.message", reply, agentId="a1"),
+            event("e4", "assistant.message", reply),
+            event("e5", "tool.execution_complete", {"toolCallId": "c1", "error": failed}),
+            event("e6", "assistant.message", {"content": "1.2 m.", "model": "gpt-5"}),
+            event("e7", "user.message", task),
         )
     )
     rows = [(each.message.conversation_id, each.message.content) for each in records(found)]
-    assert rows == [("s1", "How long?"), ("s1/c1", "Searching."), ("s1", "no"), ("s1", "1.2 m.")]
+    assert rows == [
+        ("s1", "How long?"),
+        ("s1/a1", "Look it up"),
+        ("s1/a1", "A map."),
+        ("s1/c1", "A map."),
+        ("s1", "no"),
+        ("s1", "1.2 m."),
+    ]
 
 
 def test_a_session_without_its_beginning_is_named_by_its_folder(tmp_path: Path) -> None:
