@@ -40,7 +40,7 @@ class CopilotChat:
     instance = "copilot-chat"
 
     def detect(self, head: str) -> bool:
-        """A session has requests and the responder's name; a log begins with a kind of change."""
+        """Recognise a session by its requests, and a log by the kind of its first change."""
         if not is_json(head):
             return False
         named = has_key(head, "responderUsername", "initialLocation", "creationDate")

@@ -36,7 +36,7 @@ class CopilotCli:
     instance = "copilot-cli"
 
     def detect(self, head: str) -> bool:
-        """Each event has a type of a few, data, and the event before it."""
+        """Recognise an event by its type, its data, and the event before it."""
         event = is_json(head) and has_key(head, "parentId") and has_key(head, "data")
         return event and any(each in head for each in _EVENTS)
 

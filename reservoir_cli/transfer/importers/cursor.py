@@ -40,7 +40,7 @@ class Cursor:
     instance = "cursor"
 
     def detect(self, head: str) -> bool:
-        """It is no text: a database is known by its tables."""
+        """Recognise no text: a database is known by its tables."""
         return False
 
     def read(self, file: File) -> Iterator[Record | Skipped]:

@@ -78,7 +78,7 @@ def _seen(
     suffixes: tuple[str, ...] = (".jsonl",),
     inside: str | None = None,
 ) -> History:
-    """A place with the files that an importer would read there; links in it are not followed.
+    """List the files of a place that an importer would read; do not follow links in it.
 
     :param suffixes: endings of the names of these files.
     :param inside: count only files below folders of this name.

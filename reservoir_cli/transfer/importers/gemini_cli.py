@@ -52,7 +52,7 @@ class GeminiCli:
     instance = "gemini-cli"
 
     def detect(self, head: str) -> bool:
-        """The header names the session and the project."""
+        """Recognise a header that names the session and the project."""
         session = is_json(head) and has_key(head, "sessionId")
         return session and (has_key(head, "projectHash") or bool(_LOG.search(head)))
 

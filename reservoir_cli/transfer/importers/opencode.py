@@ -50,7 +50,7 @@ class OpenCode:
     instance = "opencode"
 
     def detect(self, head: str) -> bool:
-        """A session of the older kind; a database is known by its tables."""
+        """Recognise a session of older versions; a database is known by its tables."""
         session = is_json(head) and has_key(head, "projectID") and has_key(head, "directory")
         return session and '"ses_' in head
 
