@@ -34,7 +34,7 @@ class Aider:
     instance = "aider"
 
     def detect(self, head: str) -> bool:
-        """It begins with the beginning of a session; a document may only quote one."""
+        """Return whether it begins with a session; a document may only quote one."""
         return _STARTED.match(head.lstrip("\ufeff \t\r\n")) is not None
 
     def read(self, file: File) -> Iterator[Record | Skipped]:

@@ -42,7 +42,7 @@ class ChatGPT:
     instance = "chatgpt"
 
     def detect(self, head: str) -> bool:
-        """A conversation keeps its messages in a mapping."""
+        """Recognise a conversation that keeps its messages in a mapping."""
         return is_json(head) and has_key(head, "mapping")
 
     def read(self, file: File) -> Iterator[Record | Skipped]:
@@ -91,7 +91,7 @@ def _time(node: dict[str, Any]) -> float:
 
 
 def _model(value: dict[str, Any], told: Sequence[Placed]) -> str | None:
-    """The model that spoke last."""
+    """Return the model that spoke last."""
     for _, message in reversed(told):
         if name := text(obj(message.get("metadata")).get("model_slug")):
             return name
@@ -133,7 +133,7 @@ class _Branch:
         return self._said + self._thoughts
 
     def _message(self, at: int, value: dict[str, Any]) -> Message | None:
-        """What a node says; nothing where it is hidden, empty, or made by the application."""
+        """Return what a node says; nothing if it is hidden, empty, or made by the application."""
         author, metadata = obj(value.get("author")), obj(value.get("metadata"))
         role = _ROLES.get(str(author.get("role")))
         if role is None:
@@ -163,7 +163,7 @@ class _Branch:
         return Message("assistant", "", created_at, tool_calls=(call(identity, tool, said),))
 
     def _answered(self, name: str) -> str | None:
-        """The call that a tool answers: one of its name, or of its family, and only once."""
+        """Return the call that a tool answers, by its name or family; each call only once."""
         for each in reversed(self._open):
             if each == name or each.split(".")[0] == name.split(".")[0]:
                 return self._open.pop(each)
@@ -177,7 +177,7 @@ def _hidden(value: dict[str, Any], metadata: dict[str, Any]) -> bool:
 
 
 def _said(content: Any) -> str:
-    """The text of a content of any type, as far as it has one."""
+    """Return the text of a content of any type, as far as it has one."""
     if not isinstance(content, dict):
         return content_text(content)
     if isinstance(content.get("parts"), list):

@@ -24,6 +24,7 @@ from reservoir_cli.transfer.importers.plumbing import opening_tags, split_tags
 from reservoir_cli.util.files import open_regular
 
 _HISTORY = "api_conversation_history.json"
+_LARGEST_BESIDE = 4 << 20
 #: What a text of these tools begins with, and hardly any other.
 _MARK = re.compile(r'"(?:text|content)"\s*:\s*"\s*<(?:task|environment_details|user_message)>')
 #: Tags around the user's words, and around what the program adds to them.
@@ -70,7 +71,7 @@ class Cline:
     instance = "cline"
 
     def detect(self, head: str) -> bool:
-        """A list of messages, one of which begins with a tag of these tools."""
+        """Return whether it is a list of messages with a text that begins like theirs."""
         return head.lstrip()[:1] == "[" and has_key(head, "role") and bool(_MARK.search(head))
 
     def read(self, file: File) -> Iterator[Record | Skipped]:
@@ -107,10 +108,11 @@ def _about(file: File) -> Conversation | None:
 
 def _beside(file: File, name: str) -> dict[str, Any]:
     """Return the object in a small file beside a task; an empty one if it cannot be read."""
-    with suppress(OSError, ValueError, RecursionError):
-        if file.path:
-            with open_regular(file.path.with_name(name)) as stream:
-                return obj(json.loads(stream.read(4 << 20)))
+    path = file.path.with_name(name) if file.path else None
+    if path is None or path.is_symlink():
+        return {}
+    with suppress(OSError, ValueError, RecursionError), open_regular(path) as stream:
+        return obj(json.loads(stream.read(_LARGEST_BESIDE)))
     return {}
 
 

@@ -9,6 +9,7 @@ import json
 import re
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import groupby
 from typing import Any
 
 from reservoir_cli.messages import Conversation
@@ -22,7 +23,7 @@ from reservoir_cli.transfer.importers.coerce import (
 )
 from reservoir_cli.transfer.importers.conversations import SourceIds, Thread, source_ids
 from reservoir_cli.transfer.importers.json_stream import entries
-from reservoir_cli.util.files import LARGEST, read_bounded
+from reservoir_cli.util.files import LARGEST, open_regular, read_stream
 
 _INITIAL, _SET, _PUSH, _DELETE = range(4)
 #: A log is read up to this size: all that it says is in memory until its end.
@@ -39,14 +40,14 @@ class CopilotChat:
     instance = "copilot-chat"
 
     def detect(self, head: str) -> bool:
-        """A session has requests and the responder's name; a log begins with a kind of change."""
+        """Recognise a session by its requests, and a log by the kind of its first change."""
         if not is_json(head):
             return False
         named = has_key(head, "responderUsername", "initialLocation", "creationDate")
         return bool(_LOG.match(head)) or (named and has_key(head, "requests"))
 
     def read(self, file: File) -> Iterator[Record | Skipped]:
-        """Request by request, without those that the user took back."""
+        """Yield the messages of all requests that the user did not take back."""
         state = _State(file)
         yield from state.build()
         if state.value is None:
@@ -73,7 +74,7 @@ class _State:
         self.value: dict[str, Any] | None = None
 
     def build(self) -> Iterator[Skipped]:
-        """Apply line by line; one that cannot be applied is skipped."""
+        """Apply all lines; one that cannot be applied is skipped."""
         for found in entries(self._file):
             if isinstance(found, Skipped):
                 yield found
@@ -128,7 +129,7 @@ def _push(parent: Any, key: Any, values: Any, start: Any) -> None:
 
 
 def _about(session: dict[str, Any], file: File) -> Conversation:
-    """The session's id, title and project."""
+    """Return the session's id, title and project."""
     identity = text(session.get("sessionId")) or file.stem
     folder = uri_folder_name(session.get("workingDirectory")) or _workspace(file)
     title = text(session.get("customTitle"))
@@ -136,12 +137,13 @@ def _about(session: dict[str, Any], file: File) -> Conversation:
 
 
 def _workspace(file: File) -> str | None:
-    """The folder that VS Code had open, from ``workspace.json`` beside the sessions."""
-    if file.path is None:
+    """Return the folder that VS Code had open, from ``workspace.json`` beside the sessions."""
+    path = file.path.absolute().parent.parent / "workspace.json" if file.path else None
+    if path is None or path.is_symlink():
         return None
     try:
-        data = read_bounded(file.path.absolute().parent.parent / "workspace.json", 1 << 20)
-        known = obj(json.loads(data))
+        with open_regular(path) as stream:
+            known = obj(json.loads(read_stream(stream, 1 << 20)))
     except (OSError, ValueError, RecursionError):
         return None
     name = uri_folder_name(known.get("folder") or known.get("workspace"))
@@ -151,7 +153,7 @@ def _workspace(file: File) -> str | None:
 def _request(
     place: str, request: dict[str, Any], thread: Thread, identities: SourceIds
 ) -> Iterator[Record | Skipped]:
-    """The question and its response."""
+    """Yield the question and its response."""
     if request.get("isHidden") is True or obj(request.get("shouldBeRemovedOnSend")):
         return
     own, at = text(request.get("requestId")), moment_ms(request.get("timestamp"))
@@ -178,7 +180,7 @@ def _learn(thread: Thread, request: dict[str, Any]) -> None:
 
 
 def _question(request: dict[str, Any]) -> list[Any]:
-    """What was typed, behind markers of pictures and files that were attached."""
+    """Return what was typed, after markers for attached images and files."""
     message = request.get("message")
     said = message if isinstance(message, str) else obj(message).get("text")
     if not isinstance(said, str):
@@ -193,7 +195,7 @@ def _question(request: dict[str, Any]) -> list[Any]:
 
 
 def _is_implicit(variable: dict[str, Any]) -> bool:
-    """Whether VS Code attached the open file by itself."""
+    """Return whether VS Code attached the open file by itself."""
     return (text(variable.get("id")) or "").startswith("vscode.implicit")
 
 
@@ -201,31 +203,42 @@ def _is_implicit(variable: dict[str, Any]) -> bool:
 
 
 def _response(request: dict[str, Any]) -> list[dict[str, Any]]:
-    """The parts of a response as blocks; neighbouring texts are one."""
-    metadata = obj(obj(request.get("result")).get("metadata"))
-    calls = {
-        _call_id(call): call
-        for each in objects(metadata.get("toolCallRounds"))
-        for call in objects(each.get("toolCalls"))
-    }
-    results = obj(metadata.get("toolCallResults"))
-    answers = {_SUFFIX.sub("", key): value for key, value in results.items()}
+    """Return the parts of a response as blocks; neighbouring texts are one."""
+    calls, answers = _asked(request)
     made: list[dict[str, Any]] = []
-    for part in objects(request.get("response")):
-        kind = part.get("kind")
-        if kind in ("toolInvocationSerialized", "toolInvocation"):
-            made += _invocation(part, calls, answers)
+    for kind, parts in groupby(objects(request.get("response")), _kind):
+        if kind == "tool":
+            for part in parts:
+                made += _invocation(part, calls, answers)
         elif kind == "thinking":
-            made.append({"type": "thinking", "thinking": _joined(part.get("value"))})
-        elif said := _text(part):
-            if made and made[-1]["type"] == "text":
-                said = made.pop()["text"] + said
+            thoughts = (_joined(part.get("value")) for part in parts)
+            made += [{"type": "thinking", "thinking": thought} for thought in thoughts]
+        elif said := "".join(map(_text, parts)):
             made.append({"type": "text", "text": said})
     return made
 
 
+def _asked(request: dict[str, Any]) -> tuple[dict[str, dict[str, Any]], dict[str, Any]]:
+    """Return the calls as the model made them, and what it was told, by the ids of the calls."""
+    metadata = obj(obj(request.get("result")).get("metadata"))
+    rounds = objects(metadata.get("toolCallRounds"))
+    calls = [call for each in rounds for call in objects(each.get("toolCalls"))]
+    results = obj(metadata.get("toolCallResults"))
+    return (
+        {_SUFFIX.sub("", text(call.get("id")) or ""): call for call in calls},
+        {_SUFFIX.sub("", key): value for key, value in results.items()},
+    )
+
+
+def _kind(part: dict[str, Any]) -> str:
+    kind = part.get("kind")
+    if kind in ("toolInvocationSerialized", "toolInvocation"):
+        return "tool"
+    return "thinking" if kind == "thinking" else "text"
+
+
 def _text(part: dict[str, Any]) -> str:
-    """The text of a part, or the name of what it refers to."""
+    """Return the text of a part, or the name of what it refers to."""
     match part.get("kind"):
         case None | "markdownContent" | "markdownVuln":
             return _markdown(part.get("content", part.get("value")))
@@ -240,7 +253,7 @@ def _text(part: dict[str, Any]) -> str:
 
 
 def _markdown(value: Any) -> str:
-    """A text, or an object that holds one."""
+    """Return a text, or the text that an object holds."""
     held = value.get("value") if isinstance(value, dict) else value
     return held if isinstance(held, str) else ""
 
@@ -253,7 +266,7 @@ def _joined(value: Any) -> str:
 def _invocation(
     part: dict[str, Any], calls: dict[str, dict[str, Any]], answers: dict[str, Any]
 ) -> list[dict[str, Any]]:
-    """A tool call, and its result if there is one.
+    """Return a tool call, and its result if there is one.
 
     :param calls: what the model asked for, by the ids of the calls.
     :param answers: what the model was told.
@@ -273,7 +286,7 @@ def _invocation(
 
 
 def _arguments(shown: dict[str, Any], details: dict[str, Any], part: dict[str, Any]) -> Any:
-    """What a tool was asked, as far as VS Code shows it."""
+    """Return a tool's arguments as VS Code shows them."""
     command = obj(shown.get("commandLine"))
     if said := text(command.get("original")) or text(shown.get("command")):
         return {"command": said}
@@ -282,7 +295,7 @@ def _arguments(shown: dict[str, Any], details: dict[str, Any], part: dict[str, A
 
 
 def _output(shown: dict[str, Any], details: dict[str, Any]) -> str:
-    """What a tool answered, as far as VS Code shows it."""
+    """Return a tool's result as VS Code shows it."""
     output = details.get("output")
     parts = [_markdown(each) for each in output] if isinstance(output, list) else []
     ended = obj(shown.get("terminalCommandOutput")).get("text") or shown.get("result")
@@ -290,10 +303,6 @@ def _output(shown: dict[str, Any], details: dict[str, Any]) -> str:
 
 
 def _answer(value: Any) -> str:
-    """The texts of what the model was told."""
+    """Return a tool's result as the model got it."""
     content = objects(obj(value).get("content"))
     return "\n".join(filter(None, (text(each.get("value")) for each in content)))
-
-
-def _call_id(call: dict[str, Any]) -> str:
-    return _SUFFIX.sub("", text(call.get("id")) or "")

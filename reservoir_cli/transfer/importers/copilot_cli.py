@@ -27,8 +27,6 @@ from reservoir_cli.transfer.importers.conversations import SourceIds, Thread, so
 from reservoir_cli.transfer.importers.json_stream import entries
 
 _EVENTS = ('"session.start"', '"session.resume"', '"user.message"', '"assistant.message"')
-#: Origins of messages that the user did not write: skills, and agents among each other.
-_NOT_TYPED = ("skill-", "agent-")
 
 
 class CopilotCli:
@@ -38,12 +36,12 @@ class CopilotCli:
     instance = "copilot-cli"
 
     def detect(self, head: str) -> bool:
-        """Each event has a type of a few, data, and the event before it."""
+        """Recognise an event by its type, its data, and the event before it."""
         event = is_json(head) and has_key(head, "parentId") and has_key(head, "data")
         return event and any(each in head for each in _EVENTS)
 
     def read(self, file: File) -> Iterator[Record | Skipped]:
-        """Message by message, without those that the user rewound."""
+        """Yield messages in order, without those that the user rewound."""
         session, rewound = _survey(file)
         events = _Events(session)
         for found in entries(file):
@@ -79,7 +77,7 @@ class _Events:
             self.seen.add(own)
         if kind.startswith("session."):
             self._learn(obj(data))
-        if kind not in _READERS:
+        if kind not in _READERS or _is_injected(event):
             return
         try:
             if not isinstance(data, dict):
@@ -104,7 +102,7 @@ class _Events:
         )
 
     def _thread(self, event: dict[str, Any]) -> Thread:
-        """The conversation of the agent that an event is from; and the model that speaks."""
+        """Return the conversation of the agent that an event is from, with its model."""
         data = obj(event.get("data"))
         agent = text(event.get("agentId")) or text(data.get("parentToolCallId"))
         key = f"{self.session}/{agent}" if agent else self.session
@@ -117,11 +115,19 @@ class _Events:
         return thread
 
 
+def _is_injected(event: dict[str, Any]) -> bool:
+    """Return whether nobody asked what a user's message says: a skill, or the program itself.
+
+    The first message of an agent is from the one that started it.
+    """
+    data = obj(event.get("data"))
+    source = text(data.get("source")) or ""
+    from_agent = source.startswith("agent-") and text(event.get("agentId")) is None
+    return source.startswith("skill-") or from_agent or data.get("isAutopilotContinuation") is True
+
+
 def _user(data: dict[str, Any], own: str) -> list[Message]:
-    """What the user typed, behind markers of what was attached."""
-    typed = not (text(data.get("source")) or "").startswith(_NOT_TYPED)
-    if not typed or data.get("isAutopilotContinuation") is True:
-        return []
+    """Return what the user typed, after markers for attachments."""
     attached = [_attached(each) for each in objects(data.get("attachments"))]
     return blocks.messages("user", [*attached, _said(data)], None)
 
@@ -134,7 +140,7 @@ def _said(data: dict[str, Any]) -> str:
 
 
 def _attached(about: dict[str, Any]) -> dict[str, Any]:
-    """A block for an attachment, whose content is not read."""
+    """Return a marker for an attachment, whose content is not imported."""
     kind = (text(about.get("mimeType")) or "").split("/")[0]
     if kind in ("image", "audio", "video"):
         return {"type": kind}
@@ -143,7 +149,7 @@ def _attached(about: dict[str, Any]) -> dict[str, Any]:
 
 
 def _assistant(data: dict[str, Any], own: str) -> list[Message]:
-    """A reply with its calls, and the thinking that led to it."""
+    """Return a reply with its calls, and the thinking that led to it."""
     calls = [
         {
             "type": "tool_use",
@@ -158,7 +164,7 @@ def _assistant(data: dict[str, Any], own: str) -> list[Message]:
 
 
 def _result(data: dict[str, Any], own: str) -> list[Message]:
-    """The result of a call, or why it failed."""
+    """Return the result of a call, or why it failed."""
     result, error = obj(data.get("result")), obj(data.get("error"))
     said = text(result.get("content")) or text(error.get("message")) or ""
     return [Message("tool", said, tool_call_id=text(data.get("toolCallId")))]
@@ -172,7 +178,7 @@ _READERS = {
 
 
 def _survey(file: File) -> tuple[str, set[str]]:
-    """The session's id, and the ids of events that the user took back."""
+    """Return the session's id and the ids of rewound events, which are known at the end only."""
     session, rewound = None, set()
     order: dict[str, None] = {}
     with suppress(Unreadable, OSError):
@@ -188,7 +194,7 @@ def _survey(file: File) -> tuple[str, set[str]]:
 
 
 def _taken(data: dict[str, Any], order: dict[str, None]) -> set[str]:
-    """The ids of the events that a rewind removes: those listed, or all from one on."""
+    """Return the ids of the events that a rewind removes: those listed, or all from one on."""
     listed = data.get("eventIds")
     if isinstance(listed, list):
         return set(filter(None, map(text, listed)))
@@ -196,6 +202,6 @@ def _taken(data: dict[str, Any], order: dict[str, None]) -> set[str]:
 
 
 def _named(file: File) -> str:
-    """The session's id by the name of its folder, or of its file in older versions."""
+    """Return the session's id: the name of its folder, or of its file in older versions."""
     names = file.name.replace("\\", "/").split("/")
     return names[-2] if file.stem == "events" and len(names) > 1 else file.stem

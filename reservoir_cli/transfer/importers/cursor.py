@@ -40,11 +40,11 @@ class Cursor:
     instance = "cursor"
 
     def detect(self, head: str) -> bool:
-        """It is no text: a database is known by its tables."""
+        """Recognise no text: a database is known by its tables."""
         return False
 
     def read(self, file: File) -> Iterator[Record | Skipped]:
-        """Conversation by conversation.
+        """Yield messages by conversation.
 
         :raises ReservoirError: it is another program's database, or cannot be opened.
         """
@@ -96,7 +96,7 @@ class _Composer:
         )
 
     def read(self) -> Iterator[Record | Skipped]:
-        """Bubble by bubble."""
+        """Yield the messages of all bubbles."""
         for number, bubble in enumerate(self._bubbles(), 1):
             place = f"conversation {self._identity}, message {number}"
             if bubble is None:
@@ -106,15 +106,20 @@ class _Composer:
         yield from self._thoughts
 
     def _bubbles(self) -> Iterator[dict[str, Any] | None]:
-        """The bubbles in order; one that was deleted is passed over."""
+        """Yield the bubbles in order; one that was deleted is passed over."""
+        inline = obj(self._value.get("conversationMap"))
+        seen: set[str] = set()
         for header in objects(self._value.get("fullConversationHeadersOnly")):
             own = text(header.get("bubbleId"))
+            if own is None or own in seen:
+                continue
+            seen.add(own)
             key = f"{_BUBBLE}{self._identity}:{own}"
             if rows := self._database.rows(_TABLE, "key", key, "key"):
                 bubble = _parsed(rows[0].get("value"))
                 yield header | bubble if bubble is not None else None
-            elif own and (inline := obj(self._value.get("conversationMap")).get(own)):
-                yield header | obj(inline)
+            elif own in inline:
+                yield header | obj(inline[own])
         yield from objects(self._value.get("conversation"))
 
     def _bubble(self, place: str, bubble: dict[str, Any]) -> Iterator[Record | Skipped]:
@@ -160,7 +165,7 @@ def _role(bubble: dict[str, Any]) -> str:
 
 
 def _content(bubble: dict[str, Any]) -> list[dict[str, Any]]:
-    """The blocks of a bubble: its text, its thinking, and the tool it called."""
+    """Return the blocks of a bubble: its text, its thinking, and the tool it called."""
     said = bubble.get("text")
     if said is not None and not isinstance(said, str):
         raise ValueError("text is not a text")
@@ -190,12 +195,12 @@ def _call(tool: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _folder(value: dict[str, Any]) -> str | None:
-    """The folder of the workspace that a conversation belongs to."""
+    """Return the folder of the workspace that a conversation belongs to."""
     return folder_name(obj(obj(value.get("workspaceIdentifier")).get("uri")).get("fsPath"))
 
 
 def _time(bubble: dict[str, Any]) -> datetime | None:
-    """When a bubble was made. What is counted from the start of the program is no time."""
+    """Return when a bubble was made; some times are counted from the start of the program."""
     timing = obj(bubble.get("timingInfo"))
     known = (bubble.get("createdAt"), timing.get("clientRpcSendTime"))
     times = (moment_ms(each) for each in known)
@@ -212,7 +217,7 @@ def _value(database: Database, key: Any) -> dict[str, Any] | None:
 
 
 def _parsed(value: Any) -> dict[str, Any] | None:
-    """The JSON object that a value holds."""
+    """Parse a value that holds a JSON object."""
     try:
         made = json.loads(value) if isinstance(value, str | bytes) else None
     except (ValueError, RecursionError):

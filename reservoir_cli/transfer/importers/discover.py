@@ -85,7 +85,7 @@ def _copilot_chat() -> list[History]:
 
 
 def _cline() -> list[History]:
-    """The places with tasks, by editor and extension; one if there are none."""
+    """Return the places with tasks, by editor and extension; one if there are none."""
     own = _seen("Cline", "cline", paths.cline_tasks(), (_TASK,))
     seen = [
         _seen(tool, "cline", storage / extension / "tasks", (_TASK,))
@@ -110,7 +110,7 @@ def _seen(
     suffixes: tuple[str, ...] = (".jsonl",),
     inside: str | None = None,
 ) -> History:
-    """A place with the files that an importer would read there; links in it are not followed.
+    """List the files of a place that an importer would read; do not follow links in it.
 
     :param suffixes: endings of the names of these files.
     :param inside: count only files below folders of this name.

@@ -38,6 +38,7 @@ _COMMAND = re.compile(r"/[a-z-]+(?:\s|$)")
 #: How much of a text is searched for the folder, which the program writes at the beginning.
 _BEGINNING = 4_000
 _FOLDER = re.compile(r"Workspace Directories:\**\s*\n\s*- ([^\n]{1,1000})")
+_UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 #: The name that older versions give the folder of a project.
 _HASH = re.compile(r"[0-9a-f]{64}")
 #: A line of ``logs.json``, which repeats the questions of all sessions.
@@ -51,12 +52,12 @@ class GeminiCli:
     instance = "gemini-cli"
 
     def detect(self, head: str) -> bool:
-        """The header names the session and the project."""
+        """Recognise a header that names the session and the project."""
         session = is_json(head) and has_key(head, "sessionId")
         return session and (has_key(head, "projectHash") or bool(_LOG.search(head)))
 
     def read(self, file: File) -> Iterator[Record | Skipped]:
-        """Message by message, without those that the user rewound."""
+        """Yield messages in order, without those that the user rewound."""
         session = _Session(*_survey(file))
         for found in _messages(file):
             if isinstance(found, Skipped):
@@ -97,7 +98,7 @@ class _Session:
         own = text(message.get("id"))
         if self.held and own and own == self.held[1].get("id"):
             if not listed:
-                self.held = place, self.held[1] | message | {"type": self.held[1]["type"]}
+                self.held[1].update(message | {"type": self.held[1]["type"]})
             return
         known = own in self.seen or own in self.rewound
         if known or text(message.get("type")) not in _ROLES:
@@ -108,14 +109,15 @@ class _Session:
         self.held = place, message
 
     def end(self) -> Iterator[Record | Skipped]:
-        """The message that is held."""
+        """Return the message that is held."""
         if self.held is None:
             return
         (place, message), self.held = self.held, None
-        role, own = _ROLES[message["type"]], text(message.get("id"))
+        own = self._source_id(text(message.get("id")))
         try:
             content = self._content(message, own or "")
-            made = blocks.messages(role, content, moment(message.get("timestamp")), own or "")
+            role, at = _ROLES[message["type"]], moment(message.get("timestamp"))
+            made = blocks.messages(role, content, at, own or "")
         except ValueError as error:
             yield Skipped(place, str(error))
             return
@@ -124,12 +126,18 @@ class _Session:
             if each.role == "tool" and each.tool_call_id in self.calls:
                 owner = self.calls[each.tool_call_id]
                 self.calls[each.tool_call_id] = None
-                if owner is None:  # the result stands in a record of its own, too
+                if owner is None:  # a second record of the same result
                     continue
                 source_id = f"{owner}#{each.tool_call_id}"
             elif not own:
                 source_id = self.identities.new(self.conversation.id, each)
             yield self.thread.record(each, source_id)
+
+    def _source_id(self, identity: str | None) -> str | None:
+        """Return an id that is unique among all sessions."""
+        if identity is None or _UUID.match(identity):
+            return identity
+        return f"{self.conversation.id}:{identity}"
 
     def _learn(self, message: dict[str, Any]) -> None:
         about = self.thread.conversation or self.conversation
@@ -137,8 +145,10 @@ class _Session:
         self.thread.conversation = replace(about, model=model)
 
     def _content(self, message: dict[str, Any], own: str) -> list[Any]:
-        """The blocks of a message: texts, thoughts, calls and their results."""
+        """Return the blocks of a message: texts, thoughts, calls and their results."""
         content = _blocks(message.get("content"))
+        if message["type"] == "user":
+            content = [block for block in content if not _COMMAND.match(block.get("text", ""))]
         called = {block["id"] for block in content if block["type"] == "tool_use"}
         for thought in objects(message.get("thoughts")):
             said = [text(thought.get("subject")), text(thought.get("description"))]
@@ -156,7 +166,7 @@ class _Session:
 
 
 def _blocks(content: Any) -> list[dict[str, Any]]:
-    """The parts of a content as blocks, without what the program put into it."""
+    """Return the parts of a content as blocks, without what the program put into it."""
     if content is None:
         return []
     parts = content if isinstance(content, list) else [content]
@@ -175,8 +185,7 @@ def _block(part: Any) -> list[dict[str, Any]]:
     if isinstance(said, str):
         if part.get("thought") is True:
             return [{"type": "thinking", "thinking": said}]
-        injected = said.lstrip().startswith(_INJECTED) or _COMMAND.match(said)
-        return [] if injected else [{"type": "text", "text": said}]
+        return [] if said.lstrip().startswith(_INJECTED) else [{"type": "text", "text": said}]
     if isinstance(part.get("functionCall"), dict):
         return [_call(part["functionCall"])]
     if isinstance(part.get("functionResponse"), dict):
@@ -199,7 +208,7 @@ def _call(value: dict[str, Any]) -> dict[str, Any]:
 
 
 def _results(value: Any, identity: str | None) -> list[dict[str, Any]]:
-    """The results of calls, a text or parts.
+    """Return the results of calls, which are a text or parts.
 
     :param identity: the call they answer, unless they say which.
     """
@@ -221,7 +230,7 @@ def _results(value: Any, identity: str | None) -> list[dict[str, Any]]:
 
 
 def _messages(file: File) -> Iterator[tuple[str, dict[str, Any], bool] | Skipped]:
-    """The records of messages, and whether they stand in a list."""
+    """Yield the records of messages, and whether they stand in a list."""
     for found in entries(file):
         if isinstance(found, Skipped):
             yield found
@@ -239,13 +248,13 @@ def _messages(file: File) -> Iterator[tuple[str, dict[str, Any], bool] | Skipped
 
 
 def _listed(line: dict[str, Any]) -> list[Any]:
-    """The list of messages of a header or a change."""
+    """Return the list of messages of a header or a change."""
     listed = (obj(line.get("$set")) or line).get("messages")
     return listed if isinstance(listed, list) else []
 
 
 def _survey(file: File) -> tuple[Conversation, set[str]]:
-    """What stands behind the messages it is about: the title, the project, what was taken back."""
+    """Return the conversation and the ids of rewound messages, which are known at the end only."""
     about = Conversation(file.stem, source=GeminiCli.name)
     order: dict[str, None] = {}
     rewound: set[str] = set()
@@ -260,15 +269,12 @@ def _survey(file: File) -> tuple[Conversation, set[str]]:
             )
             ids = [text(each.get("id")) for each in (line, *objects(_listed(line)))]
             order |= dict.fromkeys(filter(None, ids))
-            if target := text(line.get("$rewindTo")):
-                if target not in order:  # Gemini CLI then takes back everything
-                    target = next(iter(order), "")
-                rewound.update(take_back(order, target))
+            rewound.update(take_back(order, text(line.get("$rewindTo")) or ""))
     return replace(about, project=about.project or _folder(file)), rewound
 
 
 def _project(line: dict[str, Any]) -> str | None:
-    """The folder that a session works in, by what a line says of it."""
+    """Return the name of the folder that a session works in, if a line names it."""
     told = obj(line.get("$set")) or line
     folders = told.get("directories")
     if isinstance(folders, list) and folders:
@@ -281,7 +287,7 @@ def _project(line: dict[str, Any]) -> str | None:
 
 
 def _folder(file: File) -> str | None:
-    """The name of the project's folder in ``tmp``, unless it is a hash."""
+    """Return the name of the project's folder in ``tmp``, unless it is a hash."""
     names = file.name.replace("\\", "/").split("/")
     if "chats" not in names[1:]:
         return None

@@ -32,7 +32,7 @@ class Goose:
     instance = "goose"
 
     def detect(self, head: str) -> bool:
-        """The first line of a session names its folder."""
+        """Return whether the first line names a folder."""
         about = has_key(head, "description", "message_count", "schedule_id")
         return is_json(head) and has_key(head, "working_dir") and about
 
@@ -69,7 +69,7 @@ def _messages(database: Database, session: "_Session") -> Iterator[Record | Skip
 
 
 def _lines(file: File) -> Iterator[Record | Skipped]:
-    """The messages of a file of lines, or of what ``goose session export`` writes."""
+    """Yield the messages of a file of lines, or of what ``goose session export`` writes."""
     session = _Session(file.stem, {})
     for found in entries(file):
         if isinstance(found, Skipped):

@@ -23,7 +23,7 @@ class LmStudio:
     instance = "lm-studio"
 
     def detect(self, head: str) -> bool:
-        """A message has versions, one of which is selected."""
+        """Return whether messages have versions, one of which is selected."""
         return is_json(head) and has_key(head, "versions") and has_key(head, "currentlySelected")
 
     def read(self, file: File) -> Iterator[Record | Skipped]:

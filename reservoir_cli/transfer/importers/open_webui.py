@@ -35,7 +35,7 @@ class OpenWebUI:
     instance = "open-webui"
 
     def detect(self, head: str) -> bool:
-        """A chat has a history, in which messages name their children."""
+        """Return whether a chat has a history, in which messages name their children."""
         tree = has_key(head, "childrenIds", "currentId")
         return is_json(head) and has_key(head, "history") and tree
 

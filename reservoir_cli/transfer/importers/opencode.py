@@ -50,12 +50,12 @@ class OpenCode:
     instance = "opencode"
 
     def detect(self, head: str) -> bool:
-        """A session of the older kind; a database is known by its tables."""
+        """Recognise a session of older versions; a database is known by its tables."""
         session = is_json(head) and has_key(head, "projectID") and has_key(head, "directory")
         return session and '"ses_' in head
 
     def read(self, file: File) -> Iterator[Record | Skipped]:
-        """Message by message, by time.
+        """Yield messages in order of time.
 
         :raises ReservoirError: it is another program's database, or cannot be opened.
         """
@@ -89,7 +89,7 @@ def _read(database: Database, name: str) -> Iterator[Record | Skipped]:
 
 
 def _placed(place: str, row: dict[str, Any]) -> Placed:
-    """The object of a row, with its id."""
+    """Return the object of a row, with its id."""
     value = _parsed(row.get("data"))
     if value is None:
         return place, None
@@ -116,7 +116,7 @@ def _session(
     messages: Iterator[Placed],
     parts: Callable[[str], Iterator[Placed]],
 ) -> Iterator[Record | Skipped]:
-    """The messages of a session.
+    """Yield the messages of a session.
 
     :param parts: returns the parts of a message by its id.
     """
@@ -161,7 +161,7 @@ def _learn(thread: Thread, message: dict[str, Any]) -> None:
 
 
 def _blocks(part: dict[str, Any]) -> list[dict[str, Any]]:
-    """A part as blocks; none for what the program put in and for its own steps."""
+    """Return a part as blocks; none for text the program added, and for its own steps."""
     match part.get("type"):
         case "text" if part.get("synthetic") is not True and part.get("ignored") is not True:
             return [{"type": "text", "text": text(part.get("text")) or ""}]
@@ -178,7 +178,7 @@ def _blocks(part: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _tool(part: dict[str, Any]) -> list[dict[str, Any]]:
-    """A call, and its result once there is one."""
+    """Return a call, and its result once there is one."""
     state, identity = obj(part.get("state")), text(part.get("callID")) or text(part.get("id"))
     made = {
         "type": "tool_use",
@@ -196,7 +196,7 @@ def _tool(part: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _read_tree(file: File) -> Iterator[Record | Skipped]:
-    """The session that a file describes; its messages and their parts lie in other folders."""
+    """Yield the messages of the session that a file describes; they lie in other folders."""
     folders = file.path.absolute().parents if file.path else ()
     if len(folders) < 3:
         yield Skipped("the file", "its messages lie in other files: give the folder")
@@ -219,7 +219,7 @@ def _read_tree(file: File) -> Iterator[Record | Skipped]:
 
 
 def _objects(folder: Path) -> Iterator[Placed]:
-    """The objects of a folder, in order of their names, which begin with the time.
+    """Yield the objects of a folder in order of their names, which begin with the time.
 
     Links are not followed.
     """
@@ -232,7 +232,8 @@ def _objects(folder: Path) -> Iterator[Placed]:
     for name in names:
         try:
             with open_regular(folder / name) as stream:
-                yield name, _parsed(read_stream(stream, LARGEST))
+                value = _parsed(read_stream(stream, LARGEST))
+            yield name, None if value is None else value | {"id": name.removesuffix(".json")}
         except (OSError, ReservoirError):
             yield name, None
 

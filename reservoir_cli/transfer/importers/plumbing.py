@@ -52,7 +52,7 @@ _LOCAL_COMMANDS = frozenset(
 
 
 def without_plumbing(text: str) -> str:
-    """A user message without what Claude Code put into it; empty if that was all."""
+    """Return a user message without what Claude Code put into it; empty if that was all."""
     if text.lstrip().startswith(_BEGINNINGS):
         return ""
     kept, tags = _split(text)
@@ -64,7 +64,7 @@ def without_plumbing(text: str) -> str:
 
 
 def without_reminders(text: str) -> str:
-    """The result of a tool without the reminders that Claude Code put behind it."""
+    """Return the result of a tool without the reminders that Claude Code appended."""
     while text.rstrip().endswith("</system-reminder>"):
         start = text.rfind(_REMINDER)
         if start < 0:
@@ -74,7 +74,7 @@ def without_reminders(text: str) -> str:
 
 
 def _split(text: str) -> tuple[str, dict[str, str]]:
-    """A text without its tags, and the last text of each tag."""
+    """Return a text without its tags, and the last text of each tag."""
     kept, tags = [], {}
     for name, part in split_tags(text, _OPENING):
         if name is None:
@@ -107,6 +107,6 @@ def split_tags(text: str, opening: re.Pattern[str]) -> Iterator[tuple[str | None
 
 
 def _command(tags: dict[str, str]) -> str:
-    """What the user asked by a command of their own: ``/review the parser``."""
+    """Return what the user asked by a command of their own: ``/review the parser``."""
     name, words = tags.get("command-name", "").lstrip("/"), tags.get("command-args")
     return f"/{name} {words}" if name and words and name not in _LOCAL_COMMANDS else ""

@@ -35,7 +35,7 @@ class Zed:
     instance = "zed"
 
     def detect(self, head: str) -> bool:
-        """A database is known by its tables."""
+        """Return false: a database is known by its tables."""
         return False
 
     def read(self, file: File) -> Iterator[Record | Skipped]:

@@ -95,19 +95,34 @@ def test_a_rewound_turn_is_left_out() -> None:
     assert [content for _, content in said(found)] == ["How long?", "1.2 m.", "How heavy?"]
 
 
+def test_a_rewind_to_an_unknown_message_takes_nothing_back() -> None:
+    found = read(lines(HEADER, turn("1", "user", "How long?"), {"$rewindTo": "9"}))
+    assert said(found) == [("user", "How long?")]
+
+
+def test_ids_are_those_of_all_sessions_only_where_they_are_unique() -> None:
+    unique = "4b31fad5-5045-47c0-85e0-9eecd8c0e6c2"
+    found = read(lines(HEADER, turn("1", "user", "How long?"), turn(unique, "user", "Why?")))
+    assert [each.message.source_id for each in records(found)] == ["s1:1", unique]
+
+
 def test_what_the_program_writes_in_a_chat_is_left_out() -> None:
     found = read(
         lines(
             HEADER,
             turn("1", "user", [{"text": "<session_context>\nToday is Sunday.</session_context>"}]),
             turn("2", "user", "/chat save birds"),
+            turn("7", "gemini", "/usr holds programs."),
             turn("3", "info", "Saved."),
             turn("4", "user", [{"text": "How long?"}, {"fileData": {"mimeType": "image/png"}}]),
             turn("5", "user", "<state_snapshot>They talked of birds.</state_snapshot>"),
             turn("6", "gemini", "Got it. Thanks for the additional context!"),
         )
     )
-    assert said(found) == [("user", "How long?\n[image]")]
+    assert said(found) == [
+        ("assistant", "/usr holds programs."),
+        ("user", "How long?\n[image]"),
+    ]
     assert skipped(found) == []
 
 
@@ -165,6 +180,10 @@ def test_a_project_is_the_folder_that_vs_code_had_open(tmp_path: Path) -> None:
         workspace.write_text(content)
         [found] = found_in(tmp_path, "copilot-chat").values()
         assert about(found).project == project
+    workspace.rename(tmp_path / "elsewhere.json").write_text('{"folder": "file:///birds"}')
+    workspace.symlink_to(tmp_path / "elsewhere.json")
+    [found] = found_in(sessions).values()
+    assert about(found).project is None
 
 
 def test_a_log_and_the_document_it_leads_to_hold_the_same_messages() -> None:
@@ -182,6 +201,13 @@ def test_a_log_and_the_document_it_leads_to_hold_the_same_messages() -> None:
     document = json.dumps(session | {"requests": [first, second]})
     assert records(read(log)) == records(read(document))
     assert [content for _, content in said(read(log))][1::2] == ["1.2 m long.", "Three kilos."]
+
+
+def test_a_response_of_many_parts_is_one_text() -> None:
+    parts = [{"value": "x"}, {"kind": "undoStop"}] * 100_000
+    request = {"requestId": "r1", "message": {"text": "Why?"}, "response": parts}
+    found = read(json.dumps({"sessionId": "c", "creationDate": 1, "requests": [request]}))
+    assert said(found)[1:] == [("assistant", "x" * 100_000)]
 
 
 def test_a_log_without_its_beginning_is_given_up() -> None:
@@ -227,18 +253,29 @@ def test_a_rewound_event_and_what_copilot_itself_asks_are_left_out() -> None:
 
 
 def test_an_agent_of_copilot_has_a_conversation_of_its_own() -> None:
-    failed = {"message": "no"}
+    task, failed = {"content": "Look it up", "source": "agent-s1"}, {"message": "no"}
+    reply = {"content": "A map.", "parentToolCallId": "c1"}
     found = read(
         lines(
             START,
             event("e1", "user.message", {"content": "How long?"}),
-            event("e2", "assistant.message", {"content": "Searching.", "parentToolCallId": "c1"}),
-            event("e3", "tool.execution_complete", {"toolCallId": "c1", "error": failed}),
-            event("e4", "assistant.message", {"content": "1.2 m.", "model": "gpt-5"}),
+            event("e2", "user.message", task, agentId="a1"),
+            event("e3", "assistant.message", reply, agentId="a1"),
+            event("e4", "assistant.message", reply),
+            event("e5", "tool.execution_complete", {"toolCallId": "c1", "error": failed}),
+            event("e6", "assistant.message", {"content": "1.2 m.", "model": "gpt-5"}),
+            event("e7", "user.message", task),
         )
     )
     rows = [(each.message.conversation_id, each.message.content) for each in records(found)]
-    assert rows == [("s1", "How long?"), ("s1/c1", "Searching."), ("s1", "no"), ("s1", "1.2 m.")]
+    assert rows == [
+        ("s1", "How long?"),
+        ("s1/a1", "Look it up"),
+        ("s1/a1", "A map."),
+        ("s1/c1", "A map."),
+        ("s1", "no"),
+        ("s1", "1.2 m."),
+    ]
 
 
 def test_a_session_without_its_beginning_is_named_by_its_folder(tmp_path: Path) -> None:

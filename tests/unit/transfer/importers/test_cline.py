@@ -56,6 +56,14 @@ def test_damage_beside_a_task_does_no_harm(tmp_path: Path, damage: str) -> None:
     assert about(found).id == "not-a-number"
 
 
+def test_links_beside_a_task_are_not_followed(tmp_path: Path) -> None:
+    (tmp_path / "outside.json").write_text('{"workspace": "/srv/secret"}')
+    folder = laid_out(tmp_path)
+    (folder / "1778328000000/history_item.json").symlink_to(tmp_path / "outside.json")
+    [found] = found_in(folder).values()
+    assert about(found).project == "taskboard"
+
+
 def test_a_task_begins_when_its_name_says(tmp_path: Path) -> None:
     tasks = laid_out(tmp_path)
     path = tasks / "1778328000000" / "api_conversation_history.json"
