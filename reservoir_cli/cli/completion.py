@@ -86,9 +86,25 @@ def assignments(ctx: typer.Context) -> list[str]:
     return [f"{key}=" for key in settings(ctx)]
 
 
+def config_words(ctx: typer.Context) -> list[str]:
+    """Offer what can be done with settings, and then their names."""
+    words = ctx.params.get("words")
+    verb = words[0] if words else ""
+    if verb in ("list", "path"):
+        return []
+    if verb:
+        return assignments(ctx) if verb == "set" else settings(ctx)
+    return ["get", "set", "unset", "list", "path", *settings(ctx)]
+
+
 def partitions(ctx: typer.Context) -> list[str]:
     """Offer the partitions of the store."""
     return sorted({partition for partition, _, _ in _places(ctx)})
+
+
+def partition_words(ctx: typer.Context) -> list[str]:
+    """Offer what can be done with partitions, and then their names."""
+    return partitions(ctx) if ctx.params.get("words") else ["list", "rename", "merge", "delete"]
 
 
 def instances(ctx: typer.Context) -> list[str]:

@@ -27,8 +27,8 @@ def hook(
     """Answer an event of Claude Code or Codex, whose JSON is read from stdin.
 
     At user-prompt it prints what `reservoir recall` finds for the prompt, as JSON that the client
-    puts behind it. At the other events `reservoir sync` is started, and nothing is printed. It
-    ends within 2 seconds and always exits with 0; what went wrong is in the log.
+    puts behind it. At the other events an import of the histories is started, and nothing is
+    printed. It ends within 2 seconds and always exits with 0; what went wrong is in the log.
     """
     from reservoir_cli.agents import hooks
 
