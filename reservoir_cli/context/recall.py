@@ -10,7 +10,6 @@ from enum import StrEnum
 from typing import Any
 
 from reservoir_cli.context.budget import Meter
-from reservoir_cli.context.builder import build_context
 from reservoir_cli.context.render import ContextWindow
 from reservoir_cli.context.request import Prepared, prepare
 from reservoir_cli.context.small_talk import asks_nothing
@@ -163,6 +162,8 @@ def recall(
     question = prepared.request.query
     if asks_nothing(question):
         return Skipped(question, Reason.NO_QUESTION), None
+    from reservoir_cli.context.builder import build_context  # loads numpy
+
     embedder = load_embedder()
     window = build_context(
         replace(prepared.request, recall_note="" if embedder else BY_WORDS),
