@@ -307,12 +307,13 @@ def test_the_mode_stays_and_the_backup_is_private(
     assert stat.S_IMODE(backup.stat().st_mode) == 0o600
 
 
-@pytest.mark.skipif(os.name != "posix" or os.geteuid() == 0, reason="root writes everything")
 def test_a_read_only_file_is_refused(client: Client, write_settings: WriteSettings) -> None:
     write_settings(client)
     client.settings().chmod(0o400)
-    with pytest.raises(RefusedFileError, match="read-only"):
+    with pytest.raises(RefusedFileError, match="read-only") as refusal:
         connect(client, PROGRAM)
+    assert "reservoir" in refusal.value.snippet
+    client.settings().chmod(0o600)
 
 
 def test_another_server_of_our_name_is_left_alone(

@@ -195,7 +195,16 @@ def test_what_is_offered(said):
     assert offered(said, "view", "-p", "work", "-i", "") == ["backend", "work"]
     assert offered(said, "db", "index", "-p", "") == ["default", "work"]
     assert offered(said, "export", "--format", "j") == ["jsonl", "json"]
-    assert offered(said, "ingest", "--format", "c") == ["chatgpt", "claude", "claude-code", "codex"]
+    assert offered(said, "ingest", "--format", "c") == [
+        "copilot-chat",
+        "copilot-cli",
+        "cursor",
+        "chatgpt",
+        "claude",
+        "claude-code",
+        "codex",
+        "cline",
+    ]
     assert offered(said, "ingest", "--role", "a") == ["assistant"]
     assert offered(said, "config", "--unset", "") == list(SETTINGS)
     assert offered(said, "config", "unset", "") == list(SETTINGS)

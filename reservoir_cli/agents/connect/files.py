@@ -238,7 +238,7 @@ class SettingsFile:
         with _refusing(self.path, "write"):
             target = resolve_path(self.path)
             make_private_dir(target.parent)
-            if self.original is not None and not os.access(target, os.W_OK):
+            if self.original is not None and _is_read_only(target):
                 raise RefusedFileError(f"{self.path} is read-only")
             with replace_atomically(target) as temporary:
                 temporary.write_bytes(data)
@@ -303,6 +303,11 @@ def lookup(value: Any, path: jsonc.Path) -> Any:
         else:
             return None
     return value
+
+
+def _is_read_only(path: Path) -> bool:
+    """Return whether a file is not to be written, even if root could."""
+    return not path.stat().st_mode & 0o222 or not os.access(path, os.W_OK)
 
 
 def _copy_owner_and_mode(source: Path, target: Path) -> None:
