@@ -93,7 +93,7 @@ def llm_log() -> Path:
 def gemini_cli_sessions() -> Path:
     """Return the folder of Gemini CLI's sessions, a folder a project; it need not exist."""
     home = os.environ.get("GEMINI_CLI_HOME")
-    return (_expand_user(home) if home else Path.home()) / ".gemini" / "tmp"
+    return (expand_user(home) if home else Path.home()) / ".gemini" / "tmp"
 
 
 def opencode_data() -> Path:
@@ -117,7 +117,7 @@ def editor_user_dir(app: str) -> Path:
 def cline_tasks() -> Path:
     """Return the folder of Cline's tasks outside of editors; it need not exist."""
     if folder := os.environ.get("CLINE_DATA_DIR"):
-        return _expand_user(folder) / "tasks"
+        return expand_user(folder) / "tasks"
     return _tool_dir("CLINE_DIR", ".cline") / "data" / "tasks"
 
 
@@ -144,7 +144,7 @@ def lm_studio_chats() -> Path:
 def aider_history() -> Path:
     """Return aider's history in the current project, else in the home folder; it need not exist."""
     if path := os.environ.get("AIDER_CHAT_HISTORY_FILE"):
-        return _expand_user(path)
+        return expand_user(path)
     name = ".aider.chat.history.md"
     with suppress(OSError):  # the current folder is gone
         here = Path.cwd()

@@ -1,6 +1,7 @@
 """What the tools of the MCP server answer, from real stores and without a model."""
 
 import re
+import weakref
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -230,6 +231,21 @@ def test_a_store_that_cannot_be_opened_is_told_and_tried_again(answers, place) -
     place.unlink()
     say(place, "the failover")
     assert numbers(call(answers, "search", query="failover", mode="keyword"))
+
+
+def test_released_answers_keep_nothing(place) -> None:
+    opened = []
+
+    def open_reservoir(*, create, notify) -> Reservoir:
+        reservoir = Reservoir.open(place, create=create, ready_only=True, notify=notify)
+        opened.append(weakref.ref(reservoir))
+        return reservoir
+
+    answers = Answers(open_reservoir)
+    call(answers, "remember", text="the failover")
+    assert opened[0]() is not None
+    answers.release()
+    assert opened[0]() is None
 
 
 def test_released_answers_open_the_store_again(answers, place) -> None:

@@ -1,5 +1,6 @@
 """Answer calls of tools from a store: messages come back quoted, framed and without secrets."""
 
+import gc
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -84,6 +85,8 @@ class Answers:
         if reservoir:
             with suppress(ReservoirError):
                 reservoir.close()
+            del reservoir
+            gc.collect()  # its parts refer to each other, and one of them is the model
 
     def _recall(
         self, reservoir: "Reservoir", partition: str, question: str, budget: int, since: str | None

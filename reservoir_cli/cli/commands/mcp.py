@@ -2,13 +2,15 @@
 
 from collections.abc import Callable
 from importlib.util import find_spec
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from reservoir_cli.cli import console, options
 from reservoir_cli.errors import UsageError
-from reservoir_cli.reservoir import Reservoir
+
+if TYPE_CHECKING:
+    from reservoir_cli.reservoir import Reservoir
 
 #: Seconds that a call waits while others write.
 _PATIENCE = 10.0
@@ -42,7 +44,9 @@ def mcp(
     end_on_signals()
     from reservoir_cli.agents.mcp.run import run
 
-    def open_reservoir(*, create: bool, notify: Callable[[str], None]) -> Reservoir:
+    def open_reservoir(*, create: bool, notify: Callable[[str], None]) -> "Reservoir":
+        from reservoir_cli.reservoir import Reservoir
+
         return Reservoir.open(
             given.db,
             config_file=given.config,
