@@ -342,7 +342,13 @@ def _debug(failure: BaseException) -> None:
     console.trace(f"{type(failure).__name__}: {said}")
 
 
-def _terminated(_signal: int, _frame: FrameType | None) -> None:
+#: Signals that ended this process, or should have: an exit that is raised in a callback of the
+#: interpreter, such as those of imports, is lost.
+terminated_by: list[int] = []
+
+
+def _terminated(number: int, _frame: FrameType | None) -> None:
+    terminated_by.append(number)
     sys.exit(143)
 
 

@@ -29,6 +29,12 @@ def mcp(
     -p it is the partition that [projects] in the settings names for the folder of the work, else
     the usual one. Needs the extra mcp.
     """
+    from reservoir_cli.agents.mcp.wire import end_on_signals, take_wire
+    from reservoir_cli.cli.app import terminated_by
+
+    end_on_signals()
+    if terminated_by:
+        raise typer.Exit(143)
     if find_spec("mcp_types") is None:  # mcp 1 has no such package
         raise UsageError(
             "reservoir mcp needs the MCP SDK, version 2.3 or newer",
@@ -38,10 +44,8 @@ def mcp(
     if options.can_ask():
         console.note("waiting for an MCP client on stdin; Ctrl-C ends it")
     from reservoir_cli.agents.mcp.tools import tools
-    from reservoir_cli.agents.mcp.wire import end_on_signals, take_wire
 
     wire = take_wire()
-    end_on_signals()
     from reservoir_cli.agents.mcp.run import run
 
     def open_reservoir(*, create: bool, notify: Callable[[str], None]) -> "Reservoir":
