@@ -413,8 +413,10 @@ def _titles(
     """Titles of the conversations that messages are of, as they may be printed."""
     numbers = {each.conversation_id for each in rows if each.conversation_id}
     assert scope.partition is not None
-    found = store.titles(scope.partition, sorted(numbers)) if numbers else {}
-    return {key: mask.text(scope.partition, title) for key, title in found.items()}
+    known = store.known_conversations(scope.partition, sorted(numbers)) if numbers else {}
+    return {
+        key: mask.text(scope.partition, about.title) for key, about in known.items() if about.title
+    }
 
 
 def _recounted(rows: list[StoredMessage], store: Store, meter: Meter) -> list[StoredMessage]:
@@ -430,8 +432,8 @@ def _recounted(rows: list[StoredMessage], store: Store, meter: Meter) -> list[St
         for each in rows
     ]
     # Kept for the next time if nobody else writes just now; never waited for.
-    with suppress(StoreError), store.writing(wait=0):
-        store.renew_counts({each.key: each.tokens for each in rows if each.id in stale}, name)
+    with suppress(StoreError), store.write(wait=0):
+        store.update_counts({each.key: each.tokens for each in rows if each.id in stale}, name)
     return rows
 
 

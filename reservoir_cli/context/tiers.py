@@ -89,7 +89,7 @@ def tiers_of(
     similar = {int(place): bool(passes) for place, passes in zip(best, alike, strict=True)}
     recent = set(_newest(found.own & ~hidden, settings.recent_context_size))
     seeds = sorted(int(found.ids[place]) for place in recent | similar.keys())
-    tied = store.tied(seeds, settings.synapse_depth, scope)
+    tied = store.linked(seeds, settings.synapse_depth, scope)
     tiers = dict.fromkeys(similar, Tier.OLDER)
     linked, _ = found.places(np.array(tied, np.int64))
     tiers |= dict.fromkeys((int(each) for each in linked if not hidden[each]), Tier.SYNAPSE)

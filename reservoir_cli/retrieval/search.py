@@ -218,7 +218,7 @@ def _linked(store: Store, row: StoredMessage, wanted: _Wanted) -> tuple[StoredMe
     if not wanted.link:
         return ()
     scope = Scope(row.partition, wanted.scope.instance)
-    near = [row.id, *store.tied([row.id], 1, scope)]
+    near = [row.id, *store.linked([row.id], 1, scope)]
     return tuple(each for each in store.with_partners(near, scope) if each.id != row.id)
 
 
@@ -267,7 +267,8 @@ def _titles(
         if message.conversation_id:
             ids.setdefault(message.partition, set()).add(message.conversation_id)
     return {
-        (partition, *place): title
+        (partition, *place): about.title
         for partition, numbers in ids.items()
-        for place, title in store.titles(partition, sorted(numbers)).items()
+        for place, about in store.known_conversations(partition, sorted(numbers)).items()
+        if about.title
     }

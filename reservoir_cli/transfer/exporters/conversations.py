@@ -56,7 +56,8 @@ def threads(store: Store, found: Mapping[ThreadName, Sequence[int]]) -> Iterator
     """
     for name, ids in found.items():
         partition, instance, number = name
-        about = store.conversation(partition, instance, number) if number else None
+        known = store.known_conversations(partition, [number]) if number else {}
+        about = known.get((instance, str(number)))
         messages = store.by_id(ids, Scope(partition, instance))
         if messages:  # they may have been forgotten meanwhile
             yield Thread(name, about, messages)

@@ -22,7 +22,7 @@ from reservoir_cli.context.render.frame import unwrap
 from reservoir_cli.context.types import FORMATS, Tier
 from reservoir_cli.messages import Message, Role, Scope, ToolCall
 from reservoir_cli.settings import config
-from reservoir_cli.storage.base import open_store
+from reservoir_cli.storage.factory import open_store
 from reservoir_cli.storage.records import Passage
 from reservoir_cli.tokens import load_counter
 
