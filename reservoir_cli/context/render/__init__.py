@@ -74,7 +74,8 @@ class ContextWindow:
     @property
     def not_reached(self) -> int:
         """How many messages of the scope filling left out, for the budget was spent."""
-        return self.selection.not_reached + len(self.selection.passed_over)
+        passed_over = sum(drop.for_room for drop in self.selection.passed_over)
+        return self.selection.not_reached + passed_over
 
     @property
     def truncations(self) -> int:

@@ -866,6 +866,13 @@ def test_without_filling_nothing_is_left_unreached(memory):
     assert document["not_reached"] == 0
 
 
+def test_the_question_itself_is_not_counted_as_unreached(memory):
+    memory.say("zeta")
+    memory.fill(3)
+    window = memory.ask("zeta", format="json")
+    assert window.to()["not_reached"] == 0
+
+
 def test_candidates_without_room_are_dropped_and_that_is_a_truncation(memory):
     memory.fill(20, words=20)
     window = memory.ask(budget=150, recent=20, format="json")
