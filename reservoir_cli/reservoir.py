@@ -177,6 +177,7 @@ class Reservoir:
         sources: "Sequence[Source] | None" = None,
         *,
         embed: bool = True,
+        whole: bool = False,
         now: datetime | None = None,
     ) -> "SyncReport":
         """Import what is new in the histories of other tools on this machine.
@@ -185,13 +186,15 @@ class Reservoir:
 
         :param sources: those of the settings if ``None``; see :mod:`reservoir_cli.transfer.sync`.
         :param embed: embed the new messages, the newest first; without a model, only notify.
+        :param whole: as an import by hand: with unfinished last turns, and with what other
+            partitions have already.
         :param now: the wall clock.
         :raises UsageError: the settings name a source wrongly.
         """
         from reservoir_cli.transfer import sync
 
         wanted = sync.configured(self.config) if sources is None else sources
-        report = sync.sync(self._ingestor, wanted, now=now, progress=self._progress)
+        report = sync.sync(self._ingestor, wanted, whole=whole, now=now, progress=self._progress)
         if embed and report.imported:
             self._indexer.embed_if_possible(newest=True)
         return report

@@ -149,11 +149,14 @@ def sync(
     ingestor: Ingestor,
     sources: Iterable[Source],
     *,
+    whole: bool = False,
     now: datetime | None = None,
     progress: Callable[[str, int, int], None] = lambda *_: None,
 ) -> SyncReport:
     """Import what is new; if another sync of the store is at work, do nothing.
 
+    :param whole: as an import by hand: with unfinished last turns, and with what other partitions
+        have already.
     :param now: the wall clock.
     :param progress: called with what is done, how much, and of how much.
     """
@@ -163,15 +166,15 @@ def sync(
         if not acquired:
             return SyncReport(busy=True)
         moment = now or datetime.now(UTC)
-        return SyncReport(
-            tuple(_SourceSync(ingestor, source, moment).run(progress) for source in sources)
-        )
+        syncs = [_SourceSync(ingestor, source, moment, whole=whole) for source in sources]
+        return SyncReport(tuple(each.run(progress) for each in syncs))
 
 
 class _SourceSync:
     """Brings one source up to date."""
 
-    def __init__(self, ingestor: Ingestor, source: Source, now: datetime) -> None:
+    def __init__(self, ingestor: Ingestor, source: Source, now: datetime, *, whole: bool) -> None:
+        self._whole = whole
         self._ingestor, self._store, self._source = ingestor, ingestor.store, source
         self._table, self._now = Sources(self._store), now
         self._importer: Importer = importers.importers()[source.tool]
@@ -203,6 +206,8 @@ class _SourceSync:
         return same and (bool(settled) or not self._is_old(file))
 
     def _is_old(self, file: FileState) -> bool:
+        if self._whole:
+            return True
         age = self._now.timestamp() - file.mtime_ns / 1e9
         return not 0 <= age < _OLD.total_seconds()
 
@@ -328,6 +333,8 @@ class _SourceSync:
 
     def _not_elsewhere(self, items: Sequence[Item]) -> list[Item]:
         """Return items without messages that another place of the store has."""
+        if self._whole:
+            return list(items)
         if self._places is None:
             here = Scope(self._source.partition, self._importer.instance or self._source.partition)
             places = self._table.places(self._source.tool)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from reservoir_cli.cli import console, lazy, options
-from reservoir_cli.cli.commands.sync import keep
+from reservoir_cli.cli.commands.sync import keep, unknown
 from reservoir_cli.errors import ReservoirError
 from reservoir_cli.messages import Scope, clean_name
 
@@ -94,9 +94,8 @@ def init(
             chosen, home = _choose(read, home, asked=partition is None)
         read = _import(ctx, read, chosen, home, embed=not no_embed)
     elif there and not chosen:
-        console.note(f"nothing new for {home}")
-    if not dry_run:
-        _name_agents(read)
+        _keep_current(ctx, read, home, asked=asked, dry_run=dry_run)
+    _name_agents(read)
     question = None if dry_run else _try(ctx, read, home, offer=not (yes or as_json))
     if as_json:
         _print(places, read, home, question, dry_run)
@@ -249,9 +248,24 @@ def _import(
     return done
 
 
+def _keep_current(
+    ctx: typer.Context, read: Sequence[_Read], home: str, *, asked: bool, dry_run: bool
+) -> None:
+    """Say that nothing is new, and let reservoir sync go on from here."""
+    console.note(f"nothing new for {home}")
+    if dry_run:
+        return
+    with options.open_reservoir(ctx) as reservoir:
+        there = [_source(each.history, home) for each in read if each.messages]
+        sources = unknown(reservoir, there)
+        names = ", ".join(source.name for source in sources)
+        if sources and (not asked or console.ask(f"Let reservoir sync read {names}?", usual=True)):
+            keep(reservoir, sources)
+
+
 def _sync(reservoir: "Reservoir", history: "History", home: str) -> "ImportReport":
     """Import a history, and remember how far: reservoir sync goes on from there."""
-    report = reservoir.sync([_source(history, home)], embed=False)
+    report = reservoir.sync([_source(history, home)], embed=False, whole=True)
     if report.busy:
         raise ReservoirError(
             "another program syncs this store just now", hint="run reservoir init again"

@@ -129,18 +129,14 @@ def _sources(reservoir: "Reservoir", names: list[str]) -> "list[Source]":
 def keep(reservoir: "Reservoir", sources: "list[Source]") -> None:
     """Write sources to the settings file, unless they are there already."""
     from reservoir_cli.settings import file as settings_file
-    from reservoir_cli.settings.paths import abbreviate_home
 
-    known = {str(table.get("path")) for table in reservoir.config.sources.values()}
     tables: dict[str, dict[str, Any]] = {
         source.name: {
             "tool": source.tool,
-            "path": abbreviate_home(source.path),
+            "path": _short(source.path),
             "partition": source.partition,
         }
-        for source in sources
-        if not {str(source.path), abbreviate_home(source.path)} & known
-        and source.name not in reservoir.config.sources
+        for source in unknown(reservoir, sources)
     }
     if tables:
         settings_file.add_sources(reservoir.config.path, tables)
@@ -148,6 +144,17 @@ def keep(reservoir: "Reservoir", sources: "list[Source]") -> None:
             f"{', '.join(tables)} in [sources] of {reservoir.config.path}: reservoir sync "
             "keeps them current"
         )
+
+
+def unknown(reservoir: "Reservoir", sources: "list[Source]") -> "list[Source]":
+    """Return those of some sources that the settings do not have."""
+    tables = reservoir.config.sources
+    paths = {str(table.get("path")) for table in tables.values()}
+    return [
+        source
+        for source in sources
+        if source.name not in tables and not {str(source.path), _short(source.path)} & paths
+    ]
 
 
 def _watch(reservoir: "Reservoir", sources: "list[Source]", *, embed: bool, as_json: bool) -> None:

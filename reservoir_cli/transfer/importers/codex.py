@@ -1,7 +1,10 @@
 """Codex's sessions (rollouts): what was sent to the model and what came back, line by line."""
 
+import json
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 from reservoir_cli.messages import Conversation, Message
@@ -13,11 +16,13 @@ from reservoir_cli.transfer.importers.coerce import (
     folder_name,
     moment,
     obj,
+    objects,
     text,
 )
 from reservoir_cli.transfer.importers.conversations import SourceIds, Thread
 from reservoir_cli.transfer.importers.json_stream import entries
 from reservoir_cli.transfer.importers.resume import Checkpoint, StartOver, State, lines
+from reservoir_cli.util.files import read_bounded
 
 #: What the program writes in the user's name.
 _INJECTED = (
@@ -36,6 +41,8 @@ _NOTICES = (
 #: What an editor tells of itself, and the heading below which the question stands.
 _SETUP, _REQUEST = "# Context from my IDE setup:", "\n## My request for Codex:"
 _LINES = ("session_meta", "response_item", "event_msg", "turn_context", "compacted")
+#: Where Codex lists the sessions that it copied from other tools, and how far above them.
+_COPIES, _DEPTH = "external_agent_session_imports.json", 5
 #: Events that end a turn.
 _ENDS = ("task_complete", "turn_aborted")
 
@@ -54,6 +61,8 @@ class Codex:
 
     def read(self, file: File) -> Iterator[Record | Skipped]:
         """Message by message; events repeat what the items say, and are passed over."""
+        if _is_copy(file):
+            return
         rollout = _Rollout(file.stem)
         for found in entries(file):
             if isinstance(found, Skipped):
@@ -63,6 +72,9 @@ class Codex:
 
     def resume(self, file: File, start: Checkpoint) -> Iterator[Record | Skipped | Checkpoint]:
         """Yield what follows a place; a turn ends where Codex says so, or with a new question."""
+        if _is_copy(file):
+            yield replace(start, complete=True, last=True)
+            return
         rollout = _Rollout(file.stem)
         rollout.restore(start.state)
         turn, ended = start, True
@@ -148,6 +160,28 @@ class _Rollout:
             said = _said(message)
             if said.content or message.role != "user":
                 yield self._thread.record(said, source_id, self._folder)
+
+
+def _is_copy(file: File) -> bool:
+    """Return whether Codex made a session of another tool's, which that tool has itself."""
+    if file.path is None:
+        return False
+    return any(
+        file.stem.endswith(number)
+        for folder in list(file.path.parents)[:_DEPTH]
+        for number in _copies(folder / _COPIES)
+    )
+
+
+@lru_cache(maxsize=16)
+def _copies(path: Path) -> frozenset[str]:
+    """Return the ids of the sessions that Codex lists as copies."""
+    try:
+        listed = json.loads(read_bounded(path))
+    except (OSError, ValueError, RecursionError):
+        return frozenset()
+    records = objects(obj(listed).get("records"))
+    return frozenset(filter(None, (text(each.get("imported_thread_id")) for each in records)))
 
 
 def _is_question(item: dict[str, Any]) -> bool:
