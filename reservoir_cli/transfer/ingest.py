@@ -34,6 +34,7 @@ from reservoir_cli.tokens import ApproximateCounter, TokenCounter, storing_count
 from reservoir_cli.transfer import importers
 from reservoir_cli.transfer.echoes import quotes, without_contexts
 from reservoir_cli.transfer.importers import File, Found, Record, Skipped, Vectors
+from reservoir_cli.transfer.importers.blocks import THINKING
 from reservoir_cli.transfer.reports import ImportReport, report_secrets
 from reservoir_cli.util.times import is_far_ahead
 
@@ -426,7 +427,12 @@ class _FileImport:
 
 
 def _has_grown(stored: StoredMessage, message: Message) -> bool:
-    """Return whether a message goes on where the stored one ends."""
+    """Return whether a message goes on where the stored one ends.
+
+    A reply of which only the thinking was there gets the id of that.
+    """
+    if stored.name == THINKING != message.name:
+        return True
     content = clean_text(message.content)
     more = (len(content), len(message.tool_calls)) > (len(stored.content), len(stored.tool_calls))
     return more and content.startswith(stored.content)

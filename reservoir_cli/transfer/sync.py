@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 
 from reservoir_cli.errors import ReservoirError, StoreError, UsageError
@@ -20,6 +21,7 @@ from reservoir_cli.settings.config import Config
 from reservoir_cli.storage.sources import MARKED, SourceFile, Sources
 from reservoir_cli.transfer import importers
 from reservoir_cli.transfer.importers import File, Importer, Record, Skipped, Unreadable, growing
+from reservoir_cli.transfer.importers.coerce import moment
 from reservoir_cli.transfer.importers.growing import FileState
 from reservoir_cli.transfer.importers.resume import Checkpoint, Resumable, StartOver
 from reservoir_cli.transfer.ingest import Destination, Ingestor
@@ -36,6 +38,8 @@ _MARK = "DO NOT INDEX"
 _MARKED_LINE = re.compile(r"^\s*(?:<[^>\n]*>\s*)*DO NOT INDEX\b", re.MULTILINE)
 
 Item = Record | Skipped
+#: Called with what is done, how much, and of how much.
+Progress = Callable[[str, int, int], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +155,7 @@ def sync(
     *,
     whole: bool = False,
     now: datetime | None = None,
-    progress: Callable[[str, int, int], None] = lambda *_: None,
+    progress: Progress = lambda *_: None,
 ) -> SyncReport:
     """Import what is new; if another sync of the store is at work, do nothing.
 
@@ -183,8 +187,9 @@ class _SourceSync:
         self._report = SourceReport(source)
         self._marked: set[str] | None = None
         self._places: list[Scope] | None = None
+        self._progress: Callable[[int], None] = lambda _: None
 
-    def run(self, progress: Callable[[str, int, int], None]) -> SourceReport:
+    def run(self, progress: Progress) -> SourceReport:
         files = list(growing.walk(self._source.path, self._excluded))
         key = (self._source.partition, self._machine)
         known = self._table.seen(*key, self._source.tool)
@@ -192,13 +197,21 @@ class _SourceSync:
         # A session comes before its helpers, which lie in a folder beside it.
         changed.sort(key=lambda file: (file.path.count(os.sep), file.mtime_ns, file.path))
         self._report.files = len(files)
-        for number, file in enumerate(changed, 1):
+        total, done = sum(file.size for file in changed), 0
+        for file in changed:
+            self._progress = partial(self._tell, progress, done, total)
             self._try(file)
-            progress("files read", number, len(changed))
+            done += file.size
+        if changed:
+            progress("MB read", total >> 20, total >> 20)
         self._drop_vanished(known, files)
         report = self._report.imports
         self._ingestor.report(report, report.modes, self._source.partition)
         return self._report
+
+    @staticmethod
+    def _tell(progress: Progress, before: int, total: int, done: int) -> None:
+        progress("MB read", (before + done) >> 20, total >> 20)
 
     def _is_unchanged(self, file: FileState, known: dict[str, tuple[int, int, int]]) -> bool:
         size, mtime_ns, settled = known.get(_stored(file.path), (-1, -1, 1))
@@ -209,7 +222,7 @@ class _SourceSync:
         if self._whole:
             return True
         age = self._now.timestamp() - file.mtime_ns / 1e9
-        return not 0 <= age < _OLD.total_seconds()
+        return not abs(age) < _OLD.total_seconds()
 
     def _drop_vanished(
         self, known: dict[str, tuple[int, int, int]], files: Sequence[FileState]
@@ -239,6 +252,7 @@ class _SourceSync:
             self._report.failures.append(f"cannot read {file.path}: {error}")
 
     def _read(self, file: FileState) -> None:
+        self._time: datetime | None = None
         row = SourceFile(
             self._source.partition,
             self._machine,
@@ -255,7 +269,7 @@ class _SourceSync:
             self._table.put(row)
             return
         try:
-            _FileSync(self, row, path, start).run(old=self._is_old(file))
+            _FileSync(self, row, path, start, self._time).run(old=self._is_old(file))
         except StartOver:
             _FileSync(self, row, path, Checkpoint()).run(old=self._is_old(file))
 
@@ -278,6 +292,7 @@ class _SourceSync:
         with open_regular(path) as stream:
             if growing.hashes(stream, before.bytes_read) != (before.head, before.tail):
                 return Checkpoint()
+        self._time = moment(state.get("time"))
         return Checkpoint(before.bytes_read, state.get("importer"))
 
     @property
@@ -319,6 +334,7 @@ class _SourceSync:
             self._table.put(row)
         if wanted:
             self._report.imports.add(report)
+        self._progress(row.bytes_read)
 
     def _is_wanted(self, item: Item) -> bool:
         if isinstance(item, Skipped):
@@ -357,9 +373,17 @@ class _SourceSync:
 class _FileSync:
     """Reads one file from a place on."""
 
-    def __init__(self, sync: _SourceSync, row: SourceFile, path: Path, start: Checkpoint) -> None:
+    def __init__(
+        self,
+        sync: _SourceSync,
+        row: SourceFile,
+        path: Path,
+        start: Checkpoint,
+        time: datetime | None = None,
+    ) -> None:
         self._sync, self._row, self._path, self._start = sync, row, path, start
         self._own_marks: set[str] = set()
+        self._time = time
 
     def run(self, *, old: bool) -> None:
         """Store what is new.
@@ -376,7 +400,7 @@ class _FileSync:
         held = False
         for item in self._items(file):
             if not isinstance(item, Checkpoint):
-                turn.append(item)
+                turn.append(self._timed(item))
                 self._look_for_mark(item)
                 continue
             if item.complete or old or (len(turn) >= _BATCH and not item.last):
@@ -416,9 +440,19 @@ class _FileSync:
                 self._own_marks.add(number)
                 self._sync.marked.add(number)
 
+    def _timed(self, item: Item) -> Item:
+        """Return a message with the time of the one before it if it has none."""
+        if isinstance(item, Record):
+            if item.message.created_at is None:
+                return replace(item, message=replace(item.message, created_at=self._time))
+            self._time = item.message.created_at
+        return item
+
     def _row_at(self, place: Checkpoint, *, settled: bool) -> SourceFile:
         """Return how far the file is read when everything before a place is stored."""
         known: dict[str, object] = {"importer": place.state}
+        if self._time:
+            known["time"] = self._time.isoformat()
         marks = self._own_marks | self._former_marks()
         if marks:
             known[MARKED] = sorted(marks)
