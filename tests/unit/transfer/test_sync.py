@@ -2,6 +2,7 @@
 
 import json
 import os
+import platform
 import shutil
 import sqlite3
 from collections.abc import Iterator
@@ -87,8 +88,8 @@ class Machine:
 
 
 @pytest.fixture
-def machine(store: Store, tmp_path: Path) -> Iterator[Machine]:
-    yield Machine(store, tmp_path / "projects")
+def machine(store: Store, tmp_path: Path) -> Machine:
+    return Machine(store, tmp_path / "projects")
 
 
 @pytest.fixture
@@ -174,8 +175,9 @@ def test_another_version_of_the_importer_reads_the_file_again(
     os.utime(path)
     again = machine.sync()
     assert (again.imports.imported, again.imports.already) == (0, 2)
-    stored = Sources(machine.store).get("work", machine_name(machine), str(path))
-    assert stored and stored.version == 2
+    stored = Sources(machine.store).get("work", machine_of(machine), str(path))
+    assert stored is not None
+    assert stored.version == 2
 
 
 def machine_name(machine: Machine) -> str:
@@ -214,8 +216,6 @@ def test_files_vanish_move_and_come_back(machine: Machine) -> None:
 
 
 def machine_of(machine: Machine) -> str:
-    import platform
-
     return platform.node() or "localhost"
 
 
@@ -312,7 +312,7 @@ def test_a_reply_that_was_stored_half_is_replaced_by_the_whole_one(machine: Mach
     more["message"]["id"], more["requestId"] = "m2", "r2"
     machine.write("a/s1.jsonl", more)
     report = machine.sync()
-    assert (report.imports.imported, report.imports.renewed, report.imports.already) == (0, 1, 1)
+    assert (report.imports.imported, report.imports.renewed) == (0, 1)
     after = machine.store.last(WORK, 0)
     assert [message.id for message in after] == [message.id for message in before]
     assert after[1].content == "zebra first\nthen the giraffe"
@@ -439,10 +439,12 @@ def test_what_was_forgotten_does_not_come_back(machine: Machine, monkeypatch: An
     path = machine.write("a/s1.jsonl", *turn(1, "walrus?", "walrus."), *turn(3, "two?", "two."))
     machine.sync()
     state = Sources(machine.store).get("work", machine_of(machine), str(path))
-    assert state and "s1" in state.state
+    assert state is not None
+    assert "s1" in state.state
     assert machine.store.delete([message.key for message in machine.store.last(WORK, 0)][:2])
     emptied = Sources(machine.store).get("work", machine_of(machine), str(path))
-    assert emptied and (emptied.state, emptied.head, emptied.bytes_read) == ("", "", 0)
+    assert emptied is not None
+    assert (emptied.state, emptied.head, emptied.bytes_read) == ("", "", 0)
     assert machine.sync().read == 0
     machine.write("a/s1.jsonl", *turn(5, "three?", "three."))
     assert machine.sync().imports.forgotten == 2
@@ -589,7 +591,7 @@ def test_a_message_from_elsewhere_with_the_same_words_stays(machine: Machine) ->
     ingestor(machine.store).ingest(Scope("work", "work"), [Message("user", "one?")], embed=False)
     machine.write("a/s1.jsonl", *turn(1, "one?", "one.", timestamp=now.isoformat()))
     machine.sync()
-    assert sorted(machine.said()) == ["one?", "one.", "one?"] or len(machine.said()) == 3
+    assert sorted(machine.said()) == ["one.", "one?", "one?"]
 
 
 def test_a_checkpoint_is_small_however_long_a_session_is(tmp_path: Path) -> None:
