@@ -24,7 +24,6 @@ from reservoir_cli.messages import (
 )
 from reservoir_cli.storage import (
     conversations,
-    dump,
     links,
     model_switch,
     properties,
@@ -32,7 +31,6 @@ from reservoir_cli.storage import (
     tombstones,
     writes,
 )
-from reservoir_cli.storage.dump import DumpBatch, DumpMetadata
 from reservoir_cli.storage.keys import Keys, by_partition
 from reservoir_cli.storage.links import LinkThreshold
 from reservoir_cli.storage.records import (
@@ -56,6 +54,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from reservoir_cli.storage.dump import DumpBatch, DumpMetadata
     from reservoir_cli.tokens import TokenCounter
 
 Result = TypeVar("Result")
@@ -276,6 +275,8 @@ class Writes(Models):
         :param pair: an assistant message without a trace id answers the newest open question.
         :returns: one entry a message; ``None`` where its source id was there already.
         """
+        from reservoir_cli.storage.prepare import prepare  # it loads the counters
+
         place = str(scope.partition), str(scope.instance)
 
         def put() -> list[StoredMessage | None]:
@@ -284,7 +285,7 @@ class Writes(Models):
             added: list[StoredMessage | None] = []
             # A reply may answer a question that comes with it.
             for batch in [[message] for message in messages] if pair else [messages]:
-                made = writes.prepare(
+                made = prepare(
                     self._connection, scope, batch, counter, to_epoch_ms(now), numbers, pair=pair
                 )
                 self._insert_messages(made.rows)
@@ -344,9 +345,9 @@ class Writes(Models):
         self._connection.lock([old.partition])
         self._remove(old.partition, [old.id])
         conversations.add(self._connection, scope, about)
-        made = writes.prepare(
-            self._connection, scope, [message], counter, now, iter([old.id]), pair=False
-        )
+        from reservoir_cli.storage.prepare import prepare  # it loads the counters
+
+        made = prepare(self._connection, scope, [message], counter, now, iter([old.id]), pair=False)
         self._insert_messages(made.rows)
         self._index((old.partition, old.instance), made.texts)
         writes.wait(self._connection, old.partition, [old.id])
@@ -377,13 +378,15 @@ class Writes(Models):
         :raises ReservoirError: it is on a server.
         """
 
-    def dump(self, after: Key | None, count: int) -> DumpBatch:
+    def dump(self, after: Key | None, count: int) -> "DumpBatch":
         """Return the messages behind a key, in an order of the store's own, and what is theirs."""
+        from reservoir_cli.storage import dump
+
         return self._seen(
             lambda: dump.complete(self._connection, self._messages_after(after, count))
         )
 
-    def load(self, batch: DumpBatch) -> None:
+    def load(self, batch: "DumpBatch") -> None:
         """Write messages of another store with their ids, and make what is derived of them."""
 
         def put() -> None:
@@ -408,12 +411,16 @@ class Writes(Models):
 
         self._written(put)
 
-    def dump_metadata(self) -> DumpMetadata:
+    def dump_metadata(self) -> "DumpMetadata":
         """Return what the store holds that belongs to no message."""
+        from reservoir_cli.storage import dump
+
         return self._seen(lambda: dump.metadata(self._connection))
 
-    def load_metadata(self, metadata: DumpMetadata) -> None:
+    def load_metadata(self, metadata: "DumpMetadata") -> None:
         """Write what belongs to no message, in place of what is there."""
+        from reservoir_cli.storage import dump
+
         self._written(lambda: dump.load_metadata(self._connection, metadata))
 
     def shared_ids(self) -> list[Key]:

@@ -2,18 +2,15 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from reservoir_cli.messages import Key
 from reservoir_cli.storage import conversations, properties, source_rows, summary_rows
 from reservoir_cli.storage.keys import by_partition
 from reservoir_cli.storage.records import Passage
-from reservoir_cli.storage.sql import Connection
+from reservoir_cli.storage.sql import Connection, pack
 from reservoir_cli.storage.unfinished import UNFINISHED_COPY
 from reservoir_cli.storage.writes import COLUMNS, WAITING, waiting
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 #: Properties that say how a store is doing, and nothing of what it holds.
 _PASSING = (
@@ -76,11 +73,6 @@ def _passage(row: tuple[int, str, int, int, int, bytes]) -> Passage:
 
     number, _, passage, start, end, vector = row
     return Passage(number, passage, start, end, np.frombuffer(vector, "<f4"))
-
-
-def pack(vector: "NDArray[Any]") -> bytes:
-    """Return a vector as float32, little-endian."""
-    return vector.astype("<f4", copy=False).tobytes()
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,9 +7,12 @@ ids of messages are unique there, and derived tables refer to them.
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from reservoir_cli.errors import StoreCorruptError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 Value = TypeVar("Value")
 #: A condition, and the values that stand for its ``?``.
@@ -122,13 +125,18 @@ def decoding(what: str) -> Iterator[None]:
         yield
     except UNDECODABLE as error:
         raise StoreCorruptError(
-            f"the store is corrupt: {what} cannot be read", hint="reservoir doctor --repair"
+            f"the store is corrupt: {what} cannot be read", hint=StoreCorruptError.WAY_OUT
         ) from error
 
 
 def placeholders(values: Sequence[object]) -> str:
     """Return a placeholder for each value."""
     return ", ".join("?" * len(values))
+
+
+def pack(vector: "NDArray[Any]") -> bytes:
+    """Return a vector as float32, little-endian."""
+    return vector.astype("<f4", copy=False).tobytes()
 
 
 def batches(values: Sequence[Value], size: int = AT_ONCE) -> Iterator[Sequence[Value]]:

@@ -182,7 +182,7 @@ class _SourceSync:
         self._ingestor, self._store, self._source = ingestor, ingestor.store, source
         self._table, self._now = Sources(self._store), now
         self._importer: Importer = importers.importers()[source.tool]
-        self._machine = platform.node() or "localhost"
+        self._machine = platform.node()
         self._excluded = growing.exclusion(list(source.exclude))
         self._report = SourceReport(source)
         self._marked: set[str] | None = None

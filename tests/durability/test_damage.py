@@ -72,16 +72,16 @@ def test_a_repair_yields_to_a_concurrent_writer(
 ) -> None:
     from reservoir_cli.errors import StoreLockedError
     from reservoir_cli.storage.factory import open_store
-    from reservoir_cli.storage.sqlite import salvage
+    from reservoir_cli.storage.sqlite import rewrite
 
     drop_from_index(filled.db)
-    copy = salvage._copy
+    copy = rewrite.copy
 
     def copy_then_another_writes(*both: sqlite3.Connection) -> None:
         copy(*both)
         filled.must("ingest", "--no-embed", stdin="said while it was repaired")
 
-    monkeypatch.setattr(salvage, "_copy", copy_then_another_writes)
+    monkeypatch.setattr(rewrite, "copy", copy_then_another_writes)
     with closing(open_store(str(filled.db))) as store:
         with pytest.raises(StoreLockedError, match="while it was repaired"):
             store.repair(0.85)

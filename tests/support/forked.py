@@ -40,7 +40,11 @@ def load_all() -> None:
         "reservoir",
         "transfer.importers",
         "transfer.exporters",
+        "storage.prepare",
         "storage.sqlite.store",
+        "storage.sqlite.candidates",
+        "storage.sqlite.delete",
+        "storage.sqlite.repair",
         "storage.sqlite.schema",
         "retrieval.search",
     ):

@@ -415,5 +415,5 @@ def _add_vector(connection: Connection) -> None:
 
 
 def _finish(connection: Connection) -> None:
-    """The last step of a migration, before which nothing of it is seen."""
+    """Finish a migration; nobody sees any of it before."""
     connection.execute(f"COMMENT ON SCHEMA {SCHEMA} IS 'a store of reservoir-cli'")

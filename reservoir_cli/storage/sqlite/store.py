@@ -6,7 +6,6 @@ the lock later fails when another process got there in between.
 
 import os
 import sqlite3
-import tempfile
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -29,19 +28,7 @@ from reservoir_cli.storage.records import (
     Talk,
     no_progress,
 )
-from reservoir_cli.storage.sqlite import (
-    backup,
-    candidates,
-    delete,
-    keyword_search,
-    move_partition,
-    own_schema,
-    repair,
-    rewrite,
-    secure_delete,
-    vector_blocks,
-    vectors,
-)
+from reservoir_cli.storage.sqlite import own_schema, secure_delete
 from reservoir_cli.storage.sqlite.connection import Connection
 from reservoir_cli.storage.writes import COLUMNS
 from reservoir_cli.util.private import make_private_dir, remove_leftovers
@@ -151,7 +138,7 @@ class SqliteStore(Store):
         self.read_only = self.read_only or own_schema.find_code(self._connection) is not None
 
     def _known_version(self) -> int:
-        """The schema of the file; asked in each transaction, for a newer program may change it."""
+        """Return the schema version; read in each transaction, as a newer program may change it."""
         version: int = self._connection.execute("PRAGMA user_version").fetchone()[0]
         if version > SCHEMA_VERSION:
             raise StoreError(
@@ -162,7 +149,7 @@ class SqliteStore(Store):
         return version
 
     def _require_same_file(self) -> None:
-        """What is written to a file that has no name any more would be lost."""
+        """Refuse to write to a file that has been deleted or replaced: it would be lost."""
         if self._identity and _identity(self._file) != self._identity:
             raise StoreError(
                 f"the store {self.location} was removed or replaced while it was in use",
@@ -315,7 +302,7 @@ class SqliteStore(Store):
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
-        """The connection to oneself, outside of transactions."""
+        """Lend the connection outside of transactions."""
         with self._lock, self._errors():
             self._require_writable()
             yield
@@ -326,20 +313,28 @@ class SqliteStore(Store):
         self._connection.insert("messages", COLUMNS, rows)
 
     def _index(self, place: tuple[str, str], texts: Sequence[tuple[int, str]]) -> None:
+        from reservoir_cli.storage.sqlite import keyword_search
+
         keyword_search.index(self._connection, place, texts)
 
     def _add_vectors(
         self, partition: str, model_id: str, passages: Mapping[int, Sequence[Passage]]
     ) -> None:
+        from reservoir_cli.storage.sqlite import vectors
+
         vectors.add(self._connection, partition, model_id, passages)
 
     def _delete(self, ids: Mapping[str, Sequence[int]], progress: Progress) -> None:
+        from reservoir_cli.storage.sqlite import delete
+
         numbers = [number for of_partition in ids.values() for number in of_partition]
         delete.remove(self._connection, numbers, mark=True, progress=progress)
         progress("rewriting the full text", 0, 0)
         secure_delete.seal(self._connection)
 
     def _remove(self, partition: str, ids: Sequence[int]) -> None:
+        from reservoir_cli.storage.sqlite import delete
+
         delete.remove(self._connection, ids, mark=False)
 
     def _purge(self) -> bool:
@@ -348,11 +343,15 @@ class SqliteStore(Store):
 
     def move_partition(self, old: str, new: str) -> tuple[int, int]:
         """See :class:`~reservoir_cli.storage.base.Store`."""
+        from reservoir_cli.storage.sqlite import move_partition
+
         with self.write():
             return move_partition.move(self._connection, old, check_name(new))
 
     def copy_to(self, target: Path, progress: Progress = no_progress) -> None:
         """See :class:`~reservoir_cli.storage.base.Store`."""
+        from reservoir_cli.storage.sqlite import backup
+
         with self.snapshot():
             backup.copy(self._connection, target, progress)
 
@@ -370,6 +369,8 @@ class SqliteStore(Store):
 
     def problems(self) -> list[Problem]:
         """See :class:`~reservoir_cli.storage.base.Store`."""
+        from reservoir_cli.storage.sqlite import repair
+
         with self._lock, self._errors():
             # Whatever these say may be about an index, so it is worth trying.
             damage = repair.file_problems(self._connection)
@@ -379,6 +380,8 @@ class SqliteStore(Store):
             return list(self._derived_problems())
 
     def _derived_problems(self) -> Iterator[Problem]:
+        from reservoir_cli.storage.sqlite import repair, vector_blocks
+
         if code := own_schema.find_code(self._connection):
             yield Problem(f"there is {code}: nothing is written", repairable=False)
         active = self.active_model()
@@ -393,6 +396,8 @@ class SqliteStore(Store):
 
     def repair(self, link_threshold: LinkThreshold) -> list[int]:
         """See :class:`~reservoir_cli.storage.base.Store`."""
+        from reservoir_cli.storage.sqlite import repair
+
         with self._lock, self._errors():
             self._require_writable()
             damaged = repair.file_problems(self._connection)
@@ -409,9 +414,13 @@ class SqliteStore(Store):
 
     def _rewrite(self, link_threshold: LinkThreshold) -> list[int]:
         """Write the store anew, in a file beside it that only the user can read."""
+        from tempfile import TemporaryDirectory
+
+        from reservoir_cli.storage.sqlite import rewrite
+
         remove_leftovers(self._file)
         beside = f".{self._file.name}."
-        with tempfile.TemporaryDirectory(prefix=beside, dir=self._file.parent) as folder:
+        with TemporaryDirectory(prefix=beside, dir=self._file.parent) as folder:
             fresh = SqliteStore(f"{folder}/fresh.db", create=True, patience=self._patience)
             mended: list[int] = []
             try:
@@ -432,6 +441,7 @@ class SqliteStore(Store):
         self, text: str, scope: Scope, limit: int, where: Filter = EVERYTHING
     ) -> tuple[list[tuple[int, float]], bool]:
         """See :class:`~reservoir_cli.storage.base.Store`."""
+        from reservoir_cli.storage.sqlite import keyword_search
 
         def search() -> tuple[list[tuple[int, float]], bool]:
             active = self.active_model()
@@ -451,6 +461,7 @@ class SqliteStore(Store):
         talk: Talk | None = None,
     ) -> Candidates:
         """See :class:`~reservoir_cli.storage.base.Store`."""
+        from reservoir_cli.storage.sqlite import candidates
 
         def gather() -> Candidates:
             active = self.active_model()
@@ -501,7 +512,7 @@ def _is_busy(error: sqlite3.Error) -> bool:
 
 
 def _identity(path: Path) -> tuple[int, int] | None:
-    """What tells a file from another one that takes its name; nothing if there is none."""
+    """Return what tells a file from another of the same name; nothing if there is none."""
     try:
         state = path.stat()
     except (OSError, ValueError):

@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING
 
 from reservoir_cli.messages import Scope
 from reservoir_cli.storage import reads
-from reservoir_cli.storage.dump import pack
 from reservoir_cli.storage.records import Passage
-from reservoir_cli.storage.sql import batches, decoding, placeholders
+from reservoir_cli.storage.sql import batches, decoding, pack, placeholders
 from reservoir_cli.storage.sqlite import vector_blocks
 from reservoir_cli.storage.sqlite.connection import Connection
 

@@ -29,7 +29,7 @@ class SourceIds:
         return self._previous.get(thread, "")
 
     def new(self, thread: Hashable, message: Message) -> str:
-        """The id of a thread's next message."""
+        """Return the id of the conversation's next message."""
         made = content_hash(message, self._previous.get(thread, ""))
         self._previous[thread] = made
         self._seen[made] += 1
@@ -48,7 +48,7 @@ class Thread:
     trace: str = ""
 
     def record(self, message: Message, source_id: str, folder: str | None = None) -> Record:
-        """The next message. From one question to the next, all messages share a trace.
+        """Make the next message. From one question to the next, all share a trace.
 
         :param folder: where the conversation was held.
         """

@@ -175,7 +175,7 @@ def test_another_version_of_the_importer_reads_the_file_again(
     os.utime(path)
     again = machine.sync()
     assert (again.imports.imported, again.imports.already) == (0, 2)
-    stored = Sources(machine.store).get("work", machine_of(machine), str(path))
+    stored = Sources(machine.store).get("work", platform.node(), str(path))
     assert stored is not None
     assert stored.version == 2
 
@@ -209,14 +209,10 @@ def test_files_vanish_move_and_come_back(machine: Machine) -> None:
     assert (report.imports.imported, report.imports.already) == (0, 2)
     moved.unlink()
     assert machine.sync().files == 0
-    assert Sources(machine.store).seen("work", machine_of(machine), "claude-code") == {}
+    assert Sources(machine.store).seen("work", platform.node(), "claude-code") == {}
     machine.write("a/s1.jsonl", *turn(1, "one?", "one."))
     assert machine.sync().imports.already == 2
     assert machine.said(WORK) == ["one?", "one."]
-
-
-def machine_of(machine: Machine) -> str:
-    return platform.node() or "localhost"
 
 
 def test_a_file_that_vanishes_between_the_look_and_the_reading(
@@ -438,11 +434,11 @@ def test_a_conversation_that_is_marked_is_left_out_with_its_helpers(
 def test_what_was_forgotten_does_not_come_back(machine: Machine, monkeypatch: Any) -> None:
     path = machine.write("a/s1.jsonl", *turn(1, "walrus?", "walrus."), *turn(3, "two?", "two."))
     machine.sync()
-    state = Sources(machine.store).get("work", machine_of(machine), str(path))
+    state = Sources(machine.store).get("work", platform.node(), str(path))
     assert state is not None
     assert "s1" in state.state
     assert machine.store.delete([message.key for message in machine.store.last(WORK, 0)][:2])
-    emptied = Sources(machine.store).get("work", machine_of(machine), str(path))
+    emptied = Sources(machine.store).get("work", platform.node(), str(path))
     assert emptied is not None
     assert (emptied.state, emptied.head, emptied.bytes_read) == ("", "", 0)
     assert machine.sync().read == 0
