@@ -409,7 +409,9 @@ class _FileSync:
             if not turn and item.offset >= here.offset:
                 here = item
             if len(ready) >= _BATCH:
-                self._sync.store(ready, self._row_at(here, settled=False))
+                # Of this size and time it never is: the file is read on, whatever happens.
+                unread = replace(self._row_at(here, settled=False), size=0, mtime_ns=0)
+                self._sync.store(ready, unread)
                 ready = []
         self._sync.report.held += held
         self._sync.store(ready, self._row_at(here, settled=not held))
@@ -429,7 +431,9 @@ class _FileSync:
         if isinstance(importer, Resumable):
             yield from importer.resume(file, self._start)
         else:
-            yield from importer.read(file)
+            for item in importer.read(file):
+                yield item
+                yield Checkpoint()
             yield Checkpoint(last=True)
 
     def _look_for_mark(self, item: Item | Checkpoint) -> None:
