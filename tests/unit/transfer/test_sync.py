@@ -541,14 +541,19 @@ def test_the_log_of_llm_is_read_on_with_its_write_ahead_log(
             "CREATE TABLE responses (id TEXT, model TEXT, prompt TEXT, system TEXT, "
             "response TEXT, conversation_id TEXT, datetime_utc TEXT)"
         )
+        said = ["old", "before", "", "then", "other", "2026-01-01T09:00:00+00:00"]
+        log.execute("INSERT INTO responses VALUES (?, 'm', ?, ?, ?, ?, ?)", said)
+        machine.sync(source=source)
         for number in range(1, 4):
             log.execute(
                 "INSERT INTO responses VALUES (?, 'm', ?, '', ?, 'c', ?)",
                 [f"r{number}", f"q{number}", f"a{number}", f"2026-06-0{number}T09:00:00+00:00"],
             )
-            assert machine.sync(source=source).imports.imported == 2
+            imports = machine.sync(source=source).imports
+            assert imports.imported == 2
+            assert imports.already == (2 if number == 1 else 2 * (number - 1))  # not all of it
             assert machine.sync(source=source).read == 0
-    assert machine.said() == ["q1", "a1", "q2", "a2", "q3", "a3"]
+    assert machine.said() == ["before", "then", "q1", "a1", "q2", "a2", "q3", "a3"]
 
 
 def test_of_two_syncs_the_second_does_nothing(
