@@ -364,10 +364,10 @@ def sync(folder: Path, seed: int, trials: int, count: int = 2_400) -> Tally:
     written = count
     with tally.timed():
         for number in range(trials):
-            if number % 4 == 3:  # from the beginning once more
+            if number % 2:  # from the beginning once more
                 home.must(*command)
                 copied(base, home.db)
-            if number % 2:
+            if number % 3:
                 with file.open("a", encoding="utf-8") as end:
                     end.write(session_lines(written, 20))
                 written += 20
