@@ -5,7 +5,7 @@ import os
 import platform
 import shutil
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -16,7 +16,9 @@ from builders import EVERYWHERE, FakeEmbedder, embed, ingestor
 
 from reservoir_cli.messages import Message, Scope
 from reservoir_cli.settings import config
+from reservoir_cli.storage import replicate
 from reservoir_cli.storage.base import Store
+from reservoir_cli.storage.factory import open_store
 from reservoir_cli.storage.sources import Sources
 from reservoir_cli.transfer import sync as syncing
 from reservoir_cli.transfer.importers import Record
@@ -511,6 +513,16 @@ def test_what_another_partition_has_is_not_stored_again(machine: Machine) -> Non
     assert (report.imports.imported, report.imports.already) == (2, 2)
     assert machine.said(Scope("work")) == ["one?", "one."]
     assert machine.said(Scope("play")) == ["two?", "two."]
+
+
+def test_a_copy_of_the_store_takes_its_sources_along(
+    machine: Machine, new_location: Callable[[], str]
+) -> None:
+    machine.write("a/s1.jsonl", *turn(1, "one?", "one."))
+    machine.sync()
+    with closing(open_store(new_location())) as other:
+        replicate.copy(machine.store, other, lambda *_: None)
+        assert Machine(other, machine.root).sync().read == 0
 
 
 # The settings, databases, and other syncs
