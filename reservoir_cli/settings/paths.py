@@ -56,10 +56,19 @@ def embedding_lock(store: str) -> Path:
 
     The folder it lies in need not exist.
     """
+    return _lock("embedding", store)
+
+
+def sync_lock(store: str) -> Path:
+    """Return the lock file held while a store is synced; its folder need not exist."""
+    return _lock("sync", store)
+
+
+def _lock(kind: str, store: str) -> Path:
     import hashlib
 
     name = hashlib.sha256(os.fsencode(os.path.abspath(store))).hexdigest()[:16]
-    return cache_dir() / f"embedding-{name}.lock"
+    return cache_dir() / f"{kind}-{name}.lock"
 
 
 def log_file() -> Path:
