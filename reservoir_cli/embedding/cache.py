@@ -2,7 +2,8 @@
 
 A folder of ``models`` in the cache holds one model compiled by one set of library versions, or a
 note that they cannot compile it. The folder's name is a hash of everything the result depends on,
-so a lookup compares nothing, and an upgrade uses another folder. A rename publishes a folder.
+so a lookup compares nothing, an upgrade uses another folder, and all homes and environments of a
+user with the same weights and versions share one. A rename publishes a folder.
 
 Sizes and times of the files are checked whenever a model is opened, their contents once a day,
 since that takes a fifth of the time of a question. The manifest's modification time records the
@@ -36,6 +37,8 @@ _ABANDONED = 3_600
 _DAY = 24 * 3_600
 #: Seconds for which models of other versions are kept, in case another installation uses them.
 _OUTDATED = 7 * _DAY
+#: Seconds after which a note of a model's hash is written again, if it is still needed.
+_FORGOTTEN = 90 * _DAY
 
 
 class CacheUnusableError(Exception):
@@ -84,16 +87,39 @@ class Manifest:
 def place_of(source: Path) -> Path:
     """Return the cache folder for a model's compiled form; it need not exist.
 
+    Copies of a model have one place, so environments share what one of them compiled.
+
     :param source: the folder of the published model.
     :raises CacheUnusableError: ONNX Runtime is not available.
     """
-    states = [(path, path.stat()) for path in model_files(source)]
-    files = [
-        (path.relative_to(source).as_posix(), state.st_size, state.st_mtime_ns)
-        for path, state in states
-    ]
-    inputs = json.dumps([*_rules(), str(source.resolve()), files])
+    inputs = json.dumps([*_rules(), _contents(source)])
     return paths.models_dir() / hashlib.sha256(inputs.encode()).hexdigest()[:32]
+
+
+def _contents(source: Path) -> str:
+    """Return a hash of a model's files.
+
+    It is kept in a note that is named after their sizes and times, because reading the weights
+    takes a fifth of the time of a question.
+    """
+    files = {path.relative_to(source).as_posix(): path for path in model_files(source)}
+    states = [
+        (name, (state := path.stat()).st_size, state.st_mtime_ns) for name, path in files.items()
+    ]
+    key = json.dumps([str(source.resolve()), states])
+    note = paths.cache_dir() / "weights" / hashlib.sha256(key.encode()).hexdigest()[:32]
+    with suppress(OSError, ValueError):
+        known = note.read_text(encoding="ascii")
+        if _is_own(note) and _is_own(note.parent) and re.fullmatch("[0-9a-f]{64}", known):
+            return known
+    contents = json.dumps({name: sha256(path) for name, path in files.items()})
+    digest = hashlib.sha256(contents.encode()).hexdigest()
+    with suppress(OSError):
+        write_private(note, digest)
+        for other in note.parent.iterdir():
+            if unix_time() - other.stat().st_mtime > _FORGOTTEN:
+                other.unlink()
+    return digest
 
 
 def _rules() -> list[str]:
@@ -277,12 +303,16 @@ def _is_intact(path: Path, known: FileFingerprint, thorough: bool) -> bool:
 
 def _require_own(*folders: Path) -> None:
     """Check that only the user can write to folders whose contents are executed."""
+    if not all(map(_is_own, folders)):
+        raise CacheUnusableError("other users can write to the folder of compiled models")
+
+
+def _is_own(path: Path) -> bool:
+    """Return whether only the user can write to a file or folder; always true on Windows."""
     if os.name != "posix":
-        return
-    for folder in folders:
-        state = folder.stat()
-        if state.st_uid != os.geteuid() or state.st_mode & 0o022:
-            raise CacheUnusableError("other users can write to the folder of compiled models")
+        return True
+    state = path.stat()
+    return state.st_uid == os.geteuid() and not state.st_mode & 0o022
 
 
 def _publish(folder: Path, place: Path) -> None:

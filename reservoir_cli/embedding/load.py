@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 os.environ.update(ORT_DISABLE_TELEMETRY="1", HF_HUB_DISABLE_TELEMETRY="1")
 
-_COMPILING = "compiling the embedding model, which takes about 20 seconds, once"
+_COMPILING = "compiling the embedding model, which takes about 15 seconds, once"
 
 
 def load(name: str, *, offline: bool, progress: Progress) -> Embedder:
@@ -70,11 +70,13 @@ def _compiled(name: str, source: ModelSource, place: Path, progress: Progress) -
     """Compile a model and open it; if that fails, return the reference, which is loaded."""
     from reservoir_cli.embedding.compiler import compile_into
 
-    reference = _reference(name, source, "", progress, doing=_COMPILING)
+    reference = _reference(name, source, "", progress, doing=_COMPILING, total=100)
     reason = "its compiled form disappeared"
     try:
         with cache.building(place) as folder:
-            refused = compile_into(folder, reference)
+            refused = compile_into(
+                folder, reference, lambda percent: progress(_COMPILING, percent, 100)
+            )
         reason = refused or reason
         if not refused and (opened := _opened(name, source, place, progress)):
             return opened
@@ -110,11 +112,12 @@ def _reference(
     progress: Progress,
     model_id: str | None = None,
     doing: str = "loading the embedding model",
+    total: int = 0,
 ) -> "ReferenceEmbedder":
     from reservoir_cli.embedding.torch import ReferenceEmbedder
 
     check_weights(source)
     require_plain(name, source.folder)
     _require_tokenizer(name, source)
-    progress(doing, 0, 0)
+    progress(doing, 0, total)
     return ReferenceEmbedder(name, source, reason, model_id)
