@@ -15,7 +15,7 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -92,28 +92,26 @@ def place_of(source: Path) -> Path:
     :param source: the folder of the published model.
     :raises CacheUnusableError: ONNX Runtime is not available.
     """
-    inputs = json.dumps([*_rules(), _contents(source)])
+    inputs = json.dumps([*_rules(), contents_of(source, model_files(source))])
     return paths.models_dir() / hashlib.sha256(inputs.encode()).hexdigest()[:32]
 
 
-def _contents(source: Path) -> str:
-    """Return a hash of a model's files.
+def contents_of(folder: Path, files: Sequence[Path]) -> str:
+    """Return the hash of some files of a folder; see :func:`contents_hash`.
 
     It is kept in a note that is named after their sizes and times, because reading the weights
     takes a fifth of the time of a question.
     """
-    files = {path.relative_to(source).as_posix(): path for path in model_files(source)}
-    states = [
-        (name, (state := path.stat()).st_size, state.st_mtime_ns) for name, path in files.items()
-    ]
-    key = json.dumps([str(source.resolve()), states])
+    names = {path.relative_to(folder).as_posix(): path for path in files}
+    states = {name: path.stat() for name, path in names.items()}
+    known = {name: (state.st_size, state.st_mtime_ns) for name, state in states.items()}
+    key = json.dumps([str(folder.resolve()), known])
     note = paths.cache_dir() / "weights" / hashlib.sha256(key.encode()).hexdigest()[:32]
     with suppress(OSError, ValueError):
-        known = note.read_text(encoding="ascii")
-        if _is_own(note) and _is_own(note.parent) and re.fullmatch("[0-9a-f]{64}", known):
-            return known
-    contents = json.dumps({name: sha256(path) for name, path in files.items()})
-    digest = hashlib.sha256(contents.encode()).hexdigest()
+        digest = note.read_text(encoding="ascii")
+        if _is_own(note) and _is_own(note.parent) and re.fullmatch("[0-9a-f]{64}", digest):
+            return digest
+    digest = contents_hash({name: sha256(path) for name, path in names.items()})
     with suppress(OSError):
         write_private(note, digest)
         for other in note.parent.iterdir():
@@ -122,14 +120,33 @@ def _contents(source: Path) -> str:
     return digest
 
 
+def contents_hash(hashes: Mapping[str, str]) -> str:
+    """Return one hash for files, from their names and hashes."""
+    return hashlib.sha256(json.dumps(hashes, sort_keys=True).encode()).hexdigest()
+
+
 def _rules() -> list[str]:
-    """Return what a compiled model must have been made with to be usable by this version."""
+    """Return what a compiled model must have been made with to be usable by this version.
+
+    :raises CacheUnusableError: ONNX Runtime is not available.
+    """
     try:
-        from onnxruntime import __version__ as runtime
-        from tokenizers import __version__ as tokenizers
+        return [*portable_rules(), *runtimes().values()]
     except ImportError as error:
         raise CacheUnusableError("ONNX Runtime cannot be loaded") from error
-    return [_RULE, passages.RULE, runtime, tokenizers]
+
+
+def portable_rules() -> list[str]:
+    """Return what matters of :func:`_rules` if the runtimes differ."""
+    return [_RULE, passages.RULE]
+
+
+def runtimes() -> dict[str, str]:
+    """Return the versions of the libraries that run a compiled model."""
+    from onnxruntime import __version__ as runtime
+    from tokenizers import __version__ as tokenizers
+
+    return {"onnxruntime": runtime, "tokenizers": tokenizers}
 
 
 def read(place: Path) -> Manifest | None:
@@ -143,13 +160,13 @@ def read(place: Path) -> Manifest | None:
     path = place / MANIFEST
     try:
         age = unix_time() - path.stat().st_mtime
-        fingerprints, manifest = _read_manifest(path)
+        fingerprints, manifest = read_manifest(path)
         thorough = not 0 <= age < _DAY
         intact = all(
             _is_intact(place / name, fingerprint, thorough)
             for name, fingerprint in fingerprints.items()
         )
-    except _DAMAGE as error:
+    except DAMAGE as error:
         require_resources(error)
         intact = False
     if not intact or (manifest.refused and manifest.tools != tool_versions()):
@@ -163,18 +180,18 @@ def read(place: Path) -> Manifest | None:
 
 
 #: Errors that reading a damaged manifest can raise.
-_DAMAGE = (OSError, ValueError, TypeError, KeyError, AttributeError)
+DAMAGE = (OSError, ValueError, TypeError, KeyError, AttributeError)
 
 
 def damaged(place: Path) -> bool:
     """Return whether any file of a compiled model has changed since it was written."""
     try:
-        fingerprints, _ = _read_manifest(place / MANIFEST)
+        fingerprints, _ = read_manifest(place / MANIFEST)
         return not all(
             _is_intact(place / name, fingerprint, True)
             for name, fingerprint in fingerprints.items()
         )
-    except _DAMAGE as error:
+    except DAMAGE as error:
         require_resources(error)
         return place.is_dir()
 
@@ -211,10 +228,10 @@ def write_manifest(folder: Path, manifest: Manifest) -> None:
     write_private(folder / MANIFEST, json.dumps(sealed))
 
 
-def _read_manifest(path: Path) -> tuple[dict[str, FileFingerprint], Manifest]:
+def read_manifest(path: Path) -> tuple[dict[str, FileFingerprint], Manifest]:
     """Return the fingerprints of a folder's files, and its manifest.
 
-    :raises ValueError: the manifest is damaged; so are all errors of ``_DAMAGE``.
+    :raises ValueError: the manifest is damaged; so are all errors of ``DAMAGE``.
     """
     stored = json.loads(path.read_text(encoding="utf-8"))
     if stored.pop("seal") != _seal(stored):
@@ -344,5 +361,5 @@ def _is_outdated(folder: Path) -> bool:
         return False
     try:
         return bool(json.loads(manifest.read_text(encoding="utf-8"))["rules"] != _rules())
-    except _DAMAGE:
+    except DAMAGE:
         return True

