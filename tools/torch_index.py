@@ -14,13 +14,18 @@ from pathlib import Path
 
 INDEX = "https://download.pytorch.org/whl/cpu"
 _PATIENCE = 3
-_DEVICES = ("dev/nvidia0", "dev/nvidiactl", "proc/driver/nvidia/version", "dev/dxg")
+_DEVICES = (
+    "dev/nvidia0",
+    "dev/nvidiactl",
+    "proc/driver/nvidia/version",
+    "usr/lib/wsl/lib/nvidia-smi",
+)
 _CPU = "0.4 GB to download, 1.4 GB on disk"
 _CUDA = "about 3 GB to download, 6 GB on disk"
 
 
 def has_nvidia(root: Path = Path("/")) -> bool:
-    """Return whether this machine has an NVIDIA device, or Windows' one in WSL."""
+    """Return whether this machine has an NVIDIA device, itself or through WSL."""
     return any((root / device).exists() for device in _DEVICES)
 
 
