@@ -572,7 +572,7 @@ class Reservoir:
         :param repair: first rebuild what is derived, and fix file permissions.
         """
         from reservoir_cli.maintenance.doctor import examine
-        from reservoir_cli.storage.base import open_store
+        from reservoir_cli.storage.factory import open_store
 
         def open_it() -> Store:
             return open_store(_location(location, _database(config_file)), create=False)
@@ -594,7 +594,7 @@ class Reservoir:
 
     def is_damaged(self) -> bool:
         """Return whether something is wrong with the store or with what is derived from it."""
-        return bool(self.store.faults())
+        return bool(self.store.problems())
 
     # Numbers
 

@@ -15,7 +15,8 @@ from postgres_server import PostgresServer, installed
 from reservoir_cli.embedding import Embedder, load_embedder
 from reservoir_cli.messages import Message, Scope, StoredMessage
 from reservoir_cli.settings.schema import DEFAULT_MODEL_NAME
-from reservoir_cli.storage.base import Store, open_store
+from reservoir_cli.storage.base import Store
+from reservoir_cli.storage.factory import open_store
 from reservoir_cli.tokens import load_counter
 
 # A slow machine is no failure.

@@ -20,7 +20,8 @@ from numpy.typing import NDArray
 from reservoir_cli.embedding import load_embedder
 from reservoir_cli.messages import Conversation, Message, Scope
 from reservoir_cli.settings.schema import DEFAULT_MODEL_NAME
-from reservoir_cli.storage.base import Store, open_store
+from reservoir_cli.storage.base import Store
+from reservoir_cli.storage.factory import open_store
 from reservoir_cli.storage.records import Passage
 from reservoir_cli.tokens import load_counter
 
@@ -111,7 +112,7 @@ def load(store: Store, count: int, *, partitions: int = 1) -> None:
         for start in range(0, len(messages), _BATCH):
             some = messages[start : start + _BATCH]
             scope = Scope(f"part-{part}", f"tool-{start // _BATCH % 4}")
-            with store.writing():
+            with store.write():
                 talks = dict.fromkeys(each.conversation_id for each in some)
                 store.add_conversations(scope, [Conversation(str(each)) for each in talks])
                 store.add(scope, some, counter=counter, now=now)
@@ -123,7 +124,7 @@ def embed(store: Store, *, synapse_threshold: float = 0.85) -> None:
     model = load_embedder(name, offline=True, progress=lambda *_: None).model_id
     store.activate_model(model, name)
     turn = 0
-    while some := store.pending(_BATCH, Scope(None)):
+    while some := store.unembedded(_BATCH, Scope(None)):
         turn += 1
         fresh = vectors(len(some), turn)
         passages = {

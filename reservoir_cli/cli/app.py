@@ -219,7 +219,7 @@ def _run() -> int:
 
 
 def _as_failure(failure: BaseException) -> ReservoirError:
-    """An error that nothing has foreseen as one of ours.
+    """Turn an unforeseen error into one of ours.
 
     Of the system's own errors the reason is shown, of others only the type: their text might
     quote a message.
@@ -233,7 +233,7 @@ def _as_failure(failure: BaseException) -> ReservoirError:
 
 
 def _as_usage(failure: Any) -> UsageError:
-    """A complaint of the option parser as an error of ours."""
+    """Turn a complaint of the option parser into an error of ours."""
     context = getattr(failure, "ctx", None)
     name = context.command_path if context else "reservoir"
     option = getattr(failure, "option_name", None)

@@ -106,5 +106,5 @@ def _places(ctx: typer.Context) -> list[tuple[str, str, int]]:
 
 
 def _given(ctx: typer.Context, name: str) -> Any:
-    """An option before the command; what it sets has not been done when a shell asks."""
+    """Apply an option before the command; a shell that asks has not run its callback."""
     return ctx.find_root().params.get(name)

@@ -280,7 +280,7 @@ def _place_names(found: Sequence[StoredMessage]) -> Callable[[StoredMessage], st
 
 
 def message_line(message: StoredMessage, timestamps: bool, oneline: bool) -> str:
-    """A message as it is printed in a pipe."""
+    """Format a message as it is printed in a pipe."""
     text = plain_text(message)
     if oneline:
         text = text.replace("\r\n", "\\n").replace("\n", "\\n").replace("\r", "\\n")
@@ -320,7 +320,7 @@ def window_text(text: str) -> None:
 
 
 def dressed_help(text: str) -> str:
-    """A help text; for a terminal with its heads and options set off."""
+    """Return a help text; on a terminal, style its headings and options."""
     if not sys.stdout.isatty() or not _color:
         return text
     from rich.text import Text
@@ -351,7 +351,7 @@ def table(
 
 
 def _cell(text: str) -> str:
-    """What stands between tabs, on one line."""
+    """Put the text of a table cell on one line."""
     return text.replace("\t", "\\t").replace("\r", "\\r").replace("\n", "\\n")
 
 

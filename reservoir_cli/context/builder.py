@@ -183,7 +183,7 @@ class _Chooser:
     silent: bool
 
     def choose(self) -> tuple[Selection, int, tuple[str, ...]]:
-        """The selection, its tokens as it is printed, and what a person should know of them."""
+        """Return the selection, the tokens of the printed window, and notes for the user."""
         if isinstance(self.meter.counter, AnthropicCounter):
             return self._by_requests(self.meter.counter)
         return (*self._by_sums(self.budget.history), ())
@@ -262,7 +262,7 @@ class _Chooser:
         return everything or counted >= _CLOSE * limit
 
     def _body(self, selection: Selection) -> dict[str, Any]:
-        """The whole request: this counter knows no other."""
+        """Count the whole request, for a counter that can count nothing smaller."""
         said = turns.history_turns(self.request, selection.recalled, selection.history)
         window = [*turns.fixed_turns(self.request), *said, *turns.current_turn(self.request)]
         body = render.written(window, "anthropic", None, 1)
@@ -297,7 +297,7 @@ def _rank(candidate: Candidate) -> tuple[float, int]:
 
 
 def _interpolated(points: Sequence[tuple[float, float]], aim: float) -> float:
-    """The estimate at which the provider may count so many tokens.
+    """Return the estimate at which the provider would count this many tokens.
 
     :param points: the provider's count and this machine's estimate of each window, from (0, 0).
     """
@@ -339,7 +339,7 @@ def _section_tokens(request: ContextRequest, meter: Meter) -> dict[Section, int]
 
 
 def _capped(request: ContextRequest, settings: Settings, meter: Meter) -> ContextRequest:
-    """The request without the pieces that are beyond their section's cap."""
+    """Return the request without the pieces that exceed the cap of their section."""
 
     def count(pieces: Sequence[Turn]) -> int:
         return render.count_turns(pieces, request.format, meter)
@@ -370,7 +370,7 @@ def _cap_notes(
 
 
 def _history_instance(request: ContextRequest, store: Store) -> str:
-    """The instance history comes from: the one named, the partition's own, or its newest."""
+    """Return the instance of history: the one named, the partition's own, or its newest."""
     if request.instance is not None:
         return request.instance
     if store.last(Scope(request.partition, request.partition), 1, Filter(documents=False)):
@@ -413,8 +413,10 @@ def _titles(
     """Titles of the conversations that messages are of, as they may be printed."""
     numbers = {each.conversation_id for each in rows if each.conversation_id}
     assert scope.partition is not None
-    found = store.titles(scope.partition, sorted(numbers)) if numbers else {}
-    return {key: mask.text(scope.partition, title) for key, title in found.items()}
+    known = store.known_conversations(scope.partition, sorted(numbers)) if numbers else {}
+    return {
+        key: mask.text(scope.partition, about.title) for key, about in known.items() if about.title
+    }
 
 
 def _recounted(rows: list[StoredMessage], store: Store, meter: Meter) -> list[StoredMessage]:
@@ -430,8 +432,8 @@ def _recounted(rows: list[StoredMessage], store: Store, meter: Meter) -> list[St
         for each in rows
     ]
     # Kept for the next time if nobody else writes just now; never waited for.
-    with suppress(StoreError), store.writing(wait=0):
-        store.renew_counts({each.key: each.tokens for each in rows if each.id in stale}, name)
+    with suppress(StoreError), store.write(wait=0):
+        store.update_counts({each.key: each.tokens for each in rows if each.id in stale}, name)
     return rows
 
 
@@ -509,7 +511,7 @@ def _pool(
 
 
 def _costs(request: ContextRequest, budget: TokenBudget, meter: Meter) -> Costs:
-    """What a message costs as a recalled line and as a turn; an upper bound of each."""
+    """Return upper bounds of a message's tokens, as a recalled line and as a turn."""
     count = cache(meter.counter.count)
 
     def said(message: StoredMessage, shown: str) -> int:

@@ -154,7 +154,7 @@ class Packing:
         return True
 
     def lay_out(self) -> Layout:
-        """What is printed where, with the lines that keep answers apart from other questions."""
+        """Return the printed window, with lines that keep answers apart from other questions."""
         return _laid_out(self._kept, self._in_history, self.exchanges)
 
     def _step(self, fresh: Mapping[int, Candidate]) -> _Step:
@@ -229,7 +229,7 @@ class Packing:
             self._excess = 0
 
     def _total(self, step: _Step) -> int:
-        """An upper bound of the tokens of the window with a step."""
+        """Return an upper bound of the tokens of the window after a step."""
         days = len(self._days) + sum(
             (self._days[day] + more > 0) - (self._days[day] > 0) for day, more in step.days.items()
         )
@@ -284,7 +284,7 @@ class Packing:
         self._told |= step.told
 
     def _run_grown_by(self, fresh: Mapping[int, Candidate]) -> tuple[list[Candidate], int]:
-        """What the run gains, newest first, and the age it then reaches to."""
+        """Return the messages that the run gains, newest first, and how far back it reaches."""
         more: list[Candidate] = []
         age = self._reached
         while True:
@@ -300,7 +300,7 @@ class Packing:
             age += 1
 
     def _turned_by(self, run: Sequence[Candidate]) -> list[Candidate]:
-        """What becomes history when the run grows: exchanges that it then holds whole."""
+        """Return the exchanges that become history when the run grows to hold them whole."""
         turned: list[Candidate] = []
         questions = self._questions
         waiting: dict[int, list[tuple[Candidate, int]]] = {}
@@ -343,7 +343,7 @@ class Packing:
         return self.exchanges.exchange_of[candidate.message.id]
 
     def _saying(self, candidate: Candidate) -> int:
-        """The first exchange that says what the candidate's says."""
+        """Return the first exchange that says the same as the candidate's."""
         exchange = self._exchange(candidate)
         return self.exchanges.copy_of.get(exchange, exchange)
 
@@ -399,7 +399,7 @@ def by_time(candidate: Candidate) -> tuple[float, int]:
 
 
 def ids(candidates: Iterable[Candidate]) -> set[int]:
-    """The ids of candidates."""
+    """Return the ids of candidates."""
     return {each.message.id for each in candidates}
 
 

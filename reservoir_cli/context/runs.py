@@ -46,7 +46,7 @@ def record(store: Store, window: ContextWindow) -> None:
         "utilisation": window.used / budget.available,
         "ms": sum(window.timings_ms.values()),
     }
-    with store.passing(), store.writing(wait=_PATIENCE):
+    with store.write(wait=_PATIENCE, durable=False):
         store.add_run(run)
 
 
@@ -80,7 +80,7 @@ def log_truncation(window: ContextWindow) -> None:
 
 
 def summarize(runs: Sequence[Mapping[str, Any]], holdings: Mapping[str, int]) -> dict[str, Any]:
-    """Counts, medians and 95th percentiles of runs, by model and by day."""
+    """Return counts, medians and 95th percentiles of runs, by model and by day."""
     shares = [run["input_tokens"] / max(1, run["context_window"]) for run in runs]
     return {
         "runs": len(runs),
@@ -115,6 +115,6 @@ def _middle(values: Sequence[float]) -> float | None:
 
 
 def _high(values: Sequence[float]) -> float | None:
-    """The least value that 95% of them do not exceed: one that occurred, not one in between."""
+    """Return the 95th percentile: a value that occurred, not one in between."""
     rank = -(-95 * len(values) // 100)
     return round(sorted(values)[rank - 1], 3) if values else None

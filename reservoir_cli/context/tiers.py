@@ -78,7 +78,7 @@ def tiers_of(
     scope: Scope,
     hidden: NDArray[np.bool_],
 ) -> dict[int, Tier]:
-    """The candidates by their position, each with the first tier that holds.
+    """Order the candidates by position, each with the first tier that applies.
 
     :param asked: there is a question; to none, nothing is similar.
     :param hidden: shape (n,), whether a message is never printed.
@@ -89,7 +89,7 @@ def tiers_of(
     similar = {int(place): bool(passes) for place, passes in zip(best, alike, strict=True)}
     recent = set(_newest(found.own & ~hidden, settings.recent_context_size))
     seeds = sorted(int(found.ids[place]) for place in recent | similar.keys())
-    tied = store.tied(seeds, settings.synapse_depth, scope)
+    tied = store.linked(seeds, settings.synapse_depth, scope)
     tiers = dict.fromkeys(similar, Tier.OLDER)
     linked, _ = found.places(np.array(tied, np.int64))
     tiers |= dict.fromkeys((int(each) for each in linked if not hidden[each]), Tier.SYNAPSE)
@@ -136,5 +136,5 @@ def unread(scored: Scored, pool: Sequence[Candidate], room: int) -> set[int]:
 
 
 def ages(found: Candidates) -> NDArray[np.int64]:
-    """The place of each message among those of history's instance, 0 for the newest."""
+    """Return how many newer messages of history's instance follow each message."""
     return np.asarray(np.cumsum(found.own[::-1])[::-1] - 1)

@@ -35,7 +35,7 @@ SUMMARIES_TITLE = "[Summaries]"
 
 
 def fixed_turns(request: ContextRequest) -> list[Turn]:
-    """The sections that are never pruned by the budget, without the current message."""
+    """Return the sections that the budget never prunes, without the current message."""
     turns = []
     if request.system and request.system.strip():
         turns.append(Turn(Section.SYSTEM, Role.SYSTEM.value, request.system))
@@ -46,7 +46,7 @@ def fixed_turns(request: ContextRequest) -> list[Turn]:
 
 
 def knowledge_turn(pieces: Sequence[Piece]) -> list[Turn]:
-    """Retrieved knowledge, each piece under its source."""
+    """Render retrieved knowledge, each piece under its source."""
     if not pieces:
         return []
     text = "\n---\n".join(f"Source: {each.name}\n{each.text}" for each in pieces)
@@ -62,7 +62,7 @@ def episodes_turn(pieces: Sequence[Piece]) -> list[Turn]:
 
 
 def current_turn(request: ContextRequest) -> list[Turn]:
-    """The question; none when it is empty."""
+    """Return the question as a turn; nothing if it is empty."""
     if not request.query.strip():
         return []
     return [Turn(Section.CURRENT, Role.USER.value, request.query)]
@@ -71,7 +71,7 @@ def current_turn(request: ContextRequest) -> list[Turn]:
 def history_turns(
     request: ContextRequest, recalled: Sequence[Candidate], history: Sequence[Candidate]
 ) -> list[Turn]:
-    """What is pruned by the budget: recalled messages, then history.
+    """Return what the budget prunes: recalled messages, then history.
 
     A request to a provider ends with the user's message, if not with the question then with the
     last of history.
@@ -164,7 +164,7 @@ def defused(text: str) -> str:
 
 
 def _heading(candidate: Candidate, before: Candidate | None) -> str:
-    """What stands between a recalled message and the one before it."""
+    """Return the separator between a recalled message and the one before it."""
     heading = ""
     if before:
         heading = "\n\n" if _follows(candidate, before) else f"\n{GAP}\n"

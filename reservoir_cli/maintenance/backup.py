@@ -6,7 +6,9 @@ from tempfile import TemporaryDirectory
 from reservoir_cli.embedding import Progress
 from reservoir_cli.errors import ReservoirError
 from reservoir_cli.settings import paths
-from reservoir_cli.storage.base import LinkThreshold, Store, is_on_a_server
+from reservoir_cli.settings.location import is_on_a_server
+from reservoir_cli.storage.base import Store
+from reservoir_cli.storage.links import LinkThreshold
 from reservoir_cli.storage.sqlite.publishing import published
 from reservoir_cli.storage.sqlite.salvage import Lost, rescue
 from reservoir_cli.storage.unfinished import UNFINISHED_COPY, refuse
@@ -24,7 +26,7 @@ def back_up(store: Store, target: Path, progress: Progress) -> None:
             f"there is no store at {store.location}", hint="reservoir ingest makes it"
         )
     try:
-        refuse(store.noted(UNFINISHED_COPY), store.location)
+        refuse(store.get_property(UNFINISHED_COPY), store.location)
         paths.refuse_store(target, store.files())
         if target.is_dir():
             raise ReservoirError(f"{target} is a folder", hint="name a file in it")

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from reservoir_cli.errors import StoreError, UsageError
 from reservoir_cli.storage import replicate
-from reservoir_cli.storage.base import Store, open_store
+from reservoir_cli.storage.base import Store
+from reservoir_cli.storage.factory import open_store
 from reservoir_cli.storage.records import Progress
 from reservoir_cli.storage.unfinished import UNFINISHED_COPY
 
@@ -30,9 +31,12 @@ class EmbeddingState:
 
 def embedding_state(store: Store) -> EmbeddingState:
     """Return by which models a store is embedded."""
-    active, begun = store.active_model(), store.next_model()
-    name = active[1] if active else None
-    return EmbeddingState(name, begun[1], store.lacking_count()) if begun else EmbeddingState(name)
+    with store.snapshot():
+        active, begun = store.active_model(), store.next_model()
+        name = active[1] if active else None
+        if begun is None:
+            return EmbeddingState(name)
+        return EmbeddingState(name, begun[1], store.count_unembedded(model=begun[0]))
 
 
 def status(store: Store) -> dict[str, Any]:
@@ -43,7 +47,7 @@ def status(store: Store) -> dict[str, Any]:
         "engine": store.engine() if size is not None else None,
         "bytes": size,
         "read_only": store.read_only,
-        "unfinished_copy": store.noted(UNFINISHED_COPY) is not None,
+        "unfinished_copy": store.get_property(UNFINISHED_COPY) is not None,
         "store": store.holdings(),
     }
     if not store.files() and size is not None:

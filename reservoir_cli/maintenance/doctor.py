@@ -144,9 +144,9 @@ def _store_checks(store: Store, *, repaired: bool) -> Iterator[Check]:
         + (", read only" if store.read_only else ""),
     )
     yield Check("database", Status.OK, store.engine())
-    if mark := store.noted(UNFINISHED_COPY):
+    if mark := store.get_property(UNFINISHED_COPY):
         yield _failed("copy", told(mark, store.location))
-    for fault in store.faults():
+    for fault in store.problems():
         mend = fault.repairable and not repaired
         fix = "reservoir doctor --repair" if mend else _way_back(store)
         yield Check("contents", Status.FAULT, fault.detail, fix)
@@ -232,7 +232,7 @@ def _model_checks(
 def _embedder(
     config: "Config", progress: "Progress", *, repair: bool
 ) -> Generator[Check, None, "Embedder | None"]:
-    """The model, unless it is absent, or damaged and not to be repaired."""
+    """Return the model; ``None`` if it is absent, or damaged and not to be repaired."""
     from reservoir_cli.embedding import compiled_is_damaged, load_embedder
 
     try:

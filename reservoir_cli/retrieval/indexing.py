@@ -13,7 +13,8 @@ from reservoir_cli.embedding import Embedder, Progress
 from reservoir_cli.errors import ModelUnavailableError, ReservoirError, StoreLockedError
 from reservoir_cli.messages import Key, Scope, StoredMessage, plain_text
 from reservoir_cli.settings import paths
-from reservoir_cli.storage.base import LinkThreshold, Store
+from reservoir_cli.storage.base import Store
+from reservoir_cli.storage.links import LinkThreshold
 from reservoir_cli.storage.records import Passage
 from reservoir_cli.util.private import exclusive_lock
 
@@ -78,7 +79,7 @@ class Indexer:
         :returns: how many messages were embedded.
         :raises ModelUnavailableError: there is no model.
         """
-        if not self._store.pending_count(scope):
+        if not self._store.count_unembedded(scope):
             return 0
         embedder = self._load_embedder()
         with self._lock(wait=wait) as acquired:
@@ -100,7 +101,7 @@ class Indexer:
         :param backlog: embed at most so many, the newest ones, and leave the rest to ``embed``.
         """
         try:
-            pending = self._store.pending_count(scope)
+            pending = self._store.count_unembedded(scope)
             if backlog is None:
                 # A fixed number: while others add messages, there is no end of them.
                 self.embed(scope, most=pending)
@@ -164,7 +165,7 @@ class Indexer:
         :param required: without it a model that cannot be used is only reported.
         :raises ModelUnavailableError: it is required.
         """
-        active, pending = self._store.active_model(), self._store.pending_count(scope)
+        active, pending = self._store.active_model(), self._store.count_unembedded(scope)
         if active is None and not pending:
             return None
         try:
@@ -178,7 +179,7 @@ class Indexer:
             return None
         if pending and not self._store.read_only:
             self._catch_up(embedder, scope)
-        if left := self._store.pending_count(scope):
+        if left := self._store.count_unembedded(scope):
             self._notify(_not_embedded(left))
         return embedder
 
@@ -222,17 +223,17 @@ def embed_pending(
     :raises ReservoirError: the store's embeddings are of another model.
     """
     _require_same_model(store, embedder)
-    total = store.pending_count(scope) if limit is None else limit
+    total = store.count_unembedded(scope) if limit is None else limit
     done = 0
     if total:
         progress("embedding", 0, total)
     while limit is None or done < limit:
         most = min(GROUP, total - done or 1)
-        batch = first_group(store.pending(most, scope, newest=newest))
+        batch = first_group(store.unembedded(most, scope, newest=newest))
         if not batch:
             break
         passages = embedded(batch, embedder)
-        with store.writing(wait):
+        with store.write(wait):
             if store.active_model() is None:
                 store.activate_model(embedder.model_id, embedder.name)
             store.add_passages(embedder.model_id, passages, synapse_threshold)
@@ -259,8 +260,8 @@ def rebuild(
             store, embedder, _EVERYTHING, synapse_threshold=synapse_threshold, progress=progress
         )
     kept_as = store.begin_model(embedder.model_id, embedder.name)
-    done, total = 0, store.lacking_count()
-    while batch := first_group(store.lacking(GROUP)):
+    done, total = 0, store.count_unembedded(model=kept_as)
+    while batch := first_group(store.unembedded(GROUP, model=kept_as)):
         store.add_passages(kept_as, embedded(batch, embedder), synapse_threshold)
         done += len(batch)
         progress(f"embedding by {embedder.name}", done, max(total, done))

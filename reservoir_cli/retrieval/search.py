@@ -62,7 +62,7 @@ class Hit:
         )
 
     def to_row(self) -> dict[str, Any]:
-        """The hit as plain JSON values."""
+        """Return the hit as plain JSON values."""
         return {
             **self.message.to_row(),
             "rank": self.rank,
@@ -186,7 +186,7 @@ def _by_score(store: Store, scored: Scored, mode: Mode, wanted: _Wanted) -> list
 
 
 def _rows(store: Store, numbers: list[int], wanted: _Wanted) -> list[StoredMessage]:
-    """The first messages of an order, without those that say the same if that is asked for.
+    """Return the first messages of an order, without repetitions if that is asked for.
 
     Where several partitions of a server use one id, all who have it are told.
     """
@@ -218,7 +218,7 @@ def _linked(store: Store, row: StoredMessage, wanted: _Wanted) -> tuple[StoredMe
     if not wanted.link:
         return ()
     scope = Scope(row.partition, wanted.scope.instance)
-    near = [row.id, *store.tied([row.id], 1, scope)]
+    near = [row.id, *store.linked([row.id], 1, scope)]
     return tuple(each for each in store.with_partners(near, scope) if each.id != row.id)
 
 
@@ -267,7 +267,8 @@ def _titles(
         if message.conversation_id:
             ids.setdefault(message.partition, set()).add(message.conversation_id)
     return {
-        (partition, *place): title
+        (partition, *place): about.title
         for partition, numbers in ids.items()
-        for place, title in store.titles(partition, sorted(numbers)).items()
+        for place, about in store.known_conversations(partition, sorted(numbers)).items()
+        if about.title
     }

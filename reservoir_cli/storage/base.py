@@ -1,27 +1,52 @@
-"""Where messages are kept: one protocol, and one implementation a kind of database.
+"""Where messages are kept: one class with all that both kinds of database do in the same way.
 
-Callers see :class:`Store` only. Messages and their full-text rows are written in one
-transaction; vectors follow in a second one, so that a message is safe before it is embedded.
+Messages and their full-text rows are written in one transaction; vectors follow in a second one,
+so that a message is safe before it is embedded.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime
+from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from reservoir_cli.messages import Conversation, Key, Message, Scope, StoredMessage
-from reservoir_cli.settings.location import SERVERS, check_location, is_on_a_server
+from reservoir_cli.messages import (
+    Conversation,
+    Key,
+    Message,
+    Scope,
+    StoredMessage,
+    clean_text,
+    plain_text,
+    to_epoch_ms,
+)
+from reservoir_cli.storage import (
+    conversations,
+    links,
+    model_switch,
+    properties,
+    reads,
+    tombstones,
+    writes,
+)
+from reservoir_cli.storage.keys import Keys, by_partition
+from reservoir_cli.storage.links import LinkThreshold
 from reservoir_cli.storage.records import (
+    Candidates,
     ConversationSummary,
-    Fault,
     Filter,
     IdField,
     Passage,
     PlaceSummary,
+    Problem,
     Progress,
+    Talk,
     ThreadName,
+    no_progress,
 )
+from reservoir_cli.storage.sql import Connection
 
 if TYPE_CHECKING:
     from array import array
@@ -29,55 +54,211 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from reservoir_cli.storage.keys import Keys
-    from reservoir_cli.storage.records import Candidates, Talk
-    from reservoir_cli.storage.replicate import Link, Portion, Remainder
+    from reservoir_cli.storage.dump import DumpBatch, DumpMetadata
     from reservoir_cli.tokens import TokenCounter
 
-#: The likeness from which on messages are linked, on the scale (1 + cosine)/2: one number, or what
-#: gives that of a partition.
-LinkThreshold = float | Callable[[str], float]
+Result = TypeVar("Result")
+
+EVERYTHING = Filter()
+_EVERYWHERE = Scope(None)
 
 
-_EVERYTHING = Filter()
-
-
-class Store(Protocol):
-    """A place that keeps messages. All methods raise ``StoreError`` when it fails.
+class Session(ABC):
+    """A connection to a database and its transactions.
 
     :param location: a path, or a URL without its password.
-    :param receiving: it is being copied to by this program; other writes are refused until the
-        copy is finished.
+    :param read_only: whether nothing can be written.
+    :param receiving: whether this program copies into the store; until the copy is finished, all
+        other writes are refused.
     """
 
     location: str
     read_only: bool
     receiving: bool
+    _connection: Connection
 
-    def files(self) -> list[Path]:
-        """The files that this store is, whether they are there or not; none on a server."""
-
-    def size(self) -> int | None:
-        """The bytes that it takes; ``None`` where there is no store yet."""
-
-    def engine(self) -> str:
-        """The program that keeps it, the versions of that, and the number of its schema."""
-
+    @abstractmethod
     def close(self) -> None:
-        """Give the file or connection back."""
+        """Close the file or connection."""
 
-    def writing(self, wait: float | None = None) -> AbstractContextManager[None]:
-        """One write transaction; inner ones join it.
+    @abstractmethod
+    def write(
+        self, wait: float | None = None, *, durable: bool = True
+    ) -> AbstractContextManager[None]:
+        """Open a write transaction; inner ones join it.
 
         :param wait: seconds to wait for other writers; ``None`` for the store's usual patience.
-        :raises StoreLockedError: others kept it for longer.
+        :param durable: whether to wait for the disk. Without, a power cut may undo the write.
+        :raises StoreLockedError: another writer held the lock for longer.
         """
 
-    def passing(self) -> AbstractContextManager[None]:
-        """Writes inside do not wait for the disk: a power cut may take them back, and only them."""
-
+    @abstractmethod
     def snapshot(self) -> AbstractContextManager[None]:
-        """One read transaction: everything read inside is of one moment."""
+        """Open a read transaction, so that everything inside is read as of one moment."""
+
+    def _written(self, work: Callable[[], Result]) -> Result:
+        """Do a write in a transaction."""
+        with self.write():
+            return work()
+
+    def _seen(self, work: Callable[[], Result]) -> Result:
+        """Read in a transaction."""
+        with self.snapshot():
+            return work()
+
+    def get_property(self, key: str) -> str | None:
+        """Return what the store knows of itself under a name."""
+        return self._seen(lambda: properties.get(self._connection, key))
+
+    def set_property(self, key: str, value: str | None) -> None:
+        """Store something about the store itself under a name; ``None`` deletes it."""
+        if value is None:
+            self._written(lambda: properties.drop(self._connection, key))
+        else:
+            self._written(lambda: properties.put(self._connection, key, value))
+
+
+class Models(Session):
+    """The model whose vectors are compared, and another one that is made beside it."""
+
+    def activate_model(self, model_id: str, name: str) -> None:
+        """Make this the model whose vectors are compared."""
+
+        def put() -> None:
+            properties.put(self._connection, properties.MODEL_ID, model_id)
+            properties.put(self._connection, properties.MODEL_NAME, name)
+
+        self._written(put)
+
+    def active_model(self) -> tuple[str, str] | None:
+        """Return (identity, name) of the model whose vectors are compared, if there is one yet."""
+        return self._model(properties.MODEL_ID, properties.MODEL_NAME)
+
+    def next_model(self) -> tuple[str, str] | None:
+        """Return (identity, name) of the model that is being built beside the active one."""
+        return self._model(properties.NEXT_ID, properties.NEXT_NAME)
+
+    def _model(self, identity: str, name: str) -> tuple[str, str] | None:
+        return self._seen(lambda: model_switch.model(self._connection, identity, name))
+
+    def dimensions(self) -> int | None:
+        """Return the dimensions of the active model's vectors; ``None`` while there are none."""
+
+        def read() -> int | None:
+            active = self.active_model()
+            rows = self._connection.with_vectors(
+                "SELECT vector FROM embeddings WHERE model_id = ? LIMIT 1",
+                [active[0] if active else None],
+            )
+            return next((len(vector) for (vector,) in rows), None)
+
+        return self._seen(read)
+
+    def begin_model(self, model_id: str, name: str) -> str:
+        """Begin to build a model's vectors, or go on.
+
+        :returns: the identity to store them under.
+        """
+        return self._written(lambda: model_switch.begin(self._connection, model_id, name))
+
+    def give_up_model(self) -> None:
+        """Delete what was built of the next model."""
+        self._written(lambda: model_switch.give_up(self._connection))
+
+    def switch_model(self, kept_as: str) -> None:
+        """Make the next model the active one, if it is still this; what it lacks is pending."""
+        self._written(lambda: model_switch.switch(self._connection, kept_as))
+
+    def clear_former_model(self) -> bool:
+        """Delete a batch of the vectors that a switch left behind.
+
+        :returns: whether there are more.
+        """
+        if self.get_property(properties.FORMER_ID) is None:
+            return False
+        return self._written(lambda: model_switch.clear_former(self._connection))
+
+    def unembedded(
+        self,
+        limit: int,
+        scope: Scope = _EVERYWHERE,
+        *,
+        model: str | None = None,
+        newest: bool = False,
+    ) -> list[StoredMessage]:
+        """Return messages without vectors as they came in, the last ones first if ``newest``.
+
+        :param model: the identity of the model; ``None`` for the active one.
+        """
+        return self._seen(
+            lambda: reads.unembedded(
+                self._connection, self._waiting(model), scope, limit, newest=newest
+            )
+        )
+
+    def count_unembedded(self, scope: Scope = _EVERYWHERE, *, model: str | None = None) -> int:
+        """Return how many messages have no vectors yet.
+
+        :param model: the identity of the model; ``None`` for the active one.
+        """
+        return self._seen(
+            lambda: reads.count_unembedded(self._connection, self._waiting(model), scope)
+        )
+
+    def _waiting(self, model: str | None) -> str:
+        if model is None:
+            return "pending"
+        return model_switch.waiting_table(self._connection, model)
+
+    def add_passages(
+        self,
+        model_id: str,
+        passages: Mapping[Key, Sequence[Passage]],
+        link_threshold: LinkThreshold,
+    ) -> None:
+        """Store the vectors of messages, which are then no longer pending, and link them.
+
+        :param passages: of each message; none of one without a text.
+        """
+
+        def put() -> None:
+            ids_of = by_partition(passages)
+            self._connection.lock(ids_of)
+            table = model_switch.waiting_table(self._connection, model_id)
+            for partition, ids in ids_of.items():
+                # A message may have been forgotten, or embedded by another process, since it was
+                # read.
+                due = writes.waiting(self._connection, table, partition, ids)
+                writes.wait_no_longer(self._connection, table, partition, due)
+                embedded = {number: passages[Key(partition, number)] for number in due}
+                self._add_vectors(partition, model_id, embedded)
+                links.add(self._connection, partition, due, model_id, link_threshold)
+
+        self._written(put)
+
+    def passages(self, keys: Sequence[Key]) -> dict[Key, list[Passage]]:
+        """Return the passages of messages by the active model; without vectors there are none."""
+
+        def read() -> dict[Key, list[Passage]]:
+            active = self.active_model()
+            if active is None:
+                return {}
+            passages: dict[Key, list[Passage]] = {}
+            for key, passage in reads.passages(self._connection, active[0], keys):
+                passages.setdefault(key, []).append(passage)
+            return passages
+
+        return self._seen(read)
+
+    @abstractmethod
+    def _add_vectors(
+        self, partition: str, model_id: str, passages: Mapping[int, Sequence[Passage]]
+    ) -> None:
+        """Write the passages of messages of one partition, by the id of their message."""
+
+
+class Writes(Models):
+    """Writing messages, and carrying a whole store over to another."""
 
     def add(
         self,
@@ -90,78 +271,173 @@ class Store(Protocol):
     ) -> list[StoredMessage | None]:
         """Store messages in a partition and instance, at once and for good.
 
-        :param now: what messages without a time get; a reply comes behind its own question.
+        :param now: the time of messages without one; a reply comes behind its own question.
         :param pair: an assistant message without a trace id answers the newest open question.
         :returns: one entry a message; ``None`` where its source id was there already.
         """
+        from reservoir_cli.storage.prepare import prepare  # it loads the counters
 
-    def add_conversations(self, scope: Scope, conversations: Sequence[Conversation]) -> None:
-        """Note titles and models of conversations; what is known already is renewed."""
+        place = str(scope.partition), str(scope.instance)
 
-    def add_passages(
-        self,
-        model_id: str,
-        passages: Mapping[Key, Sequence[Passage]],
-        synapse_threshold: LinkThreshold,
-    ) -> None:
-        """Store the vectors of messages, which are then no longer pending, and tie them.
+        def put() -> list[StoredMessage | None]:
+            self._connection.lock([place[0]])
+            numbers = self._connection.new_ids(place[0])
+            added: list[StoredMessage | None] = []
+            # A reply may answer a question that comes with it.
+            for batch in [[message] for message in messages] if pair else [messages]:
+                made = prepare(
+                    self._connection, scope, batch, counter, to_epoch_ms(now), numbers, pair=pair
+                )
+                self._insert_messages(made.rows)
+                self._index(place, made.texts)
+                writes.wait(self._connection, place[0], [number for number, _ in made.texts])
+                added += made.added
+            return added
 
-        :param passages: of each message; none of one without a text.
+        return self._written(put)
+
+    def add_conversations(self, scope: Scope, given: Sequence[Conversation]) -> None:
+        """Store titles and models of conversations; what is known already is renewed."""
+        self._written(lambda: conversations.add(self._connection, scope, given))
+
+    def update_counts(self, counts: Mapping[Key, int], counter: str) -> None:
+        """Replace the stored token counts of messages, which another counter made."""
+        self._written(lambda: writes.update_counts(self._connection, counts, counter))
+
+    def mark_secrets(self, secrets: Mapping[Key, Sequence[str]]) -> None:
+        """Store the kinds of secrets that messages hold, in place of those from before."""
+        self._written(lambda: writes.mark_secrets(self._connection, secrets))
+
+    def add_run(self, run: Mapping[str, Any]) -> None:
+        """Record a context that was built: numbers and names, never text."""
+        self._written(lambda: conversations.add_run(self._connection, run))
+
+    def delete(self, keys: Sequence[Key], progress: Progress = no_progress) -> bool:
+        """Delete messages and all that is derived from them, and bar them from imports.
+
+        :returns: whether no word of them is left in any file of the store; a reader may stand in
+            the way.
+        """
+        self._written(lambda: self._delete(by_partition(keys), progress))
+        progress("writing the store anew", 0, 0)
+        return self._purge()
+
+    @abstractmethod
+    def _delete(self, ids: Mapping[str, Sequence[int]], progress: Progress) -> None:
+        """Delete messages by their partition, and record that they are forgotten."""
+
+    @abstractmethod
+    def _purge(self) -> bool:
+        """Remove every word of deleted messages from the files of the store, if it can be done."""
+
+    @abstractmethod
+    def move_partition(self, old: str, new: str) -> tuple[int, int]:
+        """Move all messages of a partition into another.
+
+        :returns: how many were moved, and how many were there already and are gone.
         """
 
-    def faults(self) -> list[Fault]:
-        """What is wrong with the store itself, or with what is derived from its messages."""
+    @abstractmethod
+    def copy_to(self, target: Path, progress: Progress = no_progress) -> None:
+        """Copy the store as it is at this moment into an empty file.
 
-    def repair(self, synapse_threshold: LinkThreshold) -> list[int]:
-        """Make everything again that is derived: full text, what ranking reads, synapses.
+        :raises ReservoirError: it is on a server.
+        """
+
+    def dump(self, after: Key | None, count: int) -> "DumpBatch":
+        """Return the messages behind a key, in an order of the store's own, and what is theirs."""
+        from reservoir_cli.storage import dump
+
+        return self._seen(
+            lambda: dump.complete(self._connection, self._messages_after(after, count))
+        )
+
+    def load(self, batch: "DumpBatch") -> None:
+        """Write messages of another store with their ids, and make what is derived of them."""
+
+        def put() -> None:
+            self._connection.lock(by_partition(batch.keys))
+            self._insert_messages(batch.messages)
+            stored = sorted(map(reads.to_message, batch.messages), key=_by_place)
+            for (partition, instance), messages in groupby(
+                stored, key=lambda each: (each.partition, each.instance)
+            ):
+                self._index_messages((partition, instance), list(messages))
+            models = [
+                properties.get(self._connection, key)
+                for key in (properties.MODEL_ID, properties.NEXT_ID)
+            ]
+            for (partition, model_id), passages in batch.passages(models).items():
+                self._add_vectors(partition, model_id, passages)
+            partitions = {number: partition for partition, number in batch.keys}
+            for table, ids in zip(writes.WAITING, batch.waiting, strict=True):
+                rows = [(partitions[number], number) for number in ids]
+                self._connection.insert(table, "partition, message_id", rows)
+            links.insert(self._connection, batch.links)
+
+        self._written(put)
+
+    def dump_metadata(self) -> "DumpMetadata":
+        """Return what the store holds that belongs to no message."""
+        from reservoir_cli.storage import dump
+
+        return self._seen(lambda: dump.metadata(self._connection))
+
+    def load_metadata(self, metadata: "DumpMetadata") -> None:
+        """Write what belongs to no message, in place of what is there."""
+        from reservoir_cli.storage import dump
+
+        self._written(lambda: dump.load_metadata(self._connection, metadata))
+
+    def shared_ids(self) -> list[Key]:
+        """Return the messages whose id another one has, in a partition before theirs."""
+        return self._seen(lambda: reads.shared_ids(self._connection))
+
+    @abstractmethod
+    def _insert_messages(self, rows: Sequence[tuple[Any, ...]]) -> None:
+        """Insert rows with the columns of :data:`~reservoir_cli.storage.writes.COLUMNS`."""
+
+    @abstractmethod
+    def _index(self, place: tuple[str, str], texts: Sequence[tuple[int, str]]) -> None:
+        """Add (id, text) of messages of a partition and instance to the full text."""
+
+    def _index_messages(self, place: tuple[str, str], messages: Sequence[StoredMessage]) -> None:
+        self._index(place, [(each.id, clean_text(plain_text(each))) for each in messages])
+
+    @abstractmethod
+    def _messages_after(self, after: Key | None, count: int) -> list[Any]:
+        """Return rows of messages behind a key, in an order of the store's own."""
+
+
+class Store(Writes):
+    """A place that keeps messages. All methods raise ``StoreError`` when it fails."""
+
+    @abstractmethod
+    def files(self) -> list[Path]:
+        """Return the files that this store is, whether they exist or not; none on a server."""
+
+    @abstractmethod
+    def size(self) -> int | None:
+        """Return the bytes that it takes; ``None`` where there is no store yet."""
+
+    @abstractmethod
+    def engine(self) -> str:
+        """Return the program that keeps it, its versions, and the number of the schema."""
+
+    @abstractmethod
+    def problems(self) -> list[Problem]:
+        """Return what is wrong with the store itself, or with what is derived from messages."""
+
+    @abstractmethod
+    def repair(self, link_threshold: LinkThreshold) -> list[int]:
+        """Rebuild everything that is derived: full text, what ranking reads, links.
 
         :returns: ids of messages whose texts had bytes that are no text; U+FFFD stands there now.
         """
 
-    def renew_counts(self, counts: Mapping[Key, int], counter: str) -> None:
-        """Replace the stored token counts of messages, which another counter made."""
-
-    def mark_secrets(self, found: Mapping[Key, Sequence[str]]) -> None:
-        """Note the kinds of secrets that messages hold, in place of what was noted before."""
-
-    def add_run(self, run: Mapping[str, Any]) -> None:
-        """Record a context that was built: numbers and names, never text."""
-
-    def runs(self, since: datetime | None) -> list[dict[str, Any]]:
-        """The records of contexts, oldest first."""
-
-    def holdings(self) -> dict[str, int]:
-        """How many messages, conversations, vectors and links there are."""
-
-    def tied(self, ids: Iterable[int], depth: int, scope: Scope) -> list[int]:
-        """Ids of messages so many links away or nearer, without those asked for."""
-
-    def activate_model(self, model_id: str, name: str) -> None:
-        """Make this the model whose vectors are compared."""
-
-    def active_model(self) -> tuple[str, str] | None:
-        """(identity, name) of the model whose vectors are compared; ``None`` before the first."""
-
-    def pending(self, limit: int, scope: Scope, *, newest: bool = False) -> list[StoredMessage]:
-        """Messages without vectors as they came in, the last ones first if ``newest``."""
-
-    def pending_count(self, scope: Scope) -> int:
-        """How many messages of a scope have no vectors yet."""
-
-    def last(self, scope: Scope, count: int, where: Filter = _EVERYTHING) -> list[StoredMessage]:
-        """The newest messages, oldest first; all of them when ``count`` is 0."""
-
-    def by_id(self, ids: Sequence[int], scope: Scope) -> list[StoredMessage]:
-        """These messages, where they are in the scope, oldest first."""
-
-    def by_key(self, keys: Sequence[Key]) -> list[StoredMessage]:
-        """Return these messages, where they are still there, oldest first."""
-
-    def with_partners(self, ids: Sequence[int], scope: Scope) -> list[StoredMessage]:
-        """These messages and what belongs to them: trace, tool calls and results."""
-
+    @abstractmethod
     def keyword(
-        self, text: str, scope: Scope, limit: int, where: Filter = _EVERYTHING
+        self, text: str, scope: Scope, limit: int, where: Filter = EVERYTHING
     ) -> tuple[list[tuple[int, float]], bool]:
         """Return the ids and BM25 scores of messages that hold the words, best first.
 
@@ -170,15 +446,16 @@ class Store(Protocol):
         :returns: the hits, and whether they hold all the words (else any of them).
         """
 
+    @abstractmethod
     def candidates(
         self,
         scope: Scope,
         own: str | None,
         question: str,
         vector: "NDArray[np.float32] | None",
-        where: Filter = _EVERYTHING,
-        talk: "Talk | None" = None,
-    ) -> "Candidates":
+        where: Filter = EVERYTHING,
+        talk: Talk | None = None,
+    ) -> Candidates:
         """Return every message of a scope with what ranking needs, in order of time.
 
         Those that the filter leaves out are marked, so that scores stay those of the scope.
@@ -188,156 +465,79 @@ class Store(Protocol):
         :param talk: what was said just before, to be compared in the same scan.
         """
 
-    def newest_instance(self, partition: str) -> str | None:
-        """The instance of a partition that was written to last, but for documents."""
+    def _matching(self, scope: Scope, where: Filter) -> Keys | None:
+        """Return what a filter lets through; ``None`` if it lets through everything."""
+        return None if where == EVERYTHING else self.find(scope, where)
 
-    def places(self) -> list[tuple[str, str, int]]:
-        """(partition, instance, messages), the fullest first."""
+    def linked(self, ids: Iterable[int], depth: int, scope: Scope) -> list[int]:
+        """Return the messages so many links away or nearer, without those asked for."""
+        return self._seen(lambda: links.linked(self._connection, ids, depth, scope))
 
-    def find(self, scope: Scope, where: Filter = _EVERYTHING) -> "Keys":
+    def last(self, scope: Scope, count: int, where: Filter = EVERYTHING) -> list[StoredMessage]:
+        """Return the newest messages, oldest first; all of them when ``count`` is 0."""
+        return self._seen(lambda: reads.last(self._connection, scope, count, where))
+
+    def by_id(self, ids: Sequence[int], scope: Scope) -> list[StoredMessage]:
+        """Return these messages, if they are in the scope, oldest first."""
+        return self._seen(lambda: reads.by_id(self._connection, ids, scope))
+
+    def by_key(self, keys: Sequence[Key]) -> list[StoredMessage]:
+        """Return these messages, if they are still there, oldest first."""
+        return self._seen(lambda: reads.by_key(self._connection, keys))
+
+    def with_partners(self, ids: Sequence[int], scope: Scope) -> list[StoredMessage]:
+        """Return these messages and what belongs to them: trace, tool calls and results."""
+        return self._seen(lambda: reads.with_partners(self._connection, ids, scope))
+
+    def find(self, scope: Scope, where: Filter = EVERYTHING) -> Keys:
         """Return the keys of messages, in order of time."""
+        return self._seen(lambda: reads.find(self._connection, scope, where))
 
     def starting_with(self, field: IdField, prefix: str, scope: Scope) -> list[str]:
         """Return the first ids of a scope that start with a prefix; ten at most."""
+        return self._seen(lambda: reads.starting_with(self._connection, field, prefix, scope))
 
-    def threads(self, scope: Scope, where: Filter = _EVERYTHING) -> "dict[ThreadName, array[int]]":
-        """The ids of messages by their thread, threads and messages in order of time."""
-
-    def conversation(self, partition: str, instance: str, number: str) -> Conversation | None:
-        """What an import told of a conversation."""
-
-    def titles(self, partition: str, numbers: Sequence[str]) -> dict[tuple[str, str | None], str]:
-        """The titles of conversations by (instance, number); some have none."""
-
-    def conversations(self, scope: Scope) -> list[ConversationSummary]:
-        """The conversations of a scope, in order of their first messages."""
-
-    def place_summaries(self, scope: Scope) -> list[PlaceSummary]:
-        """The instances of each partition, in order of their names."""
-
-    def passages(self, keys: Sequence[Key]) -> dict[Key, list[Passage]]:
-        """The passages of messages by the active model; a message without vectors has none."""
-
-    def dimensions(self) -> int | None:
-        """How long the vectors of the active model are; ``None`` while there are none."""
-
-    def forget(self, keys: Sequence[Key], progress: Progress = ...) -> None:
-        """Delete messages and all that is derived from them, and bar them from imports.
-
-        Then call :meth:`finish_forgetting`: until it is done, words may be left in the files.
-        """
-
-    def finish_forgetting(self) -> bool:
-        """See to it that no word of what was forgotten is left in any file of the store.
-
-        :returns: whether it is done; a reader may stand in the way.
-        """
+    def threads(self, scope: Scope, where: Filter = EVERYTHING) -> "dict[ThreadName, array[int]]":
+        """Return the ids of messages by their thread, threads and messages in order of time."""
+        return self._seen(lambda: reads.threads(self._connection, scope, where))
 
     def forgotten(self, messages: Sequence[Message]) -> list[bool]:
-        """Of each message whether one of its source and source id was forgotten."""
+        """Return of each message whether one of its source and source id was deleted."""
+        sources = [writes.source_of(message) for message in messages]
+        gone = self._seen(lambda: tombstones.forgotten(self._connection, sources))
+        return [source in gone for source in sources]
 
-    def move_partition(self, old: str, new: str) -> tuple[int, int]:
-        """Bring all messages of a partition into another.
+    def runs(self, since: datetime | None) -> list[dict[str, Any]]:
+        """Return the records of contexts, oldest first."""
+        moment = to_epoch_ms(since) if since else 0
+        return self._seen(lambda: conversations.runs(self._connection, moment))
 
-        :returns: how many were moved, and how many were there already and are gone.
-        """
+    def holdings(self) -> dict[str, int]:
+        """Return how many messages, conversations, vectors and links there are."""
+        return self._seen(lambda: conversations.holdings(self._connection))
 
-    def copy_to(self, target: Path, progress: Progress = ...) -> None:
-        """Copy the store as it is at this moment into an empty file.
+    def newest_instance(self, partition: str) -> str | None:
+        """Return the instance of a partition that was written to last, but for documents."""
+        return self._seen(lambda: conversations.newest_instance(self._connection, partition))
 
-        :raises ReservoirError: it is on a server.
-        """
+    def places(self) -> list[tuple[str, str, int]]:
+        """Return (partition, instance, messages), the fullest first."""
+        return self._seen(lambda: conversations.places(self._connection))
 
-    def portion(self, after: Key | None, count: int) -> "Portion":
-        """Return the messages behind a key, in an order of the store's own, and what is theirs."""
+    def place_summaries(self, scope: Scope) -> list[PlaceSummary]:
+        """Return the instances of each partition, in order of their names."""
+        return self._seen(lambda: conversations.place_summaries(self._connection, scope))
 
-    def put_portion(self, given: "Portion") -> None:
-        """Write messages of another store with their ids, and make what is derived of them."""
+    def conversations(self, scope: Scope) -> list[ConversationSummary]:
+        """Return the conversations of a scope, in order of their first messages."""
+        return self._seen(lambda: conversations.summaries(self._connection, scope))
 
-    def links(self, keys: Sequence[Key]) -> "list[Link]":
-        """Return the links from messages to those before them."""
-
-    def twins(self) -> list[Key]:
-        """Return the messages whose id another one has, in a partition before theirs."""
-
-    def put_links(self, given: "Sequence[Link]") -> None:
-        """Write links between messages that are there."""
-
-    def remainder(self) -> "Remainder":
-        """What the store holds that belongs to no message."""
-
-    def put_remainder(self, given: "Remainder") -> None:
-        """Write that, in place of what is there of it."""
-
-    def noted(self, key: str) -> str | None:
-        """What the store was told to remember of itself under a name."""
-
-    def note(self, key: str, value: str | None) -> None:
-        """Remember something of the store itself under a name, or no longer."""
-
-    def next_model(self) -> tuple[str, str] | None:
-        """(identity, name) of the model that is being built beside the active one."""
-
-    def begin_model(self, model_id: str, name: str) -> str:
-        """Begin to build a model's vectors, or go on.
-
-        :returns: the identity to store them under.
-        """
-
-    def give_up_model(self) -> None:
-        """Remove what was built of the next model."""
-
-    def lacking(self, limit: int) -> list[StoredMessage]:
-        """Messages without vectors of the next model, as they came in."""
-
-    def lacking_count(self) -> int:
-        """How many messages have no vectors of the next model."""
-
-    def switch_model(self, kept_as: str) -> None:
-        """Make the next model the active one, if it is still this; what it lacks is pending."""
-
-    def clear_former_model(self) -> bool:
-        """Remove a portion of the vectors that a switch left behind.
-
-        :returns: whether there is more.
-        """
+    def known_conversations(
+        self, partition: str, numbers: Sequence[str]
+    ) -> dict[tuple[str, str], Conversation]:
+        """Return what imports said of conversations, by (instance, number)."""
+        return self._seen(lambda: conversations.known(self._connection, partition, numbers))
 
 
-def open_store(location: str, *, create: bool = True, patience: float = 30.0) -> Store:
-    """Open the store at a path, or on the server of a URL; what is not there is made.
-
-    :param create: without it nothing is made: a store that is not there stands in empty.
-    :param patience: seconds to wait while others write.
-    :raises UsageError: it is neither a path nor the URL of a server.
-    :raises StoreError: it cannot be opened, is newer than the program, or is corrupt.
-    """
-    check_location(location)
-    if not is_on_a_server(location):
-        from reservoir_cli.storage.sqlite.store import SqliteStore
-
-        return SqliteStore(location, create=create, patience=patience)
-    from reservoir_cli.storage.postgres.store import PostgresStore
-
-    store = PostgresStore(location, patience=patience)
-    try:
-        if store.server.schema is not None or create:
-            store.prepare()
-            return store
-    except BaseException:
-        store.close()
-        raise
-    store.close()
-    from reservoir_cli.storage.sqlite.store import SqliteStore
-
-    empty = SqliteStore(":memory:", create=False, patience=patience)
-    empty.location = store.location
-    return empty
-
-
-__all__ = [
-    "SERVERS",
-    "LinkThreshold",
-    "Store",
-    "is_on_a_server",
-    "open_store",
-]
+def _by_place(message: StoredMessage) -> tuple[str, str, int]:
+    return message.partition, message.instance, message.id

@@ -6,15 +6,18 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Literal
 
 from reservoir_cli.messages import Conversation
+from reservoir_cli.storage.keys import Keys
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from reservoir_cli.storage.keys import Keys
-
-#: Told what is being done, how much of it is done, and how much there is (0: unknown).
+#: Called with what is being done, how much of it is done, and how much there is (0: unknown).
 Progress = Callable[[str, int, int], None]
+
+
+def no_progress(_what: str, _done: int, _total: int) -> None:
+    """Report nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +64,7 @@ class Passage:
 
 
 @dataclass(frozen=True, slots=True)
-class Fault:
+class Problem:
     """Something wrong with a store.
 
     :param detail: what it is, without any text of a message.
@@ -182,10 +185,12 @@ class Candidates:
     talk: TalkScores | None = None
     matching: "NDArray[np.bool_] | None" = None
 
-    def mark(self, keys: "Keys") -> "Candidates":
+    def mark(self, keys: Keys | None) -> "Candidates":
         """Return the same candidates, marking these messages as those that match a filter."""
         import numpy as np
 
+        if keys is None:
+            return self
         return replace(self, matching=np.isin(self.ids, keys.ids))
 
     def places(self, wanted: "NDArray[np.int64]") -> "tuple[NDArray[np.intp], NDArray[np.bool_]]":

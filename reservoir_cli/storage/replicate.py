@@ -1,7 +1,7 @@
 """Carrying a whole store over to another, of whatever kind the two are.
 
-It goes in portions, each in one transaction with a mark of how far it came: what is broken off
-goes on where it was. At the end both stores are read through and compared. Messages keep their
+It goes in batches, each in one transaction with a mark of how far it came: an interrupted copy
+is resumed there. At the end both stores are read through and compared. Messages keep their
 ids, unless they come to a file and two partitions of a server use the same one; what is derived
 from them is made anew where they arrive.
 """
@@ -9,66 +9,21 @@ from them is made anew where they arrive.
 import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import replace
 from typing import Any
 
 from reservoir_cli.errors import ReservoirError, UsageError
 from reservoir_cli.messages import Key
 from reservoir_cli.storage.base import Store
+from reservoir_cli.storage.dump import DumpBatch, DumpMetadata, Link
 from reservoir_cli.storage.records import Progress
-from reservoir_cli.storage.sqlite.writes import COLUMNS
 from reservoir_cli.storage.unfinished import UNFINISHED_COPY, refuse
 
 _AT_ONCE = 500
 #: A sum of hashes is kept below this.
 _HASHES = 2**256
-_PARTITION = COLUMNS.split(", ").index("partition")
 
 
-@dataclass(frozen=True, slots=True)
-class Portion:
-    """Messages in order of their ids, and what belongs to them but their links.
-
-    :param messages: rows with the columns of :data:`reservoir_cli.storage.sqlite.writes.COLUMNS`.
-    :param vectors: (message id, model identity, passage, start, end, float32 little-endian).
-    :param waiting: ids without vectors of the active model, and of the one that is being built.
-    """
-
-    messages: list[tuple[Any, ...]]
-    vectors: list[tuple[int, str, int, int, int, bytes]]
-    waiting: tuple[list[int], list[int]]
-
-    @property
-    def ids(self) -> list[int]:
-        """Of the messages."""
-        return [row[0] for row in self.messages]
-
-    @property
-    def keys(self) -> list[Key]:
-        """Of the messages."""
-        return [Key(row[_PARTITION], row[0]) for row in self.messages]
-
-
-@dataclass(frozen=True, slots=True)
-class Remainder:
-    """What belongs to no message.
-
-    :param conversations: (partition, instance, id, title, source, model, project, branch).
-    :param runs: records of contexts, oldest first, without their numbers.
-    :param forgotten: marks, ascending.
-    :param properties: what the store knows of itself.
-    :param summaries: rows with the columns of :data:`reservoir_cli.storage.summaries.COLUMNS`.
-    """
-
-    conversations: list[tuple[Any, ...]] = field(default_factory=list)
-    runs: list[dict[str, Any]] = field(default_factory=list)
-    forgotten: list[bytes] = field(default_factory=list)
-    properties: dict[str, str] = field(default_factory=dict)
-    summaries: list[tuple[Any, ...]] = field(default_factory=list)
-
-
-#: Partition, source, target, likeness, kind.
-Link = tuple[str, int, int, float, str]
 #: The ids of messages that get another one where they arrive.
 Renamed = Mapping[Key, int]
 
@@ -83,7 +38,7 @@ def copy(source: Store, target: Store, progress: Progress) -> dict[str, int]:
     """
     if _place(source) == _place(target):
         raise UsageError("a store cannot be copied into itself", hint="name another target")
-    refuse(source.noted(UNFINISHED_COPY), source.location)
+    refuse(source.get_property(UNFINISHED_COPY), source.location)
     target.receiving = True
     try:
         return _copy(source, target, progress)
@@ -92,59 +47,61 @@ def copy(source: Store, target: Store, progress: Progress) -> dict[str, int]:
 
 
 def _copy(source: Store, target: Store, progress: Progress) -> dict[str, int]:
-    step, after = _begin(source, target)
+    after = _begin(source, target)
     total = source.holdings()["messages"]
     with source.snapshot():
         renamed = _renamed(source) if target.files() else {}
         # At first for the names of the models; again at the end, for what else there is.
-        target.put_remainder(source.remainder())
-        if step == "messages":
-            _messages(source, target, renamed, after, total, progress)
-            step, after = "links", None
-        if step == "links":
-            _links(source, target, renamed, after, total, progress)
-        with target.writing():
-            target.put_remainder(source.remainder())
+        target.load_metadata(source.dump_metadata())
+        done = 0
+        for batch in _batches(source, after):
+            with target.write():
+                target.load(_rename(batch, renamed))
+                _set_mark(source, target, batch.keys[-1])
+            progress("copying messages", done := done + len(batch.messages), total)
+        target.load_metadata(source.dump_metadata())
         progress("comparing", 0, 0)
         if _digest(source, renamed) != _digest(target):
             raise ReservoirError(
                 "the copy differs from its source: one of the two was changed in between",
                 hint=f"{_emptying(target)}, then copy again",
             )
-    with target.writing():
-        target.note(UNFINISHED_COPY, None)
+    target.set_property(UNFINISHED_COPY, None)
     held = target.holdings()
     return {name: held[name] for name in ("messages", "conversations", "embedded", "synapses")}
 
 
 def _renamed(source: Store) -> Renamed:
     """Return new ids, behind all others, for messages whose id another partition uses, too."""
-    if not (twins := source.twins()):
+    if not (twins := source.shared_ids()):
         return {}
-    last = max(number for portion in _portions(source) for number in portion.ids)
+    last = max(key.id for batch in _batches(source) for key in batch.keys)
     return {key: last + at for at, key in enumerate(twins, 1)}
 
 
-def _begin(source: Store, target: Store) -> tuple[str, Key | None]:
-    """Return how far the copy came before: its step, and the key behind which it goes on."""
-    mark = json.loads(target.noted(UNFINISHED_COPY) or "null")
+def _begin(source: Store, target: Store) -> Key | None:
+    """Return the key behind which an interrupted copy goes on; ``None`` for the beginning."""
+    mark = json.loads(target.get_property(UNFINISHED_COPY) or "null")
     if mark is None:
         held = target.holdings()
-        if held["messages"] or held["conversations"] or target.remainder() != Remainder():
+        if held["messages"] or held["conversations"] or target.dump_metadata() != DumpMetadata():
             raise UsageError(
                 f"{target.location} is not empty",
                 hint="reservoir export and ingest bring two stores together",
             )
-        _note(source, target, "messages", None)
-        return "messages", None
+        _set_mark(source, target, None)
+        return None
     if mark["source"] not in (_place(source), source.location):
         raise UsageError(
             f"{target.location} is an unfinished copy of {mark['source']}",
             hint="finish that one first, or take an empty target",
         )
-    after = mark["after"]
-    # An older version noted the id alone.
-    return str(mark["step"]), Key(*after) if isinstance(after, list) else Key("", after or 0)
+    if "step" in mark:
+        raise UsageError(
+            f"{target.location} is an unfinished copy by an older version of reservoir",
+            hint=f"{_emptying(target)}, then copy again",
+        )
+    return Key(*mark["after"]) if mark["after"] else None
 
 
 def _place(store: Store) -> str:
@@ -161,61 +118,29 @@ def _emptying(store: Store) -> str:
     return f"psql {store.location} -c 'DROP SCHEMA reservoir CASCADE'"
 
 
-def _note(source: Store, target: Store, step: str, after: Key | None) -> None:
-    mark = {"source": _place(source), "step": step, "after": after}
-    with target.writing():
-        target.note(UNFINISHED_COPY, json.dumps(mark))
+def _set_mark(source: Store, target: Store, after: Key | None) -> None:
+    mark = {"source": _place(source), "after": after}
+    target.set_property(UNFINISHED_COPY, json.dumps(mark))
 
 
-def _messages(
-    source: Store,
-    target: Store,
-    renamed: Renamed,
-    after: Key | None,
-    total: int,
-    progress: Progress,
-) -> None:
-    done = 0
-    for portion in _portions(source, after):
-        with target.writing():
-            target.put_portion(_rename(portion, renamed))
-            _note(source, target, "messages", portion.keys[-1])
-        progress("copying messages", done := done + len(portion.messages), total)
-    _note(source, target, "links", None)
+def _batches(store: Store, after: Key | None = None) -> Iterator[DumpBatch]:
+    while (batch := store.dump(after, _AT_ONCE)).messages:
+        yield batch
+        after = batch.keys[-1]
 
 
-def _links(
-    source: Store,
-    target: Store,
-    renamed: Renamed,
-    after: Key | None,
-    total: int,
-    progress: Progress,
-) -> None:
-    done = 0
-    for portion in _portions(source, after):
-        with target.writing():
-            target.put_links(_rename_links(source.links(portion.keys), renamed))
-            _note(source, target, "links", portion.keys[-1])
-        progress("copying links", done := done + len(portion.messages), total)
-
-
-def _portions(store: Store, after: Key | None = None) -> Iterator[Portion]:
-    while (portion := store.portion(after, _AT_ONCE)).messages:
-        yield portion
-        after = portion.keys[-1]
-
-
-def _rename(portion: Portion, renamed: Renamed) -> Portion:
-    """Return a portion with the ids that its messages get."""
-    if renamed.keys().isdisjoint(portion.keys):
-        return portion
-    new = {key.id: renamed.get(key, key.id) for key in portion.keys}
-    first, second = ([new[number] for number in ids] for ids in portion.waiting)
-    return Portion(
-        [(new[row[0]], *row[1:]) for row in portion.messages],
-        [(new[row[0]], *row[1:]) for row in portion.vectors],
+def _rename(batch: DumpBatch, renamed: Renamed) -> DumpBatch:
+    """Return a batch with the ids that its messages get."""
+    links = _rename_links(batch.links, renamed)
+    if renamed.keys().isdisjoint(batch.keys):
+        return replace(batch, links=links)
+    new = {key.id: renamed.get(key, key.id) for key in batch.keys}
+    first, second = ([new[number] for number in ids] for ids in batch.waiting)
+    return DumpBatch(
+        [(new[row[0]], *row[1:]) for row in batch.messages],
+        [(new[row[0]], *row[1:]) for row in batch.vectors],
         (first, second),
+        links,
     )
 
 
@@ -238,7 +163,7 @@ def _digest(store: Store, renamed: Renamed | None = None) -> dict[str, tuple[int
     :param renamed: the ids under which messages are compared with those of the other store.
     """
     renamed = renamed or {}
-    names = ("messages", "vectors", "waiting", "links", "runs", "remainder")
+    names = ("messages", "vectors", "waiting", "links", "runs", "metadata")
     counts, sums = dict.fromkeys(names, 0), dict.fromkeys(names, 0)
 
     def take(name: str, rows: Iterable[Any]) -> None:
@@ -248,19 +173,19 @@ def _digest(store: Store, renamed: Renamed | None = None) -> dict[str, tuple[int
             sums[name] = (sums[name] + int.from_bytes(digest)) % _HASHES
 
     with store.snapshot():
-        for portion in _portions(store):
-            given = _rename(portion, renamed)
-            partitions = {row[0]: row[_PARTITION] for row in given.messages}
-            take("messages", given.messages)
-            take("vectors", ((partitions[row[0]], row) for row in given.vectors))
-            for at, ids in enumerate(given.waiting):
+        for dumped in _batches(store):
+            batch = _rename(dumped, renamed)
+            partitions = {number: partition for partition, number in batch.keys}
+            take("messages", batch.messages)
+            take("vectors", ((partitions[row[0]], row) for row in batch.vectors))
+            for at, ids in enumerate(batch.waiting):
                 take("waiting", ((at, partitions[number], number) for number in ids))
-            take("links", _rename_links(store.links(portion.keys), renamed))
-        rest = store.remainder()
-        take("remainder", [*rest.conversations, rest.forgotten, *rest.summaries])
-        take("remainder", rest.properties.items())
-        take("runs", rest.runs)
+            take("links", batch.links)
+        metadata = store.dump_metadata()
+        take("metadata", [*metadata.conversations, metadata.forgotten, *metadata.summaries])
+        take("metadata", metadata.properties.items())
+        take("runs", metadata.runs)
     return {name: (counts[name], sums[name]) for name in names}
 
 
-__all__ = ["UNFINISHED_COPY", "Link", "Portion", "Remainder", "copy"]
+__all__ = ["UNFINISHED_COPY", "DumpBatch", "DumpMetadata", "Link", "copy"]

@@ -6,7 +6,6 @@ import os
 import subprocess
 import sys
 from contextlib import suppress
-from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -40,6 +39,8 @@ def require_loadable(content: bytes) -> None:
     :param content: the content of a ``tokenizer.json``.
     :raises UnloadableError: it cannot be loaded.
     """
+    from importlib.metadata import version  # takes 20 ms, which only this counter needs
+
     digest = hashlib.sha256(content).hexdigest()
     marker = paths.cache_dir() / "tokenizers" / f"{digest[:32]}-{version('tokenizers')}"
     if marker.exists():

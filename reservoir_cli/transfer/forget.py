@@ -74,7 +74,7 @@ def places(store: Store, where: Filter) -> list[tuple[str, str, int]]:
 
 
 def expired(store: Store, config: Config, scope: Scope, now: datetime) -> list[Target]:
-    """What is older than ``retention_days`` of its partition; nothing where that is unset."""
+    """Select what is older than the ``retention_days`` of its partition."""
     return list(_expired(store, config, scope, now))
 
 
@@ -95,9 +95,7 @@ def forget(store: Store, keys: Sequence[Key], progress: Progress = lambda *_: No
     :raises ReservoirError: they are gone, but whoever reads the store just now keeps their words
         in its files; the next command that opens the store finishes it.
     """
-    store.forget(keys, progress)
-    progress("writing the store anew", 0, 0)
-    if not store.finish_forgetting():
+    if not store.delete(keys, progress):
         raise ReservoirError(
             f"{len(keys):,} messages are gone, but words of them are still in the store's files: "
             "another program is reading it, or the disk is full",

@@ -178,12 +178,12 @@ class Ingestor:
         source = iter(records)
         while batch := list(islice(source, _BATCH)):
             if dry_run:
-                with suppress(_Undone), self.store.writing():
+                with suppress(_Undone), self.store.write():
                     loader.save(batch, dry_run=True)
                     raise _Undone
             else:
                 loader.choose_model(batch)
-                with self.store.writing():
+                with self.store.write():
                     loader.save(batch)
             after_batch()
         return loader.report

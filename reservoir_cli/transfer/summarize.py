@@ -88,7 +88,7 @@ def summarize(
             embedder.model_id,
         )
         summary = replace(summary, vector=embedder.encode_documents([summary.text])[0])
-        with store.writing():
+        with store.write():
             # Something of it may have been forgotten meanwhile.
             if len(store.find(place, where)) != len(messages):
                 yield Outcome(conversation, reason="it changed meanwhile")

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from terminals import has_ended, read_to_end
 
 RESERVOIR = Path(sys.executable).with_name("reservoir")
 SAMPLES = Path(__file__).parents[2] / "samples"
@@ -139,8 +140,7 @@ class Cli:
                 env={**self.env, **(env or {})},
                 cwd=self.home.parent,
             )
-            os.close(slave)
-            shown = _all_of(master)
+            shown = read_to_end(master, slave, has_ended(process)).decode()
             code = process.wait(PATIENCE)
             file.seek(0)
             other = file.read().decode()
@@ -200,18 +200,6 @@ def _up_to(master: int, awaited: str | None) -> str:
             break
         shown += part
     return shown.decode()
-
-
-def _all_of(master: int) -> str:
-    parts = []
-    try:
-        while part := os.read(master, 65_536):
-            parts.append(part)
-    except OSError:  # Linux says EIO when the last process has closed the other end
-        pass
-    finally:
-        os.close(master)
-    return b"".join(parts).decode()
 
 
 @pytest.fixture

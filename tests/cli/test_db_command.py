@@ -7,7 +7,7 @@ import pytest
 from postgres_server import PostgresServer
 
 from reservoir_cli.storage import replicate
-from reservoir_cli.storage.base import open_store
+from reservoir_cli.storage.factory import open_store
 
 
 @pytest.fixture

@@ -293,7 +293,12 @@ def test_a_setting_of_meaning_holds_from_every_place(
             reservoir.ingest(said, partition="p", instance="p")
             if setting == "link_cosine":
                 return reservoir.store.holdings()["synapses"]
-            ask = {"partition": "p", "recent": 2, "similar": 9, "budget": 1_500}
+            ask = {
+                "partition": "p",
+                "recent_context_size": 2,
+                "semantic_context_size": 9,
+                "budget": 1_500,
+            }
             window = reservoir.context("word 3?", fill=setting == "min_cosine", **ask)
             return [(each.message.content, each.tier, each.spans) for each in window.kept], Tier
 

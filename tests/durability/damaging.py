@@ -18,7 +18,7 @@ from killing import rows
 from trials import Done, Home, Tally, copied, settle
 
 from reservoir_cli.messages import Scope
-from reservoir_cli.storage.base import open_store
+from reservoir_cli.storage.factory import open_store
 from reservoir_cli.storage.records import Passage
 
 #: What is asked of each damaged store; ``export`` says every text.
@@ -61,7 +61,7 @@ def _invent_vectors(path: Path) -> None:
     chance = np.random.default_rng(5)
     with closing(open_store(str(path))) as store:
         store.activate_model("invented", "nobody/absent-model")
-        while some := store.pending(256, Scope(None)):
+        while some := store.unembedded(256, Scope(None)):
             passages = {}
             for each in some:
                 vector = chance.standard_normal(384).astype(np.float32)

@@ -11,7 +11,7 @@ from trials import Home, copied, faults, settle
 
 from reservoir_cli.errors import StoreCorruptError
 from reservoir_cli.maintenance import backup
-from reservoir_cli.storage.base import open_store
+from reservoir_cli.storage.factory import open_store
 from reservoir_cli.storage.unfinished import UNFINISHED_COPY
 
 
@@ -71,24 +71,24 @@ def test_a_repair_yields_to_a_concurrent_writer(
     filled: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from reservoir_cli.errors import StoreLockedError
-    from reservoir_cli.storage.base import open_store
-    from reservoir_cli.storage.sqlite import salvage
+    from reservoir_cli.storage.factory import open_store
+    from reservoir_cli.storage.sqlite import rewrite
 
     drop_from_index(filled.db)
-    copy = salvage._copy
+    copy = rewrite.copy
 
     def copy_then_another_writes(*both: sqlite3.Connection) -> None:
         copy(*both)
         filled.must("ingest", "--no-embed", stdin="said while it was repaired")
 
-    monkeypatch.setattr(salvage, "_copy", copy_then_another_writes)
+    monkeypatch.setattr(rewrite, "copy", copy_then_another_writes)
     with closing(open_store(str(filled.db))) as store:
         with pytest.raises(StoreLockedError, match="while it was repaired"):
             store.repair(0.85)
         monkeypatch.undo()
         assert filled.rows("content", "id = 4") == [("said while it was repaired",)]
         store.repair(0.85)
-        assert store.faults() == []
+        assert store.problems() == []
     assert len(filled.rows()) == 4
 
 
@@ -243,9 +243,9 @@ def test_a_lost_page_of_derived_data_is_repaired(sound: Home, tmp_path: Path, na
         before = connection.execute("SELECT * FROM messages ORDER BY id").fetchall()
     zero_page(path, page)
     with closing(open_store(str(path))) as store:
-        assert store.faults()
+        assert store.problems()
         assert store.repair(0.85) == []
-        assert store.faults() == []
+        assert store.problems() == []
         assert store.holdings()["messages"] == 120
     assert faults(path) == []
     with closing(sqlite3.connect(path)) as connection:
@@ -260,10 +260,10 @@ def test_a_damaged_model_name_is_restored_from_the_vectors(sound: Home, tmp_path
             "UPDATE properties SET value = 'inwented' WHERE key = 'embedding_model_id'"
         )
     with closing(open_store(str(path))) as store:
-        assert store.faults()
+        assert store.problems()
         store.repair(0.85)
         assert store.active_model() == ("invented", "nobody/absent-model")
-        assert store.faults() == []
+        assert store.problems() == []
 
 
 @pytest.fixture
@@ -313,14 +313,16 @@ def test_an_unfinished_copy_is_salvaged_as_unfinished(sound: Home, tmp_path: Pat
     path, target = tmp_path / "half.db", tmp_path / "saved.db"
     copied(sound.db, path)
     with closing(open_store(str(path))) as store:
-        store.note(UNFINISHED_COPY, '{"source": "/elsewhere.db", "step": "messages", "after": 9}')
+        store.set_property(
+            UNFINISHED_COPY, '{"source": "/elsewhere.db", "step": "messages", "after": 9}'
+        )
     refused = sound("--db", str(path), "backup", str(target), "--yes")
     assert (refused.code, target.exists()) == (3, False)
     assert "is a copy that is not finished" in refused.err
     assert backup.salvage(str(path), target, 0.85).saved == 120
     with closing(open_store(str(target))) as store:
-        assert store.noted(UNFINISHED_COPY) is None
-        assert store.faults() == []
+        assert store.get_property(UNFINISHED_COPY) is None
+        assert store.problems() == []
 
 
 def test_salvage_without_messages_creates_no_file(sound: Home, tmp_path: Path) -> None:

@@ -34,7 +34,7 @@ def say(path: Path, first: int, count: int) -> None:
 def numbers(path: Path) -> list[int]:
     """The numbers of the messages that a store holds, which has to be sound."""
     with Reservoir.open(path, create=False) as reservoir:
-        assert reservoir.store.faults() == []
+        assert reservoir.store.problems() == []
         return sorted(int(each.content.split()[1]) for each in reservoir.view(reservoir.scope(), 0))
 
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from reservoir_cli.storage.base import open_store
+from reservoir_cli.storage.factory import open_store
 
 #: Long enough for a slow machine; a process that hangs is still ended.
 PATIENCE = 300
@@ -184,7 +184,7 @@ class Home:
 def faults(path: Path) -> list[str]:
     """What is wrong with a store: what SQLite says, and what ``doctor`` would say."""
     with closing(open_store(str(path), create=False)) as store:
-        found = [each.detail for each in store.faults()]
+        found = [each.detail for each in store.problems()]
     with closing(sqlite3.connect(path)) as connection:
         said = [row[0] for row in connection.execute("PRAGMA integrity_check")]
         connection.execute("INSERT INTO messages_fts (messages_fts) VALUES ('integrity-check')")

@@ -21,6 +21,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from terminals import read_to_end
+
 from reservoir_cli.cli.app import main
 from reservoir_cli.cli.lazy import EXAMPLES
 
@@ -38,7 +40,11 @@ def load_all() -> None:
         "reservoir",
         "transfer.importers",
         "transfer.exporters",
+        "storage.prepare",
         "storage.sqlite.store",
+        "storage.sqlite.candidates",
+        "storage.sqlite.delete",
+        "storage.sqlite.repair",
         "storage.sqlite.schema",
         "retrieval.search",
     ):
@@ -187,14 +193,15 @@ def on_terminal(
         child = os.fork()
     if not child:
         _become(arguments, (slave, slave, slave), env, folder)
-    os.close(slave)
-    parts = []
-    with suppress(OSError):  # Linux says EIO when the other end is closed
-        while part := os.read(master, 65_536):
-            parts.append(part)
-    status = _waited(child)
-    os.close(master)
-    return os.waitstatus_to_exitcode(status), b"".join(parts).decode()
+    statuses: list[int] = []
+
+    def ended() -> bool:
+        number, status = (child, statuses[0]) if statuses else os.waitpid(child, os.WNOHANG)
+        statuses[:] = [status] if number else []
+        return bool(statuses)
+
+    shown = read_to_end(master, slave, ended)
+    return os.waitstatus_to_exitcode(statuses[0]), shown.decode()
 
 
 def commands_in(text: str) -> set[str]:

@@ -143,7 +143,7 @@ class PostgresServer:
     def store_database(self) -> str:
         """The URL of a new database with an empty store, copied from one that is made once."""
         if self._template is None:
-            from reservoir_cli.storage.base import open_store
+            from reservoir_cli.storage.factory import open_store
 
             url = self.empty_database()
             open_store(url).close()

@@ -31,7 +31,7 @@ def reservoir(
 def test_one_message_does_not_wait_for_a_backlog(reservoir: Reservoir, told: list[str]) -> None:
     reservoir.ingest([Message("user", f"old {n}") for n in range(200)], embed=False)
     [stored] = reservoir.ingest([Message("user", "new")])
-    pending = {each.id for each in reservoir.store.pending(999, Scope(None))}
+    pending = {each.id for each in reservoir.store.unembedded(999, Scope(None))}
     assert len(pending) == 136
     assert stored.id not in pending
     assert told == ["136 messages not embedded yet: reservoir embed"]
@@ -40,13 +40,13 @@ def test_one_message_does_not_wait_for_a_backlog(reservoir: Reservoir, told: lis
 def test_a_small_backlog_is_caught_up_on_the_way(reservoir: Reservoir, told: list[str]) -> None:
     reservoir.ingest([Message("user", f"old {n}") for n in range(20)], embed=False)
     reservoir.ingest([Message("user", "new")])
-    assert reservoir.store.pending_count(Scope(None)) == 0
+    assert reservoir.store.count_unembedded(Scope(None)) == 0
     assert told == []
 
 
 def test_a_long_list_is_embedded_whole(reservoir: Reservoir) -> None:
     reservoir.ingest([Message("user", f"message {n}") for n in range(300)])
-    assert reservoir.store.pending_count(Scope(None)) == 0
+    assert reservoir.store.count_unembedded(Scope(None)) == 0
 
 
 def test_a_saved_question_keeps_the_trace_of_its_window(reservoir: Reservoir) -> None:
@@ -78,11 +78,11 @@ def test_what_another_process_is_embedding_is_left_to_it(
         make_private_dir(paths.cache_dir())
         with exclusive_lock(paths.embedding_lock(str(path))):
             reservoir.ingest([Message("user", "one")])
-            assert reservoir.store.pending_count(Scope(None)) == 1
+            assert reservoir.store.count_unembedded(Scope(None)) == 1
             assert reservoir.context("one?").kept  # nor does a question wait
-            assert reservoir.store.pending_count(Scope(None)) == 1
+            assert reservoir.store.count_unembedded(Scope(None)) == 1
         reservoir.ingest([Message("user", "two")])
-        assert reservoir.store.pending_count(Scope(None)) == 0
+        assert reservoir.store.count_unembedded(Scope(None)) == 0
 
 
 def test_embedding_ends_though_others_bring_more_in_meanwhile(
@@ -99,4 +99,4 @@ def test_embedding_ends_though_others_bring_more_in_meanwhile(
 
         monkeypatch.setattr(fake_embedder, "encode_documents", encode_while_others_talk)
         reservoir.ingest([Message("user", "one")])
-        assert reservoir.store.pending_count(Scope(None)) == 1
+        assert reservoir.store.count_unembedded(Scope(None)) == 1

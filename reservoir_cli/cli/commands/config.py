@@ -106,7 +106,7 @@ def _change(given: Path | None, changes: dict[str, str | None]) -> Path:
 
 
 def _note(key: str, text: str) -> str:
-    """What to say of a key that was set by an older name."""
+    """Describe what an older name of a key stands for."""
     from reservoir_cli.settings import file as settings_file
     from reservoir_cli.settings.schema import from_alias, parse_value, setting_of
 
@@ -119,7 +119,7 @@ def _note(key: str, text: str) -> str:
 
 
 def _file(given: Path | None) -> Path:
-    """The settings file, whatever is wrong in it.
+    """Return the settings file, even if its content is wrong.
 
     :raises UsageError: it was named, and is not there.
     """

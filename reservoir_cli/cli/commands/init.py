@@ -175,7 +175,7 @@ def _choose(read: Sequence[_Read], home: str, *, asked: bool) -> tuple[list[_Rea
 
 
 def _pick(read: Sequence[_Read]) -> list[_Read]:
-    """The histories that a person names by number; Enter takes all that have something new."""
+    """Return histories that a person names by number; Enter takes all that have something new."""
     new = [number for number, each in enumerate(read, 1) if each.report.imported]
     usual = ",".join(map(str, new))
     while True:
@@ -262,7 +262,7 @@ def _try(ctx: typer.Context, read: Sequence[_Read], home: str, *, offer: bool) -
 
 
 def _question(reservoir: "Reservoir", home: str, forms: Sequence[str]) -> str | None:
-    """A question of an early conversation without secrets; where none fits a line, a title."""
+    """Return a question of an early conversation without secrets, else a title that fits a line."""
     from reservoir_cli.redaction import find
     from reservoir_cli.reservoir import Filter
 

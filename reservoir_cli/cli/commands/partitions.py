@@ -96,7 +96,7 @@ def _say_what_ends(config: "Config", old: str, new: str) -> None:
 
 
 def _known(reservoir: "Reservoir", old: str, new: str | None = None) -> dict[str, str]:
-    """The partitions there are, each with how much it holds, in words.
+    """List the partitions in words, each with how much it holds.
 
     :raises ReservoirError: the one that something is to be done with is not among them.
     """

@@ -74,7 +74,8 @@ class ContextWindow:
     @property
     def not_reached(self) -> int:
         """How many messages of the scope filling left out, for the budget was spent."""
-        return self.selection.not_reached + len(self.selection.passed_over)
+        passed_over = sum(drop.for_room for drop in self.selection.passed_over)
+        return self.selection.not_reached + passed_over
 
     @property
     def truncations(self) -> int:
@@ -111,7 +112,7 @@ class ContextWindow:
         return tuple(map(WindowMessage.from_row, document.rows(self)))
 
     def to(self, form: str | None = None, *, explain: bool = False) -> str | dict[str, Any]:
-        """The window in a format: a text, or a JSON document as a dict.
+        """Render the window in a format, as a text or as a JSON document (a dict).
 
         :param form: a format of ``reservoir context``; the one asked for by default.
         :param explain: with ``json``, add every candidate and its reason.

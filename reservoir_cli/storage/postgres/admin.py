@@ -4,7 +4,8 @@ from collections.abc import Callable
 from typing import Any
 
 from reservoir_cli.errors import ReservoirError
-from reservoir_cli.storage.postgres import ann_index, properties, reads, schema
+from reservoir_cli.storage import properties
+from reservoir_cli.storage.postgres import ann_index, schema
 from reservoir_cli.storage.postgres.store import PostgresStore
 
 #: The roles that a user of a guarded store is given, to read and write, or to read.
@@ -85,13 +86,13 @@ def guard(store: PostgresStore) -> None:
 
     def apply() -> None:
         for statement in guarding():
-            store._connection.execute(statement.encode())
+            store._connection.execute(statement)
 
     store._written(apply)
 
 
 def sharding() -> list[str]:
-    """The statements that spread a store over a Citus cluster, by partition."""
+    """Return the statements that spread a store over a Citus cluster, by partition."""
     name = schema.SCHEMA
     whole = [f"SELECT create_reference_table('{name}.{table}');" for table in schema.EVERYWHERE]
     first, *others = schema.SPREAD
@@ -108,21 +109,17 @@ def sharding() -> list[str]:
 
 
 def facts(store: PostgresStore) -> dict[str, Any]:
-    """What the server says of a store beyond what any store says."""
+    """Return the facts about a store that only a server has."""
     with store.snapshot():
-        guarded = reads.number(
-            store._connection,
+        guarded = store._connection.number(
             "SELECT relrowsecurity::int FROM pg_class WHERE oid = 'messages'::regclass",
         )
         outside = {
-            table: reads.number(
-                store._connection, f"SELECT count(*) FROM {table} WHERE NOT ({check})"
-            )
+            table: store._connection.number(f"SELECT count(*) FROM {table} WHERE NOT ({check})")
             for table, check in schema.RANGES.items()
         }
-        indexes = reads.rows(
-            store._connection,
-            "SELECT key, value FROM properties WHERE starts_with(key, %s) ORDER BY 1",
+        indexes = store._connection.rows(
+            "SELECT key, value FROM properties WHERE starts_with(key, ?) ORDER BY 1",
             [properties.of_partition(properties.INDEX, "")],
         )
     return {

@@ -4,19 +4,25 @@ Without one every vector of the partition is compared, and none is missed. With 
 compares the nearest that the index finds; all others count as far away as the last of those.
 """
 
+from __future__ import annotations
+
 import hashlib
 import json
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING
 
 from reservoir_cli.errors import ReservoirError
-from reservoir_cli.storage.postgres import properties, reads, vectors
+from reservoir_cli.messages import Scope
+from reservoir_cli.storage import properties
+from reservoir_cli.storage.postgres import vectors
 from reservoir_cli.storage.postgres.connection import Connection, errors
 from reservoir_cli.storage.postgres.schema import SCHEMA
 from reservoir_cli.storage.postgres.session import Session
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 #: How many passages the index gives: as many as pgvector looks at, at most.
 FOUND = 1_000
@@ -38,12 +44,12 @@ class Index:
 
 
 def key(partition: str) -> str:
-    """The property that tells of the index of a partition."""
+    """Name the property that records the index of a partition."""
     return properties.of_partition(properties.INDEX, partition)
 
 
 def read(value: str) -> Index:
-    """An index as its property tells of it."""
+    """Read an index from its property."""
     return Index(**json.loads(value))
 
 
@@ -60,7 +66,7 @@ def build(
     with store.snapshot():
         literals = store._connection.execute(
             """
-            SELECT quote_literal(%s), quote_literal(%s), quote_ident(n.nspname) FROM pg_extension e
+            SELECT quote_literal(?), quote_literal(?), quote_ident(n.nspname) FROM pg_extension e
             JOIN pg_namespace n ON n.oid = e.extnamespace WHERE e.extname = 'vector'
             """,
             [partition, model_id],
@@ -80,18 +86,17 @@ def build(
         recall = _recall(store._connection, partition, made)
     measured = replace(made, recall=recall)
     values = {name: getattr(measured, name) for name in Index.__slots__}
-    with store.writing():
+    with store.write():
         properties.put(store._connection, key(partition), json.dumps(values))
     return measured
 
 
 def _described(store: Session, partition: str, model_id: str) -> Index:
     with store.snapshot():
-        dimensions = reads.number(
-            store._connection,
+        dimensions = store._connection.number(
             """
             SELECT vector_dims(vector) FROM embeddings
-            WHERE partition = %s AND model_id = %s LIMIT 1
+            WHERE partition = ? AND model_id = ? LIMIT 1
             """,
             [partition, model_id],
         )
@@ -106,7 +111,7 @@ def drop(store: Session, partition: str, name: str | None = None) -> bool:
 
     :returns: whether there was one.
     """
-    with store.writing():
+    with store.write():
         known = properties.get(store._connection, key(partition))
         properties.drop(store._connection, key(partition))
     if name is None and known is not None:
@@ -119,25 +124,24 @@ def drop(store: Session, partition: str, name: str | None = None) -> bool:
 def _alone(store: Session, statement: str) -> None:
     """Run a statement outside of transactions."""
     with store._lock, errors(store.location):
-        store._connection.execute(statement.encode())
+        store._connection.execute(statement)
 
 
 def cosines(
     connection: Connection, partition: str, index: Index, vector: NDArray[np.float32]
 ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-    """The passages nearest to a question; call it inside a transaction.
+    """Find the passages nearest to a question; call it inside a transaction.
 
     :returns: the message of each and its cosine, both of shape (n,).
     """
-    connection.execute("SELECT set_config('hnsw.ef_search', %s, true)", [str(FOUND)])
-    found = reads.arrays(
-        connection,
+    connection.execute("SELECT set_config('hnsw.ef_search', ?, true)", [str(FOUND)])
+    found = connection.arrays(
         {"ids": ("c.message_id", "i8"), "cosine": ("(-c.distance)::real", "f4")},
         f"""
         FROM (
-            SELECT e.message_id, e.vector::vector({index.dimensions}) <#> %s::vector AS distance
-            FROM embeddings e WHERE e.partition = %s AND e.model_id = %s
-            ORDER BY e.vector::vector({index.dimensions}) <#> %s::vector LIMIT {FOUND}
+            SELECT e.message_id, e.vector::vector({index.dimensions}) <#> ?::vector AS distance
+            FROM embeddings e WHERE e.partition = ? AND e.model_id = ?
+            ORDER BY e.vector::vector({index.dimensions}) <#> ?::vector LIMIT {FOUND}
         ) c
         """,
         [vectors.written(vector), partition, index.model_id, vectors.written(vector)],
@@ -146,20 +150,18 @@ def cosines(
 
 
 def _recall(connection: Connection, partition: str, index: Index) -> float:
-    """The share of the truly nearest passages that the index finds."""
-    from reservoir_cli.messages import Scope
+    """Measure the share of the truly nearest passages that the index finds."""
+    import numpy as np
 
-    sample = connection.execute(
+    sample = connection.with_vectors(
         """
-        SELECT vector FROM embeddings WHERE partition = %s AND model_id = %s
-        ORDER BY md5(message_id::text) LIMIT %s
+        SELECT vector FROM embeddings WHERE partition = ? AND model_id = ?
+        ORDER BY md5(message_id::text) LIMIT ?
         """,
         [partition, index.model_id, _ASKED],
-        binary=True,
-    ).fetchall()
+    )
     hit = wanted = 0
-    for (blob,) in sample:
-        vector = vectors.read(blob)
+    for (vector,) in list(sample):
         ids, scanned = vectors.cosines(connection, Scope(partition), index.model_id, vector[None])
         cosine = scanned[:, 0]
         near, _ = cosines(connection, partition, index, vector)

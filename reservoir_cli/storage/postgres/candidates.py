@@ -1,16 +1,21 @@
 """Every message of a scope with what ranking needs, in order of time, from a server."""
 
-from dataclasses import replace
+from __future__ import annotations
 
-import numpy as np
-from numpy.typing import NDArray
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from reservoir_cli.messages import DOCUMENT_SOURCES, Scope
-from reservoir_cli.storage.postgres import ann_index, keyword_search, properties, reads, vectors
+from reservoir_cli.storage import properties, reads
+from reservoir_cli.storage.postgres import ann_index, keyword_search, vectors
 from reservoir_cli.storage.postgres.connection import Connection
 from reservoir_cli.storage.postgres.stemmer import Stemmer
 from reservoir_cli.storage.records import Candidates, Posting, Talk, TalkScores
 from reservoir_cli.storage.sqlite.candidates import in_order
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 _COLUMNS = {
     "ids": ("m.id", "i8"),
@@ -20,7 +25,7 @@ _COLUMNS = {
     "terms": ("m.terms", "i4"),
     "asks": ("m.asks", "i2"),
     "loose": ("(m.conversation_id IS NULL)::int", "i4"),
-    "own": ("(m.instance IS NOT DISTINCT FROM %s AND m.source <> ALL(%s))::int", "i4"),
+    "own": ("(m.instance IS NOT DISTINCT FROM ? AND m.source <> ALL(?))::int", "i4"),
 }
 
 
@@ -41,9 +46,11 @@ def candidates(
     :param vector: of the question, by that model.
     :param talk: what was said just before; its vector is by that model, too.
     """
+    import numpy as np
+
     where, values = reads.where_scope(scope)
     bound = [own, list(DOCUMENT_SOURCES), *values]
-    columns = in_order(reads.arrays(connection, _COLUMNS, f"FROM messages m WHERE {where}", bound))
+    columns = in_order(connection.arrays(_COLUMNS, f"FROM messages m WHERE {where}", bound))
     ids = columns["ids"]
     found = Candidates(
         ids=ids,
@@ -89,6 +96,8 @@ def _compare(
     :param asked: shape (vectors, dimensions).
     :returns: shape (n, vectors).
     """
+    import numpy as np
+
     joined = np.full((len(found.ids), len(asked)), np.nan, np.float32)
     index = None
     if scope.partition is not None and scope.instance is None:
@@ -101,10 +110,9 @@ def _compare(
         found.passages[:] = np.maximum(1, np.bincount(places, minlength=len(found.ids)))
         return joined
     partition = str(scope.partition)
-    waiting = reads.arrays(
-        connection,
+    waiting = connection.arrays(
         {"ids": ("p.message_id", "i8")},
-        "FROM pending p WHERE p.partition = %s",
+        "FROM pending p WHERE p.partition = ?",
         [partition],
     )
     for number, vector in enumerate(asked):

@@ -3,13 +3,17 @@
 psycopg is loaded here, and only for a store that is named by the URL of a server.
 """
 
+import itertools
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from reservoir_cli.errors import ReservoirError, StoreError, StoreLockedError
+from reservoir_cli.storage.postgres import locks
+from reservoir_cli.storage.postgres.ids import IdSource
+from reservoir_cli.storage.sql import Condition
 
 try:
     import psycopg
@@ -20,7 +24,32 @@ except ImportError as missing:  # pragma: no cover - the tests install it
         hint="pip install 'psycopg[binary]'",
     ) from missing
 
-Connection = psycopg.Connection[Any]
+_names = itertools.count()
+#: How many rows are read at a time where there may be very many.
+_AT_ONCE = 2_000
+#: How the server writes a number as bytes, by its type for numpy.
+_SEND = {
+    "i8": "int8send(({})::int8)",
+    "i4": "int4send(({})::int4)",
+    "i2": "int2send(({})::int2)",
+    "f4": "float4send(({})::float4)",
+}
+#: The types of columns that are no text, by their table.
+_FORMS = {
+    "messages": {
+        **dict.fromkeys(("id", "created_at", "thread"), "bigint"),
+        **dict.fromkeys(("tokens", "terms"), "int"),
+        "asks": "smallint",
+    },
+    "pending": {"message_id": "bigint"},
+    "rebuilding": {"message_id": "bigint"},
+    "synapses": {"source_id": "bigint", "target_id": "bigint", "score": "float8"},
+    "words": {"message_id": "bigint", "part": "int", "start": "int", "stems": "tsvector"},
+    "forgotten": {"mark": "bytea"},
+}
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 #: Tries to connect while the server starts or starts again, and seconds before the first next one.
 _TRIES, _PAUSE = 5, 0.1
@@ -51,12 +80,149 @@ _MEANINGS = {
 }
 
 
+class Connection:
+    """See :class:`reservoir_cli.storage.sql.Connection`.
+
+    :param server: the connection that psycopg gives.
+    :param ids: makes the ids of this writer.
+    """
+
+    ordered_join = "JOIN"
+    instr = "strpos"
+    message_key = "partition, message_id"
+    key_of_message = "m.partition, m.id"
+    vector_tables: tuple[str, ...] = ("embeddings",)
+
+    def __init__(self, server: "psycopg.Connection[Any]", ids: "IdSource") -> None:
+        self.server = server
+        self.ids = ids
+
+    def execute(
+        self, sql: str, values: Any = (), /, *, binary: bool = False
+    ) -> "psycopg.Cursor[Any]":
+        """Run a statement with ``?`` or ``%s`` for each value."""
+        return self.server.execute(_translated(sql), values or None, binary=binary)
+
+    def rows(self, sql: str, values: Sequence[Any] = (), /) -> list[Any]:
+        """Return all rows of a query."""
+        return self.execute(sql, values).fetchall()
+
+    def number(self, sql: str, values: Sequence[Any] = (), /) -> int:
+        """Return the one number that a query gives, 0 for none."""
+        row = self.execute(sql, values).fetchone()
+        return int(row[0] or 0) if row else 0
+
+    def executemany(self, sql: str, rows: Iterable[Sequence[Any]], /) -> None:
+        """Run a statement for each row."""
+        with self.server.cursor() as cursor:
+            cursor.executemany(_translated(sql), rows)
+
+    def stream(self, sql: str, values: Sequence[Any], /) -> Iterator[Any]:
+        """Yield the rows of a query, a few thousand at a time."""
+        with self.server.cursor(f"reservoir_{next(_names)}") as cursor:
+            cursor.itersize = _AT_ONCE
+            cursor.execute(_translated(sql), values)
+            yield from cursor
+
+    def numbers(self, column: str, rest: str, values: Sequence[Any], /) -> Sequence[int]:
+        """Return a column of integers that are not null."""
+        ids: Sequence[int] = self.arrays({"ids": (column, "i8")}, rest, values)["ids"].tolist()
+        return ids
+
+    def arrays(
+        self,
+        columns: Mapping[str, tuple[str, str]],
+        rest: str,
+        values: Sequence[Any],
+        before: str = "",
+    ) -> "dict[str, NDArray[Any]]":
+        """Return columns of numbers as arrays of one length: far faster than rows of them.
+
+        The server joins them to one long value.
+
+        :param columns: by name the expression, never null, and its type for numpy, such as ``i8``.
+        :param rest: what follows on SELECT and its columns.
+        :param values: for all of the statement, in its order.
+        :param before: what stands before SELECT.
+        """
+        import numpy as np
+
+        packed = " || ".join(_SEND[form].format(each) for each, form in columns.values())
+        sql = f"{before} SELECT string_agg({packed}, ''::bytea) {rest}"
+        row = self.execute(sql, values, binary=True).fetchone()
+        form = np.dtype([(name, f">{form}") for name, (_, form) in columns.items()])
+        joined = np.frombuffer((row and row[0]) or b"", form)
+        # Each for itself, in the byte order of this machine.
+        return {name: joined[name].astype(form[name].newbyteorder("=")) for name in columns}
+
+    def with_vectors(self, sql: str, values: Sequence[Any], /) -> Iterator[Any]:
+        """Yield rows whose last column is a vector."""
+        import numpy as np
+
+        for *row, vector in self.execute(sql, values, binary=True):
+            # Two numbers of head, then its parts.
+            yield *row, np.frombuffer(vector, ">f4", offset=4).astype(np.float32)
+
+    def insert(
+        self, table: str, columns: str, rows: Iterable[Sequence[Any]], *, ignore: bool = False
+    ) -> None:
+        """Insert rows, in one statement."""
+        names = columns.split(", ")
+        arrays = list(map(list, zip(*rows, strict=True))) or [[] for _ in names]
+        types = _FORMS.get(table, {})
+        forms = ", ".join(f"?::{types.get(name, 'text')}[]" for name in names)
+        conflict = "ON CONFLICT DO NOTHING" if ignore else ""
+        self.execute(
+            f"INSERT INTO {table} ({columns}) SELECT * FROM unnest({forms}) {conflict}", arrays
+        )
+
+    def in_list(self, column: str, values: Sequence[Any]) -> Condition:
+        """Return the condition that a column has one of some values."""
+        form = "::bigint[]" if values and isinstance(values[0], int) else ""
+        return f"{column} = ANY(?{form})", [list(values)]
+
+    def in_partition(self, alias: str, partition: str | None) -> Condition:
+        """Return the condition that keeps a table inside a partition, if one is named."""
+        return ("true", []) if partition is None else (f"{alias}.partition = ?", [partition])
+
+    def of_message(self, alias: str, messages: str = "m") -> str:
+        """Return the condition that joins a derived table to one of messages."""
+        return f"{alias}.partition = {messages}.partition AND {alias}.message_id = {messages}.id"
+
+    def index_hint(self, _index: str | None) -> str:
+        """Return nothing: the server's planner knows how many rows there are."""
+        return ""
+
+    def null_safe(self, column: str) -> str:
+        """Return a comparison by which null equals null."""
+        return f"{column} IS NOT DISTINCT FROM ?"
+
+    def octets(self, column: str) -> str:
+        """Return the expression for the bytes of a text column."""
+        return f"octet_length({column})"
+
+    def lock(self, partitions: Iterable[str] | None, /) -> None:
+        """Take the write locks of these partitions until the transaction ends."""
+        if partitions is None:
+            locks.everything(self)
+        else:
+            locks.partitions(self, partitions)
+
+    def new_ids(self, partition: str, table: str = "messages") -> Iterator[int]:
+        """Yield ids for rows of a partition; call it inside a write transaction."""
+        return self.ids.take(self, partition, table)
+
+
+def _translated(sql: str) -> bytes:
+    return sql.replace("?", "%s").encode()
+
+
 class ConflictError(StoreLockedError):
     """Two writers stood in each other's way, and the server chose this one to begin again."""
 
 
 def place_of(url: str) -> str:
-    """The URL of a store without its password and its parameters.
+    """Return the URL of a store without its password and parameters.
 
     :raises StoreError: it is no URL of a server.
     """
@@ -75,7 +241,7 @@ def place_of(url: str) -> str:
     return f"postgresql://{user}{host}{port}{database}"
 
 
-def connect(url: str, place: str) -> Connection:
+def connect(url: str, place: str) -> "psycopg.Connection[Any]":
     """Connect; a server that starts just now is waited for.
 
     :raises StoreError: it cannot be reached, or refuses.
@@ -142,11 +308,11 @@ def errors(place: str) -> Iterator[None]:
         yield
     except psycopg.Error as error:
         # Without its cause: the server quotes the values of a row.
-        raise translated(error, place) from None
+        raise meaning_of(error, place) from None
 
 
-def translated(error: psycopg.Error, place: str) -> ReservoirError:
-    """An error of the server in our words."""
+def meaning_of(error: psycopg.Error, place: str) -> ReservoirError:
+    """Translate an error of the server."""
     state = error.sqlstate or ("08" if isinstance(error, psycopg.OperationalError) else "")
     if state in _CONFLICTS:
         return ConflictError(

@@ -3,10 +3,9 @@
 from collections.abc import Mapping, Sequence
 
 from reservoir_cli.messages import Scope
-from reservoir_cli.storage import summaries
-from reservoir_cli.storage.postgres import locks, reads, tombstones
+from reservoir_cli.storage import reads, summary_rows, tombstones
 from reservoir_cli.storage.postgres.connection import Connection
-from reservoir_cli.storage.records import Progress
+from reservoir_cli.storage.records import Progress, no_progress
 
 _AT_ONCE = 5_000
 
@@ -16,25 +15,26 @@ def remove(
     ids: Mapping[str, Sequence[int]],
     *,
     mark: bool,
-    progress: Progress = lambda *_: None,
+    progress: Progress = no_progress,
 ) -> None:
     """Delete messages and everything derived from them; call it inside a write transaction.
 
     :param ids: by partition.
     :param mark: note their sources, so that they are not imported again.
     """
-    locks.partitions(connection, ids)
+    connection.lock(ids)
     total = sum(map(len, ids.values()))
     done = 0
     for partition, numbers in ids.items():
         for start in range(0, len(numbers), _AT_ONCE):
             some = numbers[start : start + _AT_ONCE]
+            messages = reads.by_id(connection, some, Scope(partition))
+            summary_rows.forget(connection, messages)
             if mark:
-                tombstones.mark(connection, reads.by_id(connection, some, Scope(partition)))
-            connection.execute(summaries.FORGETTING.encode(), [partition, partition, some])
+                tombstones.mark(connection, messages)
             # Words, vectors, links, and what is still to be embedded go with their messages.
             connection.execute(
-                "DELETE FROM messages WHERE partition = %s AND id = ANY(%s)", [partition, some]
+                "DELETE FROM messages WHERE partition = ? AND id = ANY(?)", [partition, some]
             )
             progress("forgetting", done := done + len(some), total)
         _drop_empty_conversations(connection, partition)
@@ -44,7 +44,7 @@ def _drop_empty_conversations(connection: Connection, partition: str) -> None:
     """Forget the titles of conversations of which no message is left."""
     connection.execute(
         """
-        DELETE FROM conversations c WHERE c.partition = %s AND NOT EXISTS (
+        DELETE FROM conversations c WHERE c.partition = ? AND NOT EXISTS (
             SELECT 1 FROM messages m WHERE m.partition = c.partition
             AND m.conversation_id = c.id AND m.instance = c.instance
         )

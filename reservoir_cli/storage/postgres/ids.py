@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterator
 from secrets import randbelow
 
-from reservoir_cli.storage.postgres.connection import Connection
+from reservoir_cli.storage.sql import Connection
 
 _SINCE_2020 = 1_577_836_800_000
 _PER_MS = 4_096
@@ -52,7 +52,7 @@ def _newest(connection: Connection, partition: str, table: str, ceiling: int) ->
     One far ahead, as of a wrong clock or a hostile user, does not push the others ahead.
     """
     row = connection.execute(
-        f"SELECT max(id) FROM {table} WHERE partition = %s AND id < %s".encode(),
+        f"SELECT max(id) FROM {table} WHERE partition = ? AND id < ?",
         [partition, ceiling],
     ).fetchone()
     return int(row[0] or 0) if row else 0

@@ -4,17 +4,15 @@ An index finds the rows that hold any of the stems. Their counts then go through
 as those of the store in a file.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterator, Sequence
 from functools import reduce
 from typing import TYPE_CHECKING
 
-import numpy as np
-from numpy.typing import NDArray
-
 from reservoir_cli.messages import Scope
-from reservoir_cli.storage import fulltext
+from reservoir_cli.storage import fulltext, reads
 from reservoir_cli.storage.keys import Keys
-from reservoir_cli.storage.postgres import reads
 from reservoir_cli.storage.postgres.connection import Connection
 from reservoir_cli.storage.postgres.stemmer import OF_ONE, Stemmer, query, quoted, scope_stems
 from reservoir_cli.storage.records import Posting
@@ -22,6 +20,10 @@ from reservoir_cli.storage.sqlite import keyword_search
 from reservoir_cli.storage.sqlite import postings as limits
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    _Ints = NDArray[np.int64]
     from reservoir_cli.storage.records import Candidates
 
 #: Up to so many stems it is faster to rank each of them than to take the rows apart.
@@ -30,8 +32,6 @@ _FEW = 40
 _OFTEN = 32
 #: Places as one number: message above, position below.
 _SHIFT = 32
-
-_Ints = NDArray[np.int64]
 
 
 def index(
@@ -45,29 +45,18 @@ def index(
     :param texts: (id, text).
     """
     keys = " ".join(map(quoted, scope_stems(*place)))
-    numbers, parts, starts, vectors = [], [], [], []
+    rows: list[tuple[str, int, int, int, str]] = []
     made = stemmer.vectors(text for _, text in texts)
     for (number, _), some in zip(texts, made, strict=True):
         for part, (start, vector) in enumerate(some):
-            numbers.append(number)
-            parts.append(part)
-            starts.append(start)
-            vectors.append(f"{keys} {vector}")
-    connection.execute(
-        """
-        INSERT INTO words (partition, message_id, part, start, stems)
-        SELECT %s, t.message_id, t.part, t.start, t.stems::tsvector
-        FROM unnest(%s::bigint[], %s::int[], %s::int[], %s::text[])
-        AS t (message_id, part, start, stems)
-        """,
-        [place[0], numbers, parts, starts, vectors],
-    )
+            rows.append((place[0], number, part, start, f"{keys} {vector}"))
+    connection.insert("words", "partition, message_id, part, start, stems", rows)
 
 
 def postings(
     connection: Connection,
     stemmer: Stemmer,
-    found: "Candidates",
+    found: Candidates,
     scope: Scope,
     question: str,
 ) -> tuple[tuple[Posting, ...], int]:
@@ -102,10 +91,12 @@ def postings(
 def _counts(
     connection: Connection, scope: Scope, stems: Sequence[str]
 ) -> tuple[_Ints, NDArray[np.int32]]:
-    """The messages that hold any of some stems, and how often they hold each.
+    """Find the messages that hold any of some stems, and how often they hold each.
 
     :returns: ids ascending, shape (n,), and counts, shape (stems, n).
     """
+    import numpy as np
+
     found = _ranked(connection, scope, stems) if len(stems) <= _FEW else None
     docs, counts = found or _apart(connection, scope, stems)
     ids, inverse = np.unique(docs, return_inverse=True)
@@ -117,23 +108,24 @@ def _counts(
 
 def _where(scope: Scope, tsquery: str) -> tuple[str, list[str]]:
     condition, values = reads.where_scope(Scope(scope.partition), "w")
-    return f"{condition} AND w.stems @@ %s::tsquery", [*values, query(tsquery, scope)]
+    return f"{condition} AND w.stems @@ ?::tsquery", [*values, query(tsquery, scope)]
 
 
 def _ranks(connection: Connection, most: int) -> NDArray[np.float32] | None:
-    """What the server ranks a row that holds a stem never, once, twice, and so on.
+    """Return the server's rank of a row by how often it holds a stem (never, once, twice).
 
     To read the count off the rank takes a tenth of the time of taking the row apart.
 
     :returns: ascending, shape (most + 1,); ``None`` if different counts are ranked alike.
     """
-    found = reads.arrays(
-        connection,
+    import numpy as np
+
+    found = connection.arrays(
         {"ranks": ("ts_rank('{1, 1, 1, 1}', t.stems, 'a'::tsquery, 0)", "f4")},
         """
         FROM (
             SELECT ('a:' || array_to_string(ARRAY(SELECT generate_series(1, i)), ','))::tsvector
-            AS stems FROM generate_series(1, %s) i ORDER BY i
+            AS stems FROM generate_series(1, ?) i ORDER BY i
         ) t
         """,
         [most],
@@ -145,13 +137,14 @@ def _ranks(connection: Connection, most: int) -> NDArray[np.float32] | None:
 def _ranked(
     connection: Connection, scope: Scope, stems: Sequence[str]
 ) -> tuple[_Ints, NDArray[np.int32]] | None:
+    import numpy as np
+
     where, values = _where(scope, " | ".join(map(quoted, stems)))
-    found = reads.arrays(
-        connection,
+    found = connection.arrays(
         {
             "docs": ("w.message_id", "i8"),
             **{
-                f"rank {at}": ("ts_rank('{1, 1, 1, 1}', w.stems, %s::tsquery, 0)", "f4")
+                f"rank {at}": ("ts_rank('{1, 1, 1, 1}', w.stems, ?::tsquery, 0)", "f4")
                 for at in range(len(stems))
             },
         },
@@ -172,17 +165,18 @@ def _ranked(
 def _apart(
     connection: Connection, scope: Scope, stems: Sequence[str]
 ) -> tuple[_Ints, NDArray[np.int32]]:
+    import numpy as np
+
     where, values = _where(scope, " | ".join(map(quoted, stems)))
-    found = reads.arrays(
-        connection,
+    found = connection.arrays(
         {
             "docs": ("w.message_id", "i8"),
-            "stem": ("array_position(%s::text[], u.lexeme)", "i4"),
+            "stem": ("array_position(?::text[], u.lexeme)", "i4"),
             "count": ("array_length(u.positions, 1)", "i4"),
         },
         f"""
         FROM words w CROSS JOIN LATERAL unnest(w.stems) u
-        WHERE {where} AND u.lexeme = ANY(%s)
+        WHERE {where} AND u.lexeme = ANY(?)
         """,
         [list(stems), *values, list(stems)],
     )
@@ -205,8 +199,7 @@ def search(
     """
     terms = list(dict.fromkeys(fulltext.typed_terms(text)))
     condition, values = reads.where_scope(scope)
-    scoped = reads.arrays(
-        connection,
+    scoped = connection.arrays(
         {"ids": ("t.id", "i8"), "terms": ("t.terms", "i4")},
         f"FROM (SELECT m.id, m.terms FROM messages m WHERE {condition} ORDER BY m.id) t",
         values,
@@ -222,17 +215,18 @@ def search(
 def _held(
     connection: Connection, scope: Scope, ids: _Ints, stems: list[str], is_prefix: bool
 ) -> tuple[_Ints, _Ints]:
-    """The messages in which stems stand one after another, the last as a prefix; how often."""
+    """Find the messages that hold stems in sequence, the last as a prefix, and how often."""
+    import numpy as np
+
     names = [quoted(stem) for stem in stems]
     names[-1] += ":*" if is_prefix else ""
     where, values = _where(scope, " | ".join(dict.fromkeys(names)))
     places: list[list[int]] = [[] for _ in stems]
-    for number, start, lexeme, positions in reads.rows(
-        connection,
+    for number, start, lexeme, positions in connection.rows(
         f"""
         SELECT w.message_id, w.start, u.lexeme, u.positions
         FROM words w CROSS JOIN LATERAL unnest(w.stems) u WHERE {where}
-        AND (u.lexeme = ANY(%s) OR (%s AND starts_with(u.lexeme, %s)))
+        AND (u.lexeme = ANY(?) OR (? AND starts_with(u.lexeme, ?)))
         """,
         [*values, stems, is_prefix, stems[-1]],
     ):

@@ -7,13 +7,11 @@ An id that the new partition has already is replaced by a new one.
 from collections.abc import Mapping, Sequence
 
 from reservoir_cli.messages import Scope
-from reservoir_cli.storage import summaries
-from reservoir_cli.storage.postgres import delete, locks, reads, replicate, writes
+from reservoir_cli.storage import conversations, links, reads, summary_rows, writes
+from reservoir_cli.storage.postgres import delete
 from reservoir_cli.storage.postgres.connection import Connection
-from reservoir_cli.storage.postgres.ids import IdSource
 from reservoir_cli.storage.postgres.stemmer import scope_stems
 from reservoir_cli.storage.records import Filter
-from reservoir_cli.storage.sqlite.reads import CONVERSATION_COLUMNS
 from reservoir_cli.storage.sqlite.vector_blocks import thread_key
 
 _Place = tuple[str, str]
@@ -23,73 +21,65 @@ _KEPT = (
     "trace_id, conversation_id, role, content, name, tool_calls, tool_call_id, created_at, "
     "source, source_id, tokens, counter, secrets, terms, asks"
 )
-_RENAMED = "unnest(%s::bigint[], %s::bigint[]) AS t (old, new)"
+_RENAMED = "unnest(?::bigint[], ?::bigint[]) AS t (old, new)"
 
 
-def move(connection: Connection, ids: IdSource, old: str, new: str) -> tuple[int, int]:
+def move(connection: Connection, old: str, new: str) -> tuple[int, int]:
     """Bring all messages of a partition into another; call it inside a write transaction.
 
     An instance keeps its name; the one that is named like the partition is renamed with it.
 
     :returns: how many were moved, and how many were there already and are gone.
     """
-    locks.partitions(connection, [old, new])
-    names = reads.rows(
-        connection, "SELECT DISTINCT instance FROM messages WHERE partition = %s", [old]
-    )
+    connection.lock([old, new])
+    names = connection.rows("SELECT DISTINCT instance FROM messages WHERE partition = ?", [old])
     moved = there = 0
     for (instance,) in names:
         places = (old, instance), (new, new if instance == old else instance)
         known = _already_there(connection, *places)
         delete.remove(connection, {old: known} if known else {}, mark=False)
         there += len(known)
-        moved += _move(connection, ids, *places)
-    connection.execute("DELETE FROM conversations WHERE partition = %s", [old])
-    connection.execute("DELETE FROM summaries WHERE partition = %s", [old])
-    _move_runs(connection, ids, old, new)
+        moved += _move(connection, *places)
+    connection.execute("DELETE FROM conversations WHERE partition = ?", [old])
+    connection.execute("DELETE FROM summaries WHERE partition = ?", [old])
+    _move_runs(connection, old, new)
     return moved, there
 
 
-def _move_runs(connection: Connection, ids: IdSource, old: str, new: str) -> None:
+def _move_runs(connection: Connection, old: str, new: str) -> None:
     columns = ", ".join(
         row[0]
-        for row in reads.rows(
-            connection,
+        for row in connection.rows(
             """
             SELECT attname FROM pg_attribute WHERE attrelid = 'context_runs'::regclass
             AND attnum > 0 AND NOT attisdropped AND attname NOT IN ('partition', 'id')
             """,
         )
     )
-    found = reads.rows(
-        connection, "SELECT id FROM context_runs WHERE partition = %s ORDER BY id", [old]
-    )
+    found = connection.rows("SELECT id FROM context_runs WHERE partition = ? ORDER BY id", [old])
     numbers = [row[0] for row in found]
     connection.execute(
         f"""
-        INSERT INTO context_runs (partition, id, {columns}) SELECT %s, t.new, {columns}
-        FROM context_runs r JOIN unnest(%s::bigint[], %s::bigint[]) AS t (old, new) ON t.old = r.id
-        WHERE r.partition = %s
-        """.encode(),
-        [new, numbers, _free(connection, ids, "context_runs", numbers, new), old],
+        INSERT INTO context_runs (partition, id, {columns}) SELECT ?, t.new, {columns}
+        FROM context_runs r JOIN unnest(?::bigint[], ?::bigint[]) AS t (old, new) ON t.old = r.id
+        WHERE r.partition = ?
+        """,
+        [new, numbers, _free(connection, "context_runs", numbers, new), old],
     )
-    connection.execute("DELETE FROM context_runs WHERE partition = %s", [old])
+    connection.execute("DELETE FROM context_runs WHERE partition = ?", [old])
 
 
-def _free(
-    connection: Connection, ids: IdSource, table: str, numbers: Sequence[int], partition: str
-) -> list[int]:
+def _free(connection: Connection, table: str, numbers: Sequence[int], partition: str) -> list[int]:
     """Return these ids, with a new one in place of each that a partition has already."""
     used = {
         row[0]
-        for row in reads.rows(
-            connection,
-            f"SELECT id FROM {table} WHERE partition = %s AND id = ANY(%s::bigint[])",
+        for row in connection.rows(
+            f"SELECT id FROM {table} WHERE partition = ? AND id = ANY(?::bigint[])",
             [partition, list(numbers)],
         )
     }
     taken = set(numbers)
-    fresh = (each for each in ids.take(connection, partition, table) if each not in taken)
+    fresh = (each for each in connection.new_ids(partition, table) if each not in taken)
     return [next(fresh) if number in used else number for number in numbers]
 
 
@@ -98,35 +88,34 @@ def _already_there(connection: Connection, old: _Place, new: _Place) -> list[int
     known: list[int] = []
     numbers = reads.find(connection, Scope(*old), Filter()).ids
     for start in range(0, len(numbers), _AT_ONCE):
-        rows = reads.rows(
-            connection,
+        rows = connection.rows(
             """
             SELECT id, source, source_id FROM messages
-            WHERE partition = %s AND id = ANY(%s::bigint[])
+            WHERE partition = ? AND id = ANY(?::bigint[])
             """,
             [old[0], numbers[start : start + _AT_ONCE]],
         )
-        there = writes.present(connection, new, [(row[1], row[2]) for row in rows])
+        there = writes.present(connection, Scope(*new), [(row[1], row[2]) for row in rows])
         known += [row[0] for row in rows if (row[1], row[2]) in there]
     return sorted(known)
 
 
-def _move(connection: Connection, ids: IdSource, old: _Place, new: _Place) -> int:
+def _move(connection: Connection, old: _Place, new: _Place) -> int:
     numbers = reads.find(connection, Scope(*old), Filter()).ids
-    renamed = dict(zip(numbers, _free(connection, ids, "messages", numbers, new[0]), strict=True))
+    renamed = dict(zip(numbers, _free(connection, "messages", numbers, new[0]), strict=True))
     for start in range(0, len(numbers), _AT_ONCE):
         portion = numbers[start : start + _AT_ONCE]
         _copy_messages(connection, old, new, portion, [renamed[each] for each in portion])
     _copy_links(connection, old[0], new[0], renamed)
-    connection.execute("DELETE FROM messages WHERE partition = %s AND instance = %s", old)
-    connection.execute(summaries.moving("%s").encode(), [*new, *old, *new])
+    connection.execute("DELETE FROM messages WHERE partition = ? AND instance = ?", old)
+    connection.execute(summary_rows.MOVE, [*new, *old, *new])
     # What the new place knows of a conversation stays.
     connection.execute(
         f"""
-        INSERT INTO conversations (partition, instance, {CONVERSATION_COLUMNS})
-        SELECT %s, %s, {CONVERSATION_COLUMNS} FROM conversations
-        WHERE partition = %s AND instance = %s ON CONFLICT DO NOTHING
-        """.encode(),
+        INSERT INTO conversations (partition, instance, {conversations.COLUMNS})
+        SELECT ?, ?, {conversations.COLUMNS} FROM conversations
+        WHERE partition = ? AND instance = ? ON CONFLICT DO NOTHING
+        """,
         [*new, *old],
     )
     return len(numbers)
@@ -140,66 +129,64 @@ def _copy_messages(
     :param before: the ids they have.
     :param after: the ids they get.
     """
-    conversations = reads.rows(
-        connection,
+    named = connection.rows(
         """
         SELECT DISTINCT conversation_id FROM messages
-        WHERE partition = %s AND id = ANY(%s::bigint[])
+        WHERE partition = ? AND id = ANY(?::bigint[])
         """,
         [old[0], before],
     )
-    threads = {row[0]: thread_key(*new, row[0]) for row in conversations}
+    threads = {row[0]: thread_key(*new, row[0]) for row in named}
     connection.execute(
         f"""
         INSERT INTO messages (partition, instance, thread, id, {_KEPT})
-        SELECT %s, %s, c.thread, t.new, {_KEPT}
+        SELECT ?, ?, c.thread, t.new, {_KEPT}
         FROM messages m JOIN {_RENAMED} ON t.old = m.id
-        JOIN unnest(%s::text[], %s::bigint[]) AS c (conversation, thread)
+        JOIN unnest(?::text[], ?::bigint[]) AS c (conversation, thread)
         ON c.conversation IS NOT DISTINCT FROM m.conversation_id
-        WHERE m.partition = %s
-        """.encode(),
+        WHERE m.partition = ?
+        """,
         [*new, before, after, list(threads), list(threads.values()), old[0]],
     )
     connection.execute(
         f"""
         INSERT INTO words (partition, message_id, part, start, stems)
-        SELECT %s, t.new, w.part, w.start,
-        ts_delete(w.stems, %s::text[]) || array_to_tsvector(%s::text[])
-        FROM words w JOIN {_RENAMED} ON t.old = w.message_id WHERE w.partition = %s
-        """.encode(),
+        SELECT ?, t.new, w.part, w.start,
+        ts_delete(w.stems, ?::text[]) || array_to_tsvector(?::text[])
+        FROM words w JOIN {_RENAMED} ON t.old = w.message_id WHERE w.partition = ?
+        """,
         [new[0], scope_stems(*old), scope_stems(*new), before, after, old[0]],
     )
     connection.execute(
         f"""
         INSERT INTO embeddings
         (partition, instance, message_id, model_id, passage, start, "end", vector)
-        SELECT %s, %s, t.new, e.model_id, e.passage, e.start, e."end", e.vector
-        FROM embeddings e JOIN {_RENAMED} ON t.old = e.message_id WHERE e.partition = %s
-        """.encode(),
+        SELECT ?, ?, t.new, e.model_id, e.passage, e.start, e."end", e.vector
+        FROM embeddings e JOIN {_RENAMED} ON t.old = e.message_id WHERE e.partition = ?
+        """,
         [*new, before, after, old[0]],
     )
     for table in ("pending", "rebuilding"):
         connection.execute(
             f"""
-            INSERT INTO {table} (partition, message_id) SELECT %s, t.new
-            FROM {table} p JOIN {_RENAMED} ON t.old = p.message_id WHERE p.partition = %s
-            """.encode(),
+            INSERT INTO {table} (partition, message_id) SELECT ?, t.new
+            FROM {table} p JOIN {_RENAMED} ON t.old = p.message_id WHERE p.partition = ?
+            """,
             [new[0], before, after, old[0]],
         )
 
 
 def _copy_links(connection: Connection, old: str, new: str, renamed: Mapping[int, int]) -> None:
-    rows = reads.rows(
-        connection,
+    rows = connection.rows(
         """
         SELECT source_id, target_id, score, kind FROM synapses
-        WHERE partition = %s AND source_id = ANY(%s::bigint[])
+        WHERE partition = ? AND source_id = ANY(?::bigint[])
         """,
         [old, list(renamed)],
     )
-    links = [
+    moved = [
         (new, renamed[source], renamed[target], score, kind)
         for source, target, score, kind in rows
         if target in renamed
     ]
-    replicate.put_links(connection, links)
+    links.insert(connection, moved)

@@ -1,13 +1,16 @@
 """What is derived on a server, checked against what it is derived from, and made again."""
 
+from collections.abc import Sequence
 from itertools import groupby
 
 from reservoir_cli.messages import Scope, clean_text, plain_text
-from reservoir_cli.storage.base import LinkThreshold
-from reservoir_cli.storage.postgres import keyword_search, links, locks, reads
+from reservoir_cli.storage import conversations, links, reads
+from reservoir_cli.storage.links import LinkThreshold
+from reservoir_cli.storage.postgres import keyword_search
 from reservoir_cli.storage.postgres.connection import Connection
 from reservoir_cli.storage.postgres.stemmer import Stemmer
 from reservoir_cli.storage.records import Filter
+from reservoir_cli.storage.sql import batches
 from reservoir_cli.storage.sqlite.vector_blocks import thread_key
 
 _AT_ONCE = 1_000
@@ -16,14 +19,13 @@ _LACKING = """
     SELECT m.partition, m.id FROM messages m WHERE m.terms > 0 AND NOT EXISTS
     (SELECT 1 FROM pending p WHERE p.partition = m.partition AND p.message_id = m.id)
     AND NOT EXISTS (SELECT 1 FROM embeddings e WHERE e.partition = m.partition
-    AND e.message_id = m.id AND e.model_id = %s)
+    AND e.message_id = m.id AND e.model_id = ?)
 """
 
 
 def wrong_full_text(connection: Connection) -> int:
     """How many messages cannot be found by their words."""
-    return reads.number(
-        connection,
+    return connection.number(
         """
         SELECT count(*) FROM messages m WHERE NOT EXISTS
         (SELECT 1 FROM words w WHERE w.partition = m.partition AND w.message_id = m.id)
@@ -33,51 +35,49 @@ def wrong_full_text(connection: Connection) -> int:
 
 def wrong_for_ranking(connection: Connection, model_id: str) -> int:
     """How many messages neither have vectors nor wait for them."""
-    return reads.number(connection, f"SELECT count(*) FROM ({_LACKING}) t", [model_id])
+    return connection.number(f"SELECT count(*) FROM ({_LACKING}) t", [model_id])
 
 
 def rebuild(
     connection: Connection, stemmer: Stemmer, model_id: str | None, threshold: LinkThreshold
 ) -> None:
-    """Index every message again, and tie them in the order in which they were said.
+    """Index every message again, and link them in the order in which they were said.
 
     A message that lost its vectors is pending again.
     """
-    locks.everything(connection)
+    connection.lock(None)
     for table in ("words", "synapses"):
-        connection.execute(f"DELETE FROM {table}".encode())
-    for partition, instance, _ in reads.places(connection):
+        connection.execute(f"DELETE FROM {table}")
+    for partition, instance, _ in conversations.places(connection):
         numbers = reads.find(connection, Scope(partition, instance), Filter()).ids
-        for start in range(0, len(numbers), _AT_ONCE):
-            some = numbers[start : start + _AT_ONCE]
-            _index(connection, stemmer, (partition, instance), some)
+        for batch in batches(numbers, _AT_ONCE):
+            _index(connection, stemmer, (partition, instance), batch)
     if model_id:
         connection.execute(
-            f"INSERT INTO pending (partition, message_id) {_LACKING}".encode(),
+            f"INSERT INTO pending (partition, message_id) {_LACKING}",
             [model_id],
         )
-        _tie(connection, model_id, threshold)
+        _link(connection, model_id, threshold)
 
 
 def _index(
-    connection: Connection, stemmer: Stemmer, place: tuple[str, str], some: list[int]
+    connection: Connection, stemmer: Stemmer, place: tuple[str, str], ids: Sequence[int]
 ) -> None:
-    found = reads.by_id(connection, some, Scope(*place))
+    found = reads.by_id(connection, ids, Scope(*place))
     texts = [(each.id, clean_text(plain_text(each))) for each in found]
     keyword_search.index(connection, stemmer, place, texts)
     threads = [thread_key(*place, each.conversation_id) for each in found]
     connection.execute(
         """
-        UPDATE messages m SET thread = t.thread FROM unnest(%s::bigint[], %s::bigint[])
-        AS t (id, thread) WHERE m.partition = %s AND m.id = t.id AND m.thread <> t.thread
+        UPDATE messages m SET thread = t.thread FROM unnest(?::bigint[], ?::bigint[])
+        AS t (id, thread) WHERE m.partition = ? AND m.id = t.id AND m.thread <> t.thread
         """,
         [[each.id for each in found], threads, place[0]],
     )
 
 
-def _tie(connection: Connection, model_id: str, threshold: LinkThreshold) -> None:
-    found = reads.rows(
-        connection,
+def _link(connection: Connection, model_id: str, threshold: LinkThreshold) -> None:
+    found = connection.rows(
         """
         SELECT m.partition, m.id FROM messages m WHERE NOT EXISTS
         (SELECT 1 FROM pending p WHERE p.partition = m.partition AND p.message_id = m.id)
@@ -86,6 +86,5 @@ def _tie(connection: Connection, model_id: str, threshold: LinkThreshold) -> Non
     )
     for partition, some in groupby(found, key=lambda row: row[0]):
         numbers = [row[1] for row in some]
-        for start in range(0, len(numbers), _AT_ONCE):
-            portion = numbers[start : start + _AT_ONCE]
-            links.tie(connection, partition, portion, model_id, threshold)
+        for batch in batches(numbers, _AT_ONCE):
+            links.add(connection, partition, batch, model_id, threshold)

@@ -11,7 +11,7 @@ from psycopg import errors
 
 from reservoir_cli.errors import StoreError
 from reservoir_cli.messages import FIRST_MS, LAST_MS
-from reservoir_cli.storage.postgres import locks, model_switch
+from reservoir_cli.storage.postgres import locks, vectors
 from reservoir_cli.storage.postgres.connection import Connection
 from reservoir_cli.storage.postgres.ids import LIMIT
 
@@ -349,8 +349,8 @@ def migrate(connection: Connection, settings: str) -> list[str]:
     :returns: the names of the migrations that ran.
     """
     done = []
-    with connection.transaction():
-        connection.execute(settings.encode())
+    with connection.server.transaction():
+        connection.execute(settings)
         locks.schema(connection)
         connection.execute(f"CREATE SCHEMA IF NOT EXISTS {SCHEMA}")
         _add_vector(connection)
@@ -367,14 +367,14 @@ def migrate(connection: Connection, settings: str) -> list[str]:
         refuse_newer(row[0] or 0)
         for number, (name, statements) in enumerate(MIGRATIONS, 1):
             if number > (row[0] or 0):
-                connection.execute(statements.encode())
+                connection.execute(statements)
                 connection.execute(
-                    f"INSERT INTO {SCHEMA}.migrations (number, name) VALUES (%s, %s)",
+                    f"INSERT INTO {SCHEMA}.migrations (number, name) VALUES (?, ?)",
                     [number, name],
                 )
                 done.append(name)
         if done:
-            model_switch.note_dimensions(connection)
+            vectors.note_dimensions(connection)
         _finish(connection)
     return done
 
@@ -394,5 +394,5 @@ def _add_vector(connection: Connection) -> None:
 
 
 def _finish(connection: Connection) -> None:
-    """The last step of a migration, before which nothing of it is seen."""
+    """Finish a migration; nobody sees any of it before."""
     connection.execute(f"COMMENT ON SCHEMA {SCHEMA} IS 'a store of reservoir-cli'")

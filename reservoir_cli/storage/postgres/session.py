@@ -3,6 +3,7 @@
 import random
 import threading
 import time
+from abc import ABC
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import TypeVar
@@ -11,8 +12,8 @@ import psycopg
 from psycopg.pq import TransactionStatus
 
 from reservoir_cli.errors import StoreError
-from reservoir_cli.storage import unfinished
-from reservoir_cli.storage.postgres import properties, schema
+from reservoir_cli.storage import base, properties, unfinished
+from reservoir_cli.storage.postgres import schema
 from reservoir_cli.storage.postgres.connection import (
     ConflictError,
     Connection,
@@ -20,6 +21,7 @@ from reservoir_cli.storage.postgres.connection import (
     errors,
     place_of,
 )
+from reservoir_cli.storage.postgres.ids import IdSource
 
 #: How often a write is tried that others came in the way of, and seconds before the second time.
 _TRIES, _PAUSE = 8, 0.02
@@ -27,7 +29,7 @@ _TRIES, _PAUSE = 8, 0.02
 Result = TypeVar("Result")
 
 
-class Session:
+class Session(base.Session, ABC):
     """A connection to a server that holds a store, or may.
 
     :param url: of the store; its parameters, those for TLS among them, go to libpq as they are.
@@ -39,18 +41,18 @@ class Session:
         self._url = url
         self._patience = patience
         self._lock = threading.RLock()
-        self._passing = False
+        self._ids = IdSource()
         self.receiving = False
         self._depth = 0
-        self._connection = self._connect()
+        self._connection: Connection = self._connect()
 
     def _connect(self) -> Connection:
         with errors(self.location):
-            connection = connect(self._url, self.location)
+            connection = Connection(connect(self._url, self.location), self._ids)
             try:
                 self.server = schema.look(connection)
             except BaseException:
-                connection.close()
+                connection.server.close()
                 raise
         self.read_only = not self.server.writable
         return connection
@@ -58,7 +60,7 @@ class Session:
     def close(self) -> None:
         """Give the connection back."""
         with suppress(psycopg.Error):
-            self._connection.close()
+            self._connection.server.close()
 
     def prepare(self) -> None:
         """Set an empty database up, or bring an older store up to date.
@@ -82,11 +84,11 @@ class Session:
     # Transactions
 
     @contextmanager
-    def writing(self, wait: float | None = None) -> Iterator[None]:
-        """See :class:`~reservoir_cli.storage.base.Store`."""
+    def write(self, wait: float | None = None, *, durable: bool = True) -> Iterator[None]:
+        """See :class:`~reservoir_cli.storage.base.Session`."""
         patience = max(1, round(1000 * (self._patience if wait is None else wait)))
         begin = f"BEGIN; SET LOCAL lock_timeout = {patience}"
-        if self._passing:
+        if not durable:
             begin += "; SET LOCAL synchronous_commit = off"
         with self._lock:
             outermost = not self._depth
@@ -113,19 +115,9 @@ class Session:
 
     @contextmanager
     def snapshot(self) -> Iterator[None]:
-        """One read transaction; inner ones join it."""
+        """See :class:`~reservoir_cli.storage.base.Session`."""
         with self._transaction("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"):
             yield
-
-    @contextmanager
-    def passing(self) -> Iterator[None]:
-        """See :class:`~reservoir_cli.storage.base.Store`."""
-        with self._lock:
-            before, self._passing = self._passing, True
-            try:
-                yield
-            finally:
-                self._passing = before
 
     @contextmanager
     def _transaction(self, begin: str) -> Iterator[None]:
@@ -140,7 +132,7 @@ class Session:
                 self._connection.execute("COMMIT")
             except BaseException:
                 with suppress(psycopg.Error):
-                    if self._connection.info.transaction_status != TransactionStatus.IDLE:
+                    if self._connection.server.info.transaction_status != TransactionStatus.IDLE:
                         self._connection.execute("ROLLBACK")
                 raise
             finally:
@@ -149,27 +141,22 @@ class Session:
     def _begin(self, begin: str) -> None:
         """Begin a transaction; where the connection was lost since the last, on a new one."""
         try:
-            self._connection.execute(f"{begin}; {self.server.settings}".encode())
+            self._connection.execute(f"{begin}; {self.server.settings}")
         except psycopg.OperationalError:
-            if not self._connection.broken:
+            if not self._connection.server.broken:
                 raise
-            self._connection.close()
+            self._connection.server.close()
             self._connection = self._connect()
-            self._connection.execute(f"{begin}; {self.server.settings}".encode())
+            self._connection.execute(f"{begin}; {self.server.settings}")
 
-    def _written(self, work: Callable[[], Result], wait: float | None = None) -> Result:
+    def _written(self, work: Callable[[], Result]) -> Result:
         """Do a write in a transaction; as a whole again where another came in its way."""
         for left in reversed(range(_TRIES)):
             try:
-                with self.writing(wait):
+                with self.write():
                     return work()
             except ConflictError:
                 if self._depth or not left:  # what stands around it is to begin again
                     raise
                 time.sleep(_PAUSE * 2 ** (_TRIES - left) * random.random())
         raise AssertionError("the last try returns or raises")
-
-    def _seen(self, work: Callable[[], Result]) -> Result:
-        """Read in a transaction."""
-        with self.snapshot():
-            return work()

@@ -1,27 +1,25 @@
 """Vectors on a server: exact search inside a partition, and everything else read of them."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
-import numpy as np
-from numpy.typing import NDArray
-
-from reservoir_cli.messages import Key, Scope
-from reservoir_cli.storage.keys import by_partition
-from reservoir_cli.storage.postgres import properties, reads
+from reservoir_cli.messages import Scope
+from reservoir_cli.storage import properties, reads
 from reservoir_cli.storage.postgres.connection import Connection
 from reservoir_cli.storage.records import Passage
 
-_Vector = NDArray[np.float32]
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    _Vector = NDArray[np.float32]
 
 
 def written(vector: _Vector) -> str:
-    """A vector as text, to the last bit."""
+    """Write a vector as text, to the last bit."""
     return f"[{','.join(map(str, vector.tolist()))}]"
-
-
-def read(blob: bytes) -> _Vector:
-    """A vector as the server sends it in binary: two numbers of head, then its parts."""
-    return np.frombuffer(blob, ">f4", offset=4).astype(np.float32)
 
 
 def cosines(
@@ -34,18 +32,19 @@ def cosines(
     :param asked: shape (vectors, dimensions), each of length 1, as all that are stored.
     :returns: the message of each passage, shape (n,), and its cosines, shape (n, vectors).
     """
+    import numpy as np
+
     where, values = reads.where_scope(scope, "e")
     names = [f"cosine{number}" for number in range(len(asked))]
-    products = ", ".join(f"(-(e.vector <#> %s::vector))::real AS {name}" for name in names)
-    found = reads.arrays(
-        connection,
+    products = ", ".join(f"(-(e.vector <#> ?::vector))::real AS {name}" for name in names)
+    found = connection.arrays(
         {"ids": ("c.message_id", "i8"), **{name: (f"c.{name}", "f4") for name in names}},
         "FROM c",
         [*map(written, asked), *values, model_id, asked.shape[1]],
-        given=f"""
+        before=f"""
         WITH c AS MATERIALIZED (
             SELECT e.message_id, {products}
-            FROM embeddings e WHERE {where} AND e.model_id = %s AND vector_dims(e.vector) = %s
+            FROM embeddings e WHERE {where} AND e.model_id = ? AND vector_dims(e.vector) = ?
         )
         """,
     )
@@ -56,40 +55,18 @@ def passage_counts(
     connection: Connection, partition: str, model_id: str, ids: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
     """Return some messages of a partition that have vectors, and in how many passages."""
-    found = reads.arrays(
-        connection,
+    found = connection.arrays(
         {"ids": ("c.message_id", "i8"), "passages": ("c.passages::int", "i4")},
         """
         FROM (
             SELECT e.message_id, count(*) AS passages
-            FROM embeddings e WHERE e.partition = %s AND e.model_id = %s
-            AND e.message_id = ANY(%s::bigint[]) GROUP BY 1
+            FROM embeddings e WHERE e.partition = ? AND e.model_id = ?
+            AND e.message_id = ANY(?::bigint[]) GROUP BY 1
         ) c
         """,
         [partition, model_id, ids.tolist()],
     )
     return found["ids"], found["passages"]
-
-
-def passages(
-    connection: Connection, model_id: str, keys: Sequence[Key]
-) -> dict[Key, list[Passage]]:
-    """Return the passages of messages; one without vectors has none."""
-    by_message: dict[Key, list[Passage]] = {}
-    for partition, ids in by_partition(keys).items():
-        for number, passage, start, end, vector in connection.execute(
-            """
-            SELECT message_id, passage, start, "end", vector FROM embeddings
-            WHERE partition = %s AND message_id = ANY(%s::bigint[]) AND model_id = %s
-            ORDER BY 1, 2
-            """,
-            [partition, ids, model_id],
-            binary=True,
-        ):
-            by_message.setdefault(Key(partition, number), []).append(
-                Passage(number, passage, start, end, read(vector))
-            )
-    return by_message
 
 
 def add(
@@ -109,10 +86,10 @@ def add(
         """
         INSERT INTO embeddings
         (partition, message_id, model_id, passage, instance, start, "end", vector)
-        SELECT m.partition, m.id, %s, t.passage, m.instance, t.start, t."end", t.vector::vector
-        FROM unnest(%s::bigint[], %s::int[], %s::int[], %s::int[], %s::text[])
+        SELECT m.partition, m.id, ?, t.passage, m.instance, t.start, t."end", t.vector::vector
+        FROM unnest(?::bigint[], ?::int[], ?::int[], ?::int[], ?::text[])
         AS t (id, passage, start, "end", vector)
-        JOIN messages m ON m.partition = %s AND m.id = t.id
+        JOIN messages m ON m.partition = ? AND m.id = t.id
         """,
         [
             model_id,
@@ -123,4 +100,30 @@ def add(
             [written(passage.vector) for _, passage in some],
             partition,
         ],
+    )
+
+
+def note_dimensions(connection: Connection) -> None:
+    """Store the dimensions of the active model; while it has no vectors, the first decide."""
+    row = connection.execute(
+        "SELECT vector_dims(vector) FROM embeddings WHERE model_id = ? LIMIT 1",
+        [properties.get(connection, properties.MODEL_ID)],
+    ).fetchone()
+    if row is None:
+        properties.drop(connection, properties.DIMENSIONS)
+    else:
+        properties.put(connection, properties.DIMENSIONS, str(row[0]))
+
+
+def await_missing(connection: Connection, model_id: str) -> None:
+    """Record which messages the next model lacks; a member may have written some unseen."""
+    connection.execute(
+        """
+        INSERT INTO rebuilding (partition, message_id)
+        SELECT m.partition, m.id FROM messages m WHERE NOT EXISTS (
+            SELECT 1 FROM embeddings e WHERE e.partition = m.partition
+            AND e.message_id = m.id AND e.model_id = ?
+        ) ON CONFLICT DO NOTHING
+        """,
+        [model_id],
     )

@@ -7,12 +7,13 @@ from pathlib import Path
 
 from reservoir_cli.errors import StoreCorruptError
 from reservoir_cli.storage.records import Progress
-from reservoir_cli.storage.sqlite.repair import file_faults
+from reservoir_cli.storage.sqlite.connection import Connection
+from reservoir_cli.storage.sqlite.repair import file_problems
 
 _PAGES = 2_000
 
 
-def copy(connection: sqlite3.Connection, target: Path, progress: Progress) -> None:
+def copy(connection: Connection, target: Path, progress: Progress) -> None:
     """Copy a store into an empty file; call it inside a read transaction.
 
     The transaction keeps the copy from starting over whenever somebody writes.
@@ -29,7 +30,7 @@ def copy(connection: sqlite3.Connection, target: Path, progress: Progress) -> No
         )
         progress("checking the copy", 0, 0)
         # Else it would take the place of the last good one.
-        if file_faults(copied):
+        if file_problems(copied):
             raise StoreCorruptError(
                 "the store is corrupt, so there is no copy of it",
                 hint="reservoir doctor says what is wrong; an earlier backup is as it was",

@@ -3,25 +3,30 @@
 What is embedded comes from the chunks, what is pending from its rows; nothing else is read.
 """
 
-import json
-import sqlite3
-from dataclasses import replace
-from typing import Any
+from __future__ import annotations
 
-import numpy as np
-from numpy.typing import NDArray
+import json
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 from reservoir_cli.messages import DOCUMENT_SOURCES, Scope
+from reservoir_cli.storage import reads
 from reservoir_cli.storage.records import Candidates, Talk, TalkScores
-from reservoir_cli.storage.sqlite import reads, vector_blocks, vectors
+from reservoir_cli.storage.sql import decoding, placeholders
+from reservoir_cli.storage.sqlite import vector_blocks, vectors
+from reservoir_cli.storage.sqlite.connection import Connection
 from reservoir_cli.storage.sqlite.postings import postings
 
-#: What is known of messages, by name; arrays of one length.
-Columns = dict[str, NDArray[Any]]
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    #: What is known of messages, by name; arrays of one length.
+    Columns = dict[str, NDArray[Any]]
 
 
 def candidates(
-    connection: sqlite3.Connection,
+    connection: Connection,
     scope: Scope,
     own: str | None,
     question: str,
@@ -36,6 +41,8 @@ def candidates(
     :param vector: of the question, by that model.
     :param talk: what was said just before; its vector is by that model, too.
     """
+    import numpy as np
+
     asked = [each for each in (vector, talk.vector if talk else None) if each is not None]
     matrix = np.stack(asked) if vector is not None else None
     columns = _pending(connection, scope, own, len(asked) if matrix is not None else 1)
@@ -73,12 +80,14 @@ def candidates(
     return replace(found, talk=TalkScores(np.ascontiguousarray(cosine[:, -1]), said))
 
 
-def _documents(connection: sqlite3.Connection, scope: Scope, own: str | None) -> NDArray[np.int64]:
-    """The ids of the documents of an instance, ascending; an index holds all that is read."""
+def _documents(connection: Connection, scope: Scope, own: str | None) -> NDArray[np.int64]:
+    """Return the document ids of an instance, ascending, from an index alone."""
+    import numpy as np
+
     rows = connection.execute(
         f"""
         SELECT id FROM messages WHERE partition = ? AND instance = ?
-        AND source IN ({reads.marks(DOCUMENT_SOURCES)}) ORDER BY id
+        AND source IN ({placeholders(DOCUMENT_SOURCES)}) ORDER BY id
         """,
         [scope.partition, own, *DOCUMENT_SOURCES],
     )
@@ -86,9 +95,11 @@ def _documents(connection: sqlite3.Connection, scope: Scope, own: str | None) ->
 
 
 def lengths(
-    connection: sqlite3.Connection, scope: Scope, model_id: str | None
+    connection: Connection, scope: Scope, model_id: str | None
 ) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-    """The messages of a scope, ids ascending, shape (n,), and their words, shape (n,)."""
+    """Return the messages of a scope, ids ascending, shape (n,), and their words, shape (n,)."""
+    import numpy as np
+
     columns = _pending(connection, scope, None, 1)
     if model_id is not None:
         scanned = vectors.scan(connection, scope, None, model_id, None)
@@ -98,11 +109,13 @@ def lengths(
     return ids, columns["terms"][first]
 
 
-def _pending(connection: sqlite3.Connection, scope: Scope, own: str | None, asked: int) -> Columns:
-    """The messages that have no vector yet, as a scan gives the others.
+def _pending(connection: Connection, scope: Scope, own: str | None, asked: int) -> Columns:
+    """Return the messages that have no vector yet, in the form of a scan.
 
     They come as one row of columns: after a large import, rows of messages take twice as long.
     """
+    import numpy as np
+
     where, values = reads.where_scope(scope)
     *numbers, partitions, instances, conversations = connection.execute(
         f"""
@@ -114,15 +127,17 @@ def _pending(connection: sqlite3.Connection, scope: Scope, own: str | None, aske
         """,
         [own, *values],
     ).fetchone()
-    ids, created_at, tokens, terms, asks, owned, loose = (
-        np.fromstring(each or "", np.int64, sep=",") for each in numbers
-    )
-    threads = list(zip(*map(json.loads, (partitions, instances, conversations)), strict=True))
-    keys = {each: vector_blocks.thread_key(*each) for each in dict.fromkeys(threads)}
+    with decoding("messages"):
+        arrays = [np.fromstring(each or "", np.int64, sep=",") for each in numbers]
+        names = list(zip(*map(json.loads, (partitions, instances, conversations)), strict=True))
+        keys = {each: vector_blocks.thread_key(*each) for each in dict.fromkeys(names)}
+        threads = np.array([keys[each] for each in names], np.int64)
+        vector_blocks.require_length(arrays, len(threads))
+    ids, created_at, tokens, terms, asks, owned, loose = arrays
     return {
         "ids": ids,
         "created_at": created_at,
-        "threads": np.array([keys[each] for each in threads], np.int64),
+        "threads": threads,
         "tokens": tokens.astype(np.int32),
         "terms": terms.astype(np.int32),
         "flags": (vector_blocks.ASKS * (asks != 0) + vector_blocks.LOOSE * loose).astype(np.uint8),
@@ -136,6 +151,8 @@ def in_order(columns: Columns) -> Columns:
 
     They arrive nearly so, which a stable sort uses: a million with a tenth late take 4 ms.
     """
+    import numpy as np
+
     for name in ("ids", "created_at"):
         keys = columns[name]
         if len(keys) and (keys[1:] < keys[:-1]).any():
@@ -146,6 +163,8 @@ def in_order(columns: Columns) -> Columns:
 
 def by_message(columns: Columns) -> Columns:
     """Join passages to messages: of each the best cosines, and how many there are."""
+    import numpy as np
+
     ids = columns["ids"]
     first = np.flatnonzero(np.concatenate([[True], ids[1:] != ids[:-1]])[: len(ids)])
     passages = np.diff(first, append=len(ids)).astype(np.int32)
@@ -160,6 +179,8 @@ def _nearest(cosine: NDArray[np.float32], count: int) -> NDArray[np.intp]:
 
     :param cosine: shape (n, vectors).
     """
+    import numpy as np
+
     known = np.flatnonzero(~np.isnan(cosine[:, 0]))
     if len(known) > count:
         nearest = np.argpartition(-cosine[known], count, axis=0)[:count]

@@ -2,26 +2,27 @@
 
 A deleted row is overwritten with zeros (``secure_delete``), but the full text keeps words in
 segments until they are merged, pages keep remains of rows that once were moved, and the write-ahead
-log keeps whole pages until it is emptied: see ``sealing``.
+log keeps whole pages until it is emptied: see ``secure_delete``.
 """
 
-import sqlite3
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from reservoir_cli.errors import StoreError
-from reservoir_cli.messages import Scope, StoredMessage, clean_text, plain_text
-from reservoir_cli.storage import fulltext, summaries
-from reservoir_cli.storage.records import Progress
-from reservoir_cli.storage.sqlite import reads, tombstones, vector_blocks
+from reservoir_cli.messages import Scope
+from reservoir_cli.storage import reads, summary_rows, tombstones
+from reservoir_cli.storage.records import Progress, no_progress
+from reservoir_cli.storage.sql import batches, placeholders
+from reservoir_cli.storage.sqlite import keyword_search, vector_blocks
+from reservoir_cli.storage.sqlite.connection import Connection
 from reservoir_cli.storage.sqlite.vector_blocks import Place
 
 
 def remove(
-    connection: sqlite3.Connection,
+    connection: Connection,
     ids: Sequence[int],
     *,
     mark: bool,
-    progress: Progress = lambda *_: None,
+    progress: Progress = no_progress,
 ) -> None:
     """Delete messages and everything derived from them; call it inside a write transaction.
 
@@ -29,12 +30,13 @@ def remove(
     """
     places: dict[Place, list[int]] = {}
     done = 0
-    for some in reads.portions(ids):
+    for some in batches(ids):
         found = reads.by_id(connection, some, Scope(None))
-        for each in found:
-            places.setdefault((each.partition, each.instance), []).append(each.id)
-        unindex(connection, found)
-        summaries.forget(connection.executemany, found, "?")
+        for message in found:
+            places.setdefault((message.partition, message.instance), []).append(message.id)
+        for place, texts in keyword_search.texts_of(found).items():
+            keyword_search.unindex(connection, place, texts)
+        summary_rows.forget(connection, found)
         if mark:
             tombstones.mark(connection, found)
         # Vectors, links, and what is still to be embedded go with their messages.
@@ -46,12 +48,12 @@ def remove(
         _drop_empty_conversations(connection, place)
 
 
-def _require_gone(connection: sqlite3.Connection, ids: Sequence[int]) -> None:
+def _require_gone(connection: Connection, ids: Sequence[int]) -> None:
     """Check that messages were deleted, with their vectors.
 
     :raises StoreError: something kept one; the transaction has to be taken back.
     """
-    marks = reads.marks(ids)
+    marks = placeholders(ids)
     kept = connection.execute(
         f"""
         SELECT id FROM messages WHERE id IN ({marks})
@@ -65,24 +67,7 @@ def _require_gone(connection: sqlite3.Connection, ids: Sequence[int]) -> None:
         )
 
 
-def unindex(connection: sqlite3.Connection, messages: Iterable[StoredMessage]) -> None:
-    """Take messages out of the full text, which has to be told what it was given."""
-    connection.executemany(
-        """
-        INSERT INTO messages_fts (messages_fts, rowid, text, scope) VALUES ('delete', ?, ?, ?)
-        """,
-        [
-            (
-                each.id,
-                fulltext.indexed_text(clean_text(plain_text(each))),
-                fulltext.scope_keys(each.partition, each.instance),
-            )
-            for each in messages
-        ],
-    )
-
-
-def _drop_empty_conversations(connection: sqlite3.Connection, place: Place) -> None:
+def _drop_empty_conversations(connection: Connection, place: Place) -> None:
     """Forget the titles of conversations of which no message is left."""
     connection.execute(
         """

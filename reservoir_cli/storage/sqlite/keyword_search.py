@@ -4,19 +4,24 @@ The words are looked up in the index's own lists of places. FTS5's ranking would
 same, but it takes frequencies of the whole file, so that text in other partitions moves scores.
 """
 
-import sqlite3
-from collections.abc import Iterable
-from functools import reduce
+from __future__ import annotations
 
-import numpy as np
-from numpy.typing import NDArray
+from collections.abc import Iterable, Sequence
+from functools import reduce
+from typing import TYPE_CHECKING
 
 from reservoir_cli.errors import UsageError
-from reservoir_cli.messages import Scope
+from reservoir_cli.messages import Scope, StoredMessage, clean_text, plain_text
 from reservoir_cli.storage import fulltext
 from reservoir_cli.storage.keys import Keys
 from reservoir_cli.storage.sqlite import candidates, postings
-from reservoir_cli.util import bm25
+from reservoir_cli.storage.sqlite.connection import Connection
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    _Ints = NDArray[np.int64]
 
 #: Places in the index as one number: the message's place in the scope above, position below.
 #: Not its id, which takes 53 bits where it comes from a server.
@@ -24,11 +29,45 @@ _SHIFT = 32
 #: More words take seconds, and nobody types them.
 MOST_STEMS = 10_000
 
-_Ints = NDArray[np.int64]
+
+def index(connection: Connection, place: tuple[str, str], texts: Sequence[tuple[int, str]]) -> None:
+    """Add (id, text) of messages of one place to the full text.
+
+    All at once behind their rows: FTS5 writes out what it has gathered whenever a statement on
+    another table comes in between, which took three times as long.
+    """
+    insert = "INSERT INTO messages_fts (rowid, text, scope)"
+    _write(connection, f"{insert} VALUES (?, ?, ?)", place, texts)
+
+
+def unindex(
+    connection: Connection, place: tuple[str, str], texts: Sequence[tuple[int, str]]
+) -> None:
+    """Take messages out of the full text, which needs what it was given."""
+    delete = "INSERT INTO messages_fts (messages_fts, rowid, text, scope)"
+    _write(connection, f"{delete} VALUES ('delete', ?, ?, ?)", place, texts)
+
+
+def _write(
+    connection: Connection, sql: str, place: tuple[str, str], texts: Sequence[tuple[int, str]]
+) -> None:
+    keys = fulltext.scope_keys(*place)
+    connection.executemany(
+        sql, ((number, fulltext.indexed_text(text), keys) for number, text in texts)
+    )
+
+
+def texts_of(messages: Iterable[StoredMessage]) -> dict[tuple[str, str], list[tuple[int, str]]]:
+    """Return (id, indexed text) of messages by their place."""
+    texts: dict[tuple[str, str], list[tuple[int, str]]] = {}
+    for message in messages:
+        text = clean_text(plain_text(message))
+        texts.setdefault((message.partition, message.instance), []).append((message.id, text))
+    return texts
 
 
 def search(
-    connection: sqlite3.Connection,
+    connection: Connection,
     text: str,
     scope: Scope,
     limit: int,
@@ -54,7 +93,7 @@ def search(
 
 
 def too_many() -> UsageError:
-    """The error for more words than are searched."""
+    """Return the error for a query of too many words."""
     return UsageError(f"a keyword search takes {MOST_STEMS:,} words at most")
 
 
@@ -65,7 +104,7 @@ def ranked(
     limit: int,
     matching: Keys | None = None,
 ) -> tuple[list[tuple[int, float]], bool]:
-    """The messages that hold all terms, else any of them.
+    """Find the messages that hold all terms, or else any of them.
 
     :param ids: of the messages of a scope, ascending.
     :param lengths: their words.
@@ -73,6 +112,10 @@ def ranked(
     :param matching: the only messages that may be hits.
     :returns: (id, BM25) best first, ties newest first, and whether the hits hold all terms.
     """
+    import numpy as np
+
+    from reservoir_cli.util import bm25  # it loads numpy
+
     allowed = None if matching is None else np.isin(ids, matching.ids)
     norms = bm25.norms(lengths)
     scores, held = np.zeros(len(ids)), []
@@ -92,8 +135,8 @@ def ranked(
     return [(int(ids[at]), float(scores[at])) for at in best], all_words or not len(hits)
 
 
-def _stems(connection: sqlite3.Connection, terms: list[str]) -> list[tuple[list[str], bool]]:
-    """The stems of each term in their order, and whether its last is a prefix."""
+def _stems(connection: Connection, terms: list[str]) -> list[tuple[list[str], bool]]:
+    """Return the stems of each term in their order, and whether its last is a prefix."""
     postings.open_vocabularies(connection)
     connection.execute("DELETE FROM temp.question")
     connection.executemany(
@@ -109,9 +152,11 @@ def _stems(connection: sqlite3.Connection, terms: list[str]) -> list[tuple[list[
 
 
 def _held(
-    connection: sqlite3.Connection, ids: _Ints, stems: list[str], is_prefix: bool
+    connection: Connection, ids: _Ints, stems: list[str], is_prefix: bool
 ) -> tuple[_Ints, _Ints]:
-    """The messages in which stems stand one after another, the last as a prefix; how often."""
+    """Find the messages that hold stems in sequence, the last as a prefix, and how often."""
+    import numpy as np
+
     last = len(stems) - 1
     found = [
         _occurrences(connection, ids, stem, is_prefix and at == last) - at
@@ -122,7 +167,9 @@ def _held(
     return ids[places], counts
 
 
-def _occurrences(connection: sqlite3.Connection, ids: _Ints, stem: str, is_prefix: bool) -> _Ints:
+def _occurrences(connection: Connection, ids: _Ints, stem: str, is_prefix: bool) -> _Ints:
+    import numpy as np
+
     condition, values = ("term = ?", [stem])
     if is_prefix:
         condition, values = ("term >= ? AND term < ?", [stem, stem + "\U0010ffff"])

@@ -1,15 +1,16 @@
 """Carrying a partition's messages over to another, with everything that names their place."""
 
-import sqlite3
 from collections.abc import Sequence
 
-from reservoir_cli.messages import Scope, StoredMessage, clean_text, plain_text
-from reservoir_cli.storage import fulltext, summaries
-from reservoir_cli.storage.sqlite import delete, properties, reads, vector_blocks
+from reservoir_cli.messages import Scope
+from reservoir_cli.storage import conversations, properties, reads, summary_rows
+from reservoir_cli.storage.sql import batches, placeholders
+from reservoir_cli.storage.sqlite import delete, keyword_search, vector_blocks
+from reservoir_cli.storage.sqlite.connection import Connection
 from reservoir_cli.storage.sqlite.vector_blocks import Place
 
 
-def move(connection: sqlite3.Connection, old: str, new: str) -> tuple[int, int]:
+def move(connection: Connection, old: str, new: str) -> tuple[int, int]:
     """Bring all messages of a partition into another; call it inside a write transaction.
 
     An instance keeps its name; the one that is named like the partition is renamed with it.
@@ -36,7 +37,7 @@ def move(connection: sqlite3.Connection, old: str, new: str) -> tuple[int, int]:
     return moved, there
 
 
-def _already_there(connection: sqlite3.Connection, old: Place, new: Place) -> list[int]:
+def _already_there(connection: Connection, old: Place, new: Place) -> list[int]:
     """Messages whose source and id the new place has already."""
     rows = connection.execute(
         """
@@ -50,17 +51,18 @@ def _already_there(connection: sqlite3.Connection, old: Place, new: Place) -> li
     return [row[0] for row in rows]
 
 
-def _move(connection: sqlite3.Connection, old: Place, new: Place) -> int:
+def _move(connection: Connection, old: Place, new: Place) -> int:
     ids = [
         row[0]
         for row in connection.execute(
             "SELECT id FROM messages WHERE partition = ? AND instance = ? ORDER BY id", old
         )
     ]
-    for some in reads.portions(ids):
+    for some in batches(ids):
         found = reads.by_id(connection, some, Scope(*old))
-        delete.unindex(connection, found)
-        _index(connection, found, new)
+        for texts in keyword_search.texts_of(found).values():
+            keyword_search.unindex(connection, old, texts)
+            keyword_search.index(connection, new, texts)
     connection.execute(
         "UPDATE messages SET partition = ?, instance = ? WHERE partition = ? AND instance = ?",
         [*new, *old],
@@ -68,26 +70,18 @@ def _move(connection: sqlite3.Connection, old: Place, new: Place) -> int:
     # What the new place knows of a conversation stays.
     connection.execute(
         f"""
-        INSERT OR IGNORE INTO conversations (partition, instance, {reads.CONVERSATION_COLUMNS})
-        SELECT ?, ?, {reads.CONVERSATION_COLUMNS} FROM conversations
+        INSERT OR IGNORE INTO conversations (partition, instance, {conversations.COLUMNS})
+        SELECT ?, ?, {conversations.COLUMNS} FROM conversations
         WHERE partition = ? AND instance = ?
         """,
         [*new, *old],
     )
-    connection.execute(summaries.moving("?"), [*new, *old, *new])
+    connection.execute(summary_rows.MOVE, [*new, *old, *new])
     _pack(connection, old, ids)
     return len(ids)
 
 
-def _index(connection: sqlite3.Connection, messages: Sequence[StoredMessage], place: Place) -> None:
-    keys = fulltext.scope_keys(*place)
-    connection.executemany(
-        "INSERT INTO messages_fts (rowid, text, scope) VALUES (?, ?, ?)",
-        [(each.id, fulltext.indexed_text(clean_text(plain_text(each))), keys) for each in messages],
-    )
-
-
-def _pack(connection: sqlite3.Connection, old: Place, ids: Sequence[int]) -> None:
+def _pack(connection: Connection, old: Place, ids: Sequence[int]) -> None:
     """Make again what ranking reads of moved messages: it holds a key of their thread."""
     models = connection.execute(
         "SELECT DISTINCT model_id FROM vector_chunks WHERE partition = ? AND instance = ?", old
@@ -95,10 +89,10 @@ def _pack(connection: sqlite3.Connection, old: Place, ids: Sequence[int]) -> Non
     connection.execute("DELETE FROM vector_chunks WHERE partition = ? AND instance = ?", old)
     for (model_id,) in models:
         lacking = "rebuilding" if _is_next(connection, model_id) else "pending"
-        for some in reads.portions(ids):
+        for some in batches(ids):
             rows = connection.execute(
                 f"""
-                SELECT id FROM messages WHERE id IN ({reads.marks(some)})
+                SELECT id FROM messages WHERE id IN ({placeholders(some)})
                 AND id NOT IN (SELECT message_id FROM {lacking}) ORDER BY id
                 """,
                 some,
@@ -108,5 +102,5 @@ def _pack(connection: sqlite3.Connection, old: Place, ids: Sequence[int]) -> Non
             vector_blocks.append(connection, model_id, done, vectors)
 
 
-def _is_next(connection: sqlite3.Connection, model_id: str) -> bool:
+def _is_next(connection: Connection, model_id: str) -> bool:
     return properties.get(connection, properties.NEXT_ID) == model_id

@@ -13,7 +13,8 @@ from pathlib import Path
 
 from reservoir_cli.errors import ReservoirError, StoreCorruptError
 from reservoir_cli.settings import paths
-from reservoir_cli.storage.base import Store, open_store
+from reservoir_cli.storage.base import Store
+from reservoir_cli.storage.factory import open_store
 from reservoir_cli.util.private import replace_atomically, resolve_path
 
 #: Seconds to wait for another program that reads the file to be replaced.

@@ -6,18 +6,21 @@ follow from them.
 
 import sqlite3
 from collections.abc import Iterator, Sequence
+from itertools import groupby
 
 from reservoir_cli.errors import StoreError
-from reservoir_cli.messages import Scope, clean_text, plain_text
-from reservoir_cli.storage import fulltext
-from reservoir_cli.storage.base import LinkThreshold
-from reservoir_cli.storage.sqlite import links, properties, reads, vector_blocks
+from reservoir_cli.messages import Scope, clean_text
+from reservoir_cli.storage import links, properties, reads
+from reservoir_cli.storage.links import LinkThreshold
+from reservoir_cli.storage.sql import batches
+from reservoir_cli.storage.sqlite import keyword_search, vector_blocks
+from reservoir_cli.storage.sqlite.connection import Connection
 
 _AT_ONCE = 1_000
 
 
-def file_faults(connection: sqlite3.Connection) -> list[str]:
-    """What SQLite finds wrong with the file itself; no text of a message is in it.
+def file_problems(connection: sqlite3.Connection) -> list[str]:
+    """Return the problems that SQLite finds in the file itself, without any message text.
 
     Call it outside of transactions. The full text is looked into unless others are writing.
     """
@@ -48,16 +51,16 @@ def _is_damage(error: sqlite3.Error) -> bool:
     return code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 
 
-def unreadable(connection: sqlite3.Connection) -> list[int]:
+def unreadable(connection: Connection) -> list[int]:
     """Ids of messages whose rows hold what no message can hold."""
     found: list[int] = []
-    for some in _portions(connection, "1"):
+    for some in _batches(connection, "1"):
         if not _readable(connection, some):
             found += [each for each in some if not _readable(connection, [each])]
     return found
 
 
-def _readable(connection: sqlite3.Connection, ids: Sequence[int]) -> bool:
+def _readable(connection: Connection, ids: Sequence[int]) -> bool:
     try:
         reads.by_id(connection, ids, Scope(None))
     except (StoreError, sqlite3.OperationalError):  # the latter where it is no UTF-8
@@ -65,7 +68,7 @@ def _readable(connection: sqlite3.Connection, ids: Sequence[int]) -> bool:
     return True
 
 
-def missing_from_full_text(connection: sqlite3.Connection) -> int:
+def missing_from_full_text(connection: Connection) -> int:
     """How many messages cannot be found by their words, or are found and not there."""
     one_way = "SELECT COUNT(*) FROM (SELECT id FROM {} EXCEPT SELECT id FROM {})"
     pair = ("messages", "messages_fts_docsize")
@@ -75,7 +78,7 @@ def missing_from_full_text(connection: sqlite3.Connection) -> int:
     )
 
 
-def mend_texts(connection: sqlite3.Connection) -> list[int]:
+def mend_texts(connection: Connection) -> list[int]:
     """Put U+FFFD where a text is no UTF-8 any more, for nothing could read the message otherwise.
 
     :returns: ids of the messages that are changed.
@@ -97,7 +100,7 @@ def _decoded(data: bytes) -> str:
     return clean_text(data.decode("utf-8", "replace"))
 
 
-def mend_model(connection: sqlite3.Connection) -> None:
+def mend_model(connection: Connection) -> None:
     """Take the active model's identity from the vectors, if not one of them has it.
 
     While a model is changed there are two, or messages that wait for their vectors.
@@ -109,44 +112,39 @@ def mend_model(connection: sqlite3.Connection) -> None:
         properties.put(connection, properties.MODEL_ID, used.pop())
 
 
-def rebuild_full_text(connection: sqlite3.Connection) -> None:
+def rebuild_full_text(connection: Connection) -> None:
     """Index the words of every message again."""
     connection.execute("INSERT INTO messages_fts (messages_fts) VALUES ('delete-all')")
-    for some in _portions(connection, "1"):
-        for message in reads.by_id(connection, some, Scope(None)):
-            connection.execute(
-                "INSERT INTO messages_fts (rowid, text, scope) VALUES (?, ?, ?)",
-                (
-                    message.id,
-                    fulltext.indexed_text(plain_text(message)),
-                    fulltext.scope_keys(message.partition, message.instance),
-                ),
-            )
+    for some in _batches(connection, "1"):
+        messages = reads.by_id(connection, some, Scope(None))
+        for place, texts in keyword_search.texts_of(messages).items():
+            keyword_search.index(connection, place, texts)
 
 
-def rebuild_chunks(connection: sqlite3.Connection, model_id: str) -> None:
+def rebuild_vector_blocks(connection: Connection, model_id: str) -> None:
     """Pack what ranking reads again."""
     connection.execute("DELETE FROM vector_chunks WHERE model_id = ?", [model_id])
-    for some in _portions(connection, "id NOT IN (SELECT message_id FROM pending)"):
+    for some in _batches(connection, "id NOT IN (SELECT message_id FROM pending)"):
         vector_blocks.append(
             connection, model_id, some, vector_blocks.stored_vectors(connection, model_id, some)
         )
 
 
-def rebuild_synapses(
-    connection: sqlite3.Connection, model_id: str, threshold: LinkThreshold
-) -> None:
-    """Tie all messages again, in the order in which they were said."""
+def rebuild_links(connection: Connection, model_id: str, threshold: LinkThreshold) -> None:
+    """Link all messages again, in the order in which they were said."""
     connection.execute("DELETE FROM synapses")
-    for some in _portions(connection, "id NOT IN (SELECT message_id FROM pending)", "created_at, "):
-        links.tie(connection, some, model_id, threshold)
+    rows = connection.execute(
+        """
+        SELECT partition, id FROM messages WHERE id NOT IN (SELECT message_id FROM pending)
+        ORDER BY partition, created_at, id
+        """
+    ).fetchall()
+    for partition, of_partition in groupby(rows, key=lambda row: row[0]):
+        for batch in batches([row[1] for row in of_partition], _AT_ONCE):
+            links.add(connection, partition, batch, model_id, threshold)
 
 
-def _portions(
-    connection: sqlite3.Connection, condition: str, order: str = ""
-) -> Iterator[list[int]]:
-    """Ids of messages, a thousand at a time."""
-    rows = connection.execute(f"SELECT id FROM messages WHERE {condition} ORDER BY {order}id")
-    numbers = [row[0] for row in rows.fetchall()]
-    for start in range(0, len(numbers), _AT_ONCE):
-        yield numbers[start : start + _AT_ONCE]
+def _batches(connection: Connection, condition: str) -> Iterator[Sequence[int]]:
+    """Yield ids of messages, a thousand at a time."""
+    rows = connection.execute(f"SELECT id FROM messages WHERE {condition} ORDER BY id")
+    return batches([row[0] for row in rows.fetchall()], _AT_ONCE)

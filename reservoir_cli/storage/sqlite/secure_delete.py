@@ -3,7 +3,8 @@
 import sqlite3
 from contextlib import closing
 
-from reservoir_cli.storage.sqlite import properties
+from reservoir_cli.storage import properties
+from reservoir_cli.storage.sqlite.connection import Connection
 
 #: What is still to be done: the file is to be written anew, or only its log to be emptied.
 _REWRITE, _EMPTY_LOG = "rewrite", "log"
@@ -11,7 +12,7 @@ _REWRITE, _EMPTY_LOG = "rewrite", "log"
 _IN_MEMORY = 256 << 20
 
 
-def seal(connection: sqlite3.Connection) -> None:
+def seal(connection: Connection) -> None:
     """Merge the full text, whose segments still hold the words, and note what is to be done.
 
     Call it in the transaction that deletes, and :func:`finish` behind it.
@@ -20,7 +21,7 @@ def seal(connection: sqlite3.Connection) -> None:
     properties.put(connection, properties.UNFINISHED, _REWRITE)
 
 
-def finish(connection: sqlite3.Connection, wait: float) -> bool:
+def finish(connection: Connection, wait: float) -> bool:
     """Write the file anew and empty the write-ahead log; call it outside of transactions.
 
     :param wait: seconds to wait for readers and writers.
@@ -45,7 +46,7 @@ def finish(connection: sqlite3.Connection, wait: float) -> bool:
         connection.execute(f"PRAGMA busy_timeout = {patience}")
 
 
-def _rewrite(connection: sqlite3.Connection, wait: float) -> None:
+def _rewrite(connection: Connection, wait: float) -> None:
     """Write all pages of the file anew, as one transaction.
 
     When pages are split and joined, rows are copied, and what is left of a copy in the free space

@@ -8,46 +8,47 @@ import os
 import sqlite3
 import threading
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import astuple
-from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from reservoir_cli.errors import ReservoirError, StoreCorruptError, StoreError, StoreLockedError
-from reservoir_cli.messages import (
-    Conversation,
-    Key,
-    Message,
-    Scope,
-    StoredMessage,
-    clean_name,
-    to_epoch_ms,
-)
+from reservoir_cli.messages import Key, Scope, check_name
 from reservoir_cli.settings import paths
-from reservoir_cli.storage import unfinished
-from reservoir_cli.storage.base import LinkThreshold
-from reservoir_cli.storage.records import Fault, Filter, Passage
-from reservoir_cli.storage.sqlite import own_schema, properties, reads, secure_delete
-from reservoir_cli.storage.sqlite.keeping import Keeping
+from reservoir_cli.storage import properties, unfinished
+from reservoir_cli.storage.base import EVERYTHING, Store
+from reservoir_cli.storage.links import LinkThreshold
+from reservoir_cli.storage.records import (
+    Candidates,
+    Filter,
+    Passage,
+    Problem,
+    Progress,
+    Talk,
+    no_progress,
+)
+from reservoir_cli.storage.sqlite import own_schema, secure_delete
+from reservoir_cli.storage.sqlite.connection import Connection
+from reservoir_cli.storage.writes import COLUMNS
 from reservoir_cli.util.private import make_private_dir, remove_leftovers
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from reservoir_cli.storage.records import Candidates, Talk
-    from reservoir_cli.tokens import TokenCounter
-
 #: The number of migrations in ``schema.py``.
 SCHEMA_VERSION = 7
 #: Stands in the file's header and says whose it is: "Rsvr".
 APPLICATION_ID = 0x52737672
+#: Seconds that a checkpoint waits for readers; a question takes less than one.
+_FOR_READERS = 5.0
 
 
-class SqliteStore(Keeping):
+class SqliteStore(Store):
     """A :class:`~reservoir_cli.storage.base.Store` in one file."""
+
+    _connection: Connection
 
     def __init__(self, location: str, *, create: bool, patience: float) -> None:
         self.location = location
@@ -68,7 +69,7 @@ class SqliteStore(Keeping):
 
     # Opening
 
-    def _open(self, path: Path, create: bool) -> sqlite3.Connection:
+    def _open(self, path: Path, create: bool) -> Connection:
         if str(path) == ":memory:" or not _exists(path):
             if not create or str(path) == ":memory:":
                 return self._connect("file::memory:")
@@ -103,16 +104,15 @@ class SqliteStore(Keeping):
                 hint="check the path and its permissions, or give another with --db",
             ) from error
 
-    def _connect(self, uri: str) -> sqlite3.Connection:
-        connection = sqlite3.connect(
+    def _connect(self, uri: str) -> Connection:
+        return sqlite3.connect(
             uri,
             uri=True,
             timeout=self._patience,
             isolation_level=None,
             check_same_thread=False,
+            factory=Connection,
         )
-        connection.create_function("holds", 3, reads.holds, deterministic=True)
-        return connection
 
     def _prepare(self) -> None:
         version = self._known_version()
@@ -138,7 +138,7 @@ class SqliteStore(Keeping):
         self.read_only = self.read_only or own_schema.find_code(self._connection) is not None
 
     def _known_version(self) -> int:
-        """The schema of the file; asked in each transaction, for a newer program may change it."""
+        """Return the schema version; read in each transaction, as a newer program may change it."""
         version: int = self._connection.execute("PRAGMA user_version").fetchone()[0]
         if version > SCHEMA_VERSION:
             raise StoreError(
@@ -149,7 +149,7 @@ class SqliteStore(Keeping):
         return version
 
     def _require_same_file(self) -> None:
-        """What is written to a file that has no name any more would be lost."""
+        """Refuse to write to a file that has been deleted or replaced: it would be lost."""
         if self._identity and _identity(self._file) != self._identity:
             raise StoreError(
                 f"the store {self.location} was removed or replaced while it was in use",
@@ -220,44 +220,42 @@ class SqliteStore(Keeping):
     # Transactions
 
     @contextmanager
-    def writing(self, wait: float | None = None) -> Iterator[None]:
-        """See :class:`~reservoir_cli.storage.base.Store`."""
+    def write(self, wait: float | None = None, *, durable: bool = True) -> Iterator[None]:
+        """See :class:`~reservoir_cli.storage.base.Session`."""
         with self._lock, self._errors():
             if self._connection.in_transaction:
                 yield
                 return
             self._require_writable()
-            if wait is not None:
-                self._set("busy_timeout", int(wait * 1000))
-            try:
-                self._connection.execute("BEGIN IMMEDIATE")
-            finally:
-                if wait is not None:
-                    self._set("busy_timeout", int(self._patience * 1000))
-            with self._until("COMMIT"):
-                self._require_same_file()
-                self._known_version()
-                self._refuse_code()
-                self._refuse_unfinished()
-                yield
+            patience = self._patience if wait is None else wait
+            with self._pragma("synchronous", "FULL" if durable else "NORMAL", "FULL"):
+                with self._pragma("busy_timeout", patience * 1000, self._patience * 1000):
+                    self._connection.execute("BEGIN IMMEDIATE")
+                with self._until("COMMIT"):
+                    self._require_same_file()
+                    self._known_version()
+                    self._refuse_code()
+                    self._refuse_unfinished()
+                    yield
             self._require_same_file()
 
     @contextmanager
-    def passing(self) -> Iterator[None]:
-        """See :class:`~reservoir_cli.storage.base.Store`."""
-        with self._lock, self._errors():
-            self._set("synchronous", "NORMAL")
-            try:
-                yield
-            finally:
-                self._set("synchronous", "FULL")
+    def _pragma(self, name: str, value: str | float, usual: str | float) -> Iterator[None]:
+        """Change a setting for a while, if it is to be another than usual."""
+        if value != usual:
+            self._set(name, value if isinstance(value, str) else int(value))
+        try:
+            yield
+        finally:
+            if value != usual:
+                self._set(name, usual if isinstance(usual, str) else int(usual))
 
     def _set(self, pragma: str, value: str | int) -> None:
         self._connection.execute(f"PRAGMA {pragma} = {value}").fetchall()
 
     @contextmanager
     def snapshot(self) -> Iterator[None]:
-        """One read transaction; inner ones join it."""
+        """See :class:`~reservoir_cli.storage.base.Session`."""
         with self._lock, self._errors():
             if self._connection.in_transaction:
                 yield
@@ -303,262 +301,150 @@ class SqliteStore(Keeping):
             raise _translated(error, self.location) from error
 
     @contextmanager
-    def _decoding(self) -> Iterator[None]:
-        """Call what is packed in rows and cannot be unpacked what it is: a damaged file."""
-        try:
-            yield
-        except (ValueError, TypeError, LookupError, OverflowError, ArithmeticError) as error:
-            raise StoreCorruptError(
-                f"the store {self.location} is corrupt: what ranking reads is damaged",
-                hint="reservoir doctor --repair",
-            ) from error
-
-    @contextmanager
     def _alone(self) -> Iterator[None]:
-        """The connection to oneself, outside of transactions."""
+        """Lend the connection outside of transactions."""
         with self._lock, self._errors():
             self._require_writable()
             yield
 
     # Writing
 
-    def add(
-        self,
-        scope: Scope,
-        messages: Sequence[Message],
-        *,
-        counter: "TokenCounter",
-        now: datetime,
-        pair: bool = False,
-    ) -> list[StoredMessage | None]:
-        """See :class:`~reservoir_cli.storage.base.Store`."""
-        from reservoir_cli.storage.sqlite.writes import add
+    def _insert_messages(self, rows: Sequence[tuple[Any, ...]]) -> None:
+        self._connection.insert("messages", COLUMNS, rows)
 
-        with self.writing():
-            return add(self._connection, scope, messages, counter, to_epoch_ms(now), pair=pair)
+    def _index(self, place: tuple[str, str], texts: Sequence[tuple[int, str]]) -> None:
+        from reservoir_cli.storage.sqlite import keyword_search
 
-    def add_conversations(self, scope: Scope, conversations: Sequence[Conversation]) -> None:
-        """See :class:`~reservoir_cli.storage.base.Store`."""
-        place = scope.partition, scope.instance
-        with self.writing():
-            self._connection.executemany(
-                f"""
-                INSERT INTO conversations (partition, instance, {reads.CONVERSATION_COLUMNS})
-                VALUES (?, ?, ?, ?, ?, ?, ?, ?)
-                ON CONFLICT (partition, instance, id) DO UPDATE SET
-                title = coalesce(excluded.title, title), source = coalesce(excluded.source, source),
-                model = coalesce(excluded.model, model),
-                project = coalesce(excluded.project, project),
-                branch = coalesce(excluded.branch, branch)
-                """,
-                [(*place, clean_name(each.id), *astuple(each)[1:]) for each in conversations],
-            )
+        keyword_search.index(self._connection, place, texts)
 
-    def add_passages(
-        self,
-        model_id: str,
-        passages: Mapping[Key, Sequence[Passage]],
-        synapse_threshold: LinkThreshold,
+    def _add_vectors(
+        self, partition: str, model_id: str, passages: Mapping[int, Sequence[Passage]]
     ) -> None:
+        from reservoir_cli.storage.sqlite import vectors
+
+        vectors.add(self._connection, partition, model_id, passages)
+
+    def _delete(self, ids: Mapping[str, Sequence[int]], progress: Progress) -> None:
+        from reservoir_cli.storage.sqlite import delete
+
+        numbers = [number for of_partition in ids.values() for number in of_partition]
+        delete.remove(self._connection, numbers, mark=True, progress=progress)
+        progress("rewriting the full text", 0, 0)
+        secure_delete.seal(self._connection)
+
+    def _purge(self) -> bool:
+        with self._alone():
+            return secure_delete.finish(self._connection, _FOR_READERS)
+
+    def move_partition(self, old: str, new: str) -> tuple[int, int]:
         """See :class:`~reservoir_cli.storage.base.Store`."""
-        import numpy as np
+        from reservoir_cli.storage.sqlite import move_partition
 
-        from reservoir_cli.storage.sqlite import links, vector_blocks
-        from reservoir_cli.storage.sqlite.vectors import pack
+        with self.write():
+            return move_partition.move(self._connection, old, check_name(new))
 
-        with self.writing(), self._decoding():
-            # A message may have been forgotten, or embedded by another process, since it was read.
-            lacking = self._lacking(model_id)
-            ids = [number for _, number in passages]
-            due = reads.still_pending(self._connection, ids, lacking)
-            vectors: dict[int, list[NDArray[np.float32]]] = {}
-            rows = []
-            for (_, number), of_message in passages.items():
-                for each in of_message if number in due else ():
-                    vectors.setdefault(number, []).append(each.vector)
-                    rows.append(
-                        (number, model_id, each.number, each.start, each.end, pack(each.vector))
-                    )
-            self._connection.executemany("INSERT INTO embeddings VALUES (?, ?, ?, ?, ?, ?)", rows)
-            self._connection.executemany(
-                f"DELETE FROM {lacking} WHERE message_id = ?", [(each,) for each in ids]
-            )
-            stacked = {number: np.stack(some) for number, some in vectors.items()}
-            vector_blocks.append(self._connection, model_id, sorted(due), stacked)
-            links.tie(self._connection, sorted(due), model_id, synapse_threshold)
-
-    def _lacking(self, model_id: str) -> str:
-        """The table of messages without vectors of a model.
-
-        :raises ReservoirError: vectors of it are of no use, as of a model given up meanwhile.
-        """
-        if model_id == properties.get(self._connection, properties.NEXT_ID):
-            return "rebuilding"
-        if properties.get(self._connection, properties.MODEL_ID) in (None, model_id):
-            return "pending"
-        raise ReservoirError(
-            "the model of this store was changed meanwhile", hint="run the command again"
-        )
-
-    def faults(self) -> list[Fault]:
+    def copy_to(self, target: Path, progress: Progress = no_progress) -> None:
         """See :class:`~reservoir_cli.storage.base.Store`."""
-        from reservoir_cli.storage.sqlite import repair, vector_blocks
+        from reservoir_cli.storage.sqlite import backup
+
+        with self.snapshot():
+            backup.copy(self._connection, target, progress)
+
+    def _messages_after(self, after: Key | None, count: int) -> list[Any]:
+        return self._connection.execute(
+            f"SELECT {COLUMNS} FROM messages WHERE id > ? ORDER BY id LIMIT ?",
+            [after.id if after else 0, count],
+        ).fetchall()
+
+    def shared_ids(self) -> list[Key]:
+        """Return nothing: an id is unique in a file."""
+        return []
+
+    # Checking and repairing
+
+    def problems(self) -> list[Problem]:
+        """See :class:`~reservoir_cli.storage.base.Store`."""
+        from reservoir_cli.storage.sqlite import repair
 
         with self._lock, self._errors():
             # Whatever these say may be about an index, so it is worth trying.
-            found = [Fault(each, repairable=True) for each in repair.file_faults(self._connection)]
-            if found:
-                return found
+            damage = repair.file_problems(self._connection)
+            if damage:
+                return [Problem(detail, repairable=True) for detail in damage]
         with self.snapshot():
-            code = own_schema.find_code(self._connection)
-            found = [Fault(f"there is {code}: nothing is written", False)] if code else []
-            active = self.active_model()
-            for count, what in (
-                (repair.missing_from_full_text(self._connection), "the full text"),
-                (
-                    vector_blocks.faults(self._connection, active[0] if active else ""),
-                    "what ranking reads",
-                ),
-            ):
-                if count:
-                    found.append(Fault(f"{what} is wrong about {_messages(count)}", True))
-            if unreadable := repair.unreadable(self._connection):
-                ids = ", ".join(map(str, unreadable[:10]))
-                found.append(Fault(f"{_messages(len(unreadable))} cannot be read: {ids}", False))
-            return found
+            return list(self._derived_problems())
 
-    def repair(self, synapse_threshold: LinkThreshold) -> list[int]:
+    def _derived_problems(self) -> Iterator[Problem]:
+        from reservoir_cli.storage.sqlite import repair, vector_blocks
+
+        if code := own_schema.find_code(self._connection):
+            yield Problem(f"there is {code}: nothing is written", repairable=False)
+        active = self.active_model()
+        if count := repair.missing_from_full_text(self._connection):
+            yield Problem(f"the full text is wrong about {_messages(count)}", repairable=True)
+        if count := vector_blocks.problems(self._connection, active[0] if active else ""):
+            yield Problem(f"what ranking reads is wrong about {_messages(count)}", repairable=True)
+        if unreadable := repair.unreadable(self._connection):
+            ids = ", ".join(map(str, unreadable[:10]))
+            detail = f"{_messages(len(unreadable))} cannot be read: {ids}"
+            yield Problem(detail, repairable=False)
+
+    def repair(self, link_threshold: LinkThreshold) -> list[int]:
         """See :class:`~reservoir_cli.storage.base.Store`."""
         from reservoir_cli.storage.sqlite import repair
 
         with self._lock, self._errors():
             self._require_writable()
-            damaged = repair.file_faults(self._connection)
+            damaged = repair.file_problems(self._connection)
         if damaged:
-            return self._rewrite(synapse_threshold)
-        with self.writing():
+            return self._rewrite(link_threshold)
+        with self.write():
             mended = repair.mend_texts(self._connection)
             repair.mend_model(self._connection)
             repair.rebuild_full_text(self._connection)
             if active := self.active_model():
-                repair.rebuild_chunks(self._connection, active[0])
-                repair.rebuild_synapses(self._connection, active[0], synapse_threshold)
+                repair.rebuild_vector_blocks(self._connection, active[0])
+                repair.rebuild_links(self._connection, active[0], link_threshold)
         return mended
 
-    def _rewrite(self, synapse_threshold: LinkThreshold) -> list[int]:
+    def _rewrite(self, link_threshold: LinkThreshold) -> list[int]:
         """Write the store anew, in a file beside it that only the user can read."""
-        import tempfile
+        from tempfile import TemporaryDirectory
 
-        from reservoir_cli.storage.sqlite import salvage
+        from reservoir_cli.storage.sqlite import rewrite
 
         remove_leftovers(self._file)
         beside = f".{self._file.name}."
-        with tempfile.TemporaryDirectory(prefix=beside, dir=self._file.parent) as folder:
+        with TemporaryDirectory(prefix=beside, dir=self._file.parent) as folder:
             fresh = SqliteStore(f"{folder}/fresh.db", create=True, patience=self._patience)
             mended: list[int] = []
             try:
                 with self._alone():
-                    salvage.rewrite(
+                    rewrite.rewrite(
                         self._file,
                         fresh._file,
-                        lambda: mended.extend(fresh.repair(synapse_threshold)),
+                        lambda: mended.extend(fresh.repair(link_threshold)),
                         self._patience,
                     )
             finally:
                 fresh.close()
         return mended
 
-    def renew_counts(self, counts: Mapping[Key, int], counter: str) -> None:
-        """See :class:`~reservoir_cli.storage.base.Store`."""
-        with self.writing():
-            self._connection.executemany(
-                "UPDATE messages SET tokens = ?, counter = ? WHERE id = ?",
-                [(tokens, counter, number) for (_, number), tokens in counts.items()],
-            )
-
-    def mark_secrets(self, found: Mapping[Key, Sequence[str]]) -> None:
-        """See :class:`~reservoir_cli.storage.base.Store`."""
-        with self.writing():
-            self._connection.executemany(
-                "UPDATE messages SET secrets = ? WHERE id = ?",
-                [
-                    (" ".join(sorted(set(kinds))) or None, number)
-                    for (_, number), kinds in found.items()
-                ],
-            )
-
-    def add_run(self, run: Mapping[str, Any]) -> None:
-        """See :class:`~reservoir_cli.storage.base.Store`."""
-        with self.writing():
-            self._connection.execute(
-                f"INSERT INTO context_runs ({', '.join(run)}) VALUES ({reads.marks(list(run))})",
-                list(run.values()),
-            )
-
-    def activate_model(self, model_id: str, name: str) -> None:
-        """See :class:`~reservoir_cli.storage.base.Store`."""
-        with self.writing():
-            properties.put(self._connection, properties.MODEL_ID, model_id)
-            properties.put(self._connection, properties.MODEL_NAME, name)
-
-    # Reading
-
-    def active_model(self) -> tuple[str, str] | None:
-        """See :class:`~reservoir_cli.storage.base.Store`."""
-        with self.snapshot():
-            found = properties.get(self._connection, properties.MODEL_ID)
-            name = properties.get(self._connection, properties.MODEL_NAME)
-        return (found, name) if found and name else None
-
-    def pending(self, limit: int, scope: Scope, *, newest: bool = False) -> list[StoredMessage]:
-        """See :class:`~reservoir_cli.storage.base.Store`."""
-        with self.snapshot():
-            return reads.pending(self._connection, scope, limit, newest=newest)
-
-    def pending_count(self, scope: Scope) -> int:
-        """See :class:`~reservoir_cli.storage.base.Store`."""
-        with self.snapshot():
-            return reads.pending_count(self._connection, scope)
-
-    def last(
-        self,
-        scope: Scope,
-        count: int,
-        where: Filter = Filter(),  # noqa: B008 - it is frozen
-    ) -> list[StoredMessage]:
-        """See :class:`~reservoir_cli.storage.base.Store`."""
-        with self.snapshot():
-            return reads.last(self._connection, scope, count, where)
-
-    def by_id(self, ids: Sequence[int], scope: Scope) -> list[StoredMessage]:
-        """See :class:`~reservoir_cli.storage.base.Store`."""
-        with self.snapshot():
-            return reads.by_id(self._connection, ids, scope)
-
-    def by_key(self, keys: Sequence[Key]) -> list[StoredMessage]:
-        """See :class:`~reservoir_cli.storage.base.Store`."""
-        return self.by_id([number for _, number in keys], Scope(None))
-
-    def with_partners(self, ids: Sequence[int], scope: Scope) -> list[StoredMessage]:
-        """See :class:`~reservoir_cli.storage.base.Store`."""
-        with self.snapshot():
-            return reads.with_partners(self._connection, ids, scope)
+    # Questions
 
     def keyword(
-        self,
-        text: str,
-        scope: Scope,
-        limit: int,
-        where: Filter = Filter(),  # noqa: B008 - it is frozen
+        self, text: str, scope: Scope, limit: int, where: Filter = EVERYTHING
     ) -> tuple[list[tuple[int, float]], bool]:
         """See :class:`~reservoir_cli.storage.base.Store`."""
-        from reservoir_cli.storage.sqlite.keyword_search import search
+        from reservoir_cli.storage.sqlite import keyword_search
 
-        with self.snapshot(), self._decoding():
+        def search() -> tuple[list[tuple[int, float]], bool]:
             active = self.active_model()
-            keys = None if where == Filter() else self.find(scope, where)
+            matching = self._matching(scope, where)
             model_id = active[0] if active else None
-            return search(self._connection, text, scope, limit, model_id, keys)
+            return keyword_search.search(self._connection, text, scope, limit, model_id, matching)
+
+        return self._seen(search)
 
     def candidates(
         self,
@@ -566,44 +452,21 @@ class SqliteStore(Keeping):
         own: str | None,
         question: str,
         vector: "NDArray[np.float32] | None",
-        where: Filter = Filter(),  # noqa: B008 - it is frozen
-        talk: "Talk | None" = None,
-    ) -> "Candidates":
+        where: Filter = EVERYTHING,
+        talk: Talk | None = None,
+    ) -> Candidates:
         """See :class:`~reservoir_cli.storage.base.Store`."""
-        from reservoir_cli.storage.sqlite.candidates import candidates
+        from reservoir_cli.storage.sqlite import candidates
 
-        with self.snapshot(), self._decoding():
+        def gather() -> Candidates:
             active = self.active_model()
             model_id = active[0] if active else None
-            found = candidates(self._connection, scope, own, question, model_id, vector, talk)
-            return found if where == Filter() else found.mark(self.find(scope, where))
+            gathered = candidates.candidates(
+                self._connection, scope, own, question, model_id, vector, talk
+            )
+            return gathered.mark(self._matching(scope, where))
 
-    def tied(self, ids: Iterable[int], depth: int, scope: Scope) -> list[int]:
-        """See :class:`~reservoir_cli.storage.base.Store`."""
-        from reservoir_cli.storage.sqlite.links import tied
-
-        with self.snapshot(), self._decoding():
-            return tied(self._connection, ids, depth, scope)
-
-    def runs(self, since: datetime | None) -> list[dict[str, Any]]:
-        """See :class:`~reservoir_cli.storage.base.Store`."""
-        with self.snapshot():
-            return reads.runs(self._connection, to_epoch_ms(since) if since else 0)
-
-    def holdings(self) -> dict[str, int]:
-        """See :class:`~reservoir_cli.storage.base.Store`."""
-        with self.snapshot():
-            return reads.holdings(self._connection)
-
-    def newest_instance(self, partition: str) -> str | None:
-        """See :class:`~reservoir_cli.storage.base.Store`."""
-        with self.snapshot():
-            return reads.newest_instance(self._connection, partition)
-
-    def places(self) -> list[tuple[str, str, int]]:
-        """See :class:`~reservoir_cli.storage.base.Store`."""
-        with self.snapshot():
-            return reads.places(self._connection)
+        return self._seen(gather)
 
 
 def _messages(count: int) -> str:
@@ -644,7 +507,7 @@ def _is_busy(error: sqlite3.Error) -> bool:
 
 
 def _identity(path: Path) -> tuple[int, int] | None:
-    """What tells a file from another one that takes its name; nothing if there is none."""
+    """Return what tells a file from another of the same name; nothing if there is none."""
     try:
         state = path.stat()
     except (OSError, ValueError):

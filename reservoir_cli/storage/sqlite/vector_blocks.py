@@ -7,17 +7,20 @@ it keeps. A chunk belongs to one partition and instance. It is derived from ``me
 Vectors are kept as int8 codes, each with the scale that brings its greatest part to 127.
 """
 
+from __future__ import annotations
+
 import hashlib
-import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-from numpy.typing import NDArray
+from reservoir_cli.storage.sql import batches, decoding, placeholders
+from reservoir_cli.storage.sqlite.connection import Connection
 
-from reservoir_cli.storage.sqlite import reads
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 SIZE = 256
 # What a flag says of a message.
@@ -66,21 +69,23 @@ class Entries:
         return len(self.ids)
 
     def arrays(self) -> list[NDArray[Any]]:
-        """The columns in the order of the table."""
+        """Return the columns in the order of the table."""
         return [getattr(self, name) for name in COLUMNS]
 
-    def at(self, places: slice | NDArray[np.bool_]) -> "Entries":
-        """Some of the entries."""
+    def at(self, places: slice | NDArray[np.bool_]) -> Entries:
+        """Return some of the entries."""
         return _made(each[places] for each in self.arrays())
 
-    def then(self, more: "Entries") -> "Entries":
-        """These entries and more of the same dimensions behind them."""
+    def then(self, more: Entries) -> Entries:
+        """Append entries of the same dimensions."""
+        import numpy as np
+
         pairs = zip(self.arrays(), more.arrays(), strict=True)
         return _made(np.concatenate(pair) for pair in pairs)
 
 
 def thread_key(partition: str, instance: str, conversation_id: str | None) -> int:
-    """A number for the thread of a message, the same in every process."""
+    """Hash the conversation of a message to a number, the same in every process."""
     names = (
         (partition, instance) if conversation_id is None else (partition, instance, conversation_id)
     )
@@ -94,13 +99,15 @@ def quantized(vectors: NDArray[np.float32]) -> tuple[NDArray[np.float32], NDArra
     :param vectors: shape (n, dimensions).
     :returns: scales, shape (n,), and codes, shape (n, dimensions).
     """
+    import numpy as np
+
     scales = np.abs(vectors).max(axis=1, initial=0.0) / 127
     divisors = np.where(scales > 0, scales, 1)[:, None]
     return scales.astype(np.float32), np.rint(vectors / divisors).astype(np.int8)
 
 
 def append(
-    connection: sqlite3.Connection,
+    connection: Connection,
     model_id: str,
     message_ids: Sequence[int],
     vectors: Mapping[int, NDArray[np.float32]],
@@ -114,8 +121,10 @@ def append(
         _append(connection, place, model_id, _entries(list(some), vectors))
 
 
-def remove(connection: sqlite3.Connection, place: Place, message_ids: Iterable[int]) -> None:
+def remove(connection: Connection, place: Place, message_ids: Iterable[int]) -> None:
     """Take messages of one partition and instance out of its chunks."""
+    import numpy as np
+
     gone = np.fromiter(message_ids, np.int64)
     rows = connection.execute(
         f"SELECT id, {_NAMES} FROM vector_chunks WHERE partition = ? AND instance = ?", place
@@ -130,26 +139,31 @@ def remove(connection: sqlite3.Connection, place: Place, message_ids: Iterable[i
 
 
 def stored_vectors(
-    connection: sqlite3.Connection, model_id: str, message_ids: Sequence[int]
+    connection: Connection, model_id: str, message_ids: Sequence[int]
 ) -> dict[int, NDArray[np.float32]]:
-    """The vectors of messages by their id, shape (passages, dimensions) each."""
+    """Return the vectors of messages by id, shape (passages, dimensions) each."""
+    import numpy as np
+
     found: dict[int, NDArray[np.float32]] = {}
-    for some in reads.portions(message_ids):
+    for some in batches(message_ids):
         rows = connection.execute(
             f"""
             SELECT message_id, vector FROM embeddings
-            WHERE model_id = ? AND message_id IN ({reads.marks(some)})
+            WHERE model_id = ? AND message_id IN ({placeholders(some)})
             ORDER BY message_id, passage
             """,
             [model_id, *some],
         )
         for number, passages in groupby(rows, key=lambda row: row[0]):
-            found[number] = np.stack([np.frombuffer(row[1], "<f4") for row in passages])
+            with decoding("vectors"):
+                found[number] = np.stack([np.frombuffer(row[1], "<f4") for row in passages])
     return found
 
 
-def faults(connection: sqlite3.Connection, model_id: str) -> int:
+def problems(connection: Connection, model_id: str) -> int:
     """How many messages are in the chunks of a model and should not be, or the other way."""
+    import numpy as np
+
     blobs = connection.execute("SELECT ids FROM vector_chunks WHERE model_id = ?", [model_id])
     held = np.frombuffer(b"".join(row[0] for row in blobs if len(row[0]) % 8 == 0), "<i8")
     rows = connection.execute("SELECT id FROM messages EXCEPT SELECT message_id FROM pending")
@@ -167,20 +181,21 @@ def faults(connection: sqlite3.Connection, model_id: str) -> int:
 
 
 def _described(
-    connection: sqlite3.Connection, message_ids: Sequence[int]
+    connection: Connection, message_ids: Sequence[int]
 ) -> Iterator[tuple[Place, int, int, int, int, int, int]]:
     """(place, id, time, thread, tokens, terms, flags) of messages, without the embedded flag."""
-    for some in reads.portions(message_ids):
+    for some in batches(message_ids):
         for number, partition, instance, conversation, *rest in connection.execute(
             f"""
             SELECT id, partition, instance, conversation_id, created_at, tokens, terms, asks
-            FROM messages WHERE id IN ({reads.marks(some)})
+            FROM messages WHERE id IN ({placeholders(some)})
             """,
             some,
         ):
             created_at, tokens, terms, asks = rest
             flags = (ASKS if asks else 0) | (LOOSE if conversation is None else 0)
-            thread = thread_key(partition, instance, conversation)
+            with decoding("messages"):
+                thread = thread_key(partition, instance, conversation)
             yield (partition, instance), number, created_at, thread, tokens, terms, flags
 
 
@@ -189,6 +204,8 @@ def _entries(
     vectors: Mapping[int, NDArray[np.float32]],
 ) -> Entries:
     """Entries of described messages; one without a vector has an empty passage."""
+    import numpy as np
+
     width = next((each.shape[1] for each in vectors.values()), 0)
     nothing = np.zeros((1, width), np.float32)
     passages = [vectors.get(row[1], nothing) for row in rows]
@@ -197,14 +214,15 @@ def _entries(
     _, ids, created_at, threads, tokens, terms, _ = zip(*rows, strict=True)
     scales, codes = quantized(np.concatenate(passages))
     columns = (ids, created_at, threads, tokens, terms, flags)
-    repeated = [
-        np.repeat(np.array(values, form), counts)
-        for values, form in zip(columns, COLUMNS.values(), strict=False)
-    ]
+    with decoding("messages"):
+        arrays = [
+            np.array(values, form) for values, form in zip(columns, COLUMNS.values(), strict=False)
+        ]
+    repeated = [np.repeat(values, counts) for values in arrays]
     return _made([*repeated, scales, codes])
 
 
-def _append(connection: sqlite3.Connection, place: Place, model_id: str, fresh: Entries) -> None:
+def _append(connection: Connection, place: Place, model_id: str, fresh: Entries) -> None:
     """Fill up the last chunk of a place, then begin new ones."""
     tail = connection.execute(
         f"""
@@ -224,13 +242,13 @@ def _append(connection: sqlite3.Connection, place: Place, model_id: str, fresh: 
         connection.execute(
             f"""
             INSERT INTO vector_chunks (model_id, partition, instance, n, {_NAMES})
-            VALUES (?, ?, ?, ?, {reads.marks(list(COLUMNS))})
+            VALUES (?, ?, ?, ?, {placeholders(list(COLUMNS))})
             """,
             [model_id, *place, len(some), *_packed(some)],
         )
 
 
-def _replace(connection: sqlite3.Connection, number: int, entries: Entries) -> None:
+def _replace(connection: Connection, number: int, entries: Entries) -> None:
     columns = ", ".join(f"{name} = ?" for name in COLUMNS)
     connection.execute(
         f"UPDATE vector_chunks SET n = ?, {columns} WHERE id = ?",
@@ -246,9 +264,24 @@ def _packed(entries: Entries) -> list[bytes]:
 
 
 def _unpacked(blobs: Sequence[bytes]) -> Entries:
-    arrays = [np.frombuffer(blob, form) for blob, form in zip(blobs, COLUMNS.values(), strict=True)]
-    arrays[-1] = arrays[-1].reshape(len(arrays[0]), -1)
-    return _made(arrays)
+    import numpy as np
+
+    with decoding("blocks of vectors"):
+        arrays = [
+            np.frombuffer(blob, form) for blob, form in zip(blobs, COLUMNS.values(), strict=True)
+        ]
+        *columns, codes = arrays
+        require_length(columns, len(columns[0]))
+        return _made([*columns, codes.reshape(len(columns[0]), -1)])
+
+
+def require_length(columns: Iterable[NDArray[Any]], length: int) -> None:
+    """Check that columns have as many entries as a block.
+
+    :raises ValueError: one has not.
+    """
+    if any(len(column) != length for column in columns):
+        raise ValueError("columns of a block differ in length")
 
 
 def _made(arrays: Iterable[NDArray[Any]]) -> Entries:

@@ -70,7 +70,7 @@ def _conversation(
     if number is None or thread in told:
         return {}
     told.add(thread)
-    about = store.conversation(message.partition, message.instance, number)
+    about = store.known_conversations(message.partition, [number]).get((message.instance, number))
     if about is None:
         return {}
     known = asdict(mask.conversation(message.partition, about))
@@ -106,7 +106,7 @@ def _middle(passages: Sequence[Passage]) -> list[float]:
 
 
 def _shortest(part: float) -> float:
-    """A float32 in the nine digits that tell it from every other."""
+    """Write a float32 in the nine digits that identify it."""
     return float(f"{part:.9g}")
 
 

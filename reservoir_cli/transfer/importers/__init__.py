@@ -75,7 +75,7 @@ class Importer(Protocol):
         """Whether a file that begins like this is of the format."""
 
     def read(self, file: File) -> Iterator[Record | Skipped]:
-        """The messages of a file, in its order.
+        """Yield the messages of a file, in order.
 
         :raises Unreadable: what follows cannot be read.
         """
@@ -89,7 +89,7 @@ class Found:
     importer: Importer
 
     def records(self) -> Iterator[Record | Skipped]:
-        """The messages; where reading breaks off, that is the last thing said."""
+        """Yield the messages; if reading fails, end with the reason."""
         try:
             yield from self.importer.read(self.file)
         except Unreadable as error:
@@ -117,7 +117,7 @@ def importers() -> dict[str, Importer]:
 
 
 def find(source: Path | File, form: str | None, open_files: ExitStack) -> tuple[list[Found], int]:
-    """What is to be read of a file, a folder or a zip, and how many files are passed over.
+    """List the files to read of a file, folder or zip, and count those passed over.
 
     Of a folder or zip the most particular formats are taken: beside an export, neither its
     account data nor the notes in the folder are conversations.
@@ -146,7 +146,7 @@ def find(source: Path | File, form: str | None, open_files: ExitStack) -> tuple[
 
 
 def choose(file: File, form: str | None = None) -> Importer:
-    """The importer for a file: the one named, or the first that knows it.
+    """Return the importer for a file: the one named, or the first that recognises it.
 
     :raises UsageError: there is no format of that name.
     :raises ReservoirError: it is no text, or JSON of no format that is known.

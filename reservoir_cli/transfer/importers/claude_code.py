@@ -83,7 +83,7 @@ class _Session:
         self.held.append((place, line))
 
     def end(self) -> Iterator[Record | Skipped]:
-        """The messages of the lines that were held."""
+        """Return the messages of the lines that were held."""
         held, self.held = self.held, []
         if not held:
             return
@@ -104,7 +104,7 @@ class _Session:
             yield thread.record(each, source_id)
 
     def _thread(self, line: dict[str, Any]) -> Thread:
-        """The session, or the helper of it that the line is from; and the model that speaks."""
+        """Return the conversation of a line, a session or its sub-agent, with the model."""
         session = text(line.get("sessionId")) or self.stem
         key, title = session, self.titles.get(session)
         if line.get("isSidechain") is True:
@@ -126,7 +126,7 @@ class _Session:
 
 
 def _content(line: dict[str, Any]) -> list[Any]:
-    """The blocks of a line, without what the program put into them."""
+    """Return the blocks of a line, without what the program put into them."""
     message = line.get("message")
     if not isinstance(message, dict):
         raise ValueError("not a message")
@@ -142,7 +142,7 @@ def _content(line: dict[str, Any]) -> list[Any]:
 
 
 def _said(block: Any) -> Any:
-    """A block of a user's line without plumbing; an empty text if it is nothing else."""
+    """Return a block of a user's line without plumbing; empty if there is nothing else."""
     if isinstance(block, str):
         return without_plumbing(block)
     kind = obj(block).get("type")
@@ -154,7 +154,7 @@ def _said(block: Any) -> Any:
 
 
 def _answered(content: Any) -> Any:
-    """The content of a tool's result without reminders."""
+    """Return the content of a tool's result without reminders."""
     if isinstance(content, str):
         return without_reminders(content)
     if not isinstance(content, list):
@@ -168,7 +168,7 @@ def _answered(content: Any) -> Any:
 
 
 def _titles(file: File) -> dict[str, str]:
-    """The titles of a file's sessions; they may stand behind what they are titles of.
+    """Return the titles of a file's sessions; they may come after their sessions.
 
     A summary names the line it ends with. One of another file is no title here, unless it is the
     only one and stands alone at the beginning.

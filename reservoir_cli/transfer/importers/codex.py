@@ -76,7 +76,7 @@ def _thread(session: str, identities: SourceIds) -> Thread:
 
 
 def _learnt(about: Conversation, payload: dict[str, Any]) -> Conversation:
-    """A conversation with the model, the folder and the branch that a line tells of."""
+    """Return a conversation with the model, folder and branch that a line names."""
     return replace(
         about,
         model=text(payload.get("model")) or about.model,
@@ -102,7 +102,7 @@ def _item(
 
 
 def _said(message: Message) -> Message:
-    """A user's message without what an editor put in front, empty if it is a notice."""
+    """Return a user's message without what an editor put in front; empty if it is a notice."""
     if message.role != "user":
         return message
     content = message.content.strip()
@@ -115,7 +115,7 @@ def _said(message: Message) -> Message:
 
 
 def _message(line: dict[str, Any]) -> Message | None:
-    """What an item says; nothing where the program itself says it."""
+    """Return what an item says; nothing if the program itself says it."""
     item, created_at = line.get("payload"), moment(line.get("timestamp"))
     if not isinstance(item, dict):
         raise ValueError("not an item")

@@ -13,12 +13,12 @@ _YEAR_10000 = 253_402_300_800
 
 
 def text(value: Any) -> str | None:
-    """A text that says something; ``None`` for anything else."""
+    """Return a text that is not blank; ``None`` for anything else."""
     return clean_text(value) if isinstance(value, str) and value.strip() else None
 
 
 def folder_name(path: Any) -> str | None:
-    """The last name of a path of any system."""
+    """Return the last component of a path of any system."""
     said = text(path)
     if said is None:
         return None
@@ -27,23 +27,23 @@ def folder_name(path: Any) -> str | None:
 
 
 def branch_name(value: Any) -> str | None:
-    """The name of a branch; ``None`` if no branch is checked out."""
+    """Return the name of a branch; ``None`` if none is checked out."""
     said = text(value)
     return None if said == "HEAD" else said
 
 
 def objects(value: Any) -> list[dict[str, Any]]:
-    """The objects of a list; nothing where there is no list."""
+    """Return the objects in a list; none if it is no list."""
     return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
 
 
 def obj(value: Any) -> dict[str, Any]:
-    """An object; an empty one for anything else."""
+    """Return an object; an empty one for anything else."""
     return value if isinstance(value, dict) else {}
 
 
 def moment(value: Any) -> datetime | None:
-    """A time in ISO 8601 (UTC without a zone) or in seconds since 1970, in UTC.
+    """Parse a time in ISO 8601 (UTC without a zone) or in seconds since 1970, in UTC.
 
     What is no time between 1970 and 9999 is none: a message is worth more than its time.
     """
@@ -66,7 +66,7 @@ def moment(value: Any) -> datetime | None:
 def with_neighbours(
     times: Sequence[datetime | None], start: datetime | None
 ) -> list[datetime | None]:
-    """Times of the messages of a conversation, where one without takes that of its neighbour.
+    """Return times for the messages of a conversation; one without takes its neighbour's.
 
     That is the message before it, and for the first ones the message after them.
 
@@ -81,7 +81,7 @@ def with_neighbours(
 
 
 def call(identity: Any, name: Any, arguments: Any) -> ToolCall:
-    """A tool call; arguments that are no text are written as JSON.
+    """Make a tool call; arguments that are not text are written as JSON.
 
     :raises ValueError: it has no name.
     """

@@ -25,7 +25,7 @@ class SourceIds:
         self._previous[thread] = source_id
 
     def new(self, thread: Hashable, message: Message) -> str:
-        """The id of a thread's next message."""
+        """Return the id of the conversation's next message."""
         made = content_hash(message, self._previous.get(thread, ""))
         self._previous[thread] = made
         self._seen[made] += 1
@@ -44,7 +44,7 @@ class Thread:
     trace: str = ""
 
     def record(self, message: Message, source_id: str) -> Record:
-        """The next message. From one question to the next, all messages share a trace."""
+        """Make the next message. From one question to the next, all share a trace."""
         if self.conversation is None:
             self.conversation = Conversation(source_id, source=self.source)
         if message.role == "user" or not self.trace:

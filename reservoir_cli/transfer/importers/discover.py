@@ -40,7 +40,7 @@ def look() -> list[History]:
 
 
 def _seen(tool: str, form: str, path: Path) -> History:
-    """A place with the files that an importer would read there; links in it are not followed."""
+    """List the files of a place that an importer would read; do not follow links in it."""
     if path.suffix == ".db":
         sizes = [path.stat().st_size] if os.path.isfile(path) else []
     else:

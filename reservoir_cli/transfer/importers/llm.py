@@ -65,7 +65,7 @@ class Llm:
     instance = "llm"
 
     def detect(self, head: str) -> bool:
-        """It is no text: a SQLite file is known by its first bytes."""
+        """Recognise no text: a SQLite file is known by its first bytes."""
         return False
 
     def read(self, file: File) -> Iterator[Record | Skipped]:
@@ -116,7 +116,7 @@ def is_log(path: Path) -> bool:
 
 
 def _opened(path: Path) -> sqlite3.Connection:
-    """A connection that cannot write; bytes that are no text do not end the reading.
+    """Open a read-only connection; bytes that are not text do not stop it.
 
     Without a log beside it the file is read as if nobody could write, so that SQLite makes no
     files of its own there.
@@ -220,7 +220,7 @@ class _Log:
             self.columns[table] = ", ".join(wanted) or "NULL"
 
     def _rows(self, table: str, key: str, value: Any, order: str) -> list[dict[str, Any]]:
-        """The rows of a table that belong to something; none where the log has no such table."""
+        """Return the rows of a table that belong to something; none without such a table."""
         if table not in self.tables:
             return []
         # In brackets: what stands in double quotes and is no column is taken for a text.
@@ -232,7 +232,7 @@ class _Log:
         return [self.work.read(dict(row)) for row in found]
 
     def _of_response(self, table: str, identity: str) -> list[dict[str, Any]]:
-        """The rows of a response, in a table that has no index to find them by."""
+        """Return the rows of a response from a table without an index on it."""
         if table not in self.owned:
             owned: dict[str, list[Any]] = {}
             if table in self.tables:
@@ -286,7 +286,7 @@ class _Log:
     def _told(
         self, response: dict[str, Any], identity: str, thread: Thread
     ) -> Iterator[tuple[str, Message]]:
-        """What a row says: results of earlier calls, the prompt, and the response."""
+        """Return what a row says: results of earlier calls, the prompt, and the response."""
         at = moment(response.get("datetime_utc"))
         system = self._with_fragments("system_fragments", identity, response.get("system"))
         key = thread.conversation.id if thread.conversation else identity
@@ -319,7 +319,7 @@ class _Log:
         )
 
     def _with_fragments(self, table: str, identity: str, prompt: Any) -> str:
-        """A prompt behind the texts that were given with it."""
+        """Return a prompt after the texts that were given with it."""
         given = [
             self._fragment(each.get("fragment_id"))
             for each in self._rows(table, "response_id", identity, "order")
@@ -338,7 +338,7 @@ class _Log:
         return content
 
     def _marker(self, identity: Any) -> str:
-        """An attachment as ``[image]``, ``[audio]`` or ``[file NAME]``; its content is not read."""
+        """Describe an attachment as ``[image]``, ``[audio]`` or ``[file NAME]``; do not read it."""
         about = self._one("attachments", "id", identity)
         kind = (text(about.get("type")) or "").split("/")[0]
         where = text(about.get("path")) or text(about.get("url"))
@@ -372,7 +372,7 @@ class _Log:
                     yield thread.record(message, own if part == 1 else f"{own}#{part}")
 
     def _news(self, key: str, tip: Any) -> list[dict[str, Any]]:
-        """The messages that a turn adds to its thread, oldest first.
+        """Return the messages that a turn adds to its conversation, oldest first.
 
         Threads share the messages they begin with. What was told in another one is not told
         again, but for a question that is answered here once more; nor is what the older tables
@@ -415,7 +415,7 @@ class _Log:
     def _messages(
         self, row: dict[str, Any], at: datetime | None, shown: Sequence[str]
     ) -> list[Message]:
-        """What a message says; results of calls stand beside a user's words.
+        """Return what a message says, with the results of calls beside a user's words.
 
         :param shown: markers of what the tools show.
         """
@@ -448,7 +448,7 @@ class _Log:
         ]
 
     def _text(self, part: dict[str, Any], payload: dict[str, Any]) -> str:
-        """A part's text; what it borrows from fragments is put in its place."""
+        """Return a part's text, with the fragments it refers to in their place."""
         own = part.get("text")
         if isinstance(own, str):
             return own
@@ -468,12 +468,12 @@ def _payload(value: Any) -> dict[str, Any]:
 
 
 def _attached(payload: dict[str, Any]) -> Any:
-    """The id of the attachment that a part stands for."""
+    """Return the id of the attachment that a part stands for."""
     return obj(payload.get("attachment")).get("id")
 
 
 def _answer(about: dict[str, Any], at: datetime | None, shown: Sequence[str]) -> Message:
-    """The result of a tool call.
+    """Return the result of a tool call.
 
     :param shown: markers of what the tool shows.
     """

@@ -45,7 +45,7 @@ _LOCAL_COMMANDS = frozenset(
 
 
 def without_plumbing(text: str) -> str:
-    """A user message without what Claude Code put into it; empty if that was all."""
+    """Return a user message without what Claude Code put into it; empty if that was all."""
     if text.lstrip().startswith(_BEGINNINGS):
         return ""
     kept, tags = _split(text)
@@ -57,7 +57,7 @@ def without_plumbing(text: str) -> str:
 
 
 def without_reminders(text: str) -> str:
-    """The result of a tool without the reminders that Claude Code put behind it."""
+    """Return the result of a tool without the reminders that Claude Code appended."""
     while text.rstrip().endswith("</system-reminder>"):
         start = text.rfind(_REMINDER)
         if start < 0:
@@ -67,7 +67,7 @@ def without_reminders(text: str) -> str:
 
 
 def _split(text: str) -> tuple[str, dict[str, str]]:
-    """A text without its tags, and the last text of each tag."""
+    """Return a text without its tags, and the last text of each tag."""
     kept, tags, done = [], {}, 0
     unclosed: set[str] = set()
     while (match := _OPENING.search(text, done)) is not None:
@@ -85,6 +85,6 @@ def _split(text: str) -> tuple[str, dict[str, str]]:
 
 
 def _command(tags: dict[str, str]) -> str:
-    """What the user asked by a command of their own: ``/review the parser``."""
+    """Return what the user asked by a command of their own: ``/review the parser``."""
     name, words = tags.get("command-name", "").lstrip("/"), tags.get("command-args")
     return f"/{name} {words}" if name and words and name not in _LOCAL_COMMANDS else ""

@@ -22,7 +22,7 @@ from reservoir_cli.context.render.frame import unwrap
 from reservoir_cli.context.types import FORMATS, Tier
 from reservoir_cli.messages import Message, Role, Scope, ToolCall
 from reservoir_cli.settings import config
-from reservoir_cli.storage.base import open_store
+from reservoir_cli.storage.factory import open_store
 from reservoir_cli.storage.records import Passage
 from reservoir_cli.tokens import load_counter
 
@@ -864,6 +864,13 @@ def test_without_filling_nothing_is_left_unreached(memory):
     memory.fill(80, cosine=0.1)
     document = memory.ask(recent=2, similar=2, format="json").to()
     assert document["not_reached"] == 0
+
+
+def test_the_question_itself_is_not_counted_as_unreached(memory):
+    memory.say("zeta")
+    memory.fill(3)
+    window = memory.ask("zeta", format="json")
+    assert window.to()["not_reached"] == 0
 
 
 def test_candidates_without_room_are_dropped_and_that_is_a_truncation(memory):

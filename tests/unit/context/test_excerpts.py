@@ -332,11 +332,11 @@ def test_the_best_match_is_not_lost_in_silence(opened, how):
             Message("user", "thank you"),
         )
         budget = 70 if how == "auto" else 300
-        (note,) = ask(reservoir, budget=budget, recent=1).hints
+        (note,) = ask(reservoir, budget=budget, recent_context_size=1).hints
         match = re.fullmatch(
             r"the best match, #(\d+) \(([\d,]+) tokens\), does not fit; --budget ([\d,]+) holds it",
             note,
         )
-        held = ask(reservoir, budget=int(match[3].replace(",", "")), recent=1)
+        held = ask(reservoir, budget=int(match[3].replace(",", "")), recent_context_size=1)
     assert match[1] in {str(row["id"]) for row in stored_rows(held)}
     assert held.hints == ()

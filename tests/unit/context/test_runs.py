@@ -13,7 +13,7 @@ from reservoir_cli import Reservoir
 from reservoir_cli.context import runs as telemetry
 from reservoir_cli.messages import Message
 from reservoir_cli.settings import paths
-from reservoir_cli.storage.base import open_store
+from reservoir_cli.storage.factory import open_store
 
 SECRET = "heliotrope"
 
@@ -129,9 +129,11 @@ def test_a_store_that_others_write_to_is_not_waited_for_and_that_is_said(
     reservoir, told, monkeypatch
 ):
     waits = []
-    writing = reservoir.store.writing
+    write = reservoir.store.write
     monkeypatch.setattr(
-        reservoir.store, "writing", lambda wait=None: waits.append(wait) or writing(wait)
+        reservoir.store,
+        "write",
+        lambda wait=None, **options: waits.append(wait) or write(wait, **options),
     )
     writer = sqlite3.connect(reservoir.store.location, isolation_level=None)
     writer.execute("BEGIN IMMEDIATE")

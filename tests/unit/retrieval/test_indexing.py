@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from reservoir_cli.embedding import Embedder
 from reservoir_cli.errors import ReservoirError, StoreLockedError
 from reservoir_cli.messages import Message, Scope, StoredMessage, ToolCall
-from reservoir_cli.storage.base import Store, open_store
+from reservoir_cli.storage.base import Store
+from reservoir_cli.storage.factory import open_store
 from reservoir_cli.tokens import load_counter
 
 HOUR, MS = timedelta(hours=1), timedelta(milliseconds=1)
@@ -27,7 +28,7 @@ def test_everything_pending_gets_its_vector(store: Store, add: Adding, fake_embe
     done = embed(store, fake_embedder, progress=lambda *each: told.append(each))
     assert done == 600
     assert told == [("embedding", 0, 600), ("embedding", 512, 600), ("embedding", 600, 600)]
-    assert store.pending_count(EVERYWHERE) == 0
+    assert store.count_unembedded(EVERYWHERE) == 0
     assert store.active_model() == ("fake-8", "fake")
     found = store.candidates(HERE, "i", "", fake_embedder.encode_query("message 77"))
     assert int(np.nanargmax(found.cosine)) == 77
@@ -40,7 +41,7 @@ def test_tool_calls_are_embedded_and_empty_messages_are_done_without(
 ) -> None:
     add(Message("assistant", "", tool_calls=(ToolCall("c", "f", "{}"),)), Message("tool", " "))
     assert embed(store, fake_embedder) == 2
-    assert store.pending_count(EVERYWHERE) == 0
+    assert store.count_unembedded(EVERYWHERE) == 0
     found = store.candidates(HERE, "i", "", fake_embedder.encode_query("[call f {}]"))
     assert found.cosine[0] == pytest.approx(1, abs=1e-6)
     assert np.isnan(found.cosine[1])
@@ -68,7 +69,7 @@ def test_a_limit_embeds_so_many_and_no_more(
 ) -> None:
     add(*(Message("user", str(number), NOW + number * MS) for number in range(count)))
     assert embed(store, fake_embedder, limit=limit, newest=newest) == len(embedded)
-    left = {each.content for each in store.pending(count, EVERYWHERE)}
+    left = {each.content for each in store.unembedded(count, EVERYWHERE)}
     assert left == {str(number) for number in range(count)} - set(embedded)
 
 
@@ -76,7 +77,7 @@ def test_only_the_scope_is_embedded(store: Store, add: Adding, fake_embedder: An
     add(Message("user", "a"))
     add(Message("user", "b"), partition="q")
     assert embed(store, fake_embedder, HERE) == 1
-    assert [each.content for each in store.pending(9, EVERYWHERE)] == ["b"]
+    assert [each.content for each in store.unembedded(9, EVERYWHERE)] == ["b"]
 
 
 def test_vectors_of_another_model_are_never_mixed_in(
@@ -89,7 +90,7 @@ def test_vectors_of_another_model_are_never_mixed_in(
     with pytest.raises(ReservoirError, match="of another model than other") as caught:
         embed(store, other)
     assert "embedding_model=fake" in str(caught.value.hint)
-    assert store.pending_count(EVERYWHERE) == 1
+    assert store.count_unembedded(EVERYWHERE) == 1
     assert store.active_model() == ("fake-8", "fake")
 
 
@@ -97,11 +98,11 @@ def test_a_locked_store_stops_embedding_at_once_and_loses_nothing(
     store: Store, add: Adding, fake_embedder: Any
 ) -> None:
     add(Message("user", "a"))
-    with closing(open_store(store.location)) as other, other.writing():
+    with closing(open_store(store.location)) as other, other.write():
         other.add(HERE, [Message("user", "b")], counter=load_counter("approximate"), now=NOW)
         with pytest.raises(StoreLockedError):
             embed(store, fake_embedder, wait=0)
-    assert store.pending_count(EVERYWHERE) == 2
+    assert store.count_unembedded(EVERYWHERE) == 2
     assert embed(store, fake_embedder, wait=0) == 2
 
 
@@ -117,7 +118,7 @@ def test_a_model_that_fails_keeps_the_batches_before(
     add(*(Message("user", str(number), NOW + number * MS) for number in range(600)))
     with pytest.raises(RuntimeError):
         embed(store, Failing())
-    assert store.pending_count(EVERYWHERE) == 600 - 512
+    assert store.count_unembedded(EVERYWHERE) == 600 - 512
     assert embed(store, fake_embedder) == 600 - 512
 
 
@@ -164,7 +165,7 @@ def test_messages_forgotten_while_they_are_embedded_do_no_harm(
 
     add(Message("user", "gone"), Message("user", "kept"))
     embed(store, Forgetting())
-    assert store.pending_count(EVERYWHERE) == 0
+    assert store.count_unembedded(EVERYWHERE) == 0
     found = store.candidates(HERE, "i", "", fake_embedder.encode_query("kept"))
     assert found.cosine.tolist() == pytest.approx([1], abs=1e-6)
 

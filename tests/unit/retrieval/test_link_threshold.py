@@ -14,7 +14,7 @@ from reservoir_cli.maintenance import backup, doctor
 from reservoir_cli.messages import Message
 from reservoir_cli.settings import config
 from reservoir_cli.storage import replicate
-from reservoir_cli.storage.base import open_store
+from reservoir_cli.storage.factory import open_store
 from reservoir_cli.storage.records import Filter
 from reservoir_cli.transfer import exporters
 from reservoir_cli.transfer.reports import ExportReport
@@ -89,7 +89,7 @@ def test_vectors_that_are_imported_are_linked_by_the_setting_of_their_partition(
     path, embedder = reservoir.config.path, FakeEmbedder()
     with Reservoir.open(other, config_file=path, embedder=embedder) as second:
         assert second.import_files(file).imported == 3 * COUNT
-        assert second.store.pending_count(EVERYWHERE) == 0
+        assert second.store.count_unembedded(EVERYWHERE) == 0
     assert linked(other) == {"loose": COUNT - 1}
 
 

@@ -14,7 +14,8 @@ from reservoir_cli.embedding import Embedder
 from reservoir_cli.errors import ReservoirError
 from reservoir_cli.messages import Message, Scope, StoredMessage
 from reservoir_cli.retrieval import indexing
-from reservoir_cli.storage.base import Store, open_store
+from reservoir_cli.storage.base import Store
+from reservoir_cli.storage.factory import open_store
 from reservoir_cli.transfer import forget
 
 HERE = Scope("p", "i")
@@ -83,9 +84,8 @@ def models(store: Store) -> set[tuple[str, int]]:
 def check(store: Store, embedder: Embedder, count: int) -> None:
     assert store.active_model() == (embedder.model_id, embedder.name)
     assert store.next_model() is None
-    assert store.lacking_count() == 0
     assert models(store) == {(embedder.model_id, count)}
-    assert store.faults() == []
+    assert store.problems() == []
     assert compared(store, embedder) == count
     held = [
         part.vector for some in store.passages(store.find(EVERYWHERE)).values() for part in some
@@ -106,7 +106,7 @@ def test_readers_go_on_with_the_old_vectors_until_the_new_ones_are_complete(
     assert rebuild(filled, Watched(new, read)) == 26
     assert seen == [(("fake-8", "fake"), 25)] * 3
     check(filled, new, 26)
-    assert filled.pending_count(EVERYWHERE) == 0
+    assert filled.count_unembedded(EVERYWHERE) == 0
 
 
 def test_what_was_broken_off_goes_on_where_it_was(
@@ -120,7 +120,7 @@ def test_what_was_broken_off_goes_on_where_it_was(
         rebuild(filled, Watched(new, stop))
     assert compared(filled, old) == 25
     assert filled.next_model() == ("new-12", "new")
-    assert filled.lacking_count() == 6
+    assert filled.count_unembedded(model=new.model_id) == 6
     again = Watched(new)
     assert rebuild(filled, again) == 6
     assert again.groups == [6]
@@ -146,7 +146,7 @@ def test_what_the_new_model_lacks_at_the_switch_is_pending(
 ) -> None:
     kept_as = filled.begin_model(new.model_id, new.name)
     filled.switch_model(kept_as)
-    assert filled.pending_count(EVERYWHERE) == 26
+    assert filled.count_unembedded(EVERYWHERE) == 26
     assert embed(filled, new, synapse_threshold=0) == 26
     indexing.clear_away(filled)
     check(filled, new, 26)
@@ -177,7 +177,7 @@ def test_building_yet_another_model_gives_up_what_was_begun(
 ) -> None:
     third = type(old)("third", "third-4", 4)  # type: ignore[call-arg]
     filled.begin_model(new.model_id, new.name)
-    first = filled.lacking(1)
+    first = filled.unembedded(1, model=new.model_id)
     filled.add_passages(new.model_id, indexing.embedded(first, new), 0)
     assert models(filled) == {("fake-8", 25), ("new-12", 1)}
     rebuild(filled, third)
@@ -188,7 +188,8 @@ def test_giving_up_leaves_the_old_model_as_it_was(
     filled: Store, old: Embedder, new: Embedder
 ) -> None:
     filled.begin_model(new.model_id, new.name)
-    filled.add_passages(new.model_id, indexing.embedded(filled.lacking(1), new), 0)
+    first = filled.unembedded(1, model=new.model_id)
+    filled.add_passages(new.model_id, indexing.embedded(first, new), 0)
     filled.give_up_model()
     embed(filled, old, synapse_threshold=0)
     check(filled, old, 26)
@@ -236,7 +237,7 @@ def test_forgetting_and_moving_reach_vectors_that_are_being_made(
 
     rebuild(filled, Watched(new, meddle))
     assert models(filled) == {("new-12", 23)}
-    assert filled.faults() == []
+    assert filled.problems() == []
     assert filled.places() == [("q", "i", 23)]
 
 
@@ -245,5 +246,5 @@ def test_a_message_without_text_keeps_nobody_waiting(
 ) -> None:
     add(Message("tool", "", tool_call_id="c"))
     assert rebuild(filled, new) == 27
-    assert filled.pending_count(EVERYWHERE) == 0
-    assert filled.faults() == []
+    assert filled.count_unembedded(EVERYWHERE) == 0
+    assert filled.problems() == []

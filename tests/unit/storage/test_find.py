@@ -10,14 +10,15 @@ import pytest
 from builders import NOW
 
 from reservoir_cli.messages import Conversation, Message, Scope, StoredMessage
+from reservoir_cli.storage import reads
 from reservoir_cli.storage.base import Store
 from reservoir_cli.storage.records import Filter
-from reservoir_cli.storage.sqlite import reads
+from reservoir_cli.storage.sqlite.connection import Connection
 
 Adding = Callable[..., list[StoredMessage | None]]
 
 
-def steps(store: Store, ask: Callable[[sqlite3.Connection], Any]) -> int:
+def steps(store: Store, ask: Callable[[Connection], Any]) -> int:
     """How much work SQLite has with something, in its own steps."""
     count = 0
 
@@ -26,7 +27,7 @@ def steps(store: Store, ask: Callable[[sqlite3.Connection], Any]) -> int:
         count += 1
         return 0
 
-    with closing(sqlite3.connect(store.location)) as connection:
+    with closing(sqlite3.connect(store.location, factory=Connection)) as connection:
         connection.set_progress_handler(tick, 10)
         ask(connection)
     return count
@@ -37,7 +38,7 @@ def steps(store: Store, ask: Callable[[sqlite3.Connection], Any]) -> int:
 def test_reading_some_messages_costs_the_same_in_a_scope_of_any_size(
     store: Store, add: Adding, scope: Scope
 ) -> None:
-    def read(connection: sqlite3.Connection) -> None:
+    def read(connection: Connection) -> None:
         assert len(reads.by_id(connection, range(1, 11), scope)) == 10
 
     add(*(Message("user", "x") for _ in range(20)))

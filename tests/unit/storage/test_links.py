@@ -8,7 +8,7 @@ from behind import behind
 from builders import NOW, add_passages
 
 from reservoir_cli.messages import Message, Scope
-from reservoir_cli.storage.base import open_store
+from reservoir_cli.storage.factory import open_store
 from reservoir_cli.storage.records import Passage
 from reservoir_cli.tokens import load_counter
 
@@ -183,7 +183,7 @@ def test_links_do_not_depend_on_the_order_of_embedding(tmp_path, batches, count)
     for name, way in (("one", lambda ids: [ids]), ("other", batches)):
         store = open_store(str(tmp_path / f"{name}.db"))
         ids = tell(store, count)
-        with store.writing():
+        with store.write():
             for some in way(ids):
                 embed(store, some, [vectors[ids.index(each)] for each in some])
         found.append({pair: (round(s, 5), kind) for pair, (s, kind) in links(store).items()})
@@ -216,17 +216,17 @@ def test_messages_of_several_passages_count_as_one_of_the_256_before(store):
 def test_messages_are_reached_over_so_many_links(store, depth, reached):
     ids = tell(store, 5)
     embed(store, ids, [direction(10 * each) for each in range(5)], threshold=likeness(15))
-    assert store.tied([ids[4]], depth, P) == [ids[each] for each in reached]
+    assert store.linked([ids[4]], depth, P) == [ids[each] for each in reached]
 
 
 def test_links_are_followed_forward_as_well_as_back(store):
     ids = tell(store, 3)
     embed(store, ids, [direction(10 * each) for each in range(3)], threshold=likeness(15))
-    assert store.tied([ids[1]], 1, P) == [ids[0], ids[2]]
+    assert store.linked([ids[1]], 1, P) == [ids[0], ids[2]]
 
 
 def test_links_lead_nowhere_outside_the_scope(store):
     ids = tell(store, 2)
     embed(store, ids, [direction(0), direction(0)])
-    assert store.tied([ids[1]], 5, Scope("q")) == []
-    assert store.tied([ids[1]], 5, Scope("p", "j")) == []
+    assert store.linked([ids[1]], 5, Scope("q")) == []
+    assert store.linked([ids[1]], 5, Scope("p", "j")) == []

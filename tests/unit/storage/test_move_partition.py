@@ -76,7 +76,7 @@ def places(store: Store) -> set[tuple[str, str, int]]:
 def check(store: Store) -> None:
     """What is derived is what would be made anew."""
     moved = derived(store)
-    assert store.faults() == []
+    assert store.problems() == []
     store.repair(0)
     assert derived(store) == moved
 
@@ -90,7 +90,7 @@ def test_a_renamed_partition_is_as_if_it_had_always_been_there(filled: Store) ->
     assert filled.keyword("quokka", Scope("a"), 20)[0] == []
     titles = {each.conversation.title for each in filled.conversations(EVERYWHERE)}
     assert titles == {"of a", "of chatgpt"}
-    assert filled.pending_count(Scope("b")) == 3
+    assert filled.count_unembedded(Scope("b")) == 3
 
 
 def test_vectors_and_links_stay_with_their_messages(filled: Store) -> None:
@@ -108,9 +108,9 @@ def test_merging_brings_two_together_and_keeps_equal_sources_once(
     assert filled.move_partition("a", "b") == (10, 2)
     assert places(filled) == {("b", "b", 7), ("b", "chatgpt", 6)}
     check(filled)
-    assert filled.conversation("b", "chatgpt", "c") == Conversation("c", "of b")
+    assert filled.known_conversations("b", ["c"])["chatgpt", "c"] == Conversation("c", "of b")
     about = Conversation("c", "of a", project="taskboard", branch="main")
-    assert filled.conversation("b", "b", "c") == about
+    assert filled.known_conversations("b", ["c"])["b", "c"] == about
     contents = [each.content for each in filled.last(Scope("b", "b"), 0)]
     assert contents.count("the same") == 1
     assert "quokkas 0" not in contents
@@ -122,7 +122,7 @@ def test_an_instance_named_like_the_new_partition_joins_its_own(store: Store, ad
     moved, there = store.move_partition("a", "b")
     assert (moved, there) == (3, 1)
     assert places(store) == {("b", "b", 3)}
-    assert store.faults() == []
+    assert store.problems() == []
 
 
 def test_what_was_there_already_is_not_barred_from_imports(store: Store, add: Adding) -> None:

@@ -10,7 +10,7 @@ from builders import EVERYWHERE, NOW, Adding, FakeEmbedder, embed
 from reservoir_cli import Reservoir
 from reservoir_cli.errors import StoreError
 from reservoir_cli.maintenance.backup import salvage
-from reservoir_cli.messages import Message
+from reservoir_cli.messages import Key, Message
 from reservoir_cli.storage.base import Store
 from reservoir_cli.storage.sqlite import own_schema
 from reservoir_cli.storage.sqlite.store import SqliteStore
@@ -65,7 +65,7 @@ def test_a_store_with_code_in_it_is_read_and_not_written_to(path: Path, statemen
         for write in (
             lambda: reservoir.forget([2]),
             lambda: reservoir.ingest([Message("user", "new")], embed=False),
-            lambda: reservoir.store.finish_forgetting(),
+            lambda: reservoir.store._purge(),
             lambda: reservoir.store.repair(0.85),
         ):
             with pytest.raises(StoreError, match="and is not written to") as refused:
@@ -74,7 +74,7 @@ def test_a_store_with_code_in_it_is_read_and_not_written_to(path: Path, statemen
             assert "--salvage" in str(refused.value.hint)
     assert path.read_bytes() == before
     with closing(SqliteStore(str(path), create=False, patience=1)) as store:
-        assert any("nothing is written" in fault.detail for fault in store.faults())
+        assert any("nothing is written" in fault.detail for fault in store.problems())
 
 
 @pytest.mark.parametrize("name", ["a trigger", "a view", "a generated column"])
@@ -136,9 +136,9 @@ def test_a_delete_that_deletes_nothing_is_taken_back(
     ):
         store._connection.execute(hinder)
         with pytest.raises(StoreError, match="message 2 could not be deleted, so nothing was"):
-            store.forget([("p", 2), ("p", 3)])
+            store.delete([Key("p", 2), Key("p", 3)])
         store._connection.execute(undo)
-        assert [number for _, number in store.find(EVERYWHERE)] == [1, 2, 3, 4, 5]
-        assert store.faults() == []
-    store.forget([("p", 2), ("p", 3)])
-    assert [number for _, number in store.find(EVERYWHERE)] == [1, 4, 5]
+        assert store.find(EVERYWHERE).ids == [1, 2, 3, 4, 5]
+        assert store.problems() == []
+    store.delete([Key("p", 2), Key("p", 3)])
+    assert store.find(EVERYWHERE).ids == [1, 4, 5]

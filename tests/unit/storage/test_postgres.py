@@ -22,7 +22,8 @@ from reservoir_cli.messages import Key, Message, Scope, StoredMessage
 from reservoir_cli.reservoir import Reservoir
 from reservoir_cli.retrieval import indexing
 from reservoir_cli.storage import replicate
-from reservoir_cli.storage.base import Store, open_store
+from reservoir_cli.storage.base import Store
+from reservoir_cli.storage.factory import open_store
 from reservoir_cli.storage.postgres import admin, ids, keyword_search, locks, schema
 from reservoir_cli.storage.postgres.connection import place_of
 from reservoir_cli.storage.postgres.stemmer import Stemmer
@@ -244,7 +245,7 @@ def test_ids_of_one_writer_rise_whatever_its_clock_does(store: Store, monkeypatc
     for seconds in (1_600_000_000, 9_300_000_000, 0, 1_700_000_000):
         monkeypatch.setattr(time, "time_ns", lambda now=seconds: now * 1_000_000_000)
         given += say(store, "b", scope=Scope("q", "q"))
-        store.forget([Key("q", given[-1])])
+        store.delete([Key("q", given[-1])])
         given += say(store, "c", "d")
     assert given == sorted(set(given))
     assert given[-1] < 2**53
@@ -307,7 +308,7 @@ def test_two_partitions_may_have_the_same_id_and_each_is_itself(
             contents(store.last(EVERYWHERE, 0))
         )
         assert file.holdings() == store.holdings()
-        assert file.faults() == []
+        assert file.problems() == []
     with Reservoir.open(url, embedder=fake_embedder) as reservoir:
         with pytest.raises(UsageError, match=f"message {one} is in a and b"):
             reservoir.forget([one])
@@ -322,7 +323,7 @@ def test_two_partitions_may_have_the_same_id_and_each_is_itself(
     keys = store.find(EVERYWHERE)
     assert len(store.passages(keys)) == len(set(keys)) == 4
     store.mark_secrets({Key("a", one): ["password"]})
-    store.renew_counts({Key("b", one): 77}, "new")
+    store.update_counts({Key("b", one): 77}, "new")
     forget.forget(store, [Key("b", two)])
     kept = {each.key: each for each in store.last(EVERYWHERE, 0)}
     assert set(kept) == {("a", one), ("a", two), ("b", one)}
@@ -331,7 +332,7 @@ def test_two_partitions_may_have_the_same_id_and_each_is_itself(
     assert store.move_partition("b", "a") == (1, 0)  # where it gets a new id
     assert sorted(contents(store.last(Scope("a"), 0))) == ["zeta one a", "zeta one b", "zeta two a"]
     assert len(store.find(Scope("a"))) == len(set(store.find(EVERYWHERE))) == 3
-    assert store.faults() == []
+    assert store.problems() == []
 
 
 def test_messages_are_in_the_order_of_a_file(store: Store, tmp_path: Path, monkeypatch) -> None:
@@ -356,7 +357,7 @@ WRITE = """
 import sys
 from datetime import UTC, datetime
 from reservoir_cli.messages import Message, Scope
-from reservoir_cli.storage.base import open_store
+from reservoir_cli.storage.factory import open_store
 from reservoir_cli.tokens import load_counter
 url, name, count = sys.argv[1], sys.argv[2], int(sys.argv[3])
 store, counter = open_store(url), load_counter("approximate")
@@ -398,12 +399,12 @@ def test_eight_writers_and_four_readers_lose_nothing(url: str) -> None:
         found = store.last(EVERYWHERE, 0)
         assert len({each.key for each in found}) == len(found) == 8 * 12 * 3
         assert len({each.content for each in found}) == 8 * 12
-        assert store.pending_count(EVERYWHERE) == 8 * 12 * 3
-        assert store.faults() == []
+        assert store.count_unembedded(EVERYWHERE) == 8 * 12 * 3
+        assert store.problems() == []
 
 
 def test_writers_of_other_partitions_do_not_wait(url: str, store: Store) -> None:
-    with closing(open_store(url, patience=0.05)) as other, store.writing():
+    with closing(open_store(url, patience=0.05)) as other, store.write():
         say(store, "here")
         say(other, "there", scope=Scope("q", "q"))
         with pytest.raises(StoreLockedError) as caught:
@@ -494,7 +495,7 @@ def test_forgotten_words_are_in_no_row(store: Store, fake_embedder) -> None:
         rows = behind(store.location, f"SELECT t::text FROM {table} t")
         assert not [row for row in rows if "zyxw" in row[0]]
     assert store.forgotten([Message("user", "x", source="s", source_id="y")]) == [False]
-    assert store.faults() == []
+    assert store.problems() == []
 
 
 def test_a_large_partition_may_have_an_index_that_says_how_good_it_is(store: Store) -> None:
@@ -569,12 +570,12 @@ def test_a_user_sees_and_writes_their_partitions_only(url: str, users, fake_embe
         with pytest.raises(StoreError) as caught:
             say(anna, "intruding", scope=Scope("b", "b"))
         assert caught.value.exit_code == 3
-        ben.forget([Key("all", shared)])
+        ben.delete([Key("all", shared)])
         assert list(anna.find(EVERYWHERE)) == [anna.last(EVERYWHERE, 0)[0].key]
         assert anna.move_partition("b", "a") == (0, 0)
     with closing(open_store(url)) as owner:
         assert sorted(contents(owner.last(EVERYWHERE, 0))) == ["of a", "of b"]
-        assert owner.faults() == []
+        assert owner.problems() == []
 
 
 def test_a_user_without_a_right_to_write_reads(url: str, users) -> None:
@@ -608,7 +609,7 @@ def test_a_member_cannot_change_the_model_and_the_owner_can(url: str, users, fak
             assert owner.next_model() is None
             assert kept_as == owner.active_model()[0] == other.model_id
         assert not anna.clear_former_model()
-        assert anna.pending_count(EVERYWHERE) == 0
+        assert anna.count_unembedded(EVERYWHERE) == 0
         anna.give_up_model()  # there is none
 
 
@@ -646,8 +647,8 @@ def test_the_owner_brings_all_to_one_model_whatever_was_left(
         assert behind(
             store.location, "SELECT model_id, count(*)::int FROM embeddings GROUP BY 1"
         ) == [(embedder.model_id, 10)]
-        assert store.pending_count(EVERYWHERE) == store.lacking_count() == 0
-        assert store.faults() == []
+        assert store.count_unembedded(EVERYWHERE) == 0
+        assert store.problems() == []
 
 
 #: What a member might try on what all share.
@@ -677,7 +678,7 @@ def test_a_member_changes_nothing_of_what_all_share(url: str, users, fake_embedd
         with closing(open_store(users[name])) as member:
             [gone, _] = say(member, "gone", "kept", scope=Scope(partition, partition))
             embed(member, fake_embedder)
-            member.forget([Key(partition, gone)])
+            member.delete([Key(partition, gone)])
     look = (
         "SELECT t.* FROM properties t ORDER BY 1",
         "SELECT * FROM forgotten, members ORDER BY 1, 2, 3",
@@ -762,7 +763,7 @@ def test_a_dump_of_a_database_is_restored_into_an_empty_one(
     subprocess.run(restore, check=True, capture_output=True, input=dump.stdout)
     with closing(open_store(target)) as restored:
         assert replicate._digest(restored) == replicate._digest(store)
-        assert restored.faults() == []
+        assert restored.problems() == []
         assert admin.facts(restored)["guarded"]
     postgres.drop(target)
 
@@ -802,11 +803,11 @@ def test_a_server_killed_while_messages_come_in_keeps_whole_batches(
         kept = store.holdings()["messages"]
         assert 0 < kept < 20_000
         assert kept % 1_000 == 0
-        assert store.faults() == []
+        assert store.problems() == []
     assert subprocess.run([*command, str(tmp_path / "talk.jsonl")], check=False).returncode == 0
     with closing(open_store(url)) as store:
         assert store.holdings()["messages"] == 20_000
-        assert store.faults() == []
+        assert store.problems() == []
 
 
 def _opened(url: str) -> Store:
@@ -850,7 +851,7 @@ def test_a_server_killed_in_a_copy_and_in_a_migration_is_found_whole(
             assert target.holdings()["messages"] == 1_000
             replicate.copy(file, target, lambda *_: None)
             assert target.holdings()["messages"] == 1_700
-            assert target.faults() == []
+            assert target.problems() == []
 
 
 def test_a_connection_that_was_lost_between_two_questions_is_made_anew(

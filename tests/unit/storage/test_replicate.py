@@ -13,10 +13,11 @@ from fingerprint import fingerprint
 from postgres_server import PostgresServer
 
 from reservoir_cli.errors import ReservoirError, StoreError, UsageError
-from reservoir_cli.messages import Conversation, Message, Scope, ToolCall
+from reservoir_cli.messages import Conversation, Key, Message, Scope, ToolCall
 from reservoir_cli.retrieval import indexing
 from reservoir_cli.storage import replicate
-from reservoir_cli.storage.base import Store, open_store
+from reservoir_cli.storage.base import Store
+from reservoir_cli.storage.factory import open_store
 from reservoir_cli.tokens import load_counter
 from reservoir_cli.transfer import forget
 
@@ -102,12 +103,12 @@ def test_there_and_back_again_nothing_has_changed(
     with closing(open_store(str(tmp_path / "file.db"))) as file:
         replicate.copy(filled, file, quiet)
         assert replicate._digest(file) == before
-        assert file.faults() == []
+        assert file.problems() == []
         same_answers(file, filled, fake_embedder)
         with closing(open_store(new_location())) as back:
             told = replicate.copy(file, back, quiet)
             assert replicate._digest(back) == before
-            assert back.faults() == []
+            assert back.problems() == []
             same_answers(back, filled, fake_embedder)
             assert told["messages"] == 177
             [gone] = back.forgotten([Message("user", "", source="python", source_id="x")])
@@ -131,7 +132,7 @@ def test_a_file_that_was_on_a_server_is_the_same_file(
     assert fingerprint(back) == fingerprint(filled.location)
 
 
-@pytest.mark.parametrize("fails", ["put_portion", "put_links", "put_remainder"])
+@pytest.mark.parametrize("fails", ["load", "load_metadata"])
 def test_what_was_broken_off_goes_on_where_it_was(
     filled: Store, new_location: Callable[[], str], monkeypatch, fails: str
 ) -> None:
@@ -152,19 +153,16 @@ def test_what_was_broken_off_goes_on_where_it_was(
         with pytest.raises(OSError, match="in between"):
             replicate.copy(filled, new, quiet)
     with closing(open_store(target)) as new:
-        assert new.noted(replicate.UNFINISHED_COPY)
-        taken: list[int] = []
-        put_portion = new.put_portion
+        assert new.get_property(replicate.UNFINISHED_COPY)
+        taken: list[Key] = []
+        load = new.load
         monkeypatch.setattr(
-            new,
-            "put_portion",
-            lambda given: (taken.extend(given.ids), put_portion(given)),
-            raising=False,
+            new, "load", lambda batch: (taken.extend(batch.keys), load(batch)), raising=False
         )
         replicate.copy(filled, new, quiet)
-        assert len(taken) == (127 if fails == "put_portion" else 0)
+        assert len(taken) == (127 if fails == "load" else 0)
         assert replicate._digest(new) == replicate._digest(filled)
-        assert new.noted(replicate.UNFINISHED_COPY) is None
+        assert new.get_property(replicate.UNFINISHED_COPY) is None
 
 
 def test_a_source_that_was_changed_in_between_is_noticed(
@@ -174,7 +172,7 @@ def test_a_source_that_was_changed_in_between_is_noticed(
     with closing(open_store(new_location())) as new:
 
         def stop(step: str, *_: int) -> None:
-            if step == "copying links":
+            if step == "comparing":
                 raise OSError("in between")
 
         with pytest.raises(OSError, match="in between"):
@@ -202,7 +200,7 @@ def test_an_unfinished_copy_of_another_store_is_refused(
     filled: Store, new_location: Callable[[], str], tmp_path
 ) -> None:
     with closing(open_store(new_location())) as new, closing(open_store(str(tmp_path / "x"))) as x:
-        new.note(replicate.UNFINISHED_COPY, '{"source": "elsewhere", "step": "links", "after": 0}')
+        new.set_property(replicate.UNFINISHED_COPY, '{"source": "elsewhere", "after": null}')
         with pytest.raises(UsageError, match="unfinished copy of elsewhere"):
             replicate.copy(x, new, quiet)
 
@@ -210,10 +208,10 @@ def test_an_unfinished_copy_of_another_store_is_refused(
 def test_what_is_told_of_an_index_stays_where_the_index_is(
     filled: Store, new_location: Callable[[], str]
 ) -> None:
-    filled.note("index:p", "{}")
+    filled.set_property("index:p", "{}")
     with closing(open_store(new_location())) as new:
         replicate.copy(filled, new, quiet)
-        assert new.noted("index:p") is None
+        assert new.get_property("index:p") is None
 
 
 def test_a_copy_that_was_broken_off_is_read_and_not_written_to(
@@ -254,4 +252,4 @@ def test_a_copy_goes_on_from_another_folder(filled: Store, tmp_path, monkeypatch
                 replicate.copy(old, target, progress)
     with closing(open_store(new)) as target:
         assert replicate._digest(target) == replicate._digest(filled)
-        assert target.noted(replicate.UNFINISHED_COPY) is None
+        assert target.get_property(replicate.UNFINISHED_COPY) is None

@@ -183,7 +183,7 @@ class SameAnswers(RuleBasedStateMachine):
         one, two = (each.store for each in self.both)
         assert one.holdings() == two.holdings()
         assert sorted(one.places()) == sorted(two.places())
-        assert one.faults() == two.faults() == []
+        assert one.problems() == two.problems() == []
         self.same(one.last(EVERYWHERE, 0), two.last(EVERYWHERE, 0))
 
     def same(self, one: list[StoredMessage], two: list[StoredMessage]) -> None:

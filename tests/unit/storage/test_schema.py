@@ -15,7 +15,8 @@ from sqlite_utils import Database
 from reservoir_cli.errors import StoreError
 from reservoir_cli.messages import Conversation, Message, Scope, StoredMessage
 from reservoir_cli.storage import fulltext
-from reservoir_cli.storage.base import Store, open_store
+from reservoir_cli.storage.base import Store
+from reservoir_cli.storage.factory import open_store
 from reservoir_cli.storage.sqlite.schema import migrations
 from reservoir_cli.storage.sqlite.store import APPLICATION_ID, SCHEMA_VERSION
 from reservoir_cli.tokens import load_counter
@@ -149,7 +150,7 @@ import os, sys
 from datetime import UTC, datetime
 os.umask(0)
 from reservoir_cli.messages import Message, Scope
-from reservoir_cli.storage.base import open_store
+from reservoir_cli.storage.factory import open_store
 from reservoir_cli.tokens import load_counter
 store = open_store(sys.argv[1])
 store.add(Scope("p", "i"), [Message("user", "x")], counter=load_counter("approximate"),
@@ -180,7 +181,7 @@ def test_a_file_that_is_there_keeps_its_mode(tmp_path: Path) -> None:
 LOADED = """
 import sys
 from reservoir_cli.messages import Scope
-from reservoir_cli.storage.base import open_store
+from reservoir_cli.storage.factory import open_store
 store = open_store(sys.argv[1])
 store.last(Scope(None), 0)
 store.places()
@@ -245,7 +246,9 @@ def test_a_damaged_store_of_an_older_schema_keeps_its_conversations(tmp_path: Pa
     lost = salvage.rescue(old, fresh, folder, 0.85)
     assert lost.tables == ()
     with closing(open_store(str(fresh))) as store:
-        assert store.conversation("p", "i", "c") == Conversation("c", "Redis", "s", "m")
+        assert store.known_conversations("p", ["c"])["i", "c"] == Conversation(
+            "c", "Redis", "s", "m"
+        )
 
 
 @pytest.mark.sqlite("a file's index is brought up to date when it is opened")
@@ -266,7 +269,6 @@ def test_an_older_index_gets_other_spellings_and_forgets_whole_words(
     with closing(open_store(str(path))) as store:
         for word in ("lodz", "mueller", "muller", "plain", "京都"):
             assert len(store.keyword(word, Scope("p"), 9)[0]) == 1, word
-        assert store.faults() == []
-        store.forget(store.find(Scope("p")))
-        assert store.finish_forgetting()
+        assert store.problems() == []
+        store.delete(store.find(Scope("p")))
     assert all(word not in path.read_bytes() for word in (b"lodz", b"mueller", b"muller"))

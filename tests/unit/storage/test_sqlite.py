@@ -17,7 +17,8 @@ from builders import NOW
 
 from reservoir_cli.errors import StoreError, StoreLockedError, UsageError
 from reservoir_cli.messages import Conversation, Message, Scope, StoredMessage, ToolCall
-from reservoir_cli.storage.base import Store, open_store
+from reservoir_cli.storage.base import Store
+from reservoir_cli.storage.factory import open_store
 from reservoir_cli.storage.records import Filter, Passage
 from reservoir_cli.tokens import load_counter
 
@@ -56,7 +57,7 @@ def embed(
         for message in messages
         if message is not None
     }
-    store.add_passages(model, by_message, synapse_threshold=1.0)
+    store.add_passages(model, by_message, link_threshold=1.0)
 
 
 # Adding
@@ -109,7 +110,7 @@ def test_a_source_id_is_stored_once_in_each_place(store: Store, add: Adding) -> 
     assert contents(add(message, instance="j")) == ["hello"]
     assert contents(add(message, partition="q")) == ["hello"]
     assert contents(add(dataclasses.replace(message, source="other"))) == ["hello"]
-    assert store.pending_count(EVERYWHERE) == 4
+    assert store.count_unembedded(EVERYWHERE) == 4
     assert len(store.keyword("hello", EVERYWHERE, 100)[0]) == 4
 
 
@@ -272,7 +273,7 @@ def test_a_message_of_five_megabytes_is_kept_and_found(store: Store, add: Adding
 
 def test_a_write_that_fails_leaves_nothing(store: Store, add: Adding) -> None:
     def failing() -> None:
-        with store.writing():
+        with store.write():
             add(Message("user", "half"))
             store.add_conversations(HERE, [Conversation("c", "title")])
             raise RuntimeError("in between")
@@ -280,7 +281,7 @@ def test_a_write_that_fails_leaves_nothing(store: Store, add: Adding) -> None:
     with pytest.raises(RuntimeError):
         failing()
     assert store.last(EVERYWHERE, 0) == []
-    assert store.pending_count(EVERYWHERE) == 0
+    assert store.count_unembedded(EVERYWHERE) == 0
     assert store.keyword("half", EVERYWHERE, 1)[0] == []
     assert contents(add(Message("user", "whole"))) == ["whole"]
 
@@ -312,7 +313,7 @@ INSERT = """
 import sys
 from datetime import UTC, datetime
 from reservoir_cli.messages import Message, Scope
-from reservoir_cli.storage.base import open_store
+from reservoir_cli.storage.factory import open_store
 from reservoir_cli.tokens import load_counter
 path, who, count = sys.argv[1], sys.argv[2], int(sys.argv[3])
 store, counter = open_store(path), load_counter("approximate")
@@ -355,11 +356,11 @@ def test_a_locked_store_is_an_error_of_its_own_and_works_afterwards(
 ) -> None:
     add(Message("user", "before"))
     with closing(open_store(store.location, patience=0.01)) as hasty:
-        with store.writing():
+        with store.write():
             add(Message("user", "meanwhile"))
             with pytest.raises(StoreLockedError) as caught:
                 hasty.add(HERE, [Message("user", "x")], counter=COUNTER, now=NOW)
-            with pytest.raises(StoreLockedError), hasty.writing(wait=0):
+            with pytest.raises(StoreLockedError), hasty.write(wait=0):
                 hasty.add(HERE, [Message("user", "x")], counter=COUNTER, now=NOW)
             assert contents(hasty.last(HERE, 0)) == ["before"]  # readers do not wait
         assert caught.value.exit_code == 4
@@ -384,7 +385,7 @@ OPEN = """
 import sys
 from reservoir_cli.errors import ReservoirError
 from reservoir_cli.messages import Message, Scope
-from reservoir_cli.storage.base import open_store
+from reservoir_cli.storage.factory import open_store
 try:
     store = open_store(sys.argv[1], create="create" in sys.argv)
     print(*(each.content for each in store.last(Scope(None), 0)))
@@ -571,8 +572,8 @@ def test_no_read_leaves_its_scope(store: Store, add: Adding, scope: Scope, seen:
     assert {at[each.id] for each in store.with_partners(ids, scope)} == seen
     assert {at[each.id] for each in store.with_partners(ids[:1], scope)} <= seen
     assert {at[number] for number, _ in store.keyword("word", scope, 99)[0]} == seen
-    assert {at[each.id] for each in store.pending(99, scope)} == seen
-    assert store.pending_count(scope) == counted - ("p/i" in seen)
+    assert {at[each.id] for each in store.unembedded(99, scope)} == seen
+    assert store.count_unembedded(scope) == counted - ("p/i" in seen)
     found = store.candidates(scope, "i", "word", np.array([1, 0], np.float32))
     assert {at[number] for number in found.ids.tolist()} == seen
     assert np.isfinite(found.cosine).sum() == ("p/i" in seen)
@@ -683,13 +684,13 @@ def test_a_message_is_pending_until_it_has_its_vectors(store: Store, add: Adding
         Message("user", "two", created_at=NOW - HOUR),
         Message("user", "three", created_at=NOW + HOUR),
     )
-    assert contents(store.pending(9, HERE)) == ["one", "two", "three"]
-    assert contents(store.pending(2, HERE, newest=True)) == ["three", "two"]
-    assert store.pending_count(HERE) == 3
+    assert contents(store.unembedded(9, HERE)) == ["one", "two", "three"]
+    assert contents(store.unembedded(2, HERE, newest=True)) == ["three", "two"]
+    assert store.count_unembedded(HERE) == 3
     embed(store, [one, two], passage(one, 1, 0))  # two has no text to embed
-    assert contents(store.pending(9, HERE)) == ["three"]
+    assert contents(store.unembedded(9, HERE)) == ["three"]
     embed(store, [three], passage(three, 0, 1))
-    assert store.pending_count(EVERYWHERE) == 0
+    assert store.count_unembedded(EVERYWHERE) == 0
 
 
 def test_the_active_model_is_the_last_one_made_active(store: Store) -> None:
@@ -703,13 +704,13 @@ def test_a_message_forgotten_while_it_was_embedded_gets_no_vector(
     store: Store, add: Adding
 ) -> None:
     gone, kept = add(Message("user", "gone"), Message("user", "kept"))
-    assert contents(store.pending(9, HERE)) == ["gone", "kept"]
+    assert contents(store.unembedded(9, HERE)) == ["gone", "kept"]
     _delete(store, gone)
     store.activate_model("m", "model")
     embed(store, [gone, kept], passage(gone, 1, 0), passage(kept, 0, 1))
     rows = behind(store.location, "SELECT message_id FROM embeddings")
     assert rows == [(kept.id,)]  # type: ignore[union-attr]
-    assert store.pending_count(EVERYWHERE) == 0
+    assert store.count_unembedded(EVERYWHERE) == 0
 
 
 def test_candidates_carry_time_tokens_and_scores_in_order_of_time(

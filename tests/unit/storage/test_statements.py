@@ -24,9 +24,10 @@ from reservoir_cli.errors import StoreError
 from reservoir_cli.messages import Message, Scope
 from reservoir_cli.reservoir import Reservoir
 from reservoir_cli.retrieval import indexing
-from reservoir_cli.storage import replicate
-from reservoir_cli.storage.base import Store, open_store
-from reservoir_cli.storage.postgres import admin, reads, schema
+from reservoir_cli.storage import reads, replicate
+from reservoir_cli.storage.base import Store
+from reservoir_cli.storage.factory import open_store
+from reservoir_cli.storage.postgres import admin, schema
 from reservoir_cli.tokens import load_counter
 from reservoir_cli.transfer import forget
 
@@ -54,38 +55,43 @@ def url(postgres: PostgresServer) -> Iterator[str]:
 
 #: Functions whose statements look at all partitions, and why they may.
 ADMINISTRATIVE = {
-    "replicate._next_partition": "db copy walks through the whole store, a partition at a time",
-    "replicate.remainder": "db copy reads the whole store",
-    "replicate.put_remainder": "db copy replaces what belongs to no message",
-    "reads.twins": "db copy to a file, where ids are unique in all partitions",
-    "reads.places": "the list of partitions itself",
-    "reads.runs": "stats of the whole store",
-    "reads.holdings": "stats of the whole store",
+    "store._next_partition": "db copy walks through the whole store, a partition at a time",
+    "dump.metadata": "db copy reads the whole store",
+    "dump.load_metadata": "db copy replaces what belongs to no message",
+    "reads.shared_ids": "db copy to a file, where ids are unique in all partitions",
+    "conversations.places": "the list of partitions itself",
+    "conversations.runs": "stats of the whole store",
+    "conversations.holdings": "stats of the whole store",
     "model_switch.begin": "the owner changes the model of every partition",
     "model_switch.give_up": "the owner changes the model of every partition",
     "model_switch.switch": "the owner changes the model of every partition",
-    "model_switch.note_dimensions": "the owner changes the model of every partition",
-    "model_switch._clear": "the owner changes the model of every partition",
+    "model_switch._delete_vectors": "the owner changes the model of every partition",
+    "model_switch._delete_batch": "the owner changes the model of every partition",
+    "vectors.note_dimensions": "the owner changes the model of every partition",
+    "vectors.await_missing": "the owner changes the model of every partition",
     "repair.wrong_full_text": "doctor checks the whole store",
     "repair.rebuild": "doctor --repair makes all of it again",
-    "repair._tie": "doctor --repair makes all of it again",
+    "repair._link": "doctor --repair makes all of it again",
     "repair._LACKING": "doctor checks the whole store",
-    "store.dimensions": "the length of any vector of the model",
+    "base.dimensions": "the length of any vector of the model",
+    "base.read": "the length of any vector of the model",
+    "summary_rows.ALL": "db copy reads the whole store",
     "admin.facts": "db status of the whole store",
-    "store.finish_forgetting": "VACUUM is of tables",
+    "store._purge": "VACUUM is of tables",
 }
-#: Conditions made by ``where_scope``, which names the partition of every scope that has one.
+#: Conditions made by ``where_scope`` and ``in_partition``, which name the partition of every scope
+#: that has one.
 CONDITIONS = r"\{(where|condition|in_partition|in_scope|embedded)\}"
-_TABLE = rf"(?:\{{SCHEMA\}}\.)?({'|'.join(schema.SPREAD)}|\{{table\}}|\{{lacking\}})(?!\w)"
+_TABLE = rf"(?:\{{SCHEMA\}}\.)?({'|'.join(schema.SPREAD)}|\{{table\}}|\{{embeddings\}})(?!\w)"
 _SPREAD = re.compile(rf"\b(FROM|JOIN|INTO|UPDATE|VACUUM \(SKIP_LOCKED\))\s+{_TABLE}")
-_BOUND = re.compile(rf"\bpartition = %s|{CONDITIONS}|m\.partition = p\.partition")
+_BOUND = re.compile(rf"\bpartition = (\?|%s)|{CONDITIONS}|c\.partition = m\.partition")
 _INSERTED = re.compile(r"INSERT INTO \S+( AS \w)?\s*\(([^)]*)\bpartition\b|INTO messages \(\{")
 
 
 def statements() -> Iterator[tuple[str, str]]:
     """Each piece of SQL in the package about a spread table: (module.function, text)."""
     folder = Path(schema.__file__).parent
-    for path in sorted(folder.glob("*.py")):
+    for path in sorted([*folder.glob("*.py"), *folder.parent.glob("*.py")]):
         tree = ast.parse(path.read_text(encoding="utf-8"))
         parts = {
             id(part)
@@ -131,7 +137,8 @@ def test_every_statement_on_a_spread_table_names_its_partition() -> None:
         for where, text in found
         if not _BOUND.search(text) and not _INSERTED.search(text) and where != "schema.MIGRATIONS"
     }
-    made = {"store.add_run", "store.put"}  # its columns are those of the run, partition among them
+    # The columns are those of the run, or those that the caller names: partition among them.
+    made = {"conversations.add_run", "connection.insert", "summary_rows.INSERT"}
     assert without - made <= ADMINISTRATIVE.keys()
     assert ADMINISTRATIVE.keys() - {where for where, _ in found} == set()
 
@@ -139,7 +146,7 @@ def test_every_statement_on_a_spread_table_names_its_partition() -> None:
 @pytest.mark.parametrize("scope", [Scope("p"), Scope("p", "i")])
 def test_the_condition_of_a_scope_names_its_partition(scope: Scope) -> None:
     condition, values = reads.where_scope(scope)
-    assert "partition = %s" in condition
+    assert "partition = ?" in condition
     assert values[0] == "p"
 
 
@@ -260,7 +267,7 @@ def test_rows_outside_a_new_range_are_counted_and_left(url: str) -> None:
     behind(url, "DELETE FROM migrations WHERE number >= 3")
     with closing(open_store(url)) as store:  # the store of an earlier version, brought up to date
         assert admin.facts(store)["outside_ranges"] == 1
-        assert store.noted("last_forgotten_id:p") is None
+        assert store.get_property("last_forgotten_id:p") is None
         say(store, "after")
         assert store.holdings()["messages"] == 2
 
@@ -286,7 +293,7 @@ def test_settings_of_a_database_and_of_the_environment_change_nothing(
             )
             assert message.conversation_id is None
             embed(store, fake_embedder)
-            assert store.faults() == []
+            assert store.problems() == []
 
 
 def test_a_database_without_an_encoding_is_refused_in_a_line(postgres: PostgresServer) -> None:
@@ -348,7 +355,7 @@ def test_a_pool_in_transaction_mode_may_stand_in_between(
     direct = postgres.empty_database()
     url = direct.replace(f":{postgres.port}/", f":{pool}/")
     with closing(open_store(url)) as one, closing(open_store(url)) as two:
-        with one.writing():  # so that the other comes to a connection that nobody used before
+        with one.write():  # so that the other comes to a connection that nobody used before
             say(one, "of one", scope=Scope("a", "i"))
             say(two, "of two", scope=Scope("b", "i"))
             assert [each.content for each in two.last(EVERYWHERE, 0)] == ["of two"]
@@ -356,21 +363,21 @@ def test_a_pool_in_transaction_mode_may_stand_in_between(
                 assert len(three.find(EVERYWHERE)) == 1
         embed(two, fake_embedder)
         admin.index(one, "a", lambda *_: None)
-        with one.writing():
+        with one.write():
             assert admin.drop_index(two, "a")
         with Reservoir.open(url, embedder=fake_embedder) as reservoir:
             assert reservoir.search("of two", scope=EVERYWHERE)[0].message.content == "of two"
         forget.forget(one, one.find(Scope("a")))
         assert two.move_partition("b", "c") == (1, 0)
         assert two.repair(0.85) == []
-        assert one.faults() == []
+        assert one.problems() == []
     writers = [
         subprocess.Popen([sys.executable, "-c", WRITE, url, str(number)]) for number in range(6)
     ]
     assert [each.wait(120) for each in writers] == [0] * 6
     with closing(open_store(direct)) as store:
         assert store.holdings()["messages"] == 1 + 6 * 20
-        assert store.faults() == []
+        assert store.problems() == []
     postgres.drop(direct)
 
 
@@ -378,7 +385,7 @@ WRITE = """
 import sys
 from datetime import UTC, datetime
 from reservoir_cli.messages import Message, Scope
-from reservoir_cli.storage.base import open_store
+from reservoir_cli.storage.factory import open_store
 from reservoir_cli.tokens import load_counter
 url, name = sys.argv[1:]
 store, counter = open_store(url), load_counter("approximate")
@@ -434,7 +441,7 @@ def test_a_whole_round_of_commands(round_url: str, tmp_path: Path, fake_embedder
             admin.guard(store)
             assert admin.facts(store)["guarded"]
             store.repair(0.85)
-            assert store.faults() == []
+            assert store.problems() == []
             forget.forget(store, store.find(EVERYWHERE))
             assert store.holdings()["messages"] == 0
             assert len(file.find(EVERYWHERE)) == 55

@@ -162,11 +162,11 @@ def test_two_processes_that_embed_the_same_message_count_it_once(store, add):
 def test_what_is_removed_is_in_no_chunk_and_the_others_stay(store, add):
     ids = told(add, 300)
     embed(store, ids, directions(300))
-    with store.writing():
+    with store.write():
         vector_blocks.remove(store._connection, ("p", "i"), [ids[0], ids[280]])
     assert sizes(store) == [255, 43]
     assert set(seen(store)) == set(ids) - {ids[0], ids[280]}
-    with store.writing():
+    with store.write():
         vector_blocks.remove(store._connection, ("p", "i"), ids[:256])
     assert sizes(store) == [43]
 
@@ -180,11 +180,11 @@ def test_chunks_made_again_say_the_same(store, add):
     told(add, 2, instance="j")  # still pending
     question = directions(1, seed=7)[0]
     before = seen(store, question, Scope("p"))
-    with store.writing():
+    with store.write():
         store._connection.execute("DELETE FROM vector_chunks WHERE id = 1")
-    assert [each.repairable for each in store.faults()] == [True]
+    assert [each.repairable for each in store.problems()] == [True]
     store.repair(0.999)
-    assert store.faults() == []
+    assert store.problems() == []
     after = seen(store, question, Scope("p"))
     assert after.keys() == before.keys()
     for number, row in after.items():

@@ -164,7 +164,7 @@ def test_vectors_of_a_context_are_not_taken_for_those_of_its_question(
     path.write_text(json.dumps(row) + "\n", encoding="utf-8")
     reservoir.store.activate_model(fake_embedder.model_id, fake_embedder.name)
     assert reservoir.import_files(path).imported == 1
-    assert reservoir.store.pending_count(EVERYTHING) == 1
+    assert reservoir.store.count_unembedded(EVERYTHING) == 1
 
 
 def test_an_exchange_that_came_by_tee_and_by_a_log_is_recalled_once(reservoir, tmp_path) -> None:

@@ -15,7 +15,8 @@ from reservoir_cli.errors import ReservoirError
 from reservoir_cli.messages import Conversation, Message, Scope, StoredMessage, ToolCall
 from reservoir_cli.retrieval import indexing
 from reservoir_cli.settings import config
-from reservoir_cli.storage.base import Store, open_store
+from reservoir_cli.storage.base import Store
+from reservoir_cli.storage.factory import open_store
 from reservoir_cli.storage.records import Filter
 from reservoir_cli.transfer import forget, ingest
 from reservoir_cli.transfer.importers import Record
@@ -82,7 +83,7 @@ def test_no_word_is_left_in_any_file(
     assert secret
     forget.forget(store, [secret.key])
     assert traces(store) == set()
-    assert store.faults() == []
+    assert store.problems() == []
     embed(store, fake_embedder, synapse_threshold=0)
     assert len(store.last(HERE, 0)) == before + after
 
@@ -140,7 +141,7 @@ def test_of_many_messages_forgotten_at_once_no_word_is_left(
     assert len(found) == 480
     forget.forget(store, found)
     assert traces(store) == set()
-    assert store.faults() == []
+    assert store.problems() == []
     assert store.holdings()["messages"] == 480
 
 
@@ -150,7 +151,7 @@ def test_everything_that_was_made_of_a_message_goes_with_it(
     kept, secret, pending = (
         each for each in add(Message("user", "kept"), SECRET, Message("user", "pending")) if each
     )
-    with store.writing():
+    with store.write():
         store.activate_model(fake_embedder.model_id, fake_embedder.name)
     indexing.embed_pending(
         store, fake_embedder, HERE, synapse_threshold=0, progress=lambda *_: None, limit=2
@@ -178,7 +179,7 @@ def test_the_title_of_a_conversation_stays_while_it_has_messages(store: Store, a
     assert [each.conversation.title for each in store.conversations(EVERYWHERE)] == ["Kept"]
     assert three
     forget.forget(store, [three.key])
-    assert store.conversation("p", "i", "c") is None
+    assert store.known_conversations("p", ["c"]) == {}
 
 
 def imported(store: Store, *messages: Message) -> ImportReport:
@@ -209,7 +210,7 @@ def test_the_title_of_what_was_forgotten_is_not_imported_again(store: Store) -> 
     imported(store, secret)
     forget.forget(store, store.find(HERE))
     imported(store, secret)
-    assert store.conversation("p", "i", "c") is None
+    assert store.known_conversations("p", ["c"]) == {}
     assert traces(store) == set()
 
 
@@ -230,7 +231,7 @@ def test_a_mark_says_nothing_without_the_store_s_own_key(store: Store, tmp_path:
 def test_a_reader_in_the_way_is_reported_and_the_next_command_finishes(
     store: Store, add: Adding, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("reservoir_cli.storage.sqlite.keeping._FOR_READERS", 0.05)
+    monkeypatch.setattr("reservoir_cli.storage.sqlite.store._FOR_READERS", 0.05)
     add(*small_talk(20))
     [secret] = add(SECRET)
     assert secret

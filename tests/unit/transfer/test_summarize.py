@@ -14,7 +14,7 @@ from reservoir_cli.embedding import Embedder
 from reservoir_cli.errors import UsageError
 from reservoir_cli.messages import Conversation, Message, Scope
 from reservoir_cli.reservoir import Reservoir
-from reservoir_cli.storage.base import open_store
+from reservoir_cli.storage.factory import open_store
 from reservoir_cli.storage.replicate import copy
 from reservoir_cli.storage.summaries import Summaries
 from reservoir_cli.transfer.summarize import LONGEST, Outcome

@@ -18,7 +18,8 @@ from reservoir_cli.embedding import Embedder
 from reservoir_cli.errors import UsageError
 from reservoir_cli.messages import Conversation, Message, Role, Scope, StoredMessage, ToolCall
 from reservoir_cli.redaction import Redactor
-from reservoir_cli.storage.base import Store, open_store
+from reservoir_cli.storage.base import Store
+from reservoir_cli.storage.factory import open_store
 from reservoir_cli.storage.records import Filter
 from reservoir_cli.tokens import load_counter
 from reservoir_cli.transfer import exporters, ingest
@@ -102,10 +103,10 @@ def test_vectors_come_back_and_nothing_is_embedded_again(
     add(*(Message("user", f"message {number}", source_id=f"{number}") for number in range(30)))
     embed(store, fake_embedder, synapse_threshold=0.5)
     imported(exported(store, embeddings=True), other, fake_embedder)
-    assert other.pending_count(EVERYTHING) == 0
+    assert other.count_unembedded(EVERYTHING) == 0
     assert other.active_model() == store.active_model()
     assert fingerprint(other.location) == fingerprint(store.location)
-    assert other.faults() == []
+    assert other.problems() == []
 
 
 def test_a_message_of_several_passages_comes_back_with_all_of_them(
@@ -149,16 +150,16 @@ def test_vectors_that_are_of_no_use_are_made_anew(
 ) -> None:
     done = imported(row_with(add, store, fake_embedder, **changed), other, fake_embedder)
     assert (done.imported, done.skipped) == (1, 0)
-    assert other.pending_count(EVERYTHING) == 1
+    assert other.count_unembedded(EVERYTHING) == 1
     embed(other, fake_embedder, synapse_threshold=0.5)
-    assert other.faults() == []
+    assert other.problems() == []
 
 
 def test_without_a_model_vectors_are_left_out(
     store: Store, other: Store, add: Adding, fake_embedder: Embedder
 ) -> None:
     imported(row_with(add, store, fake_embedder), other)
-    assert other.pending_count(EVERYTHING) == 1
+    assert other.count_unembedded(EVERYTHING) == 1
     assert other.active_model() is None
 
 
@@ -212,7 +213,7 @@ def test_a_first_question_is_the_title_where_there_is_none(
     imported(exported(store), other)
     assert fingerprint(other.location) == fingerprint(store.location)
     # The title goes with the question that it was made from.
-    other.forget(list(other.find(EVERYTHING))[:1])
+    other.delete(other.find(EVERYTHING)[:1])
     assert "Why Redis?" not in exported(other)
 
 

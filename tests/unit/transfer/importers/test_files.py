@@ -13,7 +13,7 @@ from llm_logs import newer_log, older_log
 from reading import SAMPLES, file_of, found_in, lines, records, skipped
 
 from reservoir_cli.errors import ReservoirError, UsageError
-from reservoir_cli.storage.base import open_store
+from reservoir_cli.storage.factory import open_store
 from reservoir_cli.transfer.importers import File, Found, Record, find, importers
 
 CHAT = (SAMPLES / "chatgpt.json").read_bytes()

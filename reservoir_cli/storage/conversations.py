@@ -1,0 +1,160 @@
+"""What is known of conversations and places, and records of contexts."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import astuple
+from datetime import datetime
+from typing import Any
+
+from reservoir_cli.messages import Conversation, Scope, clean_name, from_epoch_ms
+from reservoir_cli.storage.reads import conditions, where_scope
+from reservoir_cli.storage.records import ConversationSummary, Filter, PlaceSummary
+from reservoir_cli.storage.sql import Connection, decoding, placeholders
+
+#: The columns of a conversation, in the order of :class:`~reservoir_cli.messages.Conversation`.
+COLUMNS = "id, title, source, model, project, branch"
+#: How many characters of a first question are read for a title.
+_QUESTION_LENGTH = 2_000
+
+
+def add(connection: Connection, scope: Scope, conversations: Sequence[Conversation]) -> None:
+    """Store titles and models of conversations; what is known already is renewed."""
+    connection.lock([str(scope.partition)])
+    for conversation in conversations:
+        connection.execute(
+            f"""
+            INSERT INTO conversations (partition, instance, {COLUMNS})
+            VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (partition, instance, id) DO UPDATE SET
+            title = coalesce(excluded.title, conversations.title),
+            source = coalesce(excluded.source, conversations.source),
+            model = coalesce(excluded.model, conversations.model),
+            project = coalesce(excluded.project, conversations.project),
+            branch = coalesce(excluded.branch, conversations.branch)
+            """,
+            [
+                scope.partition,
+                scope.instance,
+                clean_name(conversation.id),
+                *astuple(conversation)[1:],
+            ],
+        )
+
+
+def known(
+    connection: Connection, partition: str, numbers: Sequence[str]
+) -> dict[tuple[str, str], Conversation]:
+    """Return what imports said of conversations of a partition, by (instance, number)."""
+    listed, bound = connection.in_list("id", numbers)
+    rows = connection.execute(
+        f"SELECT instance, {COLUMNS} FROM conversations WHERE partition = ? AND {listed}",
+        [partition, *bound],
+    )
+    return {(instance, about[0]): Conversation(*about) for instance, *about in rows}
+
+
+def summaries(connection: Connection, scope: Scope) -> list[ConversationSummary]:
+    """Return the conversations of a scope that have messages, in order of their first ones."""
+    condition, values = where_scope(scope)
+    rows = connection.execute(
+        f"""
+        SELECT t.partition, t.instance, t.conversation_id, c.title, c.source, c.model,
+        c.project, c.branch, t.messages, t.first, t.last,
+        CASE WHEN c.title IS NULL THEN substr(q.content, 1, {_QUESTION_LENGTH}) END
+        FROM (
+            SELECT m.partition, m.instance, m.conversation_id, COUNT(*) AS messages,
+            MIN(m.created_at) AS first, MAX(m.created_at) AS last, MIN(m.id) AS id,
+            MIN(m.id) FILTER (WHERE m.role = 'user') AS question
+            FROM messages m WHERE {condition} AND m.conversation_id IS NOT NULL GROUP BY 1, 2, 3
+        ) t LEFT JOIN conversations c
+        ON c.partition = t.partition AND c.instance = t.instance AND c.id = t.conversation_id
+        LEFT JOIN messages q ON q.partition = t.partition AND q.id = t.question
+        ORDER BY t.first, t.id
+        """,
+        values,
+    )
+    return [
+        ConversationSummary(
+            partition,
+            instance,
+            Conversation(*about),
+            messages=count,
+            first=_moment(first),
+            last=_moment(last),
+            question=question,
+        )
+        for partition, instance, *about, count, first, last, question in rows
+    ]
+
+
+def _moment(milliseconds: int) -> datetime:
+    with decoding("times of messages"):
+        return from_epoch_ms(milliseconds)
+
+
+def newest_instance(connection: Connection, partition: str) -> str | None:
+    """Return the instance of a partition that was written to last, but for documents."""
+    condition, bound = conditions(Scope(partition), Filter(documents=False))
+    row = connection.execute(
+        f"""
+        SELECT m.instance FROM messages m WHERE {condition}
+        ORDER BY m.created_at DESC, m.id DESC LIMIT 1
+        """,
+        bound,
+    ).fetchone()
+    return row[0] if row else None
+
+
+def places(connection: Connection) -> list[tuple[str, str, int]]:
+    """Return (partition, instance, messages), the fullest first."""
+    return connection.execute(
+        "SELECT partition, instance, COUNT(*) FROM messages GROUP BY 1, 2 ORDER BY 3 DESC, 1, 2"
+    ).fetchall()
+
+
+def place_summaries(connection: Connection, scope: Scope) -> list[PlaceSummary]:
+    """Return the instances of each partition, in order of their names."""
+    condition, values = where_scope(scope)
+    octets = f"{connection.octets('m.content')} + coalesce({connection.octets('m.tool_calls')}, 0)"
+    rows = connection.execute(
+        f"""
+        SELECT m.partition, m.instance, COUNT(*), CAST(SUM({octets}) AS bigint),
+        MIN(m.created_at), MAX(m.created_at)
+        FROM messages m WHERE {condition} GROUP BY 1, 2 ORDER BY 1, 2
+        """,
+        values,
+    )
+    return [
+        PlaceSummary(partition, instance, count, size, _moment(first), _moment(last))
+        for partition, instance, count, size, first, last in rows
+    ]
+
+
+def add_run(connection: Connection, run: Mapping[str, Any]) -> None:
+    """Record a context that was built."""
+    connection.lock([run["partition"]])
+    number = next(connection.new_ids(run["partition"], "context_runs"))
+    connection.execute(
+        f"INSERT INTO context_runs (id, {', '.join(run)}) VALUES (?, {placeholders(list(run))})",
+        [number, *run.values()],
+    )
+
+
+def runs(connection: Connection, since: int) -> list[dict[str, Any]]:
+    """Return the records of contexts that were built since a moment, oldest first."""
+    cursor = connection.execute(
+        "SELECT * FROM context_runs WHERE at >= ? ORDER BY id, partition", [since]
+    )
+    names = [column[0] for column in cursor.description]
+    return [dict(zip(names, row, strict=True)) for row in cursor]
+
+
+def holdings(connection: Connection) -> dict[str, int]:
+    """Return how much of each kind the store holds."""
+    counts = {
+        "messages": "SELECT COUNT(*) FROM messages",
+        "conversations": "SELECT COUNT(*) FROM conversations",
+        "embedded": f"SELECT COUNT(DISTINCT ({connection.message_key})) FROM embeddings",
+        "pending": "SELECT COUNT(*) FROM pending",
+        "synapses": "SELECT COUNT(*) FROM synapses",
+        "tokens": "SELECT CAST(coalesce(SUM(tokens), 0) AS bigint) FROM messages",
+    }
+    return {name: int(connection.execute(sql).fetchone()[0]) for name, sql in counts.items()}

@@ -1,0 +1,164 @@
+"""A whole store in batches, read out of one store and written into another."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from reservoir_cli.messages import Key
+from reservoir_cli.storage import conversations, properties, summary_rows
+from reservoir_cli.storage.keys import by_partition
+from reservoir_cli.storage.records import Passage
+from reservoir_cli.storage.sql import Connection, pack
+from reservoir_cli.storage.unfinished import UNFINISHED_COPY
+from reservoir_cli.storage.writes import COLUMNS, WAITING, waiting
+
+#: Properties that say how a store is doing, and nothing of what it holds.
+_PASSING = (
+    UNFINISHED_COPY,
+    properties.UNFINISHED,
+    properties.INDEX,
+    properties.DIMENSIONS,
+)
+_PARTITION = COLUMNS.split(", ").index("partition")
+
+#: Partition, source, target, similarity, kind.
+Link = tuple[str, int, int, float, str]
+
+
+@dataclass(frozen=True, slots=True)
+class DumpBatch:
+    """Messages and what belongs to them.
+
+    :param messages: rows with the columns of :data:`reservoir_cli.storage.writes.COLUMNS`.
+    :param vectors: (message id, model identity, passage, start, end, float32 little-endian).
+    :param waiting: ids without vectors of the active model, and of the one that is being built.
+    :param links: those of which one end is here, and the other here or in a batch before.
+    """
+
+    messages: list[tuple[Any, ...]] = field(default_factory=list)
+    vectors: list[tuple[int, str, int, int, int, bytes]] = field(default_factory=list)
+    waiting: tuple[list[int], list[int]] = ([], [])
+    links: list[Link] = field(default_factory=list)
+
+    @property
+    def keys(self) -> list[Key]:
+        """The keys of the messages."""
+        return [Key(row[_PARTITION], row[0]) for row in self.messages]
+
+    def passages(self, model_ids: Sequence[str | None]) -> "dict[tuple[str, str], Embedded]":
+        """Return the passages of the messages that do not wait, by (partition, model).
+
+        :param model_ids: the active model, and the one that is being built.
+        """
+        vectors: dict[tuple[str, int], list[Passage]] = {}
+        for row in self.vectors:
+            vectors.setdefault((row[1], row[0]), []).append(_passage(row))
+        lists = dict(zip(model_ids, self.waiting, strict=True))
+        models = {row[1] for row in self.vectors} | {each for each in model_ids if each}
+        embedded: dict[tuple[str, str], Embedded] = {}
+        for model_id in sorted(models):
+            for partition, number in self.keys:
+                known = vectors.get((model_id, number), [])
+                if known or (model_id in lists and number not in lists[model_id]):
+                    embedded.setdefault((partition, model_id), {})[number] = known
+        return embedded
+
+
+#: Passages by the id of their message; none of one without a text.
+Embedded = dict[int, list[Passage]]
+
+
+def _passage(row: tuple[int, str, int, int, int, bytes]) -> Passage:
+    import numpy as np
+
+    number, _, passage, start, end, vector = row
+    return Passage(number, passage, start, end, np.frombuffer(vector, "<f4"))
+
+
+@dataclass(frozen=True, slots=True)
+class DumpMetadata:
+    """What belongs to no message.
+
+    :param conversations: (partition, instance, id, title, source, model, project, branch).
+    :param runs: records of contexts, oldest first, without their numbers.
+    :param forgotten: marks, ascending.
+    :param properties: what the store knows of itself.
+    :param summaries: rows with the columns of :data:`reservoir_cli.storage.summary_rows.COLUMNS`.
+    """
+
+    conversations: list[tuple[Any, ...]] = field(default_factory=list)
+    runs: list[dict[str, Any]] = field(default_factory=list)
+    forgotten: list[bytes] = field(default_factory=list)
+    properties: dict[str, str] = field(default_factory=dict)
+    summaries: list[tuple[Any, ...]] = field(default_factory=list)
+
+
+def complete(connection: Connection, rows: list[Any]) -> DumpBatch:
+    """Return messages with what belongs to them."""
+    batch = DumpBatch(rows, waiting=([], []))
+    for partition, ids in by_partition(batch.keys).items():
+        batch.vectors.extend(_vectors(connection, partition, ids))
+        for table, numbers in zip(WAITING, batch.waiting, strict=True):
+            numbers += waiting(connection, table, partition, ids)
+        batch.links.extend(_links(connection, partition, ids))
+    return batch
+
+
+def _vectors(connection: Connection, partition: str, ids: Sequence[int]) -> list[Any]:
+    in_partition, values = connection.in_partition("e", partition)
+    listed, bound = connection.in_list("e.message_id", ids)
+    rows = connection.with_vectors(
+        f"""
+        SELECT e.message_id, e.model_id, e.passage, e.start, e."end", e.vector FROM embeddings e
+        WHERE {in_partition} AND {listed} ORDER BY 1, 2, 3
+        """,
+        [*values, *bound],
+    )
+    return [(*row, pack(vector)) for *row, vector in rows]
+
+
+def _links(connection: Connection, partition: str, ids: Sequence[int]) -> list[Link]:
+    """Return the links whose end with the greater id is one of these messages."""
+    in_partition, values = connection.in_partition("s", partition)
+    links: list[Link] = []
+    for end, order in (("source_id", "<"), ("target_id", ">")):
+        listed, bound = connection.in_list(f"s.{end}", ids)
+        rows = connection.execute(
+            f"""
+            SELECT s.source_id, s.target_id, s.score, s.kind FROM synapses s
+            WHERE {in_partition} AND {listed} AND s.target_id {order} s.source_id ORDER BY 1, 2
+            """,
+            [*values, *bound],
+        )
+        links += [(partition, *row) for row in rows]
+    return links
+
+
+def metadata(connection: Connection) -> DumpMetadata:
+    """Return what belongs to no message."""
+    kept = dict(connection.execute("SELECT key, value FROM properties").fetchall())
+    columns = f"partition, instance, {conversations.COLUMNS}"
+    return DumpMetadata(
+        connection.execute(f"SELECT {columns} FROM conversations ORDER BY 1, 2, 3").fetchall(),
+        [
+            {name: value for name, value in sorted(run.items()) if name != "id"}
+            for run in conversations.runs(connection, 0)
+        ],
+        [row[0] for row in connection.execute("SELECT mark FROM forgotten ORDER BY 1")],
+        {key: value for key, value in kept.items() if key.partition(":")[0] not in _PASSING},
+        connection.execute(summary_rows.ALL).fetchall(),
+    )
+
+
+def load_metadata(connection: Connection, given: DumpMetadata) -> None:
+    """Write what belongs to no message, in place of what is there."""
+    for table in ("conversations", "context_runs", "forgotten", "summaries"):
+        connection.execute(f"DELETE FROM {table}")
+    columns = f"partition, instance, {conversations.COLUMNS}"
+    connection.insert("conversations", columns, given.conversations)
+    connection.executemany(summary_rows.INSERT, given.summaries)
+    for run in given.runs:
+        conversations.add_run(connection, run)
+    connection.insert("forgotten", "mark", [(mark,) for mark in given.forgotten])
+    for key, value in given.properties.items():
+        properties.put(connection, key, value)

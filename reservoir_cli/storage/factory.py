@@ -1,0 +1,32 @@
+"""Opening the store that a location names."""
+
+from reservoir_cli.settings.location import check_location, is_on_a_server
+from reservoir_cli.storage.base import Store
+from reservoir_cli.storage.sqlite.store import SqliteStore
+
+
+def open_store(location: str, *, create: bool = True, patience: float = 30.0) -> Store:
+    """Open the store at a path, or on the server of a URL; it is made if it does not exist.
+
+    :param create: without it nothing is made: an empty store stands in for a missing one.
+    :param patience: seconds to wait while others write.
+    :raises UsageError: it is neither a path nor the URL of a server.
+    :raises StoreError: it cannot be opened, is newer than the program, or is corrupt.
+    """
+    check_location(location)
+    if not is_on_a_server(location):
+        return SqliteStore(location, create=create, patience=patience)
+    from reservoir_cli.storage.postgres.store import PostgresStore  # it needs psycopg
+
+    store = PostgresStore(location, patience=patience)
+    try:
+        if store.server.schema is not None or create:
+            store.prepare()
+            return store
+    except BaseException:
+        store.close()
+        raise
+    store.close()
+    empty = SqliteStore(":memory:", create=False, patience=patience)
+    empty.location = store.location
+    return empty

@@ -1,0 +1,202 @@
+"""Links between messages of one thread that are about the same thing.
+
+Each message is linked to the one before it and to the nearest of the 256 before it, if their
+similarity reaches a threshold. A thread is a conversation, or what an instance has outside of
+conversations. Where the chain breaks, the topic changed. The documents call them synapses.
+"""
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+from reservoir_cli.messages import Scope
+from reservoir_cli.storage.reads import one_thread, where_scope
+from reservoir_cli.storage.sql import Connection, decoding
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Vector = NDArray[np.float32]
+
+#: The similarity from which on messages are linked, on the scale (1 + cosine)/2: one number, or a
+#: function that returns that of a partition.
+LinkThreshold = float | Callable[[str], float]
+#: Source, target, similarity, kind.
+Link = tuple[int, int, float, str]
+#: Partition, instance, conversation.
+_Thread = tuple[str, str, str | None]
+#: Time and id of a message.
+_Moment = tuple[int, int]
+
+#: How far back a message is linked.
+BEFORE = 256
+_NEAREST = 3
+
+
+def add(
+    connection: Connection,
+    partition: str,
+    ids: Sequence[int],
+    model_id: str,
+    threshold: LinkThreshold,
+) -> None:
+    """Link messages that just got their vectors, and those after them that had theirs before."""
+    least = threshold(partition) if callable(threshold) else threshold
+    in_partition, values = connection.in_partition("synapses", partition)
+    for thread, moments in _threads(connection, partition, ids).items():
+        vectors = _vectors(connection, thread, min(moments), max(moments), model_id)
+        renewed, links = links_of(vectors, set(ids), least)
+        listed, bound = connection.in_list("source_id", renewed)
+        connection.execute(
+            f"DELETE FROM synapses WHERE {in_partition} AND {listed}", [*values, *bound]
+        )
+        insert(connection, [(partition, *link) for link in links])
+
+
+def insert(connection: Connection, links: Iterable[tuple[str, int, int, float, str]]) -> None:
+    """Write links between messages that are there, each behind its partition."""
+    columns = "partition, source_id, target_id, score, kind"
+    connection.insert("synapses", columns, links)
+
+
+def linked(connection: Connection, ids: Iterable[int], depth: int, scope: Scope) -> list[int]:
+    """Return the messages that are so many links away or nearer, without those asked for."""
+    in_scope, values = where_scope(scope)
+    in_partition, partition = connection.in_partition("s", scope.partition)
+    start = set(ids)
+    reached, edge = set(start), set(start)
+    for _ in range(depth):
+        ends: set[int] = set()
+        for end, other in (("target_id", "source_id"), ("source_id", "target_id")):
+            listed, bound = connection.in_list(f"s.{other}", sorted(edge))
+            rows = connection.execute(
+                f"SELECT s.{end} FROM synapses s WHERE {in_partition} AND {listed}",
+                [*partition, *bound],
+            )
+            ends.update(row[0] for row in rows)
+        listed, bound = connection.in_list("m.id", sorted(ends - reached))
+        rows = connection.execute(
+            f"""
+            SELECT m.id FROM messages m {connection.index_hint(None)}
+            WHERE {in_scope} AND {listed}
+            """,
+            [*values, *bound],
+        )
+        edge = {row[0] for row in rows}
+        reached |= edge
+    return sorted(reached - start)
+
+
+def links_of(
+    thread: "Mapping[int, Vector]", fresh: Collection[int], threshold: float
+) -> tuple[list[int], list[Link]]:
+    """Return the links of a thread from the first of some messages on.
+
+    :param thread: messages with their vectors, in order of time, from 256 before the first.
+    :param fresh: messages that just got their vectors.
+    :returns: the messages whose links are made anew, and the links.
+    """
+    import numpy as np
+
+    numbers = list(thread)
+    first = next((at for at, number in enumerate(numbers) if number in fresh), len(numbers))
+    matrix = np.stack(list(thread.values())) if thread else np.empty((0, 0), np.float32)
+    links = []
+    for at in range(first, len(numbers)):
+        links += _links(numbers, matrix, at, threshold)
+    return numbers[first:], links
+
+
+def _links(numbers: Sequence[int], vectors: "Vector", at: int, threshold: float) -> list[Link]:
+    """Return (source, target, score, kind) from one message of a thread to those before it.
+
+    :param vectors: of the thread, shape (n, dimensions).
+    """
+    import numpy as np
+
+    start = max(0, at - BEFORE)
+    if at == start:
+        return []
+    scores = (1 + vectors[start:at] @ vectors[at]) / 2
+    last = len(scores) - 1
+    nearest = np.lexsort((-np.arange(len(scores)), -scores))[:_NEAREST]
+    chosen = dict.fromkeys([last, *nearest.tolist()])
+    return [
+        (numbers[at], numbers[start + each], float(scores[each]), _kind(each == last))
+        for each in chosen
+        if scores[each] >= threshold
+    ]
+
+
+def _kind(is_previous: bool) -> str:
+    return "previous" if is_previous else "near"
+
+
+def _threads(
+    connection: Connection, partition: str, ids: Sequence[int]
+) -> dict[_Thread, list[_Moment]]:
+    """Return the threads of messages, with the (time, id) of each message in them."""
+    listed, bound = connection.in_list("m.id", ids)
+    rows = connection.execute(
+        f"""
+        SELECT m.instance, m.conversation_id, m.created_at, m.id
+        FROM messages m {connection.index_hint(None)} WHERE m.partition = ? AND {listed}
+        """,
+        [partition, *bound],
+    )
+    threads: dict[_Thread, list[_Moment]] = {}
+    for instance, conversation, created_at, number in rows:
+        threads.setdefault((partition, instance, conversation), []).append((created_at, number))
+    return threads
+
+
+def _vectors(
+    connection: Connection, thread: _Thread, first: _Moment, last: _Moment, model_id: str
+) -> "dict[int, Vector]":
+    """Return the vectors of a thread's messages, in order of time.
+
+    They reach from 256 before a position to 256 behind another. A message of several passages
+    stands at their mean.
+    """
+    *instance, conversation = thread
+    hint, condition, values = one_thread(connection, conversation)
+    embedded = f"""
+        SELECT m.partition, m.id, m.created_at FROM messages m {hint}
+        WHERE m.partition = ? AND m.instance = ? AND {condition} AND EXISTS
+        (SELECT 1 FROM embeddings e WHERE {connection.of_message("e")} AND e.model_id = ?)
+    """
+    bound = [*instance, *values, model_id]
+    rows = connection.with_vectors(
+        f"""
+        SELECT e.message_id, e.vector FROM (
+            SELECT * FROM (
+                {embedded} AND (m.created_at, m.id) < (?, ?)
+                ORDER BY m.created_at DESC, m.id DESC LIMIT ?
+            ) a UNION ALL SELECT * FROM (
+                {embedded} AND (m.created_at, m.id) >= (?, ?) AND (m.created_at, m.id) <= (?, ?)
+            ) b UNION ALL SELECT * FROM (
+                {embedded} AND (m.created_at, m.id) > (?, ?)
+                ORDER BY m.created_at, m.id LIMIT ?
+            ) c
+        ) t JOIN embeddings e ON {connection.of_message("e", "t")} AND e.model_id = ?
+        ORDER BY t.created_at, t.id, e.passage
+        """,
+        [*bound, *first, BEFORE, *bound, *first, *last, *bound, *last, BEFORE, model_id],
+    )
+    vectors = {
+        number: [vector for _, vector in passages]
+        for number, passages in groupby(rows, key=lambda row: row[0])
+    }
+    with decoding("vectors"):  # of the lengths of several models, for one
+        return dict(zip(vectors, map(mean, vectors.values()), strict=True))
+
+
+def mean(vectors: "Sequence[Vector]") -> "Vector":
+    """Return where a message of several passages stands."""
+    import numpy as np
+
+    if len(vectors) == 1:
+        return vectors[0]
+    center = np.mean(vectors, axis=0)
+    return np.asarray(center / max(float(np.linalg.norm(center)), 1e-12), np.float32)

@@ -1,0 +1,160 @@
+"""Preparing the rows of new messages, and what they answer."""
+
+import json
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+from reservoir_cli.messages import (
+    Message,
+    Scope,
+    StoredMessage,
+    call_to_dict,
+    check_name,
+    clean_name,
+    clean_text,
+    parse_role,
+    plain_text,
+    to_epoch_ms,
+)
+from reservoir_cli.storage import fulltext
+from reservoir_cli.storage.reads import to_message
+from reservoir_cli.storage.sql import Connection
+from reservoir_cli.storage.writes import join_kinds, present, source_of
+from reservoir_cli.tokens import TokenCounter, counter_id
+from reservoir_cli.util.times import FAR_AHEAD
+
+#: No message is later.
+LATEST = 2**62
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """Messages on their way into a store.
+
+    :param added: one entry a message; ``None`` where its source id is there already.
+    :param rows: of those that are new, with the columns of
+        :data:`~reservoir_cli.storage.writes.COLUMNS`.
+    :param texts: (id, what is indexed of it) of those.
+    """
+
+    added: list[StoredMessage | None]
+    rows: list[tuple[Any, ...]]
+    texts: list[tuple[int, str]]
+
+
+def prepare(
+    connection: Connection,
+    scope: Scope,
+    messages: Sequence[Message],
+    counter: TokenCounter,
+    now_ms: int,
+    numbers: Iterator[int],
+    *,
+    pair: bool,
+) -> Prepared:
+    """Make the rows of messages that are not there yet.
+
+    :param now_ms: the time of messages without one; a reply comes behind its own question.
+    :param numbers: the ids they get.
+    :param pair: an assistant message without a trace id answers the newest open question.
+    """
+    for name in (scope.partition, scope.instance):
+        check_name(str(name))
+    counted_by = counter_id(counter)
+    known = present(connection, scope, [source_of(each) for each in messages if each.source_id])
+    made = Prepared([], [], [])
+    here: dict[str, int] = {}
+
+    def asked(trace_id: str) -> int | None:
+        return here.get(trace_id) or _asked(connection, scope, trace_id)
+
+    for message in messages:
+        trace_id = message.trace_id
+        if trace_id is None and pair and message.role == "assistant":
+            trace_id = _open_question(connection, scope, now_ms)
+        moment = _moment(message, trace_id, now_ms, asked)
+        if message.role == "user" and trace_id:
+            here[trace_id] = moment
+        row = _row(scope, message, trace_id, moment)
+        if row[-2:] in known:
+            made.added.append(None)
+            continue
+        known.add(row[-2:])
+        number = next(numbers)
+        text = clean_text(plain_text(message))
+        row = (number, *row, counter.count(text), counted_by, join_kinds(message.secrets))
+        made.rows.append((*row, fulltext.count_terms(text), int(fulltext.asks(text))))
+        made.texts.append((number, text))
+        made.added.append(to_message(row))
+    return made
+
+
+def _moment(
+    message: Message, trace_id: str | None, now_ms: int, asked: Callable[[str], int | None]
+) -> int:
+    """Return a message's own time, else now, or 1 ms behind its question if that is later than now.
+
+    What is said in the same millisecond stays in the order of the ids.
+    """
+    if message.created_at:
+        return to_epoch_ms(message.created_at)
+    question = asked(trace_id) if trace_id and message.role in ("assistant", "tool") else None
+    return now_ms if question is None or question <= now_ms else question + 1
+
+
+def _row(scope: Scope, message: Message, trace_id: str | None, moment: int) -> tuple[Any, ...]:
+    calls = [call_to_dict(call) for call in message.tool_calls]
+    return (
+        clean_name(trace_id) if trace_id else str(uuid.uuid4()),
+        clean_name(message.conversation_id) if message.conversation_id else message.conversation_id,
+        scope.partition,
+        scope.instance,
+        parse_role(message.role).value,
+        clean_text(message.content),
+        _cleaned(message.name),
+        clean_text(json.dumps(calls, ensure_ascii=False)) if calls else None,
+        _cleaned(message.tool_call_id),
+        moment,
+        *source_of(message),
+    )
+
+
+def _cleaned(text: str | None) -> str | None:
+    return None if text is None else clean_text(text)
+
+
+def _asked(connection: Connection, scope: Scope, trace_id: str) -> int | None:
+    """Return when the newest user message of a trace was said."""
+    row = connection.execute(
+        "SELECT MAX(created_at) FROM messages WHERE partition = ? AND trace_id = ? "
+        "AND role = 'user'",
+        (scope.partition, clean_text(trace_id)),
+    ).fetchone()
+    return None if row[0] is None else int(row[0])
+
+
+def _open_question(connection: Connection, scope: Scope, now_ms: int) -> str | None:
+    """Return the trace of the newest user message without a reply, among the last thousand.
+
+    Those far ahead of now are the last resort.
+    """
+    for until in (now_ms + FAR_AHEAD // timedelta(milliseconds=1), LATEST):
+        row = connection.execute(
+            """
+            SELECT q.trace_id FROM (
+                SELECT partition, trace_id, created_at, id FROM messages
+                WHERE partition = ? AND instance = ? AND role = 'user' AND created_at <= ?
+                ORDER BY created_at DESC, id DESC LIMIT 1000
+            ) q WHERE NOT EXISTS (
+                SELECT 1 FROM messages r WHERE r.partition = q.partition
+                AND r.trace_id = q.trace_id AND r.role = 'assistant'
+            ) ORDER BY q.created_at DESC, q.id DESC LIMIT 1
+            """,
+            [scope.partition, scope.instance, until],
+        ).fetchone()
+        if row:
+            return str(row[0])
+    return None

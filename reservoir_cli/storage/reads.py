@@ -1,0 +1,374 @@
+"""Reads of messages: functions from a connection to values."""
+
+import json
+from array import array
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+from operator import attrgetter, itemgetter
+from typing import Any
+
+from reservoir_cli.chat.tool_calls import unpaired
+from reservoir_cli.errors import StoreCorruptError
+from reservoir_cli.messages import (
+    DOCUMENT_SOURCES,
+    Key,
+    Role,
+    Scope,
+    StoredMessage,
+    call_from_dict,
+    call_text,
+    from_epoch_ms,
+    to_epoch_ms,
+)
+from reservoir_cli.storage.keys import Keys, by_partition
+from reservoir_cli.storage.records import Filter, IdField, Passage, ThreadName
+from reservoir_cli.storage.sql import NO_LIMIT, UNDECODABLE, Connection, decoding, placeholders
+
+COLUMNS = (
+    "m.id, m.trace_id, m.conversation_id, m.partition, m.instance, m.role, m.content, m.name, "
+    "m.tool_calls, m.tool_call_id, m.created_at, m.source, m.source_id, m.tokens, m.counter, "
+    "m.secrets"
+)
+_ABOUT_PROJECT = """EXISTS (
+    SELECT 1 FROM conversations c WHERE c.partition = m.partition AND c.instance = m.instance
+    AND c.id = m.conversation_id AND c.project = ?
+)"""
+#: No text of a message or a name goes on with a character behind it.
+_LAST_CHARACTER = "\U0010ffff"
+#: Ids that are read for a prefix: enough to show that it is ambiguous.
+_IDS_SHOWN = 10
+#: The columns that are text in every message. SQLite keeps whatever type a damaged row has.
+_texts = itemgetter(1, 3, 4, 6, 11, 12, 14)
+_in_time = attrgetter("created_at", "id")
+
+
+def where_scope(scope: Scope, table: str = "m") -> tuple[str, list[Any]]:
+    """Return the condition that keeps a statement on a table inside a scope."""
+    if scope.partition is None:
+        return "true", []
+    if scope.instance is None:
+        return f"{table}.partition = ?", [scope.partition]
+    return f"{table}.partition = ? AND {table}.instance = ?", [scope.partition, scope.instance]
+
+
+def conditions(scope: Scope, where: Filter) -> tuple[str, list[Any]]:
+    """Return the condition on ``messages m`` that a scope and a filter make, but for its text."""
+    in_scope, bound = where_scope(scope)
+    parts = [in_scope]
+    for condition, value in (
+        ("m.role = ?", where.role),
+        ("m.trace_id = ?", where.trace_id),
+        ("m.conversation_id = ?", where.conversation_id),
+        ("m.source = ?", where.source),
+        (_ABOUT_PROJECT, where.project),
+        ("m.created_at >= ?", to_epoch_ms(where.since) if where.since else None),
+        ("m.created_at <= ?", to_epoch_ms(where.until) if where.until else None),
+    ):
+        if value is not None:
+            parts.append(condition)
+            bound.append(value)
+    if where.secrets:
+        parts.append("m.secrets IS NOT NULL")
+    if not where.documents:
+        parts.append(f"m.source NOT IN ({placeholders(DOCUMENT_SOURCES)})")
+        bound += DOCUMENT_SOURCES
+    return " AND ".join(parts), bound
+
+
+def holds(content: str, tool_calls: str | None, text: str) -> bool:
+    """Return whether a message says a text; databases ignore case each in its own way.
+
+    :param text: casefolded.
+    """
+    with decoding("texts of messages"):
+        if text in content.casefold():
+            return True
+        calls = json.loads(tool_calls) if tool_calls else []
+        return any(text in call_text(call_from_dict(each)).casefold() for each in calls)
+
+
+def one_thread(connection: Connection, conversation_id: str | None) -> tuple[str, str, list[str]]:
+    """Return how to read one thread of a partition and instance.
+
+    :returns: an index hint, a condition on ``messages m``, and the values it takes. Without the
+        hint SQLite would walk through all other threads of the instance.
+    """
+    if conversation_id is None:
+        hint = connection.index_hint("messages_by_instance")
+        return hint, "m.conversation_id IS NULL", []
+    hint = connection.index_hint("messages_by_conversation")
+    return hint, "m.conversation_id = ?", [conversation_id]
+
+
+def to_message(row: Sequence[Any]) -> StoredMessage:
+    """Return a row of :data:`COLUMNS` as a value.
+
+    :raises StoreCorruptError: it holds what no message can hold: the file was damaged.
+    """
+    try:
+        texts = _texts(row)
+        if {*map(type, texts)} != {str} or any("\0" in each for each in texts):
+            raise ValueError("what is to be a text is none")
+        calls = json.loads(row[8]) if row[8] else ()
+        return StoredMessage(
+            id=row[0],
+            trace_id=row[1],
+            conversation_id=row[2],
+            partition=row[3],
+            instance=row[4],
+            role=Role(row[5]),
+            content=row[6],
+            name=row[7],
+            tool_calls=tuple(call_from_dict(call) for call in calls),
+            tool_call_id=row[9],
+            created_at=from_epoch_ms(row[10]),
+            source=row[11],
+            source_id=row[12],
+            tokens=row[13],
+            counter=row[14],
+            secrets=tuple(row[15].split()) if row[15] else (),
+        )
+    except UNDECODABLE as error:
+        raise StoreCorruptError(
+            f"the store is corrupt: message {row[0]} cannot be read",
+            hint="reservoir doctor says what else; the message is in a backup",
+        ) from error
+
+
+def _stream(
+    connection: Connection,
+    columns: str,
+    scope: Scope,
+    where: Filter,
+    order: str,
+    count: int | None = None,
+) -> Iterator[Any]:
+    """Yield rows of messages that a filter lets through, its text included."""
+    condition, bound = conditions(scope, where)
+    hint = ""
+    # Without it SQLite would walk through the whole scope to save itself the sorting.
+    if scope.partition is not None and where.trace_id is not None:
+        hint = connection.index_hint("messages_by_trace")
+    elif scope.partition is not None and where.conversation_id is not None:
+        hint = connection.index_hint("messages_by_conversation")
+    if not where.text:
+        sql = f"SELECT {columns} FROM messages m {hint} WHERE {condition} {order} LIMIT ?"
+        yield from connection.stream(sql, [*bound, count or NO_LIMIT])
+        return
+    sql = f"SELECT m.content, m.tool_calls, {columns} FROM messages m {hint} WHERE {condition}"
+    text = where.text.casefold()
+    rows = (
+        row[2:] for row in connection.stream(f"{sql} {order}", bound) if holds(row[0], row[1], text)
+    )
+    yield from islice(rows, count)
+
+
+def last(connection: Connection, scope: Scope, count: int, where: Filter) -> list[StoredMessage]:
+    """Return the newest messages of a scope, oldest first; all when ``count`` is 0."""
+    order = "ORDER BY m.created_at DESC, m.id DESC"
+    rows = list(_stream(connection, COLUMNS, scope, where, order, count or None))
+    return [to_message(row) for row in reversed(rows)]
+
+
+def starting_with(connection: Connection, field: IdField, prefix: str, scope: Scope) -> list[str]:
+    """Return the first ids of a scope that start with a prefix."""
+    condition, values = where_scope(scope)
+    rows = connection.execute(
+        f"""
+        SELECT DISTINCT m.{field} FROM messages m
+        WHERE {condition} AND m.{field} >= ? AND m.{field} < ? ORDER BY 1 LIMIT {_IDS_SHOWN}
+        """,
+        [*values, prefix, prefix + _LAST_CHARACTER],
+    )
+    return [row[0] for row in rows]
+
+
+def by_id(connection: Connection, ids: Sequence[int], scope: Scope) -> list[StoredMessage]:
+    """Return these messages, if they are in the scope, oldest first."""
+    in_scope, values = where_scope(scope)
+    # By their ids: for many of them SQLite would rather walk through the partition.
+    hint = connection.index_hint(None)
+    listed, bound = connection.in_list("m.id", ids)
+    rows = connection.execute(
+        f"SELECT {COLUMNS} FROM messages m {hint} WHERE {listed} AND {in_scope}", [*bound, *values]
+    )
+    return sorted(map(to_message, rows.fetchall()), key=_in_time)
+
+
+def by_key(connection: Connection, keys: Iterable[Key]) -> list[StoredMessage]:
+    """Return these messages, if they are still there, oldest first."""
+    messages = [
+        message
+        for partition, ids in by_partition(keys).items()
+        for message in by_id(connection, ids, Scope(partition))
+    ]
+    return sorted(messages, key=_in_time)
+
+
+def shared_ids(connection: Connection) -> list[Key]:
+    """Return the messages whose id is also that of one in a partition before theirs."""
+    rows = connection.execute("SELECT id FROM messages GROUP BY id HAVING COUNT(*) > 1").fetchall()
+    listed, bound = connection.in_list("id", [row[0] for row in rows])
+    same = connection.execute(
+        f"SELECT partition, id FROM messages WHERE {listed} ORDER BY id, partition", bound
+    ).fetchall()
+    first = {number: partition for partition, number in reversed(same)}
+    return [Key(*row) for row in same if first[row[1]] != row[0]]
+
+
+def with_partners(connection: Connection, ids: Sequence[int], scope: Scope) -> list[StoredMessage]:
+    """Return these messages and what belongs to them: their trace, tool calls and results."""
+    found = {message.id: message for message in by_id(connection, ids, scope)}
+    fresh, looked_up = list(found.values()), set[int]()
+    while fresh:
+        partners = _of_traces(connection, fresh, scope) - found.keys()
+        found.update((each.id, each) for each in by_id(connection, sorted(partners), scope))
+        known = sorted(found.values(), key=_in_time)
+        # Most calls and results are of one trace: only for the others the store is asked.
+        alone = [message for message in unpaired(known) if message.id not in looked_up]
+        looked_up |= {message.id for message in alone}
+        partners = _of_calls(connection, alone) - found.keys()
+        fresh = by_id(connection, sorted(partners), scope)
+        found.update((message.id, message) for message in fresh)
+    return sorted(found.values(), key=_in_time)
+
+
+def _of_traces(connection: Connection, messages: Iterable[StoredMessage], scope: Scope) -> set[int]:
+    in_scope, values = where_scope(scope)
+    traces: dict[str, set[str]] = {}
+    for message in messages:
+        traces.setdefault(message.partition, set()).add(message.trace_id)
+    partners: set[int] = set()
+    for partition, of_partition in traces.items():
+        listed, bound = connection.in_list("m.trace_id", sorted(of_partition))
+        rows = connection.execute(
+            f"""
+            SELECT m.id FROM messages m {connection.index_hint("messages_by_trace")}
+            WHERE m.partition = ? AND {listed} AND {in_scope}
+            """,
+            [partition, *bound, *values],
+        )
+        partners.update(row[0] for row in rows)
+    return partners
+
+
+def _of_calls(connection: Connection, messages: Iterable[StoredMessage]) -> set[int]:
+    """Return the results of open calls, and the callers of results."""
+    partners: set[int] = set()
+    for message in messages:
+        is_result = message.role is Role.TOOL
+        partners.update((_caller if is_result else _results)(connection, message))
+    return partners
+
+
+def _results(connection: Connection, caller: StoredMessage) -> list[int]:
+    """Return the tool results whose call a message made."""
+    listed, bound = connection.in_list("m.tool_call_id", [call.id for call in caller.tool_calls])
+    rows = connection.execute(
+        f"""
+        SELECT {COLUMNS} FROM messages m {connection.index_hint("messages_by_tool_call")}
+        WHERE m.partition = ? AND {listed} AND m.instance = ?
+        AND {connection.null_safe("m.conversation_id")} AND (m.created_at, m.id) > (?, ?)
+        """,
+        [
+            caller.partition,
+            *bound,
+            caller.instance,
+            caller.conversation_id,
+            to_epoch_ms(caller.created_at),
+            caller.id,
+        ],
+    ).fetchall()
+    # The id may be used again later: a result belongs to the nearest call before it.
+    results = (to_message(row) for row in rows)
+    return [each.id for each in results if _caller(connection, each) == [caller.id]]
+
+
+def _caller(connection: Connection, result: StoredMessage) -> list[int]:
+    """Return the nearest message before a tool result that made its call."""
+    hint, condition, values = one_thread(connection, result.conversation_id)
+    rows = connection.execute(
+        f"""
+        SELECT m.id FROM messages m {hint} WHERE m.partition = ? AND m.instance = ?
+        AND {condition} AND (m.created_at, m.id) < (?, ?) AND m.tool_calls IS NOT NULL
+        AND {connection.instr}(m.tool_calls, ?) > 0 ORDER BY m.created_at DESC, m.id DESC LIMIT 1
+        """,
+        [
+            result.partition,
+            result.instance,
+            *values,
+            to_epoch_ms(result.created_at),
+            result.id,
+            json.dumps(result.tool_call_id, ensure_ascii=False),
+        ],
+    )
+    return [row[0] for row in rows]
+
+
+def unembedded(
+    connection: Connection, table: str, scope: Scope, limit: int, *, newest: bool
+) -> list[StoredMessage]:
+    """Return messages without vectors as they came in, the last ones first if ``newest``.
+
+    Not by their times: to sort a backlog of a million for each batch would take hours in all.
+
+    :param table: ``pending``, or ``rebuilding`` for the model that is being built.
+    """
+    condition, values = where_scope(scope)
+    rows = connection.execute(
+        f"""
+        SELECT {COLUMNS} FROM {table} p
+        {connection.ordered_join} messages m ON {connection.of_message("p")}
+        WHERE {condition} ORDER BY p.message_id {"DESC" if newest else "ASC"} LIMIT ?
+        """,
+        [*values, limit],
+    )
+    return [to_message(row) for row in rows]
+
+
+def count_unembedded(connection: Connection, table: str, scope: Scope) -> int:
+    """Return how many messages of a scope have no vectors yet."""
+    condition, values = where_scope(scope)
+    join = f"{connection.ordered_join} messages m ON {connection.of_message('p')}"
+    row = connection.execute(
+        f"SELECT COUNT(*) FROM {table} p {join if values else ''} WHERE {condition}", values
+    ).fetchone()
+    return int(row[0])
+
+
+def find(connection: Connection, scope: Scope, where: Filter) -> Keys:
+    """Return the keys of messages in order of time."""
+    order = "ORDER BY m.created_at, m.id"
+    if where.text or scope.partition is None:
+        return Keys(_stream(connection, "m.partition, m.id", scope, where, order))
+    condition, bound = conditions(scope, where)
+    ids = connection.numbers(
+        "t.id", f"FROM (SELECT m.id FROM messages m WHERE {condition} {order}) t", bound
+    )
+    return Keys((scope.partition, number) for number in ids)
+
+
+def threads(connection: Connection, scope: Scope, where: Filter) -> "dict[ThreadName, array[int]]":
+    """Return the ids of messages by their thread, threads and messages in order of time."""
+    by_thread: dict[ThreadName, array[int]] = {}
+    columns = "m.id, m.partition, m.instance, m.conversation_id"
+    for number, *name in _stream(connection, columns, scope, where, "ORDER BY m.created_at, m.id"):
+        by_thread.setdefault(tuple(name), array("q")).append(number)
+    return by_thread
+
+
+def passages(
+    connection: Connection, model_id: str, keys: Iterable[Key]
+) -> Iterator[tuple[Key, Passage]]:
+    """Yield the passages of messages in their order."""
+    for partition, ids in by_partition(keys).items():
+        in_partition, values = connection.in_partition("e", partition)
+        listed, bound = connection.in_list("e.message_id", ids)
+        for number, *passage in connection.with_vectors(
+            f"""
+            SELECT e.message_id, e.passage, e.start, e."end", e.vector FROM embeddings e
+            WHERE {in_partition} AND {listed} AND e.model_id = ? ORDER BY 1, 2
+            """,
+            [*values, *bound, model_id],
+        ):
+            yield Key(partition, number), Passage(number, *passage)

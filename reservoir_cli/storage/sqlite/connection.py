@@ -1,0 +1,94 @@
+"""A connection to a file, as the portable statements expect it."""
+
+import json
+import sqlite3
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import count
+from typing import Any
+
+from reservoir_cli.storage.sql import Condition, decoding, placeholders
+
+#: SQLite takes 32,766 values in one statement; we stay far below.
+_MOST_VALUES = 5_000
+#: Tables that refer to messages by their id alone.
+_WITHOUT_PARTITION = {"pending", "rebuilding", "synapses", "embeddings"}
+
+
+class Connection(sqlite3.Connection):
+    """See :class:`reservoir_cli.storage.sql.Connection`."""
+
+    ordered_join = "CROSS JOIN"
+    instr = "instr"
+    message_key = "message_id"
+    key_of_message = "m.id"
+    vector_tables: tuple[str, ...] = ("embeddings", "vector_chunks")
+
+    def stream(self, sql: str, values: Sequence[Any], /) -> Iterator[Any]:
+        """Yield the rows of a query."""
+        return self.execute(sql, values)
+
+    def numbers(self, column: str, rest: str, values: Sequence[Any], /) -> list[int]:
+        """Return a column of integers."""
+        return [row[0] for row in self.execute(f"SELECT {column} {rest}", values)]
+
+    def with_vectors(self, sql: str, values: Sequence[Any], /) -> Iterator[Any]:
+        """Yield rows whose last column is a vector."""
+        import numpy as np
+
+        for *row, vector in self.execute(sql, values):
+            with decoding("vectors"):
+                decoded = np.frombuffer(vector, "<f4")
+            yield *row, decoded
+
+    def insert(
+        self, table: str, columns: str, rows: Iterable[Sequence[Any]], *, ignore: bool = False
+    ) -> None:
+        """Insert rows."""
+        names = columns.split(", ")
+        if table in _WITHOUT_PARTITION and "partition" in names:
+            at = names.index("partition")
+            names.pop(at)
+            rows = ([*row[:at], *row[at + 1 :]] for row in rows)
+        # Not INSERT OR IGNORE: that would leave out rows that break a constraint, too.
+        conflict = "ON CONFLICT DO NOTHING" if ignore else ""
+        self.executemany(
+            f"INSERT INTO {table} ({', '.join(names)}) VALUES ({placeholders(names)}) {conflict}",
+            rows,
+        )
+
+    def in_list(self, column: str, values: Sequence[Any]) -> Condition:
+        """Return the condition that a column has one of some values."""
+        if len(values) <= _MOST_VALUES:
+            return f"{column} IN ({placeholders(values)})", list(values)
+        return f"{column} IN (SELECT value FROM json_each(?))", [json.dumps(list(values))]
+
+    def in_partition(self, _alias: str, _partition: str | None) -> Condition:
+        """Return a condition that is always true: ids are unique in a file."""
+        return "true", []
+
+    def of_message(self, alias: str, messages: str = "m") -> str:
+        """Return the condition that joins a derived table to one of messages."""
+        return f"{alias}.message_id = {messages}.id"
+
+    def index_hint(self, index: str | None) -> str:
+        """Return what tells the planner to use an index."""
+        return f"INDEXED BY {index}" if index else "NOT INDEXED"
+
+    def null_safe(self, column: str) -> str:
+        """Return a comparison by which null equals null."""
+        return f"{column} IS ?"
+
+    def octets(self, column: str) -> str:
+        """Return the expression for the bytes of a text column."""
+        return f"LENGTH(CAST({column} AS BLOB))"
+
+    def lock(self, _partitions: Iterable[str] | None, /) -> None:
+        """Do nothing: a transaction that writes holds the only lock there is."""
+
+    def new_ids(self, _partition: str, table: str = "messages") -> Iterator[int]:
+        """Yield ids behind all that were ever given; call it inside a write transaction."""
+        given = "SELECT seq FROM sqlite_sequence WHERE name = 'messages'"
+        row = self.execute(
+            given if table == "messages" else f"SELECT MAX(id) FROM {table}"
+        ).fetchone()
+        return count((row[0] or 0 if row else 0) + 1)

@@ -1,0 +1,34 @@
+"""Rows of summaries: how they are written, moved and deleted with their messages."""
+
+from collections.abc import Iterable
+
+from reservoir_cli.messages import StoredMessage
+from reservoir_cli.storage.sql import Connection
+
+COLUMNS = "partition, instance, conversation_id, digest, text, made_by, first_at, model_id, vector"
+#: All rows, in an order that both kinds of store share.
+ALL = f"SELECT {COLUMNS} FROM summaries ORDER BY partition, instance, conversation_id"
+#: Write a row.
+INSERT = f"INSERT INTO summaries ({COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
+#: Delete that of one conversation.
+DELETE = "DELETE FROM summaries WHERE partition = ? AND instance = ? AND conversation_id = ?"
+#: Copy them to a place that has none of the conversation; the values are the new place, the old
+#: one, and the new one once more.
+MOVE = f"""
+    INSERT INTO summaries ({COLUMNS})
+    SELECT ?, ?, conversation_id, digest, text, made_by, first_at, model_id, vector
+    FROM summaries s WHERE s.partition = ? AND s.instance = ? AND NOT EXISTS (
+        SELECT 1 FROM summaries t WHERE t.partition = ? AND t.instance = ?
+        AND t.conversation_id = s.conversation_id
+    )
+"""
+
+
+def forget(connection: Connection, messages: Iterable[StoredMessage]) -> None:
+    """Delete the summaries of the conversations that messages are of."""
+    conversations = {
+        (message.partition, message.instance, message.conversation_id)
+        for message in messages
+        if message.conversation_id
+    }
+    connection.executemany(DELETE, sorted(conversations))

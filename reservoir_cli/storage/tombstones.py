@@ -1,0 +1,39 @@
+"""What stays of a forgotten message: a keyed fingerprint of its source and id, for imports."""
+
+import json
+import secrets
+from collections.abc import Iterable
+
+from reservoir_cli.messages import StoredMessage
+from reservoir_cli.storage import properties
+from reservoir_cli.storage.sql import Connection, batches
+
+
+def mark(connection: Connection, messages: Iterable[StoredMessage]) -> None:
+    """Record that messages were forgotten."""
+    properties.put_first(connection, properties.FORGOTTEN_KEY, secrets.token_hex(32))
+    key = str(properties.get(connection, properties.FORGOTTEN_KEY))
+    marks = {fingerprint(key, message.source, message.source_id) for message in messages}
+    connection.insert("forgotten", "mark", [(mark,) for mark in sorted(marks)], ignore=True)
+
+
+def forgotten(connection: Connection, sources: Iterable[tuple[str, str]]) -> set[tuple[str, str]]:
+    """Return those of some (source, source id) that were forgotten."""
+    key = properties.get(connection, properties.FORGOTTEN_KEY)
+    if key is None:
+        return set()
+    by_mark = {fingerprint(key, *source): source for source in sources}
+    known: set[tuple[str, str]] = set()
+    for marks in batches(list(by_mark)):
+        condition, values = connection.in_list("mark", marks)
+        rows = connection.execute(f"SELECT mark FROM forgotten WHERE {condition}", values)
+        known.update(by_mark[row[0]] for row in rows)
+    return known
+
+
+def fingerprint(key: str, source: str, source_id: str) -> bytes:
+    """Return an HMAC-SHA-256: without the key nobody can tell what was forgotten."""
+    import hmac  # it loads OpenSSL
+
+    named = json.dumps([source, source_id]).encode()
+    return hmac.digest(bytes.fromhex(key), named, "sha256")

@@ -1,0 +1,95 @@
+"""Writing messages and what is waiting for their vectors."""
+
+import uuid
+from collections.abc import Mapping, Sequence
+
+from reservoir_cli.messages import Key, Message, Scope, clean_text
+from reservoir_cli.storage import properties
+from reservoir_cli.storage.keys import by_partition
+from reservoir_cli.storage.sql import Connection
+
+#: The columns of ``messages``, as a new row has them.
+COLUMNS = (
+    "id, trace_id, conversation_id, partition, instance, role, content, name, tool_calls, "
+    "tool_call_id, created_at, source, source_id, tokens, counter, secrets, terms, asks"
+)
+
+#: The lists of messages without vectors: of the active model, and of the one being built.
+WAITING = ("pending", "rebuilding")
+
+
+def join_kinds(kinds: Sequence[str]) -> str | None:
+    """Return kinds of secrets as they are stored."""
+    return " ".join(sorted(set(kinds))) or None
+
+
+def source_of(message: Message) -> tuple[str, str]:
+    """Return the identity of a message in an import; make a new one if it has none."""
+    own = message.source_id
+    return clean_text(message.source or "python"), clean_text(own) if own else str(uuid.uuid4())
+
+
+def present(
+    connection: Connection, scope: Scope, sources: Sequence[tuple[str, str]]
+) -> set[tuple[str, str]]:
+    """Return those of some (source, source id) that a partition and instance has already."""
+    by_source: dict[str, list[str]] = {}
+    for source, own in sources:
+        by_source.setdefault(source, []).append(own)
+    known: set[tuple[str, str]] = set()
+    for source, ids in by_source.items():
+        listed, bound = connection.in_list("source_id", ids)
+        known.update(
+            connection.execute(
+                f"""
+                SELECT source, source_id FROM messages
+                WHERE partition = ? AND instance = ? AND source = ? AND {listed}
+                """,
+                [scope.partition, scope.instance, source, *bound],
+            )
+        )
+    return known
+
+
+def wait(connection: Connection, partition: str, ids: Sequence[int]) -> None:
+    """Record that messages are to be embedded."""
+    rows = [(partition, number) for number in ids]
+    connection.insert("pending", "partition, message_id", rows)
+    if properties.get(connection, properties.NEXT_ID):  # another model is being built
+        connection.insert("rebuilding", "partition, message_id", rows)
+
+
+def waiting(connection: Connection, table: str, partition: str, ids: Sequence[int]) -> list[int]:
+    """Return those of these messages that are to be embedded, ascending."""
+    in_partition, values = connection.in_partition("w", partition)
+    listed, bound = connection.in_list("w.message_id", ids)
+    rows = connection.execute(
+        f"SELECT w.message_id FROM {table} w WHERE {in_partition} AND {listed} ORDER BY 1",
+        [*values, *bound],
+    )
+    return [row[0] for row in rows]
+
+
+def wait_no_longer(connection: Connection, table: str, partition: str, ids: Sequence[int]) -> None:
+    """Record that messages are embedded."""
+    in_partition, values = connection.in_partition(table, partition)
+    listed, bound = connection.in_list("message_id", ids)
+    connection.execute(f"DELETE FROM {table} WHERE {in_partition} AND {listed}", [*values, *bound])
+
+
+def update_counts(connection: Connection, counts: Mapping[Key, int], counter: str) -> None:
+    """Replace stored token counts."""
+    connection.lock(by_partition(counts))
+    connection.executemany(
+        "UPDATE messages SET tokens = ?, counter = ? WHERE partition = ? AND id = ?",
+        [(tokens, counter, *key) for key, tokens in counts.items()],
+    )
+
+
+def mark_secrets(connection: Connection, secrets: Mapping[Key, Sequence[str]]) -> None:
+    """Replace the stored kinds of secrets."""
+    connection.lock(by_partition(secrets))
+    connection.executemany(
+        "UPDATE messages SET secrets = ? WHERE partition = ? AND id = ?",
+        [(join_kinds(kinds), *key) for key, kinds in secrets.items()],
+    )
