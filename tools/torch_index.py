@@ -20,7 +20,7 @@ _DEVICES = (
     "proc/driver/nvidia/version",
     "usr/lib/wsl/lib/nvidia-smi",
 )
-_CPU = "0.4 GB to download, 1.4 GB on disk"
+_CPU = "0.4 GB to download, 1.5 GB on disk"
 _CUDA = "about 3 GB to download, 6 GB on disk"
 
 
