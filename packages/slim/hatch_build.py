@@ -8,7 +8,7 @@ from typing import Any
 from hatchling.metadata.plugin.interface import MetadataHookInterface
 
 _SAME = ("requires-python", "authors", "keywords", "classifiers", "scripts")
-_EXTRAS = ("postgres", "tiktoken")
+_EXTRAS = ("postgres", "tiktoken", "zed")
 
 
 class Slim(MetadataHookInterface):

@@ -2,6 +2,7 @@
 
 import os
 import re
+import shlex
 import signal
 import sys
 from contextlib import suppress
@@ -196,9 +197,54 @@ def _leave(code: int) -> NoReturn:
     os._exit(code)
 
 
+#: Words that are no commands, each with the commands that may be meant.
+_NO_COMMANDS = {
+    "list": "reservoir view lists messages, reservoir conversations lists conversations",
+    "show": "reservoir view --id N",
+    "get": "reservoir config get KEY",
+    "set": "reservoir config set KEY=VALUE",
+    "import": "reservoir ingest FILE",
+    "add": 'echo "…" | reservoir ingest',
+    "ask": 'reservoir context "…"',
+    "delete": "reservoir forget --id N",
+    "remove": "reservoir forget --id N",
+    "rm": "reservoir forget --id N",
+    "find": "reservoir search TERM",
+    "grep": "reservoir search --keyword TERM",
+}
+
+
+def _command_line(words: list[str]) -> list[str]:
+    """Return the command line; `help` and `version` are commands as in other programs.
+
+    :raises UsageError: what is typed is no command; the hint is the one that is meant.
+    """
+    if words[:1] == ["help"]:
+        return [*words[1:2], "--help"]
+    if words[:1] == ["version"]:
+        return ["--version"]
+    if words and (meant := _NO_COMMANDS.get(words[0])):
+        raise UsageError(f"no such command {words[0]!r}", hint=meant)
+    before = _scope_before(words)
+    if before and len(words) > before and words[before] in EXAMPLES:
+        moved = ["reservoir", *words[before:], *words[:before]]
+        raise UsageError(f"{words[0]} goes behind the command", hint=shlex.join(moved))
+    return words
+
+
+def _scope_before(words: list[str]) -> int:
+    """Return how many words of a partition and an instance stand before the command."""
+    count = 0
+    while words[count : count + 1] and re.match("-[pi]|--(partition|instance)", words[count]):
+        count += 1 if re.match("-[pi].|--[a-z]+=", words[count]) else 2
+    return count
+
+
 def _run() -> int:
     try:
-        outcome: Any = app(standalone_mode=False)
+        outcome: Any = app(
+            _command_line(sys.argv[1:]), prog_name="reservoir", standalone_mode=False
+        )
         return outcome if isinstance(outcome, int) else 0
     except ReservoirError as failure:
         return _failed(failure)

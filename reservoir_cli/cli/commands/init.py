@@ -59,8 +59,9 @@ def init(
 ) -> None:
     """Find histories on this machine, and import them.
 
-    Looks for those of Claude Code, Codex and llm. Asks before anything is read, shows what was
-    found, and imports what you choose; again, it adds only what is new.
+    Looks for those of Claude Code, Codex, Gemini CLI, opencode, Copilot, Cursor, Cline, Goose,
+    LM Studio, aider, Zed, Open WebUI and llm. Asks before anything is read, shows what was found,
+    and imports what you choose; again, it adds only what is new.
     """
     from reservoir_cli.transfer.importers import discover
 

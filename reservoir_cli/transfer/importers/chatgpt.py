@@ -9,6 +9,7 @@ from typing import Any
 from reservoir_cli.messages import Conversation, Message
 from reservoir_cli.transfer.importers import File, Record, Skipped, has_key, is_json
 from reservoir_cli.transfer.importers.blocks import THINKING, content_text, file_marker, thought
+from reservoir_cli.transfer.importers.branches import branch_to
 from reservoir_cli.transfer.importers.coerce import (
     call,
     moment,
@@ -56,7 +57,7 @@ def _conversation(
     if not isinstance(mapping, dict):
         yield Skipped(place, "no mapping of messages")
         return
-    branch = _branch(mapping, value.get("current_node"))
+    branch = branch_to(mapping, value.get("current_node"), "parent", _time)
     told: list[Placed] = []
     bad: dict[int, str] = {}
     for number, node in enumerate(branch, 1):
@@ -84,35 +85,9 @@ def _conversation(
         yield thread.record(each, own or identities.new(id(thread), each))
 
 
-def _branch(mapping: dict[str, Any], current: Any) -> list[dict[str, Any]]:
-    """Return the nodes from the root to the current one; children are not followed: they fork."""
-    if not isinstance(current, str) or not isinstance(mapping.get(current), dict):
-        current = _newest_leaf(mapping)
-    nodes: list[dict[str, Any]] = []
-    seen = set()
-    while isinstance(current, str) and current not in seen:
-        seen.add(current)
-        node = mapping.get(current)
-        if not isinstance(node, dict):
-            break
-        nodes.append(node)
-        current = node.get("parent")
-    return nodes[::-1]
-
-
-def _newest_leaf(mapping: dict[str, Any]) -> str | None:
-    """Return the newest leaf: the current node if the export does not name one."""
-    nodes = objects(list(mapping.values()))
-    parents = {each["parent"] for each in nodes if text(each.get("parent"))}
-    leaves = [key for key, node in mapping.items() if isinstance(node, dict) and key not in parents]
-    if not leaves:
-        return None
-
-    def when(key: str) -> float:
-        found = moment(obj(mapping[key].get("message")).get("create_time"))
-        return found.timestamp() if found else 0.0
-
-    return max(leaves, key=when)
+def _time(node: dict[str, Any]) -> float:
+    found = moment(obj(node.get("message")).get("create_time"))
+    return found.timestamp() if found else 0.0
 
 
 def _model(value: dict[str, Any], told: Sequence[Placed]) -> str | None:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
+from urllib.parse import unquote
 
 from reservoir_cli.messages import ToolCall, clean_text
 
@@ -24,6 +25,12 @@ def folder_name(path: Any) -> str | None:
         return None
     names = re.split(r"/" if said.startswith("/") else r"[/\\]", said.strip())
     return next((name for name in reversed(names) if name), None)
+
+
+def uri_folder_name(uri: Any) -> str | None:
+    """Return the last name of the path of a URI such as ``file:///home/ann/my%20app``."""
+    said = text(uri)
+    return folder_name(unquote(said.split("://", 1)[-1])) if said else None
 
 
 def branch_name(value: Any) -> str | None:
@@ -61,6 +68,16 @@ def moment(value: Any) -> datetime | None:
     except (ValueError, OverflowError, OSError):
         pass
     return None
+
+
+def moment_ms(value: Any) -> datetime | None:
+    """Return a time given in milliseconds since 1970, or in ISO 8601."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return moment(value)
+    try:
+        return moment(value / 1000)
+    except OverflowError:
+        return None
 
 
 def with_neighbours(

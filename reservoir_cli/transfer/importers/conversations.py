@@ -2,11 +2,12 @@
 
 import uuid
 from collections import Counter
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from reservoir_cli.messages import Conversation, Message, content_hash
 from reservoir_cli.transfer.importers import Record
+from reservoir_cli.transfer.importers.blocks import THINKING
 
 
 class SourceIds:
@@ -30,6 +31,34 @@ class SourceIds:
         self._previous[thread] = made
         self._seen[made] += 1
         return made if self._seen[made] == 1 else f"{made}#{self._seen[made]}"
+
+
+def source_ids(own: str, messages: Iterable[Message]) -> Iterator[tuple[str, Message]]:
+    """Give ids to the messages that a record stands for.
+
+    An id says what the message is in its record, so that a record that is read again when it has
+    grown keeps the ids it had.
+
+    :param own: the id of the record.
+    """
+    seen: Counter[str] = Counter()
+    for message in messages:
+        kind = ""
+        if message.name == THINKING:
+            kind = f"#{THINKING}"
+        elif message.role == "tool":
+            kind = f"#{message.tool_call_id}"
+        seen[kind] += 1
+        count = f"#{seen[kind]}" if seen[kind] > 1 else ""
+        yield f"{own}{kind}{count}", message
+
+
+def take_back(order: dict[str, None], first: str) -> list[str]:
+    """Remove ids from the end of an ordered set up to and including one, and return them."""
+    taken: list[str] = []
+    while first in order:
+        taken.append(order.popitem()[0])
+    return taken
 
 
 @dataclass

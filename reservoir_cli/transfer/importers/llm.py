@@ -7,13 +7,10 @@ conversation at that time.
 """
 
 import json
-import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import closing
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 from reservoir_cli.errors import ReservoirError
@@ -22,40 +19,28 @@ from reservoir_cli.transfer.importers import File, Record, Skipped
 from reservoir_cli.transfer.importers.blocks import file_marker, thought
 from reservoir_cli.transfer.importers.coerce import call, moment, obj, objects, text
 from reservoir_cli.transfer.importers.conversations import Thread
+from reservoir_cli.transfer.importers.database import Database, read_database
 from reservoir_cli.util.files import LARGEST
 
-#: What reading a damaged database ends in: SQLite may quote bytes that are no text, and a column
-#: may have lost its name.
-_DAMAGED = (sqlite3.Error, UnicodeError, KeyError)
 _ROLES = ("user", "assistant", "system", "tool")
-
-
 #: One of them is in every log, whatever its generation.
 _TABLES = {"responses", "turns"}
 #: What is read of each table; older logs lack some of these columns.
 _COLUMNS = {
-    name: columns.split()
-    for name, columns in {
-        "responses": "id conversation_id model datetime_utc system prompt response reasoning",
-        "conversations": "id name",
-        "tool_calls": "id response_id tool_call_id name arguments",
-        "tool_results": "id response_id tool_call_id name output",
-        "prompt_attachments": "attachment_id",
-        "prompt_fragments": "fragment_id",
-        "system_fragments": "fragment_id",
-        "fragments": "id content",
-        "attachments": "id type path url",
-        "turns": "id thread_id tip_message_hash model datetime_utc",
-        "threads": "id name",
-        "messages": "hash parent_hash role",
-        "parts": "type tool_name text payload",
-    }.items()
+    "responses": "id conversation_id model datetime_utc system prompt response reasoning",
+    "conversations": "id name",
+    "tool_calls": "id response_id tool_call_id name arguments",
+    "tool_results": "id response_id tool_call_id name output",
+    "prompt_attachments": "attachment_id",
+    "prompt_fragments": "fragment_id",
+    "system_fragments": "fragment_id",
+    "fragments": "id content",
+    "attachments": "id type path url",
+    "turns": "id thread_id tip_message_hash model datetime_utc",
+    "threads": "id name",
+    "messages": "hash parent_hash role",
+    "parts": "type tool_name text payload",
 }
-#: A longer default makes a small file large: it is stored once, and read in every older row.
-_LONGEST_DEFAULT = 1_000
-#: How much work a log may take: steps of SQLite's machine and bytes that are read, by its size.
-_STEPS, _STEPS_A_BYTE = 100_000_000, 200
-_STEPS_A_QUERY, _TICK = 1_000, 10_000
 
 
 class Llm:
@@ -73,23 +58,12 @@ class Llm:
 
         :raises ReservoirError: it is another program's database, or cannot be opened.
         """
-        if file.path is None:
-            yield Skipped("the file", "a database in a zip or from stdin: give its path")
-            return
-        with closing(_opened(file.path)) as connection:
-            work = _Work(connection, file.path)
-            try:
-                yield from self._read(_Log(connection, work), file.name)
-            except (*_DAMAGED, _TooMuch) as error:
-                if work.left < 0:
-                    yield Skipped("what follows", "reading it takes too long for a log of its size")
-                    return
-                name = getattr(error, "sqlite_errorname", type(error).__name__)
-                yield Skipped("what follows", f"the database cannot be read: {name}")
+        return read_database(file, _COLUMNS, lambda database: self._read(database, file.name))
 
-    def _read(self, log: "_Log", name: str) -> Iterator[Record | Skipped]:
-        if not log.tables & _TABLES:
-            if "context_runs" in log.tables:
+    def _read(self, database: Database, name: str) -> Iterator[Record | Skipped]:
+        tables = database.tables
+        if not tables & _TABLES:
+            if "context_runs" in tables:
                 raise ReservoirError(
                     f"{name} is a store of Reservoir",
                     hint=f"reservoir --db {name} export --all-partitions | reservoir ingest -"
@@ -99,78 +73,13 @@ class Llm:
                 f"{name} is a database, but not a log of llm",
                 hint="llm logs path tells where that is",
             )
-        log.refuse_derived(name)
-        if "responses" in log.tables:
+        reason = f"{name} is no log as llm writes it"
+        database.refuse_computed(reason, "llm logs path tells where llm keeps its own")
+        log = _Log(database)
+        if "responses" in tables:
             yield from log.responses()
-        if "turns" in log.tables:
+        if "turns" in tables:
             yield from log.turns()
-
-
-def is_log(path: Path) -> bool:
-    """Whether a database is a log of llm, and not another program's."""
-    try:
-        with closing(_opened(path)) as connection:
-            return bool(_Log(connection, _Work(connection, path)).tables & _TABLES)
-    except (*_DAMAGED, ReservoirError):
-        return False
-
-
-def _opened(path: Path) -> sqlite3.Connection:
-    """Open a read-only connection; bytes that are not text do not stop it.
-
-    Without a log beside it the file is read as if nobody could write, so that SQLite makes no
-    files of its own there.
-    """
-    logged = path.with_name(f"{path.name}-wal").exists()
-    for mode in ("mode=ro", "immutable=1") if logged else ("immutable=1", "mode=ro"):
-        try:
-            connection = sqlite3.connect(f"{path.absolute().as_uri()}?{mode}", uri=True)
-        except sqlite3.Error:
-            continue
-        try:
-            connection.execute("SELECT 1 FROM sqlite_master").fetchone()
-        except _DAMAGED:
-            connection.close()
-            continue
-        connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, LARGEST)
-        connection.execute("PRAGMA trusted_schema = OFF")
-        connection.execute("PRAGMA temp_store = MEMORY")
-        connection.row_factory = sqlite3.Row
-        connection.text_factory = lambda data: data.decode("utf-8", "replace")
-        return connection
-    raise ReservoirError(f"{path} is a damaged database")
-
-
-class _TooMuch(Exception):
-    """Ends the reading of a log that takes more work than its size explains."""
-
-
-class _Work:
-    """Counts the work that a log takes, and ends it when it is too much."""
-
-    def __init__(self, connection: sqlite3.Connection, path: Path) -> None:
-        files = (path, path.with_name(f"{path.name}-wal"))
-        size = sum(each.stat().st_size for each in files if each.exists())
-        self.left = _STEPS + _STEPS_A_BYTE * size
-        connection.set_progress_handler(self._tick, _TICK)
-
-    def _tick(self) -> bool:
-        self.left -= _TICK
-        return self.left < 0
-
-    def read(self, row: dict[str, Any]) -> dict[str, Any]:
-        """Count a row."""
-        self.spend(sum(len(value) for value in row.values() if isinstance(value, str | bytes)))
-        return row
-
-    def spend(self, steps: int) -> None:
-        """Count steps.
-
-        :raises _TooMuch: none is left.
-        """
-        self.left -= steps
-        if self.left < 0:
-            raise _TooMuch
 
 
 @dataclass
@@ -180,8 +89,7 @@ class _Log:
     :param borrowed: characters that fragments added to the message being read.
     """
 
-    connection: sqlite3.Connection
-    work: _Work
+    database: Database
     borrowed: int = 0
     threads: dict[str, Thread] = field(default_factory=dict)
     said: dict[str, str] = field(default_factory=dict)
@@ -190,46 +98,9 @@ class _Log:
     told: dict[str, set[str]] = field(default_factory=dict)
     owned: dict[str, dict[str, list[Any]]] = field(default_factory=dict)
 
-    def __post_init__(self) -> None:
-        rows = self.connection.execute(
-            "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'"
-        )
-        self.tables = {str(row["name"]) for row in rows}
-        self.columns: dict[str, str] = {}
-
-    def refuse_derived(self, name: str) -> None:
-        """Refuse tables whose rows are made while they are read: a small file can hold gigabytes.
-
-        :raises ReservoirError: one has generated columns or a long default, or is virtual.
-        """
-        for table in _COLUMNS.keys() & self.tables:
-            columns = self.connection.execute(f"PRAGMA table_xinfo([{table}])").fetchall()
-            [sql] = self.connection.execute(
-                "SELECT sql FROM sqlite_master WHERE type = 'table' AND name = ?", [table]
-            ).fetchone()
-            if str(sql).upper().startswith("CREATE VIRTUAL") or any(
-                column["hidden"] or len(column["dflt_value"] or "") > _LONGEST_DEFAULT
-                for column in columns
-            ):
-                raise ReservoirError(
-                    f"{name} is no log as llm writes it: the table {table} is computed",
-                    hint="llm logs path tells where llm keeps its own",
-                )
-            there = {str(column["name"]) for column in columns}
-            wanted = [f"[{column}]" for column in _COLUMNS[table] if column in there]
-            self.columns[table] = ", ".join(wanted) or "NULL"
-
-    def _rows(self, table: str, key: str, value: Any, order: str) -> list[dict[str, Any]]:
-        """Return the rows of a table that belong to something; none without such a table."""
-        if table not in self.tables:
-            return []
-        # In brackets: what stands in double quotes and is no column is taken for a text.
-        self.work.spend(_STEPS_A_QUERY)
-        found = self.connection.execute(
-            f"SELECT {self.columns[table]} FROM [{table}] WHERE [{key}] = ? ORDER BY [{order}]",
-            (value,),
-        )
-        return [self.work.read(dict(row)) for row in found]
+    @property
+    def tables(self) -> set[str]:
+        return self.database.tables
 
     def _of_response(self, table: str, identity: str) -> list[dict[str, Any]]:
         """Return the rows of a response from a table without an index on it."""
@@ -237,17 +108,15 @@ class _Log:
             owned: dict[str, list[Any]] = {}
             if table in self.tables:
                 query = f"SELECT response_id, id FROM [{table}] ORDER BY id"
-                for owner, number in self.connection.execute(query):
+                for owner, number in self.database.connection.execute(query):
                     owned.setdefault(owner, []).append(number)
             self.owned[table] = owned
-        return [self._one(table, "id", each) for each in self.owned[table].get(identity, [])]
-
-    def _one(self, table: str, key: str, value: Any) -> dict[str, Any]:
-        return next(iter(self._rows(table, key, value, key)), {})
+        numbers = self.owned[table].get(identity, [])
+        return [self.database.one(table, "id", number) for number in numbers]
 
     def _thread(self, key: str, table: str, model: str | None) -> Thread:
         if key not in self.threads:
-            title = text(self._one(table, "id", key).get("name"))
+            title = text(self.database.one(table, "id", key).get("name"))
             self.threads[key] = Thread("llm", Conversation(key, title, "llm", model))
         return self.threads[key]
 
@@ -257,12 +126,12 @@ class _Log:
         """Prompts and responses, by time."""
         newer = "SELECT id FROM turns WHERE id NOT NULL" if "turns" in self.tables else ""
         # Only numbers are sorted: a sort of whole rows could spill them into a file.
-        for (number,) in self.connection.execute(
+        for (number,) in self.database.connection.execute(
             "SELECT rowid FROM responses "
             f"WHERE coalesce(id, '') NOT IN ({newer}) ORDER BY datetime_utc, rowid"
         ):
             self.borrowed = 0
-            response = self._one("responses", "rowid", number)
+            response = self.database.one("responses", "rowid", number)
             place = f"response {number}"
             identity = text(response.get("id"))
             if identity is None:
@@ -295,7 +164,7 @@ class _Log:
             self.said[key] = system
             yield "system", Message("system", system, at)
         prompt = self._with_fragments("prompt_fragments", identity, response.get("prompt"))
-        attached = self._rows("prompt_attachments", "response_id", identity, "order")
+        attached = self.database.rows("prompt_attachments", "response_id", identity, "order")
         markers = [self._marker(each.get("attachment_id")) for each in attached]
         results = self._of_response("tool_results", identity)
         for each in results:
@@ -322,7 +191,7 @@ class _Log:
         """Return a prompt after the texts that were given with it."""
         given = [
             self._fragment(each.get("fragment_id"))
-            for each in self._rows(table, "response_id", identity, "order")
+            for each in self.database.rows(table, "response_id", identity, "order")
         ]
         return "\n".join([*given, *filter(None, [_string(prompt)])])
 
@@ -331,7 +200,7 @@ class _Log:
 
         :raises ValueError: the message that borrows it grows too large.
         """
-        content = _string(self._one("fragments", "id", identity).get("content"))
+        content = _string(self.database.one("fragments", "id", identity).get("content"))
         self.borrowed += len(content)
         if self.borrowed > LARGEST:
             raise ValueError(f"larger than {LARGEST >> 20} MB")
@@ -339,7 +208,7 @@ class _Log:
 
     def _marker(self, identity: Any) -> str:
         """Describe an attachment as ``[image]``, ``[audio]`` or ``[file NAME]``; do not read it."""
-        about = self._one("attachments", "id", identity)
+        about = self.database.one("attachments", "id", identity)
         kind = (text(about.get("type")) or "").split("/")[0]
         where = text(about.get("path")) or text(about.get("url"))
         if kind in ("image", "audio", "video"):
@@ -351,8 +220,8 @@ class _Log:
     def turns(self) -> Iterator[Record | Skipped]:
         """Messages in the order in which turns first reach them; that turn's time is theirs."""
         query = "SELECT rowid FROM turns ORDER BY datetime_utc, id"
-        for number, (row,) in enumerate(self.connection.execute(query), 1):
-            turn = self._one("turns", "rowid", row)
+        for number, (row,) in enumerate(self.database.connection.execute(query), 1):
+            turn = self.database.one("turns", "rowid", row)
             place = f"turn {number}"
             key = text(turn.get("thread_id")) or text(turn.get("id"))
             if key is None:
@@ -383,7 +252,7 @@ class _Log:
         chain: list[dict[str, Any]] = []
         asked = False
         while isinstance(tip, str) and tip not in told:
-            row = self._one("messages", "hash", tip)
+            row = self.database.one("messages", "hash", tip)
             known = begun or tip in self.seen
             if not row or (asked and known and row.get("role") != "system"):
                 break
@@ -404,10 +273,10 @@ class _Log:
 
     def _shown(self, row: dict[str, Any]) -> list[str]:
         """Markers of what a tool shows, where a user's message is nothing but that."""
-        before = self._one("messages", "hash", row.get("parent_hash"))
+        before = self.database.one("messages", "hash", row.get("parent_hash"))
         if row.get("role") != "user" or before.get("role") != "tool":
             return []
-        parts = self._rows("parts", "message_hash", row["hash"], "position")
+        parts = self.database.rows("parts", "message_hash", row["hash"], "position")
         if any(part.get("type") != "attachment" for part in parts):
             return []
         return [self._marker(_attached(_payload(part.get("payload")))) for part in parts]
@@ -423,7 +292,7 @@ class _Log:
         if role not in _ROLES:
             raise ValueError("unknown role")
         texts, calls, results, thoughts = [], [], [], []
-        for part in self._rows("parts", "message_hash", row["hash"], "position"):
+        for part in self.database.rows("parts", "message_hash", row["hash"], "position"):
             payload = _payload(part.get("payload"))
             match part.get("type"):
                 case "reasoning":
