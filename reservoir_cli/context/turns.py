@@ -77,7 +77,8 @@ def history_turns(
     last of history.
     """
     role = Role.USER.value if request.recalled_role == "user" else CONTEXT
-    found = [*_with_summaries(request, recalled_turn(recalled, role), role), *_run_turns(history)]
+    quoted = recalled_turn(recalled, role, explained=request.excerpts_explained)
+    found = [*_with_summaries(request, quoted, role), *_run_turns(history)]
     if request.format in PROVIDERS and not request.query.strip():
         return until_last_user(found)
     return found
@@ -97,10 +98,13 @@ def recalled_summary(text: str) -> str:
     return defused(" ".join(text.split()))
 
 
-def recalled_turn(recalled: Sequence[Candidate], role: str = CONTEXT) -> list[Turn]:
+def recalled_turn(
+    recalled: Sequence[Candidate], role: str = CONTEXT, *, explained: bool = False
+) -> list[Turn]:
     """Quote recalled messages, with a line for each day, conversation and gap.
 
     :param recalled: in order of time.
+    :param explained: say how to read a message whole of which an excerpt is printed.
     """
     if not recalled:
         return []
@@ -109,7 +113,7 @@ def recalled_turn(recalled: Sequence[Candidate], role: str = CONTEXT) -> list[Tu
         for before, message in zip((None, *recalled), recalled, strict=False)
     ]
     note = ""
-    if any(candidate.spans is not None for candidate in recalled):
+    if explained and any(candidate.spans is not None for candidate in recalled):
         note = excerpt_note(recalled[0].message.partition)
     text = f"{RECALLED_TITLE}\n{RECALLED_NOTE}\n{note}" + "".join(quoted)
     return [Turn(Section.RECALLED, role, text)]

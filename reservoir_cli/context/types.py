@@ -50,6 +50,7 @@ class ContextRequest:
     :param now: the moment of asking, aware.
     :param system: the system prompt.
     :param recalled_role: who recalled messages are sent by: ``user`` or ``system``.
+    :param excerpts_explained: say how to read a message whole of which an excerpt is printed.
     """
 
     query: str
@@ -66,6 +67,7 @@ class ContextRequest:
     episodes: tuple[Piece, ...] = ()
     summaries: tuple[Piece, ...] = ()
     recalled_role: str = "user"
+    excerpts_explained: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +96,7 @@ class Candidate:
     :param place: its place when every conversation is brought together; the next message of its
         conversation has the next one.
     :param title: of its conversation, as an import gave it.
+    :param replies: it is the reply to a question that is stored, too.
     :param parts: the passages that a long message may be printed by, the best first.
     :param spans: what is printed of its text; ``None`` for all of it.
     """
@@ -108,6 +111,7 @@ class Candidate:
     left_out: int | None = None
     place: int | None = None
     title: str | None = None
+    replies: bool = False
     parts: tuple[Span, ...] = ()
     spans: tuple[Span, ...] | None = None
 
