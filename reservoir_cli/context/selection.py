@@ -28,6 +28,8 @@ UNLIKE = "below min_cosine"
 _TIERS = list(Tier)
 #: The newest messages come first while they take at most this part of the budget.
 NEWEST_SHARE = 1 / 8
+#: The first part of the best match waits at least at this share of its priority.
+BEST = 0.9
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,9 +174,9 @@ def _take_by_score(exchanges: Sequence[list[Unit]], packing: Packing, budget: in
 
     def push(units: list[Unit], part: int = 0) -> None:
         unit = _joined(units)
-        # The best part of the best match waits for nothing.
-        waits = unit.is_long and (part > 0 or unit.priority < best)
-        share = unit.share(part) if waits else 1.0
+        share = unit.share(part)
+        if part == 0 and unit.priority == best:
+            share = max(share, BEST)
         heapq.heappush(steps, (unit.by_score(share), next(ties), units, part))
 
     for exchange in exchanges:
