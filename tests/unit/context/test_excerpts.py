@@ -409,3 +409,59 @@ def test_excerpts_of_replies_wait_longer_than_those_of_texts(opened):
     shares = [row["excerpt_priority"] / row["priority"] for row in rows if row["spans"]]
     assert shares == pytest.approx([excerpts.FIRST, excerpts.OF_REPLY])
     assert excerpts.OF_REPLY < excerpts.FIRST
+
+
+@pytest.fixture(scope="module")
+def tokenizer(tmp_path_factory):
+    """Name a counter that is exact, with a vocabulary of its own."""
+    library = pytest.importorskip("tokenizers")
+    trained = library.Tokenizer(library.models.BPE())
+    trained.pre_tokenizer = library.pre_tokenizers.ByteLevel(add_prefix_space=False)
+    alphabet = library.pre_tokenizers.ByteLevel.alphabet()
+    trainer = library.trainers.BpeTrainer(
+        vocab_size=600, initial_alphabet=alphabet, show_progress=False
+    )
+    trained.train_from_iterator([long_reply(*TOPICS), "[Recalled Messages] user: tokens"], trainer)
+    path = tmp_path_factory.mktemp("t") / "tokenizer.json"
+    trained.save(str(path))
+    return f"huggingface:{path}"
+
+
+def strings(value):
+    """Yield every text of a provider's body that a model reads."""
+    if isinstance(value, dict):
+        value = [content for key, content in value.items() if key in ("messages", "system")] or [
+            content for key, content in value.items() if key in ("content", "text")
+        ]
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, list):
+        for content in value:
+            yield from strings(content)
+
+
+@pytest.mark.parametrize("form", FORMATS)
+@hypothesis.given(
+    EXCHANGES, st.integers(80, 1_500), st.sampled_from(["score", "tiers"]), st.booleans()
+)
+@hypothesis.settings(
+    max_examples=8, suppress_health_check=[hypothesis.HealthCheck.function_scoped_fixture]
+)
+def test_by_an_exact_counter_the_budget_holds(
+    tmp_path_factory, tokenizer, form, exchanges, budget, order, embedded
+):
+    messages = [
+        message for number, one in enumerate(exchanges) for message in exchange(number, *one)
+    ]
+    settings = {"token_counter": tokenizer, "embedding_model": "nobody/absent-model"}
+    path = tmp_path_factory.mktemp("e") / "a.db"
+    embedder = {"embedder": BagOfWords()} if embedded else {}
+    with Reservoir.open(path, settings=settings, **embedder) as reservoir:
+        tell(reservoir, *messages)
+        window = ask(reservoir, budget=budget, order=order, format=form)
+    shown = window.to("text" if form == "json" else form)
+    texts = [shown] if isinstance(shown, str) else list(strings(shown))
+    counter = load_counter(tokenizer)
+    assert texts
+    assert sum(map(counter.count, texts)) <= window.used
+    assert window.used <= budget or window.budget.overfull
