@@ -74,7 +74,7 @@ class Recall:
         return np.asarray(self.by_budget.mean(axis=1))
 
     def at(self, chosen: NDArray[np.bool_]) -> "Recall":
-        """The recall of some of the questions."""
+        """Return the recall of some of the questions."""
         return Recall(
             self.by_budget[chosen], self.by_depth[chosen] if self.by_depth.size else self.by_depth
         )

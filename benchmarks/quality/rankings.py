@@ -35,7 +35,7 @@ def mixed(rows: Rows, words: Floats | None = None, meaning: Floats | None = None
 
 
 def with_neighbours(rows: Rows) -> Floats:
-    """The mix, and 0.2 of each neighbour's in the session."""
+    """Return the mix, with 0.2 of each neighbour's in the session."""
     own, found = mixed(rows), mixed(rows)
     for places in rows.sessions:
         found[places[1:]] += 0.2 * own[places[:-1]]
@@ -64,7 +64,7 @@ def around(
     date: float = 0.4,
     reach_tokens: int = 0,
 ) -> Floats:
-    """The program's similarity, each of its parts to be switched off.
+    """Return the program's similarity; each of its parts can be switched off.
 
     :param words: BM25, the program's unless another is given.
     :param meaning: cosine, likewise.
@@ -121,13 +121,13 @@ def context_bm25(rows: Rows, *, share: float = 0.3, b: float = 0.75, lent: float
 
 
 def best_within(values: Floats, reach: int) -> Floats:
-    """The greatest of so many values before and after each."""
+    """Return the greatest of this many values before and after each."""
     padded = np.pad(values, reach, constant_values=-np.inf)
     return np.asarray(sliding_window_view(padded, 2 * reach + 1).max(axis=1))
 
 
 def best_within_tokens(values: Floats, costs: NDArray[np.int64], reach: int) -> Floats:
-    """The greatest of the values whose messages begin or end within so many tokens of each.
+    """Return the greatest value among messages that begin or end this many tokens from each.
 
     The messages right before and after are always within reach.
     """
@@ -206,7 +206,7 @@ DRAWN = (
 
 
 def changed(**change: Any) -> Ranking:
-    """The default with other values in :func:`around`."""
+    """Return the default with other values in :func:`around`."""
     return lambda rows: with_recency(around(rows, **change), rows.recency)
 
 
@@ -215,7 +215,7 @@ def _own_words(rows: Rows) -> Floats:
 
 
 def oracle(rows: Rows) -> Floats:
-    """The evidence first, the short before the long: what could be reached."""
+    """Put the evidence first, the short before the long: what could be reached."""
     return rows.evidence / rows.costs
 
 

@@ -69,7 +69,7 @@ def _read(kept: sqlite3.Connection, key: bytes) -> Floats | None:
 
 
 def cached_embedder(name: str, folder: Path) -> CachedEmbedder:
-    """The embedder of a model, by its name or folder, with vectors kept in another folder."""
+    """Return the embedder of a model, by name or folder, with vectors kept in another folder."""
     return CachedEmbedder(load_embedder(name, offline=True, progress=_ignore), folder)
 
 

@@ -69,7 +69,7 @@ def to_anthropic(turns: Sequence[Turn], model: str | None, max_tokens: int) -> B
 
 
 def words(body: Body) -> list[str]:
-    """The text of each message of a body: what a model is charged for, beside the framing.
+    """Return the text of each message of a body: what a model is charged for, beside the framing.
 
     What stands outside of the messages counts with the first.
     """
@@ -165,7 +165,7 @@ def _depth(value: Any) -> int:
 
 
 def _with_valid_ids(turns: Sequence[Turn]) -> list[Turn]:
-    """Turns whose call ids and tool names every provider takes, alike in call and result."""
+    """Return turns whose call ids and tool names every provider takes, alike in call and result."""
     given: dict[str, str] = {}
     used: set[str] = set()
     valid = []
@@ -182,7 +182,7 @@ def _with_valid_ids(turns: Sequence[Turn]) -> list[Turn]:
 
 
 def _valid_id(text: str, used: set[str]) -> str:
-    """The id itself if it is allowed and new, else one made from it."""
+    """Return the id itself if it is allowed and new, else one made from it."""
     made, salt = text, 0
     while not _ID.fullmatch(made) or made in used:
         made = "call_" + hashlib.sha256(f"{salt} {text}".encode()).hexdigest()[:24]

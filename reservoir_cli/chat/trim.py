@@ -25,7 +25,7 @@ def trim_history(
     counter: TokenCounter | None = None,
     multiplier: float = 1.0,
 ) -> list[ChatMessage]:
-    """The list that an iteration of a tool loop should send.
+    """Return the list of messages that an iteration of a tool loop should send.
 
     :param messages: chat messages in OpenAI's or Anthropic's shape; never changed.
     :param turn_start: place of the current turn's first message; it and all after it stay.

@@ -2,6 +2,7 @@
 
 import os
 import re
+import shlex
 import signal
 import sys
 from contextlib import suppress
@@ -146,8 +147,11 @@ def _check_environment(config_file: Path | None) -> None:
             console.warn(f"RESERVOIR_{name} is no setting{meant}")
 
 
-def main() -> None:
-    """Run the command line and exit with its code."""
+def main(*, always_succeed: bool = False) -> None:
+    """Run the command line and exit with its code.
+
+    :param always_succeed: exit with 0 whatever happens.
+    """
     # What nobody but us may not read either is of no use: files have modes of their own.
     os.umask(os.umask(0o077) & 0o077)
     _take_streams()
@@ -163,7 +167,7 @@ def main() -> None:
         code = 130
     except BaseException as failure:  # a panic in Rust is no Exception
         code = _failed(_as_failure(failure))
-    _leave(code if isinstance(code, int) else 0 if code is None else 1)
+    _leave(0 if always_succeed or code is None else code if isinstance(code, int) else 1)
 
 
 def _take_streams() -> None:
@@ -196,9 +200,54 @@ def _leave(code: int) -> NoReturn:
     os._exit(code)
 
 
+#: Words that are no commands, each with the commands that may be meant.
+_NO_COMMANDS = {
+    "list": "reservoir view lists messages, reservoir conversations lists conversations",
+    "show": "reservoir view --id N",
+    "get": "reservoir config get KEY",
+    "set": "reservoir config set KEY=VALUE",
+    "import": "reservoir ingest FILE",
+    "add": 'echo "…" | reservoir ingest',
+    "ask": 'reservoir context "…"',
+    "delete": "reservoir forget --id N",
+    "remove": "reservoir forget --id N",
+    "rm": "reservoir forget --id N",
+    "find": "reservoir search TERM",
+    "grep": "reservoir search --keyword TERM",
+}
+
+
+def _command_line(words: list[str]) -> list[str]:
+    """Return the command line; `help` and `version` are commands as in other programs.
+
+    :raises UsageError: what is typed is no command; the hint is the one that is meant.
+    """
+    if words[:1] == ["help"]:
+        return [*words[1:2], "--help"]
+    if words[:1] == ["version"]:
+        return ["--version"]
+    if words and (meant := _NO_COMMANDS.get(words[0])):
+        raise UsageError(f"no such command {words[0]!r}", hint=meant)
+    before = _scope_before(words)
+    if before and len(words) > before and words[before] in EXAMPLES:
+        moved = ["reservoir", *words[before:], *words[:before]]
+        raise UsageError(f"{words[0]} goes behind the command", hint=shlex.join(moved))
+    return words
+
+
+def _scope_before(words: list[str]) -> int:
+    """Return how many words of a partition and an instance stand before the command."""
+    count = 0
+    while words[count : count + 1] and re.match("-[pi]|--(partition|instance)", words[count]):
+        count += 1 if re.match("-[pi].|--[a-z]+=", words[count]) else 2
+    return count
+
+
 def _run() -> int:
     try:
-        outcome: Any = app(standalone_mode=False)
+        outcome: Any = app(
+            _command_line(sys.argv[1:]), prog_name="reservoir", standalone_mode=False
+        )
         return outcome if isinstance(outcome, int) else 0
     except ReservoirError as failure:
         return _failed(failure)
@@ -219,7 +268,7 @@ def _run() -> int:
 
 
 def _as_failure(failure: BaseException) -> ReservoirError:
-    """An error that nothing has foreseen as one of ours.
+    """Turn an unforeseen error into one of ours.
 
     Of the system's own errors the reason is shown, of others only the type: their text might
     quote a message.
@@ -233,7 +282,7 @@ def _as_failure(failure: BaseException) -> ReservoirError:
 
 
 def _as_usage(failure: Any) -> UsageError:
-    """A complaint of the option parser as an error of ours."""
+    """Turn a complaint of the option parser into an error of ours."""
     context = getattr(failure, "ctx", None)
     name = context.command_path if context else "reservoir"
     option = getattr(failure, "option_name", None)
@@ -293,7 +342,13 @@ def _debug(failure: BaseException) -> None:
     console.trace(f"{type(failure).__name__}: {said}")
 
 
-def _terminated(_signal: int, _frame: FrameType | None) -> None:
+#: Signals that ended this process, or should have: an exit that is raised in a callback of the
+#: interpreter, such as those of imports, is lost.
+terminated_by: list[int] = []
+
+
+def _terminated(number: int, _frame: FrameType | None) -> None:
+    terminated_by.append(number)
     sys.exit(143)
 
 

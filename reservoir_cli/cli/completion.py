@@ -67,6 +67,13 @@ def models(ctx: typer.Context) -> list[str]:
         return []
 
 
+def clients(ctx: typer.Context) -> list[str]:
+    """Offer the programs that can be connected."""
+    from reservoir_cli.agents.connect.registry import CLIENTS
+
+    return list(CLIENTS)
+
+
 def settings(ctx: typer.Context) -> list[str]:
     """Offer the names of settings."""
     from reservoir_cli.settings.schema import SETTINGS
@@ -79,9 +86,25 @@ def assignments(ctx: typer.Context) -> list[str]:
     return [f"{key}=" for key in settings(ctx)]
 
 
+def config_words(ctx: typer.Context) -> list[str]:
+    """Offer what can be done with settings, and then their names."""
+    words = ctx.params.get("words")
+    verb = words[0] if words else ""
+    if verb in ("list", "path"):
+        return []
+    if verb:
+        return assignments(ctx) if verb == "set" else settings(ctx)
+    return ["get", "set", "unset", "list", "path", *settings(ctx)]
+
+
 def partitions(ctx: typer.Context) -> list[str]:
     """Offer the partitions of the store."""
     return sorted({partition for partition, _, _ in _places(ctx)})
+
+
+def partition_words(ctx: typer.Context) -> list[str]:
+    """Offer what can be done with partitions, and then their names."""
+    return partitions(ctx) if ctx.params.get("words") else ["list", "rename", "merge", "delete"]
 
 
 def instances(ctx: typer.Context) -> list[str]:
@@ -106,5 +129,5 @@ def _places(ctx: typer.Context) -> list[tuple[str, str, int]]:
 
 
 def _given(ctx: typer.Context, name: str) -> Any:
-    """An option before the command; what it sets has not been done when a shell asks."""
+    """Apply an option before the command; a shell that asks has not run its callback."""
     return ctx.find_root().params.get(name)

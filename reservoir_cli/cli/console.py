@@ -51,6 +51,11 @@ class ClosedPipe(Exception):
     """Whoever read our output has seen enough."""
 
 
+def is_quiet() -> bool:
+    """Return whether notes and summaries are left out."""
+    return _quiet
+
+
 def write(text: str) -> None:
     """Print data: to the last byte as it is, but for what could command a terminal.
 
@@ -280,7 +285,7 @@ def _place_names(found: Sequence[StoredMessage]) -> Callable[[StoredMessage], st
 
 
 def message_line(message: StoredMessage, timestamps: bool, oneline: bool) -> str:
-    """A message as it is printed in a pipe."""
+    """Format a message as it is printed in a pipe."""
     text = plain_text(message)
     if oneline:
         text = text.replace("\r\n", "\\n").replace("\n", "\\n").replace("\r", "\\n")
@@ -315,12 +320,12 @@ def window_text(text: str) -> None:
     dressed.highlight_regex(r"(?m)^\[[^\]\n]+\]$", "bold magenta")
     dressed.highlight_regex(r"(?m)^\d{4}-\d\d-\d\d$", "dim")
     for role, style in ROLE_STYLES.items():
-        dressed.highlight_regex(rf"(?m)^{role}:", style)
+        dressed.highlight_regex(rf"(?m)^(\[#\d+\] )?{role}:", style)
     _console(sys.stdout).print(dressed, soft_wrap=True, end="")
 
 
 def dressed_help(text: str) -> str:
-    """A help text; for a terminal with its heads and options set off."""
+    """Return a help text; on a terminal, style its headings and options."""
     if not sys.stdout.isatty() or not _color:
         return text
     from rich.text import Text
@@ -351,7 +356,7 @@ def table(
 
 
 def _cell(text: str) -> str:
-    """What stands between tabs, on one line."""
+    """Put the text of a table cell on one line."""
     return text.replace("\t", "\\t").replace("\r", "\\r").replace("\n", "\\n")
 
 

@@ -57,7 +57,7 @@ def _first_words(candidate: "Candidate") -> str:
 
 
 def _why(reason: str, candidate: "Candidate") -> str:
-    """A reason in words; a call and its results are too large together."""
+    """Describe a reason; a call and its results are too large together."""
     message = candidate.message
     if reason == "too large" and (message.role is Role.TOOL or message.tool_calls):
         return "too large with its call" if message.role is Role.TOOL else "too large with results"

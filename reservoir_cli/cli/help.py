@@ -23,15 +23,15 @@ class _Helpful(_Base):
     """What commands and groups have in common."""
 
     def get_help(self, ctx: Any) -> str:
-        """The whole help text, dressed if a terminal shows it."""
+        """Return the whole help text, styled for a terminal."""
         return console.dressed_help(super().get_help(ctx))
 
     def get_short_help_str(self, limit: int = 45) -> str:
-        """The first paragraph; one that is long is wrapped, not cut."""
+        """Return the first paragraph; wrap it if it is long, do not cut it."""
         return " ".join((self.help or "").split("\n\n")[0].split())
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
-        """The usage line; what is required stands there without braces."""
+        """Return the usage line; required parameters have no braces."""
         return [piece.strip("{}") for piece in super().collect_usage_pieces(ctx)]
 
     def records(self, ctx: Any, kind: str | None = None) -> list[tuple[str, str]]:

@@ -13,10 +13,12 @@ from reservoir_cli.cli.help import HelpfulCommand, HelpfulGroup
 EXAMPLES = {
     "init": "reservoir init",
     "ingest": 'echo "why did we drop Redis?" | reservoir ingest -p work',
+    "sync": "reservoir sync",
     "view": "reservoir view 20 -p work --timestamps",
     "search": 'reservoir search "job queue" -p work',
     "context": 'reservoir context "why did we drop Redis?" -p work --budget 2000 | llm',
-    "config": "reservoir config --set partition=work --set recent_context_size=20",
+    "recall": 'reservoir recall "why did we drop Redis?" -p work',
+    "config": "reservoir config set partition=work recent_context_size=20",
     "budget": "reservoir budget --model gpt-4o --system 1200 --current 100",
     "models": "reservoir models",
     "stats": "reservoir stats --since 7d",
@@ -24,12 +26,16 @@ EXAMPLES = {
     "embed": "reservoir embed",
     "summarize": 'reservoir summarize -p work --with "llm -s summarize"',
     "conversations": "reservoir conversations -p work --since 30d",
-    "partitions": "reservoir partitions --rename work acme",
+    "partitions": "reservoir partitions rename work acme",
     "backup": "reservoir backup reservoir-copy.db",
     "forget": 'reservoir forget --match "card number" --all-partitions',
     "export": "reservoir export -p work -o work.jsonl",
+    "hook": """echo '{"prompt": "why did we drop Redis?"}' | reservoir hook user-prompt""",
+    "connect": "reservoir connect claude --hooks",
+    "disconnect": "reservoir disconnect claude",
     "doctor": "reservoir doctor",
     "db": "reservoir db status",
+    "mcp": "reservoir mcp -p work",
 }
 
 

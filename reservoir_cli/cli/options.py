@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def _name(value: str | None) -> str | None:
-    """A name as it was typed, if it is one.
+    """Check a name that was typed, and return it.
 
     :raises UsageError: it is empty.
     """
@@ -158,7 +158,7 @@ class Globals:
 
 
 def globals_of(ctx: typer.Context) -> Globals:
-    """The global options of this run."""
+    """Return the global options of this run."""
     found = ctx.find_object(Globals)
     return found if found is not None else Globals()
 
@@ -174,7 +174,7 @@ def load_config(ctx: typer.Context) -> "Config":
 
 
 def one_reserve(reserve: int | None, output_reserve: int | None) -> int | None:
-    """The reserve that was typed, by either name of the option."""
+    """Return the reserve that was typed, by either name of the option."""
     if reserve is not None and output_reserve is not None:
         console.warn("--output-reserve is ignored: --reserve is given, too")
     return output_reserve if reserve is None else reserve
@@ -182,7 +182,7 @@ def one_reserve(reserve: int | None, output_reserve: int | None) -> int | None:
 
 @contextmanager
 def open_reservoir(ctx: typer.Context, *, create: bool = False) -> "Iterator[Reservoir]":
-    """The store and the settings this run is about.
+    """Open the store that this run is about, with its settings.
 
     :param create: make the store when it is not there.
     """
@@ -345,7 +345,7 @@ def joined(words: Sequence[str]) -> str:
 
 
 def no_message(reservoir: "Reservoir", number: int, scope: Scope) -> ReservoirError:
-    """The error for a message that is not where it was looked for; it says where it is."""
+    """Return the error for a message that is not where it was looked for; say where it is."""
     hint = None
     for each in reservoir.messages([number]):
         hint = f"it is in partition {each.partition}: -p {each.partition}"
@@ -375,7 +375,7 @@ def confirm(question: str, yes: bool) -> None:
 
 
 def counted(count: int, noun: str) -> str:
-    """A number and what it counts, such as ``1 message`` or ``1,200 messages``."""
+    """Count something in words, such as ``1 message`` or ``1,200 messages``."""
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
@@ -392,7 +392,7 @@ def one_form(**flags: bool) -> None:
 
 
 def text_or_stdin(text: str) -> str:
-    """What was typed, or stdin's text where ``-`` was."""
+    """Return what was typed; for ``-``, the text on stdin."""
     if text != "-":
         return clean_text(text)
     from reservoir_cli.transfer.importers import decode

@@ -134,7 +134,7 @@ def answer(group: Any) -> int:
 
 
 def _answers(group: Any, shell: str, given: Sequence[str]) -> list[str]:
-    """The lines for a shell: values, for some with a tab and a description."""
+    """Format completions for a shell, one a line, some with a tab and a description."""
     if shell == "bash":
         words, is_quoted = _split(given[0])
         replaced = given[1].lstrip("\"'").replace("\\", "")
@@ -166,12 +166,12 @@ def _for_bash(
 
 
 def _value_of(word: str) -> str:
-    """The part of a word that is completed: of ``--option=value`` the value."""
+    """Return the part of a word to complete: of ``--option=value`` the value."""
     return word.partition("=")[2] if word.startswith("-") and "=" in word else word
 
 
 def _quoted(value: str) -> str:
-    """A value for PowerShell."""
+    """Quote a value for PowerShell."""
     return value if value.replace("-", "").isalnum() else f"'{value}'"
 
 
@@ -180,7 +180,7 @@ def _described(value: str, about: str) -> str:
 
 
 def _split(line: str) -> tuple[list[str], bool]:
-    """The words of a line, the unfinished one last, and whether a quote is open in that."""
+    """Split a line into words, the unfinished one last, and say if a quote is open in it."""
     lexer = shlex.shlex(line, posix=True)
     lexer.whitespace_split, lexer.commenters = True, ""
     words: list[str] = []
@@ -194,7 +194,7 @@ def _split(line: str) -> tuple[list[str], bool]:
 
 
 def _offered(group: Any, words: Sequence[str]) -> list[tuple[str, str]]:
-    """What may stand in place of the last word, each with a description or an empty text."""
+    """Return what may replace the last word, each with a description or an empty text."""
     *before, word = words
     ctx, before = _command_at(group, before)
     if word.startswith("-") and "=" in word:
@@ -221,7 +221,7 @@ def _is_harmless(value: str, *, is_option: bool) -> bool:
 
 
 def _command_at(group: Any, words: Sequence[str]) -> tuple[Any, list[str]]:
-    """The innermost command that is named, and the words behind its name."""
+    """Return the innermost command that is named, and the words after its name."""
     command, name, parent = group, "reservoir", None
     rest = list(words)
     while True:
@@ -236,7 +236,7 @@ def _command_at(group: Any, words: Sequence[str]) -> tuple[Any, list[str]]:
 
 
 def _awaiting(ctx: Any, words: Sequence[str]) -> Any:
-    """The option that takes the next word as its value."""
+    """Return the option that takes the next word as its value."""
     for option in ctx.command.get_params(ctx):
         if isinstance(option, TyperOption) and not option.is_flag and not option.count:
             for word in words[-option.nargs :]:
@@ -246,7 +246,7 @@ def _awaiting(ctx: Any, words: Sequence[str]) -> Any:
 
 
 def _argument(ctx: Any) -> Any:
-    """The first argument that has no value yet, else the command itself."""
+    """Return the first argument that has no value yet, else the command itself."""
     for argument in ctx.command.get_params(ctx):
         if isinstance(argument, TyperArgument) and (
             argument.nargs == -1 or not ctx.params.get(str(argument.name))
@@ -256,7 +256,7 @@ def _argument(ctx: Any) -> Any:
 
 
 def script() -> str:
-    """The completion script for the shell we run in."""
+    """Return the completion script for the shell we run in."""
     return _SCRIPTS[_current_shell()].lstrip()
 
 
@@ -312,7 +312,7 @@ _PLACES = {"bash": _bash, "zsh": _zsh, "fish": _fish}
 
 
 def _current_shell() -> str:
-    """The shell that runs us.
+    """Find the shell that runs us.
 
     :raises UsageError: it is none that we know.
     """

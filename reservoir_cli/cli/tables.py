@@ -31,7 +31,7 @@ def fitted(
     spare: Sequence[str] = SPARE,
     cut: str | None = None,
 ) -> "Table":
-    """A table without a frame that fits into so many columns of a terminal, if it can.
+    """Lay out a table without a frame, within the width of a terminal if possible.
 
     Moments are shown in local time, to the minute or the day.
 
@@ -74,13 +74,13 @@ def _local_minute(match: re.Match[str]) -> str:
 def _without(
     at: int, columns: Sequence[str], rows: Sequence[Sequence[str]]
 ) -> tuple[list[str], list[list[str]]]:
-    """A table without one of its columns."""
+    """Return a table without one of its columns."""
     first, *others = ([*row[:at], *row[at + 1 :]] for row in (columns, *rows))
     return first, others
 
 
 def _shortened(text: str, width: int) -> str:
-    """A text of at most so many columns; an ellipsis says that it goes on."""
+    """Cut a text to a width; an ellipsis marks the cut."""
     from rich.cells import cell_len, set_cell_size
 
     return text if cell_len(text) <= width else f"{set_cell_size(text, width - 1).rstrip()}…"

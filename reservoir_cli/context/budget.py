@@ -30,7 +30,7 @@ class Meter:
 
     @classmethod
     def of(cls, counter: TokenCounter, multiplier: float, safety: float | None) -> "Meter":
-        """A meter from the settings; without a safety factor, 1.10 unless the counter is exact."""
+        """Make a meter from the settings; without a factor, 1.10 unless the counter is exact."""
         if safety is None:
             safety = 1.0 if counter.exact else APPROXIMATE_SAFETY
         return cls(counter, multiplier * safety)
@@ -46,7 +46,7 @@ class Meter:
         return "" if self.counter.exact else "≈"
 
     def scaled(self, tokens: int) -> int:
-        """A raw count with the factors, rounded up."""
+        """Multiply a raw count by the factors, and round up."""
         # Rounded before it is rounded up: 10 * 1.1 is 11.000000000000002.
         return math.ceil(round(tokens * self.factor, 6))
 

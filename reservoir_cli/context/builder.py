@@ -43,7 +43,7 @@ from reservoir_cli.retrieval.relevance import recall_floor
 from reservoir_cli.settings.schema import Settings
 from reservoir_cli.storage.base import Store
 from reservoir_cli.storage.highlight import find_words
-from reservoir_cli.storage.records import Candidates, Filter
+from reservoir_cli.storage.records import Candidates, Filter, Talk
 from reservoir_cli.tokens import AnthropicCounter, counter_id
 
 #: A counter that asks its provider is asked so often, aims at this share of the budget, and is
@@ -90,18 +90,17 @@ def build_context(
     embedded = perf_counter()
     fill = settings.fill if settings.fill is not None else request.budget is not None
     with store.snapshot():
-        instance = _history_instance(request, store)
+        instance = None if request.recall_only else _history_instance(request, store)
         scope = _recall_scope(request, settings, instance)
-        talk = None
-        if settings.follow and request.query.strip():
-            own = Scope(request.partition, instance)
-            gap = settings.session_gap
-            talk = running_talk(store, own, request.query, vector, request.now, gap)
+        talk = _talk(request, settings, store, instance, vector)
         found = store.candidates(scope, instance, request.query, vector, where, talk)
+        if request.exclude_conversation:
+            session = Filter(session=request.exclude_conversation)
+            found = found.without(store.find(scope, session))
         scored = ranking.score(
             found,
             settings,
-            to_epoch_ms(request.now),
+            _time_of_asking(request, found),
             _date_scores(request, found),
         )
         passing = filters.passing(found)
@@ -185,7 +184,7 @@ class _Chooser:
     silent: bool
 
     def choose(self) -> tuple[Selection, int, tuple[str, ...]]:
-        """The selection, its tokens as it is printed, and what a person should know of them."""
+        """Return the selection, the tokens of the printed window, and notes for the user."""
         if isinstance(self.meter.counter, AnthropicCounter):
             return self._by_requests(self.meter.counter)
         return (*self._by_sums(self.budget.history), ())
@@ -276,7 +275,7 @@ class _Chooser:
         return everything or counted >= _CLOSE * limit
 
     def _body(self, selection: Selection) -> dict[str, Any]:
-        """The whole request: this counter knows no other."""
+        """Count the whole request, for a counter that can count nothing smaller."""
         said = turns.history_turns(self.request, selection.recalled, selection.history)
         window = [*turns.fixed_turns(self.request), *said, *turns.current_turn(self.request)]
         body = render.written(window, "anthropic", None, 1)
@@ -311,7 +310,7 @@ def _rank(candidate: Candidate) -> tuple[float, int]:
 
 
 def _interpolated(points: Sequence[tuple[float, float]], aim: float) -> float:
-    """The estimate at which the provider may count so many tokens.
+    """Return the estimate at which the provider would count this many tokens.
 
     :param points: the provider's count and this machine's estimate of each window, from (0, 0).
     """
@@ -353,7 +352,7 @@ def _section_tokens(request: ContextRequest, meter: Meter) -> dict[Section, int]
 
 
 def _capped(request: ContextRequest, settings: Settings, meter: Meter) -> ContextRequest:
-    """The request without the pieces that are beyond their section's cap."""
+    """Return the request without the pieces that exceed the cap of their section."""
 
     def count(pieces: Sequence[Turn]) -> int:
         return render.count_turns(pieces, request.format, meter)
@@ -384,7 +383,7 @@ def _cap_notes(
 
 
 def _history_instance(request: ContextRequest, store: Store) -> str:
-    """The instance history comes from: the one named, the partition's own, or its newest."""
+    """Return the instance of history: the one named, the partition's own, or its newest."""
     if request.instance is not None:
         return request.instance
     if store.last(Scope(request.partition, request.partition), 1, Filter(documents=False)):
@@ -392,7 +391,37 @@ def _history_instance(request: ContextRequest, store: Store) -> str:
     return store.newest_instance(request.partition) or request.partition
 
 
-def _recall_scope(request: ContextRequest, settings: Settings, instance: str) -> Scope:
+def _talk(
+    request: ContextRequest,
+    settings: Settings,
+    store: Store,
+    instance: str | None,
+    vector: NDArray[np.float32] | None,
+) -> Talk | None:
+    """Return what was said just before the question; in ``recall``, in the reader's session."""
+    if not settings.follow or not request.query.strip():
+        return None
+    if request.recall_only and not request.exclude_conversation:
+        return None
+    return running_talk(
+        store,
+        Scope(request.partition, instance),
+        request.query,
+        vector,
+        request.now,
+        settings.session_gap,
+        request.exclude_conversation,
+    )
+
+
+def _time_of_asking(request: ContextRequest, found: Candidates) -> int:
+    """Return what ages are counted from; in ``recall`` that is no clock but the newest message."""
+    if request.recall_only and len(found.created_at):
+        return int(found.created_at[-1])
+    return to_epoch_ms(request.now)
+
+
+def _recall_scope(request: ContextRequest, settings: Settings, instance: str | None) -> Scope:
     """Where messages are looked for beyond the recent ones."""
     narrow = settings.recall_scope == "instance"
     if settings.recall_scope == "auto":
@@ -534,7 +563,7 @@ def _pool(
 
 
 def _costs(request: ContextRequest, budget: TokenBudget, meter: Meter) -> Costs:
-    """What a message costs as a recalled line and as a turn; an upper bound of each."""
+    """Return upper bounds of a message's tokens, as a recalled line and as a turn."""
     count = cache(meter.counter.count)
 
     def said(message: StoredMessage, shown: str) -> int:
@@ -542,7 +571,8 @@ def _costs(request: ContextRequest, budget: TokenBudget, meter: Meter) -> Costs:
         return message.tokens if shown == plain_text(message) else count(shown)
 
     def recalled(each: Candidate) -> int:
-        role, shown = turns.recalled_line(each.message, each.spans).split(": ", 1)
+        line = turns.recalled_line(each.message, each.spans, numbered=request.recall_only)
+        role, shown = line.split(": ", 1)
         framing = f"\n{turns.GAP}\n{role}: \n{turns.title_line(each)}"
         return meter.scaled(said(each.message, shown) + count(framing))
 
@@ -558,10 +588,13 @@ def _costs(request: ContextRequest, budget: TokenBudget, meter: Meter) -> Costs:
         history=_once(history),
         day=meter.count("2026-01-01\n"),
         recalled_title=meter.count(
-            f"{turns.RECALLED_TITLE}\n{turns.RECALLED_NOTE}\n\n---\n", messages=1
+            f"{turns.RECALLED_TITLE}\n{turns.RECALLED_NOTE}\n{request.recall_note}\n---\n",
+            messages=1,
         ),
         printed=lambda recalled, run: _printed(request, recalled, run, budget, meter),
         left_out=lambda answer: meter.count(f"{turns.answer_left_out(answer)}\n"),
+        # Trials take half the time of a recall, to fill its last 40 tokens.
+        trials=4 if request.recall_only else 32,
     )
 
 

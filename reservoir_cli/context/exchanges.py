@@ -58,7 +58,7 @@ class Exchanges:
 def _copies(
     messages: Iterable[StoredMessage], exchange_of: Mapping[int, int], with_tools: set[int]
 ) -> dict[int, int]:
-    """The first exchange that says the same as each; one with tool calls is like no other."""
+    """Map each exchange to the first that says the same; one with tool calls equals no other."""
     said: dict[int, list[tuple[str, str]]] = {}
     for message in messages:
         if text := message.content.strip():

@@ -31,6 +31,7 @@ class Costs:
     :param printed: of recalled messages and history together, as they are printed. The others
         add up to at least this, and are cheaper to ask for; without it they decide alone.
     :param left_out: of the line that names an answer that was left out, by its id.
+    :param trials: how many windows in a row are counted as they are printed, and found too large.
     """
 
     recalled: Callable[[Candidate], int]
@@ -39,15 +40,16 @@ class Costs:
     recalled_title: int
     printed: Callable[[Sequence[Candidate], Sequence[Candidate]], int] | None = None
     left_out: Callable[[int], int] = lambda _: 0
+    trials: int = 32
 
 
 #: By how much the sum may exceed the printed count for each message, at the most.
 _EXCESS = 40
 #: When the sums leave fewer tokens than this, what is printed is counted.
 _LITTLE = 200
-#: How many windows in a row are counted as they are printed, and found too large; and how many
-#: messages they may hold together, for counting a large window takes long.
-_TRIALS, _TRIED = 32, 20_000
+#: How many messages the windows may hold together that are found too large: counting a large
+#: window takes long.
+_TRIED = 20_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +153,7 @@ class Packing:
         return True
 
     def lay_out(self) -> Layout:
-        """What is printed where, with the lines that keep answers apart from other questions."""
+        """Return the printed window, with lines that keep answers apart from other questions."""
         return _laid_out(self._kept, self._in_history, self.exchanges)
 
     def _step(self, fresh: Mapping[int, Candidate]) -> _Step:
@@ -208,7 +210,7 @@ class Packing:
         if total <= budget:
             return True
         tried = self._failed * len(self._kept)
-        if total - unsure > budget or self._failed >= _TRIALS or tried >= _TRIED:
+        if total - unsure > budget or self._failed >= self.costs.trials or tried >= _TRIED:
             return False
         kept = {**self._kept, **step.fresh}
         layout = _laid_out(kept, self._in_history | ids(step.turned), self.exchanges)
@@ -225,7 +227,7 @@ class Packing:
             self._excess = 0
 
     def _total(self, step: _Step) -> int:
-        """An upper bound of the tokens of the window with a step."""
+        """Return an upper bound of the tokens of the window after a step."""
         days = len(self._days) + sum(
             (self._days[day] + more > 0) - (self._days[day] > 0) for day, more in step.days.items()
         )
@@ -277,7 +279,7 @@ class Packing:
         self._told |= step.told
 
     def _run_grown_by(self, fresh: Mapping[int, Candidate]) -> tuple[list[Candidate], int]:
-        """What the run gains, newest first, and the age it then reaches to."""
+        """Return the messages that the run gains, newest first, and how far back it reaches."""
         more: list[Candidate] = []
         age = self._reached
         while True:
@@ -293,7 +295,7 @@ class Packing:
             age += 1
 
     def _turned_by(self, run: Sequence[Candidate]) -> list[Candidate]:
-        """What becomes history when the run grows: exchanges that it then holds whole."""
+        """Return the exchanges that become history when the run grows to hold them whole."""
         turned: list[Candidate] = []
         questions = self._questions
         waiting: dict[int, list[tuple[Candidate, int]]] = {}
@@ -336,7 +338,7 @@ class Packing:
         return self.exchanges.exchange_of[candidate.message.id]
 
     def _saying(self, candidate: Candidate) -> int:
-        """The first exchange that says what the candidate's says."""
+        """Return the first exchange that says the same as the candidate's."""
         exchange = self._exchange(candidate)
         return self.exchanges.copy_of.get(exchange, exchange)
 
@@ -392,7 +394,7 @@ def by_time(candidate: Candidate) -> tuple[float, int]:
 
 
 def ids(candidates: Iterable[Candidate]) -> set[int]:
-    """The ids of candidates."""
+    """Return the ids of candidates."""
     return {each.message.id for each in candidates}
 
 

@@ -275,7 +275,7 @@ def _take_all_parts(candidate: Candidate, cutter: Excerpter, packing: Packing, b
 
 
 def _left(units: Sequence[Unit], packing: Packing) -> list[Unit]:
-    """The units that are not kept yet."""
+    """Return the groups that are not kept yet."""
     return [each for each in units if not packing.has(each.members[0])]
 
 
@@ -372,7 +372,7 @@ def _ages(candidates: Iterable[Candidate]) -> set[int]:
 
 
 def _newest(units: Sequence[Unit], count: int) -> list[Unit]:
-    """The units that hold the newest messages of the instance that history comes from."""
+    """Return the groups that hold the newest messages of history's instance."""
     own = [each for each in units if each.age is not None and not is_system(each.members[0])]
     chosen: list[Unit] = []
     for unit in sorted(own, key=lambda each: each.age or 0):

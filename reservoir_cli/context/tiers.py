@@ -78,7 +78,7 @@ def tiers_of(
     scope: Scope,
     hidden: NDArray[np.bool_],
 ) -> dict[int, Tier]:
-    """The candidates by their position, each with the first tier that holds.
+    """Order the candidates by position, each with the first tier that applies.
 
     :param asked: there is a question; to none, nothing is similar.
     :param hidden: shape (n,), whether a message is never printed.
@@ -135,5 +135,5 @@ def unread(scored: Scored, pool: Sequence[Candidate], room: int) -> set[int]:
 
 
 def ages(found: Candidates) -> NDArray[np.int64]:
-    """The place of each message among those of history's instance, 0 for the newest."""
+    """Return how many newer messages of history's instance follow each message."""
     return np.asarray(np.cumsum(found.own[::-1])[::-1] - 1)

@@ -51,6 +51,9 @@ class ContextRequest:
     :param system: the system prompt.
     :param recalled_role: who recalled messages are sent by: ``user`` or ``system``.
     :param excerpts_explained: say how to read a message whole of which an excerpt is printed.
+    :param recall_only: print recalled messages alone, each with its number.
+    :param exclude_conversation: the running session of the reader, which is not recalled.
+    :param recall_note: a line about the recalled messages.
     """
 
     query: str
@@ -68,6 +71,9 @@ class ContextRequest:
     summaries: tuple[Piece, ...] = ()
     recalled_role: str = "user"
     excerpts_explained: bool = False
+    recall_only: bool = False
+    exclude_conversation: str | None = None
+    recall_note: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -232,7 +232,7 @@ def _model_checks(
 def _embedder(
     config: "Config", progress: "Progress", *, repair: bool
 ) -> Generator[Check, None, "Embedder | None"]:
-    """The model, unless it is absent, or damaged and not to be repaired."""
+    """Return the model; ``None`` if it is absent, or damaged and not to be repaired."""
     from reservoir_cli.embedding import compiled_is_damaged, load_embedder
 
     try:

@@ -95,14 +95,19 @@ class Indexer:
                 newest=newest is not None,
             )
 
-    def embed_if_possible(self, scope: Scope = _EVERYTHING, backlog: int | None = None) -> None:
+    def embed_if_possible(
+        self, scope: Scope = _EVERYTHING, backlog: int | None = None, *, newest: bool = False
+    ) -> None:
         """Embed pending messages; without a model, only say what is missing.
 
         :param backlog: embed at most so many, the newest ones, and leave the rest to ``embed``.
+        :param newest: embed all, the newest ones first.
         """
         try:
             pending = self._store.count_unembedded(scope)
-            if backlog is None:
+            if newest:
+                self.embed(scope, newest=pending)
+            elif backlog is None:
                 # A fixed number: while others add messages, there is no end of them.
                 self.embed(scope, most=pending)
             elif pending <= backlog:
@@ -159,10 +164,13 @@ class Indexer:
             return None
         return Model(embedder.model_id, embedder.name, embedder.dimensions, self._threshold)
 
-    def embedder_for_question(self, scope: Scope, *, required: bool = False) -> Embedder | None:
+    def embedder_for_question(
+        self, scope: Scope, *, required: bool = False, catch_up: bool = True
+    ) -> Embedder | None:
         """Return the model if the store has anything to compare; embed what is pending.
 
         :param required: without it a model that cannot be used is only reported.
+        :param catch_up: embed some of what is pending; without it, only report it.
         :raises ModelUnavailableError: it is required.
         """
         active, pending = self._store.active_model(), self._store.count_unembedded(scope)
@@ -177,7 +185,7 @@ class Indexer:
                 raise
             self._notify(f"by full text and recency only: {error.message}")
             return None
-        if pending and not self._store.read_only:
+        if pending and catch_up and not self._store.read_only:
             self._catch_up(embedder, scope)
         if left := self._store.count_unembedded(scope):
             self._notify(_not_embedded(left))

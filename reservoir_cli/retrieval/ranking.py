@@ -130,7 +130,7 @@ def similarity(
 
 
 def window_max(values: Floats, found: Sessions, reach: int) -> Floats:
-    """The greatest value within so many messages before and after, inside the session.
+    """Return the greatest value among the neighbours of each message in its session.
 
     Windows double until they are wide enough, so that the cost grows with log(reach).
 
@@ -148,7 +148,7 @@ def window_max(values: Floats, found: Sessions, reach: int) -> Floats:
 
 
 def best(scores: Floats, count: int) -> Places:
-    """The places of the greatest scores, the best first, of equal ones the newest.
+    """Return the positions of the greatest scores, best first; of equal ones the newest first.
 
     :param scores: shape (n,), in order of time.
     :returns: shape (min(count, n),).

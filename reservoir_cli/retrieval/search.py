@@ -62,7 +62,7 @@ class Hit:
         )
 
     def to_row(self) -> dict[str, Any]:
-        """The hit as plain JSON values."""
+        """Return the hit as plain JSON values."""
         return {
             **self.message.to_row(),
             "rank": self.rank,
@@ -186,7 +186,7 @@ def _by_score(store: Store, scored: Scored, mode: Mode, wanted: _Wanted) -> list
 
 
 def _rows(store: Store, numbers: list[int], wanted: _Wanted) -> list[StoredMessage]:
-    """The first messages of an order, without those that say the same if that is asked for.
+    """Return the first messages of an order, without repetitions if that is asked for.
 
     Where several partitions of a server use one id, all who have it are told.
     """

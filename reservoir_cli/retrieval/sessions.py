@@ -67,7 +67,7 @@ def places_in_threads(candidates: Candidates) -> Places:
 
 
 def _by_thread(thread: NDArray[np.int64]) -> Places | None:
-    """The order that brings each thread together; ``None`` if each is together already.
+    """Return the order that groups each conversation; ``None`` if they are grouped already.
 
     What is sorted is not messages but runs of one thread: few where people talk in one
     conversation at a time.

@@ -20,7 +20,7 @@ APP = "reservoir"
 def config_file() -> Path:
     """Return the path of the settings file, ``reservoir.toml``; it need not exist."""
     if path := os.environ.get("RESERVOIR_CONFIG"):
-        return _expand_user(path)
+        return expand_user(path)
     return (_home() or _platform_dir("config")) / "reservoir.toml"
 
 
@@ -33,6 +33,11 @@ def store_location(setting: str | None = None) -> str:
     if location := os.environ.get("RESERVOIR_DB"):
         check_location(location, "RESERVOIR_DB")
     return location or setting or str((_home() or _platform_dir("data")) / "reservoir.db")
+
+
+def connections_file() -> Path:
+    """Return the path of what ``connect`` changed in other programs; it need not exist."""
+    return (_home() or _platform_dir("data")) / "connections.json"
 
 
 def cache_dir() -> Path:
@@ -51,10 +56,19 @@ def embedding_lock(store: str) -> Path:
 
     The folder it lies in need not exist.
     """
+    return _lock("embedding", store)
+
+
+def sync_lock(store: str) -> Path:
+    """Return the lock file held while a store is synced; its folder need not exist."""
+    return _lock("sync", store)
+
+
+def _lock(kind: str, store: str) -> Path:
     import hashlib
 
     name = hashlib.sha256(os.fsencode(os.path.abspath(store))).hexdigest()[:16]
-    return cache_dir() / f"embedding-{name}.lock"
+    return cache_dir() / f"{kind}-{name}.lock"
 
 
 def log_file() -> Path:
@@ -82,12 +96,88 @@ def llm_log() -> Path:
     """Return the path of llm's log, as ``llm logs path`` prints it; it need not exist."""
     if folder := os.environ.get("LLM_USER_PATH"):
         return Path(folder) / "logs.db"
-    app = "io.datasette.llm"
-    if sys.platform == "darwin":  # platformdirs follows XDG variables here, llm does not
-        return Path.home() / "Library" / "Application Support" / app / "logs.db"
-    import platformdirs
+    return _app_dir("io.datasette.llm") / "logs.db"
 
-    return platformdirs.user_config_path(app, appauthor=False, roaming=True) / "logs.db"
+
+def gemini_cli_sessions() -> Path:
+    """Return the folder of Gemini CLI's sessions, a folder a project; it need not exist."""
+    home = os.environ.get("GEMINI_CLI_HOME")
+    return (expand_user(home) if home else Path.home()) / ".gemini" / "tmp"
+
+
+def opencode_data() -> Path:
+    """Return opencode's folder, which is the same on all platforms; it need not exist."""
+    return _xdg_data_dir() / "opencode"
+
+
+def copilot_cli_sessions() -> Path:
+    """Return the folder of Copilot CLI's sessions; it need not exist."""
+    return _tool_dir("COPILOT_HOME", ".copilot") / "session-state"
+
+
+def editor_user_dir(app: str) -> Path:
+    """Return the ``User`` folder of VS Code or an editor made of it; it need not exist.
+
+    :param app: the name of its folder, such as ``Code``.
+    """
+    return _app_dir(app) / "User"
+
+
+def cline_tasks() -> Path:
+    """Return the folder of Cline's tasks outside of editors; it need not exist."""
+    if folder := os.environ.get("CLINE_DATA_DIR"):
+        return expand_user(folder) / "tasks"
+    return _tool_dir("CLINE_DIR", ".cline") / "data" / "tasks"
+
+
+def goose_sessions() -> Path:
+    """Return the folder of Goose's sessions; it need not exist."""
+    root = Path(os.environ.get("GOOSE_PATH_ROOT", ""))
+    if root.is_absolute():
+        return root / "data" / "sessions"
+    if sys.platform == "win32":
+        return _app_dir("Block") / "goose" / "data" / "sessions"
+    return _xdg_data_dir() / "goose" / "sessions"
+
+
+def lm_studio_chats() -> Path:
+    """Return the folder of LM Studio's conversations; it need not exist."""
+    pointer = Path.home() / ".lmstudio-home-pointer"  # names the folder, if it is another
+    with suppress(OSError, ValueError):
+        folder = Path(pointer.read_text(encoding="utf-8").strip())
+        if folder.is_absolute():
+            return folder / "conversations"
+    return Path.home() / ".lmstudio" / "conversations"
+
+
+def aider_history() -> Path:
+    """Return aider's history in the current project, else in the home folder; it need not exist."""
+    if path := os.environ.get("AIDER_CHAT_HISTORY_FILE"):
+        return expand_user(path)
+    name = ".aider.chat.history.md"
+    with suppress(OSError):  # the current folder is gone
+        here = Path.cwd()
+        for folder in (here, *here.parents):
+            if (folder / name).is_file():
+                return folder / name
+    return Path.home() / name
+
+
+def zed_threads() -> Path:
+    """Return the path of Zed's threads; it need not exist."""
+    if sys.platform == "darwin":
+        data = _app_dir("Zed")
+    elif sys.platform == "win32":
+        local = os.environ.get("LOCALAPPDATA")
+        data = (Path(local) if local else Path.home() / "AppData" / "Local") / "Zed"
+    else:
+        data = _xdg_data_dir("FLATPAK_XDG_DATA_HOME") / "zed"
+    return data / "threads" / "threads.db"
+
+
+def open_webui_data() -> Path:
+    """Return the path of Open WebUI's database; it need not exist."""
+    return _tool_dir("DATA_DIR", ".open-webui") / "webui.db"
 
 
 def abbreviate_home(path: Path) -> str:
@@ -130,10 +220,10 @@ def refuse_store(path: Path, store: Iterable[Path]) -> None:
 
 def _home() -> Path | None:
     home = os.environ.get("RESERVOIR_HOME")
-    return _expand_user(home) if home else None
+    return expand_user(home) if home else None
 
 
-def _expand_user(path: str) -> Path:
+def expand_user(path: str) -> Path:
     """Expand ``~`` in a path.
 
     :raises UsageError: there is no such home folder.
@@ -147,7 +237,26 @@ def _expand_user(path: str) -> Path:
 def _tool_dir(variable: str, default: str) -> Path:
     """Return another tool's folder: the value of its variable, else one in the home folder."""
     folder = os.environ.get(variable)
-    return _expand_user(folder) if folder else Path.home() / default
+    return expand_user(folder) if folder else Path.home() / default
+
+
+def _xdg_data_dir(*variables: str) -> Path:
+    """Return the folder for data by the rules of XDG, also where a platform has others.
+
+    :param variables: what counts before ``XDG_DATA_HOME``.
+    """
+    named = (os.environ.get(variable) for variable in (*variables, "XDG_DATA_HOME"))
+    folder = next(filter(None, named), None)
+    return Path(folder) if folder else Path.home() / ".local" / "share"
+
+
+def _app_dir(app: str) -> Path:
+    """Return the folder of a program that does not follow XDG variables on macOS."""
+    if sys.platform == "darwin":  # platformdirs follows them there
+        return Path.home() / "Library" / "Application Support" / app
+    import platformdirs
+
+    return platformdirs.user_config_path(app, appauthor=False, roaming=True)
 
 
 def _platform_dir(kind: str) -> Path:

@@ -74,12 +74,12 @@ def _folded(text: str) -> str:
 
 
 def scope_keys(partition: str, instance: str) -> str:
-    """The index column that says where a message lies, in words no tokenizer changes."""
+    """Return the index column of a scope, in words that no tokenizer changes."""
     return f"{_key('p', partition)} {_key('i', partition, instance)}"
 
 
 def typed_terms(text: str) -> list[str]:
-    """What was typed, as quoted FTS5 terms: words, ``"phrases"`` and ``prefix*``."""
+    """Quote a typed query as FTS5 terms: words, ``"phrases"`` and ``prefix*``."""
     terms = []
     for phrase, star, typed in _TYPED.findall(unicodedata.normalize("NFC", text)):
         if _WORD.search(phrase):
@@ -109,7 +109,7 @@ def asks(text: str) -> bool:
 
 
 def content_words(question: str) -> str:
-    """The words of a question that carry meaning; all its words if none does.
+    """Return the words of a question that carry meaning; all its words if none does.
 
     A question of thousands of words is searched by its first 200 distinct ones.
     """
@@ -119,7 +119,7 @@ def content_words(question: str) -> str:
 
 
 def match_query(terms: list[str], scope: Scope, operator: str) -> str:
-    """An FTS5 query for terms inside a scope; ``operator`` is AND or OR."""
+    """Write an FTS5 query for terms inside a scope; ``operator`` is AND or OR."""
     text = f"text : ({f' {operator} '.join(terms)})"
     if scope.partition is None:
         return text

@@ -7,7 +7,7 @@ UNFINISHED_COPY = "unfinished_copy"
 
 
 def told(mark: str, place: str) -> StoreError:
-    """What is said of a store with that mark.
+    """Return the error for a store with that mark.
 
     :param mark: the value of :data:`UNFINISHED_COPY`.
     """

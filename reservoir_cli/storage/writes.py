@@ -24,7 +24,7 @@ def join_kinds(kinds: Sequence[str]) -> str | None:
 
 
 def source_of(message: Message) -> tuple[str, str]:
-    """What an import knows a message by; a message without an id of its own gets a new one."""
+    """Return the identity of a message in an import; make a new one if it has none."""
     own = message.source_id
     return clean_text(message.source or "python"), clean_text(own) if own else str(uuid.uuid4())
 

@@ -74,7 +74,7 @@ def places(store: Store, where: Filter) -> list[tuple[str, str, int]]:
 
 
 def expired(store: Store, config: Config, scope: Scope, now: datetime) -> list[Target]:
-    """What is older than ``retention_days`` of its partition; nothing where that is unset."""
+    """Select what is older than the ``retention_days`` of its partition."""
     return list(_expired(store, config, scope, now))
 
 

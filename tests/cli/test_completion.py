@@ -190,12 +190,26 @@ def test_what_is_offered(said):
     assert offered(said, "partitions", "--rename", "w") == ["work"]
     assert offered(said, "partitions", "--merge", "work", "d") == ["default"]
     assert offered(said, "partitions", "--delete", "") == ["default", "work"]
+    assert offered(said, "partitions", "") == ["list", "rename", "merge", "delete"]
+    assert offered(said, "partitions", "rename", "") == ["default", "work"]
     assert offered(said, "view", "-p", "work", "-i", "") == ["backend", "work"]
     assert offered(said, "db", "index", "-p", "") == ["default", "work"]
     assert offered(said, "export", "--format", "j") == ["jsonl", "json"]
-    assert offered(said, "ingest", "--format", "c") == ["chatgpt", "claude", "claude-code", "codex"]
+    assert offered(said, "ingest", "--format", "c") == [
+        "copilot-chat",
+        "copilot-cli",
+        "cursor",
+        "chatgpt",
+        "claude",
+        "claude-code",
+        "codex",
+        "cline",
+    ]
     assert offered(said, "ingest", "--role", "a") == ["assistant"]
     assert offered(said, "config", "--unset", "") == list(SETTINGS)
+    assert offered(said, "config", "unset", "") == list(SETTINGS)
+    assert offered(said, "config", "set", "profi") == ["profile="]
+    assert offered(said, "config", "un") == ["unset"]
     assert offered(said, "config", "--set", "profi") == ["profile="]
     assert offered(said, "context", "--profile", "") == ["small", "large"]
     assert "gpt-4o-mini" in offered(said, "context", "--model", "gpt-4o")

@@ -162,9 +162,40 @@ def test_json_tells_what_was_done(spread):
 )
 def test_a_terminal_is_shown_the_count_and_asked(spread, answer, code, gone):
     done = spread.talk("forget", "--match", "secret", answers=[("[y/N] ", answer)])
-    assert done.out.startswith("forget 1 message in default/default for good? [y/N] ")
+    question = "forget 1 message in default/default for good? [y/N] "
+    assert done.out.startswith(f"#2 user: own secret\n{question}")
     assert done.code == code
     assert left(spread) == ALL - gone
+
+
+def test_three_messages_are_shown_before_a_person_is_asked(cli):
+    for number in range(5):
+        cli.say(f"word {number}" + " x" * 200 * (number == 1))
+    done = cli.talk("forget", "--scope", answers=[("[y/N] ", "n\n")])
+    shown = done.out.splitlines()
+    assert shown[0] == "#1 user: word 0"
+    assert shown[1] == f"#2 user: word 1{' x' * 42}…"
+    assert shown[2:4] == ["#3 user: word 2", "and 2 messages more"]
+    assert shown[4].startswith("forget 5 messages in default/default for good?")
+
+
+def test_an_id_may_have_a_hash_or_be_the_beginning_of_one(cli):
+    cli.store(
+        {"content": "one", "trace_id": "abc1", "conversation_id": "talk-1"},
+        {"content": "two", "trace_id": "abd1", "conversation_id": "talk-2"},
+        {"content": "three", "trace_id": "x", "conversation_id": "other"},
+        {"content": "four"},
+    )
+    assert (
+        "--trace-id ab is not unique: abc1, abd1"
+        in cli("forget", "--trace-id", "ab", "--yes", code=2).err
+    )
+    done = cli("forget", "--trace-id", "abc", "--yes")
+    assert "note: abc is abc1" in done.err
+    assert "note: ot is other" in cli("forget", "--conversation", "ot", "--yes").err
+    cli("forget", "--id", "#4", "--yes")
+    assert "--id: 'four' is not a message number" in cli("forget", "--id", "four", code=2).err
+    assert [row["content"] for row in cli.rows()] == ["two"]
 
 
 def test_expired_goes_by_the_setting_of_each_partition(spread):

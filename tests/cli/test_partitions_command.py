@@ -150,8 +150,16 @@ def test_two_partitions_are_merged(spread):
 @pytest.mark.parametrize(
     ("options", "code", "said"),
     [
-        (["--rename", "work", "default", "--yes"], 1, "hint: --merge brings two together"),
-        (["--merge", "work", "nowhere", "--yes"], 1, "hint: --rename gives a new name"),
+        (
+            ["--rename", "work", "default", "--yes"],
+            1,
+            "hint: reservoir partitions merge work default",
+        ),
+        (
+            ["--merge", "work", "nowhere", "--yes"],
+            1,
+            "hint: reservoir partitions rename work nowhere",
+        ),
         (["--rename", "nowhere", "x", "--yes"], 1, "hint: there are default, work"),
         (["--delete", "nowhere", "--yes"], 1, "hint: there are default, work"),
         (["--rename", "work", "work", "--yes"], 2, "the two names are the same"),

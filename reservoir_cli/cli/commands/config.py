@@ -1,55 +1,73 @@
 """``reservoir config``: read and change settings."""
 
+import shlex
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
 from reservoir_cli.cli import completion, console, options
-from reservoir_cli.errors import ReservoirError
+from reservoir_cli.errors import ReservoirError, UsageError
 from reservoir_cli.messages import Scope
 
 if TYPE_CHECKING:
     from reservoir_cli.settings.config import Config
 
 
+_USAGE = "reservoir config [get KEY | set KEY=VALUE… | unset KEY… | list | path]"
+
+
 def config(
     ctx: typer.Context,
+    words: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[get KEY | set KEY=VALUE... | unset KEY... | list | path]",
+            help="What to do; nothing lists them. KEY alone is get KEY.",
+            autocompletion=completion.config_words,
+        ),
+    ] = None,
     changes: Annotated[
         list[str] | None,
         typer.Option(
             "--set",
             metavar="KEY=VALUE",
-            help="Change a setting; repeatable.",
+            help="The same as set; repeatable.",
             autocompletion=completion.assignments,
         ),
     ] = None,
     get: Annotated[
         str | None,
-        typer.Option(metavar="KEY", help="Print one value.", autocompletion=completion.settings),
+        typer.Option(metavar="KEY", help="The same as get.", autocompletion=completion.settings),
     ] = None,
     unset: Annotated[
         list[str] | None,
         typer.Option(
             metavar="KEY",
-            help="Go back to the default; repeatable.",
+            help="The same as unset; repeatable.",
             autocompletion=completion.settings,
         ),
     ] = None,
-    show: Annotated[bool, typer.Option("--list", help="Print all of them (default).")] = False,
-    path: Annotated[bool, typer.Option("--path", help="Print where the settings file is.")] = False,
+    show: Annotated[bool, typer.Option("--list", help="The same as list.")] = False,
+    path: Annotated[bool, typer.Option("--path", help="The same as path.")] = False,
     as_json: options.Json = False,
 ) -> None:
     """Show or change settings.
 
-    Alone it lists every setting, its value, and where the value comes from.
+    Alone it lists every setting, its value, and where the value comes from. `set` changes several
+    settings together or not at all, `unset` goes back to the default, and `path` prints where the
+    settings file is.
     """
     from reservoir_cli.settings import config as settings
     from reservoir_cli.settings import file as settings_file
     from reservoir_cli.settings.schema import format_value
 
     options.one_form(get=get is not None, list=show, path=path, set=bool(changes or unset))
+    if words:
+        if changes or unset or show or path or get is not None:
+            raise UsageError("name what to do once", hint=_USAGE)
+        changes, unset, get, path = _spoken(words)
     given = options.globals_of(ctx).config
     if changes or unset:
         edits = _changes(changes or [], unset or [])
@@ -71,6 +89,46 @@ def config(
         _print_value(text, {"key": get, "value": value, "origin": origin}, as_json)
     else:
         _print_list(known, as_json)
+
+
+def _spoken(words: list[str]) -> tuple[list[str], list[str], str | None, bool]:
+    """Return what words ask for: changes, keys to unset, a key to get, and whether the path.
+
+    :raises UsageError: they are not well formed; the hint is the exact command.
+    """
+    verb, *rest = words
+    if verb == "set" and rest:
+        if len(rest) == 2 and not any("=" in word for word in rest):
+            _refuse("set takes KEY=VALUE", f"set {rest[0]}={rest[1]}")
+        return rest, [], None, False
+    if verb == "unset" and rest:
+        return [], rest, None, False
+    if verb == "get" and len(rest) == 1:
+        return [], [], rest[0], False
+    if verb in ("list", "path") and not rest:
+        return [], [], None, verb == "path"
+    if verb in ("get", "set", "unset", "list", "path"):
+        raise UsageError(f"{verb} takes {_TAKES[verb]}", hint=_USAGE)
+    if "=" in verb and not rest:
+        _refuse("a change needs the word set", f"set {verb}")
+    if len(rest) == 1:
+        _refuse("a change needs the word set", f"set {verb}={rest[0]}")
+    if rest:
+        raise UsageError(f"config cannot {verb}", hint=_USAGE)
+    return [], [], verb, False
+
+
+_TAKES = {
+    "get": "one KEY",
+    "set": "KEY=VALUE",
+    "unset": "KEY",
+    "list": "nothing more",
+    "path": "nothing more",
+}
+
+
+def _refuse(what: str, meant: str) -> NoReturn:
+    raise UsageError(what, hint=f"reservoir config {shlex.join(meant.split(' ', 1))}")
 
 
 def _count_stored_secrets(ctx: typer.Context, partition: str | None) -> None:
@@ -106,7 +164,7 @@ def _change(given: Path | None, changes: dict[str, str | None]) -> Path:
 
 
 def _note(key: str, text: str) -> str:
-    """What to say of a key that was set by an older name."""
+    """Describe what an older name of a key stands for."""
     from reservoir_cli.settings import file as settings_file
     from reservoir_cli.settings.schema import from_alias, parse_value, setting_of
 
@@ -119,7 +177,7 @@ def _note(key: str, text: str) -> str:
 
 
 def _file(given: Path | None) -> Path:
-    """The settings file, whatever is wrong in it.
+    """Return the settings file, even if its content is wrong.
 
     :raises UsageError: it was named, and is not there.
     """

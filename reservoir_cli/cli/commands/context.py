@@ -314,7 +314,7 @@ def _named(text: str, option: str) -> tuple[str, str]:
 
 
 def _text(text: str, option: str) -> str:
-    """A text as it was typed, or the file's after ``@``; ``@@`` is a plain ``@``."""
+    """Return a text as it was typed, or the file's after ``@``; ``@@`` is a plain ``@``."""
     if text.startswith("@@"):
         return text[1:]
     if not text.startswith("@"):

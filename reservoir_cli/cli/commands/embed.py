@@ -50,7 +50,7 @@ def embed(
 
 
 def _absolute(model: str | None) -> str | None:
-    """A model's name; a folder is found from everywhere."""
+    """Return a model's name; make the path of a folder absolute."""
     from reservoir_cli.embedding import resolve
 
     folder = resolve.folder(model) if model else None

@@ -16,6 +16,10 @@ if TYPE_CHECKING:
     from reservoir_cli.reservoir import Filter, Reservoir
 
 _AT_ONCE = 1_000
+#: How many messages are shown before a person is asked.
+_PREVIEWED = 3
+#: How many characters of each.
+_SHOWN = 100
 #: The options that take more than one instance.
 _WIDER = {"in_partition": "--all-instances", "beyond": "--all-partitions"}
 
@@ -23,8 +27,8 @@ _WIDER = {"in_partition": "--all-instances", "beyond": "--all-partitions"}
 def forget(
     ctx: typer.Context,
     ids: Annotated[
-        list[int] | None,
-        typer.Option("--id", metavar="N", min=1, max=options.MOST, help="A message; repeatable."),
+        list[str] | None,
+        typer.Option("--id", metavar="N", help="A message; repeatable."),
     ] = None,
     trace_id: Annotated[
         str | None, typer.Option("--trace-id", metavar="ID", help="A question and its reply.")
@@ -57,9 +61,11 @@ def forget(
 
     --id, --trace-id and --conversation look in the whole partition, the others in an instance.
     Importing a file again does not bring back what was forgotten. Backups and exports made
-    earlier are out of reach.
+    earlier are out of reach. Trace and conversation ids may be shortened to a beginning that only
+    one has.
     """
-    which = _Which(tuple(ids or ()), trace_id, conversation, match, before, expired, everything)
+    numbers = tuple(map(options.message_number, ids or ()))
+    which = _Which(numbers, trace_id, conversation, match, before, expired, everything)
     which.check()
     with options.open_reservoir(ctx) as reservoir:
         scope = options.read_scope(
@@ -70,6 +76,7 @@ def forget(
             all_partitions,
             one_instance=not which.by_name,
         )
+        which = which.resolved(reservoir, scope)
         found = which.found(reservoir, scope, partial(options.require_answer, yes or dry_run))
         if not found:
             _say_nothing_found(reservoir, scope, which, found)
@@ -77,13 +84,15 @@ def forget(
             _show(reservoir, found, as_json)
         else:
             count = options.counted(len(found), "message")
+            if not yes:
+                _preview(reservoir, found)
             options.confirm(f"forget {count} in {console.place(scope)} for good?", yes)
             reservoir.forget(found)
             console.aside(f"forgot {options.counted(len(found), 'message')}")
             console.note("backups and exports made earlier still have them")
     if as_json:
-        ids = [key.id for key in found or ()]
-        console.document({"forgotten": len(ids), "ids": ids, "dry_run": dry_run})
+        forgotten = [key.id for key in found or ()]
+        console.document({"forgotten": len(forgotten), "ids": forgotten, "dry_run": dry_run})
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +126,18 @@ class _Which:
                 "name what is to be forgotten, in one way",
                 hint="--id, --trace-id, --conversation, --match, --before, --expired or --scope",
             )
+
+    def resolved(self, reservoir: "Reservoir", scope: Scope) -> "_Which":
+        """Complete shortened ids; say what they stand for.
+
+        :raises UsageError: several ids of the scope begin so.
+        """
+        trace_id = options.whole_id(reservoir, "trace_id", self.trace_id, scope)
+        conversation = options.whole_id(reservoir, "conversation_id", self.conversation, scope)
+        for typed, whole in ((self.trace_id, trace_id), (self.conversation, conversation)):
+            if typed != whole:
+                console.note(f"{typed} is {whole}")
+        return replace(self, trace_id=trace_id, conversation=conversation)
 
     def where(self) -> "Filter":
         """Return the filter that was typed; for ids it lets everything through."""
@@ -167,6 +188,15 @@ def _say_nothing_found(
         console.note(f"nothing to forget in {console.place(scope)}")
     else:
         console.elsewhere(scope, reservoir.places(), **_WIDER)
+
+
+def _preview(reservoir: "Reservoir", found: Sequence[Key]) -> None:
+    """Show the first messages that will go, before a person is asked."""
+    for message in reservoir.messages(found[:_PREVIEWED]):
+        line = f"#{message.id} {console.message_line(message, False, True)}"
+        console.aside(line if len(line) <= _SHOWN else f"{line[: _SHOWN - 1]}…")
+    if len(found) > _PREVIEWED:
+        console.aside(f"and {options.counted(len(found) - _PREVIEWED, 'message')} more")
 
 
 def _show(reservoir: "Reservoir", found: Sequence[Key], as_json: bool) -> None:

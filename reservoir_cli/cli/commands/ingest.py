@@ -51,8 +51,9 @@ def ingest(
         typer.Option(
             "--format",
             metavar="NAME",
-            help="reservoir, chatgpt, claude, claude-code, codex, llm, sharegpt, anthropic, "
-            "openai, markdown or text (default: by what the file holds).",
+            help="reservoir, gemini-cli, opencode, copilot-chat, copilot-cli, cursor, chatgpt, "
+            "claude, claude-code, codex, llm, cline, goose, lm-studio, open-webui, aider, zed, "
+            "sharegpt, anthropic, openai, markdown or text (default: by what the file holds).",
             autocompletion=completion.import_formats,
         ),
     ] = None,

@@ -1,5 +1,6 @@
 """``reservoir partitions``: what lies where, and moving or deleting it."""
 
+import shlex
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -14,60 +15,88 @@ if TYPE_CHECKING:
     from reservoir_cli.settings.config import Config
 
 
+#: What can be done, with how many names.
+_VERBS = {"list": 0, "rename": 2, "merge": 2, "delete": 1}
+_USAGE = "reservoir partitions [list | rename A B | merge A B | delete P]"
+
+
 def partitions(
     ctx: typer.Context,
+    words: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[list | rename A B | merge A B | delete P]",
+            help="What to do; nothing lists them.",
+            autocompletion=completion.partition_words,
+        ),
+    ] = None,
     rename: Annotated[
         tuple[str, str] | None,
-        typer.Option(
-            metavar="A B",
-            help="Call partition A by the new name B.",
-            autocompletion=completion.partitions,
-        ),
+        typer.Option(metavar="A B", hidden=True, autocompletion=completion.partitions),
     ] = None,
     merge: Annotated[
         tuple[str, str] | None,
-        typer.Option(
-            metavar="A B",
-            help="Bring all of partition A into partition B.",
-            autocompletion=completion.partitions,
-        ),
+        typer.Option(metavar="A B", hidden=True, autocompletion=completion.partitions),
     ] = None,
     delete: Annotated[
         str | None,
-        typer.Option(
-            metavar="P",
-            help="Forget everything in partition P.",
-            autocompletion=completion.partitions,
-        ),
+        typer.Option(metavar="P", hidden=True, autocompletion=completion.partitions),
     ] = None,
     yes: options.Yes = False,
     as_json: options.Json = False,
 ) -> None:
     """List what each partition and instance holds; rename, merge or delete a partition.
 
-    An instance keeps its name, but for the one named like the partition.
+    `merge` brings all of A into B; `delete` forgets everything in P. An instance keeps its name,
+    but for the one named like the partition.
     """
-    if sum(each is not None for each in (rename, merge, delete)) > 1:
-        raise UsageError(
-            "choose one of --rename, --merge and --delete", hint="do one after the other"
-        )
-    if (rename, merge, delete) != (None, None, None):
+    flags = {"rename": rename, "merge": merge, "delete": (delete,) if delete is not None else None}
+    typed = [(each, *given) for each, given in flags.items() if given is not None]
+    verb, *names = _one_action([*typed, *([tuple(words)] if words else [])])
+    if verb != "list":
         options.require_answer(yes)
     with options.open_reservoir(ctx) as reservoir:
-        if rename is not None:
-            _rename(reservoir, *rename, yes)
-        elif merge is not None:
-            _merge(reservoir, *merge, yes)
-        elif delete is not None:
-            _delete(reservoir, delete, yes)
-        if as_json or (rename, merge, delete) == (None, None, None):
+        if verb == "rename":
+            _rename(reservoir, names[0], names[1], yes)
+        elif verb == "merge":
+            _merge(reservoir, names[0], names[1], yes)
+        elif verb == "delete":
+            _delete(reservoir, names[0], yes)
+        if as_json or verb == "list":
             _list(reservoir, as_json)
+
+
+def _one_action(actions: list[tuple[str, ...]]) -> tuple[str, ...]:
+    """Return the action that was typed, a verb and its names.
+
+    :raises UsageError: there are several, or it is not well formed; the hint is the exact command.
+    """
+    if len(actions) > 1:
+        raise UsageError("choose one of rename, merge and delete", hint="do one after the other")
+    verb, *names = actions[0] if actions else ("list",)
+    if verb not in _VERBS:
+        raise UsageError(f"partitions cannot {verb}", hint=_USAGE)
+    if len(names) == _VERBS[verb] and not any(name.startswith("-") for name in names):
+        return (verb, *names)
+    meant = [part for name in names if not name.startswith("-") for part in name.split("=")]
+    fits = len(meant) == _VERBS[verb] != len(names) - sum(name.startswith("-") for name in names)
+    hint = _command(verb, *meant) if fits else _USAGE
+    takes = options.counted(_VERBS[verb], "name") if _VERBS[verb] else "no name"
+    raise UsageError(f"{verb} takes {takes}", hint=hint)
+
+
+def _command(*words: str) -> str:
+    """Return the command of these words, as it is typed."""
+    return shlex.join(["reservoir", "partitions", *words])
 
 
 def _rename(reservoir: "Reservoir", old: str, new: str, yes: bool) -> None:
     known = _known(reservoir, old, new)
     if new in known:
-        raise ReservoirError(f"there is a partition {new}", hint="--merge brings two together")
+        raise ReservoirError(
+            f"there is a partition {new}",
+            hint=f"reservoir partitions merge {shlex.join([old, new])}",
+        )
     if reservoir.config.partitions.get(new):  # else those of the old name go along
         _say_what_ends(reservoir.config, old, new)
     options.confirm(f"rename {old} to {new}, with {known[old]}?", yes)
@@ -77,7 +106,10 @@ def _rename(reservoir: "Reservoir", old: str, new: str, yes: bool) -> None:
 def _merge(reservoir: "Reservoir", old: str, new: str, yes: bool) -> None:
     known = _known(reservoir, old, new)
     if new not in known:
-        raise ReservoirError(f"there is no partition {new}", hint="--rename gives a new name")
+        raise ReservoirError(
+            f"there is no partition {new}",
+            hint=f"reservoir partitions rename {shlex.join([old, new])}",
+        )
     _say_what_ends(reservoir.config, old, new)
     options.confirm(f"merge {old}, {known[old]}, into {new}, {known[new]}, for good?", yes)
     _move(reservoir, old, new, "merged")
@@ -96,7 +128,7 @@ def _say_what_ends(config: "Config", old: str, new: str) -> None:
 
 
 def _known(reservoir: "Reservoir", old: str, new: str | None = None) -> dict[str, str]:
-    """The partitions there are, each with how much it holds, in words.
+    """List the partitions in words, each with how much it holds.
 
     :raises ReservoirError: the one that something is to be done with is not among them.
     """
@@ -124,12 +156,27 @@ def _move(reservoir: "Reservoir", old: str, new: str, done: str) -> None:
     if there:
         console.note(f"{options.counted(there, 'message')} of {old} were in {new} already")
     config = reservoir.config
+    _move_sources(config, old, new)
     if config.settings().partition == old:
         console.note(f"{old} is used when -p is not given: reservoir config --set partition={new}")
     if config.partitions.get(old) and not (
         done == "renamed" and _settings_follow(config, old, new)
     ):
         console.note(f"[partitions.{old}] in {config.path} stays, and holds for nothing that moved")
+
+
+def _move_sources(config: "Config", old: str, new: str) -> None:
+    """Let what is synced into a partition go to where its messages are."""
+    from reservoir_cli.settings import file as settings_file
+
+    if not any(table.get("partition") == old for table in config.sources.values()):
+        return
+    try:
+        names = settings_file.move_sources(config.path, old, new)
+    except UsageError as problem:
+        console.warn(problem.message)
+        return
+    console.note(f"reservoir sync brings {', '.join(names)} to {new} from now on")
 
 
 def _settings_follow(config: "Config", old: str, new: str) -> bool:

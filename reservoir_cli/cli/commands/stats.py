@@ -56,6 +56,9 @@ def stats(
     ]
     if summary["days"]:
         rows.append((f"last {_DAYS} days", sparkline(summary["days"])))
+    recalls = summary["recalls"]
+    if recalls["runs"]:
+        rows.append(("recalls", f"{recalls['runs']:,}, {recalls['skipped']:,} of them empty"))
     held = summary["store"]
     rows += [(f"stored {_NAMES.get(name, name)}", f"{count:,}") for name, count in held.items()]
     if without := held["messages"] - held["embedded"] - held["pending"]:
@@ -64,7 +67,7 @@ def stats(
 
 
 def sparkline(days: Mapping[str, int]) -> str:
-    """A character a day, the last 30 up to the newest, higher for more."""
+    """Draw a bar for each of the last 30 days up to the newest."""
     newest = date.fromisoformat(max(days))
     counts = [days.get((newest - timedelta(days=back)).isoformat(), 0) for back in range(_DAYS)][
         ::-1

@@ -112,7 +112,7 @@ class ContextWindow:
         return tuple(map(WindowMessage.from_row, document.rows(self)))
 
     def to(self, form: str | None = None, *, explain: bool = False) -> str | dict[str, Any]:
-        """The window in a format: a text, or a JSON document as a dict.
+        """Render the window in a format, as a text or as a JSON document (a dict).
 
         :param form: a format of ``reservoir context``; the one asked for by default.
         :param explain: with ``json``, add every candidate and its reason.

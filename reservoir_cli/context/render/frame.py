@@ -81,7 +81,7 @@ def unwrap(text: str) -> Unwrapped:
 
 
 def _frames(text: str) -> Iterator[_Frame]:
-    """The outermost frames, in order."""
+    """Find the outermost frames, in order."""
     start = text.find(_BEGIN)
     tries = _BEGINS_TRIED
     while start >= 0 and tries:
@@ -94,7 +94,7 @@ def _frames(text: str) -> Iterator[_Frame]:
 
 
 def _frame_at(text: str, start: int) -> _Frame | None:
-    """The frame that begins at a place: up to the first end whose checksum is right."""
+    """Find the frame that begins here, up to the first end with the right checksum."""
     begun = start + len(_BEGIN)
     checksum = 0
     for end in islice(_END.finditer(text, begun), _ENDS_TRIED):
@@ -109,19 +109,19 @@ def _frame_at(text: str, start: int) -> _Frame | None:
 
 
 def _skip(text: str, start: int, label: str) -> int | None:
-    """The place behind a label, however its white space was changed; ``None`` if it is absent."""
+    """Return the position after a label, whatever its white space; ``None`` if it is absent."""
     words = map(re.escape, label.split())
     match = re.compile("".join(rf"\s*{word}" for word in words)).match(text, start)
     return match.end() if match else None
 
 
 def _checksum(text: str, before: int = 0) -> int:
-    """The checksum of a text behind one that is summed up already."""
+    """Continue a checksum with more text."""
     return crc32(_INVISIBLE.sub("", text).encode("utf-8", "surrogatepass"), before)
 
 
 def _letters(checksum: int) -> str:
-    """A checksum as seven letters, which are fewer tokens than digits."""
+    """Write a checksum as seven letters, which are fewer tokens than digits."""
     letters = ""
     for _ in range(7):
         checksum, place = divmod(checksum, len(_LETTERS))

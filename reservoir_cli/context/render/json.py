@@ -17,7 +17,7 @@ EXPLAINED_OTHERS = 100
 
 
 def to_json(window: "ContextWindow", *, explain: bool) -> dict[str, Any]:
-    """The request, the budget, every message with its scores, and what was left out."""
+    """Return the request, the budget, all messages with scores, and what was left out."""
     budget = window.budget
     sections = budget.sections
     fields = {

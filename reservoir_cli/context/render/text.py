@@ -28,7 +28,7 @@ def to_text(turns: Sequence[Turn]) -> str:
 
 
 def to_markdown(turns: Sequence[Turn]) -> str:
-    """The same under headings instead of bracketed titles."""
+    """Render the same text under headings instead of bracketed titles."""
     blocks = []
     for section, some in groupby(turns, key=lambda each: each.section):
         if section is Section.PROCEDURE:
@@ -42,7 +42,7 @@ def to_markdown(turns: Sequence[Turn]) -> str:
 
 
 def framed(turns: Sequence[Turn], *, markdown: bool) -> str:
-    """The whole window in a frame, by which it is recognised when it comes back."""
+    """Frame the whole window, so that importers recognise it when it comes back."""
     write, label = (to_markdown, MARKDOWN_LABEL) if markdown else (to_text, TEXT_LABEL)
     context = [each for each in turns if each.section is not Section.CURRENT]
     question = "".join(each.content for each in turns if each.section is Section.CURRENT)

@@ -145,7 +145,7 @@ class _Reader:
         return place + (self._kinds[place : place + 1] == ["the"])
 
     def _lead(self, place: int) -> str:
-        """The word before a phrase, without its article; "3 of 2023" leads to no year."""
+        """Return the word before a phrase, without its article; "3 of 2023" has none."""
         before = self._kinds[max(place - 3, 0) : place]
         if before[-1:] == ["the"]:
             before.pop()

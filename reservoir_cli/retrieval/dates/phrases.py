@@ -50,7 +50,7 @@ class Phrase(NamedTuple):
         return self.following in ("", ".", ",", "'s")
 
     def dated(self, span: Span) -> Span:
-        """The span of any year, in the year that is named, if one is."""
+        """Return the span in the year that is named, or in any year."""
         if self.which is not None:
             return _pick(span, self.which, self.today)
         return span if self.year is None else span.in_year(self.year)

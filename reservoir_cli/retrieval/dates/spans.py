@@ -17,7 +17,7 @@ class Span:
     every_year: bool = False
 
     def in_year(self, year: int) -> "Span":
-        """These days in one year; empty for 29 February where there is none."""
+        """Return these days in one year; empty for 29 February if that year has none."""
         end = _move(self.end, year + self.end.year - self.start.year)
         return Span(_move(self.start, year), end)
 
@@ -30,19 +30,19 @@ def _move(day: date, year: int) -> date:
 
 
 def any_year(month: int, day: int = 1) -> date:
-    """A day without a year."""
+    """Make a span of a day without a year."""
     return date(ANY_YEAR, month, day)
 
 
 def months_later(first: date, count: int = 1) -> date:
-    """The same day some months later, or the last of that month if it is shorter."""
+    """Return the same day some months later, or the last day of a shorter month."""
     year, month = divmod(first.year * 12 + first.month - 1 + count, 12)
     following = date(year + (month == 11), (month + 1) % 12 + 1, 1)
     return date(year, month + 1, min(first.day, (following - DAY).day))
 
 
 def later(day: date, count: int, unit: str) -> date:
-    """The day so many days, weeks, months or years later."""
+    """Return the day this many days, weeks, months or years later."""
     if unit in ("day", "week"):
         return day + DAY * count * (7 if unit == "week" else 1)
     return months_later(day, count * (12 if unit == "year" else 1))

@@ -92,7 +92,7 @@ def guard(store: PostgresStore) -> None:
 
 
 def sharding() -> list[str]:
-    """The statements that spread a store over a Citus cluster, by partition."""
+    """Return the statements that spread a store over a Citus cluster, by partition."""
     name = schema.SCHEMA
     whole = [f"SELECT create_reference_table('{name}.{table}');" for table in schema.EVERYWHERE]
     first, *others = schema.SPREAD
@@ -109,7 +109,7 @@ def sharding() -> list[str]:
 
 
 def facts(store: PostgresStore) -> dict[str, Any]:
-    """What the server says of a store beyond what any store says."""
+    """Return the facts about a store that only a server has."""
     with store.snapshot():
         guarded = store._connection.number(
             "SELECT relrowsecurity::int FROM pg_class WHERE oid = 'messages'::regclass",

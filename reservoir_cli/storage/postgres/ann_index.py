@@ -44,12 +44,12 @@ class Index:
 
 
 def key(partition: str) -> str:
-    """The property that tells of the index of a partition."""
+    """Name the property that records the index of a partition."""
     return properties.of_partition(properties.INDEX, partition)
 
 
 def read(value: str) -> Index:
-    """An index as its property tells of it."""
+    """Read an index from its property."""
     return Index(**json.loads(value))
 
 
@@ -130,7 +130,7 @@ def _alone(store: Session, statement: str) -> None:
 def cosines(
     connection: Connection, partition: str, index: Index, vector: NDArray[np.float32]
 ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-    """The passages nearest to a question; call it inside a transaction.
+    """Find the passages nearest to a question; call it inside a transaction.
 
     :returns: the message of each and its cosine, both of shape (n,).
     """
@@ -150,7 +150,7 @@ def cosines(
 
 
 def _recall(connection: Connection, partition: str, index: Index) -> float:
-    """The share of the truly nearest passages that the index finds."""
+    """Measure the share of the truly nearest passages that the index finds."""
     import numpy as np
 
     sample = connection.with_vectors(

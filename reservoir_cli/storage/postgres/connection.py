@@ -222,7 +222,7 @@ class ConflictError(StoreLockedError):
 
 
 def place_of(url: str) -> str:
-    """The URL of a store without its password and its parameters.
+    """Return the URL of a store without its password and parameters.
 
     :raises StoreError: it is no URL of a server.
     """
@@ -312,7 +312,7 @@ def errors(place: str) -> Iterator[None]:
 
 
 def meaning_of(error: psycopg.Error, place: str) -> ReservoirError:
-    """An error of the server in our words."""
+    """Translate an error of the server."""
     state = error.sqlstate or ("08" if isinstance(error, psycopg.OperationalError) else "")
     if state in _CONFLICTS:
         return ConflictError(

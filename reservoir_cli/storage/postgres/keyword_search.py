@@ -91,7 +91,7 @@ def postings(
 def _counts(
     connection: Connection, scope: Scope, stems: Sequence[str]
 ) -> tuple[_Ints, NDArray[np.int32]]:
-    """The messages that hold any of some stems, and how often they hold each.
+    """Find the messages that hold any of some stems, and how often they hold each.
 
     :returns: ids ascending, shape (n,), and counts, shape (stems, n).
     """
@@ -112,7 +112,7 @@ def _where(scope: Scope, tsquery: str) -> tuple[str, list[str]]:
 
 
 def _ranks(connection: Connection, most: int) -> NDArray[np.float32] | None:
-    """What the server ranks a row that holds a stem never, once, twice, and so on.
+    """Return the server's rank of a row by how often it holds a stem (never, once, twice).
 
     To read the count off the rank takes a tenth of the time of taking the row apart.
 
@@ -215,7 +215,7 @@ def search(
 def _held(
     connection: Connection, scope: Scope, ids: _Ints, stems: list[str], is_prefix: bool
 ) -> tuple[_Ints, _Ints]:
-    """The messages in which stems stand one after another, the last as a prefix; how often."""
+    """Find the messages that hold stems in sequence, the last as a prefix, and how often."""
     import numpy as np
 
     names = [quoted(stem) for stem in stems]

@@ -29,6 +29,7 @@ SPREAD = (
     "conversations",
     "context_runs",
     "summaries",
+    "sources",
 )
 EVERYWHERE = ("properties", "forgotten", "members", "migrations")
 
@@ -244,6 +245,26 @@ MIGRATIONS: tuple[tuple[str, str], ...] = (
         );
         """,
     ),
+    (
+        "sources of what is synced",
+        """
+        CREATE TABLE sources (
+            partition text COLLATE "C" NOT NULL,
+            machine text COLLATE "C" NOT NULL,
+            path text COLLATE "C" NOT NULL,
+            tool text COLLATE "C" NOT NULL,
+            version integer NOT NULL,
+            size bigint NOT NULL CHECK (size >= 0),
+            mtime_ns bigint NOT NULL,
+            head text COLLATE "C" NOT NULL,
+            tail text COLLATE "C" NOT NULL,
+            bytes_read bigint NOT NULL CHECK (bytes_read >= 0),
+            state text COLLATE "C" NOT NULL,
+            settled smallint NOT NULL CHECK (settled IN (0, 1)),
+            PRIMARY KEY (partition, machine, path)
+        );
+        """,
+    ),
 )
 
 
@@ -394,5 +415,5 @@ def _add_vector(connection: Connection) -> None:
 
 
 def _finish(connection: Connection) -> None:
-    """The last step of a migration, before which nothing of it is seen."""
+    """Finish a migration; nobody sees any of it before."""
     connection.execute(f"COMMENT ON SCHEMA {SCHEMA} IS 'a store of reservoir-cli'")

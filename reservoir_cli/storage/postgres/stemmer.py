@@ -33,7 +33,7 @@ class Stemmer:
         self._table.close()
 
     def stems(self, texts: Sequence[str]) -> list[list[str]]:
-        """The stems of texts in their order."""
+        """Stem texts, keeping their order."""
         self._table.execute("BEGIN")
         self._table.executemany(
             "INSERT INTO texts (rowid, text) VALUES (?, ?)", enumerate(texts, start=1)
@@ -45,7 +45,7 @@ class Stemmer:
         return found
 
     def vectors(self, texts: Iterable[str]) -> Iterator[list[tuple[int, str]]]:
-        """What the server keeps of texts: the parts of each, (places before it, ``tsvector``).
+        """Return the parts of each text as (position offset, ``tsvector``).
 
         Nearly every text has one part, which may be empty.
         """
@@ -81,18 +81,18 @@ def _written(places: dict[str, list[int]]) -> str:
 
 
 def quoted(stem: str) -> str:
-    """A stem as it stands in a ``tsvector`` or ``tsquery``."""
+    """Write a stem as a ``tsvector`` or ``tsquery`` holds it."""
     escaped = stem.replace("\\", "\\\\").replace("'", "''")
     return f"'{escaped}'"
 
 
 def scope_stems(partition: str, instance: str) -> list[str]:
-    """The two words that say where a message lies, for its partition and for its instance."""
+    """Return the two words that index where a message lies: its partition and its instance."""
     return [_MARK + key for key in fulltext.scope_keys(partition, instance).split()]
 
 
 def query(words: str, scope: Scope) -> str:
-    """A ``tsquery`` for some words inside a scope.
+    """Write a ``tsquery`` for words inside a scope.
 
     :param words: a ``tsquery``.
     """

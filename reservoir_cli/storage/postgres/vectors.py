@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def written(vector: _Vector) -> str:
-    """A vector as text, to the last bit."""
+    """Write a vector as text, to the last bit."""
     return f"[{','.join(map(str, vector.tolist()))}]"
 
 

@@ -81,7 +81,7 @@ def candidates(
 
 
 def _documents(connection: Connection, scope: Scope, own: str | None) -> NDArray[np.int64]:
-    """The ids of the documents of an instance, ascending; an index holds all that is read."""
+    """Return the document ids of an instance, ascending, from an index alone."""
     import numpy as np
 
     rows = connection.execute(
@@ -97,7 +97,7 @@ def _documents(connection: Connection, scope: Scope, own: str | None) -> NDArray
 def lengths(
     connection: Connection, scope: Scope, model_id: str | None
 ) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-    """The messages of a scope, ids ascending, shape (n,), and their words, shape (n,)."""
+    """Return the messages of a scope, ids ascending, shape (n,), and their words, shape (n,)."""
     import numpy as np
 
     columns = _pending(connection, scope, None, 1)
@@ -110,7 +110,7 @@ def lengths(
 
 
 def _pending(connection: Connection, scope: Scope, own: str | None, asked: int) -> Columns:
-    """The messages that have no vector yet, as a scan gives the others.
+    """Return the messages that have no vector yet, in the form of a scan.
 
     They come as one row of columns: after a large import, rows of messages take twice as long.
     """

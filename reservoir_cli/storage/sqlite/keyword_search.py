@@ -93,7 +93,7 @@ def search(
 
 
 def too_many() -> UsageError:
-    """The error for more words than are searched."""
+    """Return the error for a query of too many words."""
     return UsageError(f"a keyword search takes {MOST_STEMS:,} words at most")
 
 
@@ -104,7 +104,7 @@ def ranked(
     limit: int,
     matching: Keys | None = None,
 ) -> tuple[list[tuple[int, float]], bool]:
-    """The messages that hold all terms, else any of them.
+    """Find the messages that hold all terms, or else any of them.
 
     :param ids: of the messages of a scope, ascending.
     :param lengths: their words.
@@ -136,7 +136,7 @@ def ranked(
 
 
 def _stems(connection: Connection, terms: list[str]) -> list[tuple[list[str], bool]]:
-    """The stems of each term in their order, and whether its last is a prefix."""
+    """Return the stems of each term in their order, and whether its last is a prefix."""
     postings.open_vocabularies(connection)
     connection.execute("DELETE FROM temp.question")
     connection.executemany(
@@ -154,7 +154,7 @@ def _stems(connection: Connection, terms: list[str]) -> list[tuple[list[str], bo
 def _held(
     connection: Connection, ids: _Ints, stems: list[str], is_prefix: bool
 ) -> tuple[_Ints, _Ints]:
-    """The messages in which stems stand one after another, the last as a prefix; how often."""
+    """Find the messages that hold stems in sequence, the last as a prefix, and how often."""
     import numpy as np
 
     last = len(stems) - 1

@@ -20,7 +20,7 @@ _AT_ONCE = 1_000
 
 
 def file_problems(connection: sqlite3.Connection) -> list[str]:
-    """What SQLite finds wrong with the file itself; no text of a message is in it.
+    """Return the problems that SQLite finds in the file itself, without any message text.
 
     Call it outside of transactions. The full text is looked into unless others are writing.
     """

@@ -18,7 +18,7 @@ from reservoir_cli.storage.unfinished import UNFINISHED_COPY
 #: Made again from the others, or by SQLite itself.
 _DERIVED = ("vector_chunks", "synapses", "messages_fts%", "_sqlite_%", "sqlite_%")
 #: What a store can do without: vectors can be made again, records of runs are only statistics.
-DISPENSABLE = {"embeddings", "pending", "rebuilding", "context_runs", "summaries"}
+DISPENSABLE = {"embeddings", "pending", "rebuilding", "context_runs", "summaries", "sources"}
 #: Few enough that the first portion is never the whole file.
 _PAGES = 8
 #: So many ids are read at once; where that fails, half of them, down to one.
@@ -86,7 +86,7 @@ def copy(
     with suppress(sqlite3.DatabaseError):
         old.execute("BEGIN")  # one state of all tables
     lost = {name for (name,) in names if not _copied(old, new, name, all_or_nothing)}
-    if lost - {"conversations", "forgotten", "summaries"}:
+    if lost - {"conversations", "forgotten", "summaries", "sources"}:
         # Vectors of which some are missing, or of a model that is not known, are made again.
         for name in ("embeddings", "pending", "rebuilding"):
             new.execute(f"DELETE FROM {name}")
@@ -147,7 +147,7 @@ def _copied(
 def _common_columns(
     old: sqlite3.Connection, new: sqlite3.Connection, name: str
 ) -> list[tuple[Any, ...]]:
-    """The columns of a table that an older store may have only some of."""
+    """Return the columns of a table; an older store may have only some of them."""
     columns = new.execute(f"PRAGMA table_info({name})").fetchall()
     with suppress(sqlite3.DatabaseError):
         there = {row[1] for row in old.execute(f"PRAGMA table_info({name})")}
@@ -156,7 +156,7 @@ def _common_columns(
 
 
 def _readable(old: sqlite3.Connection, name: str, select: str) -> Iterator[Sequence[Any]]:
-    """The rows of a table that has bad pages; of one without row ids those before the first."""
+    """Yield the rows of a table with bad pages; without row ids, those before the first."""
     if _has_no_ids(old, name):
         with suppress(sqlite3.DatabaseError):
             yield from old.execute(select)
@@ -182,7 +182,7 @@ def _has_no_ids(old: sqlite3.Connection, name: str) -> bool:
 
 
 def _last_id(old: sqlite3.Connection, name: str) -> int:
-    """An id behind which a table has no rows, as far as anything says so."""
+    """Return an id after which a table has no rows, as far as is known."""
     found = 0
     for statement in (
         f"SELECT max(rowid) FROM {name}",

@@ -76,7 +76,7 @@ def _rescued(path: Path, fresh: Path) -> Lost:
 
 
 def _completed(path: Path, folder: Path) -> Path:
-    """A copy of a store and its log; where its end is cut off, as long as its header says.
+    """Copy a store and its log; pad a truncated file to the length in its header.
 
     SQLite refuses a file that is too short, though most of its pages are there.
     """

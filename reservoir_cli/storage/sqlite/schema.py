@@ -139,7 +139,7 @@ def m002_synapses_and_runs(db: Database) -> None:
 
 @migrations()
 def m003_vector_chunks(db: Database) -> None:
-    """What ranking needs, packed; messages are embedded in passages from here on."""
+    """Pack what ranking needs; from here on messages are embedded in passages."""
     db.execute(
         """
         CREATE TABLE vector_chunks (
@@ -171,7 +171,7 @@ def m003_vector_chunks(db: Database) -> None:
 
 @migrations()
 def m004_forgotten_and_rebuilding(db: Database) -> None:
-    """Marks of what was forgotten, and what a model being built still lacks."""
+    """Add tombstones, and the list of what a model being built still lacks."""
     # A mark is an HMAC of (source, source id) under the key ``forgotten_key`` of properties.
     db.execute("CREATE TABLE forgotten (mark BLOB PRIMARY KEY) WITHOUT ROWID")
     # As ``pending``, for the model of properties ``next_model_id`` and ``next_model_name``.
@@ -186,14 +186,14 @@ def m004_forgotten_and_rebuilding(db: Database) -> None:
 
 @migrations()
 def m005_secrets(db: Database) -> None:
-    """Marks of messages that hold secrets."""
+    """Add marks of messages that hold secrets."""
     # The kinds that were found in it, with a space between; NULL where none was.
     db.execute("ALTER TABLE messages ADD COLUMN secrets TEXT")
 
 
 @migrations()
 def m006_projects(db: Database) -> None:
-    """The project folder and the branch of a conversation."""
+    """Add the project folder and the branch of a conversation."""
     db.execute("ALTER TABLE conversations ADD COLUMN project TEXT")
     db.execute("ALTER TABLE conversations ADD COLUMN branch TEXT")
 
@@ -215,6 +215,30 @@ def m007_summaries(db: Database) -> None:
             model_id TEXT,
             vector BLOB,
             PRIMARY KEY (partition, instance, conversation_id)
+        )
+        """
+    )
+
+
+@migrations()
+def m008_sources(db: Database) -> None:
+    """How far the files of other tools were read."""
+    db.execute(
+        """
+        CREATE TABLE sources (
+            partition TEXT NOT NULL,
+            machine TEXT NOT NULL,
+            path TEXT NOT NULL,
+            tool TEXT NOT NULL,
+            version INTEGER NOT NULL,
+            size INTEGER NOT NULL,
+            mtime_ns INTEGER NOT NULL,
+            head TEXT NOT NULL,
+            tail TEXT NOT NULL,
+            bytes_read INTEGER NOT NULL,
+            state TEXT NOT NULL,
+            settled INTEGER NOT NULL,
+            PRIMARY KEY (partition, machine, path)
         )
         """
     )

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 #: The number of migrations in ``schema.py``.
-SCHEMA_VERSION = 7
+SCHEMA_VERSION = 8
 #: Stands in the file's header and says whose it is: "Rsvr".
 APPLICATION_ID = 0x52737672
 #: Seconds that a checkpoint waits for readers; a question takes less than one.
@@ -138,7 +138,7 @@ class SqliteStore(Store):
         self.read_only = self.read_only or own_schema.find_code(self._connection) is not None
 
     def _known_version(self) -> int:
-        """The schema of the file; asked in each transaction, for a newer program may change it."""
+        """Return the schema version; read in each transaction, as a newer program may change it."""
         version: int = self._connection.execute("PRAGMA user_version").fetchone()[0]
         if version > SCHEMA_VERSION:
             raise StoreError(
@@ -149,7 +149,7 @@ class SqliteStore(Store):
         return version
 
     def _require_same_file(self) -> None:
-        """What is written to a file that has no name any more would be lost."""
+        """Refuse to write to a file that has been deleted or replaced: it would be lost."""
         if self._identity and _identity(self._file) != self._identity:
             raise StoreError(
                 f"the store {self.location} was removed or replaced while it was in use",
@@ -302,7 +302,7 @@ class SqliteStore(Store):
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
-        """The connection to oneself, outside of transactions."""
+        """Lend the connection outside of transactions."""
         with self._lock, self._errors():
             self._require_writable()
             yield
@@ -331,6 +331,11 @@ class SqliteStore(Store):
         delete.remove(self._connection, numbers, mark=True, progress=progress)
         progress("rewriting the full text", 0, 0)
         secure_delete.seal(self._connection)
+
+    def _remove(self, partition: str, ids: Sequence[int]) -> None:
+        from reservoir_cli.storage.sqlite import delete
+
+        delete.remove(self._connection, ids, mark=False)
 
     def _purge(self) -> bool:
         with self._alone():
@@ -507,7 +512,7 @@ def _is_busy(error: sqlite3.Error) -> bool:
 
 
 def _identity(path: Path) -> tuple[int, int] | None:
-    """What tells a file from another one that takes its name; nothing if there is none."""
+    """Return what tells a file from another of the same name; nothing if there is none."""
     try:
         state = path.stat()
     except (OSError, ValueError):

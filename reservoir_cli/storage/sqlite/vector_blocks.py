@@ -69,15 +69,15 @@ class Entries:
         return len(self.ids)
 
     def arrays(self) -> list[NDArray[Any]]:
-        """The columns in the order of the table."""
+        """Return the columns in the order of the table."""
         return [getattr(self, name) for name in COLUMNS]
 
     def at(self, places: slice | NDArray[np.bool_]) -> Entries:
-        """Some of the entries."""
+        """Return some of the entries."""
         return _made(each[places] for each in self.arrays())
 
     def then(self, more: Entries) -> Entries:
-        """These entries and more of the same dimensions behind them."""
+        """Append entries of the same dimensions."""
         import numpy as np
 
         pairs = zip(self.arrays(), more.arrays(), strict=True)
@@ -85,7 +85,7 @@ class Entries:
 
 
 def thread_key(partition: str, instance: str, conversation_id: str | None) -> int:
-    """A number for the thread of a message, the same in every process."""
+    """Hash the conversation of a message to a number, the same in every process."""
     names = (
         (partition, instance) if conversation_id is None else (partition, instance, conversation_id)
     )
@@ -141,7 +141,7 @@ def remove(connection: Connection, place: Place, message_ids: Iterable[int]) -> 
 def stored_vectors(
     connection: Connection, model_id: str, message_ids: Sequence[int]
 ) -> dict[int, NDArray[np.float32]]:
-    """The vectors of messages by their id, shape (passages, dimensions) each."""
+    """Return the vectors of messages by id, shape (passages, dimensions) each."""
     import numpy as np
 
     found: dict[int, NDArray[np.float32]] = {}

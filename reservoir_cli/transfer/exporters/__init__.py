@@ -86,7 +86,7 @@ def export(
     embeddings: bool = False,
     progress: Progress = lambda *_: None,
 ) -> Iterator[str]:
-    """The messages of a scope in a format, piece by piece.
+    """Yield the messages of a scope in a format, piece by piece.
 
     :param report: counts what is written.
     :param mask: hides what secrets are to be hidden; such a message has no vectors.

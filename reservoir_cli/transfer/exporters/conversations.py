@@ -30,7 +30,7 @@ class Thread:
     messages: Sequence[StoredMessage]
 
     def masked(self, mask: Redactor) -> "Thread":
-        """The thread as it may be printed."""
+        """Return the conversation as it may be printed."""
         partition, instance, number = self.name
         return replace(
             self,
@@ -40,7 +40,7 @@ class Thread:
         )
 
     def without_thinking(self) -> "Thread":
-        """What was said aloud: no program sends thoughts back to a model."""
+        """Return what was said aloud: no program sends thoughts back to a model."""
         said = [
             each
             for each in self.messages
@@ -108,7 +108,7 @@ def turns(thread: Thread) -> list[Turn]:
 def _answers(
     messages: Sequence[StoredMessage],
 ) -> tuple[dict[int, int], dict[tuple[int, str], StoredMessage]]:
-    """The caller of each result, and the result of each call by its caller."""
+    """Map each result to its caller, and each caller to its results."""
     latest: dict[str, int] = {}
     callers: dict[int, int] = {}
     results: dict[tuple[int, str], StoredMessage] = {}

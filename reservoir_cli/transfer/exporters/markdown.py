@@ -5,7 +5,7 @@ from reservoir_cli.transfer.exporters.conversations import Thread
 
 
 def write(thread: Thread) -> str:
-    """A conversation as a section of a Markdown text."""
+    """Render a conversation as a section of Markdown."""
     partition, instance, _ = thread.name
     title = " ".join((thread.about.title or "").split()) if thread.about else ""
     place = f"{partition}/{instance}"

@@ -106,7 +106,7 @@ def _middle(passages: Sequence[Passage]) -> list[float]:
 
 
 def _shortest(part: float) -> float:
-    """A float32 in the nine digits that tell it from every other."""
+    """Write a float32 in the nine digits that identify it."""
     return float(f"{part:.9g}")
 
 

@@ -40,7 +40,7 @@ def _said(made: list[Turn]) -> Iterator[dict[str, str]]:
 
 
 def _call(call: ToolCall) -> str:
-    """A call as JSON; arguments that are no strict JSON object stay a text."""
+    """Write a call as JSON; arguments that are not a strict JSON object stay text."""
     try:
         parsed = json.loads(call.arguments)
         if isinstance(parsed, dict):

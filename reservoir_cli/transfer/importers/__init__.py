@@ -19,9 +19,18 @@ from reservoir_cli.transfer.importers.files import File, Unreadable, decode, gat
 #: folder or zip they count only where nothing more particular lies.
 _LISTS, _TEXTS = ("openai", "anthropic"), ("text", "markdown")
 SQLITE = b"SQLite format 3\0"
+#: Formats of databases: one has all tables of one of its sets.
+_DATABASES: dict[str, tuple[frozenset[str], ...]] = {
+    "opencode": (frozenset({"session", "message", "part"}),),
+    "cursor": (frozenset({"cursorDiskKV"}),),
+    "llm": (frozenset({"responses"}), frozenset({"turns"})),
+    "goose": (frozenset({"sessions", "messages", "schema_version"}),),
+    "open-webui": (frozenset({"chat", "auth", "user"}),),
+    "zed": (frozenset({"threads"}),),
+}
 _JSON = (".json", ".jsonl", ".ndjson")
 #: What may hold messages in a folder or zip; pictures and pages are not even opened.
-_SUFFIXES = (*_JSON, ".txt", ".md", ".markdown", ".db", ".sqlite", ".sqlite3")
+_SUFFIXES = (*_JSON, ".txt", ".md", ".markdown", ".db", ".sqlite", ".sqlite3", ".vscdb")
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +49,7 @@ class Record:
     """A message as a file has it; ``None`` where the file does not say.
 
     :param message: ``source`` and ``source_id`` are set; they are what makes imports repeatable.
+    :param folder: where the conversation was held, as the tool says it.
     """
 
     message: Message
@@ -47,6 +57,7 @@ class Record:
     instance: str | None = None
     conversation: Conversation | None = None
     vectors: Vectors | None = None
+    folder: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +86,7 @@ class Importer(Protocol):
         """Whether a file that begins like this is of the format."""
 
     def read(self, file: File) -> Iterator[Record | Skipped]:
-        """The messages of a file, in its order.
+        """Yield the messages of a file, in order.
 
         :raises Unreadable: what follows cannot be read.
         """
@@ -89,7 +100,7 @@ class Found:
     importer: Importer
 
     def records(self) -> Iterator[Record | Skipped]:
-        """The messages; where reading breaks off, that is the last thing said."""
+        """Yield the messages; if reading fails, end with the reason."""
         try:
             yield from self.importer.read(self.file)
         except Unreadable as error:
@@ -100,24 +111,37 @@ class Found:
 
 def importers() -> dict[str, Importer]:
     """All formats by name, the most particular first."""
+    from reservoir_cli.transfer.importers.aider import Aider
     from reservoir_cli.transfer.importers.anthropic import Anthropic
     from reservoir_cli.transfer.importers.chatgpt import ChatGPT
     from reservoir_cli.transfer.importers.claude import Claude
     from reservoir_cli.transfer.importers.claude_code import ClaudeCode
+    from reservoir_cli.transfer.importers.cline import Cline
     from reservoir_cli.transfer.importers.codex import Codex
+    from reservoir_cli.transfer.importers.copilot_chat import CopilotChat
+    from reservoir_cli.transfer.importers.copilot_cli import CopilotCli
+    from reservoir_cli.transfer.importers.cursor import Cursor
+    from reservoir_cli.transfer.importers.gemini_cli import GeminiCli
+    from reservoir_cli.transfer.importers.goose import Goose
     from reservoir_cli.transfer.importers.llm import Llm
+    from reservoir_cli.transfer.importers.lm_studio import LmStudio
     from reservoir_cli.transfer.importers.native import Native
+    from reservoir_cli.transfer.importers.open_webui import OpenWebUI
     from reservoir_cli.transfer.importers.openai import OpenAI
+    from reservoir_cli.transfer.importers.opencode import OpenCode
     from reservoir_cli.transfer.importers.plain import Plain
     from reservoir_cli.transfer.importers.sharegpt import ShareGPT
+    from reservoir_cli.transfer.importers.zed import Zed
 
-    known: list[Importer] = [Native(), ChatGPT(), Claude(), ClaudeCode(), Codex(), Llm()]
+    known: list[Importer] = [Native(), GeminiCli(), OpenCode(), CopilotChat(), CopilotCli()]
+    known += [Cursor(), ChatGPT(), Claude(), ClaudeCode(), Codex(), Llm()]
+    known += [Cline(), Goose(), LmStudio(), Aider(), Zed(), OpenWebUI()]
     known += [ShareGPT(), Anthropic(), OpenAI(), Plain("markdown"), Plain("text")]
     return {each.name: each for each in known}
 
 
 def find(source: Path | File, form: str | None, open_files: ExitStack) -> tuple[list[Found], int]:
-    """What is to be read of a file, a folder or a zip, and how many files are passed over.
+    """List the files to read of a file, folder or zip, and count those passed over.
 
     Of a folder or zip the most particular formats are taken: beside an export, neither its
     account data nor the notes in the folder are conversations.
@@ -146,15 +170,16 @@ def find(source: Path | File, form: str | None, open_files: ExitStack) -> tuple[
 
 
 def choose(file: File, form: str | None = None) -> Importer:
-    """The importer for a file: the one named, or the first that knows it.
+    """Return the importer for a file: the one named, or the first that recognises it.
 
     :raises UsageError: there is no format of that name.
     :raises ReservoirError: it is no text, or JSON of no format that is known.
     """
     known = importers()
     data = file.head()
-    if data.startswith(SQLITE) and form in (None, "llm"):
-        return known["llm"]
+    if data.startswith(SQLITE) and (form is None or form in _DATABASES):
+        # The importer for llm says what a database is not.
+        return known[form or _database_format(file) or "llm"]
     head = decode(data, file.name, cut=len(data) < file.size)[0]
     if form is not None:
         return _named(form)
@@ -183,15 +208,22 @@ def is_json(head: str) -> bool:
 
 
 def _look(file: File) -> Found | None:
-    from reservoir_cli.transfer.importers import llm
-
     try:
-        found = Found(file, choose(file))
         # Beside notes and exports may lie the database of any program.
-        foreign = found.importer.name == "llm" and file.path and not llm.is_log(file.path)
-        return None if foreign else found
+        if file.path and file.head().startswith(SQLITE) and not _database_format(file):
+            return None
+        return Found(file, choose(file))
     except (ReservoirError, Unreadable, OSError):
         return None
+
+
+def _database_format(file: File) -> str | None:
+    """Return the format of a database, by its tables."""
+    from reservoir_cli.transfer.importers.database import tables_of
+
+    tables = tables_of(file.path) if file.path else frozenset()
+    known = ((name, each) for name, sets in _DATABASES.items() for each in sets)
+    return next((name for name, each in known if each <= tables), None)
 
 
 def _rank(found: Found) -> int:

@@ -19,7 +19,7 @@ class Anthropic:
     instance = None
 
     def detect(self, head: str) -> bool:
-        """A system text beside the messages, or blocks that only Anthropic has."""
+        """Recognise a system text beside the messages, or blocks that only Anthropic has."""
         listed = has_key(head, "messages", "role")
         own = has_key(head, "system", "input_schema", "anthropic_version") or _BLOCK.search(head)
         return is_json(head) and listed and bool(own)

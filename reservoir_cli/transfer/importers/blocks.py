@@ -19,7 +19,7 @@ _FILES = ("file", "document", "container_upload")
 
 
 def content_text(content: Any) -> str:
-    """A content as one text.
+    """Return a content as one text.
 
     :raises ValueError: it is neither a text nor a list.
     """
@@ -33,7 +33,7 @@ def content_text(content: Any) -> str:
 
 
 def part_text(part: Any) -> str:
-    """A part of a content: its text, or a marker for what it is."""
+    """Return the text of a content block, or a marker for what it is."""
     if isinstance(part, str):
         return part
     if not isinstance(part, dict):
@@ -64,7 +64,7 @@ def thought(content: str, created_at: datetime | None = None) -> Message:
 def messages(
     role: str, content: Any, created_at: datetime | None, unnamed: str = ""
 ) -> list[Message]:
-    """The messages that blocks of one author stand for, in order; none where nothing is said.
+    """Return the messages in blocks of one author, in order; none if nothing is said.
 
     :param unnamed: how to call tool calls without ids, and numbered on.
     :raises ValueError: a block that cannot be read.

@@ -15,7 +15,7 @@ Read = Callable[[Any], Iterable[Message]]
 def read_bodies(
     file: File, source: str, read: Read, *, before: tuple[str, Read] | None = None
 ) -> Iterator[Record | Skipped]:
-    """What the bodies and the bare messages of a file say.
+    """Yield the messages of the request bodies and bare messages in a file.
 
     :param read: given each message.
     :param before: a key of the body, and what reads the value that stands under it.

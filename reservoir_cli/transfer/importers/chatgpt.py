@@ -9,6 +9,7 @@ from typing import Any
 from reservoir_cli.messages import Conversation, Message
 from reservoir_cli.transfer.importers import File, Record, Skipped, has_key, is_json
 from reservoir_cli.transfer.importers.blocks import THINKING, content_text, file_marker, thought
+from reservoir_cli.transfer.importers.branches import branch_to
 from reservoir_cli.transfer.importers.coerce import (
     call,
     moment,
@@ -41,7 +42,7 @@ class ChatGPT:
     instance = "chatgpt"
 
     def detect(self, head: str) -> bool:
-        """A conversation keeps its messages in a mapping."""
+        """Recognise a conversation that keeps its messages in a mapping."""
         return is_json(head) and has_key(head, "mapping")
 
     def read(self, file: File) -> Iterator[Record | Skipped]:
@@ -56,7 +57,7 @@ def _conversation(
     if not isinstance(mapping, dict):
         yield Skipped(place, "no mapping of messages")
         return
-    branch = _branch(mapping, value.get("current_node"))
+    branch = branch_to(mapping, value.get("current_node"), "parent", _time)
     told: list[Placed] = []
     bad: dict[int, str] = {}
     for number, node in enumerate(branch, 1):
@@ -84,39 +85,13 @@ def _conversation(
         yield thread.record(each, own or identities.new(id(thread), each))
 
 
-def _branch(mapping: dict[str, Any], current: Any) -> list[dict[str, Any]]:
-    """The nodes from the root to the current one. Children are not followed: they fork."""
-    if not isinstance(current, str) or not isinstance(mapping.get(current), dict):
-        current = _newest_leaf(mapping)
-    nodes: list[dict[str, Any]] = []
-    seen = set()
-    while isinstance(current, str) and current not in seen:
-        seen.add(current)
-        node = mapping.get(current)
-        if not isinstance(node, dict):
-            break
-        nodes.append(node)
-        current = node.get("parent")
-    return nodes[::-1]
-
-
-def _newest_leaf(mapping: dict[str, Any]) -> str | None:
-    """The leaf with the latest time: where to go back from if the export does not say."""
-    nodes = objects(list(mapping.values()))
-    parents = {each["parent"] for each in nodes if text(each.get("parent"))}
-    leaves = [key for key, node in mapping.items() if isinstance(node, dict) and key not in parents]
-    if not leaves:
-        return None
-
-    def when(key: str) -> float:
-        found = moment(obj(mapping[key].get("message")).get("create_time"))
-        return found.timestamp() if found else 0.0
-
-    return max(leaves, key=when)
+def _time(node: dict[str, Any]) -> float:
+    found = moment(obj(node.get("message")).get("create_time"))
+    return found.timestamp() if found else 0.0
 
 
 def _model(value: dict[str, Any], told: Sequence[Placed]) -> str | None:
-    """The model that spoke last."""
+    """Return the model that spoke last."""
     for _, message in reversed(told):
         if name := text(obj(message.get("metadata")).get("model_slug")):
             return name
@@ -158,7 +133,7 @@ class _Branch:
         return self._said + self._thoughts
 
     def _message(self, at: int, value: dict[str, Any]) -> Message | None:
-        """What a node says; nothing where it is hidden, empty, or made by the application."""
+        """Return what a node says; nothing if it is hidden, empty, or made by the application."""
         author, metadata = obj(value.get("author")), obj(value.get("metadata"))
         role = _ROLES.get(str(author.get("role")))
         if role is None:
@@ -188,7 +163,7 @@ class _Branch:
         return Message("assistant", "", created_at, tool_calls=(call(identity, tool, said),))
 
     def _answered(self, name: str) -> str | None:
-        """The call that a tool answers: one of its name, or of its family, and only once."""
+        """Return the call that a tool answers, by its name or family; each call only once."""
         for each in reversed(self._open):
             if each == name or each.split(".")[0] == name.split(".")[0]:
                 return self._open.pop(each)
@@ -202,7 +177,7 @@ def _hidden(value: dict[str, Any], metadata: dict[str, Any]) -> bool:
 
 
 def _said(content: Any) -> str:
-    """The text of a content of any type, as far as it has one."""
+    """Return the text of a content of any type, as far as it has one."""
     if not isinstance(content, dict):
         return content_text(content)
     if isinstance(content.get("parts"), list):

@@ -23,7 +23,7 @@ class Claude:
     instance = "claude"
 
     def detect(self, head: str) -> bool:
-        """A conversation lists its chat messages."""
+        """Recognise a conversation that lists its chat messages."""
         return is_json(head) and has_key(head, "chat_messages")
 
     def read(self, file: File) -> Iterator[Record | Skipped]:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
+from urllib.parse import unquote
 
 from reservoir_cli.messages import ToolCall, clean_text
 
@@ -13,12 +14,12 @@ _YEAR_10000 = 253_402_300_800
 
 
 def text(value: Any) -> str | None:
-    """A text that says something; ``None`` for anything else."""
+    """Return a text that is not blank; ``None`` for anything else."""
     return clean_text(value) if isinstance(value, str) and value.strip() else None
 
 
 def folder_name(path: Any) -> str | None:
-    """The last name of a path of any system."""
+    """Return the last component of a path of any system."""
     said = text(path)
     if said is None:
         return None
@@ -26,24 +27,30 @@ def folder_name(path: Any) -> str | None:
     return next((name for name in reversed(names) if name), None)
 
 
+def uri_folder_name(uri: Any) -> str | None:
+    """Return the last name of the path of a URI such as ``file:///home/ann/my%20app``."""
+    said = text(uri)
+    return folder_name(unquote(said.split("://", 1)[-1])) if said else None
+
+
 def branch_name(value: Any) -> str | None:
-    """The name of a branch; ``None`` if no branch is checked out."""
+    """Return the name of a branch; ``None`` if none is checked out."""
     said = text(value)
     return None if said == "HEAD" else said
 
 
 def objects(value: Any) -> list[dict[str, Any]]:
-    """The objects of a list; nothing where there is no list."""
+    """Return the objects in a list; none if it is no list."""
     return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
 
 
 def obj(value: Any) -> dict[str, Any]:
-    """An object; an empty one for anything else."""
+    """Return an object; an empty one for anything else."""
     return value if isinstance(value, dict) else {}
 
 
 def moment(value: Any) -> datetime | None:
-    """A time in ISO 8601 (UTC without a zone) or in seconds since 1970, in UTC.
+    """Parse a time in ISO 8601 (UTC without a zone) or in seconds since 1970, in UTC.
 
     What is no time between 1970 and 9999 is none: a message is worth more than its time.
     """
@@ -63,10 +70,20 @@ def moment(value: Any) -> datetime | None:
     return None
 
 
+def moment_ms(value: Any) -> datetime | None:
+    """Return a time given in milliseconds since 1970, or in ISO 8601."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return moment(value)
+    try:
+        return moment(value / 1000)
+    except OverflowError:
+        return None
+
+
 def with_neighbours(
     times: Sequence[datetime | None], start: datetime | None
 ) -> list[datetime | None]:
-    """Times of the messages of a conversation, where one without takes that of its neighbour.
+    """Return times for the messages of a conversation; one without takes its neighbour's.
 
     That is the message before it, and for the first ones the message after them.
 
@@ -81,7 +98,7 @@ def with_neighbours(
 
 
 def call(identity: Any, name: Any, arguments: Any) -> ToolCall:
-    """A tool call; arguments that are no text are written as JSON.
+    """Make a tool call; arguments that are not text are written as JSON.
 
     :raises ValueError: it has no name.
     """

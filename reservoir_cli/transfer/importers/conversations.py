@@ -2,11 +2,12 @@
 
 import uuid
 from collections import Counter
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from reservoir_cli.messages import Conversation, Message, content_hash
 from reservoir_cli.transfer.importers import Record
+from reservoir_cli.transfer.importers.blocks import THINKING
 
 
 class SourceIds:
@@ -24,12 +25,44 @@ class SourceIds:
         """Go on behind a message that has an id of its own, or begin with that of the thread."""
         self._previous[thread] = source_id
 
+    def last(self, thread: Hashable) -> str:
+        """Return what the next message of a thread follows."""
+        return self._previous.get(thread, "")
+
     def new(self, thread: Hashable, message: Message) -> str:
-        """The id of a thread's next message."""
+        """Return the id of the conversation's next message."""
         made = content_hash(message, self._previous.get(thread, ""))
         self._previous[thread] = made
         self._seen[made] += 1
         return made if self._seen[made] == 1 else f"{made}#{self._seen[made]}"
+
+
+def source_ids(own: str, messages: Iterable[Message]) -> Iterator[tuple[str, Message]]:
+    """Give ids to the messages that a record stands for.
+
+    An id says what the message is in its record, so that a record that is read again when it has
+    grown keeps the ids it had.
+
+    :param own: the id of the record.
+    """
+    seen: Counter[str] = Counter()
+    for message in messages:
+        kind = ""
+        if message.name == THINKING:
+            kind = f"#{THINKING}"
+        elif message.role == "tool":
+            kind = f"#{message.tool_call_id}"
+        seen[kind] += 1
+        count = f"#{seen[kind]}" if seen[kind] > 1 else ""
+        yield f"{own}{kind}{count}", message
+
+
+def take_back(order: dict[str, None], first: str) -> list[str]:
+    """Remove ids from the end of an ordered set up to and including one, and return them."""
+    taken: list[str] = []
+    while first in order:
+        taken.append(order.popitem()[0])
+    return taken
 
 
 @dataclass
@@ -43,8 +76,11 @@ class Thread:
     conversation: Conversation | None = None
     trace: str = ""
 
-    def record(self, message: Message, source_id: str) -> Record:
-        """The next message. From one question to the next, all messages share a trace."""
+    def record(self, message: Message, source_id: str, folder: str | None = None) -> Record:
+        """Make the next message. From one question to the next, all share a trace.
+
+        :param folder: where the conversation was held.
+        """
         if self.conversation is None:
             self.conversation = Conversation(source_id, source=self.source)
         if message.role == "user" or not self.trace:
@@ -58,4 +94,5 @@ class Thread:
                 conversation_id=self.conversation.id,
             ),
             conversation=self.conversation,
+            folder=folder,
         )

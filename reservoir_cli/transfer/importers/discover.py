@@ -11,6 +11,18 @@ from pathlib import Path
 
 from reservoir_cli.settings import paths
 
+#: Endings of files of tools that went over from documents to lines.
+_BOTH = (".json", ".jsonl")
+#: VS Code's folders, and those of its variants.
+_EDITORS = ("Code", "Code - Insiders", "VSCodium")
+#: Cline, and the extensions that were made of it.
+_EXTENSIONS = {
+    "Cline": "saoudrizwan.claude-dev",
+    "Roo Code": "rooveterinaryinc.roo-cline",
+    "Kilo Code": "kilocode.kilo-code",
+}
+_TASK = "api_conversation_history.json"
+
 
 @dataclass(frozen=True, slots=True)
 class History:
@@ -36,20 +48,87 @@ def look() -> list[History]:
         _seen("Claude Code", "claude-code", paths.claude_code_sessions()),
         _seen("Codex", "codex", paths.codex_sessions()),
         _seen("llm", "llm", paths.llm_log()),
+        _seen("Gemini CLI", "gemini-cli", paths.gemini_cli_sessions(), _BOTH, "chats"),
+        *_opencode(),
+        _seen("Copilot CLI", "copilot-cli", paths.copilot_cli_sessions()),
+        *_copilot_chat(),
+        _seen("Cursor", "cursor", paths.editor_user_dir("Cursor") / "globalStorage/state.vscdb"),
+        *_cline(),
+        _goose(),
+        _seen("LM Studio", "lm-studio", paths.lm_studio_chats(), (".conversation.json",)),
+        _seen("aider", "aider", paths.aider_history()),
+        _seen("Zed", "zed", paths.zed_threads()),
+        _seen("Open WebUI", "open-webui", paths.open_webui_data()),
     ]
 
 
-def _seen(tool: str, form: str, path: Path) -> History:
-    """A place with the files that an importer would read there; links in it are not followed."""
-    if path.suffix == ".db":
+def _opencode() -> list[History]:
+    """Return the database, and the sessions of versions of opencode that had none."""
+    data = paths.opencode_data()
+    older = _seen("opencode", "opencode", data / "storage" / "session", (".json",))
+    newer = _seen("opencode", "opencode", data / "opencode.db")
+    return [each for each in (newer, older) if each.files] or [newer]
+
+
+def _copilot_chat() -> list[History]:
+    """Return the places with sessions, by editor and kind of window; one if there are none."""
+    tool, form = "Copilot Chat", "copilot-chat"
+    seen = [
+        _seen(tool, form, paths.editor_user_dir(editor) / place, _BOTH, inside)
+        for editor in _EDITORS
+        for place, inside in (
+            ("workspaceStorage", "chatSessions"),
+            ("globalStorage/emptyWindowChatSessions", None),
+        )
+    ]
+    return [each for each in seen if each.files] or seen[:1]
+
+
+def _cline() -> list[History]:
+    """Return the places with tasks, by editor and extension; one if there are none."""
+    own = _seen("Cline", "cline", paths.cline_tasks(), (_TASK,))
+    seen = [
+        _seen(tool, "cline", storage / extension / "tasks", (_TASK,))
+        for editor in (*_EDITORS, "Cursor", "Windsurf")
+        for storage in (paths.editor_user_dir(editor) / "globalStorage",)
+        for tool, extension in _EXTENSIONS.items()
+    ]
+    return [history for history in (own, *seen) if history.files] or [own]
+
+
+def _goose() -> History:
+    """Goose's database, or the sessions of versions that had none."""
+    older = _seen("Goose", "goose", paths.goose_sessions())
+    newer = _seen("Goose", "goose", paths.goose_sessions() / "sessions.db")
+    return older if older.files and not newer.files else newer
+
+
+def _seen(
+    tool: str,
+    form: str,
+    path: Path,
+    suffixes: tuple[str, ...] = (".jsonl",),
+    inside: str | None = None,
+) -> History:
+    """List the files of a place that an importer would read; do not follow links in it.
+
+    :param suffixes: endings of the names of these files.
+    :param inside: count only files below folders of this name.
+    """
+    if path.suffix in (".db", ".vscdb", ".md"):
         sizes = [path.stat().st_size] if os.path.isfile(path) else []
     else:
-        sizes = [size for where, _, names in os.walk(path) for size in _sizes(where, names)]
+        sizes = [
+            size
+            for where, _, names in os.walk(path)
+            if inside is None or inside in Path(where).parts
+            for size in _sizes(where, names, suffixes)
+        ]
     return History(tool, form, path, len(sizes), sum(sizes))
 
 
-def _sizes(folder: str, names: list[str]) -> Iterator[int]:
+def _sizes(folder: str, names: list[str], suffixes: tuple[str, ...]) -> Iterator[int]:
     for name in names:
         path = os.path.join(folder, name)
-        if name.endswith(".jsonl") and os.path.isfile(path) and not os.path.islink(path):
+        if name.endswith(suffixes) and os.path.isfile(path) and not os.path.islink(path):
             yield os.path.getsize(path)

@@ -73,12 +73,12 @@ class File:
 
     @classmethod
     def of_bytes(cls, name: str, data: bytes) -> "File":
-        """A file that is in memory."""
+        """Make a file that is in memory."""
         return cls(name, len(data), lambda: io.BytesIO(data))
 
     @classmethod
     def of_path(cls, path: Path, about: os.stat_result) -> "File":
-        """A regular file on disk."""
+        """Make a regular file on disk."""
         modified = moment(about.st_mtime)
         return cls(str(path), about.st_size, lambda: open_regular(path), path, modified=modified)
 
@@ -135,7 +135,7 @@ class _Counted(io.RawIOBase):
 
 
 def gather(source: Path | File, open_files: ExitStack) -> tuple[list[File], bool]:
-    """The files that a path stands for, and whether it is one file that stands for itself.
+    """Return the files of a path, and whether it is a single file.
 
     :raises ReservoirError: it cannot be read.
     """
@@ -170,7 +170,7 @@ def _on_disk(path: Path) -> File:
 
 
 def _in_folder(folder: Path) -> Iterator[File]:
-    """The regular files of a folder and its folders, in order of their paths."""
+    """Yield the regular files of a folder and its folders, sorted by path."""
 
     def refused(error: OSError) -> None:
         raise error
@@ -188,7 +188,7 @@ def _in_folder(folder: Path) -> Iterator[File]:
 
 
 def _in_zip(file: File, open_files: ExitStack) -> Iterator[File]:
-    """The members of a zip, in order of their names; they are read where they are."""
+    """Yield the members of a zip, sorted by name; they are read in place."""
     try:
         archive = zipfile.ZipFile(_Portions(open_files.enter_context(file.start())))
     except _DAMAGED:
@@ -249,7 +249,7 @@ def _opening(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> Callable[[], 
 
 
 def read_text(path: Path) -> tuple[str, bool]:
-    """A file's text, and whether bytes that are not UTF-8 had to be replaced.
+    """Read a file's text, and say if bytes that are not UTF-8 were replaced.
 
     :raises ReservoirError: it cannot be read, or is not text.
     """

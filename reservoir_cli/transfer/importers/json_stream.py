@@ -25,7 +25,7 @@ _DECODER = json.JSONDecoder()
 
 
 def entries(file: File) -> Iterator[Entry | Skipped]:
-    """The objects of a JSON array, a single object, or JSON Lines.
+    """Yield the objects of a JSON array, a single object, or JSON Lines.
 
     Whatever is no object comes out as skipped; so does a torn last line.
     """
@@ -45,7 +45,7 @@ def entries(file: File) -> Iterator[Entry | Skipped]:
 def read_each(
     file: File, read: Callable[[str, dict[str, Any]], Iterable[Record | Skipped]]
 ) -> Iterator[Record | Skipped]:
-    """What the entries of a file say, and in their places those that are none.
+    """Yield what the entries of a file say, and the reasons for those that cannot be read.
 
     :param read: given an entry's place, and the entry.
     """
@@ -61,8 +61,8 @@ def _first_character(stream: BinaryIO) -> bytes:
     return head[:1]
 
 
-def _parsed(place: str, line: bytes) -> Any:
-    """A value, or why there is none.
+def parse_line(place: str, line: bytes) -> Any:
+    """Parse a value, or return why there is none.
 
     Bytes that are no UTF-8 become halves of surrogate pairs, which are replaced when they are
     stored, and counted.
@@ -92,19 +92,19 @@ def _lines(stream: BinaryIO) -> Iterator[tuple[str, Any]]:
     number, line = next(lines, (0, b""))
     if not number:
         return
-    first = _parsed(f"line {number}", line)
+    first = parse_line(f"line {number}", line)
     following = next(lines, None)
     if following is None:
         yield "the document", _renamed(first, "the document")
         return
-    second = _parsed(f"line {following[0]}", following[1])
+    second = parse_line(f"line {following[0]}", following[1])
     if isinstance(first, Skipped) and isinstance(second, Skipped):
         yield "the document", _document([line, following[1]], stream)
         return
     yield f"line {number}", first
     yield f"line {following[0]}", second
     for number, line in lines:
-        yield f"line {number}", _parsed(f"line {number}", line)
+        yield f"line {number}", parse_line(f"line {number}", line)
 
 
 def _renamed(value: Any, place: str) -> Any:
@@ -112,7 +112,7 @@ def _renamed(value: Any, place: str) -> Any:
 
 
 def _numbered(stream: BinaryIO) -> Iterator[tuple[int, bytes]]:
-    """The lines that hold anything; of one that is too long only the beginning."""
+    """Yield the lines that are not blank; only the beginning of one that is too long."""
     number = 0
     while line := stream.readline(LARGEST + 1):
         number += 1
@@ -125,16 +125,16 @@ def _numbered(stream: BinaryIO) -> Iterator[tuple[int, bytes]]:
 
 
 def _document(lines: list[bytes], stream: BinaryIO) -> Any:
-    """What begins with lines that are nothing by themselves: one document, or nothing."""
+    """Parse a text whose lines are not values by themselves as one document."""
     begun = b"".join(lines)
-    return _parsed("the document", begun + stream.read(max(0, LARGEST + 1 - len(begun))))
+    return parse_line("the document", begun + stream.read(max(0, LARGEST + 1 - len(begun))))
 
 
 # Arrays
 
 
 def _array(stream: BinaryIO) -> Iterator[tuple[str, Any]]:
-    """The entries of an array, one after the other."""
+    """Yield the entries of an array."""
     text = _Text(stream)
     text.skip(_GAP)
     text.at += 1
@@ -190,7 +190,7 @@ class _Text:
             self._more()
 
     def value(self, place: str) -> Any:
-        """The next value, or why there is none; afterwards it stands behind it."""
+        """Read the next value, or return why there is none, and move past it."""
         depth, seen = 0, 0
         while True:
             try:
@@ -246,7 +246,7 @@ class _Text:
 
 
 def _behind_string(text: str, at: int) -> int:
-    """The place behind a string from inside of it; -1 if its end is not in sight."""
+    """Return the position after a string from inside of it; -1 if its end is not in sight."""
     while match := _IN_STRING.search(text, at):
         if match[0] == '"':
             return match.end()

@@ -7,13 +7,10 @@ conversation at that time.
 """
 
 import json
-import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import closing
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 from reservoir_cli.errors import ReservoirError
@@ -22,40 +19,33 @@ from reservoir_cli.transfer.importers import File, Record, Skipped
 from reservoir_cli.transfer.importers.blocks import file_marker, thought
 from reservoir_cli.transfer.importers.coerce import call, moment, obj, objects, text
 from reservoir_cli.transfer.importers.conversations import Thread
+from reservoir_cli.transfer.importers.database import Database, read_database
+from reservoir_cli.transfer.importers.resume import Checkpoint, State
 from reservoir_cli.util.files import LARGEST
 
-#: What reading a damaged database ends in: SQLite may quote bytes that are no text, and a column
-#: may have lost its name.
-_DAMAGED = (sqlite3.Error, UnicodeError, KeyError)
+#: The conversation of a row of the older tables.
+_TALK = "coalesce(conversation_id, id)"
+#: No prompt takes longer to be answered.
+_OVERLAP = timedelta(days=1)
 _ROLES = ("user", "assistant", "system", "tool")
-
-
 #: One of them is in every log, whatever its generation.
 _TABLES = {"responses", "turns"}
 #: What is read of each table; older logs lack some of these columns.
 _COLUMNS = {
-    name: columns.split()
-    for name, columns in {
-        "responses": "id conversation_id model datetime_utc system prompt response reasoning",
-        "conversations": "id name",
-        "tool_calls": "id response_id tool_call_id name arguments",
-        "tool_results": "id response_id tool_call_id name output",
-        "prompt_attachments": "attachment_id",
-        "prompt_fragments": "fragment_id",
-        "system_fragments": "fragment_id",
-        "fragments": "id content",
-        "attachments": "id type path url",
-        "turns": "id thread_id tip_message_hash model datetime_utc",
-        "threads": "id name",
-        "messages": "hash parent_hash role",
-        "parts": "type tool_name text payload",
-    }.items()
+    "responses": "id conversation_id model datetime_utc system prompt response reasoning",
+    "conversations": "id name",
+    "tool_calls": "id response_id tool_call_id name arguments",
+    "tool_results": "id response_id tool_call_id name output",
+    "prompt_attachments": "attachment_id",
+    "prompt_fragments": "fragment_id",
+    "system_fragments": "fragment_id",
+    "fragments": "id content",
+    "attachments": "id type path url",
+    "turns": "id thread_id tip_message_hash model datetime_utc",
+    "threads": "id name",
+    "messages": "hash parent_hash role",
+    "parts": "type tool_name text payload",
 }
-#: A longer default makes a small file large: it is stored once, and read in every older row.
-_LONGEST_DEFAULT = 1_000
-#: How much work a log may take: steps of SQLite's machine and bytes that are read, by its size.
-_STEPS, _STEPS_A_BYTE = 100_000_000, 200
-_STEPS_A_QUERY, _TICK = 1_000, 10_000
 
 
 class Llm:
@@ -63,9 +53,10 @@ class Llm:
 
     name = "llm"
     instance = "llm"
+    version = 1
 
     def detect(self, head: str) -> bool:
-        """It is no text: a SQLite file is known by its first bytes."""
+        """Recognise no text: a SQLite file is known by its first bytes."""
         return False
 
     def read(self, file: File) -> Iterator[Record | Skipped]:
@@ -73,23 +64,32 @@ class Llm:
 
         :raises ReservoirError: it is another program's database, or cannot be opened.
         """
-        if file.path is None:
-            yield Skipped("the file", "a database in a zip or from stdin: give its path")
-            return
-        with closing(_opened(file.path)) as connection:
-            work = _Work(connection, file.path)
-            try:
-                yield from self._read(_Log(connection, work), file.name)
-            except (*_DAMAGED, _TooMuch) as error:
-                if work.left < 0:
-                    yield Skipped("what follows", "reading it takes too long for a log of its size")
-                    return
-                name = getattr(error, "sqlite_errorname", type(error).__name__)
-                yield Skipped("what follows", f"the database cannot be read: {name}")
+        return read_database(file, _COLUMNS, lambda found: self._log(found, file.name).all())
 
-    def _read(self, log: "_Log", name: str) -> Iterator[Record | Skipped]:
-        if not log.tables & _TABLES:
-            if "context_runs" in log.tables:
+    def resume(self, file: File, start: Checkpoint) -> Iterator[Record | Skipped | Checkpoint]:
+        """Yield what came in since, and once more the last day before it.
+
+        A prompt has the time at which it was sent, and is written when it is answered.
+
+        :raises ReservoirError: it is another program's database, or cannot be opened.
+        """
+
+        def read(database: Database) -> Iterator[Record | Skipped | Checkpoint]:
+            log = self._log(database, file.name)
+            end = log.mark()
+            if start.state and start.state["first"] == end["first"]:
+                log.since = str(start.state["since"])
+            for item in log.all():
+                yield item
+                yield Checkpoint(state=start.state)
+            yield Checkpoint(state=end, last=True)
+
+        return read_database(file, _COLUMNS, read)
+
+    def _log(self, database: Database, name: str) -> "_Log":
+        tables = database.tables
+        if not tables & _TABLES:
+            if "context_runs" in tables:
                 raise ReservoirError(
                     f"{name} is a store of Reservoir",
                     hint=f"reservoir --db {name} export --all-partitions | reservoir ingest -"
@@ -99,78 +99,9 @@ class Llm:
                 f"{name} is a database, but not a log of llm",
                 hint="llm logs path tells where that is",
             )
-        log.refuse_derived(name)
-        if "responses" in log.tables:
-            yield from log.responses()
-        if "turns" in log.tables:
-            yield from log.turns()
-
-
-def is_log(path: Path) -> bool:
-    """Whether a database is a log of llm, and not another program's."""
-    try:
-        with closing(_opened(path)) as connection:
-            return bool(_Log(connection, _Work(connection, path)).tables & _TABLES)
-    except (*_DAMAGED, ReservoirError):
-        return False
-
-
-def _opened(path: Path) -> sqlite3.Connection:
-    """A connection that cannot write; bytes that are no text do not end the reading.
-
-    Without a log beside it the file is read as if nobody could write, so that SQLite makes no
-    files of its own there.
-    """
-    logged = path.with_name(f"{path.name}-wal").exists()
-    for mode in ("mode=ro", "immutable=1") if logged else ("immutable=1", "mode=ro"):
-        try:
-            connection = sqlite3.connect(f"{path.absolute().as_uri()}?{mode}", uri=True)
-        except sqlite3.Error:
-            continue
-        try:
-            connection.execute("SELECT 1 FROM sqlite_master").fetchone()
-        except _DAMAGED:
-            connection.close()
-            continue
-        connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, LARGEST)
-        connection.execute("PRAGMA trusted_schema = OFF")
-        connection.execute("PRAGMA temp_store = MEMORY")
-        connection.row_factory = sqlite3.Row
-        connection.text_factory = lambda data: data.decode("utf-8", "replace")
-        return connection
-    raise ReservoirError(f"{path} is a damaged database")
-
-
-class _TooMuch(Exception):
-    """Ends the reading of a log that takes more work than its size explains."""
-
-
-class _Work:
-    """Counts the work that a log takes, and ends it when it is too much."""
-
-    def __init__(self, connection: sqlite3.Connection, path: Path) -> None:
-        files = (path, path.with_name(f"{path.name}-wal"))
-        size = sum(each.stat().st_size for each in files if each.exists())
-        self.left = _STEPS + _STEPS_A_BYTE * size
-        connection.set_progress_handler(self._tick, _TICK)
-
-    def _tick(self) -> bool:
-        self.left -= _TICK
-        return self.left < 0
-
-    def read(self, row: dict[str, Any]) -> dict[str, Any]:
-        """Count a row."""
-        self.spend(sum(len(value) for value in row.values() if isinstance(value, str | bytes)))
-        return row
-
-    def spend(self, steps: int) -> None:
-        """Count steps.
-
-        :raises _TooMuch: none is left.
-        """
-        self.left -= steps
-        if self.left < 0:
-            raise _TooMuch
+        reason = f"{name} is no log as llm writes it"
+        database.refuse_computed(reason, "llm logs path tells where llm keeps its own")
+        return _Log(database)
 
 
 @dataclass
@@ -178,10 +109,10 @@ class _Log:
     """What is known of a log while it is read.
 
     :param borrowed: characters that fragments added to the message being read.
+    :param since: what is older was read before.
     """
 
-    connection: sqlite3.Connection
-    work: _Work
+    database: Database
     borrowed: int = 0
     threads: dict[str, Thread] = field(default_factory=dict)
     said: dict[str, str] = field(default_factory=dict)
@@ -189,80 +120,77 @@ class _Log:
     seen: set[str] = field(default_factory=set)
     told: dict[str, set[str]] = field(default_factory=dict)
     owned: dict[str, dict[str, list[Any]]] = field(default_factory=dict)
+    since: str = ""
 
-    def __post_init__(self) -> None:
-        rows = self.connection.execute(
-            "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'"
-        )
-        self.tables = {str(row["name"]) for row in rows}
-        self.columns: dict[str, str] = {}
-
-    def refuse_derived(self, name: str) -> None:
-        """Refuse tables whose rows are made while they are read: a small file can hold gigabytes.
-
-        :raises ReservoirError: one has generated columns or a long default, or is virtual.
-        """
-        for table in _COLUMNS.keys() & self.tables:
-            columns = self.connection.execute(f"PRAGMA table_xinfo([{table}])").fetchall()
-            [sql] = self.connection.execute(
-                "SELECT sql FROM sqlite_master WHERE type = 'table' AND name = ?", [table]
-            ).fetchone()
-            if str(sql).upper().startswith("CREATE VIRTUAL") or any(
-                column["hidden"] or len(column["dflt_value"] or "") > _LONGEST_DEFAULT
-                for column in columns
-            ):
-                raise ReservoirError(
-                    f"{name} is no log as llm writes it: the table {table} is computed",
-                    hint="llm logs path tells where llm keeps its own",
-                )
-            there = {str(column["name"]) for column in columns}
-            wanted = [f"[{column}]" for column in _COLUMNS[table] if column in there]
-            self.columns[table] = ", ".join(wanted) or "NULL"
-
-    def _rows(self, table: str, key: str, value: Any, order: str) -> list[dict[str, Any]]:
-        """The rows of a table that belong to something; none where the log has no such table."""
-        if table not in self.tables:
-            return []
-        # In brackets: what stands in double quotes and is no column is taken for a text.
-        self.work.spend(_STEPS_A_QUERY)
-        found = self.connection.execute(
-            f"SELECT {self.columns[table]} FROM [{table}] WHERE [{key}] = ? ORDER BY [{order}]",
-            (value,),
-        )
-        return [self.work.read(dict(row)) for row in found]
+    @property
+    def tables(self) -> set[str]:
+        return self.database.tables
 
     def _of_response(self, table: str, identity: str) -> list[dict[str, Any]]:
-        """The rows of a response, in a table that has no index to find them by."""
+        """Return the rows of a response from a table without an index on it."""
         if table not in self.owned:
             owned: dict[str, list[Any]] = {}
             if table in self.tables:
                 query = f"SELECT response_id, id FROM [{table}] ORDER BY id"
-                for owner, number in self.connection.execute(query):
+                for owner, number in self.database.connection.execute(query):
                     owned.setdefault(owner, []).append(number)
             self.owned[table] = owned
-        return [self._one(table, "id", each) for each in self.owned[table].get(identity, [])]
-
-    def _one(self, table: str, key: str, value: Any) -> dict[str, Any]:
-        return next(iter(self._rows(table, key, value, key)), {})
+        numbers = self.owned[table].get(identity, [])
+        return [self.database.one(table, "id", number) for number in numbers]
 
     def _thread(self, key: str, table: str, model: str | None) -> Thread:
         if key not in self.threads:
-            title = text(self._one(table, "id", key).get("name"))
+            title = text(self.database.one(table, "id", key).get("name"))
             self.threads[key] = Thread("llm", Conversation(key, title, "llm", model))
         return self.threads[key]
 
     # The older generation
 
+    def all(self) -> Iterator[Record | Skipped]:
+        """Yield the messages of both generations, by time."""
+        if "responses" in self.tables:
+            yield from self.responses()
+        if "turns" in self.tables:
+            yield from self.turns()
+
+    def mark(self) -> State:
+        """Return from which time on to read when the log has grown, and how to know it again."""
+        first, newest = None, ""
+        for table in sorted(_TABLES & self.tables):
+            row = self.database.connection.execute(
+                f"SELECT min(rowid), max(datetime_utc) FROM [{table}]"
+            ).fetchone()
+            first = first or text(self.database.one(table, "rowid", row[0]).get("id"))
+            newest = max(newest, row[1] if isinstance(row[1], str) else "")
+        at = moment(newest)
+        return {"first": first, "since": (at - _OVERLAP).isoformat() if at else ""}
+
+    def _begun_before(self) -> Iterator[str]:
+        """Yield the conversations of the older tables."""
+        talks = f"SELECT DISTINCT {_TALK} FROM responses"
+        for (key,) in self.database.connection.execute(talks):
+            if known := text(key):
+                yield known
+
     def responses(self) -> Iterator[Record | Skipped]:
         """Prompts and responses, by time."""
         newer = "SELECT id FROM turns WHERE id NOT NULL" if "turns" in self.tables else ""
+        grown = ""
+        if self.since and self.database.has("responses", "conversation_id"):
+            self.begun.update(self._begun_before())
+            # Whole conversations: what is said first may be known from an earlier row.
+            grown = (
+                f"AND {_TALK} IN (SELECT {_TALK} FROM responses "
+                "WHERE datetime_utc IS NULL OR datetime_utc >= ?)"
+            )
         # Only numbers are sorted: a sort of whole rows could spill them into a file.
-        for (number,) in self.connection.execute(
+        for (number,) in self.database.connection.execute(
             "SELECT rowid FROM responses "
-            f"WHERE coalesce(id, '') NOT IN ({newer}) ORDER BY datetime_utc, rowid"
+            f"WHERE coalesce(id, '') NOT IN ({newer}) {grown} ORDER BY datetime_utc, rowid",
+            [self.since] if grown else [],
         ):
             self.borrowed = 0
-            response = self._one("responses", "rowid", number)
+            response = self.database.one("responses", "rowid", number)
             place = f"response {number}"
             identity = text(response.get("id"))
             if identity is None:
@@ -286,7 +214,7 @@ class _Log:
     def _told(
         self, response: dict[str, Any], identity: str, thread: Thread
     ) -> Iterator[tuple[str, Message]]:
-        """What a row says: results of earlier calls, the prompt, and the response."""
+        """Return what a row says: results of earlier calls, the prompt, and the response."""
         at = moment(response.get("datetime_utc"))
         system = self._with_fragments("system_fragments", identity, response.get("system"))
         key = thread.conversation.id if thread.conversation else identity
@@ -295,7 +223,7 @@ class _Log:
             self.said[key] = system
             yield "system", Message("system", system, at)
         prompt = self._with_fragments("prompt_fragments", identity, response.get("prompt"))
-        attached = self._rows("prompt_attachments", "response_id", identity, "order")
+        attached = self.database.rows("prompt_attachments", "response_id", identity, "order")
         markers = [self._marker(each.get("attachment_id")) for each in attached]
         results = self._of_response("tool_results", identity)
         for each in results:
@@ -319,10 +247,10 @@ class _Log:
         )
 
     def _with_fragments(self, table: str, identity: str, prompt: Any) -> str:
-        """A prompt behind the texts that were given with it."""
+        """Return a prompt after the texts that were given with it."""
         given = [
             self._fragment(each.get("fragment_id"))
-            for each in self._rows(table, "response_id", identity, "order")
+            for each in self.database.rows(table, "response_id", identity, "order")
         ]
         return "\n".join([*given, *filter(None, [_string(prompt)])])
 
@@ -331,15 +259,15 @@ class _Log:
 
         :raises ValueError: the message that borrows it grows too large.
         """
-        content = _string(self._one("fragments", "id", identity).get("content"))
+        content = _string(self.database.one("fragments", "id", identity).get("content"))
         self.borrowed += len(content)
         if self.borrowed > LARGEST:
             raise ValueError(f"larger than {LARGEST >> 20} MB")
         return content
 
     def _marker(self, identity: Any) -> str:
-        """An attachment as ``[image]``, ``[audio]`` or ``[file NAME]``; its content is not read."""
-        about = self._one("attachments", "id", identity)
+        """Describe an attachment as ``[image]``, ``[audio]`` or ``[file NAME]``; do not read it."""
+        about = self.database.one("attachments", "id", identity)
         kind = (text(about.get("type")) or "").split("/")[0]
         where = text(about.get("path")) or text(about.get("url"))
         if kind in ("image", "audio", "video"):
@@ -351,8 +279,8 @@ class _Log:
     def turns(self) -> Iterator[Record | Skipped]:
         """Messages in the order in which turns first reach them; that turn's time is theirs."""
         query = "SELECT rowid FROM turns ORDER BY datetime_utc, id"
-        for number, (row,) in enumerate(self.connection.execute(query), 1):
-            turn = self._one("turns", "rowid", row)
+        for number, (row,) in enumerate(self.database.connection.execute(query), 1):
+            turn = self.database.one("turns", "rowid", row)
             place = f"turn {number}"
             key = text(turn.get("thread_id")) or text(turn.get("id"))
             if key is None:
@@ -360,7 +288,10 @@ class _Log:
                 continue
             model, at = text(turn.get("model")), moment(turn.get("datetime_utc"))
             thread = self._thread(key, "threads", model)
-            for reached, shown in self._folded(self._news(key, turn.get("tip_message_hash"))):
+            news = self._news(key, turn.get("tip_message_hash"))
+            if str(turn.get("datetime_utc") or "~") < self.since:  # it was read before
+                continue
+            for reached, shown in self._folded(news):
                 self.borrowed = 0
                 try:
                     made = self._messages(reached, at, shown)
@@ -372,7 +303,7 @@ class _Log:
                     yield thread.record(message, own if part == 1 else f"{own}#{part}")
 
     def _news(self, key: str, tip: Any) -> list[dict[str, Any]]:
-        """The messages that a turn adds to its thread, oldest first.
+        """Return the messages that a turn adds to its conversation, oldest first.
 
         Threads share the messages they begin with. What was told in another one is not told
         again, but for a question that is answered here once more; nor is what the older tables
@@ -383,7 +314,7 @@ class _Log:
         chain: list[dict[str, Any]] = []
         asked = False
         while isinstance(tip, str) and tip not in told:
-            row = self._one("messages", "hash", tip)
+            row = self.database.one("messages", "hash", tip)
             known = begun or tip in self.seen
             if not row or (asked and known and row.get("role") != "system"):
                 break
@@ -404,10 +335,10 @@ class _Log:
 
     def _shown(self, row: dict[str, Any]) -> list[str]:
         """Markers of what a tool shows, where a user's message is nothing but that."""
-        before = self._one("messages", "hash", row.get("parent_hash"))
+        before = self.database.one("messages", "hash", row.get("parent_hash"))
         if row.get("role") != "user" or before.get("role") != "tool":
             return []
-        parts = self._rows("parts", "message_hash", row["hash"], "position")
+        parts = self.database.rows("parts", "message_hash", row["hash"], "position")
         if any(part.get("type") != "attachment" for part in parts):
             return []
         return [self._marker(_attached(_payload(part.get("payload")))) for part in parts]
@@ -415,7 +346,7 @@ class _Log:
     def _messages(
         self, row: dict[str, Any], at: datetime | None, shown: Sequence[str]
     ) -> list[Message]:
-        """What a message says; results of calls stand beside a user's words.
+        """Return what a message says, with the results of calls beside a user's words.
 
         :param shown: markers of what the tools show.
         """
@@ -423,7 +354,7 @@ class _Log:
         if role not in _ROLES:
             raise ValueError("unknown role")
         texts, calls, results, thoughts = [], [], [], []
-        for part in self._rows("parts", "message_hash", row["hash"], "position"):
+        for part in self.database.rows("parts", "message_hash", row["hash"], "position"):
             payload = _payload(part.get("payload"))
             match part.get("type"):
                 case "reasoning":
@@ -448,7 +379,7 @@ class _Log:
         ]
 
     def _text(self, part: dict[str, Any], payload: dict[str, Any]) -> str:
-        """A part's text; what it borrows from fragments is put in its place."""
+        """Return a part's text, with the fragments it refers to in their place."""
         own = part.get("text")
         if isinstance(own, str):
             return own
@@ -468,12 +399,12 @@ def _payload(value: Any) -> dict[str, Any]:
 
 
 def _attached(payload: dict[str, Any]) -> Any:
-    """The id of the attachment that a part stands for."""
+    """Return the id of the attachment that a part stands for."""
     return obj(payload.get("attachment")).get("id")
 
 
 def _answer(about: dict[str, Any], at: datetime | None, shown: Sequence[str]) -> Message:
-    """The result of a tool call.
+    """Return the result of a tool call.
 
     :param shown: markers of what the tool shows.
     """

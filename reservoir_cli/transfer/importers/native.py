@@ -58,7 +58,7 @@ def _thread(record: Record) -> _Thread:
 
 
 def _of_thread(record: Record, told: dict[_Thread, Conversation]) -> Record:
-    """The first row of a conversation tells of it, and may not be imported: so each has it."""
+    """Give each row its conversation: only the first names it, and may not be imported."""
     thread = _thread(record)
     if record.conversation is not None:
         told[thread] = record.conversation
@@ -121,7 +121,7 @@ def _conversation(row: dict[str, Any]) -> Conversation | None:
 
 
 def _vectors(row: dict[str, Any], length: int) -> Vectors | None:
-    """The vectors of a row, if they can be; without them the message is embedded anew.
+    """Return the vectors of a row if they are usable; else it is embedded anew.
 
     :param length: characters of the message.
     """
@@ -152,7 +152,7 @@ def _text(row: dict[str, Any], key: str) -> str | None:
 
 
 def _time(value: Any) -> datetime | None:
-    """A time in ISO 8601 (UTC without a zone) or in milliseconds since 1970, in UTC."""
+    """Parse a time in ISO 8601 (UTC without a zone) or in milliseconds since 1970, in UTC."""
     if value is None:
         return None
     if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value):

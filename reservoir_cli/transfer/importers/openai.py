@@ -26,11 +26,11 @@ class OpenAI:
     instance = None
 
     def detect(self, head: str) -> bool:
-        """A role or a list of messages stands near the beginning of a JSON text."""
+        """Recognise a role or a list of messages near the beginning of a JSON text."""
         return is_json(head) and (has_key(head, "role", "messages") or head.split() == ["[]"])
 
     def read(self, file: File) -> Iterator[Record | Skipped]:
-        """Lists are conversations of their own; bare messages are one a file."""
+        """Yield lists as conversations of their own; the bare messages of a file are one."""
         return read_bodies(file, self.name, _messages)
 
 

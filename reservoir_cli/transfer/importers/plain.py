@@ -61,7 +61,7 @@ def written_at(content: str, name: str) -> datetime | None:
 
 
 def _moment(text: str) -> datetime | None:
-    """A time in ISO 8601, or one with slashes instead of dashes; local without a zone."""
+    """Parse a time in ISO 8601, or with slashes for dashes; local without a zone."""
     with suppress(ValueError, OverflowError, OSError):
         moment = datetime.fromisoformat(text.replace("/", "-"))
         if moment.year >= 1970 and not text.isdigit():

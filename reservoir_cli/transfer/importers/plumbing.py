@@ -1,6 +1,7 @@
 """What Claude Code writes in the user's name: commands, reminders, notices."""
 
 import re
+from collections.abc import Iterable, Iterator
 
 _TAGS = (
     "system-reminder",
@@ -24,8 +25,14 @@ _TAGS = (
     "post-tool-use-hook",
     "task-notification",
 )
-#: An opening tag. One in backquotes is spoken of.
-_OPENING = re.compile(rf"(?<!`)<({'|'.join(_TAGS)})(?:\s[^<>\n]{{0,1000}})?>")
+
+
+def opening_tags(names: Iterable[str]) -> re.Pattern[str]:
+    """Return a pattern for the opening tags of some names. A tag in backquotes is only quoted."""
+    return re.compile(rf"(?<!`)<({'|'.join(names)})(?:\s[^<>\n]{{0,1000}})?>")
+
+
+_OPENING = opening_tags(_TAGS)
 _REMINDER = "<system-reminder>"
 _NOTICE = re.compile(
     r"^[ \t]*(?:\[Request interrupted by user(?: for tool use)?\]|\(no content\))[ \t]*$", re.M
@@ -45,7 +52,7 @@ _LOCAL_COMMANDS = frozenset(
 
 
 def without_plumbing(text: str) -> str:
-    """A user message without what Claude Code put into it; empty if that was all."""
+    """Return a user message without what Claude Code put into it; empty if that was all."""
     if text.lstrip().startswith(_BEGINNINGS):
         return ""
     kept, tags = _split(text)
@@ -57,7 +64,7 @@ def without_plumbing(text: str) -> str:
 
 
 def without_reminders(text: str) -> str:
-    """The result of a tool without the reminders that Claude Code put behind it."""
+    """Return the result of a tool without the reminders that Claude Code appended."""
     while text.rstrip().endswith("</system-reminder>"):
         start = text.rfind(_REMINDER)
         if start < 0:
@@ -67,24 +74,39 @@ def without_reminders(text: str) -> str:
 
 
 def _split(text: str) -> tuple[str, dict[str, str]]:
-    """A text without its tags, and the last text of each tag."""
-    kept, tags, done = [], {}, 0
+    """Return a text without its tags, and the last text of each tag."""
+    kept, tags = [], {}
+    for name, part in split_tags(text, _OPENING):
+        if name is None:
+            kept.append(part)
+        else:
+            tags[name] = part.strip()
+    return "".join(kept), tags
+
+
+def split_tags(text: str, opening: re.Pattern[str]) -> Iterator[tuple[str | None, str]]:
+    """Split a text into what stands in tags, with their names, and what stands around them.
+
+    A tag that is never closed is text.
+
+    :param opening: made by :func:`opening_tags`.
+    """
+    done = start = 0
     unclosed: set[str] = set()
-    while (match := _OPENING.search(text, done)) is not None:
+    while (match := opening.search(text, done)) is not None:
         name = match[1]
         end = -1 if name in unclosed else text.find(f"</{name}>", match.end())
         if end < 0:
             unclosed.add(name)
-            kept.append(text[done : match.end()])
             done = match.end()
             continue
-        kept.append(text[done : match.start()])
-        tags[name] = text[match.end() : end].strip()
-        done = end + len(name) + 3
-    return "".join([*kept, text[done:]]), tags
+        yield None, text[start : match.start()]
+        yield name, text[match.end() : end]
+        done = start = end + len(name) + 3
+    yield None, text[start:]
 
 
 def _command(tags: dict[str, str]) -> str:
-    """What the user asked by a command of their own: ``/review the parser``."""
+    """Return what the user asked by a command of their own: ``/review the parser``."""
     name, words = tags.get("command-name", "").lstrip("/"), tags.get("command-args")
     return f"/{name} {words}" if name and words and name not in _LOCAL_COMMANDS else ""

@@ -33,7 +33,7 @@ class ShareGPT:
     instance = "sharegpt"
 
     def detect(self, head: str) -> bool:
-        """A list of conversations whose messages are from somebody."""
+        """Recognise a list of conversations whose messages are from somebody."""
         return is_json(head) and has_key(head, "conversations") and has_key(head, "from")
 
     def read(self, file: File) -> Iterator[Record | Skipped]:
@@ -103,7 +103,7 @@ class _Talk:
 
 
 def _called(content: str) -> ToolCall | None:
-    """The call that a text describes, if it does."""
+    """Return the call that a text describes, if it does."""
     try:
         read = json.loads(content)
         return call("", read.get("name"), read.get("arguments")) if isinstance(read, dict) else None

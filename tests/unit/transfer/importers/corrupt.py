@@ -12,6 +12,7 @@ from collections import Counter
 from pathlib import Path
 
 from corrupting import import_damaged
+from databases import NAMES, made_database
 from llm_logs import newer_log, older_log
 from reading import SAMPLES
 
@@ -21,6 +22,9 @@ def samples(folder: Path) -> dict[str, bytes]:
     made = {each.name: each.read_bytes() for each in sorted(SAMPLES.iterdir())}
     made["older-logs.db"] = older_log(folder / "older.db").read_bytes()
     made["newer-logs.db"] = newer_log(folder / "newer.db").read_bytes()
+    for tool in NAMES:
+        path = made_database(folder, tool)
+        made[path.name] = path.read_bytes()
     return made
 
 

@@ -6,6 +6,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
+from reservoir_cli.messages import Conversation
 from reservoir_cli.transfer.importers import File, Importer, Record, Skipped, choose, find
 
 SAMPLES = Path(__file__).parent / "samples"
@@ -51,3 +52,15 @@ def told(record: Record) -> tuple[Any, ...]:
     said = message.content or " ".join(f"{c.name}({c.arguments})" for c in message.tool_calls)
     clock = f"{message.created_at:%H:%M:%S}" if message.created_at else None
     return (message.role, said, clock, message.conversation_id)
+
+
+def said(found: Iterable[Record | Skipped]) -> list[tuple[str, str]]:
+    """Roles and words."""
+    return [(each.message.role, each.message.content) for each in records(found)]
+
+
+def about(found: Iterable[Record | Skipped]) -> Conversation:
+    """The conversation as the last message has it."""
+    conversation = records(found)[-1].conversation
+    assert conversation is not None
+    return conversation

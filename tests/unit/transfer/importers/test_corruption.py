@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from corrupting import import_damaged
+from databases import NAMES, made_database
 from llm_logs import newer_log, older_log
 from reading import SAMPLES
 
@@ -17,6 +18,14 @@ FILES = sorted(each.name for each in SAMPLES.iterdir())
 def test_a_damaged_file_does_no_harm(name: str, tmp_path: Path) -> None:
     sample = (SAMPLES / name).read_bytes()
     seen = {import_damaged(sample, name, seed, tmp_path) for seed in range(30)}
+    assert "imported" in seen
+
+
+@pytest.mark.parametrize("tool", NAMES)
+def test_a_damaged_database_does_no_harm(tool: str, tmp_path: Path) -> None:
+    path = made_database(tmp_path, tool)
+    sample = path.read_bytes()
+    seen = {import_damaged(sample, path.name, seed, tmp_path) for seed in range(30)}
     assert "imported" in seen
 
 

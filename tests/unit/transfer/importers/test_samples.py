@@ -3,6 +3,7 @@
 import json
 import sqlite3
 from contextlib import ExitStack, closing
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -13,6 +14,14 @@ from reservoir_cli.messages import DOCUMENT_SOURCES
 from reservoir_cli.transfer.importers import find
 
 BREAD, UNTITLED = "conv-bread", "conv-untitled"
+#: The history of aider was written by the code of aider 0.86. Those of Cline, Goose, LM Studio and
+#: Open WebUI are written by hand.
+STARTER = "1778328000000"
+#: Sessions that Gemini CLI 0.61 and 0.36 and Copilot CLI 1.0.102 wrote, and that were resumed. What
+#: is damaged in them, and those of Copilot Chat, are written by hand.
+OLDER = "8f425d7e-ee6b-4e1a-8623-2438afdadc59"
+GEMINI = "a5bf75b4-0cba-4462-bee5-a7c0a44ab4be"
+COPILOT = "cac23ba7-0e8d-449c-a6d4-d2fc755b1837"
 TOLD: dict[str, list[tuple[Any, ...]]] = {
     "chatgpt.json": [
         (
@@ -111,6 +120,146 @@ TOLD: dict[str, list[tuple[Any, ...]]] = {
         ("user", "Hello", "14:23:01", None),
         ("assistant", "Hi there", "14:23:02", None),
     ],
+    "gemini-cli.jsonl": [
+        ("user", "How long is a brown pelican?", "04:25:26", GEMINI),
+        ("assistant", "A brown pelican is 1.2 m long.", "04:25:26", GEMINI),
+        ("system", "Answering\nThe pelican is known.", "04:25:26", GEMINI),
+        ("user", "Read the notes. What do pelicans eat?", "04:25:28", GEMINI),
+        ("assistant", "I will read it.", "04:25:28", GEMINI),
+        ("system", "Reading\nI need the file.", "04:25:28", GEMINI),
+        ("tool", "Pelicans eat fish.\n", "04:25:28", GEMINI),
+        ("assistant", "The file says: pelicans eat fish.", "04:25:28", GEMINI),
+        ("user", "How heavy is it?", "04:25:30", GEMINI),
+        ("assistant", "About three kilos.", "04:25:31", GEMINI),
+    ],
+    "gemini-cli.json": [
+        ("user", "How long is a brown pelican?", "04:59:03", OLDER),
+        ("assistant", "A brown pelican is 1.2 m long.", "04:59:04", OLDER),
+        ("system", "Answering\nThe pelican is known.", "04:59:04", OLDER),
+        ("user", "Read the notes. What do pelicans eat?", "04:59:28", OLDER),
+        ("assistant", "I will read it.", "04:59:28", OLDER),
+        ("system", "Reading\nI need the file.", "04:59:28", OLDER),
+        ("tool", "Pelicans eat fish.\n", "04:59:28", OLDER),
+        ("assistant", "The file says: pelicans eat fish.", "04:59:28", OLDER),
+        ("user", "Like this one?\n[image]", "04:59:31", OLDER),
+    ],
+    "copilot-chat.jsonl": [
+        (
+            "user",
+            "[image]\n[file birds.md]\nHow long is a brown pelican?",
+            "09:00:01",
+            "chat-1",
+        ),
+        ("assistant", "A brown pelican is `birds.md` says 1.2 m long.", "09:00:01", "chat-1"),
+        ("system", "They mean the bird.", "09:00:01", "chat-1"),
+        ("user", "Read the notes. What do pelicans eat?", "09:01:01", "chat-1"),
+        ("assistant", "I will read them.", "09:01:01", "chat-1"),
+        ("tool", "Pelicans eat fish.", "09:01:01", "chat-1"),
+        ("assistant", 'run_in_terminal({"command": "ls"})', "09:01:01", "chat-1"),
+        ("tool", "notes.txt", "09:01:01", "chat-1"),
+        ("assistant", "They say: pelicans eat fish.", "09:01:01", "chat-1"),
+        ("assistant", "It ended well.", "09:03:01", "chat-1"),
+    ],
+    "copilot-chat.json": [
+        ("user", "How heavy is it?", "09:03:21", "chat-2"),
+        ("assistant", "About three kilos.", "09:03:21", "chat-2"),
+        ("user", "And a wing?", "09:03:22", "chat-2"),
+        ("assistant", 'mcp_birds_size({"part":"wing"})', "09:03:22", "chat-2"),
+        ("tool", "1 m", "09:03:22", "chat-2"),
+    ],
+    "copilot-cli.jsonl": [
+        ("user", "How long is a brown pelican?", "04:25:43", COPILOT),
+        ("assistant", "A brown pelican is 1.2 m long.", "04:25:43", COPILOT),
+        ("system", "I should think of pelicans.", "04:25:43", COPILOT),
+        ("user", "Read the notes. What do pelicans eat?", "04:26:16", COPILOT),
+        ("assistant", "I will read it.", "04:26:16", COPILOT),
+        ("system", "I should think of pelicans.", "04:26:16", COPILOT),
+        ("tool", "Pelicans eat fish.\n", "04:26:16", COPILOT),
+        ("assistant", "The file says: pelicans eat fish.", "04:26:16", COPILOT),
+        ("system", "I should think of pelicans.", "04:26:16", COPILOT),
+        ("user", "How heavy is it?", "04:26:17", COPILOT),
+        ("assistant", "About three kilos.", "04:26:17", COPILOT),
+        ("system", "I should think of pelicans.", "04:26:17", COPILOT),
+    ],
+    "cline.json": [
+        (
+            "user",
+            "Why does sync drop rows? See 'sync.py' (see below for file content)\n"
+            '<file_content path="sync.py">\ndef sync(): ...\n</file_content>',
+            "12:00:01",
+            "first",
+        ),
+        ("assistant", "I will read the tests.", "12:00:01", "first"),
+        ("system", "Look at the tests.", "12:00:01", "first"),
+        ("tool", "def test_sync(): ...\n\n    assert rows", "12:00:20", "first"),
+        ("assistant", "Now I run them.", "12:00:40", "first"),
+        ("system", "Run them.", "12:00:40", "first"),
+        ("tool", "1 failed\n[image]", "12:00:50", "first"),
+        ("assistant", "[ERROR is no part of it]\nThe cursor skips a page.", "12:01:00", "first"),
+        ("user", "Fix it, please. 🍞", "12:01:30", "first"),
+        ("assistant", "With a test?", "12:01:40", "first"),
+        ("user", "With a test.", "12:01:50", "first"),
+        ("assistant", "Done.", "12:02:00", "first"),
+    ],
+    "goose.jsonl": [
+        ("user", "Why does sync drop rows?", "12:00:01", "goose"),
+        ("assistant", "I will look.", "12:00:03", "goose"),
+        ("system", "Look at the cursor.", "12:00:03", "goose"),
+        ("tool", "def sync(): ...", "12:00:04", "goose"),
+        ("assistant", "The cursor skips a page.", "12:00:06", "goose"),
+        ("user", "Like here? 🍞\n[image]", "12:00:07", "goose"),
+        ("assistant", 'developer__text_editor({"path": "sync.py"})', "12:00:08", "goose"),
+        ("tool", "no such file", "12:00:09", "goose"),
+        ("assistant", "Exactly.", "12:00:10", "goose"),
+    ],
+    "lm-studio.json": [
+        ("system", "Be brief.", "12:00:00", STARTER),
+        (
+            "user",
+            "[image]\n[file notes.pdf]\nHow often do I feed a starter?",
+            "12:00:00",
+            STARTER,
+        ),
+        ("assistant", "Let me compute.", "12:00:03", STARTER),
+        ("system", "Warm kitchens need two.", "12:00:03", STARTER),
+        ("tool", '{"stdout":"2"}', "12:00:03", STARTER),
+        ("assistant", "Twice a day.", "12:00:03", STARTER),
+        ("user", "Thanks! 🍞", "12:00:03", STARTER),
+        ("assistant", "With pleasure.", "12:01:00", STARTER),
+    ],
+    "aider.md": [
+        ("user", "Why does sync drop rows?\nIt loses the last page.", "12:00:00", "first"),
+        (
+            "assistant",
+            "The cursor skips a page:\n\n# The fault\n\n#### Where\n\n> offset += size\n\n"
+            "app.py\n```python\n<<<<<<< SEARCH\n    offset += size + 1\n=======\n"
+            "    offset += size\n>>>>>>> REPLACE\n```",
+            "12:00:00",
+            "first",
+        ),
+        ("user", "Is there a test for it? 🍞", "12:00:00", "first"),
+        ("assistant", "Not yet.", "12:00:00", "first"),
+        ("user", "Write one.", "09:00:00", "first"),
+        ("assistant", "Done.", "09:00:00", "first"),
+    ],
+    "open-webui.json": [
+        ("user", "[image]\n[file map.pdf]\nWeather in Oslo?", "12:00:01", "owu-1"),
+        ("assistant", "Let me look.", "12:00:02", "owu-1"),
+        ("system", 'Look it up\nwith "care".', "12:00:02", "owu-1"),
+        ("tool", "rain", "12:00:02", "owu-1"),
+        ("assistant", "It rains.", "12:00:02", "owu-1"),
+        ("user", "And 2 + 2? 🍞", "12:00:10", "owu-1"),
+        ("assistant", "code_interpreter(```python\nprint(2 + 2)\n```)", "12:00:11", "owu-1"),
+        ("tool", '{"stdout": "4"}', "12:00:11", "owu-1"),
+        ("assistant", "Four.", "12:00:11", "owu-1"),
+        ("user", "Search for it", "12:00:20", "owu-1"),
+        ("assistant", 'search_web({"q": "2+2"})', "12:00:21", "owu-1"),
+        ("system", "A search, then.", "12:00:21", "owu-1"),
+        ("tool", "4", "12:00:21", "owu-1"),
+        ("assistant", "Still four.", "12:00:21", "owu-1"),
+        ("user", "Of an old version", "12:33:20", "owu-2"),
+        ("assistant", "Without a tree", "12:33:20", "owu-2"),
+    ],
     "note.md": [("user", "# Sourdough\n\nFeed it *twice* a day. 🍞", None, None)],
     "note.txt": [("user", "Feed the starter.", None, None)],
 }
@@ -171,6 +320,48 @@ SKIPPED = {
         ("line 9", "not valid JSON"),
     ],
     "original.jsonl": [("line 3", "no content")],
+    "cline.json": [
+        ("entry 14", "unknown role"),
+        ("entry 15", "content is neither a text nor a list of blocks"),
+        ("entry 16", "a tool call without a name"),
+        ("entry 17", "not a JSON object"),
+    ],
+    "goose.jsonl": [
+        ("line 10", "unknown role"),
+        ("line 11", "content is not a list"),
+        ("line 12", "not a JSON object"),
+        ("line 13", "not valid JSON"),
+    ],
+    "lm-studio.json": [
+        ("the document, message 5", "no versions"),
+        ("the document, message 6", "unknown role"),
+        ("the document, message 7", "not a message"),
+    ],
+    "aider.md": [],
+    "open-webui.json": [
+        ("entry 1, message 7", "unknown role"),
+        ("entry 1, message 8", "content is neither a text nor a list of parts"),
+        ("entry 3", "no history of messages"),
+        ("entry 4", "not a JSON object"),
+    ],
+    "gemini-cli.jsonl": [("line 29", "no type"), ("line 30", "not valid JSON")],
+    "gemini-cli.json": [
+        ("the document, message 8", "not a message"),
+        ("the document, message 9", "content is neither a text nor a list of parts"),
+    ],
+    "copilot-chat.jsonl": [
+        ("request 4", "not a request"),
+        ("request 5", "no text"),
+        ("line 11", "a change that does not fit"),
+        ("line 12", "a change that does not fit"),
+        ("line 13", "not valid JSON"),
+    ],
+    "copilot-chat.json": [],
+    "copilot-cli.jsonl": [
+        ("line 25", "no type"),
+        ("line 26", "content is not a text"),
+        ("line 27", "not valid JSON"),
+    ],
     "note.md": [],
     "note.txt": [],
 }
@@ -186,17 +377,34 @@ ABOUT = {
         "5e55/ag7": (None, "claude-code", "claude-sonnet-4-5"),
     },
     "codex.jsonl": {"sess-1": (None, "codex", "gpt-5-codex")},
+    "gemini-cli.jsonl": {GEMINI: ("Pelicans and their size", "gemini-cli", "gemini-2.5-pro")},
+    "gemini-cli.json": {OLDER: ("Pelicans and their food", "gemini-cli", "gemini-2.5-pro")},
+    "copilot-chat.jsonl": {"chat-1": ("Pelicans and their size", "copilot-chat", "gpt-5")},
+    "copilot-chat.json": {
+        "chat-2": ("Pelicans and their weight", "copilot-chat", "claude-sonnet-4-5")
+    },
+    "copilot-cli.jsonl": {COPILOT: (None, "copilot-cli", "m1")},
     "reservoir.jsonl": {"k1": ("Redis", "cli", "gpt-4o")},
+    "goose.jsonl": {"goose": ("Sync drops rows", "goose", None)},
+    "lm-studio.json": {STARTER: ("Starter", "lm-studio", "qwen3")},
+    "open-webui.json": {
+        "owu-1": ("Weather", "open-webui", "gpt-4o"),
+        "owu-2": (None, "open-webui", None),
+    },
 }
 
 
 #: Conversations that are named by their first message.
-LISTS = ("sharegpt.jsonl", "openai.jsonl", "anthropic.json")
+LISTS = ("sharegpt.jsonl", "openai.jsonl", "anthropic.json", "cline.json", "aider.md")
 
 
 def read(name: str) -> list[Any]:
     [found] = found_in(SAMPLES / name).values()
     return found
+
+
+def local(time: Any) -> Any:
+    return time.astimezone()
 
 
 def by_first(name: str) -> list[tuple[Any, ...]]:
@@ -206,6 +414,8 @@ def by_first(name: str) -> list[tuple[Any, ...]]:
         message = each.message
         if message.source_id == message.conversation_id:
             firsts.add(message.conversation_id)
+        if message.source == "aider":  # writes local times
+            each = replace(each, message=replace(message, created_at=local(message.created_at)))
         row = told(each)
         if message.source in DOCUMENT_SOURCES:  # they have the time of their file
             row = (*row[:2], None, row[3])
@@ -273,7 +483,9 @@ def test_each_result_names_the_call_it_answers(name: str) -> None:
 
 @pytest.mark.parametrize("name", TOLD)
 def test_thinking_is_no_part_of_what_anybody_said(name: str) -> None:
-    thoughts = ("Warm kitchens", "They want FOR", "Look at the cursor", "I need the tool")
+    thoughts = ("Warm kitchens", "They want FOR", "Look at the", "I need the tool")
+    thoughts += ("Answering\n", "Reading\n", "They mean", "I should think")
+    thoughts += ("Run them", "Look it up", "A search")
     for each in records(read(name)):
         thinks = each.message.content.startswith(thoughts)
         assert thinks == (each.message.name == "thinking")
@@ -285,9 +497,19 @@ INSTANCES = {
     "claude.json": "claude",
     "claude-code.jsonl": "claude-code",
     "codex.jsonl": "codex",
+    "gemini-cli.jsonl": "gemini-cli",
+    "gemini-cli.json": "gemini-cli",
+    "copilot-chat.jsonl": "copilot-chat",
+    "copilot-chat.json": "copilot-chat",
+    "copilot-cli.jsonl": "copilot-cli",
     "sharegpt.jsonl": "sharegpt",
     "openai.jsonl": None,
     "anthropic.json": None,
+    "cline.json": "cline",
+    "goose.jsonl": "goose",
+    "lm-studio.json": "lm-studio",
+    "aider.md": "aider",
+    "open-webui.json": "open-webui",
     "note.md": None,
     "note.txt": None,
 }

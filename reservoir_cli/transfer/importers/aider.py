@@ -1,0 +1,152 @@
+"""The history of aider: a Markdown file in each project, to which sessions are appended.
+
+What the user types stands in headings of the fourth level, what aider itself says in block
+quotes. Both end their lines with two blanks, which tells them from headings and quotes in the
+replies of a model.
+"""
+
+import re
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from pathlib import PurePath
+
+from reservoir_cli.messages import Conversation, Message, clean_text
+from reservoir_cli.transfer.importers import File, Record, Skipped
+from reservoir_cli.transfer.importers.coerce import folder_name, moment
+from reservoir_cli.transfer.importers.conversations import SourceIds, Thread
+from reservoir_cli.util.files import LARGEST
+
+_HISTORY = ".aider.chat.history.md"
+_STARTED = re.compile(r"# aider chat started at (\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)\s*$", re.M)
+_TYPED, _NOTE = "#### ", ">"
+_MODEL = re.compile(r"> (?:Main model|Models?): (\S{1,200})(?: with |,|\s*$)")
+#: Commands that ask the model something; all others are for aider.
+_ASKING = re.compile(r"/(?:ask|code|architect|context|help)\s+(?=\S)")
+_COMMAND = re.compile(r"[/!]\S")
+
+
+class Aider:
+    """Reads ``.aider.chat.history.md``."""
+
+    name = "aider"
+    instance = "aider"
+
+    def detect(self, head: str) -> bool:
+        """Return whether it begins with a session; a document may only quote one."""
+        return _STARTED.match(head.lstrip("\ufeff \t\r\n")) is not None
+
+    def read(self, file: File) -> Iterator[Record | Skipped]:
+        """Message by message; commands, and what aider itself says, are passed over."""
+        session = _Session(_project(file))
+        for number, line in _lines(file):
+            if line is None:
+                yield Skipped(f"line {number}", f"larger than {LARGEST >> 20} MB")
+                continue
+            if started := _STARTED.fullmatch(line):
+                yield from session.end()
+                session = _Session(session.project, started[1], session.identities)
+            else:
+                yield from session.take(number, line)
+        yield from session.end()
+
+
+def _project(file: File) -> str | None:
+    """Return the name of the folder that a history is of."""
+    place = PurePath(file.name.replace("\\", "/"))
+    return folder_name(place.parent.as_posix()) if place.name == _HISTORY else None
+
+
+def _lines(file: File) -> Iterator[tuple[int, str | None]]:
+    """Yield the lines with their numbers; ``None`` for one that is too large."""
+    with file.open() as stream:
+        number = 0
+        while line := stream.readline(LARGEST + 1):
+            number += 1
+            if len(line) > LARGEST:
+                while line and not line.endswith(b"\n"):
+                    line = stream.readline(LARGEST + 1)
+                yield number, None
+                continue
+            said = line.decode("utf-8", "surrogateescape").rstrip("\r\n")
+            yield number, said.removeprefix("\ufeff") if number == 1 else said
+
+
+@dataclass
+class _Session:
+    """A session while it is read.
+
+    :param started: when, as aider wrote it.
+    :param size: of what was said and is not told yet.
+    """
+
+    project: str | None
+    started: str = ""
+    identities: SourceIds = field(default_factory=SourceIds)
+    role: str = "assistant"
+    asked: bool = False
+    said: list[str] = field(default_factory=list)
+    size: int = 0
+    number: int = 0
+
+    def __post_init__(self) -> None:
+        # A session is named by its first message, and that one by the time it began.
+        self.thread = Thread(Aider.name)
+        self.identities.follow("", self.started)
+        self.model: str | None = None
+        self.time = _local(self.started)
+
+    def take(self, number: int, line: str) -> Iterator[Record | Skipped]:
+        """Add a line, and yield the message that ends before it."""
+        marked = line.endswith("  ")
+        if marked and line.startswith(_NOTE):
+            yield from self.end()
+            if found := _MODEL.match(line):
+                self.model = clean_text(found[1])
+            return
+        role = "user" if marked and line.startswith(_TYPED) else "assistant"
+        if role != self.role:
+            yield from self.end()
+            self.role = role
+        if not self.said:
+            self.number = number
+        self.size += len(line) + 1
+        if self.size <= LARGEST:
+            self.said.append(line[len(_TYPED) :].rstrip() if role == "user" else line)
+
+    def end(self) -> Iterator[Record | Skipped]:
+        """Yield the message that was said so far, if it says anything to a model or by one."""
+        content, size = "\n".join(self.said).strip("\n"), self.size
+        self.said, self.size = [], 0
+        if size > LARGEST:
+            yield Skipped(f"line {self.number}", f"larger than {LARGEST >> 20} MB")
+            return
+        if self.role == "user":
+            content = _asked(content)
+            self.asked = bool(content.strip())
+        # What follows a command is its output, of which aider marks only the first line.
+        if not content.strip() or not self.asked:
+            return
+        message = Message(self.role, content, self.time)
+        record = self.thread.record(message, self.identities.new("", message))
+        known = record.conversation or Conversation("")
+        about = replace(known, model=self.model, project=self.project)
+        self.thread.conversation = about
+        yield replace(record, conversation=about)
+
+
+def _asked(content: str) -> str:
+    """Return what a user asks a model; nothing for a command."""
+    if content == "<blank>":
+        return ""
+    if asked := _ASKING.match(content):
+        return content[asked.end() :]
+    return "" if _COMMAND.match(content) else content
+
+
+def _local(started: str) -> datetime | None:
+    """Return the time of a session, which aider writes in local time."""
+    with suppress(ValueError, OverflowError, OSError):
+        return moment(datetime.fromisoformat(started).astimezone(UTC).isoformat())
+    return None

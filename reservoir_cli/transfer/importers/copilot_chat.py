@@ -1,0 +1,308 @@
+"""Copilot Chat's sessions in VS Code: a document, or a log of changes that leads to one.
+
+A session is a list of requests, each with the question and the parts of the response. A line of a
+log holds the whole document (kind 0), sets a value (1), appends to a list after cutting it off (2),
+or deletes a value (3).
+"""
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import groupby
+from typing import Any
+
+from reservoir_cli.messages import Conversation
+from reservoir_cli.transfer.importers import File, Record, Skipped, blocks, has_key, is_json
+from reservoir_cli.transfer.importers.coerce import (
+    moment_ms,
+    obj,
+    objects,
+    text,
+    uri_folder_name,
+)
+from reservoir_cli.transfer.importers.conversations import SourceIds, Thread, source_ids
+from reservoir_cli.transfer.importers.json_stream import entries
+from reservoir_cli.util.files import LARGEST, open_regular, read_stream
+
+_INITIAL, _SET, _PUSH, _DELETE = range(4)
+#: A log is read up to this size: all that it says is in memory until its end.
+_MOST = LARGEST
+_LOG = re.compile(r'\A\s*\{\s*"kind"\s*:\s*[0-3]\s*,\s*"[vki]"')
+#: What VS Code adds to the ids of calls.
+_SUFFIX = re.compile(r"__vscode-\d+\Z")
+
+
+class CopilotChat:
+    """Reads ``chatSessions`` below VS Code's ``workspaceStorage``."""
+
+    name = "copilot-chat"
+    instance = "copilot-chat"
+
+    def detect(self, head: str) -> bool:
+        """Recognise a session by its requests, and a log by the kind of its first change."""
+        if not is_json(head):
+            return False
+        named = has_key(head, "responderUsername", "initialLocation", "creationDate")
+        return bool(_LOG.match(head)) or (named and has_key(head, "requests"))
+
+    def read(self, file: File) -> Iterator[Record | Skipped]:
+        """Yield the messages of all requests that the user did not take back."""
+        state = _State(file)
+        yield from state.build()
+        if state.value is None:
+            return
+        requests = state.value.get("requests")
+        if not isinstance(requests, list):
+            yield Skipped("the session", "no list of requests")
+            return
+        thread = Thread(self.name, _about(state.value, file))
+        identities = SourceIds()
+        identities.follow(self.name, thread.conversation.id if thread.conversation else "")
+        for number, request in enumerate(requests, 1):
+            if isinstance(request, dict):
+                yield from _request(f"request {number}", request, thread, identities)
+            else:
+                yield Skipped(f"request {number}", "not a request")
+
+
+class _State:
+    """The document that the lines of a file lead to."""
+
+    def __init__(self, file: File) -> None:
+        self._file = file
+        self.value: dict[str, Any] | None = None
+
+    def build(self) -> Iterator[Skipped]:
+        """Apply all lines; one that cannot be applied is skipped."""
+        for found in entries(self._file):
+            if isinstance(found, Skipped):
+                yield found
+                continue
+            if self._file.done > _MOST:
+                yield Skipped("what follows", f"a log of more than {_MOST >> 20} MB")
+                return
+            place, line = found
+            try:
+                self._apply(line)
+            except (ValueError, TypeError, LookupError):
+                if self.value is None:
+                    yield Skipped(place, "no session that this changes")
+                    return
+                yield Skipped(place, "a change that does not fit")
+
+    def _apply(self, line: dict[str, Any]) -> None:
+        kind = line.get("kind")
+        if kind == _INITIAL or "requests" in line:
+            self.value = obj(line.get("v")) if "v" in line else line
+        elif self.value is None or not isinstance(line.get("k"), list) or not line["k"]:
+            raise ValueError
+        elif kind == _PUSH:
+            _push(self._parent(line["k"]), line["k"][-1], line.get("v"), line.get("i"))
+        elif kind in (_SET, _DELETE):
+            _set(self._parent(line["k"]), line["k"][-1], line.get("v"))
+        else:
+            raise ValueError
+
+    def _parent(self, path: list[Any]) -> Any:
+        value: Any = self.value
+        for key in path[:-1]:
+            value = value[key]
+        return value
+
+
+def _set(parent: Any, key: Any, value: Any) -> None:
+    if isinstance(parent, list) and key == len(parent):
+        parent.append(value)
+    elif isinstance(parent, dict | list):
+        parent[key] = value
+
+
+def _push(parent: Any, key: Any, values: Any, start: Any) -> None:
+    """Append values to a list; from the start on, they replace what was there."""
+    present = parent.get(key) if isinstance(parent, dict) else parent[key]
+    listed = present if isinstance(present, list) else []
+    if isinstance(start, int) and 0 <= start <= len(listed):
+        del listed[start:]
+    listed += values if isinstance(values, list) else []
+    parent[key] = listed
+
+
+def _about(session: dict[str, Any], file: File) -> Conversation:
+    """Return the session's id, title and project."""
+    identity = text(session.get("sessionId")) or file.stem
+    folder = uri_folder_name(session.get("workingDirectory")) or _workspace(file)
+    title = text(session.get("customTitle"))
+    return Conversation(identity, title, CopilotChat.name, project=folder)
+
+
+def _workspace(file: File) -> str | None:
+    """Return the folder that VS Code had open, from ``workspace.json`` beside the sessions."""
+    path = file.path.absolute().parent.parent / "workspace.json" if file.path else None
+    if path is None or path.is_symlink():
+        return None
+    try:
+        with open_regular(path) as stream:
+            known = obj(json.loads(read_stream(stream, 1 << 20)))
+    except (OSError, ValueError, RecursionError):
+        return None
+    name = uri_folder_name(known.get("folder") or known.get("workspace"))
+    return name.removesuffix(".code-workspace") if name else None
+
+
+def _request(
+    place: str, request: dict[str, Any], thread: Thread, identities: SourceIds
+) -> Iterator[Record | Skipped]:
+    """Yield the question and its response."""
+    if request.get("isHidden") is True or obj(request.get("shouldBeRemovedOnSend")):
+        return
+    own, at = text(request.get("requestId")), moment_ms(request.get("timestamp"))
+    _learn(thread, request)
+    try:
+        said = [] if request.get("isSystemInitiated") is True else _question(request)
+        asked = blocks.messages("user", said, at)
+        made = blocks.messages("assistant", _response(request), at, own or "")
+    except ValueError as error:
+        yield Skipped(place, str(error))
+        return
+    named = [*source_ids(own or "", asked), *source_ids(f"{own}/response", made)]
+    for source_id, message in named:
+        identity = source_id if own else identities.new(CopilotChat.name, message)
+        yield thread.record(message, identity)
+
+
+def _learn(thread: Thread, request: dict[str, Any]) -> None:
+    """Note the model that answers."""
+    metadata = obj(obj(request.get("result")).get("metadata"))
+    model = text(metadata.get("resolvedModel")) or text(request.get("modelId"))
+    if model and thread.conversation:
+        thread.conversation = replace(thread.conversation, model=model.removeprefix("copilot/"))
+
+
+def _question(request: dict[str, Any]) -> list[Any]:
+    """Return what was typed, after markers for attached images and files."""
+    message = request.get("message")
+    said = message if isinstance(message, str) else obj(message).get("text")
+    if not isinstance(said, str):
+        raise ValueError("no text")
+    attached: list[dict[str, Any]] = []
+    for each in objects(obj(request.get("variableData")).get("variables")):
+        if each.get("kind") == "image":
+            attached.append({"type": "image"})
+        elif each.get("kind") == "file" and not _is_implicit(each):
+            attached.append({"type": "file", "title": each.get("name")})
+    return [*attached, said]
+
+
+def _is_implicit(variable: dict[str, Any]) -> bool:
+    """Return whether VS Code attached the open file by itself."""
+    return (text(variable.get("id")) or "").startswith("vscode.implicit")
+
+
+# The response
+
+
+def _response(request: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the parts of a response as blocks; neighbouring texts are one."""
+    calls, answers = _asked(request)
+    made: list[dict[str, Any]] = []
+    for kind, parts in groupby(objects(request.get("response")), _kind):
+        if kind == "tool":
+            for part in parts:
+                made += _invocation(part, calls, answers)
+        elif kind == "thinking":
+            thoughts = (_joined(part.get("value")) for part in parts)
+            made += [{"type": "thinking", "thinking": thought} for thought in thoughts]
+        elif said := "".join(map(_text, parts)):
+            made.append({"type": "text", "text": said})
+    return made
+
+
+def _asked(request: dict[str, Any]) -> tuple[dict[str, dict[str, Any]], dict[str, Any]]:
+    """Return the calls as the model made them, and what it was told, by the ids of the calls."""
+    metadata = obj(obj(request.get("result")).get("metadata"))
+    rounds = objects(metadata.get("toolCallRounds"))
+    calls = [call for each in rounds for call in objects(each.get("toolCalls"))]
+    results = obj(metadata.get("toolCallResults"))
+    return (
+        {_SUFFIX.sub("", text(call.get("id")) or ""): call for call in calls},
+        {_SUFFIX.sub("", key): value for key, value in results.items()},
+    )
+
+
+def _kind(part: dict[str, Any]) -> str:
+    kind = part.get("kind")
+    if kind in ("toolInvocationSerialized", "toolInvocation"):
+        return "tool"
+    return "thinking" if kind == "thinking" else "text"
+
+
+def _text(part: dict[str, Any]) -> str:
+    """Return the text of a part, or the name of what it refers to."""
+    match part.get("kind"):
+        case None | "markdownContent" | "markdownVuln":
+            return _markdown(part.get("content", part.get("value")))
+        case "inlineReference":
+            about = obj(part.get("inlineReference"))
+            where = obj(about.get("uri")) or obj(obj(about.get("location")).get("uri")) or about
+            name = text(part.get("name")) or text(about.get("name"))
+            name = name or uri_folder_name(where.get("path") or where.get("fsPath"))
+            return f"`{name}`" if name else ""
+        case _:
+            return ""
+
+
+def _markdown(value: Any) -> str:
+    """Return a text, or the text that an object holds."""
+    held = value.get("value") if isinstance(value, dict) else value
+    return held if isinstance(held, str) else ""
+
+
+def _joined(value: Any) -> str:
+    parts = value if isinstance(value, list) else [value]
+    return "".join(each for each in parts if isinstance(each, str))
+
+
+def _invocation(
+    part: dict[str, Any], calls: dict[str, dict[str, Any]], answers: dict[str, Any]
+) -> list[dict[str, Any]]:
+    """Return a tool call, and its result if there is one.
+
+    :param calls: what the model asked for, by the ids of the calls.
+    :param answers: what the model was told.
+    """
+    identity = _SUFFIX.sub("", text(part.get("toolCallId")) or "")
+    asked, shown = calls.get(identity, {}), obj(part.get("toolSpecificData"))
+    details = obj(part.get("resultDetails"))
+    made = {
+        "type": "tool_use",
+        "id": identity,
+        "name": text(asked.get("name")) or text(part.get("toolId")) or "tool",
+        "input": asked.get("arguments") or _arguments(shown, details, part),
+    }
+    said = _answer(answers.get(identity)) or _output(shown, details)
+    result = {"type": "tool_result", "tool_use_id": identity or None, "content": said}
+    return [made, result] if said else [made]
+
+
+def _arguments(shown: dict[str, Any], details: dict[str, Any], part: dict[str, Any]) -> Any:
+    """Return a tool's arguments as VS Code shows them."""
+    command = obj(shown.get("commandLine"))
+    if said := text(command.get("original")) or text(shown.get("command")):
+        return {"command": said}
+    told = details.get("input") or shown.get("rawInput") or shown.get("prompt")
+    return told or _markdown(part.get("invocationMessage"))
+
+
+def _output(shown: dict[str, Any], details: dict[str, Any]) -> str:
+    """Return a tool's result as VS Code shows it."""
+    output = details.get("output")
+    parts = [_markdown(each) for each in output] if isinstance(output, list) else []
+    ended = obj(shown.get("terminalCommandOutput")).get("text") or shown.get("result")
+    return "\n".join(filter(None, parts)) or text(ended) or ""
+
+
+def _answer(value: Any) -> str:
+    """Return a tool's result as the model got it."""
+    content = objects(obj(value).get("content"))
+    return "\n".join(filter(None, (text(each.get("value")) for each in content)))

@@ -1,0 +1,207 @@
+"""Copilot CLI's sessions: a line for each event."""
+
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from reservoir_cli.messages import Conversation, Message
+from reservoir_cli.transfer.importers import (
+    File,
+    Record,
+    Skipped,
+    Unreadable,
+    blocks,
+    has_key,
+    is_json,
+)
+from reservoir_cli.transfer.importers.coerce import (
+    branch_name,
+    folder_name,
+    moment,
+    obj,
+    objects,
+    text,
+)
+from reservoir_cli.transfer.importers.conversations import SourceIds, Thread, source_ids, take_back
+from reservoir_cli.transfer.importers.json_stream import entries
+
+_EVENTS = ('"session.start"', '"session.resume"', '"user.message"', '"assistant.message"')
+
+
+class CopilotCli:
+    """Reads ``events.jsonl`` in the folders below ``~/.copilot/session-state``."""
+
+    name = "copilot-cli"
+    instance = "copilot-cli"
+
+    def detect(self, head: str) -> bool:
+        """Recognise an event by its type, its data, and the event before it."""
+        event = is_json(head) and has_key(head, "parentId") and has_key(head, "data")
+        return event and any(each in head for each in _EVENTS)
+
+    def read(self, file: File) -> Iterator[Record | Skipped]:
+        """Yield messages in order, without those that the user rewound."""
+        session, rewound = _survey(file)
+        events = _Events(session)
+        for found in entries(file):
+            if isinstance(found, Skipped):
+                yield found
+                continue
+            place, event = found
+            if not isinstance(event.get("type"), str):
+                yield Skipped(place, "no type")
+            elif text(event.get("id")) not in rewound:
+                yield from events.read(place, event)
+
+
+@dataclass
+class _Events:
+    """The events of a session while they are read; each agent has a conversation of its own."""
+
+    session: str
+    about: Conversation = field(init=False)
+    threads: dict[str, Thread] = field(default_factory=dict)
+    identities: SourceIds = field(default_factory=SourceIds)
+    seen: set[str] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        self.about = Conversation(self.session, source=CopilotCli.name)
+
+    def read(self, place: str, event: dict[str, Any]) -> Iterator[Record | Skipped]:
+        kind, data = event["type"], event.get("data")
+        own = text(event.get("id"))
+        if own in self.seen:
+            return
+        if own:
+            self.seen.add(own)
+        if kind.startswith("session."):
+            self._learn(obj(data))
+        if kind not in _READERS or _is_injected(event):
+            return
+        try:
+            if not isinstance(data, dict):
+                raise ValueError("no data")
+            made = _READERS[kind](data, own or "")
+        except ValueError as error:
+            yield Skipped(place, str(error))
+            return
+        at, thread = moment(event.get("timestamp")), self._thread(event)
+        for source_id, message in source_ids(own or "", made):
+            timed = replace(message, created_at=at)
+            yield thread.record(timed, source_id if own else self.identities.new(id(thread), timed))
+
+    def _learn(self, data: dict[str, Any]) -> None:
+        """Note the model, the folder and the branch that an event tells of."""
+        place = obj(data.get("context")) or data
+        self.about = replace(
+            self.about,
+            model=text(data.get("selectedModel")) or self.about.model,
+            project=self.about.project or folder_name(place.get("cwd")),
+            branch=branch_name(place.get("branch")) or self.about.branch,
+        )
+
+    def _thread(self, event: dict[str, Any]) -> Thread:
+        """Return the conversation of the agent that an event is from, with its model."""
+        data = obj(event.get("data"))
+        agent = text(event.get("agentId")) or text(data.get("parentToolCallId"))
+        key = f"{self.session}/{agent}" if agent else self.session
+        if key not in self.threads:
+            self.threads[key] = Thread(CopilotCli.name, replace(self.about, id=key))
+            self.identities.follow(id(self.threads[key]), key)
+        thread = self.threads[key]
+        model = text(data.get("model")) or (thread.conversation or self.about).model
+        thread.conversation = replace(self.about, id=key, model=model)
+        return thread
+
+
+def _is_injected(event: dict[str, Any]) -> bool:
+    """Return whether nobody asked what a user's message says: a skill, or the program itself.
+
+    The first message of an agent is from the one that started it.
+    """
+    data = obj(event.get("data"))
+    source = text(data.get("source")) or ""
+    from_agent = source.startswith("agent-") and text(event.get("agentId")) is None
+    return source.startswith("skill-") or from_agent or data.get("isAutopilotContinuation") is True
+
+
+def _user(data: dict[str, Any], own: str) -> list[Message]:
+    """Return what the user typed, after markers for attachments."""
+    attached = [_attached(each) for each in objects(data.get("attachments"))]
+    return blocks.messages("user", [*attached, _said(data)], None)
+
+
+def _said(data: dict[str, Any]) -> str:
+    content = data.get("content")
+    if content is not None and not isinstance(content, str):
+        raise ValueError("content is not a text")
+    return content or ""
+
+
+def _attached(about: dict[str, Any]) -> dict[str, Any]:
+    """Return a marker for an attachment, whose content is not imported."""
+    kind = (text(about.get("mimeType")) or "").split("/")[0]
+    if kind in ("image", "audio", "video"):
+        return {"type": kind}
+    name = about.get("displayName") or about.get("path") or about.get("filePath")
+    return {"type": "file", "title": folder_name(name)}
+
+
+def _assistant(data: dict[str, Any], own: str) -> list[Message]:
+    """Return a reply with its calls, and the thinking that led to it."""
+    calls = [
+        {
+            "type": "tool_use",
+            "id": text(each.get("toolCallId")),
+            "name": each.get("name"),
+            "input": each.get("arguments"),
+        }
+        for each in objects(data.get("toolRequests"))
+    ]
+    thinking = {"type": "thinking", "thinking": data.get("reasoningText")}
+    return blocks.messages("assistant", [_said(data), *calls, thinking], None, own)
+
+
+def _result(data: dict[str, Any], own: str) -> list[Message]:
+    """Return the result of a call, or why it failed."""
+    result, error = obj(data.get("result")), obj(data.get("error"))
+    said = text(result.get("content")) or text(error.get("message")) or ""
+    return [Message("tool", said, tool_call_id=text(data.get("toolCallId")))]
+
+
+_READERS = {
+    "user.message": _user,
+    "assistant.message": _assistant,
+    "tool.execution_complete": _result,
+}
+
+
+def _survey(file: File) -> tuple[str, set[str]]:
+    """Return the session's id and the ids of rewound events, which are known at the end only."""
+    session, rewound = None, set()
+    order: dict[str, None] = {}
+    with suppress(Unreadable, OSError):
+        for _, event in (entry for entry in entries(file) if not isinstance(entry, Skipped)):
+            data = obj(event.get("data"))
+            if event.get("type") == "session.start":
+                session = session or text(data.get("sessionId"))
+            elif event.get("type") == "session.snapshot_rewind":
+                rewound |= _taken(data, order)
+            if own := text(event.get("id")):
+                order[own] = None
+    return session or _named(file), rewound
+
+
+def _taken(data: dict[str, Any], order: dict[str, None]) -> set[str]:
+    """Return the ids of the events that a rewind removes: those listed, or all from one on."""
+    listed = data.get("eventIds")
+    if isinstance(listed, list):
+        return set(filter(None, map(text, listed)))
+    return set(take_back(order, text(data.get("upToEventId")) or ""))
+
+
+def _named(file: File) -> str:
+    """Return the session's id: the name of its folder, or of its file in older versions."""
+    names = file.name.replace("\\", "/").split("/")
+    return names[-2] if file.stem == "events" and len(names) > 1 else file.stem

@@ -1,0 +1,173 @@
+"""Databases of other tools: SQLite files, opened read-only.
+
+Reading one is bounded by its size: a small file may hold what takes hours to read, or gigabytes
+of memory.
+"""
+
+import sqlite3
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing
+from pathlib import Path
+from typing import Any, TypeVar
+
+from reservoir_cli.errors import ReservoirError
+from reservoir_cli.transfer.importers import File, Skipped
+from reservoir_cli.util.files import LARGEST
+
+#: Errors of a damaged database: SQLite may quote bytes that are not text, and a column may have
+#: lost its name.
+_DAMAGED = (sqlite3.Error, UnicodeError, KeyError)
+#: Columns with a longer default are refused: it is stored once, and read in every older row.
+_LONGEST_DEFAULT = 1_000
+#: The work that reading may take: steps of SQLite's virtual machine and bytes read, by file size.
+STEPS, STEPS_A_BYTE = 100_000_000, 200
+_STEPS_A_QUERY, _TICK = 1_000, 10_000
+
+Row = dict[str, Any]
+Item = TypeVar("Item")
+
+
+class TooMuch(Exception):
+    """Reading takes more work than the size of the file explains."""
+
+
+class Database:
+    """A foreign database.
+
+    :param columns: the columns to read of each table; a table may lack some, or be missing.
+    """
+
+    def __init__(
+        self, connection: sqlite3.Connection, path: Path, columns: Mapping[str, str]
+    ) -> None:
+        self.connection = connection
+        files = (path, path.with_name(f"{path.name}-wal"))
+        size = sum(each.stat().st_size for each in files if each.exists())
+        self.left = STEPS + STEPS_A_BYTE * size
+        connection.set_progress_handler(self._tick, _TICK)
+        self.tables = _tables(connection)
+        self._wanted = {table: names.split() for table, names in columns.items()}
+        self._columns: dict[str, str] = {}
+
+    def _tick(self) -> bool:
+        self.left -= _TICK
+        return self.left < 0
+
+    def spend(self, steps: int) -> None:
+        """Count work that SQLite does not count.
+
+        :raises TooMuch: the limit is reached.
+        """
+        self.left -= steps
+        if self.left < 0:
+            raise TooMuch
+
+    def refuse_computed(self, reason: str, hint: str | None = None) -> None:
+        """Refuse tables whose rows are computed while they are read.
+
+        :param reason: what the database is not; the table's name is added.
+        :raises ReservoirError: a table has generated columns or a long default, or is virtual.
+        """
+        for table in self._wanted.keys() & self.tables:
+            columns = self.connection.execute(f"PRAGMA table_xinfo([{table}])").fetchall()
+            [sql] = self.connection.execute(
+                "SELECT sql FROM sqlite_master WHERE type = 'table' AND name = ?", [table]
+            ).fetchone()
+            if str(sql).upper().startswith("CREATE VIRTUAL") or any(
+                column["hidden"] or len(column["dflt_value"] or "") > _LONGEST_DEFAULT
+                for column in columns
+            ):
+                raise ReservoirError(f"{reason}: the table {table} is computed", hint=hint)
+            names = {str(column["name"]) for column in columns}
+            wanted = [f"[{column}]" for column in self._wanted[table] if column in names]
+            self._columns[table] = ", ".join(wanted) or "NULL"
+
+    def has(self, table: str, column: str) -> bool:
+        """Return whether a table that is read has a column."""
+        return f"[{column}]" in self._columns.get(table, "").split(", ")
+
+    def rows(self, table: str, key: str, value: Any, order: str) -> list[Row]:
+        """Return the rows of a table with a value, in order; none if the table is missing."""
+        if table not in self.tables:
+            return []
+        # In brackets: SQLite takes an unknown name in double quotes for a text.
+        self.spend(_STEPS_A_QUERY)
+        found = self.connection.execute(
+            f"SELECT {self._columns[table]} FROM [{table}] WHERE [{key}] = ? ORDER BY [{order}]",
+            (value,),
+        )
+        return [self._counted(dict(row)) for row in found]
+
+    def one(self, table: str, key: str, value: Any) -> Row:
+        """Return the first row of a table with a value; an empty one if there is none."""
+        return next(iter(self.rows(table, key, value, key)), {})
+
+    def _counted(self, row: Row) -> Row:
+        self.spend(sum(len(value) for value in row.values() if isinstance(value, str | bytes)))
+        return row
+
+
+def read_database(
+    file: File, columns: Mapping[str, str], read: Callable[[Database], Iterator[Item]]
+) -> Iterator[Item | Skipped]:
+    """Read a foreign database, and say where reading ended if it is damaged or takes too long.
+
+    :param columns: the columns to read of each table.
+    :raises ReservoirError: it cannot be opened.
+    """
+    if file.path is None:
+        yield Skipped("the file", "a database in a zip or from stdin: give its path")
+        return
+    with closing(_opened(file.path)) as connection:
+        database = None
+        try:
+            database = Database(connection, file.path, columns)
+            yield from read(database)
+        except (*_DAMAGED, TooMuch) as error:
+            if database and database.left < 0:
+                yield Skipped("what follows", "reading it takes too long for a file of its size")
+                return
+            name = getattr(error, "sqlite_errorname", type(error).__name__)
+            yield Skipped("what follows", f"the database cannot be read: {name}")
+
+
+def tables_of(path: Path) -> frozenset[str]:
+    """Return the names of a database's tables; none if it cannot be read."""
+    try:
+        with closing(_opened(path)) as connection:
+            return frozenset(_tables(connection))
+    except (*_DAMAGED, ReservoirError):
+        return frozenset()
+
+
+def _tables(connection: sqlite3.Connection) -> set[str]:
+    rows = connection.execute(
+        "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'"
+    )
+    return {str(row["name"]) for row in rows}
+
+
+def _opened(path: Path) -> sqlite3.Connection:
+    """Open a database read-only; bytes that are not text do not end the reading.
+
+    Without a log beside it the file is read as if nobody could write, so that SQLite makes no
+    files of its own there.
+    """
+    logged = path.with_name(f"{path.name}-wal").exists()
+    for mode in ("mode=ro", "immutable=1") if logged else ("immutable=1", "mode=ro"):
+        try:
+            connection = sqlite3.connect(f"{path.absolute().as_uri()}?{mode}", uri=True)
+        except sqlite3.Error:
+            continue
+        try:
+            connection.execute("SELECT 1 FROM sqlite_master").fetchone()
+        except _DAMAGED:
+            connection.close()
+            continue
+        connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, LARGEST)
+        connection.execute("PRAGMA trusted_schema = OFF")
+        connection.execute("PRAGMA temp_store = MEMORY")
+        connection.row_factory = sqlite3.Row
+        connection.text_factory = lambda data: data.decode("utf-8", "replace")
+        return connection
+    raise ReservoirError(f"{path} is a damaged database")

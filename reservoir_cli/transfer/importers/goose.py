@@ -1,0 +1,188 @@
+"""Sessions of Goose: a database, or before 1.10 a file of lines for each session.
+
+Goose itself moves older files into the database. So identities come from what is said and not
+from where it stands: a session that was moved adds nothing.
+"""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from reservoir_cli.messages import Conversation, Message
+from reservoir_cli.transfer.importers import SQLITE, File, Record, Skipped, blocks, has_key, is_json
+from reservoir_cli.transfer.importers.coerce import folder_name, moment, moment_ms, obj, text
+from reservoir_cli.transfer.importers.conversations import SourceIds, Thread
+from reservoir_cli.transfer.importers.database import Database, read_database
+from reservoir_cli.transfer.importers.json_stream import entries
+
+_COLUMNS = {
+    "sessions": "id name description session_type working_dir model_config_json",
+    "messages": "role content_json created_timestamp metadata_json",
+}
+#: Later than any time in seconds: it is in milliseconds.
+_MILLISECONDS = 100_000_000_000
+
+
+class Goose:
+    """Reads ``sessions.db``, and the ``*.jsonl`` of older versions."""
+
+    name = "goose"
+    instance = "goose"
+
+    def detect(self, head: str) -> bool:
+        """Return whether the first line names a folder."""
+        about = has_key(head, "description", "message_count", "schedule_id")
+        return is_json(head) and has_key(head, "working_dir") and about
+
+    def read(self, file: File) -> Iterator[Record | Skipped]:
+        """Session by session; what is only meant for the model or the screen is passed over."""
+        if file.head().startswith(SQLITE):
+            return read_database(file, _COLUMNS, _sessions)
+        return _lines(file)
+
+
+def _sessions(database: Database) -> Iterator[Record | Skipped]:
+    database.refuse_computed("not a database as Goose writes it")
+    order = "SELECT rowid FROM sessions ORDER BY created_at, id"
+    for (number,) in database.connection.execute(order):
+        about = database.one("sessions", "rowid", number)
+        identity = text(about.get("id"))
+        if identity is None:
+            yield Skipped(f"session {number}", "no id")
+        elif about.get("session_type") != "hidden":
+            yield from _messages(database, _Session(identity, about))
+
+
+def _messages(database: Database, session: "_Session") -> Iterator[Record | Skipped]:
+    query = "SELECT rowid FROM messages WHERE session_id = ? ORDER BY id"
+    for (number,) in database.connection.execute(query, [session.identity]):
+        row = database.one("messages", "rowid", number)
+        message = {
+            "role": row.get("role"),
+            "created": row.get("created_timestamp"),
+            "content": _parsed(row.get("content_json")),
+            "metadata": _parsed(row.get("metadata_json")),
+        }
+        yield from session.read(f"message {number}", message)
+
+
+def _lines(file: File) -> Iterator[Record | Skipped]:
+    """Yield the messages of a file of lines, or of what ``goose session export`` writes."""
+    session = _Session(file.stem, {})
+    for found in entries(file):
+        if isinstance(found, Skipped):
+            yield found
+            continue
+        place, line = found
+        if "role" in line or "working_dir" not in line:
+            yield from session.read(place, line)
+            continue
+        session = _Session(text(line.get("id")) or file.stem, line)
+        told = line.get("conversation")
+        for number, message in enumerate(told if isinstance(told, list) else (), 1):
+            yield from session.read(f"{place}, message {number}", message)
+
+
+def _parsed(value: Any) -> Any:
+    try:
+        return json.loads(value) if isinstance(value, str | bytes) else None
+    except (ValueError, RecursionError):
+        return None
+
+
+@dataclass
+class _Session:
+    """A session while it is read.
+
+    :param about: what is known of it.
+    """
+
+    identity: str
+    about: dict[str, Any]
+    identities: SourceIds = field(default_factory=SourceIds)
+
+    def __post_init__(self) -> None:
+        config = self.about.get("model_config_json", self.about.get("model_config"))
+        model = obj(_parsed(config) or config).get("model_name")
+        self.thread = Thread(
+            Goose.name,
+            Conversation(
+                self.identity,
+                text(self.about.get("name")) or text(self.about.get("description")),
+                Goose.name,
+                text(model),
+                folder_name(self.about.get("working_dir")),
+            ),
+        )
+        self.identities.follow("", self.identity)
+
+    def read(self, place: str, value: Any) -> Iterator[Record | Skipped]:
+        """Yield the messages of one of Goose's."""
+        try:
+            made = _said(value)
+        except ValueError as error:
+            yield Skipped(place, str(error))
+            return
+        for message in made:
+            yield self.thread.record(message, self.identities.new("", message))
+
+
+def _said(value: Any) -> list[Message]:
+    """Return what a message says.
+
+    :raises ValueError: it cannot be read.
+    """
+    if not isinstance(value, dict):
+        raise ValueError("not a message")
+    role, content = value.get("role"), value.get("content")
+    if role not in ("user", "assistant"):
+        raise ValueError("unknown role")
+    if not isinstance(content, list):
+        raise ValueError("content is not a list")
+    if obj(value.get("metadata")).get("userVisible") is False:
+        return []
+    told = [block for part in content if (block := _block(part)) is not None]
+    return blocks.messages(role, told, _time(value.get("created")))
+
+
+def _time(value: Any) -> datetime | None:
+    late = isinstance(value, int | float) and value > _MILLISECONDS
+    return moment_ms(value) if late else moment(value)
+
+
+def _block(part: Any) -> Any:
+    """Return a part as a block of Anthropic's; ``None`` for a notice or a question of Goose."""
+    kind = obj(part).get("type")
+    if kind in ("toolRequest", "frontendToolRequest"):
+        call = obj(obj(part.get("toolCall")).get("value"))
+        if not call:  # a call that was no valid JSON
+            return None
+        return {
+            "type": "tool_use",
+            "id": part.get("id"),
+            "name": call.get("name"),
+            "input": call.get("arguments"),
+        }
+    if kind == "toolResponse":
+        content = _result(obj(part.get("toolResult")))
+        return {"type": "tool_result", "tool_use_id": part.get("id"), "content": content}
+    if kind in ("text", "image", "thinking", "redactedThinking"):
+        return None if kind == "redactedThinking" else part
+    return None
+
+
+def _result(result: dict[str, Any]) -> Any:
+    """Return the content of a result: what the model was given, where that differs."""
+    value = result.get("value")
+    content = value.get("content") if isinstance(value, dict) else value
+    if not isinstance(content, list):
+        return text(result.get("error")) or ""
+    given = [part for part in content if _for_model(part)]
+    return given or content
+
+
+def _for_model(part: Any) -> bool:
+    audience = obj(obj(part).get("annotations")).get("audience")
+    return not isinstance(audience, list) or "assistant" in audience

@@ -1,0 +1,198 @@
+"""Chats of Open WebUI: its database, or the JSON that it exports."""
+
+import html
+import json
+import re
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from typing import Any
+
+from reservoir_cli.messages import Conversation, Message
+from reservoir_cli.transfer.importers import SQLITE, File, Record, Skipped, blocks, has_key, is_json
+from reservoir_cli.transfer.importers.blocks import content_text, file_marker
+from reservoir_cli.transfer.importers.branches import branch_to
+from reservoir_cli.transfer.importers.coerce import moment, obj, objects, text, with_neighbours
+from reservoir_cli.transfer.importers.conversations import SourceIds, Thread, source_ids
+from reservoir_cli.transfer.importers.database import Database, read_database
+from reservoir_cli.transfer.importers.json_stream import read_each
+
+_COLUMNS = {"chat": "id title chat created_at updated_at meta"}
+_ROLES = ("user", "assistant", "system")
+#: The title of a chat that has none yet.
+_UNTITLED = "New Chat"
+#: How thinking and the calls of tools are written into the text of a reply.
+_DETAILS = re.compile(r'<details\s+type="(reasoning|tool_calls|code_interpreter)"([^>]*)>')
+_END = "</details>"
+_SUMMARY = re.compile(r"\s*<summary>[^<]*</summary>")
+_ATTRIBUTE = re.compile(r'(\w+)="([^"]*)"')
+_QUOTE = re.compile(r"^> ?", re.M)
+
+
+class OpenWebUI:
+    """Reads ``webui.db``, and exports of it."""
+
+    name = "open-webui"
+    instance = "open-webui"
+
+    def detect(self, head: str) -> bool:
+        """Return whether a chat has a history, in which messages name their children."""
+        tree = has_key(head, "childrenIds", "currentId")
+        return is_json(head) and has_key(head, "history") and tree
+
+    def read(self, file: File) -> Iterator[Record | Skipped]:
+        """Chat by chat, each from its first message to its current one."""
+        if file.head().startswith(SQLITE):
+            return read_database(file, _COLUMNS, _chats)
+        return read_each(file, _chat)
+
+
+def _chats(database: Database) -> Iterator[Record | Skipped]:
+    database.refuse_computed("not a database as Open WebUI writes it")
+    for (number,) in database.connection.execute("SELECT rowid FROM chat ORDER BY created_at, id"):
+        row = database.one("chat", "rowid", number)
+        if obj(_json(row.get("meta"))).get("internal") is not True:
+            yield from _chat(f"chat {number}", row | {"chat": _json(row.get("chat"))})
+
+
+def _json(value: Any) -> Any:
+    """Return what JSON says; text that is none as it is."""
+    try:
+        return json.loads(value) if isinstance(value, str | bytes) else value
+    except (ValueError, RecursionError):
+        return value
+
+
+def _chat(place: str, value: dict[str, Any]) -> Iterator[Record | Skipped]:
+    chat = value.get("chat") if isinstance(value.get("chat"), dict) else value
+    branch = _branch(obj(chat))
+    if branch is None:
+        yield Skipped(place, "no history of messages")
+        return
+    identity = text(value.get("id"))
+    title = text(value.get("title")) or text(obj(chat).get("title"))
+    title = None if title == _UNTITLED else title
+    known = Conversation(identity, title, OpenWebUI.name, _model(branch)) if identity else None
+    thread, identities = Thread(OpenWebUI.name, known), SourceIds()
+    identities.follow("", identity or "")
+    said = [moment(obj(message).get("timestamp")) for message in branch]
+    times = with_neighbours(said, moment(value.get("created_at")))
+    for number, (message, time) in enumerate(zip(branch, times, strict=True), 1):
+        try:
+            made = _messages(message, time)
+        except ValueError as error:
+            yield Skipped(f"{place}, message {number}", str(error))
+            continue
+        own = text(message.get("id"))
+        if own:
+            identities.follow("", own)
+        for source_id, part in source_ids(own or "", made):
+            yield thread.record(part, source_id if own else identities.new("", part))
+
+
+def _branch(chat: dict[str, Any]) -> list[Any] | None:
+    """Return the messages up to the current one; older chats have a list only."""
+    history = obj(chat.get("history"))
+    nodes = history.get("messages")
+    if isinstance(nodes, dict):
+        return list(branch_to(nodes, history.get("currentId"), "parentId", _time))
+    listed = chat.get("messages")
+    return listed if isinstance(listed, list) else None
+
+
+def _time(message: dict[str, Any]) -> float:
+    found = moment(message.get("timestamp"))
+    return found.timestamp() if found else 0.0
+
+
+def _model(branch: Sequence[Any]) -> str | None:
+    """Return the model that spoke last."""
+    names = (text(obj(message).get("model")) for message in reversed(branch))
+    return next(filter(None, names), None)
+
+
+def _messages(value: Any, time: datetime | None) -> list[Message]:
+    """Return what a message says.
+
+    :raises ValueError: it cannot be read.
+    """
+    if not isinstance(value, dict):
+        raise ValueError("not a message")
+    role = value.get("role")
+    if role not in _ROLES:
+        raise ValueError("unknown role")
+    own = text(value.get("id")) or ""
+    output = objects(value.get("output"))
+    if role == "assistant" and output:
+        told = [part for item in output for part in _item(item)]
+    else:
+        said = content_text(value.get("content"))
+        told = list(_opened(said)) if role == "assistant" else [said]
+    files = [_marker(file) for file in objects(value.get("files"))]
+    return blocks.messages(role, [*files, *told], time, own)
+
+
+def _marker(file: dict[str, Any]) -> str:
+    name = file.get("name") or obj(file.get("file")).get("filename")
+    return "[image]" if file.get("type") == "image" else file_marker(name)
+
+
+def _item(item: dict[str, Any]) -> Iterator[Any]:
+    """Yield an item of the output of a newer version as blocks of Anthropic's."""
+    match item.get("type"):
+        case "message":
+            yield {"type": "text", "text": content_text(item.get("content"))}
+        case "reasoning":
+            thought = item.get("content") or item.get("summary")
+            yield {"type": "thinking", "thinking": content_text(thought)}
+        case "function_call":
+            yield _call(item.get("call_id"), item.get("name"), item.get("arguments"))
+        case "function_call_output":
+            yield _result(item.get("call_id"), content_text(item.get("output")))
+
+
+def _call(identity: Any, name: Any, arguments: Any) -> dict[str, Any]:
+    return {"type": "tool_use", "id": identity, "name": name, "input": arguments}
+
+
+def _result(identity: Any, content: str) -> dict[str, Any]:
+    return {"type": "tool_result", "tool_use_id": identity, "content": content}
+
+
+def _opened(content: str) -> Iterator[Any]:
+    """Yield the text of a reply as blocks: its words, its thinking, its calls with results."""
+    done = 0
+    while match := _DETAILS.search(content, done):
+        end = content.find(_END, match.end())
+        if end < 0:
+            break
+        if said := content[done : match.start()].strip():
+            yield said
+        inside = _SUMMARY.sub("", content[match.end() : end], count=1).strip()
+        yield from _detail(match[1], dict(_ATTRIBUTE.findall(match[2])), inside)
+        done = end + len(_END)
+    if said := content[done:].strip():
+        yield said
+
+
+def _detail(kind: str, attributes: dict[str, str], inside: str) -> Iterator[Any]:
+    if kind == "reasoning":
+        yield {"type": "thinking", "thinking": _QUOTE.sub("", html.unescape(inside))}
+        return
+    if kind == "tool_calls":
+        name = html.unescape(attributes.get("name", ""))
+        yield _call(attributes.get("id"), name, _text(attributes.get("arguments")))
+        # Newer versions write the result inside.
+        result = attributes.get("result")
+        result = html.unescape(inside) if result is None else _text(result)
+    else:
+        yield _call(attributes.get("id"), kind, inside)
+        result = _text(attributes.get("output"))
+    if result or attributes.get("done") == "true":
+        yield _result(attributes.get("id"), result)
+
+
+def _text(attribute: str | None) -> str:
+    """Return the text of an attribute: JSON that may hold JSON, escaped for HTML."""
+    said = html.unescape(attribute or "")
+    value = _json(said)
+    return value if isinstance(value, str) else said

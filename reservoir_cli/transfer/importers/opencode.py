@@ -1,0 +1,242 @@
+"""opencode's sessions: in a database, or in older versions a file for each message and part.
+
+Both hold the same objects. A message has a role and times; its parts are texts, thoughts, and
+tools with what they were asked and what they answered.
+"""
+
+import json
+import os
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from reservoir_cli.errors import ReservoirError
+from reservoir_cli.messages import Conversation
+from reservoir_cli.transfer.importers import (
+    SQLITE,
+    File,
+    Record,
+    Skipped,
+    blocks,
+    has_key,
+    is_json,
+)
+from reservoir_cli.transfer.importers.coerce import folder_name, moment_ms, obj, text
+from reservoir_cli.transfer.importers.conversations import Thread, source_ids
+from reservoir_cli.transfer.importers.database import Database, read_database
+from reservoir_cli.transfer.importers.json_stream import entries
+from reservoir_cli.util.files import LARGEST, open_regular, read_stream
+
+_COLUMNS = {
+    "session": "id parent_id directory title time_created",
+    "message": "id session_id time_created data",
+    "part": "id message_id data",
+}
+#: The title of a session until opencode has found one.
+_UNTITLED = re.compile(r"(?:New|Child) session - \d{4}-\d\d-\d\dT")
+#: Ids, which are names of files and folders.
+_ID = re.compile(r"[A-Za-z0-9_-]{1,200}")
+
+#: An object, and where it stands; without one if it cannot be read.
+Placed = tuple[str, dict[str, Any] | None]
+
+
+class OpenCode:
+    """Reads ``opencode.db``, and ``storage`` of versions before 1.2."""
+
+    name = "opencode"
+    instance = "opencode"
+
+    def detect(self, head: str) -> bool:
+        """Recognise a session of older versions; a database is known by its tables."""
+        session = is_json(head) and has_key(head, "projectID") and has_key(head, "directory")
+        return session and '"ses_' in head
+
+    def read(self, file: File) -> Iterator[Record | Skipped]:
+        """Yield messages in order of time.
+
+        :raises ReservoirError: it is another program's database, or cannot be opened.
+        """
+        if file.head().startswith(SQLITE):
+            return read_database(file, _COLUMNS, lambda database: _read(database, file.name))
+        return _read_tree(file)
+
+
+def _read(database: Database, name: str) -> Iterator[Record | Skipped]:
+    if not _COLUMNS.keys() <= database.tables:
+        raise ReservoirError(f"{name} is a database, but not opencode's")
+    database.refuse_computed(f"{name} is no database as opencode writes it")
+    order = "SELECT id FROM session ORDER BY time_created, id"
+    for (identity,) in database.connection.execute(order):
+        about = database.one("session", "id", identity)
+        key = text(identity)
+        if key is None:
+            yield Skipped("a session", "no id")
+            continue
+        messages = "SELECT id FROM message WHERE session_id = ? ORDER BY time_created, id"
+        ids = [row[0] for row in database.connection.execute(messages, (identity,))]
+        database.spend(len(ids))
+        yield from _session(
+            _about(key, about),
+            (_placed(f"message {own}", database.one("message", "id", own)) for own in ids),
+            lambda own: (
+                _placed(f"part {row.get('id')}", row)
+                for row in database.rows("part", "message_id", own, "id")
+            ),
+        )
+
+
+def _placed(place: str, row: dict[str, Any]) -> Placed:
+    """Return the object of a row, with its id."""
+    value = _parsed(row.get("data"))
+    if value is None:
+        return place, None
+    return place, {"time": {"created": row.get("time_created")}} | value | {"id": row.get("id")}
+
+
+def _parsed(data: Any) -> dict[str, Any] | None:
+    try:
+        value = json.loads(data) if isinstance(data, str | bytes) else None
+    except (ValueError, RecursionError):
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def _about(key: str, session: dict[str, Any]) -> Conversation:
+    title, folder = text(session.get("title")), folder_name(session.get("directory"))
+    if title and _UNTITLED.match(title):
+        title = None
+    return Conversation(key, title, OpenCode.name, project=folder)
+
+
+def _session(
+    about: Conversation,
+    messages: Iterator[Placed],
+    parts: Callable[[str], Iterator[Placed]],
+) -> Iterator[Record | Skipped]:
+    """Yield the messages of a session.
+
+    :param parts: returns the parts of a message by its id.
+    """
+    thread = Thread(OpenCode.name, about)
+    for place, message in messages:
+        own = text(message.get("id")) if message else None
+        if message is None or own is None:
+            yield Skipped(place, "not a message")
+            continue
+        content = []
+        for where, part in parts(own):
+            if part is None:
+                yield Skipped(where, "not a part")
+            else:
+                content += _blocks(part)
+        try:
+            made = _messages(message, content, own)
+        except ValueError as error:
+            yield Skipped(place, str(error))
+            continue
+        _learn(thread, message)
+        for source_id, each in source_ids(own, made):
+            yield thread.record(each, source_id)
+
+
+def _messages(message: dict[str, Any], content: list[dict[str, Any]], own: str) -> list[Any]:
+    role = message.get("role")
+    if role not in ("user", "assistant"):
+        raise ValueError("unknown role")
+    if role == "assistant" and message.get("summary") is True:  # of what came before
+        return []
+    at = moment_ms(obj(message.get("time")).get("created"))
+    return blocks.messages(role, content, at, own)
+
+
+def _learn(thread: Thread, message: dict[str, Any]) -> None:
+    """Note the model that answers."""
+    asked = obj(message.get("model"))
+    model = text(message.get("modelID")) or text(asked.get("modelID"))
+    if model and thread.conversation:
+        thread.conversation = replace(thread.conversation, model=model)
+
+
+def _blocks(part: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return a part as blocks; none for text the program added, and for its own steps."""
+    match part.get("type"):
+        case "text" if part.get("synthetic") is not True and part.get("ignored") is not True:
+            return [{"type": "text", "text": text(part.get("text")) or ""}]
+        case "reasoning":
+            return [{"type": "thinking", "thinking": part.get("text")}]
+        case "file":
+            kind = (text(part.get("mime")) or "").split("/")[0]
+            known = kind in ("image", "audio", "video")
+            return [{"type": kind if known else "file", "title": part.get("filename")}]
+        case "tool":
+            return _tool(part)
+        case _:
+            return []
+
+
+def _tool(part: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return a call, and its result once there is one."""
+    state, identity = obj(part.get("state")), text(part.get("callID")) or text(part.get("id"))
+    made = {
+        "type": "tool_use",
+        "id": identity,
+        "name": part.get("tool"),
+        "input": state.get("input"),
+    }
+    said = state.get("output", state.get("error"))
+    if not isinstance(said, str):
+        return [made]
+    return [made, {"type": "tool_result", "tool_use_id": identity, "content": said}]
+
+
+# The older kind: a tree of files
+
+
+def _read_tree(file: File) -> Iterator[Record | Skipped]:
+    """Yield the messages of the session that a file describes; they lie in other folders."""
+    folders = file.path.absolute().parents if file.path else ()
+    if len(folders) < 3:
+        yield Skipped("the file", "its messages lie in other files: give the folder")
+        return
+    storage = folders[2]
+    for found in entries(file):
+        if isinstance(found, Skipped):
+            yield found
+            continue
+        place, session = found
+        key = text(session.get("id"))
+        if key is None or not _ID.fullmatch(key):
+            yield Skipped(place, "no id")
+            continue
+        yield from _session(
+            _about(key, session),
+            _objects(storage / "message" / key),
+            lambda own: _objects(storage / "part" / own) if _ID.fullmatch(own) else iter(()),
+        )
+
+
+def _objects(folder: Path) -> Iterator[Placed]:
+    """Yield the objects of a folder in order of their names, which begin with the time.
+
+    Links are not followed.
+    """
+    if folder.is_symlink() or folder.parent.is_symlink():
+        return
+    try:
+        names = sorted(each.name for each in os.scandir(folder) if _is_file(each))
+    except OSError:
+        return
+    for name in names:
+        try:
+            with open_regular(folder / name) as stream:
+                value = _parsed(read_stream(stream, LARGEST))
+            yield name, None if value is None else value | {"id": name.removesuffix(".json")}
+        except (OSError, ReservoirError):
+            yield name, None
+
+
+def _is_file(entry: os.DirEntry[str]) -> bool:
+    return entry.name.endswith(".json") and entry.is_file(follow_symlinks=False)

@@ -1,0 +1,266 @@
+"""Threads of Zed's agent: a row each of a database, as JSON that is mostly packed with zstd."""
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import datetime
+from importlib import import_module
+from types import ModuleType
+from typing import Any
+
+from reservoir_cli.errors import ReservoirError
+from reservoir_cli.messages import Conversation
+from reservoir_cli.transfer.importers import File, Record, Skipped, blocks
+from reservoir_cli.transfer.importers.blocks import file_marker
+from reservoir_cli.transfer.importers.coerce import folder_name, moment, obj, objects, text
+from reservoir_cli.transfer.importers.conversations import Thread, source_ids
+from reservoir_cli.transfer.importers.database import Database, read_database
+from reservoir_cli.util.files import LARGEST
+
+_COLUMNS = {"threads": "id summary updated_at created_at folder_paths data_type data"}
+#: Zed packs with a window of 2 MB; a larger one takes memory for nothing.
+_WINDOW_LOG = 23
+#: A thread may unpack to so many times its size, and to so much in any case. As objects it takes
+#: many times that.
+_RATIO, _HARMLESS = 200, 8 << 20
+
+Unpack = Callable[[bytes], bytes]
+
+
+class Zed:
+    """Reads ``threads.db``."""
+
+    name = "zed"
+    instance = "zed"
+
+    def detect(self, head: str) -> bool:
+        """Return false: a database is known by its tables."""
+        return False
+
+    def read(self, file: File) -> Iterator[Record | Skipped]:
+        """Thread by thread.
+
+        :raises ReservoirError: threads are packed, and no library for that is installed.
+        """
+        return read_database(file, _COLUMNS, _threads)
+
+
+def _threads(database: Database) -> Iterator[Record | Skipped]:
+    database.refuse_computed("not a database as Zed writes it")
+    if "threads" not in database.tables:
+        yield Skipped("the file", "a database, but not of Zed")
+        return
+    packed = database.connection.execute(
+        "SELECT count(*) FROM threads WHERE data_type = 'zstd'"
+    ).fetchone()[0]
+    unpack = _unpacker() if packed else None
+    for (number,) in database.connection.execute("SELECT rowid FROM threads ORDER BY updated_at"):
+        row = database.one("threads", "rowid", number)
+        place = f"thread {number}"
+        try:
+            value = _parsed(database, row, unpack)
+        except ValueError as error:
+            yield Skipped(place, str(error))
+            continue
+        identity = text(row.get("id"))
+        if identity is None:
+            yield Skipped(place, "no id")
+            continue
+        yield from _Thread(identity, row, value).read(place)
+
+
+def _parsed(database: Database, row: dict[str, Any], unpack: Unpack | None) -> dict[str, Any]:
+    """Return the content of a thread.
+
+    :raises ValueError: it cannot be read.
+    """
+    data = row.get("data")
+    data = data.encode("utf-8", "surrogatepass") if isinstance(data, str) else data
+    if not isinstance(data, bytes):
+        raise ValueError("no data")
+    if row.get("data_type") == "zstd" and unpack:
+        data = unpack(data)
+        database.spend(len(data))
+    try:
+        value = json.loads(data.decode("utf-8", "surrogateescape"))
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
+    except ValueError:
+        raise ValueError("not valid JSON") from None
+    if not isinstance(value, dict) or not isinstance(value.get("messages"), list):
+        raise ValueError("no list of messages")
+    return value
+
+
+def _zstd() -> ModuleType:
+    """Return the library for zstd: Python's own, or the same for older Pythons.
+
+    :raises ReservoirError: none is installed.
+    """
+    for name in ("compression.zstd", "backports.zstd"):
+        with suppress(ImportError):
+            return import_module(name)
+    raise ReservoirError(
+        "threads of Zed are packed with zstd, which this Python cannot unpack",
+        hint="pip install 'reservoir-cli[zed]'",
+    )
+
+
+def _unpacker() -> Unpack:
+    """Return what unpacks zstd, up to a limit.
+
+    :raises ReservoirError: no library for it is installed.
+    """
+    zstd = _zstd()
+    options = {zstd.DecompressionParameter.window_log_max: _WINDOW_LOG}
+
+    def unpack(data: bytes) -> bytes:
+        decompressor = zstd.ZstdDecompressor(options=options)
+        limit = min(LARGEST, max(_HARMLESS, _RATIO * len(data)))
+        try:
+            unpacked: bytes = decompressor.decompress(data, max_length=limit + 1)
+        except (zstd.ZstdError, EOFError):
+            raise ValueError("damaged, or not packed with zstd") from None
+        if len(unpacked) > limit:
+            raise ValueError("unpacks to far more than its size")
+        return unpacked
+
+    return unpack
+
+
+@dataclass
+class _Thread:
+    """A thread while it is read.
+
+    :param row: its columns.
+    :param value: its content.
+    :param anchor: the id of the last question, after which what has no id is named.
+    """
+
+    identity: str
+    row: dict[str, Any]
+    value: dict[str, Any]
+    anchor: str = ""
+    count: int = 0
+    answered: set[str] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        model = text(obj(self.value.get("model")).get("model"))
+        title = text(self.row.get("summary")) or text(self.value.get("title"))
+        about = Conversation(self.identity, title, Zed.name, model, self._project())
+        self.thread = Thread(Zed.name, about)
+        self.ended = moment(self.row.get("updated_at")) or moment(self.value.get("updated_at"))
+        self.began = moment(self.row.get("created_at")) or self.ended
+
+    def _project(self) -> str | None:
+        paths = (text(self.row.get("folder_paths")) or "").splitlines()
+        snapshot = obj(self.value.get("initial_project_snapshot"))
+        worktrees = objects(snapshot.get("worktree_snapshots"))
+        paths += [str(worktree.get("worktree_path") or "") for worktree in worktrees]
+        return next((name for path in paths if (name := folder_name(path))), None)
+
+    def read(self, place: str) -> Iterator[Record | Skipped]:
+        """Yield the messages. Only a thread has times: the last turn has that of its end."""
+        listed = self.value["messages"]
+        questions = [at for at, message in enumerate(listed) if _is_question(message)]
+        for at, message in enumerate(listed):
+            time = self.ended if questions and at >= questions[-1] else self.began
+            try:
+                yield from self._message(message, time)
+            except ValueError as error:
+                yield Skipped(f"{place}, message {at + 1}", str(error))
+
+    def _message(self, value: Any, time: datetime | None) -> Iterator[Record]:
+        if value == "Resume" or obj(value).get("is_hidden") is True:
+            return
+        if not isinstance(value, dict):
+            raise ValueError("not a message")
+        role, told, own = _content(value)
+        made = blocks.messages(role, told, time, own or "")
+        if role == "user" and own:
+            self.anchor, self.count = f"{self.identity}:{own}", 0
+            source_id = self.anchor
+        else:
+            self.count += 1
+            source_id = f"{self.anchor or self.identity}/{self.count}"
+        for identity, message in source_ids(source_id, made):
+            yield self.thread.record(message, identity)
+
+
+def _is_question(value: Any) -> bool:
+    return isinstance(value, dict) and ("User" in value or value.get("role") == "user")
+
+
+def _content(value: dict[str, Any]) -> tuple[str, list[Any], str | None]:
+    """Return the role of a message, its content as blocks of Anthropic's, and its id.
+
+    :raises ValueError: it is of no kind that is known.
+    """
+    if isinstance(value.get("User"), dict):
+        user = value["User"]
+        return "user", [_said(part) for part in _list(user.get("content"))], text(user.get("id"))
+    if isinstance(value.get("Agent"), dict):
+        agent = value["Agent"]
+        told = [_said(part) for part in _list(agent.get("content"))]
+        results = agent.get("tool_results")
+        answers = list(results.values()) if isinstance(results, dict) else []
+        return "assistant", [*told, *map(_answer, objects(answers))], None
+    if value.get("role") in ("user", "assistant", "system"):
+        return _older(value)
+    raise ValueError("neither of the user nor of the agent")
+
+
+def _older(value: dict[str, Any]) -> tuple[str, list[Any], str | None]:
+    """Return the same of a message as Zed wrote it before its version 0.3.0 of threads."""
+    segments = objects(value.get("segments")) or [{"type": "text", "text": value.get("text")}]
+    told: list[Any] = [part for part in segments if text(part.get("text"))]
+    told += [{"type": "tool_use", **use} for use in objects(value.get("tool_uses"))]
+    told += [_answer(result) for result in objects(value.get("tool_results"))]
+    own = value.get("id")
+    return str(value["role"]), told, str(own) if isinstance(own, int) else None
+
+
+def _list(value: Any) -> list[Any]:
+    if not isinstance(value, list):
+        raise ValueError("content is not a list")
+    return value
+
+
+def _said(part: Any) -> Any:
+    """Return a part as a block; what a question mentions is marked, and lies where it lay."""
+    about = obj(part)
+    if "Mention" in about:
+        return {"type": "text", "text": file_marker(_mentioned(obj(about["Mention"]).get("uri")))}
+    if "Thinking" in about:
+        return {"type": "thinking", "thinking": obj(about["Thinking"]).get("text")}
+    if "ToolUse" in about:
+        use = obj(about["ToolUse"])
+        return {"type": "tool_use"} | {key: use.get(key) for key in ("id", "name", "input")}
+    if "Image" in about:
+        return {"type": "image"}
+    return {"type": "text", "text": about["Text"]} if text(about.get("Text")) else None
+
+
+def _mentioned(uri: Any) -> str | None:
+    """Return the name of what a question mentions."""
+    about = obj(next(iter(obj(uri).values()), None))
+    return folder_name(about.get("abs_path")) or text(about.get("name")) or text(about.get("url"))
+
+
+def _answer(result: dict[str, Any]) -> dict[str, Any]:
+    content = result.get("content")
+    parts = content if isinstance(content, list) else [content]
+    return {
+        "type": "tool_result",
+        "tool_use_id": result.get("tool_use_id"),
+        "content": [_answered(part) for part in parts],
+    }
+
+
+def _answered(part: Any) -> Any:
+    """Return a part of a result, which Zed writes in several ways."""
+    lowered = {str(key).lower(): value for key, value in obj(part).items()}
+    if "text" in lowered:
+        return lowered["text"]
+    return {"type": "image"} if "image" in lowered or "source" in lowered else part

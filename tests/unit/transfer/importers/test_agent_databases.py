@@ -1,0 +1,251 @@
+"""The databases of opencode and Cursor, and the files of older versions of opencode."""
+
+import json
+import shutil
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from databases import made_database
+from reading import about, found_in, records, said, skipped, told
+
+from reservoir_cli.errors import ReservoirError
+from reservoir_cli.reservoir import Reservoir
+
+# opencode
+
+SESSION = "ses_dfe7f67a9ffedzrzV3r9JZ9NqQ"
+
+
+def opencode_rows() -> list[tuple[Any, ...]]:
+    first, second, third = (
+        '"How long is a brown pelican?"',
+        '"Read the notes. What do pelicans eat?"',
+        '"How heavy is it?"',
+    )
+    thinking = "I should think of pelicans."
+    result = (
+        "<path>/home/ann/src/pelicans/notes.txt</path>\n<type>file</type>\n<content>\n"
+        "1: Pelicans eat fish.\n\n(End of file - total 1 lines)\n</content>"
+    )
+    return [
+        ("user", first, "04:25:34", SESSION),
+        ("assistant", "A brown pelican is 1.2 m long.", "04:25:37", SESSION),
+        ("system", thinking, "04:25:37", SESSION),
+        ("user", second, "04:26:19", SESSION),
+        ("assistant", "I will read it.", "04:26:20", SESSION),
+        ("system", thinking, "04:26:20", SESSION),
+        ("tool", result, "04:26:20", SESSION),
+        ("assistant", "The file says: pelicans eat fish.", "04:26:21", SESSION),
+        ("system", thinking, "04:26:21", SESSION),
+        ("user", third, "04:26:24", SESSION),
+        ("assistant", "About three kilos.", "04:26:25", SESSION),
+        ("system", thinking, "04:26:25", SESSION),
+    ]
+
+
+def test_the_database_of_opencode_arrives(tmp_path: Path) -> None:
+    [found] = found_in(made_database(tmp_path, "opencode")).values()
+    assert [told(each) for each in records(found)] == opencode_rows()
+    assert skipped(found) == []
+    [call] = [call for each in records(found) for call in each.message.tool_calls]
+    assert (call.name, call.arguments) == ("read", '{"filePath": "notes.txt"}')
+    [result] = [each.message for each in records(found) if each.message.role == "tool"]
+    assert result.tool_call_id == call.id
+    session = about(found)
+    assert (session.title, session.model) == ("Pelicans and their size", "m1")
+    assert (session.source, session.project) == ("opencode", "pelicans")
+
+
+def opencode_tree(folder: Path) -> Path:
+    """The session as versions before 1.2 kept it: a file for each session, message and part."""
+    storage = folder / "storage"
+    database = made_database(folder, "opencode")
+    with closing(sqlite3.connect(database)) as connection:
+        for row in connection.execute("SELECT id, directory, title FROM session"):
+            value = dict(zip(("id", "directory", "title"), row, strict=True))
+            write_json(storage / "session/p1" / row[0], value | {"projectID": "p1"})
+        for own, session, data in connection.execute("SELECT id, session_id, data FROM message"):
+            write_json(storage / "message" / session / own, json.loads(data) | {"id": own})
+        for own, message, data in connection.execute("SELECT id, message_id, data FROM part"):
+            write_json(storage / "part" / message / own, json.loads(data) | {"id": own})
+    database.unlink()
+    return storage
+
+
+def write_json(path: Path, value: Any) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.with_name(f"{path.name}.json").write_text(json.dumps(value), encoding="utf-8")
+
+
+def test_files_of_older_versions_of_opencode_are_the_same_messages(tmp_path: Path) -> None:
+    storage = opencode_tree(tmp_path)
+    for place in (storage, storage / "session"):
+        [found] = found_in(place).values()
+        assert [told(each) for each in records(found)] == opencode_rows()
+        assert skipped(found) == []
+    database = found_in(made_database(tmp_path, "opencode"))[""]
+    assert records(found) == records(database)
+
+
+def test_a_damaged_part_and_a_damaged_message_cost_no_more_than_themselves(tmp_path: Path) -> None:
+    storage = opencode_tree(tmp_path)
+    message, *_ = sorted((storage / "message" / SESSION).iterdir())
+    message.write_text("{")
+    part, *_ = sorted((storage / "part").glob("*/*.json"), reverse=True)
+    part.write_bytes(b"\xff")
+    [found] = found_in(storage / "session").values()
+    assert [reason for _, reason in skipped(found)] == ["not a message", "not a part"]
+    assert len(records(found)) == len(opencode_rows()) - 1
+
+
+def test_a_session_of_opencode_reads_no_files_elsewhere(tmp_path: Path) -> None:
+    storage = opencode_tree(tmp_path)
+    [session] = (storage / "session/p1").iterdir()
+    shutil.move(storage / "message" / SESSION, tmp_path / "elsewhere")
+    for identity in ("../../elsewhere", str(tmp_path / "elsewhere")):
+        session.write_text(json.dumps({"id": identity, "projectID": "p", "directory": "ses_"}))
+        [found] = found_in(session, "opencode").values()
+        assert skipped(found) == [("the document", "no id")]
+    (storage / "message" / SESSION).symlink_to(tmp_path / "elsewhere")
+    session.write_text(json.dumps({"id": SESSION, "projectID": "p", "directory": "/"}))
+    assert found_in(session)[""] == []
+
+
+def test_what_opencode_puts_into_a_session_is_left_out(tmp_path: Path) -> None:
+    path = made_database(tmp_path, "opencode")
+    with closing(sqlite3.connect(path)) as database, database:
+        database.execute("DELETE FROM part")
+        database.execute("UPDATE session SET title = 'New session - 2026-05-10T04:25:34.550Z'")
+        [asked, replied, *_] = [row[0] for row in database.execute("SELECT id FROM message")]
+        database.execute(
+            "UPDATE message SET data = json_set(data, '$.summary', json('true')) WHERE id = ?",
+            [replied],
+        )
+        parts = [
+            (asked, {"type": "text", "text": "Called the Read tool", "synthetic": True}),
+            (asked, {"type": "text", "text": "How long?"}),
+            (asked, {"type": "file", "mime": "image/png", "filename": "a.png", "url": "data:"}),
+            (asked, {"type": "file", "mime": "text/plain", "filename": "notes.txt"}),
+            (replied, {"type": "text", "text": "A summary of what came before."}),
+        ]
+        database.executemany(
+            "INSERT INTO part (id, message_id, time_created, time_updated, data)"
+            " VALUES (?, ?, 1, 1, ?)",
+            [(f"p{at}", own, json.dumps(part)) for at, (own, part) in enumerate(parts)],
+        )
+    [found] = found_in(path).values()
+    assert said(found) == [("user", "How long?\n[image]\n[file notes.txt]")]
+    assert about(found).title is None
+
+
+# Cursor
+
+CURSOR = [
+    ("user", "[image]\nHow long is a brown pelican?", "09:00:01", "c1"),
+    ("assistant", "I will look.", "09:00:03", "c1"),
+    ("system", "They mean the bird.", "09:00:02", "c1"),
+    ("tool", '{"contents":"1.2 m"}', "09:00:03", "c1"),
+    ("assistant", "It is 1.2 m long.", "09:00:04", "c1"),
+    ("user", "How heavy is it?", "09:00:04", "c1"),
+    ("user", "What do pelicans eat?", "10:00:00", "c2"),
+    ("assistant", "Fish.", "10:00:00", "c2"),
+]
+
+
+def test_the_database_of_cursor_arrives(tmp_path: Path) -> None:
+    [found] = found_in(made_database(tmp_path, "cursor")).values()
+    assert [told(each) for each in records(found)] == CURSOR
+    assert skipped(found) == [
+        ("conversation c1, message 6", "not a message"),
+        ("conversation c1, message 7", "unknown type"),
+        ("conversation c4", "not a JSON object"),
+    ]
+    last = [each.conversation for each in records(found) if each.conversation]
+    known = {each.id: each for each in last}
+    assert {key: (c.title, c.model, c.project, c.branch) for key, c in known.items()} == {
+        "c1": ("Pelicans and their size", "claude-opus-4-7", "pelicans", "pelicans"),
+        "c2": (None, None, "birds", None),
+    }
+    [call] = [call for each in records(found) for call in each.message.tool_calls]
+    assert (call.id, call.name, call.arguments) == (
+        "tool_1",
+        "read_file_v2",
+        '{"targetFile":"notes.txt"}',
+    )
+
+
+# Databases
+
+
+@pytest.mark.parametrize("tool", ["opencode", "cursor"])
+def test_a_database_is_known_by_its_tables_and_imported_once(tool: str, tmp_path: Path) -> None:
+    path = made_database(tmp_path, tool).rename(tmp_path / "anything.db")
+    before = path.read_bytes()
+    (tmp_path / "note.md").write_text("# Birds")
+    with Reservoir.open(tmp_path / "own" / "store.db") as reservoir:
+        first = reservoir.import_files(path)
+        assert first.imported == len(CURSOR if tool == "cursor" else opencode_rows())
+        again = reservoir.import_files(tmp_path / "anything.db")
+        assert (again.imported, again.already) == (0, first.imported)
+    assert list(found_in(tmp_path)) == ["anything.db"]
+    assert path.read_bytes() == before
+    assert not list(tmp_path.glob("anything.db-*"))
+
+
+@pytest.mark.parametrize(
+    ("tool", "other"), [("opencode", "cursor"), ("cursor", "opencode"), ("opencode", "llm")]
+)
+def test_a_database_of_another_tool_is_refused(tool: str, other: str, tmp_path: Path) -> None:
+    path = made_database(tmp_path, tool)
+    with pytest.raises(ReservoirError, match="is a database, but not"):
+        found_in(path, other)
+
+
+@pytest.mark.parametrize(
+    ("tool", "statement"),
+    [
+        ("opencode", "ALTER TABLE part ADD COLUMN x TEXT AS (hex(zeroblob(20000000)))"),
+        ("cursor", "ALTER TABLE cursorDiskKV ADD COLUMN x TEXT AS (hex(zeroblob(20000000)))"),
+    ],
+)
+def test_what_is_computed_while_it_is_read_is_refused(
+    tool: str, statement: str, tmp_path: Path
+) -> None:
+    path = made_database(tmp_path, tool)
+    with closing(sqlite3.connect(path)) as database, database:
+        database.execute(statement)
+    with pytest.raises(ReservoirError, match="is computed"):
+        found_in(path)
+
+
+ENDLESS = {
+    "opencode": """
+        WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 3000)
+        INSERT INTO message SELECT 'm' || i, session.id, 1, 1, '{"role":"user"}' FROM n, session;
+        UPDATE part SET message_id = 'none';
+    """,
+    "cursor": """
+        WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 3000)
+        INSERT INTO cursorDiskKV SELECT 'composerData:x' || i,
+        (SELECT value FROM cursorDiskKV WHERE key = 'composerData:c1') FROM n;
+    """,
+}
+
+
+@pytest.mark.parametrize(("tool", "statement"), ENDLESS.items(), ids=ENDLESS)
+def test_reading_that_takes_too_long_for_the_size_ends(
+    tool: str, statement: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = made_database(tmp_path, tool)
+    with closing(sqlite3.connect(path)) as database, database:
+        database.executescript(statement)
+    monkeypatch.setattr("reservoir_cli.transfer.importers.database.STEPS", 500_000)
+    monkeypatch.setattr("reservoir_cli.transfer.importers.database.STEPS_A_BYTE", 1)
+    [found] = found_in(path).values()
+    assert skipped(found)[-1] == (
+        "what follows",
+        "reading it takes too long for a file of its size",
+    )

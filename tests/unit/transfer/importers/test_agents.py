@@ -1,0 +1,298 @@
+"""What is particular to the histories of Gemini CLI and Copilot; and sessions that go on."""
+
+import json
+import shutil
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from databases import made_database
+from reading import SAMPLES, about, file_of, found_in, lines, read, records, said, skipped
+
+from reservoir_cli.reservoir import Reservoir
+from reservoir_cli.transfer.importers import Record, choose
+from reservoir_cli.transfer.importers.copilot_chat import CopilotChat
+
+# Sessions that were resumed, and imported in between
+
+
+def sample_until(name: str, mark: str, count: int) -> Callable[[Path, int], Path]:
+    """A way to write a sample as it was before some of its resumptions.
+
+    :param mark: what a line that resumes the session, or begins it, has in it.
+    """
+
+    def write(folder: Path, resumed: int) -> Path:
+        every = (SAMPLES / name).read_text(encoding="utf-8").splitlines(keepends=True)
+        begins = [number for number, line in enumerate(every) if mark in line]
+        assert len(begins) == count
+        until = begins[resumed + 1] if resumed + 1 < count else len(every)
+        path = folder / name
+        path.write_text("".join(every[:until]), encoding="utf-8")
+        return path
+
+    return write
+
+
+def opencode_until(folder: Path, resumed: int) -> Path:
+    """opencode's database as it was before some of its resumptions."""
+    path = folder / "opencode.db"
+    path.unlink(missing_ok=True)
+    made_database(folder, "opencode")
+    with closing(sqlite3.connect(path)) as database, database:
+        asked = 'SELECT id FROM message WHERE data LIKE \'%"role":"user"%\' ORDER BY id'
+        questions = [row[0] for row in database.execute(asked)]
+        assert len(questions) == 3
+        if resumed < 2:
+            database.execute("DELETE FROM message WHERE id >= ?", [questions[resumed + 1]])
+    return path
+
+
+RESUMED: dict[str, tuple[Callable[[Path, int], Path], list[int]]] = {
+    "gemini-cli": (sample_until("gemini-cli.jsonl", '"projectHash"', 3), [3, 5, 2]),
+    "copilot-cli": (sample_until("copilot-cli.jsonl", '"parentAgentTaskId"', 3), [3, 6, 3]),
+    "opencode": (opencode_until, [3, 6, 3]),
+}
+
+
+@pytest.mark.parametrize(("write", "news"), RESUMED.values(), ids=RESUMED)
+def test_a_resumed_session_adds_only_what_is_new(
+    write: Callable[[Path, int], Path], news: list[int], tmp_path: Path
+) -> None:
+    with Reservoir.open(tmp_path / "store.db") as reservoir:
+        for resumed, count in enumerate(news):
+            first = reservoir.import_files(write(tmp_path, resumed))
+            again = reservoir.import_files(write(tmp_path, resumed))
+            assert (first.imported, first.already) == (count, sum(news[:resumed]))
+            assert (again.imported, again.already) == (0, sum(news[: resumed + 1]))
+
+
+# Gemini CLI
+
+HEADER = {"sessionId": "s1", "projectHash": "0" * 64, "startTime": "2026-05-10T08:00:00Z"}
+
+
+def turn(identity: str, kind: str, content: Any, **more: Any) -> dict[str, Any]:
+    at = "2026-05-10T08:00:00Z"
+    return {"id": identity, "timestamp": at, "type": kind, "content": content, **more}
+
+
+def test_a_rewound_turn_is_left_out() -> None:
+    found = read(
+        lines(
+            HEADER,
+            turn("1", "user", "How long?"),
+            turn("2", "gemini", "1.2 m."),
+            turn("3", "user", "How blue?"),
+            turn("4", "gemini", "Not at all."),
+            {"$rewindTo": "3"},
+            turn("5", "user", "How heavy?"),
+        )
+    )
+    assert [content for _, content in said(found)] == ["How long?", "1.2 m.", "How heavy?"]
+
+
+def test_a_rewind_to_an_unknown_message_takes_nothing_back() -> None:
+    found = read(lines(HEADER, turn("1", "user", "How long?"), {"$rewindTo": "9"}))
+    assert said(found) == [("user", "How long?")]
+
+
+def test_ids_are_those_of_all_sessions_only_where_they_are_unique() -> None:
+    unique = "4b31fad5-5045-47c0-85e0-9eecd8c0e6c2"
+    found = read(lines(HEADER, turn("1", "user", "How long?"), turn(unique, "user", "Why?")))
+    assert [each.message.source_id for each in records(found)] == ["s1:1", unique]
+
+
+def test_what_the_program_writes_in_a_chat_is_left_out() -> None:
+    found = read(
+        lines(
+            HEADER,
+            turn("1", "user", [{"text": "<session_context>\nToday is Sunday.</session_context>"}]),
+            turn("2", "user", "/chat save birds"),
+            turn("7", "gemini", "/usr holds programs."),
+            turn("3", "info", "Saved."),
+            turn("4", "user", [{"text": "How long?"}, {"fileData": {"mimeType": "image/png"}}]),
+            turn("5", "user", "<state_snapshot>They talked of birds.</state_snapshot>"),
+            turn("6", "gemini", "Got it. Thanks for the additional context!"),
+        )
+    )
+    assert said(found) == [
+        ("assistant", "/usr holds programs."),
+        ("user", "How long?\n[image]"),
+    ]
+    assert skipped(found) == []
+
+
+def test_messages_that_a_compressed_list_leaves_out_were_said_all_the_same() -> None:
+    first, second = turn("1", "user", "How long?"), turn("2", "user", "How heavy?")
+    found = read(lines(HEADER, first, second, {"$set": {"messages": [second]}}))
+    assert [content for _, content in said(found)] == ["How long?", "How heavy?"]
+
+
+def test_calls_of_a_list_and_their_results_are_those_of_the_lines() -> None:
+    call = {"id": "c1", "name": "look", "args": {"at": "sea"}}
+    answer = {"functionResponse": {"id": "c1", "name": "look", "response": {"output": "fish"}}}
+    asked = turn("1", "user", "What is in the sea?")
+    once = [
+        asked,
+        turn("2", "gemini", "Let me see.", toolCalls=[{**call, "result": [answer]}]),
+        turn("3", "user", [answer]),
+    ]
+    listed = [
+        asked,
+        turn("2", "gemini", [{"text": "Let me see."}, {"functionCall": call}]),
+        turn("2_response", "user", [answer]),
+    ]
+    found = records(read(lines(HEADER, *once)))
+    assert [each.message.content for each in found] == [asked["content"], "Let me see.", "fish"]
+    assert records(read(lines(HEADER, {"$set": {"messages": listed}}))) == found
+
+
+@pytest.mark.parametrize(("folder", "project"), [("birds", "birds"), ("0" * 64, None)])
+def test_the_folder_of_a_session_names_its_project(folder: str, project: str | None) -> None:
+    file = file_of(lines(HEADER, turn("1", "user", "How long?")), f"tmp/{folder}/chats/a.jsonl")
+    assert about(list(choose(file).read(file))).project == project
+
+
+def test_the_list_of_typed_questions_beside_the_sessions_is_passed_over() -> None:
+    log = [{"sessionId": "s1", "messageId": 0, "type": "user", "message": "How long?"}]
+    file = file_of(json.dumps(log), "logs.json")
+    assert choose(file).name == "gemini-cli"
+    assert read(json.dumps(log)) == []
+
+
+# Copilot
+
+
+def test_a_project_is_the_folder_that_vs_code_had_open(tmp_path: Path) -> None:
+    sessions = tmp_path / "workspaceStorage/0f1e/chatSessions"
+    sessions.mkdir(parents=True)
+    shutil.copy(SAMPLES / "copilot-chat.jsonl", sessions)
+    workspace = sessions.parent / "workspace.json"
+    for content, project in (
+        ('{"folder": "file:///home/ann/my%20birds"}', "my birds"),
+        ('{"workspace": "file:///c%3A/src/birds.code-workspace"}', "birds"),
+        ("[", None),
+    ):
+        workspace.write_text(content)
+        [found] = found_in(tmp_path, "copilot-chat").values()
+        assert about(found).project == project
+    workspace.rename(tmp_path / "elsewhere.json").write_text('{"folder": "file:///birds"}')
+    workspace.symlink_to(tmp_path / "elsewhere.json")
+    [found] = found_in(sessions).values()
+    assert about(found).project is None
+
+
+def test_a_log_and_the_document_it_leads_to_hold_the_same_messages() -> None:
+    first = {"requestId": "r1", "message": {"text": "How long?"}, "response": [{"value": "1.2 m"}]}
+    second = {"requestId": "r2", "message": {"text": "How heavy?"}, "response": []}
+    session = {"version": 3, "sessionId": "c1", "creationDate": 1, "requests": [first]}
+    log = lines(
+        {"kind": 0, "v": session},
+        {"kind": 2, "k": ["requests"], "v": [second]},
+        {"kind": 2, "k": ["requests", 0, "response"], "v": [{"value": " long."}]},
+        {"kind": 1, "k": ["requests", 1, "response"], "v": [{"value": "Three kilos."}]},
+    )
+    first = first | {"response": [{"value": "1.2 m long."}]}
+    second = second | {"response": [{"value": "Three kilos."}]}
+    document = json.dumps(session | {"requests": [first, second]})
+    assert records(read(log)) == records(read(document))
+    assert [content for _, content in said(read(log))][1::2] == ["1.2 m long.", "Three kilos."]
+
+
+def test_a_response_of_many_parts_is_one_text() -> None:
+    parts = [{"value": "x"}, {"kind": "undoStop"}] * 100_000
+    request = {"requestId": "r1", "message": {"text": "Why?"}, "response": parts}
+    found = read(json.dumps({"sessionId": "c", "creationDate": 1, "requests": [request]}))
+    assert said(found)[1:] == [("assistant", "x" * 100_000)]
+
+
+def test_a_log_without_its_beginning_is_given_up() -> None:
+    log = lines(*[{"kind": 1, "k": ["customTitle"], "v": "x"}] * 3)
+    assert skipped(read(log)) == [("line 1", "no session that this changes")]
+
+
+def test_a_log_that_is_too_large_is_read_up_to_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("reservoir_cli.transfer.importers.copilot_chat._MOST", 1 << 20)
+    session = {"sessionId": "c1", "requests": [{"requestId": "r1", "message": {"text": "Why?"}}]}
+    more = [{"kind": 1, "k": ["inputState"], "v": "x" * 400_000}] * 10
+    found = read(lines({"kind": 0, "v": session}, *more), CopilotChat())
+    assert skipped(found) == [("what follows", "a log of more than 1 MB")]
+    assert said(found) == [("user", "Why?")]
+
+
+def event(identity: str, kind: str, data: dict[str, Any], **more: Any) -> dict[str, Any]:
+    at = "2026-05-10T08:00:00Z"
+    return {"type": kind, "data": data, "id": identity, "timestamp": at, "parentId": None, **more}
+
+
+START = event("e0", "session.start", {"sessionId": "s1", "context": {"cwd": "C:\\src\\birds"}})
+
+
+def test_a_rewound_event_and_what_copilot_itself_asks_are_left_out() -> None:
+    found = read(
+        lines(
+            START,
+            event("e1", "user.message", {"content": "How long?"}),
+            event("e2", "assistant.message", {"content": "2 m."}),
+            event("e3", "session.snapshot_rewind", {"upToEventId": "e1", "eventsRemoved": 2}),
+            event("e4", "user.message", {"content": "Read this skill", "source": "skill-pdf"}),
+            event("e5", "user.message", {"content": "Go on", "isAutopilotContinuation": True}),
+            event(
+                "e6",
+                "user.message",
+                {"content": "How heavy?", "attachments": [{"type": "file", "path": "/a/b.txt"}]},
+            ),
+        )
+    )
+    assert said(found) == [("user", "[file b.txt]\nHow heavy?")]
+    assert (about(found).id, about(found).project) == ("s1", "birds")
+
+
+def test_an_agent_of_copilot_has_a_conversation_of_its_own() -> None:
+    task, failed = {"content": "Look it up", "source": "agent-s1"}, {"message": "no"}
+    reply = {"content": "A map.", "parentToolCallId": "c1"}
+    found = read(
+        lines(
+            START,
+            event("e1", "user.message", {"content": "How long?"}),
+            event("e2", "user.message", task, agentId="a1"),
+            event("e3", "assistant.message", reply, agentId="a1"),
+            event("e4", "assistant.message", reply),
+            event("e5", "tool.execution_complete", {"toolCallId": "c1", "error": failed}),
+            event("e6", "assistant.message", {"content": "1.2 m.", "model": "gpt-5"}),
+            event("e7", "user.message", task),
+        )
+    )
+    rows = [(each.message.conversation_id, each.message.content) for each in records(found)]
+    assert rows == [
+        ("s1", "How long?"),
+        ("s1/a1", "Look it up"),
+        ("s1/a1", "A map."),
+        ("s1/c1", "A map."),
+        ("s1", "no"),
+        ("s1", "1.2 m."),
+    ]
+
+
+def test_a_session_without_its_beginning_is_named_by_its_folder(tmp_path: Path) -> None:
+    path = tmp_path / "s9" / "events.jsonl"
+    path.parent.mkdir()
+    path.write_text(lines(event("e1", "user.message", {"content": "How long?"})))
+    assert about(found_in(path)[""]).id == "s9"
+
+
+def test_ids_of_a_message_that_grows_stay() -> None:
+    def ids(*response: dict[str, Any]) -> dict[str, str]:
+        request = {"requestId": "r1", "message": {"text": "Why?"}, "response": list(response)}
+        document = {"sessionId": "c", "creationDate": 1, "requests": [request]}
+        found: list[Record] = records(read(json.dumps(document)))
+        return {each.message.content: str(each.message.source_id) for each in found}
+
+    thinking, reply = {"kind": "thinking", "value": "Hm."}, {"value": "Because."}
+    early, late = ids(thinking), ids(thinking, reply)
+    assert early.items() <= late.items()
+    assert len(set(late.values())) == 3

@@ -1,0 +1,107 @@
+"""The history of aider. The sample was written by aider 0.86's own code."""
+
+from datetime import datetime
+from pathlib import Path
+
+import pytest
+from reading import SAMPLES, about, file_of, found_in, read, records, said, skipped
+
+from reservoir_cli.transfer.importers import aider, choose
+from reservoir_cli.transfer.importers.aider import Aider
+
+HISTORY = (SAMPLES / "aider.md").read_text(encoding="utf-8")
+STARTED = "# aider chat started at 2026-05-09 12:00:00\n\n"
+
+
+def test_a_history_belongs_to_the_project_it_lies_in(tmp_path: Path) -> None:
+    (tmp_path / "taskboard").mkdir()
+    path = tmp_path / "taskboard" / ".aider.chat.history.md"
+    path.write_text(HISTORY, encoding="utf-8")
+    (tmp_path / "taskboard" / "README.md").write_text("# Notes", encoding="utf-8")
+    found = found_in(tmp_path)
+    assert list(found) == ["taskboard/.aider.chat.history.md"]
+    [first, *_, last] = records(found["taskboard/.aider.chat.history.md"])
+    assert first.conversation is not None
+    assert last.conversation is not None
+    assert (first.conversation.project, first.conversation.model) == ("taskboard", "gpt-4o")
+    assert last.conversation.model == "claude-sonnet-4-5"
+
+
+@pytest.mark.parametrize("name", ["notes.md", ".aider.chat.history.md", "x"])
+@pytest.mark.parametrize(
+    ("text", "is_history"),
+    [
+        (HISTORY, True),
+        ("\ufeff\n\n" + STARTED, True),
+        (STARTED.replace("\n", "\r\n"), True),
+        ("# Notes\n\n" + HISTORY, False),
+        ("# aider chat started at noon\n\n#### Why?  \n", False),
+        ("    " + STARTED.strip() + " and ended at once\n", False),
+        ("## aider chat started at 2026-05-09 12:00:00\n", False),
+        ("#### Why?  \n> a quote  \n", False),
+    ],
+)
+def test_a_history_is_told_from_a_document(name: str, text: str, is_history: bool) -> None:
+    form = choose(file_of(text, name)).name
+    assert (form == "aider") == is_history
+    assert form in ("aider", "markdown", "text")
+
+
+def test_a_session_has_the_local_time_at_which_it_began() -> None:
+    [message] = [each.message for each in records(read(STARTED + "#### Why?  \n"))]
+    assert message.created_at == datetime(2026, 5, 9, 12).astimezone()
+
+
+@pytest.mark.parametrize(
+    ("typed", "asked"),
+    [
+        ("/ask Why?", "Why?"),
+        ("/architect Plan it", "Plan it"),
+        ("/add a.py", None),
+        ("/run pytest", None),
+        ("!ls", None),
+        ("<blank>", None),
+        ("/ is a slash", "/ is a slash"),
+        ("Why /add?", "Why /add?"),
+    ],
+)
+def test_commands_are_no_questions_and_their_output_is_no_reply(
+    typed: str, asked: str | None
+) -> None:
+    found = read(f"{STARTED}#### {typed}  \n\nSome words.\n\n")
+    assert said(found) == ([("user", asked), ("assistant", "Some words.")] if asked else [])
+
+
+def test_a_history_that_grows_keeps_its_identities() -> None:
+    whole = records(read(HISTORY))
+    ids = [each.message.source_id for each in whole]
+    lines = HISTORY.splitlines(keepends=True)
+    for count in range(1, len(lines)):
+        begun = records(read("".join(lines[:count]), Aider()))
+        complete = [each.message.source_id for each in begun[:-1]]
+        assert complete == ids[: len(complete)]
+
+
+def test_the_same_question_in_two_sessions_is_asked_twice() -> None:
+    later = STARTED.replace("12:00", "13:00")
+    found = read(f"{STARTED}#### Why?  \n{later}#### Why?  \n{STARTED}#### Why?  \n")
+    ids = [each.message.source_id for each in records(found)]
+    assert len(set(ids)) == 3
+    assert len({each.message.conversation_id for each in records(found)}) == 3
+
+
+def test_the_model_of_older_versions_is_known() -> None:
+    models = "> Models: claude-3-5-sonnet-20240620 with diff edit format, weak model x  \n"
+    assert about(read(f"{STARTED}{models}#### Why?  \n")).model == "claude-3-5-sonnet-20240620"
+
+
+def test_a_message_too_large_for_memory_is_skipped(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(aider, "LARGEST", 100)
+    found = read(
+        f"{STARTED}#### Why?  \n\n{'word ' * 15}\n{'word ' * 15}\n\n#### And?  \n{'x' * 300}\nyes\n"
+    )
+    assert said(found) == [("user", "Why?"), ("user", "And?"), ("assistant", "yes")]
+    assert skipped(found) == [
+        ("line 4", "larger than 64 MB".replace("64", "0")),
+        ("line 9", "larger than 64 MB".replace("64", "0")),
+    ]

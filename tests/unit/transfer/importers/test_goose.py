@@ -1,0 +1,105 @@
+"""Sessions of Goose: its database, and the files that it moves into it."""
+
+import json
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from databases import made_database
+from reading import SAMPLES, about, file_of, found_in, lines, read, records, said, skipped, told
+
+from reservoir_cli.errors import ReservoirError
+from reservoir_cli.transfer.importers import Skipped, choose
+from reservoir_cli.transfer.importers.goose import Goose
+
+
+def database(folder: Path) -> list[Any]:
+    [found] = found_in(made_database(folder, "goose")).values()
+    return found
+
+
+def test_the_database_arrives(tmp_path: Path) -> None:
+    found = database(tmp_path)
+    assert [told(each) for each in records(found)][9:] == [
+        ("user", "Write a test.", "13:00:01", "20260509_2"),
+        ("assistant", 'developer__shell({"command": "pytest"})', "13:00:02", "20260509_2"),
+        ("tool", "1 passed", "13:00:03", "20260509_2"),
+        ("assistant", "It passes.", "13:00:05", "20260509_2"),
+    ]
+    assert skipped(found) == [("message 14", "unknown role")]
+    last = about(found)
+    assert (last.title, last.model, last.project) == (
+        "A test for it",
+        "claude-sonnet-4-5",
+        "taskboard",
+    )
+
+
+def test_a_file_that_was_moved_into_the_database_adds_nothing(tmp_path: Path) -> None:
+    older = [each.message for each in records(read((SAMPLES / "goose.jsonl").read_bytes()))]
+    # The file is named after its session.
+    file = file_of((SAMPLES / "goose.jsonl").read_bytes(), "goose.jsonl")
+    older = [each.message for each in records(Goose().read(file))]
+    assert [each.message for each in records(database(tmp_path))][:9] == older
+
+
+def test_a_session_that_grows_keeps_its_identities() -> None:
+    whole = (SAMPLES / "goose.jsonl").read_text(encoding="utf-8").splitlines()[:9]
+    ids = [each.message.source_id for each in records(read("\n".join(whole)))]
+    for count in range(3, 9):
+        begun = records(read("\n".join(whole[:count])))
+        assert [each.message.source_id for each in begun] == ids[: len(begun)]
+
+
+@pytest.mark.parametrize(
+    ("first", "form"),
+    [
+        ({"working_dir": "/a", "description": "x", "message_count": 0}, "goose"),
+        ({"working_dir": "/a", "role": "user", "content": "x"}, "openai"),
+        ({"description": "my working_dir", "role": "user", "content": "x"}, "openai"),
+    ],
+)
+def test_a_session_is_known_by_its_first_line(first: dict[str, Any], form: str) -> None:
+    assert choose(file_of(lines(first, {"role": "user", "content": []}))).name == form
+
+
+def test_an_exported_session_is_read_too() -> None:
+    message = {"role": "user", "created": 1, "content": [{"type": "text", "text": "Why?"}]}
+    session = {"id": "s1", "working_dir": "/a/b", "name": "T", "schedule_id": None}
+    found = read(json.dumps({**session, "conversation": [message, 7]}))
+    assert said(found) == [("user", "Why?")]
+    assert skipped(found) == [("the document, message 2", "not a message")]
+    assert (about(found).id, about(found).title, about(found).project) == ("s1", "T", "b")
+
+
+def test_tables_that_lack_columns_are_read_as_far_as_they_go(tmp_path: Path) -> None:
+    path = made_database(tmp_path, "goose")
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("ALTER TABLE messages DROP COLUMN metadata_json")
+        connection.execute("ALTER TABLE sessions DROP COLUMN model_config_json")
+        connection.execute("ALTER TABLE sessions DROP COLUMN name")
+    [found] = found_in(path).values()
+    assert len(records(found)) == 14
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "ALTER TABLE messages ADD COLUMN x TEXT AS (hex(zeroblob(20000000)))",
+        "DROP TABLE messages; CREATE VIRTUAL TABLE messages USING fts5 (content_json)",
+    ],
+)
+def test_what_is_computed_while_it_is_read_is_refused(tmp_path: Path, statement: str) -> None:
+    path = made_database(tmp_path, "goose")
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.executescript(statement)
+    with pytest.raises(ReservoirError, match="not a database as Goose writes it"):
+        found_in(path)
+
+
+def test_a_database_of_another_program_is_no_session(tmp_path: Path) -> None:
+    path = made_database(tmp_path, "zed")
+    [found] = found_in(path, "goose").values()
+    assert found == [Skipped("what follows", "the database cannot be read: SQLITE_ERROR")]

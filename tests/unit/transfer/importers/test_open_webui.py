@@ -1,0 +1,136 @@
+"""Chats of Open WebUI."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from databases import made_database
+from reading import SAMPLES, file_of, found_in, read, records, said, skipped
+
+from reservoir_cli.transfer.importers import choose
+from reservoir_cli.transfer.importers.open_webui import OpenWebUI
+
+EXPORT: list[Any] = json.loads((SAMPLES / "open-webui.json").read_text(encoding="utf-8"))
+
+
+def message(identity: str, parent: str | None, content: Any, **more: Any) -> dict[str, Any]:
+    role = "user" if identity.startswith("u") else "assistant"
+    return {"id": identity, "parentId": parent, "childrenIds": [], "role": role} | {
+        "content": content,
+        "timestamp": 1778328000,
+        **more,
+    }
+
+
+def chat(*messages: dict[str, Any], current: Any = None, **more: Any) -> list[Any]:
+    nodes = {each["id"]: each for each in messages}
+    history = {"messages": nodes, "currentId": current}
+    document = [{"id": "c1", "title": "T", "chat": {"history": history}, **more}]
+    return read(json.dumps(document), OpenWebUI())
+
+
+def answer(content: str) -> list[tuple[str, str]]:
+    """What the text of a reply stands for, its calls in words."""
+    found = records(chat(message("a", None, content)))
+    return [
+        (
+            each.message.name or each.message.role,
+            each.message.content or str([call.arguments for call in each.message.tool_calls]),
+        )
+        for each in found
+    ]
+
+
+def test_the_database_holds_what_its_export_holds(tmp_path: Path) -> None:
+    [exported] = found_in(SAMPLES / "open-webui.json").values()
+    [found] = found_in(made_database(tmp_path, "open-webui")).values()
+    assert records(found) == records(exported)
+    assert skipped(found) == [
+        ("chat 3", "no history of messages"),
+        ("chat 1, message 7", "unknown role"),
+        ("chat 1, message 8", "content is neither a text nor a list of parts"),
+        ("chat 5", "no history of messages"),
+    ]
+
+
+def test_the_branch_last_seen_is_read() -> None:
+    tree = (
+        message("u1", None, "Why?"),
+        message("a1", "u1", "One"),
+        message("a2", "u1", "Two", timestamp=1778328009),
+        message("u2", "a1", "And?"),
+    )
+    assert said(chat(*tree, current="u2"))[1:] == [("assistant", "One"), ("user", "And?")]
+    assert said(chat(*tree, current="a2"))[1:] == [("assistant", "Two")]
+    for lost in (None, "gone", 7):
+        assert said(chat(*tree, current=lost))[1:] == [("assistant", "Two")]
+    ring = (message("u1", "a1", "Why?"), message("a1", "u1", "One"))
+    assert len(records(chat(*ring, current="a1"))) == 2
+
+
+def test_a_chat_that_was_copied_shares_its_messages() -> None:
+    tree = (message("u1", None, "Why?"), message("a1", "u1", "So."))
+    ids = [each.message.source_id for each in records(chat(*tree, current="a1"))]
+    copy = records(chat(*tree, current="a1", id="c2"))
+    assert [each.message.source_id for each in copy] == ids == ["u1", "a1"]
+
+
+@pytest.mark.parametrize(
+    ("content", "rows"),
+    [
+        ('<details type="reasoning" done="true">x', None),
+        ("<details>\n<summary>More</summary>\nx\n</details>", None),
+        ('a <details type="files">x</details>', None),
+        (
+            '<details type="reasoning" done="false">\n<summary>x</summary>\n> a\n</details>b',
+            [("assistant", "b"), ("thinking", "a")],
+        ),
+        (
+            '<details type="tool_calls" done="true" id="c" name="f" arguments="{&quot;a&quot;: 1}">'
+            "\n<summary>Tool Executed</summary>\nan &lt;answer&gt;\n</details>",
+            [("assistant", "['{\"a\": 1}']"), ("tool", "an <answer>")],
+        ),
+        (
+            '<details type="tool_calls" done="false" id="c" name="f" arguments="">\n</details>',
+            [("assistant", "['']")],
+        ),
+    ],
+)
+def test_what_is_written_into_the_text_of_a_reply(
+    content: str, rows: list[tuple[str, str]] | None
+) -> None:
+    assert answer(content) == (rows or [("assistant", content)])
+
+
+def test_a_call_without_a_name_costs_its_message_only() -> None:
+    nameless = '<details type="tool_calls" id="c"></details>'
+    found = chat(message("u1", None, "Why?"), message("a1", "u1", nameless), current="a1")
+    assert said(found) == [("user", "Why?")]
+    assert skipped(found) == [("entry 1, message 2", "a tool call without a name")]
+
+
+def test_many_open_details_are_read_soon() -> None:
+    content = '<details type="reasoning">' * 200_000
+    assert answer(content) == [("assistant", content)]
+
+
+@pytest.mark.parametrize("title", ["New Chat", "", None, 7])
+def test_a_chat_without_a_title_has_none(title: Any) -> None:
+    [found] = records(chat(message("u1", None, "Why?"), title=title))
+    assert found.conversation is not None
+    assert found.conversation.title is None
+
+
+@pytest.mark.parametrize(
+    ("document", "form"),
+    [
+        (EXPORT, "open-webui"),
+        (EXPORT[0], "open-webui"),
+        ([{"mapping": {}, "history": 1}], "chatgpt"),
+        ([{"role": "user", "content": "history: currentId"}], "openai"),
+        ([{"role": "user", "content": "x", "currentId": 1}], "openai"),
+    ],
+)
+def test_an_export_is_told_from_other_documents(document: Any, form: str) -> None:
+    assert choose(file_of(json.dumps(document))).name == form

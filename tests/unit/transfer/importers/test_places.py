@@ -1,0 +1,129 @@
+"""Histories of Cline, Goose, LM Studio, aider, Zed and Open WebUI are found where they are."""
+
+import sys
+from pathlib import Path
+
+import pytest
+from databases import made_database
+
+from reservoir_cli.settings import paths
+from reservoir_cli.transfer.importers import discover
+
+VARIABLES = (
+    "XDG_DATA_HOME",
+    "XDG_CONFIG_HOME",
+    "FLATPAK_XDG_DATA_HOME",
+    "CLINE_DIR",
+    "CLINE_DATA_DIR",
+    "GOOSE_PATH_ROOT",
+    "AIDER_CHAT_HISTORY_FILE",
+    "DATA_DIR",
+)
+TASK = "api_conversation_history.json"
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    person = tmp_path / "person"
+    person.mkdir()
+    monkeypatch.setattr(Path, "home", lambda: person)
+    monkeypatch.setenv("HOME", str(person))
+    monkeypatch.chdir(person)
+    for name in VARIABLES:
+        monkeypatch.delenv(name, raising=False)
+    return person
+
+
+def write(path: Path, size: int = 10) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(b"x" * size)
+    return path
+
+
+def found(form: str) -> list[tuple[str, Path, int, int]]:
+    seen = [each for each in discover.look() if each.form == form]
+    return [(each.tool, each.path, each.files, each.size) for each in seen]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="these folders are those of Linux")
+def test_tasks_are_found_in_all_editors_and_extensions(home: Path) -> None:
+    own = home / ".cline/data/tasks"
+    assert found("cline") == [("Cline", own, 0, 0)]
+    roo = home / ".config/Code/User/globalStorage/rooveterinaryinc.roo-cline/tasks"
+    kilo = home / ".config/Cursor/User/globalStorage/kilocode.kilo-code/tasks"
+    write(roo / "a" / TASK)
+    write(roo / "a" / "ui_messages.json")
+    write(kilo / "b" / TASK)
+    assert found("cline") == [("Roo Code", roo, 1, 10), ("Kilo Code", kilo, 1, 10)]
+    write(own / "c" / TASK)
+    assert found("cline")[0] == ("Cline", own, 1, 10)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has another folder")
+def test_goose_is_found_by_its_database_else_by_its_files(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sessions = home / ".local/share/goose/sessions"
+    assert found("goose") == [("Goose", sessions / "sessions.db", 0, 0)]
+    write(sessions / "20250509_1.jsonl")
+    assert found("goose") == [("Goose", sessions, 1, 10)]
+    database = made_database(sessions, "goose")
+    assert found("goose") == [("Goose", database, 1, database.stat().st_size)]
+    monkeypatch.setenv("XDG_DATA_HOME", str(home / "data"))
+    assert paths.goose_sessions() == home / "data/goose/sessions"
+    monkeypatch.setenv("GOOSE_PATH_ROOT", "relative")
+    assert paths.goose_sessions() == home / "data/goose/sessions"
+    monkeypatch.setenv("GOOSE_PATH_ROOT", str(home / "root"))
+    assert paths.goose_sessions() == home / "root/data/sessions"
+
+
+def test_lm_studio_may_be_elsewhere(home: Path) -> None:
+    write(home / ".lmstudio/conversations/work/1.conversation.json")
+    write(home / ".lmstudio/conversations/work/settings.json")
+    assert found("lm-studio") == [("LM Studio", home / ".lmstudio/conversations", 1, 10)]
+    pointer = home / ".lmstudio-home-pointer"
+    for bad in (b"", b"relative", b"\xff"):
+        pointer.write_bytes(bad)
+        assert paths.lm_studio_chats() == home / ".lmstudio/conversations"
+    pointer.write_text(f"{home / 'elsewhere'}\n", encoding="utf-8")
+    assert paths.lm_studio_chats() == home / "elsewhere/conversations"
+
+
+def test_aider_is_found_in_the_project(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    name = ".aider.chat.history.md"
+    assert found("aider") == [("aider", home / name, 0, 0)]
+    history = write(home / "board" / name)
+    (home / "board/src/deep").mkdir(parents=True)
+    monkeypatch.chdir(home / "board/src/deep")
+    assert found("aider") == [("aider", history, 1, 10)]
+    named = write(home / "elsewhere.md", 3)
+    monkeypatch.setenv("AIDER_CHAT_HISTORY_FILE", str(named))
+    assert found("aider") == [("aider", named, 1, 3)]
+
+
+def test_zed_is_looked_for_where_each_platform_has_it(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "platform", "linux")
+    assert paths.zed_threads() == home / ".local/share/zed/threads/threads.db"
+    monkeypatch.setenv("XDG_DATA_HOME", str(home / "data"))
+    assert paths.zed_threads() == home / "data/zed/threads/threads.db"
+    monkeypatch.setenv("FLATPAK_XDG_DATA_HOME", str(home / "flat"))
+    assert paths.zed_threads() == home / "flat/zed/threads/threads.db"
+    monkeypatch.setattr(sys, "platform", "darwin")
+    assert paths.zed_threads() == home / "Library/Application Support/Zed/threads/threads.db"
+    monkeypatch.setattr(sys, "platform", "win32")
+    monkeypatch.setenv("LOCALAPPDATA", str(home / "local"))
+    assert paths.zed_threads() == home / "local/Zed/threads/threads.db"
+
+
+def test_variables_say_where_cline_and_open_webui_are(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert paths.open_webui_data() == home / ".open-webui/webui.db"
+    monkeypatch.setenv("DATA_DIR", str(home / "web"))
+    assert paths.open_webui_data() == home / "web/webui.db"
+    monkeypatch.setenv("CLINE_DIR", str(home / "cline"))
+    assert paths.cline_tasks() == home / "cline/data/tasks"
+    monkeypatch.setenv("CLINE_DATA_DIR", str(home / "data"))
+    assert paths.cline_tasks() == home / "data/tasks"

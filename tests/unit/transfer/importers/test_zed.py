@@ -1,0 +1,184 @@
+"""Threads of Zed."""
+
+import importlib
+import importlib.util
+import json
+import sqlite3
+import sys
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from databases import made_database
+from reading import found_in, records, said, skipped, told
+
+from reservoir_cli.errors import ReservoirError
+from reservoir_cli.transfer.importers import Skipped, zed
+
+LIBRARY = "compression.zstd" if sys.version_info >= (3, 14) else "backports.zstd"
+packed = pytest.mark.skipif(
+    importlib.util.find_spec("backports") is None and sys.version_info < (3, 14),
+    reason="the extra zed is not installed",
+)
+
+
+def threads(folder: Path, *rows: tuple[str, str, bytes]) -> Path:
+    """A database with a thread for each id, type and content."""
+    path = folder / "threads.db"
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("CREATE TABLE threads (id, summary, updated_at, data_type, data)")
+        for identity, kind, data in rows:
+            row = (identity, "T", "2026-05-09T12:00:00Z", kind, data)
+            connection.execute("INSERT INTO threads VALUES (?, ?, ?, ?, ?)", row)
+    return path
+
+
+def read(path: Path) -> list[Any]:
+    [found] = found_in(path).values()
+    return found
+
+
+def compress(data: bytes) -> bytes:
+    return bytes(importlib.import_module(LIBRARY).compress(data))
+
+
+def thread(*messages: Any) -> bytes:
+    return json.dumps({"version": "0.3.0", "messages": messages}).encode()
+
+
+def asked(text: str, identity: str = "q1") -> dict[str, Any]:
+    return {"User": {"id": identity, "content": [{"Text": text}]}}
+
+
+def answered(*content: Any, **results: Any) -> dict[str, Any]:
+    return {"Agent": {"content": list(content), "tool_results": results}}
+
+
+OLD, NEW = "z-old", "z-new"
+
+
+@packed
+def test_the_database_arrives(tmp_path: Path) -> None:
+    found = read(made_database(tmp_path, "zed"))
+    assert [told(each) for each in records(found)] == [
+        ("user", "What is this?", "12:05:00", OLD),
+        ("assistant", "I look.", "12:05:00", OLD),
+        ("system", "A look, then.", "12:05:00", OLD),
+        ("tool", "y = 2", "12:05:00", OLD),
+        ("assistant", "An assignment.", "12:05:00", OLD),
+        ("user", "[file sync.py]\nWhy does sync drop rows?\n[image]", "12:00:00", NEW),
+        ("assistant", "I will look.", "12:00:00", NEW),
+        ("system", "Look at the cursor.", "12:00:00", NEW),
+        ("tool", "x = 1", "12:00:00", NEW),
+        ("tool", "a\nb\n[image]", "12:00:00", NEW),
+        ("assistant", "The cursor skips a page.", "12:00:00", NEW),
+        ("user", "Fix it. 🍞", "12:05:00", NEW),
+        ("assistant", "Done.", "12:05:00", NEW),
+    ]
+    assert skipped(found) == [
+        ("thread 2, message 7", "neither of the user nor of the agent"),
+        ("thread 2, message 8", "content is not a list"),
+        ("thread 3", "damaged, or not packed with zstd"),
+        ("thread 4", "not valid JSON"),
+    ]
+    calls = [call.id for each in records(found) for call in each.message.tool_calls]
+    results = [each.message.tool_call_id for each in records(found) if each.message.role == "tool"]
+    assert calls == results == ["toolu_1", "toolu_1", "toolu_2"]
+    about = {
+        each.conversation.id: each.conversation for each in records(found) if each.conversation
+    }
+    assert {key: (c.title, c.model, c.project) for key, c in about.items()} == {
+        OLD: ("Older", None, "old"),
+        NEW: ("Sync drops rows", "claude-sonnet-4-5", "taskboard"),
+    }
+
+
+def test_a_thread_that_grows_keeps_its_identities(tmp_path: Path) -> None:
+    tool = {"id": "t1", "name": "f", "input": {}}
+    result = {"tool_use_id": "t1", "content": "x"}
+    begun = [asked("Why?"), answered({"Text": "I lo"})]
+    later = [asked("Why?"), answered({"Text": "I look."}, {"ToolUse": tool}, t1=result)]
+    more = [*later, answered({"Text": "So."}), asked("And?", "q2"), answered({"Text": "Yes."})]
+    kept: list[str] = []
+    for number, messages in enumerate((begun, later, more)):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        found = records(read(threads(folder, ("z", "json", thread(*messages)))))
+        ids = [str(each.message.source_id) for each in found]
+        assert ids[: len(kept)] == kept
+        assert len(set(ids)) == len(ids) > len(kept)
+        kept = ids
+
+
+def test_without_a_library_the_error_names_the_extra(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("compression.zstd", "backports.zstd"):
+        monkeypatch.setitem(sys.modules, name, None)
+    plain = threads(tmp_path, ("z", "json", thread(asked("Why?"))))
+    assert said(read(plain)) == [("user", "Why?")]
+    with closing(sqlite3.connect(plain)) as connection, connection:
+        connection.execute("INSERT INTO threads VALUES ('y', '', '', 'zstd', x'28b52ffd')")
+    with pytest.raises(ReservoirError, match="packed with zstd") as refused:
+        read(plain)
+    assert refused.value.hint == "pip install 'reservoir-cli[zed]'"
+    assert refused.value.exit_code == 1
+
+
+@packed
+def test_what_unpacks_to_far_more_than_its_size_is_skipped(tmp_path: Path) -> None:
+    bomb = compress(b" " * (100 << 20))
+    assert len(bomb) < 20_000
+    whole = thread(asked("Why?"), answered({"Text": "x" * (4 << 20)}))
+    found = read(threads(tmp_path, ("a", "zstd", bomb), ("b", "zstd", compress(whole))))
+    assert skipped(found) == [("thread 1", "unpacks to far more than its size")]
+    assert [role for role, _ in said(found)] == ["user", "assistant"]
+
+
+@packed
+def test_a_window_that_fills_the_memory_is_refused(tmp_path: Path) -> None:
+    # The size is left out of the frame, so that its window counts.
+    library = importlib.import_module(LIBRARY)
+    options = {library.CompressionParameter.window_log: 27}
+    made = library.ZstdCompressor(options=options)
+    wide = made.compress(thread(asked("Why?"))) + made.flush()
+    found = read(threads(tmp_path, ("a", "zstd", wide)))
+    assert skipped(found) == [("thread 1", "damaged, or not packed with zstd")]
+
+
+@packed
+def test_many_bombs_are_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from reservoir_cli.transfer.importers import database
+
+    monkeypatch.setattr(zed, "_HARMLESS", 1 << 20)
+    monkeypatch.setattr(database, "STEPS", 5 << 20)
+    monkeypatch.setattr(database, "STEPS_A_BYTE", 0)
+    full = compress(thread(asked("x" * 1_000_000)))
+    found = read(threads(tmp_path, *((str(number), "zstd", full) for number in range(9))))
+    assert skipped(found) == [("what follows", "reading it takes too long for a file of its size")]
+    assert 1 < len(records(found)) < 9
+
+
+@packed
+@pytest.mark.parametrize("cut", [0, 1, 4, 5, 20, -1])
+def test_a_torn_thread_is_skipped(tmp_path: Path, cut: int) -> None:
+    data = compress(thread(asked("Why does it end in the middle?")))[:cut]
+    [(place, _)] = skipped(read(threads(tmp_path, ("a", "zstd", data))))
+    assert place == "thread 1"
+
+
+@pytest.mark.parametrize("data", [b"[" * 100_000, b"7", b"{}", b'{"messages": {}}', b"\xff\xfe"])
+def test_json_that_is_no_thread_is_skipped(tmp_path: Path, data: bytes) -> None:
+    [(place, _)] = skipped(read(threads(tmp_path, ("a", "json", data))))
+    assert place == "thread 1"
+
+
+def test_a_table_of_that_name_makes_no_thread(tmp_path: Path) -> None:
+    path = tmp_path / "forum.db"
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.executescript(
+            "CREATE TABLE threads (id, title); INSERT INTO threads VALUES (1, 'x')"
+        )
+    [last] = read(path)
+    assert isinstance(last, Skipped)
