@@ -341,7 +341,7 @@ def recommended_budget(model: str | None, budget: int | str | None, available: i
         known = find_model(model)
         return min(known.recommended, available) if known and known.recommended else available
     text = str(budget).replace(",", "").replace("_", "")
-    if not text.isascii() or not text.isdigit() or not 1 <= int(text) <= _MOST_TOKENS:
+    if not text.isascii() or not text.isdigit() or not 1 <= int(text[:20]) <= _MOST_TOKENS:
         raise UsageError(
             f"--budget must be a positive whole number or recommended, not {budget!r}",
             hint="use --budget 4000, or --model NAME --budget recommended; the default is the "

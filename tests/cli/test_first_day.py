@@ -62,6 +62,7 @@ MISTAKES = [
     ("ingest hello", 1, 'echo "…" | reservoir ingest'),
     ("ingest --role bot", 2, "user, assistant, system"),
     ("context why --budget lots", 2, "positive whole number"),
+    (f"context why --budget {'9' * 5_000}", 2, "positive whole number"),
     ("context why --model gpt4o", 2, "gpt-4o"),
     ("context why --format yaml", 2, "text, markdown, json"),
     ("export --format csv", 2, "jsonl"),
@@ -87,7 +88,9 @@ def world(tmp_path_factory):
     return folder, env
 
 
-@pytest.mark.parametrize(("typed", "code", "words"), MISTAKES, ids=[row[0] for row in MISTAKES])
+@pytest.mark.parametrize(
+    ("typed", "code", "words"), MISTAKES, ids=[row[0][:60] for row in MISTAKES]
+)
 def test_a_mistake_gives_what_was_meant_or_the_exact_command(world, typed, code, words):
     folder, env = world
     answer = run(*typed.split(), env=env, folder=folder)

@@ -69,8 +69,10 @@ def drawn(name: str, trials: int, strategy: st.SearchStrategy, once: Callable) -
     try:
         run()
     except Exception as error:
-        failures = 1
-        print(f"  {name}: {type(error).__name__}: {str(error)[:1000]}", flush=True)
+        several = error.exceptions if isinstance(error, ExceptionGroup) else (error,)
+        failures = len(several)
+        for each in several:
+            print(f"  {name}: {type(each).__name__}: …{str(each)[-1000:]}", flush=True)
     seconds = time.perf_counter() - began
     print(f"{name:<24}{trials:>9,} trials {seconds:>7,.0f} s  {failures} failures", flush=True)
     return not failures
