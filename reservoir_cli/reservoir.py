@@ -445,6 +445,55 @@ class Reservoir:
         self._progress("moving", 0, 0)
         return self.store.move_partition(old, new)
 
+    # Marks
+
+    def tag(self, message: int | Key, *names: str, scope: Scope = _EVERYTHING) -> StoredMessage:
+        """Give a message tags; return it with all that it has.
+
+        :param message: its id in the scope, or its key.
+        :raises UsageError: a name is empty or has control characters.
+        :raises ReservoirError: there is no such message.
+        """
+        from reservoir_cli.storage.marks import Tags
+
+        key = self._key(message, scope)
+        Tags(self.store).add(key, names)
+        return self.messages([key])[0]
+
+    def untag(self, message: int | Key, *names: str, scope: Scope = _EVERYTHING) -> StoredMessage:
+        """Take tags from a message; see :meth:`tag`."""
+        from reservoir_cli.storage.marks import Tags
+
+        key = self._key(message, scope)
+        Tags(self.store).remove(key, names)
+        return self.messages([key])[0]
+
+    def pin(self, message: int | Key, *, scope: Scope = _EVERYTHING) -> StoredMessage:
+        """Put a message into every context from now on; see :meth:`tag`."""
+        from reservoir_cli.storage.marks import Pins
+
+        key = self._key(message, scope)
+        Pins(self.store).add(key, datetime.now(UTC))
+        return self.messages([key])[0]
+
+    def unpin(self, message: int | Key, *, scope: Scope = _EVERYTHING) -> StoredMessage:
+        """Take a pin off a message; see :meth:`tag`."""
+        from reservoir_cli.storage.marks import Pins
+
+        key = self._key(message, scope)
+        Pins(self.store).remove(key)
+        return self.messages([key])[0]
+
+    def _key(self, message: int | Key, scope: Scope) -> Key:
+        if isinstance(message, Key):
+            keys = [each.key for each in self.store.by_key([message])]
+        else:
+            keys = self.find_ids([message], scope)
+        if not keys:
+            number = message if isinstance(message, int) else message.id
+            raise ReservoirError(f"no message {number} in {scope}")
+        return keys[0]
+
     # Forgetting
 
     def find(self, scope: Scope, where: Filter = _ALL) -> Sequence[Key]:

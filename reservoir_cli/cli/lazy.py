@@ -9,7 +9,7 @@ import typer
 from reservoir_cli.cli.help import HelpfulCommand, HelpfulGroup
 
 #: Each command with an example. It is the function, or the app, of that name in the module of
-#: that name.
+#: that name, or in the one that :data:`MODULES` names.
 EXAMPLES = {
     "init": "reservoir init",
     "ingest": 'echo "why did we drop Redis?" | reservoir ingest -p work',
@@ -26,11 +26,17 @@ EXAMPLES = {
     "conversations": "reservoir conversations -p work --since 30d",
     "partitions": "reservoir partitions rename work acme",
     "backup": "reservoir backup reservoir-copy.db",
+    "tag": "reservoir tag 12 decision redis",
+    "untag": "reservoir untag 12 redis",
+    "pin": "reservoir pin 12",
+    "unpin": "reservoir unpin 12",
     "forget": 'reservoir forget --match "card number" --all-partitions',
     "export": "reservoir export -p work -o work.jsonl",
     "doctor": "reservoir doctor",
     "db": "reservoir db status",
 }
+
+MODULES = dict.fromkeys(("tag", "untag", "pin", "unpin"), "marks")
 
 
 class Commands(MutableMapping[str, Any]):
@@ -51,7 +57,8 @@ class Commands(MutableMapping[str, Any]):
             pretty_exceptions_enable=False,
             rich_markup_mode=None,
         )
-        function = getattr(import_module(f"reservoir_cli.cli.commands.{name}"), name)
+        module = MODULES.get(name, name)
+        function = getattr(import_module(f"reservoir_cli.cli.commands.{module}"), name)
         if isinstance(function, typer.Typer):  # a command with commands of its own
             app.add_typer(function, name=name, epilog=f"Example: {example}")
             group = typer.main.get_group(app)

@@ -25,6 +25,7 @@ from reservoir_cli.messages import (
 from reservoir_cli.storage import (
     conversations,
     links,
+    mark_rows,
     model_switch,
     properties,
     reads,
@@ -291,7 +292,10 @@ class Writes(Models):
                 self._insert_messages(made.rows)
                 self._index(place, made.texts)
                 writes.wait(self._connection, place[0], [number for number, _ in made.texts])
-                added += made.added
+                added += [
+                    mark_rows.add(self._connection, stored, message)
+                    for stored, message in zip(made.added, batch, strict=True)
+                ]
             return added
 
         return self._written(put)
@@ -374,6 +378,8 @@ class Writes(Models):
                 rows = [(partitions[number], number) for number in ids]
                 self._connection.insert(table, "partition, message_id", rows)
             links.insert(self._connection, batch.links)
+            mark_rows.add_tags(self._connection, batch.tags)
+            mark_rows.add_pins(self._connection, batch.pins)
 
         self._written(put)
 

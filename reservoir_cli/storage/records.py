@@ -27,6 +27,8 @@ class Filter:
     :param text: they say this, word for word, in content or tool calls; case is ignored.
     :param source: the tool they came from.
     :param project: the folder that their conversation was about.
+    :param tag: a name that a person gave them.
+    :param pinned: only those that are pinned.
     :param secrets: only those in which secrets were found.
     :param documents: whether texts of a folder count as well.
     """
@@ -39,6 +41,8 @@ class Filter:
     text: str | None = None
     source: str | None = None
     project: str | None = None
+    tag: str | None = None
+    pinned: bool = False
     secrets: bool = False
     documents: bool = True
 
