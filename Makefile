@@ -5,11 +5,16 @@ BIN := $(VENV)/bin
 # The pins of constraints.txt are what was tested; torch's is a CPU build there.
 PIP := $(BIN)/python -m pip --disable-pip-version-check install -q -c constraints.txt
 
+# Real clients, for `make clients` only: 1.3 GB from npm, and the older MCP SDK from PyPI. Their
+# newest versions may be tried with make clients CLIENTS="…".
+CLIENTS ?= @anthropic-ai/claude-code@2.1 @openai/codex@0.169 @google/gemini-cli@0.61 \
+	opencode-ai@1.18 @modelcontextprotocol/inspector@2.12 node@22
+
 ENVIRONMENTS = $(BIN)/python tests/packaging/environments.py dist/*.whl
 MEASURE := HF_HUB_OFFLINE=1 $(BIN)/python
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test lint dist smoke packages bench soak docs clean
+.PHONY: help install demo test clients lint dist smoke packages bench soak docs clean
 
 help: ## Show what there is
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "make %-8s %s\n", $$1, $$2}'
@@ -21,6 +26,13 @@ demo: $(VENV)/.installed ## Ask three questions of the sample conversations
 
 test: lint ## Check the code, then run every test
 	$(BIN)/python -m pytest -q -n auto --dist worksteal
+
+clients: $(VENV)/.developed .clients/.installed ## Connect real Claude Code, Codex, Gemini CLI and opencode
+	RESERVOIR_TEST_CLIENTS=$(CURDIR)/.clients/node_modules/.bin \
+		RESERVOIR_TEST_MCP_1=$(CURDIR)/.clients/mcp-1/bin/python \
+		RESERVOIR_TEST_INSPECTOR=$(CURDIR)/.clients/node_modules/.bin/mcp-inspector \
+		PATH="$(CURDIR)/.clients/node_modules/.bin:$$PATH" \
+		$(BIN)/python -m pytest -q -m clients tests/agents
 
 lint: $(VENV)/.developed ## Check style, types and the plan of the house
 	$(BIN)/ruff check .
@@ -53,7 +65,13 @@ soak: $(VENV)/.fuzzed ## Try for an hour or two to break the store, and to fool 
 	$(MEASURE) tests/security/fuzz.py
 
 clean: ## Remove what make made
-	rm -rf $(VENV) .demo .pytest_cache site dist
+	rm -rf $(VENV) .clients .demo .pytest_cache site dist
+
+.clients/.installed: Makefile
+	npm install --prefix .clients --no-fund --no-audit $(CLIENTS)
+	$(PYTHON) -m venv .clients/mcp-1
+	.clients/mcp-1/bin/python -m pip install -q 'mcp==1.30.*'
+	@touch $@
 
 $(VENV)/.measured: $(VENV)/.developed
 	$(PIP) -e '.[bundled-model,dev,bench]'

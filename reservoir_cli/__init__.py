@@ -10,6 +10,7 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from reservoir_cli.chat.trim import trim_history
+    from reservoir_cli.context.recall import Recall, Skipped
     from reservoir_cli.context.render import ContextWindow
     from reservoir_cli.context.request import ContextOptions
     from reservoir_cli.context.window_message import WindowMessage
@@ -35,9 +36,11 @@ _HOME = {
     "ImportReport": "transfer.reports",
     "Message": "messages",
     "ModelUnavailableError": "errors",
+    "Recall": "context.recall",
     "Reservoir": "reservoir",
     "ReservoirError": "errors",
     "Scope": "messages",
+    "Skipped": "context.recall",
     "StoreError": "errors",
     "StoreLockedError": "errors",
     "StoredMessage": "messages",
@@ -56,9 +59,11 @@ __all__ = [
     "ImportReport",
     "Message",
     "ModelUnavailableError",
+    "Recall",
     "Reservoir",
     "ReservoirError",
     "Scope",
+    "Skipped",
     "StoreError",
     "StoreLockedError",
     "StoredMessage",

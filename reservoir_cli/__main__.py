@@ -2,6 +2,7 @@
 
 import os
 import signal
+import sys
 from types import FrameType
 
 
@@ -13,9 +14,20 @@ def main() -> None:
     """Load the command line and run it; Ctrl-C meanwhile ends the program without a traceback."""
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, _interrupted)
+    is_hook = "hook" in sys.argv and _limit_hook()
     from reservoir_cli.cli.app import main as run
 
-    run()
+    run(always_succeed=is_hook)
+
+
+def _limit_hook() -> bool:
+    """Limit the time of a hook; return whether this is one."""
+    from reservoir_cli.agents import time_limit
+
+    is_hook = time_limit.is_hook(sys.argv[1:])
+    if is_hook:
+        time_limit.begin()
+    return is_hook
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from reservoir_cli.errors import ModelUnavailableError, ReservoirError, UsageError
 from reservoir_cli.messages import Key, Message, Scope, StoredMessage, title_of
-from reservoir_cli.redaction import Redactor
+from reservoir_cli.redaction import Mode, Redactor
 from reservoir_cli.settings import config, paths
 from reservoir_cli.settings.config import Config
 from reservoir_cli.settings.schema import Value
@@ -24,6 +24,7 @@ from reservoir_cli.storage.records import (
 )
 
 if TYPE_CHECKING:
+    from reservoir_cli.context.recall import Recall, Skipped
     from reservoir_cli.context.render import ContextWindow
     from reservoir_cli.context.request import BudgetPlan, ContextOptions, Pieces
     from reservoir_cli.embedding import Embedder, Engine, Progress
@@ -60,10 +61,12 @@ class Reservoir:
         *,
         embedder: "Embedder | None" = None,
         offline: bool = False,
+        ready_only: bool = False,
         notify: Callable[[str], None] = _ignore,
         progress: "Progress" = _ignore,
     ) -> None:
         self.store, self.config, self.offline = store, settings, offline
+        self._ready_only = ready_only
         self._notify, self._progress, self._embedder = notify, progress, embedder
         self.redactor = Redactor(lambda name: str(self.config.lookup("redact", name)[0]))
 
@@ -77,6 +80,7 @@ class Reservoir:
         create: bool = True,
         embedder: "Embedder | None" = None,
         offline: bool = False,
+        ready_only: bool = False,
         patience: float = 30.0,
         notify: Callable[[str], None] = _ignore,
         progress: "Progress" = _ignore,
@@ -87,6 +91,8 @@ class Reservoir:
         :param settings: settings above all others, such as ``{"recency_weight": 0.0}``.
         :param create: create the file if it does not exist.
         :param embedder: use this instead of the model that the settings name.
+        :param ready_only: neither download nor compile a model, and embed nothing to answer a
+            question: for callers that cannot wait.
         :param patience: seconds to wait while others write.
         :param notify: called with each user-facing message, one sentence.
         :param progress: called during long work with what is done, how much, and of how much.
@@ -101,7 +107,13 @@ class Reservoir:
         place = _location(location, known.database())
         store = open_for_use(place, create=create, patience=patience, notify=notify)
         return cls(
-            store, known, embedder=embedder, offline=offline, notify=notify, progress=progress
+            store,
+            known,
+            embedder=embedder,
+            offline=offline,
+            ready_only=ready_only,
+            notify=notify,
+            progress=progress,
         )
 
     @property
@@ -300,7 +312,7 @@ class Reservoir:
         there = scope or Scope(partition or self.config.settings().partition, instance)
         embedder = None
         if mode != "keyword":
-            embedder = self._indexer.embedder_for_question(there, required=mode == "semantic")
+            embedder = self._embedder_for(there, required=mode == "semantic")
         found = searching.search(
             self.store,
             embedder,
@@ -378,7 +390,7 @@ class Reservoir:
             asked.request,
             settings,
             self.store,
-            self._indexer.embedder_for_question(scope) if query.strip() else None,
+            self._embedder_for(scope) if query.strip() else None,
             Meter.of(counter, settings.token_multiplier, settings.token_safety),
             window=asked.window,
             reserve=asked.reserve,
@@ -388,6 +400,54 @@ class Reservoir:
         if save:
             self.save_question(window)
         return window
+
+    def recall(
+        self,
+        question: str,
+        *,
+        partition: str | None = None,
+        budget: int | None = None,
+        exclude_conversation: str | None = None,
+        since: datetime | None = None,
+        now: datetime | None = None,
+    ) -> "Recall | Skipped":
+        """Recall messages for whoever asks: an agent that has its own history.
+
+        The same question gives the same text as long as the store is the same. Secrets are masked
+        unless ``redact`` is off.
+
+        :param budget: tokens of the text; ``None`` for 1,500.
+        :param exclude_conversation: the id of the running session, which is not recalled.
+        :param since: recall only messages from this time on, aware.
+        :param now: the time of asking, aware; ``None`` for the wall clock.
+        :raises UsageError: a budget that is not positive, or a time without a zone.
+        """
+        from reservoir_cli.context import recall as recalling
+        from reservoir_cli.context import runs
+        from reservoir_cli.context.budget import Meter
+        from reservoir_cli.tokens import storing_counter
+
+        prepared = recalling.prepare_recall(
+            self.config,
+            question,
+            partition=partition,
+            budget=recalling.BUDGET if budget is None else budget,
+            exclude_conversation=exclude_conversation,
+            now=now,
+        )
+        settings, scope = prepared.settings, Scope(prepared.request.partition)
+        counter = storing_counter(settings.token_counter)
+        outcome, window = recalling.recall(
+            prepared,
+            self.store,
+            lambda: self._embedder_for(scope),
+            Meter.of(counter, settings.token_multiplier, settings.token_safety),
+            redactor=self.masking_redactor,
+            where=Filter(since=since),
+        )
+        if not self.store.read_only:
+            self._record(lambda: runs.record_recall(self.store, prepared.request, window))
+        return outcome
 
     def export(
         self,
@@ -651,10 +711,17 @@ class Reservoir:
         """Keep a record of a window that was printed, for ``stats`` and the log."""
         from reservoir_cli.context import runs
 
-        try:
+        def add() -> None:
             runs.log_truncation(window)
             if not self.store.read_only:
                 runs.record(self.store, window)
+
+        self._record(add)
+
+    def _record(self, add: Callable[[], None]) -> None:
+        """Record a run; if that fails, only notify."""
+        try:
+            add()
         except (ReservoirError, OSError) as error:
             why = error.message if isinstance(error, ReservoirError) else error.strerror
             self._notify(f"this run is not recorded: {why}")
@@ -695,6 +762,17 @@ class Reservoir:
             progress=self._progress,
         )
 
+    def _embedder_for(self, scope: Scope, *, required: bool = False) -> "Embedder | None":
+        """Return the model for a question, if it may be used; embed what is pending if allowed."""
+        catch_up = not self._ready_only
+        return self._indexer.embedder_for_question(scope, required=required, catch_up=catch_up)
+
+    @cached_property
+    def masking_redactor(self) -> Redactor:
+        """Hide secrets in every mode but ``off``: agents send what they read to a provider."""
+        mode_of = self.redactor.mode
+        return Redactor(lambda name: _masking_mode(mode_of(name)))
+
     @cached_property
     def _ingestor(self) -> "Ingestor":
         from reservoir_cli.transfer.ingest import Ingestor
@@ -717,8 +795,13 @@ class Reservoir:
                 offline=self.offline,
                 progress=self._progress,
                 notify=self._notify,
+                ready_only=self._ready_only,
             )
         return self._embedder
+
+
+def _masking_mode(mode: Mode) -> Mode:
+    return Mode.OFF if mode is Mode.OFF else Mode.MASK
 
 
 def _location(location: str | Path | None, setting: str | None) -> str:

@@ -147,8 +147,11 @@ def _check_environment(config_file: Path | None) -> None:
             console.warn(f"RESERVOIR_{name} is no setting{meant}")
 
 
-def main() -> None:
-    """Run the command line and exit with its code."""
+def main(*, always_succeed: bool = False) -> None:
+    """Run the command line and exit with its code.
+
+    :param always_succeed: exit with 0 whatever happens.
+    """
     # What nobody but us may not read either is of no use: files have modes of their own.
     os.umask(os.umask(0o077) & 0o077)
     _take_streams()
@@ -164,7 +167,7 @@ def main() -> None:
         code = 130
     except BaseException as failure:  # a panic in Rust is no Exception
         code = _failed(_as_failure(failure))
-    _leave(code if isinstance(code, int) else 0 if code is None else 1)
+    _leave(0 if always_succeed or code is None else code if isinstance(code, int) else 1)
 
 
 def _take_streams() -> None:
@@ -339,7 +342,13 @@ def _debug(failure: BaseException) -> None:
     console.trace(f"{type(failure).__name__}: {said}")
 
 
-def _terminated(_signal: int, _frame: FrameType | None) -> None:
+#: Signals that ended this process, or should have: an exit that is raised in a callback of the
+#: interpreter, such as those of imports, is lost.
+terminated_by: list[int] = []
+
+
+def _terminated(number: int, _frame: FrameType | None) -> None:
+    terminated_by.append(number)
     sys.exit(143)
 
 

@@ -67,6 +67,13 @@ def models(ctx: typer.Context) -> list[str]:
         return []
 
 
+def clients(ctx: typer.Context) -> list[str]:
+    """Offer the programs that can be connected."""
+    from reservoir_cli.agents.connect.registry import CLIENTS
+
+    return list(CLIENTS)
+
+
 def settings(ctx: typer.Context) -> list[str]:
     """Offer the names of settings."""
     from reservoir_cli.settings.schema import SETTINGS

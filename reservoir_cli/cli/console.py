@@ -315,7 +315,7 @@ def window_text(text: str) -> None:
     dressed.highlight_regex(r"(?m)^\[[^\]\n]+\]$", "bold magenta")
     dressed.highlight_regex(r"(?m)^\d{4}-\d\d-\d\d$", "dim")
     for role, style in ROLE_STYLES.items():
-        dressed.highlight_regex(rf"(?m)^{role}:", style)
+        dressed.highlight_regex(rf"(?m)^(\[#\d+\] )?{role}:", style)
     _console(sys.stdout).print(dressed, soft_wrap=True, end="")
 
 

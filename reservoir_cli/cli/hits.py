@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from reservoir_cli.cli import console
-from reservoir_cli.cli.excerpt import choose_part
 from reservoir_cli.messages import StoredMessage, plain_text
+from reservoir_cli.retrieval.snippet import choose_part
 from reservoir_cli.util.times import to_local
 
 if TYPE_CHECKING:

@@ -42,7 +42,7 @@ from reservoir_cli.retrieval.ranking import Scored
 from reservoir_cli.retrieval.relevance import recall_floor
 from reservoir_cli.settings.schema import Settings
 from reservoir_cli.storage.base import Store
-from reservoir_cli.storage.records import Candidates, Filter
+from reservoir_cli.storage.records import Candidates, Filter, Talk
 from reservoir_cli.tokens import AnthropicCounter, counter_id
 
 #: A counter that asks its provider is asked so often, aims at this share of the budget, and is
@@ -89,18 +89,17 @@ def build_context(
     embedded = perf_counter()
     fill = settings.fill if settings.fill is not None else request.budget is not None
     with store.snapshot():
-        instance = _history_instance(request, store)
+        instance = None if request.recall_only else _history_instance(request, store)
         scope = _recall_scope(request, settings, instance)
-        talk = None
-        if settings.follow and request.query.strip():
-            own = Scope(request.partition, instance)
-            gap = settings.session_gap
-            talk = running_talk(store, own, request.query, vector, request.now, gap)
+        talk = _talk(request, settings, store, instance, vector)
         found = store.candidates(scope, instance, request.query, vector, where, talk)
+        if request.exclude_conversation:
+            session = Filter(session=request.exclude_conversation)
+            found = found.without(store.find(scope, session))
         scored = ranking.score(
             found,
             settings,
-            to_epoch_ms(request.now),
+            _time_of_asking(request, found),
             _date_scores(request, found),
         )
         passing = filters.passing(found)
@@ -119,6 +118,8 @@ def build_context(
         chosen = {*tiers, *unasked, *fillers(scored, room, excerpt_over)}
         if settings.enough:
             chosen = {place for place in chosen if _is_enough(scored, tiers, place)}
+        pins = set() if silent or request.recall_only else _pins(found, store, scope)
+        chosen |= pins
         stored = store.with_partners([int(each) for each in found.ids[sorted(chosen)]], scope)
         _, known = found.places(np.array([row.id for row in stored], np.int64))
         stored = [row for row, passes in zip(stored, known, strict=True) if passes]
@@ -128,7 +129,7 @@ def build_context(
     parts = excerpts.parts_as_printed(parts, stored, rows)
     read = perf_counter()
     limit = settings.max_tool_result_tokens
-    pool = _pool(rows, scored, in_threads, tiers, limit, meter, titles, parts)
+    pool = _pool(rows, scored, in_threads, tiers, pins, limit, meter, titles, parts)
     not_reached = len(found.ids) - len(pool) if fill else 0
     too_large = unread(scored, pool, room)
     chooser = _Chooser(request, pool, budget, rules, meter, not_reached, too_large, silent)
@@ -378,7 +379,37 @@ def _history_instance(request: ContextRequest, store: Store) -> str:
     return store.newest_instance(request.partition) or request.partition
 
 
-def _recall_scope(request: ContextRequest, settings: Settings, instance: str) -> Scope:
+def _talk(
+    request: ContextRequest,
+    settings: Settings,
+    store: Store,
+    instance: str | None,
+    vector: NDArray[np.float32] | None,
+) -> Talk | None:
+    """Return what was said just before the question; in ``recall``, in the reader's session."""
+    if not settings.follow or not request.query.strip():
+        return None
+    if request.recall_only and not request.exclude_conversation:
+        return None
+    return running_talk(
+        store,
+        Scope(request.partition, instance),
+        request.query,
+        vector,
+        request.now,
+        settings.session_gap,
+        request.exclude_conversation,
+    )
+
+
+def _time_of_asking(request: ContextRequest, found: Candidates) -> int:
+    """Return what ages are counted from; in ``recall`` that is no clock but the newest message."""
+    if request.recall_only and len(found.created_at):
+        return int(found.created_at[-1])
+    return to_epoch_ms(request.now)
+
+
+def _recall_scope(request: ContextRequest, settings: Settings, instance: str | None) -> Scope:
     """Where messages are looked for beyond the recent ones."""
     narrow = settings.recall_scope == "instance"
     if settings.recall_scope == "auto":
@@ -405,6 +436,13 @@ def _is_silent(
 def _is_enough(scored: Scored, tiers: dict[int, Tier], place: int) -> bool:
     """Return whether a message is recent or similar enough to be recalled."""
     return tiers.get(place) is Tier.RECENT or bool(scored.similarity[place] >= _ENOUGH)
+
+
+def _pins(found: Candidates, store: Store, scope: Scope) -> set[int]:
+    """Return the positions of pinned messages."""
+    numbers = [key.id for key in store.find(scope, Filter(pinned=True))]
+    places, _ = found.places(np.array(numbers, np.int64))
+    return set(places.tolist())
 
 
 def _titles(
@@ -472,6 +510,7 @@ def _pool(
     scored: Scored,
     in_threads: ranking.Places,
     tiers: dict[int, Tier],
+    pins: set[int],
     max_result_tokens: int,
     meter: Meter,
     titles: Mapping[tuple[str, str | None], str],
@@ -498,13 +537,14 @@ def _pool(
             Candidate(
                 turns.shorten_result(row, limit, meter.counter) if cut else row,
                 tiers.get(place, Tier.OLDER),
-                place not in tiers,
+                place not in tiers and place not in pins,
                 scores,
                 int(places_from_newest[place]) if found.own[place] else None,
                 cut,
                 place=int(in_threads[place]),
                 title=titles.get((row.instance, row.conversation_id)),
                 parts=tuple(parts.get(row.id, ())),
+                pinned=place in pins,
             )
         )
     return pool
@@ -519,7 +559,8 @@ def _costs(request: ContextRequest, budget: TokenBudget, meter: Meter) -> Costs:
         return message.tokens if shown == plain_text(message) else count(shown)
 
     def recalled(each: Candidate) -> int:
-        role, shown = turns.recalled_line(each.message, each.spans).split(": ", 1)
+        line = turns.recalled_line(each.message, each.spans, numbered=request.recall_only)
+        role, shown = line.split(": ", 1)
         framing = f"\n{turns.GAP}\n{role}: \n{turns.title_line(each)}"
         return meter.scaled(said(each.message, shown) + count(framing))
 
@@ -535,11 +576,16 @@ def _costs(request: ContextRequest, budget: TokenBudget, meter: Meter) -> Costs:
         history=_once(history),
         day=meter.count("2026-01-01\n"),
         recalled_title=meter.count(
-            f"{turns.RECALLED_TITLE}\n{turns.RECALLED_NOTE}\n\n---\n", messages=1
+            f"{turns.RECALLED_TITLE}\n{turns.RECALLED_NOTE}\n{request.recall_note}\n---\n",
+            messages=1,
         ),
         printed=lambda recalled, run: _printed(request, recalled, run, budget, meter),
         left_out=lambda answer: meter.count(f"{turns.answer_left_out(answer)}\n"),
-        excerpt_note=meter.count(turns.excerpt_note(request.partition)),
+        excerpt_note=meter.count(
+            turns.excerpt_note(request.partition, numbered=request.recall_only) + "\n"
+        ),
+        # Trials take half the time of a recall, to fill its last 40 tokens.
+        trials=4 if request.recall_only else 32,
     )
 
 

@@ -32,6 +32,7 @@ class Costs:
         add up to at least this, and are cheaper to ask for; without it they decide alone.
     :param left_out: of the line that names an answer that was left out, by its id.
     :param excerpt_note: paid once, when an excerpt is recalled.
+    :param trials: how many windows in a row are counted as they are printed, and found too large.
     """
 
     recalled: Callable[[Candidate], int]
@@ -41,15 +42,16 @@ class Costs:
     printed: Callable[[Sequence[Candidate], Sequence[Candidate]], int] | None = None
     left_out: Callable[[int], int] = lambda _: 0
     excerpt_note: int = 0
+    trials: int = 32
 
 
 #: By how much the sum may exceed the printed count for each message, at the most.
 _EXCESS = 40
 #: When the sums leave fewer tokens than this, what is printed is counted.
 _LITTLE = 200
-#: How many windows in a row are counted as they are printed, and found too large; and how many
-#: messages they may hold together, for counting a large window takes long.
-_TRIALS, _TRIED = 32, 20_000
+#: How many messages the windows may hold together that are found too large: counting a large
+#: window takes long.
+_TRIED = 20_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,7 +213,7 @@ class Packing:
         if total <= budget:
             return True
         tried = self._failed * len(self._kept)
-        if total - unsure > budget or self._failed >= _TRIALS or tried >= _TRIED:
+        if total - unsure > budget or self._failed >= self.costs.trials or tried >= _TRIED:
             return False
         kept = {**self._kept, **step.fresh}
         layout = _laid_out(kept, self._in_history | ids(step.turned), self.exchanges)

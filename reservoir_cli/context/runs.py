@@ -4,21 +4,21 @@ Records hold numbers and names; no text of a question or a message is in them or
 """
 
 import json
-import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
 from reservoir_cli.context.render import ContextWindow
+from reservoir_cli.context.types import ContextRequest
 from reservoir_cli.messages import from_epoch_ms, to_epoch_ms
-from reservoir_cli.settings import paths
+from reservoir_cli.settings import log
 from reservoir_cli.storage.base import Store
-from reservoir_cli.util.private import make_private_dir, restrict_permissions
 
 #: Seconds a run record waits for other writers before it is given up.
 _PATIENCE = 0.1
-_LOG_BYTES = 1_000_000
+#: What the record of a recall has in place of a format.
+RECALL = "recall"
 
 
 def record(store: Store, window: ContextWindow) -> None:
@@ -26,11 +26,47 @@ def record(store: Store, window: ContextWindow) -> None:
 
     :raises StoreLockedError: others write just now; the record is not worth waiting for.
     """
-    budget, request = window.budget, window.request
-    run = {
+    _add(store, _run_of(window))
+
+
+def record_recall(store: Store, request: ContextRequest, window: ContextWindow | None) -> None:
+    """Add the decision of a recall to the store.
+
+    :param window: ``None`` if the question was none.
+    :raises StoreLockedError: others write just now; the record is not worth waiting for.
+    """
+    run = _run_of(window) if window else _no_run(request)
+    tokens = {} if window and window.kept else {"input_tokens": 0, "utilisation": 0.0}
+    _add(store, {**run, **tokens, "format": RECALL})
+
+
+def _add(store: Store, run: Mapping[str, Any]) -> None:
+    with store.write(wait=_PATIENCE, durable=False):
+        store.add_run(run)
+
+
+def _no_run(request: ContextRequest) -> dict[str, Any]:
+    """Return the record of a question that was not looked for."""
+    numbers = ("context_window", "reserve", "reserve_used", "kept", "dropped", "truncations", "ms")
+    return {
+        **dict.fromkeys(numbers, 0),
         "at": to_epoch_ms(request.now),
         "partition": request.partition,
-        "instance": window.scope["instance"],
+        "instance": "",
+        "model": request.model,
+        "counter": "",
+        "available": request.budget or 0,
+        "sections": "{}",
+    }
+
+
+def _run_of(window: ContextWindow) -> dict[str, Any]:
+    """Return the record of a window."""
+    budget, request = window.budget, window.request
+    return {
+        "at": to_epoch_ms(request.now),
+        "partition": request.partition,
+        "instance": window.scope["instance"] or "",
         "model": request.model,
         "format": request.format,
         "counter": window.meter.name,
@@ -46,8 +82,6 @@ def record(store: Store, window: ContextWindow) -> None:
         "utilisation": window.used / budget.available,
         "ms": sum(window.timings_ms.values()),
     }
-    with store.write(wait=_PATIENCE, durable=False):
-        store.add_run(run)
 
 
 def log_truncation(window: ContextWindow) -> None:
@@ -57,30 +91,20 @@ def log_truncation(window: ContextWindow) -> None:
     """
     if not window.truncated:
         return
-    files = paths.log_files()
-    line = (
-        f"{window.request.now.isoformat(timespec='seconds')} WARNING context truncated: "
-        f"{window.truncations} left out or cut, {window.used} of {window.budget.available} tokens, "
+    log.append(
+        window.request.now,
+        f"context truncated: {window.truncations} left out or cut, {window.used} of "
+        f"{window.budget.available} tokens, "
         f"{f'{window.budget.overflow} too many, ' if window.budget.overfull else ''}"
         # As JSON: a name may hold what would begin another line.
-        f"{json.dumps(window.scope['partition'])}/{json.dumps(window.scope['instance'])}"
+        f"{json.dumps(window.scope['partition'])}/{json.dumps(window.scope['instance'])}",
     )
-    make_private_dir(files[0].parent)
-    # By hand: the standard library's rotating log takes 15 ms to load, the files are the same.
-    if files[0].exists() and files[0].stat().st_size + len(line) > _LOG_BYTES:
-        for newer, older in zip(files[-2::-1], files[:0:-1], strict=True):
-            if newer.exists():
-                newer.replace(older)
-    restrict_permissions(files)
-    # A pipe in its place would wait for a reader.
-    flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_NONBLOCK", 0)
-    handle = os.open(files[0], flags, 0o600)
-    with open(handle, "a", encoding="utf-8", newline="\n") as log:
-        log.write(f"{line}\n")
 
 
 def summarize(runs: Sequence[Mapping[str, Any]], holdings: Mapping[str, int]) -> dict[str, Any]:
-    """Return counts, medians and 95th percentiles of runs, by model and by day."""
+    """Return counts, medians and 95th percentiles of runs, by model and by day; recalls apart."""
+    recalls = [run for run in runs if run["format"] == RECALL]
+    runs = [run for run in runs if run["format"] != RECALL]
     shares = [run["input_tokens"] / max(1, run["context_window"]) for run in runs]
     return {
         "runs": len(runs),
@@ -99,6 +123,17 @@ def summarize(runs: Sequence[Mapping[str, Any]], holdings: Mapping[str, int]) ->
         },
         "models": dict(Counter(run["model"] or "" for run in runs).most_common()),
         "days": _by_day([from_epoch_ms(run["at"]) for run in runs]),
+        "recalls": {
+            "runs": len(recalls),
+            "skipped": sum(not run["kept"] for run in recalls),
+            **{
+                name: {"median": _middle(values), "p95": _high(values)}
+                for name, values in {
+                    "input_tokens": [float(run["input_tokens"]) for run in recalls if run["kept"]],
+                    "ms": [float(run["ms"]) for run in recalls if run["ms"]],
+                }.items()
+            },
+        },
         "store": dict(holdings),
     }
 

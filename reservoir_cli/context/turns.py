@@ -62,8 +62,8 @@ def episodes_turn(pieces: Sequence[Piece]) -> list[Turn]:
 
 
 def current_turn(request: ContextRequest) -> list[Turn]:
-    """Return the question as a turn; nothing if it is empty."""
-    if not request.query.strip():
+    """Return the question as a turn; nothing if it is empty, or only what is recalled counts."""
+    if request.recall_only or not request.query.strip():
         return []
     return [Turn(Section.CURRENT, Role.USER.value, request.query)]
 
@@ -77,7 +77,8 @@ def history_turns(
     last of history.
     """
     role = Role.USER.value if request.recalled_role == "user" else CONTEXT
-    found = [*_with_summaries(request, recalled_turn(recalled, role), role), *_run_turns(history)]
+    quoted = recalled_turn(recalled, role, numbered=request.recall_only, note=request.recall_note)
+    found = [*_with_summaries(request, quoted, role), *_run_turns(history)]
     if request.format in PROVIDERS and not request.query.strip():
         return until_last_user(found)
     return found
@@ -97,32 +98,40 @@ def recalled_summary(text: str) -> str:
     return defused(" ".join(text.split()))
 
 
-def recalled_turn(recalled: Sequence[Candidate], role: str = CONTEXT) -> list[Turn]:
+def recalled_turn(
+    recalled: Sequence[Candidate], role: str = CONTEXT, *, numbered: bool = False, note: str = ""
+) -> list[Turn]:
     """Quote recalled messages, with a line for each day, conversation and gap.
 
     :param recalled: in order of time.
+    :param numbered: give each message its number, not only excerpts.
+    :param note: a line above them.
     """
     if not recalled:
         return []
     quoted = [
-        _heading(message, before) + recalled_text(message)
+        _heading(message, before) + recalled_text(message, numbered=numbered)
         for before, message in zip((None, *recalled), recalled, strict=False)
     ]
-    note = ""
+    notes = [RECALLED_TITLE, RECALLED_NOTE, *([note] if note else [])]
     if any(candidate.spans is not None for candidate in recalled):
-        note = excerpt_note(recalled[0].message.partition)
-    text = f"{RECALLED_TITLE}\n{RECALLED_NOTE}\n{note}" + "".join(quoted)
+        notes.append(excerpt_note(recalled[0].message.partition, numbered=numbered))
+    text = "\n".join([*notes, "".join(quoted)])
     return [Turn(Section.RECALLED, role, text)]
 
 
-def excerpt_note(partition: str) -> str:
-    """Return the line that says how to read a message whole of which an excerpt is printed."""
-    return f"Excerpts have a number: reservoir view -p {shlex.quote(partition)} --id N\n"
+def excerpt_note(partition: str, *, numbered: bool = False) -> str:
+    """Return the line that says how to read a message whole of which an excerpt is printed.
+
+    :param numbered: whole messages have their numbers, too.
+    """
+    told = "Read an excerpt whole" if numbered else "Excerpts have a number"
+    return f"{told}: reservoir view -p {shlex.quote(partition)} --id N"
 
 
-def recalled_text(candidate: Candidate) -> str:
+def recalled_text(candidate: Candidate, *, numbered: bool = False) -> str:
     """Quote one recalled message, and name its answer if that was left out."""
-    line = recalled_line(candidate.message, candidate.spans)
+    line = recalled_line(candidate.message, candidate.spans, numbered=numbered)
     if candidate.left_out is None:
         return line
     return f"{line}\n{answer_left_out(candidate.left_out)}"
@@ -133,14 +142,19 @@ def answer_left_out(answer: int) -> str:
     return f"[answer left out: #{answer}]"
 
 
-def recalled_line(message: StoredMessage, spans: Sequence[Span] | None = None) -> str:
+def recalled_line(
+    message: StoredMessage, spans: Sequence[Span] | None = None, *, numbered: bool = False
+) -> str:
     """Quote a recalled message: who said it, and its text, indented behind the first line.
 
     :param spans: what is printed of the text; an excerpt has the number of its message.
+    :param numbered: begin with the number of the message, whether it is an excerpt or not.
     """
     first, *rest = defused(shown_text(message, spans)).splitlines(keepends=True) or [""]
     indented = (INDENT + line if line.strip() else line for line in rest)
     label = str(message.role) if spans is None else f"{message.role} #{message.id}"
+    if numbered:
+        label = f"[#{message.id}] {message.role}"
     return f"{label}: " + "".join([first, *indented])
 
 

@@ -26,6 +26,8 @@ class Tier(StrEnum):
     SIMILAR = "similar"
     SYNAPSE = "synapse"
     OLDER = "older"
+    #: A person pinned it, and it is kept for that.
+    PINNED = "pinned"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +52,9 @@ class ContextRequest:
     :param now: the moment of asking, aware.
     :param system: the system prompt.
     :param recalled_role: who recalled messages are sent by: ``user`` or ``system``.
+    :param recall_only: print recalled messages alone, each with its number.
+    :param exclude_conversation: the running session of the reader, which is not recalled.
+    :param recall_note: a line about the recalled messages.
     """
 
     query: str
@@ -66,6 +71,9 @@ class ContextRequest:
     episodes: tuple[Piece, ...] = ()
     summaries: tuple[Piece, ...] = ()
     recalled_role: str = "user"
+    recall_only: bool = False
+    exclude_conversation: str | None = None
+    recall_note: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +104,7 @@ class Candidate:
     :param title: of its conversation, as an import gave it.
     :param parts: the passages that a long message may be printed by, the best first.
     :param spans: what is printed of its text; ``None`` for all of it.
+    :param pinned: a person pinned it, and pins count for this question.
     """
 
     message: StoredMessage
@@ -110,6 +119,7 @@ class Candidate:
     title: str | None = None
     parts: tuple[Span, ...] = ()
     spans: tuple[Span, ...] | None = None
+    pinned: bool = False
 
 
 @dataclass(frozen=True, slots=True)

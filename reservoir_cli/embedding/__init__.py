@@ -54,7 +54,12 @@ def _ignore(_: str) -> None:
 
 
 def load_embedder(
-    name: str, *, offline: bool, progress: Progress, notify: Callable[[str], None] = _ignore
+    name: str,
+    *,
+    offline: bool,
+    progress: Progress,
+    notify: Callable[[str], None] = _ignore,
+    ready_only: bool = False,
 ) -> Embedder:
     """Find or download a model, and load it.
 
@@ -63,12 +68,13 @@ def load_embedder(
     :param name: a sentence-transformers name, or a folder.
     :param offline: never use the network.
     :param notify: called with a message if the slower engine is used.
+    :param ready_only: neither download nor compile a model.
     :raises ModelUnavailableError: it is not on this machine and cannot be downloaded, or is
         damaged.
     """
     from reservoir_cli.embedding.load import load
 
-    embedder = load(name, offline=offline, progress=progress)
+    embedder = load(name, offline=offline, progress=progress, ready_only=ready_only)
     if embedder.engine.kind == "reference":
         reason = embedder.engine.reason
         notify(f"the embedding model runs on sentence-transformers, which is slower: {reason}")

@@ -22,14 +22,40 @@ os.environ.update(ORT_DISABLE_TELEMETRY="1", HF_HUB_DISABLE_TELEMETRY="1")
 _COMPILING = "compiling the embedding model, which takes about 20 seconds, once"
 
 
-def load(name: str, *, offline: bool, progress: Progress) -> Embedder:
+def load(name: str, *, offline: bool, progress: Progress, ready_only: bool = False) -> Embedder:
     """See :func:`reservoir_cli.embedding.load_embedder`."""
-    source = locate(name, offline=offline, progress=progress)
+    source = locate(name, offline=offline or ready_only, progress=progress)
+    if ready_only:
+        return _ready(name, source)
     try:
         place = cache.place_of(source.folder)
         return _opened(name, source, place, progress) or _compiled(name, source, place, progress)
     except cache.CacheUnusableError as problem:
         return _reference(name, source, problem.reason, progress)
+
+
+def _ready(name: str, source: ModelSource) -> Embedder:
+    """Open the compiled form of a model, and change nothing.
+
+    :raises ModelUnavailableError: there is none.
+    """
+    from reservoir_cli.embedding.onnx import CompiledEmbedder
+
+    try:
+        place = cache.place_of(source.folder)
+        manifest = cache.read(place)
+    except cache.CacheUnusableError:
+        manifest = None
+    if manifest is None or manifest.refused:
+        raise ModelUnavailableError(
+            f"the embedding model {name} is not compiled", hint="reservoir embed compiles it, once"
+        )
+    try:
+        return CompiledEmbedder(name, place, manifest, source.origin)
+    except Exception as error:
+        raise ModelUnavailableError(
+            f"the compiled form of {name} cannot be loaded", hint="reservoir embed"
+        ) from error
 
 
 def damaged(name: str, *, remove: bool) -> bool:

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from reservoir_cli.messages import Role, Scope, StoredMessage
 from reservoir_cli.storage.base import Store
-from reservoir_cli.storage.records import Talk
+from reservoir_cli.storage.records import Filter, Talk
 
 #: What the last user turn and the last reply count beside the question.
 _WEIGHTS = {Role.USER: 0.5, Role.ASSISTANT: 0.3}
@@ -22,14 +22,16 @@ def running_talk(
     vector: NDArray[np.float32] | None,
     now: datetime,
     session_gap: float,
+    conversation: str | None = None,
 ) -> Talk | None:
     """Return the last turns of the session that still runs; ``None`` if none does.
 
     :param scope: the instance that history comes from.
     :param vector: of the question; ``None`` compares words alone.
     :param session_gap: a session runs until nothing was said for so many seconds.
+    :param conversation: the one that may run; ``None`` for that of the newest message.
     """
-    newest = store.last(scope, _READ)
+    newest = store.last(scope, _READ, Filter(conversation_id=conversation))
     if not newest or now - newest[-1].created_at > timedelta(seconds=session_gap):
         return None
     turns: dict[Role, StoredMessage] = {}

@@ -159,10 +159,13 @@ class Indexer:
             return None
         return Model(embedder.model_id, embedder.name, embedder.dimensions, self._threshold)
 
-    def embedder_for_question(self, scope: Scope, *, required: bool = False) -> Embedder | None:
+    def embedder_for_question(
+        self, scope: Scope, *, required: bool = False, catch_up: bool = True
+    ) -> Embedder | None:
         """Return the model if the store has anything to compare; embed what is pending.
 
         :param required: without it a model that cannot be used is only reported.
+        :param catch_up: embed some of what is pending; without it, only report it.
         :raises ModelUnavailableError: it is required.
         """
         active, pending = self._store.active_model(), self._store.count_unembedded(scope)
@@ -177,7 +180,7 @@ class Indexer:
                 raise
             self._notify(f"by full text and recency only: {error.message}")
             return None
-        if pending and not self._store.read_only:
+        if pending and catch_up and not self._store.read_only:
             self._catch_up(embedder, scope)
         if left := self._store.count_unembedded(scope):
             self._notify(_not_embedded(left))

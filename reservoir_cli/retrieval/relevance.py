@@ -30,6 +30,8 @@ def recall_floor(settings: Settings, model_id: str | None) -> float:
 def relevance(candidates: Candidates, dates: Floats, running: NDArray[np.bool_]) -> float:
     """Return the greatest of cosine + 0.4 · share of words + 0.4 · date over all messages.
 
+    Messages that a filter leaves out do not count.
+
     The share is that of the question's words that stand in the message. A message without a
     vector has words and date alone. A follow-up fits by itself or together with what was said
     last, which is compared with other sessions only.
@@ -38,13 +40,14 @@ def relevance(candidates: Candidates, dates: Floats, running: NDArray[np.bool_])
     :param running: shape (n,), whether a message is of the running session.
     """
     held, whole = _weights(candidates.postings, candidates.absent, len(candidates.ids))
-    fit = _best(candidates.cosine, held / (whole or 1), dates)
+    passing = np.ones(len(running), bool) if candidates.matching is None else candidates.matching
+    fit = _best(candidates.cosine[passing], (held / (whole or 1))[passing], dates[passing])
     if candidates.talk is None:
         return fit
     for weight, postings in candidates.talk.postings:
         more, total = _weights(postings, 0, len(candidates.ids))
         held, whole = held + weight * more, whole + weight * total
-    elsewhere = ~running
+    elsewhere = ~running & passing
     near = candidates.talk.cosine[elsewhere], (held / (whole or 1))[elsewhere], dates[elsewhere]
     return max(fit, _best(*near))
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Literal
 
 from reservoir_cli.errors import UsageError
 from reservoir_cli.settings import file as settings_file
-from reservoir_cli.settings import paths
+from reservoir_cli.settings import mcp, paths, projects
 from reservoir_cli.settings.schema import (
     DEFAULTS,
     LARGE_WINDOW,
@@ -52,6 +52,8 @@ class Config:
     :param values: top-level settings of the file.
     :param partitions: ``[partitions.NAME]`` tables.
     :param models: ``[models.NAME]`` tables, by the name in the file.
+    :param projects: ``[projects]``: partitions by folder.
+    :param mcp_partitions: ``[mcp]``: partitions that agents may ask for by name.
     :param environment: settings from environment variables.
     :param flags: settings for this run only.
     :param warnings: messages about ignored entries of the file and the environment.
@@ -64,12 +66,18 @@ class Config:
     environment: Mapping[str, Value]
     flags: Mapping[str, Value] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
+    projects: Mapping[str, str] = field(default_factory=dict)
+    mcp_partitions: tuple[str, ...] = ()
 
     def settings(self, partition: str | None = None, model: str | None = None) -> Settings:
         """Return the effective settings for a partition and a model (default: the ones set)."""
         return Settings(
             **{key: self.lookup(key, partition, model)[0] for key in SETTINGS}  # type: ignore[arg-type]
         )
+
+    def partition_of(self, folder: str | Path) -> str | None:
+        """Return the partition of a folder; ``None`` if no project holds it."""
+        return projects.partition_of(self.projects, folder)
 
     def synapse_threshold(self, partition: str) -> float:
         """Return the least (1 + cosine)/2 at which messages of a partition are linked."""
@@ -194,6 +202,8 @@ def load(path: Path | None = None, flags: Mapping[str, Value] | None = None) -> 
         environment,
         _checked(flags or {}),
         tuple(f"{file}: {warning}" for warning in contents.warnings) + warnings,
+        {folder: str(partition) for folder, partition in contents.projects.items()},
+        tuple(contents.mcp.get(mcp.PARTITIONS, ())),
     )
 
 
@@ -223,12 +233,22 @@ def _checked(flags: Mapping[str, Value]) -> dict[str, Value]:
 def effective(known: Config, key: str) -> tuple[Value, Origin]:
     """Return the effective value of a dotted key, and its source.
 
-    :param key: a setting, or an alias; the value is on its scale.
+    :param key: a setting, or an alias; the value is on its scale. The value of a folder of
+        ``projects`` is the partition that it belongs to.
     :raises UsageError: there is no such setting.
     """
     table, name, written = settings_file.split_written_key(key)
+    if table == projects.TABLE:
+        partition = projects.partition_of(known.projects, written)
+        return (partition, "file") if partition else known.lookup("partition")
+    if table == mcp.TABLE:
+        return _offered(known)
     value, origin = _effective(known, table, name or "", setting_of(written))
     return to_alias(written, value), origin
+
+
+def _offered(known: Config) -> tuple[Value, Origin]:
+    return ", ".join(known.mcp_partitions) or None, "file" if known.mcp_partitions else "default"
 
 
 def _effective(known: Config, table: str | None, name: str, setting: str) -> tuple[Value, Origin]:
@@ -258,7 +278,11 @@ def listed(known: Config) -> list[tuple[str, Value, Origin]]:
             for name, values in group.items()
             for key, value in values.items()
         ]
-    return rows
+    rows += [
+        (settings_file.dotted_key(projects.TABLE, "", folder), partition, "file")
+        for folder, partition in known.projects.items()
+    ]
+    return [*rows, (mcp.KEY, *_offered(known))] if known.mcp_partitions else rows
 
 
 def _without_password(key: str, value: Value) -> Value:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from reservoir_cli.errors import UsageError
-from reservoir_cli.settings import paths
+from reservoir_cli.settings import mcp, paths, projects
 from reservoir_cli.settings.schema import (
     ALIASES,
     MODEL_ONLY,
@@ -30,6 +30,12 @@ _Change = tuple[str | None, str | None, str, Value]
 #: The largest settings file accepted, in bytes.
 _LARGEST = 1 << 20
 
+#: Tables of the file that are not settings of partitions or models, and the check of an entry.
+_OTHER_TABLES: Mapping[str | None, Callable[[str, Any], Any]] = {
+    projects.TABLE: projects.check_project,
+    mcp.TABLE: mcp.check_entry,
+}
+
 #: A key with balanced quotes, and a value.
 _ASSIGNMENT = re.compile(r"""((?:"(?:\\.|[^"\\])*"|'[^']*'|[^="'])*)(=)(.*)""", re.DOTALL)
 
@@ -44,23 +50,29 @@ class Contents:
     :param values: top-level settings.
     :param partitions: ``[partitions.NAME]`` tables.
     :param models: ``[models.NAME]`` tables, by the name in the file.
+    :param projects: ``[projects]``: partitions by folder.
+    :param mcp: ``[mcp]``.
     :param warnings: messages about ignored entries.
     """
 
     values: dict[str, Value] = field(default_factory=dict)
     partitions: Tables = field(default_factory=dict)
     models: Tables = field(default_factory=dict)
+    projects: dict[str, Value] = field(default_factory=dict)
+    mcp: dict[str, Any] = field(default_factory=dict)
     warnings: tuple[str, ...] = field(default=(), compare=False)
 
     def table(self, group: str | None) -> Tables:
-        """Return the tables of a group by name; the top level is one table, named ''."""
-        if group is None:
-            return {"": self.values}
-        return self.partitions if group == "partitions" else self.models
+        """Return the tables of a group by name; a group that is one table has it under ''."""
+        if group in ("partitions", "models"):
+            return self.partitions if group == "partitions" else self.models
+        return {"": getattr(self, group) if group else self.values}
 
 
 def split_key(key: str) -> tuple[str | None, str | None, str]:
     """Split a dotted key into (``partitions``, ``models`` or ``None``, name, setting).
+
+    A folder of ``projects`` stands in place of the setting.
 
     Names may contain dots, ``models.gpt-3.5-turbo.reserve_tokens``, and quotes as in the file,
     ``models."my-model:7b".context_window``.
@@ -76,6 +88,10 @@ def split_written_key(key: str) -> tuple[str | None, str | None, str]:
 
     :raises UsageError: there is no such setting, or it cannot be set in that table.
     """
+    if folder := projects.folder_of_key(key):
+        return projects.TABLE, None, folder
+    if key == mcp.KEY:
+        return mcp.TABLE, None, mcp.PARTITIONS
     quoted = '"' in key or "'" in key
     parts = _quoted_parts(key) if quoted else key.split(".")
     table = parts[0] if parts[0] in ("partitions", "models") else None
@@ -110,6 +126,10 @@ def split_assignment(text: str) -> tuple[str, str]:
 
 def dotted_key(table: str, name: str, setting: str) -> str:
     """Join a dotted key, the inverse of :func:`split_key`."""
+    if table == projects.TABLE:
+        return f'{table}."{setting}"'
+    if table == mcp.TABLE:
+        return f"{table}.{setting}"
     if '"' in name or "'" in name or (table == "partitions" and "/" in name):
         import tomli_w
 
@@ -182,6 +202,8 @@ def _parsed_change(key: str, text: str | None) -> _Change:
     setting = setting_of(written)
     if text is None:
         return table, name, setting, None
+    if table in _OTHER_TABLES:
+        return table, name, setting, _OTHER_TABLES[table](setting, text)
     value = from_alias(written, parse_value(written, text, key))
     return table, name, setting, _as_written(setting, value, text)
 
@@ -227,6 +249,8 @@ def _remove_keys(path: Path, keys: list[str], error: UsageError) -> None:
 def rename_partition(path: Path, old: str, new: str) -> bool:
     """Rename a partition's table in the file, unless the new name already has one.
 
+    Its projects, and its place in ``[mcp]``, follow in any case.
+
     :returns: whether a table was renamed.
     :raises UsageError: the file cannot be edited; nothing changes.
     """
@@ -236,6 +260,11 @@ def rename_partition(path: Path, old: str, new: str) -> bool:
         if not contents.partitions.get(new):
             moved.extend(contents.partitions.get(old, {}).items())
         added: list[_Change] = [("partitions", new, *entry) for entry in moved]
+        folders = [folder for folder, name in contents.projects.items() if name == old]
+        added += [(projects.TABLE, None, folder, new) for folder in folders]
+        if old in (offered := contents.mcp.get(mcp.PARTITIONS, ())):
+            renamed: Any = list(dict.fromkeys(new if name == old else name for name in offered))
+            added.append((mcp.TABLE, None, mcp.PARTITIONS, renamed))
         return [*added, *(("partitions", old, key, None) for key, _ in moved)]
 
     _change(path, changes_of)
@@ -288,7 +317,11 @@ def _checked(document: Mapping[str, Any]) -> Contents:
     tables: dict[tuple[str | None, str], dict[str, Value]] = {}
     for group, name, key, value in _entries(document):
         where = dotted_key(group, name, key) if group else key
-        _set_once(tables.setdefault((group, name), {}), key, value, where)
+        table = tables.setdefault((group, name), {})
+        if group in _OTHER_TABLES:
+            table[key] = _OTHER_TABLES[group](key, value)
+        else:
+            _set_once(table, key, value, where)
     contents, warnings = Contents(), []
     for (group, name), written in tables.items():
         values, ignored = resolve_aliases(written)
@@ -301,11 +334,14 @@ def _checked(document: Mapping[str, Any]) -> Contents:
 def _entries(document: Mapping[str, Any]) -> Iterator[tuple[str | None, str, str, Any]]:
     """Yield group, table, written name and value of every entry of a document."""
     for key, value in document.items():
-        if key not in ("partitions", "models"):
+        if key not in ("partitions", "models", *_OTHER_TABLES):
             known_key(key, None, otherwise=_FIX_HINT)
             yield None, "", key, value
         elif not isinstance(value, dict):
-            raise UsageError(f"{key} must be a table", hint=f"write [{key}.NAME]")
+            header = key if key in _OTHER_TABLES else f"{key}.NAME"
+            raise UsageError(f"{key} must be a table", hint=f"write [{header}]")
+        elif key in _OTHER_TABLES:
+            yield from ((key, "", name, entry) for name, entry in value.items())
         else:
             for name, written, entry in _flatten(key, value):
                 yield key, name, written, entry
@@ -393,7 +429,8 @@ def _changed(contents: Contents, changes: list[_Change]) -> Contents:
         values = group.setdefault(key, {})
         values.pop(setting, None)
         if value is not None:
-            values[setting] = check_value(setting, value, setting)
+            other = table in _OTHER_TABLES
+            values[setting] = value if other else check_value(setting, value, setting)
     return contents
 
 
@@ -448,19 +485,19 @@ def _edited_in_place(text: str, changes: list[_Change]) -> str:
         if table is not None:
             if value is None and not document.get(table):
                 continue
-            group = document.setdefault(table, tomlkit.table(True))
+            group = document.setdefault(table, tomlkit.table(name is not None))
             # The file may use another name of the same model.
             key = match_name(name or "", group) if table == "models" else None
             inline = isinstance(group, tomlkit.items.InlineTable)
             made = tomlkit.inline_table() if inline else tomlkit.table()
-            entries = group.setdefault(key or name, made)
+            entries = group if name is None else group.setdefault(key or name, made)
         if value is not None:
             renamed |= _set_in_place(entries, setting, value)
             continue
         for written in (setting, *aliases_of(setting)):
             entries.pop(written, None)
         if group is not None and not entries.as_string().strip(" {}\n"):  # not even a comment
-            group.pop(key or name)
+            (document if name is None else group).pop(key or name or table)
     return _renamed(tomlkit.dumps(document), renamed)
 
 
@@ -507,6 +544,8 @@ def _without_empty(contents: Contents) -> Contents:
         contents.values,
         {name: table for name, table in contents.partitions.items() if table},
         {name: table for name, table in contents.models.items() if table},
+        contents.projects,
+        contents.mcp,
     )
 
 

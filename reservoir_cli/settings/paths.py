@@ -20,7 +20,7 @@ APP = "reservoir"
 def config_file() -> Path:
     """Return the path of the settings file, ``reservoir.toml``; it need not exist."""
     if path := os.environ.get("RESERVOIR_CONFIG"):
-        return _expand_user(path)
+        return expand_user(path)
     return (_home() or _platform_dir("config")) / "reservoir.toml"
 
 
@@ -33,6 +33,11 @@ def store_location(setting: str | None = None) -> str:
     if location := os.environ.get("RESERVOIR_DB"):
         check_location(location, "RESERVOIR_DB")
     return location or setting or str((_home() or _platform_dir("data")) / "reservoir.db")
+
+
+def connections_file() -> Path:
+    """Return the path of what ``connect`` changed in other programs; it need not exist."""
+    return (_home() or _platform_dir("data")) / "connections.json"
 
 
 def cache_dir() -> Path:
@@ -88,7 +93,7 @@ def llm_log() -> Path:
 def gemini_cli_sessions() -> Path:
     """Return the folder of Gemini CLI's sessions, a folder a project; it need not exist."""
     home = os.environ.get("GEMINI_CLI_HOME")
-    return (_expand_user(home) if home else Path.home()) / ".gemini" / "tmp"
+    return (expand_user(home) if home else Path.home()) / ".gemini" / "tmp"
 
 
 def opencode_data() -> Path:
@@ -112,7 +117,7 @@ def editor_user_dir(app: str) -> Path:
 def cline_tasks() -> Path:
     """Return the folder of Cline's tasks outside of editors; it need not exist."""
     if folder := os.environ.get("CLINE_DATA_DIR"):
-        return _expand_user(folder) / "tasks"
+        return expand_user(folder) / "tasks"
     return _tool_dir("CLINE_DIR", ".cline") / "data" / "tasks"
 
 
@@ -139,7 +144,7 @@ def lm_studio_chats() -> Path:
 def aider_history() -> Path:
     """Return aider's history in the current project, else in the home folder; it need not exist."""
     if path := os.environ.get("AIDER_CHAT_HISTORY_FILE"):
-        return _expand_user(path)
+        return expand_user(path)
     name = ".aider.chat.history.md"
     with suppress(OSError):  # the current folder is gone
         here = Path.cwd()
@@ -206,10 +211,10 @@ def refuse_store(path: Path, store: Iterable[Path]) -> None:
 
 def _home() -> Path | None:
     home = os.environ.get("RESERVOIR_HOME")
-    return _expand_user(home) if home else None
+    return expand_user(home) if home else None
 
 
-def _expand_user(path: str) -> Path:
+def expand_user(path: str) -> Path:
     """Expand ``~`` in a path.
 
     :raises UsageError: there is no such home folder.
@@ -223,7 +228,7 @@ def _expand_user(path: str) -> Path:
 def _tool_dir(variable: str, default: str) -> Path:
     """Return another tool's folder: the value of its variable, else one in the home folder."""
     folder = os.environ.get(variable)
-    return _expand_user(folder) if folder else Path.home() / default
+    return expand_user(folder) if folder else Path.home() / default
 
 
 def _xdg_data_dir(*variables: str) -> Path:

@@ -34,6 +34,7 @@ _ABOUT_PROJECT = """EXISTS (
     SELECT 1 FROM conversations c WHERE c.partition = m.partition AND c.instance = m.instance
     AND c.id = m.conversation_id AND c.project = ?
 )"""
+_IN_SESSION = "(m.conversation_id = ? OR (m.conversation_id > ? AND m.conversation_id < ?))"
 #: No text of a message or a name goes on with a character behind it.
 _LAST_CHARACTER = "\U0010ffff"
 #: Ids that are read for a prefix: enough to show that it is ambiguous.
@@ -68,6 +69,9 @@ def conditions(connection: Connection, scope: Scope, where: Filter) -> tuple[str
         if value is not None:
             parts.append(condition)
             bound.append(value)
+    if where.session is not None:
+        parts.append(_IN_SESSION)
+        bound += [where.session, f"{where.session}/", f"{where.session}0"]  # "0" follows "/"
     for wanted, (condition, values) in (
         (where.tag is not None, mark_rows.tagged(connection, scope.partition, where.tag or "")),
         (where.pinned, mark_rows.pinned(connection, scope.partition)),

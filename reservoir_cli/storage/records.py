@@ -25,6 +25,8 @@ class Filter:
     """Which messages of a scope are meant; ``None`` leaves a field open.
 
     :param text: they say this, word for word, in content or tool calls; case is ignored.
+    :param session: they are of this conversation, or of a part of it: an id that goes on with
+        a slash, as those of sub-agents do.
     :param source: the tool they came from.
     :param project: the folder that their conversation was about.
     :param tag: a name that a person gave them.
@@ -45,6 +47,7 @@ class Filter:
     pinned: bool = False
     secrets: bool = False
     documents: bool = True
+    session: str | None = None
 
 
 #: Ids of texts that may be given by their beginnings.
@@ -196,6 +199,13 @@ class Candidates:
         if keys is None:
             return self
         return replace(self, matching=np.isin(self.ids, keys.ids))
+
+    def without(self, keys: "Keys") -> "Candidates":
+        """Return the same candidates, marking these messages as ones that do not match."""
+        import numpy as np
+
+        rest = ~np.isin(self.ids, keys.ids)
+        return replace(self, matching=rest if self.matching is None else self.matching & rest)
 
     def places(self, wanted: "NDArray[np.int64]") -> "tuple[NDArray[np.intp], NDArray[np.bool_]]":
         """Where messages stand.

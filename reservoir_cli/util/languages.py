@@ -1,7 +1,7 @@
 """Guess the language of a text by its most common words, or by its script."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 #: Words that are common in one language and rare in the others, in lower case.
 _FUNCTION_WORDS = {
@@ -50,6 +50,11 @@ def guess_language(text: str) -> str | None:
     most = max(counts.values())
     best = [language for language, count in counts.items() if count == most]
     return best[0] if most and len(best) == 1 else None
+
+
+def are_function_words(words: Collection[str]) -> bool:
+    """Return whether all words, in lower case, are common words of one and the same language."""
+    return any(known.issuperset(words) for known in _WORDS.values())
 
 
 def share_of_english(texts: Iterable[str]) -> tuple[float, int]:

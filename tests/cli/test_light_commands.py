@@ -27,6 +27,7 @@ LIGHT = [
     (["models"], ("rich", "sqlite3")),
     (["budget", "--max", "150000"], ("rich", "sqlite3")),
     (["trim", "-", "--iteration", "2"], ("rich", "sqlite3")),
+    (["connect"], ("rich", "sqlite3")),
     (["--version"], ("rich", "sqlite3")),
 ]
 

@@ -56,6 +56,9 @@ def stats(
     ]
     if summary["days"]:
         rows.append((f"last {_DAYS} days", sparkline(summary["days"])))
+    recalls = summary["recalls"]
+    if recalls["runs"]:
+        rows.append(("recalls", f"{recalls['runs']:,}, {recalls['skipped']:,} of them empty"))
     held = summary["store"]
     rows += [(f"stored {_NAMES.get(name, name)}", f"{count:,}") for name, count in held.items()]
     if without := held["messages"] - held["embedded"] - held["pending"]:

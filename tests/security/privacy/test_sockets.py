@@ -43,6 +43,9 @@ COMMANDS = [
     ["backup", "copy.db", "-y"],
     ["forget", "--match", "nothing like it", "-y"],
     ["doctor", "--repair"],
+    ["connect"],
+    ["connect", "zed", "--dry-run"],
+    ["disconnect", "zed"],
     ["--help"],
     ["--version"],
 ]

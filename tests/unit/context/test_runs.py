@@ -164,6 +164,7 @@ def run(**values):
     day = values.pop("day", 0)
     return {
         "at": round((start + timedelta(days=day)).timestamp() * 1000),
+        "format": "text",
         "model": "gpt-4",
         "input_tokens": 100,
         "context_window": 8_192,

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reservoir_cli.cli.excerpt import choose_part
+from reservoir_cli.retrieval.snippet import choose_part
 from reservoir_cli.storage.highlight import find_words
 
 

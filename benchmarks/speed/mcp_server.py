@@ -1,0 +1,188 @@
+"""What an agent waits for, and what a server costs: ``reservoir mcp`` as a process of its own.
+
+    python benchmarks/speed/mcp_server.py [--messages 10000] [--runs 7] [--sessions 200]
+
+Each run starts a server, opens a session, asks one question while nothing is loaded, and then
+others. Then as many sessions are started, and killed at a moment chosen by chance: the client by
+closing its pipes or the server by a signal. None may be left.
+"""
+
+import argparse
+import json
+import os
+import random
+import shutil
+import signal
+import statistics
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import synthetic
+from processes import RESERVOIR, machine
+
+from reservoir_cli.embedding import load_embedder
+from reservoir_cli.settings.schema import DEFAULT_MODEL_NAME
+from reservoir_cli.tokens import load_counter
+
+OPENING = {
+    "protocolVersion": "2025-11-25",
+    "capabilities": {},
+    "clientInfo": {"name": "benchmark", "version": "1"},
+}
+
+
+class Session:
+    """A server, and one question after another."""
+
+    def __init__(self, store: Path) -> None:
+        self.process = subprocess.Popen(
+            [RESERVOIR, "--db", str(store), "mcp", "-p", "part-0"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+        )
+        self._number = 0
+
+    def send(self, method: str, params: dict[str, Any]) -> None:
+        """Send a request, and do not wait."""
+        self._number += 1
+        message = {"jsonrpc": "2.0", "id": self._number, "method": method, "params": params}
+        assert self.process.stdin
+        self.process.stdin.write(json.dumps(message).encode() + b"\n")
+        self.process.stdin.flush()
+
+    def ask(self, method: str, params: dict[str, Any]) -> Any:
+        """Send a request, and return its result."""
+        self.send(method, params)
+        assert self.process.stdout
+        return json.loads(self.process.stdout.readline())["result"]
+
+    def recall(self, question: str) -> Any:
+        """Call the tool ``recall``."""
+        return self.ask("tools/call", {"name": "recall", "arguments": {"question": question}})
+
+    def end(self) -> None:
+        """Close the pipes, and wait."""
+        for stream in (self.process.stdin, self.process.stdout):
+            if stream:
+                stream.close()
+        self.process.wait()
+
+
+def megabytes(pid: int) -> float:
+    """Return the memory a process holds now; 0 where the system does not tell."""
+    try:
+        status = Path(f"/proc/{pid}/status").read_text(encoding="ascii")
+    except OSError:
+        return 0.0
+    return next(
+        (int(line.split()[1]) / 1024 for line in status.splitlines() if line[:6] == "VmRSS:"), 0.0
+    )
+
+
+def one_run(store: Path) -> dict[str, float]:
+    """Start a server, and time what a client waits for, in ms; and its memory, in MB."""
+    times: dict[str, float] = {}
+    started = time.perf_counter()
+
+    def lap(name: str) -> None:
+        nonlocal started
+        times[name] = 1000 * (time.perf_counter() - started)
+        started = time.perf_counter()
+
+    session = Session(store)
+    session.ask("initialize", OPENING)
+    lap("first answer")
+    session.ask("tools/list", {})
+    times["memory idle"] = megabytes(session.process.pid)
+    started = time.perf_counter()
+    first = session.recall(synthetic.QUESTIONS[0])
+    lap("first recall")
+    assert not first["isError"], first
+    warm = []
+    for question in synthetic.QUESTIONS * 5:
+        started = time.perf_counter()
+        session.recall(question)
+        warm.append(1000 * (time.perf_counter() - started))
+    times["warm recall"] = statistics.median(warm)
+    times["memory used"] = megabytes(session.process.pid)
+    session.end()
+    return times
+
+
+def survivors(store: Path, count: int, chance: random.Random) -> list[int]:
+    """Start sessions and end each at some moment; return the processes that are left."""
+    left = []
+    for _ in range(count):
+        session = Session(store)
+        stage = chance.randrange(4)
+        if stage:
+            session.ask("initialize", OPENING)
+        if stage > 1:
+            params = {"name": "recall", "arguments": {"question": synthetic.QUESTIONS[0]}}
+            session.send("tools/call", params)
+        time.sleep(chance.uniform(0, 0.2) if stage in (0, 2) else 0)
+        way = chance.choice(["pipes", "SIGTERM", "SIGHUP", "stdin"])
+        if way.startswith("SIG"):
+            session.process.send_signal(getattr(signal, way))
+        else:
+            session.process.stdin.close()
+        if way == "pipes":
+            session.process.stdout.close()
+        try:
+            session.process.wait(30)
+        except subprocess.TimeoutExpired:
+            left.append(session.process.pid)
+            session.process.kill()
+        if way != "pipes":
+            session.process.stdout.close()
+    return left
+
+
+def described(store: Path) -> int:
+    """Return the tokens of the tool list and the instructions, as a client gets them."""
+    session = Session(store)
+    instructions = session.ask("initialize", OPENING)["instructions"]
+    tools = json.dumps(session.ask("tools/list", {}))
+    session.end()
+    return load_counter("approximate").count(tools + instructions)
+
+
+def main() -> None:
+    """Build the store, measure, print."""
+    options = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    options.add_argument("--messages", type=int, default=10_000)
+    options.add_argument("--runs", type=int, default=7)
+    options.add_argument("--sessions", type=int, default=200, help="started and killed")
+    options.add_argument("--folder", type=Path, default=Path(".benchmarks"), help="keeps stores")
+    options.add_argument("--json", type=Path, help="write the figures to this file too")
+    given = options.parse_args()
+    given.folder.mkdir(exist_ok=True)
+    with tempfile.TemporaryDirectory() as made:
+        folder = Path(made)
+        os.environ.update(RESERVOIR_HOME=str(folder / "home"), HF_HUB_OFFLINE="1")
+        load_embedder(DEFAULT_MODEL_NAME, offline=True, progress=lambda *_: None)  # compiles it
+        built = synthetic.build(given.folder, given.messages)
+        store = Path(shutil.copy(built, folder / "store.db"))
+        one_run(store)  # the page cache is warm from here on
+        runs = [one_run(store) for _ in range(given.runs)]
+        figures: dict[str, float] = {
+            name: statistics.median(run[name] for run in runs) for name in runs[0]
+        }
+        figures["tokens"] = described(store)
+        left = survivors(store, given.sessions, random.Random(1))
+    print(f"\n{given.messages:,} messages, median of {given.runs} runs ({machine()})")
+    for name, value in figures.items():
+        unit = "MB" if name.startswith("memory") else "tokens" if name == "tokens" else "ms"
+        print(f"{name:<14}{value:8.0f} {unit}")
+    print(f"{given.sessions} sessions started and ended: {len(left)} processes left")
+    if given.json:
+        report = {"machine": machine(), **figures, "sessions": given.sessions, "left": len(left)}
+        given.json.write_text(json.dumps(report, indent=2), "utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""Connections to the programs in which people talk to models."""

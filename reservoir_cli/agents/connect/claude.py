@@ -1,0 +1,41 @@
+"""Claude Code."""
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from reservoir_cli.agents.connect.base import HOOK_EVENTS, SERVER, Client
+from reservoir_cli.settings import paths
+
+
+class ClaudeCode(Client):
+    """Claude Code: ``~/.claude.json`` has the servers, ``~/.claude/settings.json`` the hooks."""
+
+    name = "claude"
+    title = "Claude Code"
+    comments = trailing_commas = False
+    program = "claude"
+    events = HOOK_EVENTS
+    next_step = "start a new session; /mcp lists the server"
+
+    def settings(self) -> Path:
+        """Return ``.claude.json``, which lies beside the folder unless that was moved."""
+        folder = self.folder() if os.environ.get("CLAUDE_CONFIG_DIR") else Path.home()
+        return folder / ".claude.json"
+
+    def folder(self) -> Path:
+        """Return ``~/.claude``, or where that was moved to."""
+        return paths.claude_code_sessions().parent
+
+    def hooks_settings(self) -> Path:
+        """Return the settings that hold for every project."""
+        return self.folder() / "settings.json"
+
+    def own_command(self, command: Sequence[str]) -> list[str]:
+        """Return ``claude mcp add``, for all projects of this user."""
+        return ["mcp", "add", "--scope", "user", SERVER, "--", *command]
+
+    def entry(self, command: Sequence[str]) -> dict[str, Any]:
+        """Return an entry as ``claude mcp add`` writes it."""
+        return {"type": "stdio", **super().entry(command), "env": {}}

@@ -1,0 +1,18 @@
+"""Cursor."""
+
+from pathlib import Path
+
+from reservoir_cli.agents.connect.base import Client
+
+
+class Cursor(Client):
+    """Cursor: ``~/.cursor/mcp.json`` has the servers, on all systems."""
+
+    name = "cursor"
+    title = "Cursor"
+    program = "cursor"
+    next_step = "switch the server on in Cursor Settings, MCP, if it asks"
+
+    def settings(self) -> Path:
+        """Return the servers of all projects."""
+        return Path.home() / ".cursor" / "mcp.json"

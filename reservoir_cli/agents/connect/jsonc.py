@@ -1,0 +1,276 @@
+"""Edit JSON with comments in place: all bytes outside the edited member stay as they are.
+
+Comments and trailing commas are accepted, because editors accept them in their settings.
+"""
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+#: A path to a value: names of members and positions in arrays.
+Path = tuple[str | int, ...]
+
+_BLANK = re.compile(r"(?:[ \t\r\n\ufeff]|//[^\r\n]*|/\*.*?\*/)*", re.S)
+_SCALAR = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null")
+_DECODER = json.JSONDecoder()
+_SPACE = " \t\r\n"
+#: Levels of nesting that are read; settings have a handful.
+_DEEPEST = 200
+
+
+@dataclass(slots=True)
+class _Node:
+    """A value and where it stands in the text."""
+
+    start: int
+    end: int
+    value: Any
+    items: "list[_Item]" = field(default_factory=list)
+
+    def item(self, step: str | int) -> "_Item | None":
+        """Return the member of a name, or the element at a position; the last one wins."""
+        if isinstance(step, int):
+            return self.items[step] if step < len(self.items) else None
+        return next((item for item in reversed(self.items) if item.key == step), None)
+
+
+@dataclass(slots=True)
+class _Item:
+    """A member of an object or an element of an array, with the comma behind it."""
+
+    start: int
+    key: str | None
+    node: _Node
+    comma: int | None = None
+
+
+def loads(text: str, *, comments: bool = True, trailing_commas: bool = True) -> Any:
+    """Return the value that a text holds; a blank text holds an empty object.
+
+    :param comments: accept comments.
+    :param trailing_commas: accept a comma behind the last item.
+    :raises ValueError: the text is no JSON, or has what is not accepted.
+    """
+    if not _BLANK.sub("", text):
+        return {}
+    root = _parse(text)
+    if not trailing_commas and (comma := _trailing_comma(root)) is not None:
+        raise _unexpected(text, comma)
+    if not comments:
+        try:
+            json.loads(text.removeprefix("\ufeff"))
+        except json.JSONDecodeError as error:
+            raise _unexpected(text, error.pos) from None
+    return root.value
+
+
+def assign(text: str, path: Path, value: Any) -> str:
+    """Return the text with a value at a path; missing containers are added.
+
+    A position equal to the length of an array appends to it.
+
+    :raises ValueError: the text is no JSON, or a container on the path is of another type.
+    """
+    if not _BLANK.sub("", text):
+        text = f"{text}{'' if text.endswith(chr(10)) or not text.strip() else chr(10)}{{}}\n"
+    node = _parse(text)
+    for depth, step in enumerate(path):
+        _require_container(node, step)
+        item = node.item(step)
+        if item is None:
+            return _insert(text, node, step, wrap(path[depth + 1 :], value))
+        node = item.node
+    indent = _line_indent(text, node.start)
+    return text[: node.start] + _dump(text, value, indent) + text[node.end :]
+
+
+def remove(text: str, path: Path) -> str:
+    """Return the text without the value at a path.
+
+    :raises ValueError: the text is no JSON.
+    :raises LookupError: there is nothing at the path.
+    """
+    parent = _parse(text)
+    for step in path[:-1]:
+        item = parent.item(step)
+        if item is None:
+            raise LookupError(path)
+        parent = item.node
+    item = parent.item(path[-1])
+    if item is None:
+        raise LookupError(path)
+    return _without(text, parent, item)
+
+
+def wrap(path: Sequence[str | int], value: Any) -> Any:
+    """Return a value inside new containers, one for each step of a path."""
+    for step in reversed(path):
+        value = [value] if isinstance(step, int) else {step: value}
+    return value
+
+
+def _trailing_comma(node: _Node) -> int | None:
+    """Return the position of the first comma that no item follows."""
+    for item in node.items:
+        if (comma := _trailing_comma(item.node)) is not None:
+            return comma
+    return node.items[-1].comma if node.items else None
+
+
+def _require_container(node: _Node, step: str | int) -> None:
+    wanted = list if isinstance(step, int) else dict
+    if not isinstance(node.value, wanted):
+        kind = "an array" if wanted is list else "an object"
+        raise ValueError(f"{kind} is expected where {json.dumps(node.value)[:20]} is")
+
+
+def _insert(text: str, parent: _Node, step: str | int, value: Any) -> str:
+    """Add an item behind the last one, in the style of the items before it."""
+    closing = parent.end - 1
+    end = len(text[:closing].rstrip(_SPACE))
+    end = max(end, parent.start + 1)
+    label = "" if isinstance(step, int) else f"{json.dumps(step, ensure_ascii=False)}: "
+    last = parent.items[-1] if parent.items else None
+    if last is not None and "\n" not in text[parent.start : parent.end]:
+        new = f" {label}{json.dumps(value, ensure_ascii=False)}"
+        tail = text[end:]
+    else:
+        outer = _line_indent(text, parent.start)
+        indent = _line_indent(text, last.start) if last else outer + _unit(text)
+        new = f"{_newline(text)}{indent}{label}{_dump(text, value, indent)}"
+        tail = text[end:] if last else f"{_newline(text)}{outer}{text[closing:]}"
+    if last is None:
+        return text[:end] + new + tail
+    if last.comma is not None:  # a trailing comma, as some people like it
+        return f"{text[:end]}{new},{tail}"
+    return f"{text[: last.node.end]},{text[last.node.end : end]}{new}{tail}"
+
+
+def _without(text: str, parent: _Node, item: _Item) -> str:
+    """Cut an item and its comma out of its container."""
+    index = parent.items.index(item)
+    end = item.node.end if item.comma is None else item.comma + 1
+    before = len(text[: item.start].rstrip(_SPACE))
+    if (
+        len(parent.items) == 1
+        and not (text[parent.start + 1 : before] + text[end : parent.end - 1]).strip()
+    ):
+        return text[: parent.start + 1] + text[parent.end - 1 :]
+    comma = parent.items[index - 1].comma if item.comma is None and index else None
+    expected = [other.node.value for other in parent.items if other is not item]
+    for start in (before, item.start):  # a line comment before the item needs its line break
+        head = text[:start]
+        if comma is not None:
+            head = text[:comma] + text[comma + 1 : start]
+        if _holds(head + text[end:], parent.start, expected):
+            break
+    return head + text[end:]
+
+
+def _holds(text: str, start: int, expected: list[Any]) -> bool:
+    """Return whether the container at a position has these values."""
+    try:
+        _parse(text)
+        node, _ = _read(text, start, 0)
+    except ValueError:
+        return False
+    return [item.node.value for item in node.items] == expected
+
+
+def _dump(text: str, value: Any, indent: str) -> str:
+    """Return a value in JSON, indented as the text is."""
+    dumped = json.dumps(value, ensure_ascii=False, indent=_unit(text))
+    return dumped.replace("\n", _newline(text) + indent)
+
+
+def _newline(text: str) -> str:
+    return "\r\n" if "\r\n" in text else "\n"
+
+
+def _unit(text: str) -> str:
+    """Return what one level is indented by."""
+    indented = re.search(r"^([ \t]+)[\"\[{]", text, re.M)
+    return indented[1] if indented else "  "
+
+
+def _line_indent(text: str, position: int) -> str:
+    """Return the white space at the beginning of the line of a position."""
+    line = text[text.rfind("\n", 0, position) + 1 : position]
+    return line[: len(line) - len(line.lstrip(" \t"))]
+
+
+def _parse(text: str) -> _Node:
+    node, end = _read(text, _skip(text, 0), 0)
+    if _skip(text, end) != len(text):
+        raise _unexpected(text, _skip(text, end))
+    return node
+
+
+def _read(text: str, start: int, depth: int) -> tuple[_Node, int]:
+    """Read the value that begins at a position."""
+    if depth > _DEEPEST:
+        raise ValueError("it is nested too deeply")
+    opening = text[start : start + 1]
+    if opening == "{":
+        return _read_items(text, start, "}", depth)
+    if opening == "[":
+        return _read_items(text, start, "]", depth)
+    if opening == '"':
+        value, end = _read_string(text, start)
+        return _Node(start, end, value), end
+    if scalar := _SCALAR.match(text, start):
+        return _Node(start, scalar.end(), json.loads(scalar[0])), scalar.end()
+    raise _unexpected(text, start)
+
+
+def _read_string(text: str, start: int) -> tuple[str, int]:
+    """Read the string that begins at a position."""
+    try:
+        return _DECODER.raw_decode(text, start)
+    except json.JSONDecodeError as error:
+        raise _unexpected(text, error.pos) from None
+
+
+def _read_items(text: str, start: int, closing: str, depth: int) -> tuple[_Node, int]:
+    items: list[_Item] = []
+    position = _skip(text, start + 1)
+    while text[position : position + 1] != closing:
+        if items and items[-1].comma is None:
+            raise _unexpected(text, position)
+        item = _read_item(text, position, closing, depth)
+        items.append(item)
+        position = _skip(text, item.node.end)
+        if text[position : position + 1] == ",":
+            item.comma = position
+            position = _skip(text, position + 1)
+    values = [item.node.value for item in items]
+    keys = [item.key for item in items]
+    value = dict(zip(keys, values, strict=True)) if closing == "}" else values
+    return _Node(start, position + 1, value, items), position + 1
+
+
+def _read_item(text: str, start: int, closing: str, depth: int) -> _Item:
+    key, position = None, start
+    if closing == "}":
+        if text[start : start + 1] != '"':
+            raise _unexpected(text, start)
+        key, position = _read_string(text, start)
+        position = _skip(text, position)
+        if text[position : position + 1] != ":":
+            raise _unexpected(text, position)
+        position = _skip(text, position + 1)
+    node, _ = _read(text, position, depth + 1)
+    return _Item(start, key, node)
+
+
+def _skip(text: str, position: int) -> int:
+    """Return the position of what follows blanks and comments."""
+    blank = _BLANK.match(text, position)
+    return blank.end() if blank else position
+
+
+def _unexpected(text: str, position: int) -> ValueError:
+    line = text.count("\n", 0, position) + 1
+    return ValueError(f"line {line} is not valid JSON")

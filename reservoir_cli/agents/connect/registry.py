@@ -1,0 +1,31 @@
+"""The programs that can be connected, by name."""
+
+from difflib import get_close_matches
+
+from reservoir_cli.agents.connect.base import Client
+from reservoir_cli.agents.connect.claude import ClaudeCode
+from reservoir_cli.agents.connect.claude_desktop import ClaudeDesktop
+from reservoir_cli.agents.connect.codex import Codex
+from reservoir_cli.agents.connect.cursor import Cursor
+from reservoir_cli.agents.connect.gemini import GeminiCli
+from reservoir_cli.agents.connect.opencode import OpenCode
+from reservoir_cli.agents.connect.vscode import VSCode
+from reservoir_cli.agents.connect.zed import Zed
+from reservoir_cli.errors import UsageError
+
+_CLASSES: tuple[type[Client], ...] = (
+    *(ClaudeCode, Codex, GeminiCli, OpenCode, Cursor, VSCode, Zed, ClaudeDesktop),
+)
+CLIENTS: dict[str, Client] = {each.name: each() for each in _CLASSES}
+
+
+def client_named(name: str) -> Client:
+    """Return the client of a name.
+
+    :raises UsageError: there is none.
+    """
+    if name in CLIENTS:
+        return CLIENTS[name]
+    near = get_close_matches(name.lower(), CLIENTS, 1)
+    hint = f"did you mean {near[0]}? " if near else ""
+    raise UsageError(f"unknown client: {name}", hint=f"{hint}choose one of {', '.join(CLIENTS)}")

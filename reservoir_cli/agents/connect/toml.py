@@ -1,0 +1,162 @@
+"""Edit TOML in place; comments, order and line ends stay."""
+
+import json
+import re
+import tomllib
+from typing import Any
+
+from reservoir_cli.agents.connect.jsonc import Path, wrap
+
+_HEADER = re.compile(r"^[ \t]*\[{1,2}([^\[\]\r\n]+)\]{1,2}[ \t]*(?:#[^\r\n]*)?\r?$", re.M)
+
+
+def loads(text: str) -> Any:
+    """Return the table that a text holds.
+
+    :raises ValueError: the text is no TOML.
+    """
+    return tomllib.loads(text)
+
+
+def comparable(data: Any) -> Any:
+    """Return what two texts of the same meaning have in common: all but empty tables."""
+    if not isinstance(data, dict):
+        return data
+    rest = {key: comparable(value) for key, value in data.items()}
+    return {key: value for key, value in rest.items() if value != {}}
+
+
+def assign(text: str, path: Path, value: Any) -> str:
+    """Return the text with a value at a path; missing tables are added.
+
+    :raises ValueError: the text is no TOML, or a container on the path is no table.
+    """
+    wanted = loads(text)
+    table = wanted
+    for step in path[:-1]:
+        table = table.setdefault(step, {})
+        if not isinstance(table, dict):
+            raise ValueError(f"a table is expected at {step}")
+    is_new = path[-1] not in table
+    table[path[-1]] = value
+    changed = text
+    if not is_new:
+        changed = _replace_line(text, path, value)
+    elif isinstance(value, dict):
+        changed = _append_table(text, path, value)
+    return changed if _holds(changed, wanted) else _assign_with_tomlkit(text, path, value)
+
+
+def remove(text: str, path: Path) -> str:
+    """Return the text without the value at a path.
+
+    :raises ValueError: the text is no TOML.
+    :raises LookupError: there is nothing at the path.
+    """
+    wanted = loads(text)
+    table = wanted
+    for step in path[:-1]:
+        table = table[step]
+    del table[path[-1]]
+    cut = _cut_tables(text, path)
+    return cut if _holds(cut, wanted) else _remove_with_tomlkit(text, path)
+
+
+def _append_table(text: str, path: Path, value: dict[str, Any]) -> str:
+    newline = "\r\n" if "\r\n" in text else "\n"
+    name = ".".join(_key(str(step)) for step in path)
+    lines = [f"[{name}]", *(f"{_key(key)} = {_value(item)}" for key, item in value.items())]
+    end = "" if not text or text.endswith("\n") else newline
+    gap = newline if text.strip() else ""
+    return f"{text}{end}{gap}{newline.join(lines)}{newline}"
+
+
+def _replace_line(text: str, path: Path, value: Any) -> str:
+    """Replace the value of a key that stands on a line of its own."""
+    line = re.compile(rf"^([ \t]*{re.escape(str(path[-1]))}[ \t]*=[ \t]*)[^\r\n]*", re.M)
+    for header in _HEADER.finditer(text):
+        if _header_path(text, header) == path[:-1] and (found := line.search(text, header.end())):
+            return text[: found.end(1)] + _value(value) + text[found.end() :]
+    return text
+
+
+def _key(key: str) -> str:
+    return key if re.fullmatch(r"[A-Za-z0-9_-]+", key) else json.dumps(key)
+
+
+def _value(value: Any) -> str:
+    """Return a text, a number or an array of these in TOML, which writes them as JSON does."""
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def _cut_tables(text: str, path: Path) -> str:
+    """Cut a table and the tables in it, each with the blank line before it."""
+    end = len(text)
+    for header in reversed(list(_HEADER.finditer(text))):
+        start = header.start()
+        if _header_path(text, header)[: len(path)] == path:
+            text = _cut_lines(text, start, end)
+        end = start
+    return text
+
+
+def _cut_lines(text: str, start: int, end: int) -> str:
+    """Cut lines and one blank line before them; blank lines and comments at their end stay."""
+    lines = text[start:end].splitlines(keepends=True)
+    while len(lines) > 1 and (not lines[-1].strip() or lines[-1].lstrip().startswith("#")):
+        lines.pop()
+    before = text[:start]
+    if before.strip():
+        before = re.sub(r"(?<=\n)\r?\n\Z", "", before)
+    return before + text[start + sum(map(len, lines)) :]
+
+
+def _header_path(text: str, header: re.Match[str]) -> Path:
+    """Return the keys of a table's header; none if it is a line of a text that looks like one."""
+    keys: list[str] = []
+    try:
+        loads(text[: header.start()])
+        table = loads(f"[{header[1]}]")
+    except ValueError:
+        return ()
+    while table:
+        keys.append(next(iter(table)))
+        table = table[keys[-1]]
+    return tuple(keys)
+
+
+def _holds(text: str, wanted: Any) -> bool:
+    try:
+        return bool(comparable(loads(text)) == comparable(wanted))
+    except ValueError:
+        return False
+
+
+def _assign_with_tomlkit(text: str, path: Path, value: Any) -> str:
+    import tomlkit
+    from tomlkit.exceptions import TOMLKitError
+
+    try:
+        document = tomlkit.parse(text)
+        table: Any = document
+        for depth, step in enumerate(path[:-1]):
+            if step not in table:
+                table[step] = wrap(path[depth + 1 :], value)
+                break
+            table = table[step]
+        else:
+            table[path[-1]] = value
+        return tomlkit.dumps(document)
+    except (TOMLKitError, TypeError) as error:
+        raise ValueError(str(error)) from None
+
+
+def _remove_with_tomlkit(text: str, path: Path) -> str:
+    import tomlkit
+
+    document = tomlkit.parse(text)
+    table: Any = document
+    for step in path[:-1]:
+        table = table[step]
+    del table[path[-1]]
+    return tomlkit.dumps(document)

@@ -1,0 +1,24 @@
+"""Zed."""
+
+import sys
+from pathlib import Path
+
+from reservoir_cli.agents.connect.base import Client
+from reservoir_cli.agents.connect.folders import app_data, xdg_config
+
+
+class Zed(Client):
+    """Zed: ``settings.json`` has the servers, among everything else."""
+
+    name = "zed"
+    title = "Zed"
+    program = "zed"
+    servers = "context_servers"
+    next_step = "the agent panel's settings list the server"
+
+    def settings(self) -> Path:
+        """Return the settings of this user; on a Mac they lie where they do on Linux."""
+        if sys.platform == "win32":
+            return app_data() / "Zed" / "settings.json"
+        folder = Path.home() / ".config" if sys.platform == "darwin" else xdg_config()
+        return folder / "zed" / "settings.json"

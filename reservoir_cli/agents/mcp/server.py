@@ -1,0 +1,130 @@
+"""The server: the SDK's protocol in front, one thread that answers behind."""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
+from typing import Any
+
+from mcp.server.context import ServerRequestContext
+from mcp.server.lowlevel import Server
+from mcp.shared.exceptions import MCPError
+from mcp.types import (
+    INVALID_PARAMS,
+    CallToolRequestParams,
+    CallToolResult,
+    ListToolsResult,
+    PaginatedRequestParams,
+    TextContent,
+    ToolAnnotations,
+)
+from mcp.types import Tool as ListedTool
+
+from reservoir_cli import __version__
+from reservoir_cli.agents.mcp.answers import Answers
+from reservoir_cli.agents.mcp.tools import INSTRUCTIONS, Tool
+from reservoir_cli.errors import ReservoirError
+
+#: Seconds without a call after which the store is closed and the model dropped.
+IDLE = 300.0
+#: Seconds that a call in progress has left when the session ends.
+_LAST_CALL = 2.0
+
+#: Returns the partition of a call, given the request it came with.
+ScopeOf = Callable[[ServerRequestContext[Any, Any]], Awaitable[str]]
+
+
+class Worker:
+    """Runs calls one after the other in a thread of their own, and drops the model when idle."""
+
+    def __init__(self, answers: Answers, idle: float = IDLE) -> None:
+        self._answers, self._idle = answers, idle
+        self._pool = ThreadPoolExecutor(1, "answers")
+        self._timer: asyncio.TimerHandle | None = None
+
+    async def answer(self, tool: str, arguments: Mapping[str, Any], partition: str) -> str:
+        """Return what a tool answers; one that is cancelled before its turn is never begun."""
+        if self._timer:
+            self._timer.cancel()
+        loop = asyncio.get_running_loop()
+        try:
+            return await asyncio.wrap_future(
+                self._pool.submit(self._answers.answer, tool, arguments, partition)
+            )
+        finally:
+            self._timer = loop.call_later(self._idle, self._release)
+
+    def _release(self) -> Future[None]:
+        return self._pool.submit(self._answers.release)
+
+    def close(self) -> None:
+        """Close the store once the call in progress has ended, or leave it to the system."""
+        with suppress(TimeoutError, RuntimeError):
+            self._release().result(_LAST_CALL)
+
+
+def build_server(tools: Mapping[str, Tool], worker: Worker, scope_of: ScopeOf) -> Server:
+    """Return a server that offers tools.
+
+    :param scope_of: returns the partition of a call that names none.
+    """
+    _silence_libraries()
+    tool_list = ListToolsResult(tools=[listed(tool) for tool in tools.values()])
+
+    async def list_tools(
+        _context: ServerRequestContext[Any, Any], _params: PaginatedRequestParams | None
+    ) -> ListToolsResult:
+        return tool_list
+
+    async def call_tool(
+        context: ServerRequestContext[Any, Any], params: CallToolRequestParams
+    ) -> CallToolResult:
+        tool = tools.get(params.name)
+        if tool is None:
+            raise MCPError(INVALID_PARAMS, f"unknown tool; there are {', '.join(tools)}")
+        try:
+            arguments = tool.check(params.arguments or {})
+            partition = arguments.pop("partition", None) or await scope_of(context)
+            return _result(await worker.answer(tool.name, arguments, partition))
+        except ReservoirError as error:
+            return _failure(error)
+        except Exception as error:  # its text might quote a message
+            return _failure(ReservoirError(f"unexpected {type(error).__name__}"))
+
+    return Server(
+        "reservoir",
+        version=__version__,
+        instructions=INSTRUCTIONS,
+        on_list_tools=list_tools,
+        on_call_tool=call_tool,
+    )
+
+
+def _silence_libraries() -> None:
+    """Keep the SDK and asyncio from logging: tracebacks and messages may quote what was sent."""
+    for name in ("mcp", "asyncio"):
+        logger = logging.getLogger(name)
+        logger.addHandler(logging.NullHandler())
+        logger.propagate = False
+
+
+def listed(tool: Tool) -> ListedTool:
+    """Return a tool as the protocol lists it."""
+    hints = (
+        ToolAnnotations(read_only_hint=False, destructive_hint=False, open_world_hint=False)
+        if tool.writes
+        else ToolAnnotations(read_only_hint=True)
+    )
+    return ListedTool(
+        name=tool.name, description=tool.about, input_schema=tool.schema(), annotations=hints
+    )
+
+
+def _result(text: str, *, failed: bool = False) -> CallToolResult:
+    return CallToolResult(content=[TextContent(type="text", text=text)], is_error=failed)
+
+
+def _failure(error: ReservoirError) -> CallToolResult:
+    hint = f"\nhint: {error.hint}" if error.hint else ""
+    return _result(f"error: {error.message}{hint}", failed=True)

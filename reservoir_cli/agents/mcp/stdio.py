@@ -1,0 +1,137 @@
+"""Carry the protocol's messages between a client's pipes and the SDK's server.
+
+The SDK's own transport waits for the next line of stdin even when stdout breaks, so it outlives its
+client. Here a daemon thread reads, and everything else can be cancelled.
+"""
+
+import asyncio
+import threading
+from contextlib import suppress
+
+import anyio
+from anyio.abc import ObjectReceiveStream, ObjectSendStream
+from mcp.server.lowlevel import Server
+from mcp.shared.message import SessionMessage
+from mcp.types import ErrorData
+from mcp.types.jsonrpc import (
+    INVALID_REQUEST,
+    PARSE_ERROR,
+    JSONRPCError,
+    JSONRPCMessage,
+    JSONRPCNotification,
+    JSONRPCRequest,
+    JSONRPCResponse,
+    jsonrpc_message_adapter,
+)
+
+from reservoir_cli.agents.mcp.wire import Wire
+
+#: Bytes of the longest line that is read; longer ones are skipped.
+_LONGEST = 4 << 20
+#: Seconds in which requests are still answered after stdin ended.
+_GRACE = 5.0
+
+
+async def serve(server: Server, wire: Wire) -> None:
+    """Serve one client until stdin ends or stdout breaks."""
+    session = _Session(wire)
+    to_server, from_client = anyio.create_memory_object_stream[SessionMessage | Exception](0)
+    to_client, from_server = anyio.create_memory_object_stream[SessionMessage](0)
+    async with anyio.create_task_group() as group:
+        group.start_soon(session.read, to_server, to_client.clone())
+        group.start_soon(session.write, from_server, group.cancel_scope)
+        await server.run(from_client, to_client, server.create_initialization_options())
+        group.cancel_scope.cancel()
+
+
+class _Session:
+    """The messages of one client.
+
+    :ivar _open: ids of requests that are not answered yet.
+    """
+
+    def __init__(self, wire: Wire) -> None:
+        self._wire = wire
+        self._open: set[str] = set()
+        self._lines: asyncio.Queue[bytes | None] = asyncio.Queue(16)
+
+    async def read(
+        self,
+        to_server: ObjectSendStream[SessionMessage | Exception],
+        to_client: ObjectSendStream[SessionMessage],
+    ) -> None:
+        """Hand the client's messages to the server, and the end when all are answered."""
+        loop = asyncio.get_running_loop()
+        threading.Thread(target=self._read_lines, args=(loop,), daemon=True).start()
+        async with to_server, to_client:
+            while (line := await self._lines.get()) is not None:
+                message = _parse(line)
+                if isinstance(message, ErrorData):
+                    answer = JSONRPCError(jsonrpc="2.0", id=None, error=message)
+                    await to_client.send(SessionMessage(answer))
+                else:
+                    self._note_request(message)
+                    await to_server.send(SessionMessage(message))
+            with anyio.move_on_after(_GRACE):
+                while self._open:
+                    await anyio.sleep(0.01)
+
+    def _read_lines(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Queue lines until stdin ends; runs in a thread."""
+        with suppress(RuntimeError, OSError):  # the loop has ended, or stdin is broken
+            while line := self._wire.input.readline(_LONGEST):
+                if len(line) == _LONGEST and not line.endswith(b"\n"):
+                    self._skip_line()
+                    line = b""  # which is no message
+                elif not line.strip():
+                    continue
+                asyncio.run_coroutine_threadsafe(self._lines.put(line), loop).result()
+        with suppress(RuntimeError):
+            asyncio.run_coroutine_threadsafe(self._lines.put(None), loop).result()
+
+    def _skip_line(self) -> None:
+        while (rest := self._wire.input.readline(_LONGEST)) and not rest.endswith(b"\n"):
+            pass
+
+    def _note_request(self, message: JSONRPCMessage) -> None:
+        """Note a request, and forget one that the client cancels: it gets no answer."""
+        match message:
+            case JSONRPCRequest(id=number):
+                self._open.add(str(number))
+            case JSONRPCNotification(
+                method="notifications/cancelled", params={"requestId": number}
+            ):
+                self._open.discard(str(number))
+
+    async def write(
+        self, from_server: ObjectReceiveStream[SessionMessage], scope: anyio.CancelScope
+    ) -> None:
+        """Write the server's messages; when nobody reads them any more, end the session."""
+        async with from_server:
+            async for message in from_server:
+                text = message.message.model_dump_json(by_alias=True, exclude_unset=True)
+                try:
+                    # Abandoned if the session ends while the client does not read.
+                    await anyio.to_thread.run_sync(
+                        self._write, text.encode() + b"\n", abandon_on_cancel=True
+                    )
+                except OSError:
+                    scope.cancel()
+                    return
+                if isinstance(message.message, JSONRPCResponse | JSONRPCError):
+                    self._open.discard(str(message.message.id))
+
+    def _write(self, line: bytes) -> None:
+        rest = memoryview(line)
+        while rest:
+            rest = rest[self._wire.output.write(rest) :]
+
+
+def _parse(line: bytes) -> JSONRPCMessage | ErrorData:
+    """Parse a line; return what is wrong with one that is no message."""
+    try:
+        return jsonrpc_message_adapter.validate_json(line, by_name=False)
+    except ValueError as error:
+        if "Invalid JSON" in str(error):
+            return ErrorData(code=PARSE_ERROR, message="not JSON, or longer than 4 MB")
+        return ErrorData(code=INVALID_REQUEST, message="not a JSON-RPC message")

@@ -1,0 +1,201 @@
+"""``reservoir connect``: let other programs use the store."""
+
+import os
+from contextlib import contextmanager
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from reservoir_cli.cli import completion, options
+from reservoir_cli.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from reservoir_cli.agents.connect import Outcome, Status
+    from reservoir_cli.agents.connect.files import Change
+
+#: Variables that a program started from a desktop does not see.
+_VARIABLES = ("RESERVOIR_HOME", "RESERVOIR_CONFIG", "RESERVOIR_DB")
+
+ClientName = typer.Argument(
+    metavar="CLIENT",
+    help="claude, codex, gemini, opencode, cursor, vscode, zed or claude-desktop.",
+    autocompletion=completion.clients,
+)
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Show the change, and write nothing.")]
+
+
+def connect(
+    ctx: typer.Context,
+    client: Annotated[str | None, ClientName] = None,
+    partition: options.Partition = None,
+    hooks: Annotated[
+        bool,
+        typer.Option(
+            "--hooks", help="Recall before each question, and import sessions when they end."
+        ),
+    ] = False,
+    dry_run: DryRun = False,
+    as_json: options.Json = False,
+) -> None:
+    """Let an agent or an editor search and recall your conversations.
+
+    It adds the MCP server "reservoir mcp" to the client's own settings, with a backup beside the
+    file. Without CLIENT it lists the clients on this machine and which are connected.
+    reservoir disconnect CLIENT undoes it.
+    """
+    from reservoir_cli.agents import connect as agents
+    from reservoir_cli.agents.connect.program import with_options
+    from reservoir_cli.agents.connect.registry import CLIENTS, client_named
+    from reservoir_cli.cli import console
+
+    given = options.globals_of(ctx)
+    program = with_options(given.config, given.db)
+    if client is None:
+        if hooks or dry_run or partition:
+            raise UsageError("name a client", hint="reservoir connect claude")
+        _list([agents.status(each) for each in CLIENTS.values()], program, as_json)
+        return
+    with showing_snippet(as_json):
+        outcome = agents.connect(
+            client_named(client), program, partition=partition, hooks=hooks, dry_run=dry_run
+        )
+    if outcome.is_changed:
+        _warn_of_variables(given.config, given.db)
+    if find_spec("mcp_types") is None:
+        console.warn("reservoir mcp needs the extra mcp: pip install 'reservoir-cli[mcp]'")
+    show(outcome, as_json, dry_run, done="connected", already="is connected already")
+    if not as_json and not dry_run:
+        _say_next_step(outcome, hooks)
+
+
+def _warn_of_variables(config: object, db: object) -> None:
+    """Warn if the connection leads elsewhere than this shell."""
+    from reservoir_cli.cli import console
+
+    named = [name for name in _VARIABLES if os.environ.get(name)]
+    if named and (config is None or db is None):
+        console.warn(
+            f"{' and '.join(named)} may not be set where the client starts reservoir: "
+            "reservoir --config FILE --db PATH connect … writes them down"
+        )
+
+
+def _say_next_step(outcome: "Outcome", hooks: bool) -> None:
+    from reservoir_cli.cli import console
+
+    if outcome.is_changed:
+        for step in (outcome.client.next_step, outcome.client.hooks_step if hooks else ""):
+            if step:
+                console.note(step)
+    if not outcome.client.events:
+        console.note(f"{outcome.client.title} has no hooks; it calls the server's tools itself")
+
+
+@contextmanager
+def showing_snippet(as_json: bool) -> "Iterator[None]":
+    """If a settings file is refused, print what to paste into it."""
+    from reservoir_cli.agents.connect.files import RefusedFileError
+    from reservoir_cli.cli import console
+
+    try:
+        yield
+    except RefusedFileError as refusal:
+        if refusal.snippet and as_json:
+            refusal.hint = f"{refusal.hint or 'mend it'}, or add this by hand: {refusal.snippet}"
+        elif refusal.snippet:
+            refusal.hint = f"{refusal.hint or 'mend it'}, or add what stdout shows by hand"
+            console.write(refusal.snippet)
+        raise
+
+
+def show(outcome: "Outcome", as_json: bool, dry_run: bool, *, done: str, already: str) -> None:
+    """Say what was changed; of a dry run print the change itself."""
+    from reservoir_cli.cli import console
+
+    if as_json:
+        console.document(
+            {
+                "client": outcome.client.name,
+                "dry_run": dry_run,
+                "changed": outcome.is_changed,
+                "via": outcome.via,
+                "files": [_file_row(change, dry_run) for change in outcome.changes],
+            }
+        )
+        return
+    if dry_run:
+        console.write("".join(change.diff for change in outcome.changes))
+    if not outcome.is_changed:
+        console.aside(f"{outcome.client.title} {already}")
+    elif not dry_run:
+        console.aside(f"{done} {outcome.client.title}")
+        for change in outcome.changes:
+            _say_change(change)
+
+
+def _say_change(change: "Change") -> None:
+    from reservoir_cli.cli import console
+    from reservoir_cli.settings.paths import abbreviate_home
+
+    if change.kind != "unchanged":
+        backup = f"; before: {abbreviate_home(change.backup)}" if change.backup else ""
+        console.aside(f"{change.kind} {abbreviate_home(change.file)}{backup}")
+
+
+def _file_row(change: "Change", dry_run: bool) -> dict[str, Any]:
+    row = {
+        "file": str(change.file),
+        "change": change.kind,
+        "backup": str(change.backup) if change.backup else None,
+    }
+    return {**row, "diff": change.diff} if dry_run else row
+
+
+def _list(statuses: "list[Status]", program: list[str], as_json: bool) -> None:
+    """List the clients; without ``--json`` only those on this machine."""
+    from reservoir_cli.cli import console
+    from reservoir_cli.settings.paths import abbreviate_home
+
+    if as_json:
+        console.document({"clients": [_row(status, program) for status in statuses]})
+        return
+    present = [status for status in statuses if status.is_installed]
+    if not present:
+        names = ", ".join(status.client.name for status in statuses)
+        console.note(f"none of these is on this machine: {names}")
+        return
+    rows = [
+        (
+            status.client.name,
+            _connection(status, program),
+            {True: "hooks", False: "no hooks", None: "-"}[status.hooks],
+            abbreviate_home(status.client.settings()),
+        )
+        for status in present
+    ]
+    console.table(("client", "connected", "hooks", "settings"), rows)
+
+
+def _connection(status: "Status", program: list[str]) -> str:
+    if status.error:
+        return "settings are invalid"
+    if status.command is None:
+        return "not connected"
+    return "connected" if status.command[: len(program)] == program else "another program"
+
+
+def _row(status: "Status", program: list[str]) -> dict[str, Any]:
+    return {
+        "name": status.client.name,
+        "title": status.client.title,
+        "installed": status.is_installed,
+        "connected": status.command is not None,
+        "command": status.command,
+        "up_to_date": bool(status.command) and _connection(status, program) == "connected",
+        "hooks": status.hooks,
+        "settings": str(status.client.settings()),
+        "error": status.error,
+    }

@@ -1,0 +1,27 @@
+"""``reservoir disconnect``: undo ``reservoir connect``."""
+
+from typing import Annotated
+
+import typer
+
+from reservoir_cli.cli import options
+from reservoir_cli.cli.commands.connect import ClientName, DryRun, show, showing_snippet
+
+
+def disconnect(
+    ctx: typer.Context,
+    client: Annotated[str, ClientName],
+    dry_run: DryRun = False,
+    as_json: options.Json = False,
+) -> None:
+    """Remove reservoir from the settings of an agent or an editor.
+
+    If no other program has written to a settings file since connect, the file is restored byte for
+    byte. Otherwise only our entries are removed from it.
+    """
+    from reservoir_cli.agents import connect as agents
+    from reservoir_cli.agents.connect.registry import client_named
+
+    with showing_snippet(as_json):
+        outcome = agents.disconnect(client_named(client), dry_run=dry_run)
+    show(outcome, as_json, dry_run, done="disconnected", already="is not connected")

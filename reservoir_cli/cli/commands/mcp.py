@@ -1,0 +1,70 @@
+"""``reservoir mcp``: serve an agent over the Model Context Protocol."""
+
+from collections.abc import Callable
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from reservoir_cli.cli import console, options
+from reservoir_cli.errors import UsageError
+
+if TYPE_CHECKING:
+    from reservoir_cli.reservoir import Reservoir
+
+#: Seconds that a call waits while others write.
+_PATIENCE = 10.0
+
+
+def mcp(
+    ctx: typer.Context,
+    partition: options.Partition = None,
+    read_only: Annotated[
+        bool, typer.Option("--read-only", help="Leave out the tool that stores notes.")
+    ] = False,
+) -> None:
+    """Serve an agent over MCP, on stdin and stdout; its client starts this.
+
+    The agent can recall, search and read messages of one partition, and store notes there. Without
+    -p it is the partition that [projects] in the settings names for the folder of the work, else
+    the usual one. Needs the extra mcp.
+    """
+    from reservoir_cli.agents.mcp.wire import end_on_signals, take_wire
+    from reservoir_cli.cli.app import terminated_by
+
+    end_on_signals()
+    if terminated_by:
+        raise typer.Exit(143)
+    if find_spec("mcp_types") is None:  # mcp 1 has no such package
+        raise UsageError(
+            "reservoir mcp needs the MCP SDK, version 2.3 or newer",
+            hint="pip install 'reservoir-cli[mcp]'",
+        )
+    known, given = options.load_config(ctx), options.globals_of(ctx)
+    if options.can_ask():
+        console.note("waiting for an MCP client on stdin; Ctrl-C ends it")
+    from reservoir_cli.agents.mcp.tools import tools
+
+    wire = take_wire()
+    from reservoir_cli.agents.mcp.run import run
+
+    def open_reservoir(*, create: bool, notify: Callable[[str], None]) -> "Reservoir":
+        from reservoir_cli.reservoir import Reservoir
+
+        return Reservoir.open(
+            given.db,
+            config_file=given.config,
+            create=create,
+            offline=given.offline,
+            ready_only=True,
+            patience=_PATIENCE,
+            notify=notify,
+        )
+
+    run(
+        wire,
+        open_reservoir,
+        tools(() if partition else known.mcp_partitions, read_only=read_only),
+        partition or str(known.lookup("partition")[0]),
+        None if partition or not known.projects else known.partition_of,
+    )

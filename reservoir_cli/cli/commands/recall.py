@@ -1,0 +1,78 @@
+"""``reservoir recall``: what an agent gets of the store for a question."""
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from reservoir_cli.cli import console, options
+from reservoir_cli.errors import UsageError
+from reservoir_cli.util.times import parse_time
+
+if TYPE_CHECKING:
+    from reservoir_cli.context.recall import Recall, Skipped
+    from reservoir_cli.reservoir import Reservoir
+
+
+def recall(
+    ctx: typer.Context,
+    words: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="QUESTION...", help="The question; without it, or with -, stdin is read."
+        ),
+    ] = None,
+    budget: Annotated[
+        int | None,
+        typer.Option(metavar="N", min=1, help="Tokens for all that is printed (default: 1500)."),
+    ] = None,
+    partition: options.Partition = None,
+    since: options.Since = None,
+    exclude_conversation: Annotated[
+        str | None,
+        typer.Option(metavar="ID", help="Leave out a conversation: the one that still runs."),
+    ] = None,
+    as_json: options.Json = False,
+) -> None:
+    """Print the messages that an agent should know for a question.
+
+    An agent has its own history, so only recalled messages are printed: quoted, each with its
+    number, and never with a secret in them unless the setting redact is off. Nothing is printed
+    when nothing fits the question, or when it asks nothing.
+    """
+    question = _question(words)
+    moment = parse_time(since, datetime.now(UTC)) if since else None
+    with options.open_reservoir(ctx) as reservoir:
+        outcome = reservoir.recall(
+            question,
+            partition=partition,
+            budget=budget,
+            exclude_conversation=exclude_conversation,
+            since=moment,
+        )
+        _tell(outcome, reservoir, partition)
+    row = outcome.to_row()
+    if as_json:
+        console.document(row)
+    elif row["text"]:
+        console.window_text(row["text"])
+
+
+def _tell(outcome: "Recall | Skipped", reservoir: "Reservoir", partition: str | None) -> None:
+    """Print the notes, and why nothing is recalled."""
+    from reservoir_cli.context.recall import Reason, Skipped
+    from reservoir_cli.reservoir import Filter
+
+    for note in outcome.notes:
+        console.note(note)
+    if isinstance(outcome, Skipped):
+        console.note(f"nothing recalled: {outcome.explanation}")
+        if outcome.reason is Reason.EMPTY:
+            scope = reservoir.scope(partition)
+            options.say_elsewhere(reservoir, str(scope.partition), None, Filter())
+
+
+def _question(words: list[str] | None) -> str:
+    if not words and options.can_ask():
+        raise UsageError("no question", hint='reservoir recall "…", or pipe it in')
+    return options.joined(words or ["-"])

@@ -1,0 +1,204 @@
+"""What agents get: messages recalled for a question, or the reason why there are none.
+
+Every way in calls :func:`recall`: the command line, the MCP server, hooks and the ``llm`` plugin.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+from reservoir_cli.context.budget import Meter
+from reservoir_cli.context.render import ContextWindow
+from reservoir_cli.context.request import Prepared, prepare
+from reservoir_cli.context.small_talk import asks_nothing
+from reservoir_cli.context.window_message import WindowMessage
+from reservoir_cli.embedding import Embedder
+from reservoir_cli.messages import clean_text
+from reservoir_cli.redaction import Redactor
+from reservoir_cli.settings.config import Config
+from reservoir_cli.storage.base import Store
+from reservoir_cli.storage.records import Filter
+
+#: Tokens of what is recalled, if nothing else is asked for.
+BUDGET = 1_500
+#: Of a longer question, such as a pasted log, the beginning and the end are looked for.
+_LONGEST_QUESTION = 8_000
+#: Stands above what was found without a model.
+BY_WORDS = "Found by words alone: no embedding model is ready."
+
+
+class Reason(StrEnum):
+    """Why nothing is recalled."""
+
+    NO_QUESTION = "no question"
+    EMPTY = "no messages"
+    NOTHING_FOUND = "nothing found"
+    NO_ROOM = "no room"
+
+
+_EXPLANATIONS = {
+    Reason.NO_QUESTION: "this asks nothing that could be looked for",
+    Reason.EMPTY: "there are no messages to look in",
+    Reason.NOTHING_FOUND: "nothing about this was found",
+    Reason.NO_ROOM: "nothing of what was found fits the budget",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Recall:
+    """Messages recalled for a question.
+
+    :param text: all of them, quoted and framed: what a model is to read.
+    :param tokens: of the text.
+    :param messages: in the order of the text; ``content`` is what is printed of each.
+    :param notes: what a person should know about it.
+    """
+
+    question: str
+    text: str
+    tokens: int
+    messages: tuple[WindowMessage, ...]
+    notes: tuple[str, ...] = ()
+
+    def to_row(self) -> dict[str, Any]:
+        """Return the recall as plain JSON values."""
+        return {
+            "question": self.question,
+            "skipped": None,
+            "text": self.text,
+            "tokens": self.tokens,
+            "messages": [_row(message) for message in self.messages],
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Skipped:
+    """Nothing is recalled, for a reason.
+
+    :param notes: what a person should know about it.
+    """
+
+    question: str
+    reason: Reason
+    notes: tuple[str, ...] = ()
+
+    @property
+    def explanation(self) -> str:
+        """The reason as a sentence."""
+        return _EXPLANATIONS[self.reason]
+
+    def to_row(self) -> dict[str, Any]:
+        """Return the decision as plain JSON values, with the fields of a recall."""
+        return {
+            "question": self.question,
+            "skipped": self.reason.value,
+            "text": "",
+            "tokens": 0,
+            "messages": [],
+        }
+
+
+def prepare_recall(
+    config: Config,
+    question: str,
+    *,
+    partition: str | None,
+    budget: int,
+    exclude_conversation: str | None,
+    now: datetime | None,
+) -> Prepared:
+    """Resolve the settings of a recall once.
+
+    :param exclude_conversation: the id of the reader's session.
+    :raises UsageError: a budget that is not positive, or a time without a zone.
+    """
+    prepared = prepare(
+        config.with_flags({"episodes": "off"}),
+        _shortened(clean_text(question)),
+        partition=partition,
+        instance=None,
+        model=None,
+        budget=budget,
+        format="text",
+        system="",
+        procedure=(),
+        knowledge=(),
+        episode=(),
+        trace_id=None,
+        now=now,
+    )
+    request = replace(
+        prepared.request, recall_only=True, exclude_conversation=exclude_conversation or None
+    )
+    return replace(prepared, request=request)
+
+
+def _shortened(question: str) -> str:
+    if len(question) <= _LONGEST_QUESTION:
+        return question
+    half = _LONGEST_QUESTION // 2
+    return f"{question[:half]}\n{question[-half:]}"
+
+
+def recall(
+    prepared: Prepared,
+    store: Store,
+    load_embedder: Callable[[], Embedder | None],
+    meter: Meter,
+    *,
+    redactor: Redactor,
+    where: Filter = Filter(),  # noqa: B008 - it is frozen
+) -> tuple[Recall | Skipped, ContextWindow | None]:
+    """Recall messages for a question, unless it is none or nothing fits it.
+
+    :param prepared: a request for recalled messages only, with its settings.
+    :param load_embedder: gives the model; ``None`` to go by words alone.
+    :param redactor: hides the secrets of messages before they are weighed and printed.
+    :param where: recall only messages that pass.
+    :returns: the outcome, and the window it was taken from if one was built.
+    """
+    question = prepared.request.query
+    if asks_nothing(question):
+        return Skipped(question, Reason.NO_QUESTION), None
+    from reservoir_cli.context.builder import build_context  # loads numpy
+
+    embedder = load_embedder()
+    window = build_context(
+        replace(prepared.request, recall_note="" if embedder else BY_WORDS),
+        prepared.settings,
+        store,
+        embedder,
+        meter,
+        window=prepared.window,
+        reserve=prepared.reserve,
+        mask=redactor,
+        where=where,
+    )
+    notes = (*window.notes, *window.hints)
+    if window.kept:
+        text = window.to("text")
+        assert isinstance(text, str)
+        return Recall(question, text, window.used, window.messages, notes), window
+    return Skipped(question, _reason(window), notes), window
+
+
+def _reason(window: ContextWindow) -> Reason:
+    if window.nothing_found:
+        return Reason.NOTHING_FOUND
+    left_out = (*window.selection.dropped, *window.selection.passed_over)
+    no_room = any(drop.for_room for drop in left_out) or window.not_reached
+    return Reason.NO_ROOM if no_room else Reason.EMPTY
+
+
+def _row(message: WindowMessage) -> dict[str, Any]:
+    row = message.to_row()
+    names = [name for name in row if name not in _OF_A_WINDOW]
+    return {name: row[name] for name in names}
+
+
+#: Values of a window's message that a recalled one has no use for.
+_OF_A_WINDOW = frozenset(
+    ("section", "tier", "cosine", "bm25", "recency", "priority", "excerpt_priority")
+)

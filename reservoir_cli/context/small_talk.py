@@ -1,0 +1,59 @@
+"""Tell a question from what asks nothing: consent, thanks, a command of the client. Pure."""
+
+import re
+
+from reservoir_cli.storage.fulltext import STOP_WORDS, asks
+from reservoir_cli.util.languages import are_function_words
+
+#: A command of a client, such as ``/compact``. A path has a second slash.
+_COMMAND = re.compile(r"/[^\W\d][\w:.-]*(?=\s|$)")
+#: A word of two characters or more: letters and numbers alone choose an option.
+_WORD = re.compile(r"[^\W_]{2,}")
+#: Single words of consent, refusal, thanks, greeting, and of going on.
+_SAYS_NOTHING = frozenset(
+    # English
+    "ok okay kk yes yeah yep yup sure right correct no nope nah thanks thank thx ty please pls "
+    "continue proceed go ahead next done great good nice cool perfect fine awesome excellent well "
+    "stop wait hi hello hey bye lgtm agreed exactly again retry resume same sounds looks now "
+    # German
+    "ja jo jep nein nee danke dankeschön bitte weiter gut genau stimmt richtig prima super toll "
+    "klar passt los mach mache fertig hallo tschüss einverstanden gerne gern vielen dank so "
+    # French
+    "oui ouais non merci continuez continuer vas allez bien bon parfait accord daccord salut "
+    "bonjour voilà exactement beaucoup plait plaît "
+    # Spanish, Italian, Portuguese
+    "sí si gracias vale bueno perfecto claro sigue continúa continua adelante hola favor listo "
+    "muchas exacto genial dale sì grazie va bene avanti perfetto prego certo ciao esatto ottimo "
+    "sim obrigado obrigada perfeito beleza valeu olá ótimo "
+    # Dutch, Swedish, Polish, Turkish
+    "bedankt ga door verder goed precies hoi nej tack fortsätt bra tak nie dzięki dziękuję dalej "
+    "dobrze proszę kontynuuj evet hay\u0131r tamam teşekkürler devam lütfen "
+    # Russian, Ukrainian, Korean
+    "да нет спасибо продолжай продолжайте дальше хорошо ладно отлично ок давай пожалуйста верно "
+    "точно привет так ні дякую далі продовжуй добре 네 아니요 감사합니다 고마워 고마워요 계속 "
+    "계속해줘 좋아 좋아요 알겠습니다".split()
+)
+#: The same in scripts without spaces, where several make one run of letters.
+_RUN = re.compile(
+    "(?:好的?|是的?|对的?|對的?|嗯|不是?|没有|谢谢你?|謝謝|多谢|感谢|继续吧?|繼續|请|請|可以|行|没问题|你好|"
+    "明白了?|知道了?|下一步|はい|ええ|うん|いいえ|ありがとう|ございます|ございました|続けて|ください|下さい|"
+    "お願いします|了解|です|わかりました|次へ?)+"
+)
+
+
+def asks_nothing(text: str) -> bool:
+    """Return whether a text has nothing to look for, such as ``ok``, ``yes, do it`` or ``/clear``.
+
+    Without a question mark the same is true of several function words, such as ``do that``; one
+    alone may be a name: CI, OS.
+    """
+    text = text.strip().casefold()
+    words = _WORD.findall(text)
+    if _COMMAND.match(text):
+        return True
+    left = [word for word in words if word not in _SAYS_NOTHING and not _RUN.fullmatch(word)]
+    if not left:
+        return True
+    if asks(text) or len(words) == 1:
+        return False
+    return STOP_WORDS.issuperset(left) or are_function_words(left)

@@ -1,0 +1,31 @@
+"""Write lines to the log, which rotates and only the user can read."""
+
+import os
+from datetime import datetime
+
+from reservoir_cli.settings import paths
+from reservoir_cli.util.private import make_private_dir, restrict_permissions
+
+_LARGEST = 1_000_000
+
+
+def append(now: datetime, text: str) -> None:
+    """Append a warning to the log.
+
+    :param text: one line, without any text of a question or a message.
+    :raises OSError: the log cannot be written.
+    """
+    files = paths.log_files()
+    line = f"{now.isoformat(timespec='seconds')} WARNING {text}\n"
+    make_private_dir(files[0].parent)
+    # By hand: the standard library's rotating log takes 15 ms to load, the files are the same.
+    if files[0].exists() and files[0].stat().st_size + len(line) > _LARGEST:
+        for newer, older in zip(files[-2::-1], files[:0:-1], strict=True):
+            if newer.exists():
+                newer.replace(older)
+    restrict_permissions(files)
+    # A pipe in its place would wait for a reader.
+    flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_NONBLOCK", 0)
+    handle = os.open(files[0], flags, 0o600)
+    with open(handle, "a", encoding="utf-8", newline="\n") as log:
+        log.write(line)

@@ -1,0 +1,537 @@
+"""Clients are connected and disconnected on real files in a home of their own."""
+
+import json
+import os
+import stat
+import sys
+import tomllib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from reservoir_cli.agents.connect import Outcome, connect, disconnect, status
+from reservoir_cli.agents.connect import records as recorded
+from reservoir_cli.agents.connect.base import Client
+from reservoir_cli.agents.connect.files import RefusedFileError, SettingsFile
+from reservoir_cli.agents.connect.registry import CLIENTS, client_named
+from reservoir_cli.errors import ReservoirError, UsageError
+
+PROGRAM = ["/opt/a b/reservoir"]
+ALL = sorted(CLIENTS)
+WITH_HOOKS = [name for name in ALL if CLIENTS[name].events]
+WriteSettings = Callable[[Client], bytes]
+
+
+@pytest.fixture(params=ALL)
+def client(request: pytest.FixtureRequest) -> Client:
+    return CLIENTS[request.param]
+
+
+def kinds(outcome: Outcome) -> list[str]:
+    return [change.kind for change in outcome.changes]
+
+
+def files(folder: Path) -> dict[str, bytes]:
+    """Return every file below a folder."""
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in folder.rglob("*")
+        if path.is_file()
+    }
+
+
+def parsed(client: Client) -> dict[str, Any]:
+    return client.open(client.settings()).data
+
+
+def append(path: Path, key: str) -> None:
+    """Write to a client's settings, as the client or a person would."""
+    text = path.read_text(encoding="utf-8")
+    if path.suffix == ".toml":
+        path.write_text(f"{key} = true\n{text}", encoding="utf-8")
+    else:
+        at = text.index("{", text.rindex("//\n") if text.startswith("//") else 0) + 1
+        path.write_text(f'{text[:at]}"{key}": true, {text[at:]}', encoding="utf-8")
+
+
+def test_a_client_starts_our_server_and_keeps_its_settings(
+    client: Client, write_settings: WriteSettings
+) -> None:
+    write_settings(client)
+    before = parsed(client)
+    outcome = connect(client, PROGRAM, partition="work")
+    assert kinds(outcome)[0] == "changed"
+    after = parsed(client)
+    entry = after[client.servers].pop("reservoir")
+    assert client.started_by(entry) == [*PROGRAM, "mcp", "-p", "work"]
+    assert after[client.servers] == before.pop(client.servers, {})
+    assert {key: after[key] for key in before} == before
+    assert status(client).command == [*PROGRAM, "mcp", "-p", "work"]
+
+
+def test_disconnecting_gives_every_byte_back(
+    client: Client, user: Path, write_settings: WriteSettings
+) -> None:
+    write_settings(client)
+    before = files(user)
+    connect(client, PROGRAM, hooks=bool(client.events))
+    assert files(user) != before
+    outcome = disconnect(client)
+    assert "restored" in kinds(outcome)
+    assert files(user) == before
+    if os.name == "posix":
+        assert stat.S_IMODE(client.settings().stat().st_mode) == 0o640
+    assert kinds(disconnect(client)) == ["unchanged"] * len(outcome.changes)
+    assert not recorded._load()
+
+
+def test_a_file_that_we_created_is_removed(client: Client, user: Path) -> None:
+    client.folder().mkdir(parents=True)
+    outcome = connect(client, PROGRAM, hooks=bool(client.events))
+    assert set(kinds(outcome)) == {"created"}
+    for change in outcome.changes:
+        assert change.backup is None
+        if os.name == "posix":
+            assert stat.S_IMODE(change.file.stat().st_mode) == 0o600
+    assert set(kinds(disconnect(client))) == {"removed"}
+    assert files(user) == {}
+    assert client.folder().is_dir()
+
+
+def test_a_folder_that_we_created_is_removed(user: Path, tmp_path: Path) -> None:
+    program = tmp_path / "programs" / "zed"
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+    connect(CLIENTS["zed"], PROGRAM)
+    disconnect(CLIENTS["zed"])
+    assert list(user.iterdir()) == []
+
+
+def test_what_others_wrote_since_stays(client: Client, write_settings: WriteSettings) -> None:
+    original = write_settings(client)
+    connect(client, PROGRAM, hooks=bool(client.events))
+    append(client.settings(), "theirs")
+    assert kinds(disconnect(client))[0] == "changed"
+    after = client.settings().read_bytes()
+    client.settings().write_bytes(original)
+    append(client.settings(), "theirs")
+    assert after == client.settings().read_bytes()
+
+
+def test_containers_that_we_added_go_with_our_entries(client: Client, user: Path) -> None:
+    client.settings().parent.mkdir(parents=True, exist_ok=True)
+    client.folder().mkdir(exist_ok=True)
+    is_toml = client.settings().suffix == ".toml"
+    client.settings().write_text("mine = true\n" if is_toml else '{"mine": true}\n')
+    connect(client, PROGRAM, hooks=bool(client.events))
+    append(client.settings(), "theirs")
+    disconnect(client)
+    after = client.settings().read_text()
+    assert after == (
+        "theirs = true\nmine = true\n" if is_toml else '{"theirs": true, "mine": true}\n'
+    )
+
+
+def test_connecting_again_writes_nothing(
+    client: Client, user: Path, write_settings: WriteSettings
+) -> None:
+    write_settings(client)
+    connect(client, PROGRAM, hooks=bool(client.events))
+    before = {path: (user / path).stat().st_mtime_ns for path in files(user)}
+    outcome = connect(client, PROGRAM, hooks=bool(client.events))
+    assert not outcome.is_changed
+    assert {path: (user / path).stat().st_mtime_ns for path in files(user)} == before
+
+
+def test_the_path_of_a_moved_program_is_updated_and_goes_without_a_trace(
+    client: Client, user: Path, write_settings: WriteSettings
+) -> None:
+    write_settings(client)
+    before = files(user)
+    connect(client, PROGRAM, hooks=bool(client.events))
+    assert set(kinds(connect(client, ["/usr/bin/reservoir"]))) == {"changed"}
+    assert status(client).command == ["/usr/bin/reservoir", "mcp"]
+    assert b"/opt/a b" not in b"".join(
+        data for path, data in files(user).items() if "before" not in path
+    )
+    disconnect(client)
+    assert files(user) == before
+
+
+def test_an_update_keeps_what_a_person_added_to_our_entry(
+    client: Client, write_settings: WriteSettings
+) -> None:
+    write_settings(client)
+    connect(client, PROGRAM)
+    file = client.open(client.settings())
+    added = SettingsFile(client.settings())
+    text = added._format.assign(file.text, (client.servers, "reservoir", "theirs"), "kept")
+    client.settings().write_text(text, encoding="utf-8")
+    connect(client, ["/usr/bin/reservoir"])
+    assert parsed(client)[client.servers]["reservoir"]["theirs"] == "kept"
+    disconnect(client)
+    assert "reservoir" not in parsed(client).get(client.servers, {})
+
+
+def test_a_dry_run_shows_the_change_and_writes_nothing(
+    client: Client, user: Path, write_settings: WriteSettings
+) -> None:
+    write_settings(client)
+    before = files(user)
+    outcome = connect(client, PROGRAM, hooks=bool(client.events), dry_run=True)
+    assert files(user) == before
+    assert not recorded._load()
+    assert f"--- {client.settings()}\n" in outcome.changes[0].diff
+    assert "/opt/a b/reservoir" in outcome.changes[0].diff
+    connect(client, PROGRAM)
+    connected = files(user)
+    assert "-" in disconnect(client, dry_run=True).changes[0].diff
+    assert files(user) == connected
+
+
+def test_a_client_that_is_not_installed_is_refused_but_a_dry_run_shows_the_file(
+    client: Client, user: Path
+) -> None:
+    with pytest.raises(ReservoirError, match="is not installed") as refusal:
+        connect(client, PROGRAM)
+    assert refusal.value.exit_code == 1
+    outcome = connect(client, PROGRAM, dry_run=True)
+    assert outcome.changes[0].kind == "created"
+    assert outcome.changes[0].diff.startswith("--- /dev/null\n")
+    assert files(user) == {}
+    assert not status(client).is_installed
+    assert not disconnect(client).is_changed
+
+
+@pytest.mark.parametrize("broken", [b"{", b'{"a": \xff}', b"[]", b"= 1\n"])
+def test_invalid_settings_are_refused_with_what_to_paste(
+    client: Client, user: Path, write_settings: WriteSettings, broken: bytes
+) -> None:
+    write_settings(client)
+    if client.settings().suffix == ".toml" and broken == b"[]":
+        broken = b"[]\n"
+    client.settings().write_bytes(broken)
+    with pytest.raises(RefusedFileError) as refusal:
+        connect(client, PROGRAM)
+    assert str(client.settings()) in refusal.value.message
+    loads = tomllib.loads if client.settings().suffix == ".toml" else json.loads
+    entry = loads(refusal.value.snippet)[client.servers]["reservoir"]
+    assert client.started_by(entry) == [*PROGRAM, "mcp"]
+    assert files(user) == {str(client.settings().relative_to(user)): broken}
+    assert status(client).error
+    with pytest.raises(RefusedFileError):
+        disconnect(client)
+
+
+@pytest.mark.parametrize("name", WITH_HOOKS)
+def test_nothing_is_changed_if_one_of_two_files_is_invalid(
+    name: str, user: Path, write_settings: WriteSettings
+) -> None:
+    client = CLIENTS[name]
+    write_settings(client)
+    client.hooks_settings().write_text("{")
+    before = files(user)
+    with pytest.raises(RefusedFileError):
+        connect(client, PROGRAM, hooks=True)
+    assert files(user) == before
+
+
+@pytest.mark.parametrize("container", ["null", "[]", '"x"', "1"])
+def test_a_container_of_another_type_is_refused(user: Path, container: str) -> None:
+    path = CLIENTS["cursor"].settings()
+    path.parent.mkdir()
+    path.write_text(f'{{"mcpServers": {container}}}')
+    with pytest.raises(RefusedFileError, match="cannot edit"):
+        connect(CLIENTS["cursor"], PROGRAM)
+
+
+@pytest.mark.parametrize("name", ["claude", "claude-desktop", "gemini", "codex"])
+def test_what_the_client_itself_cannot_read_is_refused(name: str, user: Path) -> None:
+    client = CLIENTS[name]
+    client.hooks_settings().parent.mkdir(parents=True, exist_ok=True)
+    client.folder().mkdir(exist_ok=True)
+    client.hooks_settings().write_text('{"a": [1,]}')
+    with pytest.raises(RefusedFileError, match="line 1 is not valid JSON"):
+        connect(client, PROGRAM, hooks=bool(client.events))
+
+
+def test_a_file_that_changes_meanwhile_is_refused(
+    client: Client, write_settings: WriteSettings
+) -> None:
+    write_settings(client)
+    file = client.open(client.settings())
+    text = file.after(client.server_edits(file, [*PROGRAM, "mcp"]))
+    append(client.settings(), "theirs")
+    theirs = client.settings().read_bytes()
+    with pytest.raises(RefusedFileError, match="changed meanwhile") as refusal:
+        file.write(text)
+    assert refusal.value.exit_code == 1
+    assert client.settings().read_bytes() == theirs
+    assert [path.name for path in client.settings().parent.iterdir() if path.is_file()] == [
+        client.settings().name
+    ]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="symbolic links need a privilege on Windows")
+def test_a_symbolic_link_is_followed_and_stays(
+    client: Client, user: Path, write_settings: WriteSettings
+) -> None:
+    write_settings(client)
+    dotfiles = user / "dotfiles"
+    dotfiles.mkdir()
+    target = client.settings().rename(dotfiles / "settings")
+    client.settings().symlink_to(target)
+    before = target.read_bytes()
+    connect(client, PROGRAM)
+    assert client.settings().is_symlink()
+    assert b"/opt/a b/reservoir" in target.read_bytes()
+    # The backup lies beside the link: a folder of dotfiles may be published.
+    assert [path.name for path in dotfiles.iterdir()] == ["settings"]
+    disconnect(client)
+    assert client.settings().is_symlink()
+    assert target.read_bytes() == before
+
+
+@pytest.mark.skipif(os.name != "posix", reason="Windows has no modes")
+def test_the_mode_stays_and_the_backup_is_private(
+    client: Client, write_settings: WriteSettings
+) -> None:
+    original = write_settings(client)
+    outcome = connect(client, PROGRAM)
+    assert stat.S_IMODE(client.settings().stat().st_mode) == 0o640
+    backup = outcome.changes[0].backup
+    assert backup is not None
+    assert backup.read_bytes() == original
+    assert stat.S_IMODE(backup.stat().st_mode) == 0o600
+
+
+def test_a_read_only_file_is_refused(client: Client, write_settings: WriteSettings) -> None:
+    write_settings(client)
+    client.settings().chmod(0o400)
+    with pytest.raises(RefusedFileError, match="read-only") as refusal:
+        connect(client, PROGRAM)
+    assert "reservoir" in refusal.value.snippet
+    client.settings().chmod(0o600)
+
+
+def test_another_server_of_our_name_is_left_alone(
+    client: Client, user: Path, write_settings: WriteSettings
+) -> None:
+    write_settings(client)
+    file = client.open(client.settings())
+    theirs = client.entry(["npx", "reservoir-water-levels"])
+    text = file._format.assign(file.text, (client.servers, "reservoir"), theirs)
+    client.settings().write_text(text, encoding="utf-8")
+    before = files(user)
+    with pytest.raises(RefusedFileError, match="another server named reservoir"):
+        connect(client, PROGRAM)
+    assert not disconnect(client).is_changed
+    assert files(user) == before
+
+
+def test_without_a_record_only_our_entry_goes(
+    client: Client, write_settings: WriteSettings
+) -> None:
+    write_settings(client)
+    before = parsed(client)
+    connect(client, PROGRAM, hooks=bool(client.events))
+    recorded.save(client.settings(), None)
+    disconnect(client)
+    after = parsed(client)
+    assert after.pop(client.servers, {}) == before.pop(client.servers, {})
+    assert {key: after[key] for key in before} == before
+
+
+@pytest.mark.parametrize(
+    "damage", [b"", b"{", b"[]", b'{"files": 1}', b'{"files": {"a": {"x": 1}}}']
+)
+def test_damaged_records_are_no_obstacle(
+    write_settings: WriteSettings, home: Path, damage: bytes
+) -> None:
+    client = CLIENTS["zed"]
+    original = write_settings(client)
+    connect(client, PROGRAM)
+    (home / "connections.json").write_bytes(damage)
+    disconnect(client)
+    assert client.settings().read_bytes() == original
+
+
+def test_a_lost_or_changed_backup_is_never_put_back(write_settings: WriteSettings) -> None:
+    client = CLIENTS["zed"]
+    original = write_settings(client)
+    backup = connect(client, PROGRAM).changes[0].backup
+    assert backup is not None
+    backup.write_text("{}")
+    disconnect(client)
+    assert client.settings().read_bytes() == original
+
+
+@pytest.mark.parametrize("name", WITH_HOOKS)
+def test_each_event_calls_us_once_and_the_hooks_of_others_stay(name: str, user: Path) -> None:
+    client = CLIENTS[name]
+    path = client.hooks_settings()
+    path.parent.mkdir(parents=True)
+    theirs = {"matcher": "", "hooks": [{"type": "command", "command": "say reservoir hook"}]}
+    event = next(iter(client.events))
+    path.write_text(json.dumps({"hooks": {event: [theirs], "Other": [theirs]}}, indent=1))
+    before = path.read_bytes()
+    connect(client, PROGRAM, hooks=True)
+    groups = json.loads(path.read_bytes())["hooks"]
+    assert groups.pop("Other") == [theirs]
+    assert groups[event].pop(0) == theirs
+    for name_of_event, word in client.events.items():
+        (group,) = groups[name_of_event]
+        (handler,) = group["hooks"]
+        if os.name == "posix":
+            assert handler["command"] == f"'/opt/a b/reservoir' hook {word}"
+        assert handler["timeout"] == client.hook_timeout
+    assert status(client).hooks is True
+    connect(client, PROGRAM)  # without --hooks they stay
+    assert status(client).hooks is True
+    disconnect(client)
+    assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize("name", WITH_HOOKS)
+def test_a_hook_among_others_in_a_group_is_removed_alone(name: str, user: Path) -> None:
+    client = CLIENTS[name]
+    path = client.hooks_settings()
+    path.parent.mkdir(parents=True)
+    event = next(iter(client.events))
+    ours = {"type": "command", "command": "/usr/bin/reservoir --db /x hook stop"}
+    other = {"type": "command", "command": "true"}
+    path.write_text(json.dumps({"hooks": {event: [{"hooks": [other, ours, other]}]}}))
+    disconnect(client)
+    assert json.loads(path.read_bytes()) == {"hooks": {event: [{"hooks": [other, other]}]}}
+
+
+@pytest.mark.parametrize("name", sorted(set(ALL) - set(WITH_HOOKS)))
+def test_a_client_without_hooks_says_so(name: str, write_settings: WriteSettings) -> None:
+    write_settings(CLIENTS[name])
+    with pytest.raises(UsageError, match="has no hooks"):
+        connect(CLIENTS[name], PROGRAM, hooks=True)
+    assert status(CLIENTS[name]).hooks is None
+
+
+def script(folder: Path, name: str, body: str) -> None:
+    path = folder / name
+    path.write_text(f"#!{sys.executable}\nimport json, os, sys\n{body}")
+    path.chmod(0o755)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="the stand-in for a client is a script")
+def test_a_client_that_adds_servers_itself_is_asked_to(
+    user: Path, tmp_path: Path, write_settings: WriteSettings
+) -> None:
+    client = CLIENTS["claude"]
+    write_settings(client)
+    before = client.settings().read_bytes()
+    body = """
+assert sys.argv[1:7] == ["mcp", "add", "--scope", "user", "reservoir", "--"]
+path = os.path.expanduser("~/.claude.json")
+data = json.load(open(path))
+command, *args = sys.argv[7:]
+data["mcpServers"] = {"reservoir": {"type": "stdio", "command": command, "args": args}}
+data["machineID"] = "1"
+json.dump(data, open(path, "w"))
+"""
+    script(tmp_path / "programs", "claude", body)
+    outcome = connect(client, PROGRAM, partition="work")
+    assert outcome.via == "claude mcp add"
+    assert kinds(outcome) == ["changed", "unchanged"]
+    assert json.loads(client.settings().read_bytes())["machineID"] == "1"
+    assert connect(client, PROGRAM, partition="work").via is None
+    disconnect(client)
+    assert client.settings().read_bytes() == before
+
+
+@pytest.mark.skipif(os.name != "posix", reason="the stand-in for a client is a script")
+@pytest.mark.parametrize("body", ["sys.exit(1)", "", "sys.stdin.read()"])
+@pytest.mark.parametrize("name", ["claude", "codex", "gemini", "vscode"])
+def test_a_client_whose_own_command_does_nothing_has_its_file_edited(
+    user: Path, tmp_path: Path, write_settings: WriteSettings, name: str, body: str
+) -> None:
+    client = CLIENTS[name]
+    before = write_settings(client)
+    assert client.program
+    script(tmp_path / "programs", client.program, body)
+    outcome = connect(client, PROGRAM)
+    assert outcome.via is None
+    assert status(client).command == [*PROGRAM, "mcp"]
+    disconnect(client)
+    assert client.settings().read_bytes() == before
+
+
+def test_an_unknown_client_is_named_with_the_known_ones() -> None:
+    with pytest.raises(UsageError, match="unknown client: claud") as error:
+        client_named("claud")
+    assert error.value.hint is not None
+    assert error.value.hint.startswith("did you mean claude?")
+
+
+#: Where each client looks for its servers.
+PLACES = {
+    "linux": {
+        "claude": ".claude.json",
+        "codex": ".codex/config.toml",
+        "gemini": ".gemini/settings.json",
+        "opencode": ".config/opencode/opencode.json",
+        "cursor": ".cursor/mcp.json",
+        "vscode": ".config/Code/User/mcp.json",
+        "zed": ".config/zed/settings.json",
+        "claude-desktop": ".config/Claude/claude_desktop_config.json",
+    },
+    "darwin": {
+        "opencode": ".config/opencode/opencode.json",
+        "vscode": "Library/Application Support/Code/User/mcp.json",
+        "zed": ".config/zed/settings.json",
+        "claude-desktop": "Library/Application Support/Claude/claude_desktop_config.json",
+    },
+    "win32": {
+        "claude": ".claude.json",
+        "opencode": ".config/opencode/opencode.json",
+        "vscode": "AppData/Roaming/Code/User/mcp.json",
+        "zed": "AppData/Roaming/Zed/settings.json",
+        "claude-desktop": "AppData/Roaming/Claude/claude_desktop_config.json",
+    },
+}
+
+
+@pytest.mark.parametrize(
+    ("system", "name"), [(system, name) for system in PLACES for name in PLACES[system]]
+)
+def test_each_system_has_its_places(
+    user: Path, monkeypatch: pytest.MonkeyPatch, system: str, name: str
+) -> None:
+    monkeypatch.setattr(sys, "platform", system)
+    assert CLIENTS[name].settings() == user / PLACES[system][name]
+
+
+def test_a_packaged_claude_desktop_on_windows_has_its_own_folder(
+    user: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "platform", "win32")
+    monkeypatch.setenv("LOCALAPPDATA", str(user))
+    folder = user / "Packages" / "Claude_abc" / "LocalCache" / "Roaming" / "Claude"
+    folder.mkdir(parents=True)
+    assert CLIENTS["claude-desktop"].settings().parent == folder
+
+
+def test_variables_move_the_settings(user: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for variable in ("XDG_CONFIG_HOME", "CLAUDE_CONFIG_DIR", "CODEX_HOME", "GEMINI_CLI_HOME"):
+        monkeypatch.setenv(variable, str(user / variable))
+    assert CLIENTS["claude"].settings() == user / "CLAUDE_CONFIG_DIR" / ".claude.json"
+    assert CLIENTS["claude"].hooks_settings() == user / "CLAUDE_CONFIG_DIR" / "settings.json"
+    assert CLIENTS["codex"].settings() == user / "CODEX_HOME" / "config.toml"
+    assert CLIENTS["gemini"].settings() == user / "GEMINI_CLI_HOME" / ".gemini" / "settings.json"
+    assert CLIENTS["opencode"].settings().is_relative_to(user / "XDG_CONFIG_HOME")
+
+
+def test_opencode_prefers_its_settings_with_comments(user: Path) -> None:
+    folder = user / ".config" / "opencode"
+    folder.mkdir(parents=True)
+    (folder / "opencode.jsonc").write_text("{}")
+    (folder / "opencode.json").write_text("{}")
+    assert CLIENTS["opencode"].settings().name == "opencode.jsonc"

@@ -1,0 +1,226 @@
+"""``reservoir connect`` and ``disconnect`` as they are typed."""
+
+import dataclasses
+import json
+import os
+import sys
+from collections.abc import Callable
+from importlib.util import find_spec
+from pathlib import Path
+
+import forked
+import pytest
+
+from reservoir_cli.agents.connect.base import Client
+from reservoir_cli.agents.connect.program import program, with_options
+from reservoir_cli.agents.connect.registry import CLIENTS
+from reservoir_cli.errors import UsageError
+
+Run = Callable[..., forked.Answer]
+ZED = CLIENTS["zed"]
+MISSING = "warning: reservoir mcp needs the extra mcp: pip install 'reservoir-cli[mcp]'\n"
+
+
+@pytest.fixture
+def run(user: Path, tmp_path: Path) -> Run:
+    """Run a command of a person who has nothing on PATH, and hold it to its exit code.
+
+    The warning that the extra ``mcp`` is missing is left out where it is missing.
+    """
+    forked.load_all()
+    paths = {"HOME": str(user), "PATH": str(tmp_path / "programs"), "LANG": "C.UTF-8"}
+
+    def typed(*arguments: str, code: int = 0, **variables: str) -> forked.Answer:
+        answer = forked.run(*arguments, env={**paths, **variables}, folder=tmp_path)
+        assert answer.code == code, answer
+        return dataclasses.replace(answer, err=answer.err.replace(MISSING, ""))
+
+    return typed
+
+
+def test_connecting_is_said_on_stderr_and_twice_says_so(
+    run: Run, user: Path, write_settings: Callable[[Client], bytes]
+) -> None:
+    original = write_settings(ZED)
+    done = run("connect", "zed", "-p", "work")
+    assert done.out == b""
+    assert done.err.startswith("connected Zed\nchanged ~/.config/zed/settings.json; before: ~/")
+    assert "note: Zed has no hooks" in done.err
+    assert run("connect", "zed", "-p", "work").err.startswith("Zed is connected already\n")
+    done = run("disconnect", "zed")
+    assert done.err == "disconnected Zed\nrestored ~/.config/zed/settings.json\n"
+    assert ZED.settings().read_bytes() == original
+    assert run("disconnect", "zed").err == "Zed is not connected\n"
+
+
+def test_a_dry_run_prints_a_diff_on_stdout(
+    run: Run, write_settings: Callable[[Client], bytes]
+) -> None:
+    original = write_settings(CLIENTS["codex"])
+    shown = run("connect", "codex", "--hooks", "--dry-run")
+    assert shown.err == ""
+    added = [line for line in shown.out.decode().splitlines() if line.startswith("+")]
+    assert "+[mcp_servers.reservoir]" in added
+    assert '+  "hooks": {' in added
+    assert CLIENTS["codex"].settings().read_bytes() == original
+    assert run("connect", "codex", "-q").err == ""
+    assert run("connect", "codex", "--dry-run").out == b""
+    assert b"-[mcp_servers.reservoir]" in run("disconnect", "codex", "--dry-run").out
+
+
+def test_without_a_client_those_on_this_machine_are_listed(
+    run: Run, user: Path, write_settings: Callable[[Client], bytes]
+) -> None:
+    alone = run("connect")
+    assert alone.out == b""
+    assert alone.err.startswith("note: none of these is on this machine: claude, codex, ")
+    for name in ("zed", "gemini", "codex"):
+        write_settings(CLIENTS[name])
+    run("connect", "gemini", "--hooks")
+    CLIENTS["codex"].settings().write_text("= broken")
+    assert run("connect").out.decode().splitlines() == [
+        "codex\tsettings are invalid\t-\t~/.codex/config.toml",
+        "gemini\tconnected\thooks\t~/.gemini/settings.json",
+        "zed\tnot connected\t-\t~/.config/zed/settings.json",
+    ]
+
+
+def test_the_list_as_json_has_every_client(
+    run: Run, write_settings: Callable[[Client], bytes]
+) -> None:
+    write_settings(ZED)
+    run("connect", "zed")
+    document = run("connect", "--json").document
+    assert document["schema_version"] == 1
+    rows = {row["name"]: row for row in document["clients"]}
+    assert list(rows) == list(CLIENTS)
+    assert rows["zed"] == {
+        "name": "zed",
+        "title": "Zed",
+        "installed": True,
+        "connected": True,
+        "command": [*program(), "mcp"],
+        "up_to_date": True,
+        "hooks": None,
+        "settings": str(ZED.settings()),
+        "error": None,
+    }
+    assert rows["claude"]["installed"] is False
+    assert rows["claude"]["hooks"] is False
+    text = ZED.settings().read_text(encoding="utf-8")
+    ZED.settings().write_text(text.replace(program()[0], "/moved/reservoir"), encoding="utf-8")
+    assert run("connect").out.decode().startswith("zed\tanother program\t")
+    (row,) = [row for row in run("connect", "--json").document["clients"] if row["connected"]]
+    assert row["up_to_date"] is False
+
+
+def test_a_change_as_json_names_the_files(
+    run: Run, write_settings: Callable[[Client], bytes]
+) -> None:
+    write_settings(ZED)
+    shown = run("connect", "zed", "--dry-run", "--json").document
+    assert shown["dry_run"] is True
+    assert shown["files"][0]["diff"].startswith(f"--- {ZED.settings()}\n")
+    done = run("connect", "zed", "--json")
+    backup = f"{ZED.settings()}.before-reservoir"
+    assert done.document == {
+        "schema_version": 1,
+        "client": "zed",
+        "dry_run": False,
+        "changed": True,
+        "via": None,
+        "files": [{"file": str(ZED.settings()), "change": "changed", "backup": backup}],
+    }
+    assert run("disconnect", "zed", "--json").document["files"][0]["change"] == "restored"
+
+
+def test_invalid_settings_are_refused_and_the_snippet_is_printed(run: Run) -> None:
+    ZED.settings().parent.mkdir(parents=True)
+    ZED.settings().write_text('{\n"a": nul\n}')
+    refused = run("connect", "zed", code=1)
+    assert "settings.json is invalid: line 2 is not valid JSON\nhint: " in refused.err
+    assert refused.err.count("error: ") == 1
+    snippet = json.loads(refused.out)
+    assert snippet["context_servers"]["reservoir"]["args"] == ["mcp"]
+    answer = run("connect", "zed", "--json", code=1).document
+    assert answer["error"]["exit_code"] == 1
+    assert '"reservoir"' in answer["error"]["hint"]
+    assert ZED.settings().read_text() == '{\n"a": nul\n}'
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["connect", "emacs"],
+        ["disconnect", "emacs"],
+        ["disconnect"],
+        ["connect", "--hooks"],
+        ["connect", "--dry-run"],
+        ["connect", "zed", "--hooks"],
+        ["--db", "postgresql://me:secret@host/db", "connect", "zed"],
+    ],
+    ids=" ".join,
+)
+def test_wrong_usage_changes_nothing(run: Run, user: Path, arguments: list[str]) -> None:
+    ZED.settings().parent.mkdir(parents=True)
+    answer = run(*arguments, code=2)
+    assert "hint: " in answer.err
+    assert "secret" not in answer.err
+    assert not ZED.settings().exists()
+
+
+def test_a_client_that_is_not_installed_ends_with_1_and_its_dry_run_with_0(run: Run) -> None:
+    refused = run("connect", "zed", code=1)
+    assert "error: Zed is not installed" in refused.err
+    assert b"context_servers" in run("connect", "zed", "--dry-run").out
+
+
+def test_options_before_the_command_are_written_down(run: Run, tmp_path: Path) -> None:
+    ZED.settings().parent.mkdir(parents=True)
+    done = run("--db", "mine.db", "--config", "mine.toml", "connect", "zed", RESERVOIR_HOME="/x")
+    assert "warning" not in done.err
+    entry = json.loads(ZED.settings().read_bytes())["context_servers"]["reservoir"]
+    assert entry["command"] == program()[0]
+    config, store = tmp_path / "mine.toml", tmp_path / "mine.db"
+    assert entry["args"] == ["--config", str(config), "--db", str(store), "mcp"]
+
+
+def test_variables_that_the_client_may_not_have_are_warned_of(run: Run, tmp_path: Path) -> None:
+    ZED.settings().parent.mkdir(parents=True)
+    home = str(tmp_path / "elsewhere")
+    warned = run("connect", "zed", RESERVOIR_HOME=home).err
+    assert "warning: RESERVOIR_HOME may not be set where the client starts reservoir" in warned
+    assert "warning" not in run("connect", "zed", RESERVOIR_HOME=home).err
+
+
+def test_a_missing_extra_is_warned_of(user: Path, tmp_path: Path) -> None:
+    env = {"HOME": str(user), "PATH": "", "LANG": "C.UTF-8"}
+    answer = forked.run("connect", "zed", "--dry-run", env=env, folder=tmp_path)
+    assert (MISSING in answer.err) == (find_spec("mcp_types") is None)
+
+
+def test_the_program_is_found_as_it_was_started(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "reservoir").write_text("")
+    link = tmp_path / "bin" / "reservoir"
+    link.parent.mkdir()
+    link.symlink_to(tmp_path / "reservoir")
+    monkeypatch.setattr(sys, "argv", [str(link)])
+    assert program() == [str(link)]
+    monkeypatch.chdir(tmp_path)  # a file in the current folder is not the program
+    monkeypatch.setattr(sys, "argv", ["reservoir"])
+    assert program() != [str(tmp_path / "reservoir")]
+    assert os.path.isabs(program()[0])
+
+
+def test_without_a_script_python_is_started(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["-c"])
+    monkeypatch.setattr("sysconfig.get_path", lambda _: str(tmp_path))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert program() == [sys.executable, "-m", "reservoir_cli"]
+    with pytest.raises(UsageError):
+        with_options(None, "postgresql://me:secret@host/db")
+    assert with_options(None, "postgresql://host/db")[-2:] == ["--db", "postgresql://host/db"]

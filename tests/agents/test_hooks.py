@@ -1,0 +1,392 @@
+"""``reservoir hook``: what clients run at their events, as real processes."""
+
+import json
+import os
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from filling import room
+from trials import PATIENCE, Done, Home
+
+from reservoir_cli.agents.hooks import LARGEST_EVENT, LONGEST
+from reservoir_cli.context.recall import BY_WORDS
+from reservoir_cli.context.render.frame import unwrap
+
+SAMPLES = Path(__file__).parents[1] / "unit" / "transfer" / "importers" / "samples"
+ANSWER = "We dropped Redis because it lost 214 jobs in a failover."
+posix_only = pytest.mark.skipif(os.name != "posix", reason="signals and limits of POSIX")
+
+
+@pytest.fixture
+def person(tmp_path: Path) -> Home:
+    """A person whose store knows why Redis was dropped."""
+    home = Home(tmp_path / "person")
+    home.must("ingest", "--no-embed", "-p", "work", stdin=ANSWER)
+    return home
+
+
+def event(**fields: object) -> str:
+    known = {"session_id": "s1", "hook_event_name": "UserPromptSubmit", "cwd": "/nowhere"}
+    return json.dumps({**known, "prompt": "why did we drop Redis?", **fields})
+
+
+def answered(home: Home, *arguments: str, stdin: str) -> Done:
+    """Run the hook until it comes to its end; on a loaded machine its time may run out."""
+    for _ in range(50):
+        done = home("hook", *(arguments or ("user-prompt",)), stdin=stdin)
+        assert (done.code, done.err) == (0, "")
+        if "hook ended" not in log(home):
+            return done
+        assert done.out == ""
+        (home.folder / "reservoir.log").unlink()
+    pytest.skip("the machine is too busy: no hook came to its end in time")
+
+
+def context(done: Done) -> str:
+    """Return what a client is told."""
+    return json.loads(done.out)["hookSpecificOutput"]["additionalContext"] if done.out else ""
+
+
+def log(home: Home) -> str:
+    file = home.folder / "reservoir.log"
+    return file.read_text(encoding="utf-8") if file.exists() else ""
+
+
+def test_a_prompt_gets_what_is_recalled_in_the_shape_that_clients_read(person: Home) -> None:
+    person.must("config", "--set", "partition=work")
+    done = answered(person, stdin=event())
+    (line,) = done.out.splitlines()
+    output = json.loads(line)["hookSpecificOutput"]
+    assert sorted(output) == ["additionalContext", "hookEventName"]
+    assert output["hookEventName"] == "UserPromptSubmit"
+    assert output["additionalContext"] == person("recall", "why did we drop Redis?").out
+    assert ANSWER in output["additionalContext"]
+    assert BY_WORDS in output["additionalContext"]
+
+
+def test_the_folder_of_the_work_chooses_the_partition(person: Home, tmp_path: Path) -> None:
+    app = tmp_path / "code" / "app"
+    (app / "deep").mkdir(parents=True)
+    (tmp_path / "link").symlink_to(app)
+    person.must("ingest", "--no-embed", "-p", "deep", stdin="Redis was dropped in the deep, too.")
+    person.must("config", "--set", f"projects.{app}=work", "--set", f"projects.{app}/deep=deep")
+
+    def said(folder: object) -> str:
+        return context(answered(person, stdin=event(cwd=folder)))
+
+    assert ANSWER in said(str(app))
+    assert ANSWER in said(str(tmp_path / "link"))
+    assert "in the deep" in said(str(app / "deep" / "er"))
+    assert said(str(tmp_path / "code" / "app2")) == said(None) == said("") == said("\0") == ""
+
+
+@pytest.mark.parametrize("sample", ["claude-code.jsonl", "codex.jsonl"])
+def test_the_running_session_is_left_out(tmp_path: Path, sample: str) -> None:
+    home = Home(tmp_path / "home")
+    home.must("ingest", "--no-embed", str(SAMPLES / sample))
+    users = home.rows("content, conversation_id", "role = 'user' AND length(content) > 9")
+    said, session = users[0]
+    assert f'"{session}"' in (SAMPLES / sample).read_text(encoding="utf-8")  # the client's name
+    home.must("ingest", "--no-embed", stdin=f"another: {said}")
+    for running, expected in (("some other", True), (session, False)):
+        asked = event(prompt=f"once more: {said}", session_id=running)
+        told = context(answered(home, stdin=asked))
+        assert f"user: another: {said}" in told
+        assert (f"user: {said}" in told) is expected
+
+
+def test_what_is_recalled_has_at_most_9000_characters(tmp_path: Path) -> None:
+    home = Home(tmp_path / "home")
+    rows = [
+        {
+            "role": "user",
+            "content": f"internationalization of the zeppelin number {number} " * 4,
+            "created_at": f"2026-05-09T14:00:{number:02}+00:00",
+        }
+        for number in range(60)
+    ]
+    file = tmp_path / "rows.jsonl"
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    home.must("ingest", "--no-embed", str(file))
+    prompt = event(prompt="which zeppelin?")
+    assert len(home("recall", "which zeppelin?", "--budget", "9000").out) > LONGEST
+    text = context(answered(home, "user-prompt", "--budget", "9000", stdin=prompt))
+    assert LONGEST / 2 < len(text) <= LONGEST
+    assert unwrap(text) == ("", (), 1)
+
+
+ODD = {
+    "nothing": "",
+    "no JSON": "hello",
+    "half of it": '{"prompt": "why',
+    "a list": "[]",
+    "a number": "7",
+    "no prompt": '{"session_id": "s1"}',
+    "a prompt that is none": '{"prompt": 5}',
+    "an empty prompt": event(prompt=" "),
+    "consent": event(prompt="ok, continue"),
+    "a command": event(prompt="/compact"),
+    "half a character": '{"prompt": "why did we drop \\ud83d?"}',
+    "deeply nested": "[" * 100_000,
+    "a session that is none": event(session_id=["x"], cwd=7, prompt="zeppelin?"),
+}
+
+
+@pytest.mark.parametrize("stdin", ODD.values(), ids=ODD)
+def test_an_odd_event_is_answered_by_silence(person: Home, stdin: str) -> None:
+    done = person("hook", "user-prompt", stdin=stdin)
+    assert (done.code, done.out, done.err) == (0, "", "")
+
+
+def test_bytes_that_are_no_text_are_answered_by_silence(person: Home) -> None:
+    process = person.start("hook", "user-prompt")
+    out, err = process.communicate(b'{"prompt": "\xff\xfe"}', PATIENCE)
+    assert (process.returncode, out, err) == (0, b"", b"")
+
+
+def test_a_large_event_is_read_and_one_that_is_too_large_is_not(person: Home) -> None:
+    person.must("config", "--set", "partition=work")
+    large = event(prompt="why did we drop Redis?\n" + "x" * 10_000_000)
+    done = person("hook", "user-prompt", stdin=large)
+    assert done.code == 0
+    assert not done.out or ANSWER in done.out  # a slow machine may end it before it is read
+    process = person.start("hook", "user-prompt")
+    out, _ = process.communicate(b" " * (LARGEST_EVENT + 1), PATIENCE)
+    assert (process.returncode, out) == (0, b"")
+
+
+WRONG = {
+    "no event": ["hook"],
+    "an unknown event": ["hook", "heliotrope"],
+    "an unknown option": ["hook", "user-prompt", "--loud"],
+    "no settings": ["--config", "/nowhere/r.toml", "hook", "user-prompt"],
+    "a folder for a store": ["--db", "/", "hook", "user-prompt"],
+    "another database": ["--db", "mysql://nowhere/db", "hook", "user-prompt"],
+    "an unreachable server": ["--db", "postgresql://u@127.0.0.1:9/db", "hook", "user-prompt"],
+}
+
+
+@pytest.mark.parametrize("arguments", WRONG.values(), ids=WRONG)
+def test_wrong_usage_never_fails_a_client(person: Home, arguments: list[str]) -> None:
+    done = person(*arguments, stdin=event())
+    assert (done.code, done.out, done.err) == (0, "", "")
+
+
+def test_help_is_help(person: Home) -> None:
+    assert "hook [OPTIONS] EVENT" in person("hook", "--help").out
+
+
+def test_without_a_store_nothing_is_made(tmp_path: Path) -> None:
+    home = Home(tmp_path / "home")
+    assert home("hook", "user-prompt", stdin=event()).out == ""
+    assert list(home.folder.iterdir()) == []
+
+
+def test_settings_that_are_wrong_are_told_in_the_log_alone(person: Home) -> None:
+    person.config.write_text("partition = 7\n", encoding="utf-8")
+    assert answered(person, stdin=event()).out == ""
+    assert 'WARNING hook "user-prompt": ' in log(person)
+    assert "partition" in log(person)
+
+
+def test_a_damaged_store_is_told_in_the_log_alone(person: Home) -> None:
+    person.db.write_bytes(b"SQLite format 3\0" + os.urandom(8_000))
+    assert answered(person, stdin=event()).out == ""
+    assert "WARNING hook" in log(person)
+    assert "Redis" not in log(person)
+
+
+@pytest.mark.parametrize("mode", ["IMMEDIATE", "EXCLUSIVE"])
+def test_a_locked_store_keeps_nobody_waiting(person: Home, mode: str) -> None:
+    person.must("config", "--set", "partition=work")
+    with closing(sqlite3.connect(person.db, isolation_level=None)) as other:
+        other.execute(f"BEGIN {mode}")
+        other.execute("DELETE FROM messages")
+        done = person("hook", "user-prompt", stdin=event())
+        other.execute("ROLLBACK")
+    assert (done.code, done.err) == (0, "")
+    assert not done.out or ANSWER in done.out
+    assert person.rows("content") == [(ANSWER,)]
+
+
+@posix_only
+def test_a_full_disk_is_no_failure(person: Home) -> None:
+    person.must("config", "--set", "partition=work")
+    before = person.rows()
+    done = person("hook", "user-prompt", stdin=event(), preexec_fn=room(0))
+    assert (done.code, done.err) == (0, "")
+    assert not done.out or ANSWER in done.out
+    assert person("hook", "user-prompt", stdin="garbage", preexec_fn=room(0)).code == 0
+    assert person.rows() == before
+    assert ANSWER in context(answered(person, stdin=event()))
+
+
+@posix_only
+def test_a_client_that_hangs_is_left_with_a_line_in_the_log(person: Home) -> None:
+    with person.start("hook", "user-prompt") as process:
+        assert process.wait(PATIENCE) == 0  # it ends by itself: its stdin is still open
+        assert process.stdout.read() == b""
+    # On a disk that is too slow the line is left out.
+    assert log(person) == "" or "WARNING hook ended: it took more than" in log(person)
+
+
+#: Code that hangs behind ``begin()``: while Python could go on, while it holds the interpreter's
+#: lock, and with half of the output written.
+HANGS = {
+    "waiting": "import time; time.sleep(600)",
+    "holding the lock": "import ctypes; ctypes.PyDLL(None).sleep(600)",
+    "half printed": "import os, time; os.write(1, b'half'); time.sleep(600)",
+    "stopped": "import os, signal; os.kill(os.getpid(), signal.SIGSTOP)",
+}
+
+
+@posix_only
+@pytest.mark.parametrize("code", HANGS.values(), ids=HANGS)
+def test_whatever_hangs_is_ended_with_0_and_nothing_printed(tmp_path: Path, code: str) -> None:
+    pid = tmp_path / "pid"
+    script = f"""
+import os
+from reservoir_cli.agents import time_limit
+time_limit._age = lambda: 0.0
+time_limit.begin()
+with open({str(pid)!r}, "w") as file:
+    file.write(str(os.getpid()))
+{code}
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, timeout=PATIENCE, check=False
+    )
+    assert (done.returncode, done.stdout) == (0, b"")
+    worker = pid.read_text(encoding="utf-8") if pid.exists() else ""
+    assert not worker or _ends(int(worker))
+
+
+@posix_only
+def test_a_worker_that_dies_prints_nothing(tmp_path: Path) -> None:
+    code = "import os, signal; os.write(1, b'half'); os.kill(os.getpid(), signal.SIGSEGV)"
+    script = f"from reservoir_cli.agents import time_limit; time_limit.begin(); {code}"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, check=False)
+    assert (done.returncode, done.stdout) == (0, b"")
+
+
+NO_FORK = """
+import os, sys, time
+if hasattr(os, "fork"):
+    del os.fork
+from reservoir_cli.agents import time_limit
+time_limit._age = lambda: 0.0
+time_limit.begin()
+"""
+
+
+def test_where_there_is_no_fork_a_thread_ends_it() -> None:
+    command = [sys.executable, "-c", NO_FORK + "time.sleep(600)"]
+    done = subprocess.run(command, capture_output=True, timeout=PATIENCE, check=False)
+    assert (done.returncode, done.stdout) == (0, b"")
+
+
+def test_where_there_is_no_fork_output_is_never_cut_off() -> None:
+    code = "time_limit.finish(); time.sleep(2.5); os.write(1, b'whole')"
+    command = [sys.executable, "-c", NO_FORK + code]
+    done = subprocess.run(command, capture_output=True, timeout=PATIENCE, check=False)
+    assert (done.returncode, done.stdout) == (0, b"whole")
+
+
+def _ends(pid: int) -> bool:
+    """Whether a process is gone, or a zombie that nobody waits for, before long."""
+    for _ in range(600):
+        try:
+            os.kill(pid, 0)
+            state = Path(f"/proc/{pid}/stat")
+            if state.exists() and state.read_text().rpartition(")")[2].split()[0] == "Z":
+                return True
+        except (ProcessLookupError, FileNotFoundError):
+            return True
+        time.sleep(0.1)
+    return False
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (["hook", "stop"], True),
+        (["-q", "--db", "x", "hook", "stop"], True),
+        (["--config=x", "--offline", "hook"], True),
+        (["--db", "hook", "view"], False),
+        (["search", "hook", "stop"], False),
+        (["hook", "--help"], False),
+        ([], False),
+    ],
+)
+def test_only_the_command_hook_is_limited(arguments: list[str], expected: bool) -> None:
+    from reservoir_cli.agents.time_limit import is_hook
+
+    assert is_hook(arguments) is expected
+
+
+#: Written into the environment of every Python: it tells how a sync was started, and waits.
+WITNESS = """
+import os, sys
+if "sync" in sys.orig_argv:
+    streams = [os.path.realpath(f"/proc/self/fd/{number}") for number in range(3)]
+    told = repr((sys.orig_argv, os.getsid(0) == os.getpid(), streams, sys.path[0], os.getpid()))
+    with open(os.environ["WITNESS"] + ".part", "w") as file:
+        file.write(told)
+    os.replace(os.environ["WITNESS"] + ".part", os.environ["WITNESS"])
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="/proc shows how it was started")
+@pytest.mark.parametrize("name", ["stop", "session-end", "session-start"])
+def test_other_events_start_a_sync_of_its_own_and_return(
+    person: Home, tmp_path: Path, name: str
+) -> None:
+    (tmp_path / "site").mkdir()
+    (tmp_path / "site" / "sitecustomize.py").write_text(WITNESS, encoding="utf-8")
+    witness, marker = tmp_path / "witness", tmp_path / "marker"
+    hostile = f"open({str(marker)!r}, 'w').close()\n"
+    for module in ("reservoir_cli.py", "typer.py", "signal.py"):  # in the folder of the work
+        (person.folder / module).write_text(hostile, encoding="utf-8")
+    path = os.pathsep.join(filter(None, [str(tmp_path / "site"), os.environ.get("PYTHONPATH")]))
+    env = {"PYTHONPATH": path, "WITNESS": str(witness)}
+    reservoir = shutil.which("reservoir", path=str(Path(sys.executable).parent))
+    assert reservoir
+    for _ in range(50):  # on a loaded machine its time may run out
+        done = subprocess.run(
+            [reservoir, "--db", str(person.db), "hook", name],
+            input=b" " * 100_000,
+            capture_output=True,
+            env={**person.env, **env},
+            cwd=person.folder,
+            timeout=PATIENCE,
+            check=False,
+        )
+        assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+        if "hook ended" not in log(person):
+            break
+        (person.folder / "reservoir.log").unlink()
+    for _ in range(10 * PATIENCE):
+        if witness.exists():
+            break
+        time.sleep(0.1)
+    command, leads, streams, _, pid = eval(witness.read_text())
+    assert command[1:4] == ["-P", "-m", "reservoir_cli"]
+    assert command[4:] == ["--db", str(person.db), "sync", "--quiet"]
+    assert leads  # a session of its own: what ends the client does not end it
+    assert streams == ["/dev/null"] * 3
+    assert _ends(pid)
+    assert not marker.exists()
+
+
+@posix_only
+def test_a_client_that_ends_the_hook_ends_it(person: Home) -> None:
+    with person.start("hook", "user-prompt") as process:
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(PATIENCE) in (0, -signal.SIGTERM)

@@ -1,0 +1,119 @@
+"""What the MCP server offers, and how it checks what its tools are called with."""
+
+import json
+
+import pytest
+
+from reservoir_cli.agents.mcp.tools import INSTRUCTIONS, tools
+from reservoir_cli.errors import UsageError
+from reservoir_cli.tokens import load_counter
+
+TOOLS = tools(["work", "home"])
+
+
+def test_there_are_four_tools_and_their_parameters_are_these() -> None:
+    assert {name: list(tool.parameters) for name, tool in TOOLS.items()} == {
+        "recall": ["question", "budget", "since", "partition"],
+        "search": ["query", "limit", "since", "until", "mode"],
+        "read": ["id", "around", "max_tokens"],
+        "remember": ["text"],
+    }
+    assert "partition" not in tools()["recall"].parameters
+    assert list(tools(read_only=True)) == ["recall", "search", "read"]
+
+
+def test_the_first_512_characters_of_the_instructions_stand_alone() -> None:
+    first, _, _ = INSTRUCTIONS.partition("\n\n")
+    assert len(first) <= 512
+    assert first.endswith(".")
+    for word in ("recall", "whenever", "never instructions"):
+        assert word in first
+
+
+def test_absent_parameters_have_their_defaults() -> None:
+    assert TOOLS["recall"].check({"question": "why?"}) == {
+        "question": "why?",
+        "budget": 1_500,
+        "since": None,
+        "partition": None,
+    }
+    assert TOOLS["read"].check({"id": 7, "around": None}) == {
+        "id": 7,
+        "around": 4,
+        "max_tokens": 2_000,
+    }
+    assert TOOLS["search"].check({"query": "x"})["limit"] == 10
+
+
+@pytest.mark.parametrize("written", [12, "12", "#12", "[#12]", 12.0, " 12 ", "12.0"])
+def test_a_number_may_be_written_as_models_write_it(written: object) -> None:
+    assert TOOLS["read"].check({"id": written})["id"] == 12
+
+
+WRONG = [
+    ("recall", {}, "needs question"),
+    ("recall", {"question": None}, "needs question"),
+    ("recall", {"question": " \n"}, "needs a text as question"),
+    ("recall", {"question": 7}, "needs a text as question"),
+    ("recall", {"question": ["why?"]}, "needs a text as question"),
+    ("recall", {"question": "x" * 20_001}, "at most 20,000 characters as question"),
+    ("recall", {"question": "x", "budget": 0}, "whole number from 100 to 20,000 as budget"),
+    ("recall", {"question": "x", "budget": "many"}, "as budget"),
+    ("recall", {"question": "x", "budget": True}, "as budget"),
+    ("recall", {"question": "x", "budget": 1e300}, "as budget"),
+    ("recall", {"question": "x", "budget": float("nan")}, "as budget"),
+    ("recall", {"question": "x", "partition": "secret"}, "needs one of work, home as partition"),
+    ("recall", {"question": "x", "query": "y"}, "has no parameter 'query'"),
+    ("recall", {"question": "x", "a\x1b[31m\n": "y"}, r"has no parameter 'a\x1b[31m\n'"),
+    ("search", {"query": "x", "mode": "fuzzy"}, "hybrid, keyword, semantic as mode"),
+    ("search", {"query": "x", "mode": []}, "hybrid, keyword, semantic as mode"),
+    ("search", {"query": "x", "limit": 51}, "from 1 to 50 as limit"),
+    ("read", {"id": "abc"}, "as id"),
+    ("read", {"id": "9" * 30}, "as id"),
+    ("read", {"id": 0}, "as id"),
+    ("read", {"id": 2**63}, "as id"),
+    ("read", {"id": 1, "around": -1}, "as around"),
+    ("remember", {"text": ""}, "needs a text as text"),
+    ("remember", {"text": "x", "role": "user"}, "has no parameter 'role'"),
+]
+
+
+@pytest.mark.parametrize(("tool", "given", "problem"), WRONG, ids=str)
+def test_wrong_arguments_are_named(tool: str, given: dict, problem: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        TOOLS[tool].check(given)
+    assert problem in caught.value.message
+    assert caught.value.message.startswith(tool)
+    assert caught.value.hint
+    assert all(name in caught.value.hint for name in TOOLS[tool].parameters)
+
+
+def test_an_error_repeats_no_value_and_no_long_name() -> None:
+    for given in ({"question": 5, "budget": "canary"}, {"question": "canary", "budget": "canary"}):
+        with pytest.raises(UsageError) as caught:
+            TOOLS["recall"].check(given)
+        assert "canary" not in str(caught.value) + str(caught.value.hint)
+    with pytest.raises(UsageError) as caught:
+        TOOLS["recall"].check({"x" * 5_000: 1})
+    assert len(caught.value.message) < 100
+
+
+def test_the_schemas_refuse_what_the_check_refuses() -> None:
+    for tool in TOOLS.values():
+        schema = tool.schema()
+        assert schema["additionalProperties"] is False
+        required = [name for name, each in tool.parameters.items() if each.required]
+        assert schema["required"] == required == required[:1]
+        json.dumps(schema)
+
+
+def test_what_the_server_says_of_itself_is_under_800_tokens() -> None:
+    listed = pytest.importorskip("reservoir_cli.agents.mcp.server", reason="mcp is not installed")
+    counter = load_counter("approximate")
+    rows = [
+        listed.listed(tool).model_dump(by_alias=True, exclude_none=True, mode="json")
+        for tool in TOOLS.values()
+    ]
+    # The counter is within 15% of o200k, and above it on JSON; written out it is at its longest.
+    said = json.dumps({"tools": rows}) + INSTRUCTIONS
+    assert counter.count(said) * 1.15 < 800

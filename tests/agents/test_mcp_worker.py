@@ -1,0 +1,98 @@
+"""The thread that answers: one call after the other, and nothing kept when idle."""
+
+import asyncio
+import threading
+from collections.abc import Mapping
+
+import pytest
+
+from reservoir_cli.agents.mcp.answers import Answers
+from reservoir_cli.agents.mcp.tools import tools
+from reservoir_cli.reservoir import Reservoir
+
+server = pytest.importorskip("reservoir_cli.agents.mcp.server", reason="mcp is not installed")
+
+
+@pytest.fixture(autouse=True)
+def no_model(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RESERVOIR_EMBEDDING_MODEL", "nobody/absent-model")
+
+
+class Opened:
+    """Opens a store, and keeps what was opened."""
+
+    def __init__(self, place) -> None:
+        self.place, self.stores, self.closed = place, [], 0
+
+    def __call__(self, *, create, notify) -> Reservoir:
+        reservoir = Reservoir.open(self.place, create=create, ready_only=True, notify=notify)
+        self.stores.append(reservoir)
+        close = reservoir.close
+
+        def closing() -> None:
+            self.closed += 1
+            close()
+
+        reservoir.close = closing  # type: ignore[method-assign]
+        return reservoir
+
+
+def arguments(text: str) -> Mapping[str, object]:
+    return tools()["remember"].check({"text": text})
+
+
+def test_a_store_is_closed_when_idle_and_opened_again_at_the_next_call(tmp_path) -> None:
+    opened = Opened(tmp_path / "reservoir.db")
+
+    async def session() -> None:
+        worker = server.Worker(Answers(opened), idle=0.05)
+        await worker.answer("remember", arguments("one"), "p")
+        while not opened.closed:
+            await asyncio.sleep(0.01)
+        assert "Stored as [#2]" in await worker.answer("remember", arguments("two"), "p")
+        worker.close()
+
+    asyncio.run(session())
+    assert (len(opened.stores), opened.closed) == (2, 2)
+
+
+def test_a_store_stays_open_between_calls(tmp_path) -> None:
+    opened = Opened(tmp_path / "reservoir.db")
+
+    async def session() -> None:
+        worker = server.Worker(Answers(opened))
+        for number in range(1, 4):
+            said = await worker.answer("remember", arguments("note"), "p")
+            assert f"[#{number}]" in said
+        worker.close()
+
+    asyncio.run(session())
+    assert (len(opened.stores), opened.closed) == (1, 1)
+
+
+def test_a_call_that_is_cancelled_before_its_turn_is_never_begun(tmp_path) -> None:
+    begin = threading.Event()
+
+    class Waiting(Answers):
+        def answer(self, tool, arguments, partition):
+            begin.wait()
+            return super().answer(tool, arguments, partition)
+
+    opened = Opened(tmp_path / "reservoir.db")
+
+    async def session() -> str:
+        worker = server.Worker(Waiting(opened))
+        first, second, third = (
+            asyncio.ensure_future(worker.answer("remember", arguments(text), "p"))
+            for text in ("one", "two", "three")
+        )
+        await asyncio.sleep(0)
+        second.cancel()
+        await asyncio.gather(second, return_exceptions=True)
+        begin.set()
+        await first
+        said = await third
+        worker.close()
+        return said
+
+    assert "[#2]" in asyncio.run(session())

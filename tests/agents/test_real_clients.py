@@ -1,0 +1,215 @@
+"""Real clients, connected by ``reservoir connect`` alone, list and call our server.
+
+``make clients`` installs them and runs this. Each has an empty home, its input is closed, and it
+knows of no provider but ours.
+"""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fake_provider import ANSWER, FakeProvider, running
+
+from reservoir_cli.agents.connect.registry import CLIENTS
+
+RESERVOIR = Path(sys.executable).with_name("reservoir")
+#: The folder of the clients' programs, which ``make clients`` sets.
+PROGRAMS = os.environ.get("RESERVOIR_TEST_CLIENTS")
+NAMES = ("claude", "codex", "gemini", "opencode")
+HOOKED = NAMES[:3]
+TEXT = "Redis lost 214 jobs in the failover, so the queue moved to PostgreSQL."
+QUIET = {
+    "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
+    "DISABLE_AUTOUPDATER": "1",
+    "DISABLE_ERROR_REPORTING": "1",
+    "DISABLE_TELEMETRY": "1",
+    "ENABLE_TOOL_SEARCH": "false",  # show the model all tools at once
+    "MCP_CONNECTION_NONBLOCKING": "0",  # wait for slow machines, too
+    "GEMINI_CLI_TRUST_WORKSPACE": "true",
+    "GEMINI_TELEMETRY_ENABLED": "false",
+    "OPENCODE_DISABLE_AUTOUPDATE": "1",
+    "OPENCODE_DISABLE_MODELS_FETCH": "1",
+}
+KEYS = {"ANTHROPIC_API_KEY": "sk-ant-test", "OPENAI_API_KEY": "x", "GEMINI_API_KEY": "x"}
+ASKING = {
+    "claude": ("-p", "--allowedTools", "mcp__reservoir__recall", "--"),
+    "codex": (
+        *("exec", "--skip-git-repo-check", "--sandbox", "read-only"),
+        "--dangerously-bypass-hook-trust",
+    ),
+    "gemini": ("-m", "gemini-2.5-flash", "--approval-mode", "yolo", "-p"),
+    "opencode": ("run",),
+}
+
+pytestmark = [
+    pytest.mark.clients,
+    pytest.mark.skipif(PROGRAMS is None, reason="needs real clients: make clients"),
+    pytest.mark.skipif(os.name != "posix", reason="the clients are run in a POSIX environment"),
+]
+
+
+@dataclass
+class Person:
+    """Somebody with a client and settings of their own."""
+
+    home: Path
+    client: str
+    env: dict[str, str] = field(default_factory=dict)
+
+    def run(self, *command: str | Path, stdin: str | None = None) -> str:
+        """Run a command to its end, and return what it printed."""
+        given: dict[str, Any] = {"stdin": subprocess.DEVNULL} if stdin is None else {"input": stdin}
+        done = subprocess.run(
+            command,
+            env=self.env,
+            cwd=self.home / "project",
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            encoding="utf-8",
+            timeout=180,
+            check=False,
+            **given,
+        )
+        assert done.returncode == 0, f"{command}: {done.stdout}"
+        return re.sub(r"\x1b\[[\d;]*m", "", done.stdout)
+
+    def files(self) -> dict[str, bytes]:
+        """Return the settings: what a client keeps for itself is left out."""
+        client = CLIENTS[self.client]
+        names = (client.settings(), client.hooks_settings())
+        return {str(path): path.read_bytes() for path in names if path.exists()}
+
+
+@pytest.fixture(scope="module")
+def provider() -> Any:
+    with running() as server:
+        yield server
+
+
+@pytest.fixture
+def person(user: Path, provider: FakeProvider) -> Callable[[str], Person]:
+    """Return a person who has a client, settings with comments where it reads them, and a store."""
+
+    def with_client(name: str) -> Person:
+        if shutil.which(name, path=PROGRAMS) is None:
+            pytest.skip(f"{name} is not in {PROGRAMS}")
+        if find_spec("mcp_types") is None:
+            pytest.skip("the extra mcp is not installed")
+        (user / "project").mkdir()
+        write_settings(name, provider.url)
+        env = {"HOME": str(user), "PATH": f"{PROGRAMS}:/usr/bin:/bin", "LANG": "C.UTF-8"}
+        env |= QUIET | KEYS | {"TERM": "dumb", "ANTHROPIC_BASE_URL": provider.url}
+        env |= {"GOOGLE_GEMINI_BASE_URL": provider.url, "HF_HUB_OFFLINE": "1"}
+        made = Person(user, name, env)
+        made.run(RESERVOIR, "ingest", "--no-embed", "-p", "work", stdin=TEXT)
+        return made
+
+    return with_client
+
+
+def write_settings(name: str, url: str) -> None:
+    """Write the settings that make a client ask our provider."""
+    provider = {
+        "npm": "@ai-sdk/openai-compatible",
+        "options": {"baseURL": f"{url}/v1", "apiKey": "x"},
+        "models": {"m": {}},
+    }
+    text = {
+        "claude": '{\n  "numStartups": 3\n}\n',
+        "codex": (
+            'model = "m" # mine\nmodel_provider = "fake"\n\n[model_providers.fake]\n'
+            f'name = "fake"\nbase_url = "{url}/v1"\nwire_api = "responses"\n'
+            'env_key = "OPENAI_API_KEY"\n'
+        ),
+        "gemini": '{\n\t// mine\n\t"security": {"auth": {"selectedType": "gemini-api-key"}}\n}\n',
+        "opencode": (
+            '{\n  // mine\n  "$schema": "https://opencode.ai/config.json",\n  "model": "fake/m",\n'
+            f'  "provider": {{"fake": {json.dumps(provider)}}},\n}}\n'
+        ),
+    }[name]
+    path = CLIENTS[name].settings()
+    if name == "opencode":
+        path = path.with_suffix(".jsonc")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+    if name == "claude":
+        CLIENTS[name].folder().mkdir()
+        CLIENTS[name].hooks_settings().write_text('{"theme": "dark"}', encoding="utf-8")
+
+
+def connected(person: Person, *options: str) -> dict[str, bytes]:
+    """Connect a person's client; return the settings as they were before."""
+    before = person.files()
+    person.run(RESERVOIR, "connect", person.client, "-p", "work", *options)
+    assert person.files() != before
+    return before
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_settings_are_the_same_bytes_after_connect_and_disconnect(
+    person: Callable[[str], Person], name: str
+) -> None:
+    someone = person(name)
+    before = connected(someone, *(["--hooks"] if name in HOOKED else []))
+    again = someone.run(RESERVOIR, "connect", name, "-p", "work")
+    assert "is connected already" in again
+    someone.run(RESERVOIR, "disconnect", name)
+    assert someone.files() == before
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_client_lists_our_server(person: Callable[[str], Person], name: str) -> None:
+    someone = person(name)
+    before = connected(someone)
+    listed = someone.run(name, "mcp", "list")
+    assert re.search(rf"reservoir.*{re.escape(str(RESERVOIR))}", listed, re.S), listed
+    assert re.search(r"[Cc]onnected|enabled", listed), listed
+    assert not re.search(r"[Ff]ailed|[Dd]isconnected", listed), listed
+    someone.run(RESERVOIR, "disconnect", name)
+    after = someone.files()
+    assert "reservoir" not in str(after)
+    if name != "claude":  # it counts its starts in this file
+        assert after == before
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_client_calls_our_tool(
+    person: Callable[[str], Person], provider: FakeProvider, name: str
+) -> None:
+    someone = person(name)
+    connected(someone)
+    if name == "codex":  # it asks the model without tools that take more than a second to start
+        with CLIENTS["codex"].settings().open("a", encoding="utf-8") as file:
+            file.write("required = true\n")
+    del provider.bodies[:]
+    assert ANSWER in someone.run(name, *ASKING[name], "What happened?")
+    results = [json.dumps(body, ensure_ascii=False) for body in provider.bodies]
+    assert any("lost 214 jobs" in text for text in results), "recall was not called"
+    someone.run(RESERVOIR, "disconnect", name)
+    assert b"reservoir" not in b"".join(someone.files().values())
+
+
+@pytest.mark.parametrize("name", HOOKED)
+def test_a_hook_puts_recalled_text_behind_the_question(
+    person: Callable[[str], Person], provider: FakeProvider, name: str
+) -> None:
+    someone = person(name)
+    someone.run(RESERVOIR, "config", "--set", "partition=work")
+    connected(someone, "--hooks")
+    del provider.bodies[:]
+    someone.run(name, *ASKING[name], "Why did the queue leave Redis?")
+    first = next(
+        text
+        for text in (json.dumps(body, ensure_ascii=False) for body in provider.bodies)
+        if "Why did the queue leave Redis?" in text and "lost 214 jobs" in text
+    )
+    assert first.index("Recalled Messages") > 0

@@ -1,0 +1,96 @@
+"""TOML is edited in place: comments, order and line ends of everything else stay."""
+
+import tomllib
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from reservoir_cli.agents.connect import toml
+
+PATH = ("mcp_servers", "reservoir")
+ENTRY = {"command": "/usr/bin/reservoir", "args": ["mcp", "-p", 'a "b" \\ \x7f ü']}
+#: The same on every machine, however slow.
+same = settings(max_examples=150, derandomize=True, suppress_health_check=list(HealthCheck))
+PARTS = (
+    '# mine\nmodel = "m" # the best\n',
+    "\n\n",
+    "[mcp_servers]\n",
+    '[mcp_servers.other]\ncommand = "x"\nargs = [\n  "a",\n  "[mcp_servers.reservoir]",\n]\n',
+    '[mcp_servers.other.env]\nA = "1"\n\n',
+    '[projects."/x y"]\n# trusted\ntrust_level = "trusted"\n',
+    "[[things]]\na = 1\n\n[[things]]\na = 2\n",
+    '[text]\na = """\n[mcp_servers.reservoir]\n"""\n',
+)
+
+
+@st.composite
+def texts(draw: st.DrawFn) -> str:
+    """Draw a file of some parts, in their order or another."""
+    parts = draw(st.lists(st.sampled_from(PARTS[1:]), unique=True))
+    text = (PARTS[0] if draw(st.booleans()) else "") + "".join(parts)
+    return text.replace("\n", "\r\n") if draw(st.booleans()) else text
+
+
+def valid(text: str) -> bool:
+    try:
+        tomllib.loads(text)
+    except ValueError:
+        return False
+    return True
+
+
+@same
+@given(texts().filter(valid))
+def test_an_added_table_changes_no_other_byte_and_goes_without_a_trace(text: str) -> None:
+    added = toml.assign(text, PATH, ENTRY)
+    before = tomllib.loads(text)
+    assert tomllib.loads(added) == {
+        **before,
+        "mcp_servers": {**before.get("mcp_servers", {}), "reservoir": ENTRY},
+    }
+    assert added.startswith(text)
+    removed = toml.remove(added, PATH)
+    assert removed == text
+
+
+@same
+@given(texts().filter(valid))
+def test_an_argument_is_replaced_in_its_place(text: str) -> None:
+    added = toml.assign(text, PATH, ENTRY)
+    changed = toml.assign(added, (*PATH, "args"), ["mcp"])
+    assert tomllib.loads(changed)["mcp_servers"]["reservoir"] == {**ENTRY, "args": ["mcp"]}
+    assert changed.startswith(text)
+
+
+def test_what_others_wrote_around_our_table_stays() -> None:
+    text = (
+        'a = 1\n\n[mcp_servers.reservoir]\ncommand = "x"\n\n'
+        "[mcp_servers.reservoir.tools.recall]\nasked = false\n\n# theirs\n[z]\nb = 1\n"
+    )
+    assert toml.remove(text, PATH) == "a = 1\n\n# theirs\n[z]\nb = 1\n"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'mcp_servers = { other = { command = "x" } } # one line\n',
+        'mcp_servers.other.command = "x"\nb = 1\n',
+        '[mcp_servers]\nother = { command = "x" }\n[z]\nb = 1\n',
+    ],
+)
+def test_other_layouts_keep_their_meaning(text: str) -> None:
+    added = toml.assign(text, PATH, ENTRY)
+    assert tomllib.loads(added)["mcp_servers"] == {"other": {"command": "x"}, "reservoir": ENTRY}
+    assert tomllib.loads(toml.remove(added, PATH)) == tomllib.loads(text)
+
+
+def test_a_file_without_a_last_line_break_and_an_empty_one_get_a_table() -> None:
+    assert toml.assign("", PATH, {"command": "x"}) == '[mcp_servers.reservoir]\ncommand = "x"\n'
+    assert toml.assign("a = 1", ("b",), {"c": 2}) == "a = 1\n\n[b]\nc = 2\n"
+
+
+@pytest.mark.parametrize("text", ["mcp_servers = 1\n", "mcp_servers = [1]\n", "a = \n"])
+def test_what_does_not_fit_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match=r"."):
+        toml.assign(text, PATH, ENTRY)

@@ -1,0 +1,85 @@
+"""``reservoir recall``: what an agent gets, from the command line."""
+
+import pytest
+
+from reservoir_cli.context.recall import BY_WORDS
+
+ANSWER = "We dropped Redis because it lost 214 jobs in a failover."
+
+
+@pytest.fixture
+def asked(cli):
+    cli.store({"content": ANSWER, "conversation_id": "c1", "partition": "work"})
+    return cli
+
+
+def test_it_prints_the_frame_and_nothing_else(asked):
+    done = asked("recall", "why", "did", "we", "drop", "Redis?", "-p", "work")
+    first, *_, last = done.out.splitlines()
+    assert (first, last[:11]) == ("[Reservoir context]", "[/Reservoir")
+    assert f"[#1] user: {ANSWER}" in done.out.splitlines()
+    assert BY_WORDS in done.out
+    assert "\x1b" not in done.out
+
+
+def test_the_question_may_come_from_stdin(asked):
+    typed = asked("recall", "why did we drop Redis?", "-p", "work").out
+    assert asked("recall", "-p", "work", stdin="why did we drop Redis?\n").out == typed
+    assert asked("recall", "-", "-p", "work", stdin="why did we drop Redis?").out == typed
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        (["ok"], "this asks nothing that could be looked for"),
+        (["/compact"], "this asks nothing that could be looked for"),
+        (["what is the capital of Mongolia?"], "nothing about this was found"),
+        (["why did we drop Redis?", "--budget", "30"], "nothing of what was found fits the budget"),
+        (["why did we drop Redis?", "--since", "2027-01-01"], "there are no messages to look in"),
+        (["why Redis?", "--exclude-conversation", "c1"], "there are no messages to look in"),
+    ],
+)
+def test_nothing_is_zero_bytes_with_the_reason_on_stderr(asked, arguments, reason):
+    done = asked("recall", *arguments, "-p", "work")
+    assert done.out == ""
+    assert f"note: nothing recalled: {reason}\n" in done.err
+    assert "note:" not in asked("-q", "recall", *arguments, "-p", "work").err
+
+
+def test_json_is_a_document_either_way(asked):
+    found = asked("recall", "why did we drop Redis?", "-p", "work", "--json").document
+    assert list(found) == [
+        *("schema_version", "question", "skipped", "text", "tokens", "messages"),
+    ]
+    assert (found["schema_version"], found["skipped"]) == (1, None)
+    assert found["text"] == asked("recall", "why did we drop Redis?", "-p", "work").out
+    assert found["messages"][0]["content"] == ANSWER
+    skipped = asked("recall", "ok", "-p", "work", "--json").document
+    assert list(skipped) == list(found)
+    assert (skipped["skipped"], skipped["text"], skipped["messages"]) == ("no question", "", [])
+
+
+def test_an_empty_scope_says_where_messages_are(asked):
+    done = asked("recall", "why did we drop Redis?")
+    assert done.out == ""
+    assert "note: nothing in default; 1 message in work (-p work)" in done.err
+
+
+def test_without_a_store_nothing_is_made(cli):
+    assert cli("recall", "why did we drop Redis?").out == ""
+    assert not cli.db.exists()
+
+
+def test_wrong_usage_is_refused(cli):
+    cli("recall", "why?", "--budget", "0", code=2)
+    cli("recall", "why?", "--since", "soonish", code=2)
+    done = cli.on_terminal("recall", streams=("stdin", "stdout"))
+    assert done.code == 2
+
+
+def test_stats_count_recalls_by_themselves(asked):
+    asked("recall", "why did we drop Redis?", "-p", "work")
+    asked("recall", "ok", "-p", "work")
+    stats = asked("stats", "--json").document
+    assert (stats["recalls"]["runs"], stats["recalls"]["skipped"], stats["runs"]) == (2, 1, 0)
+    assert "2, 1 of them empty" in asked("stats").out

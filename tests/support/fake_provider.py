@@ -1,0 +1,159 @@
+"""A provider of models for real clients: it calls the tool ``recall`` once, then answers.
+
+It speaks the streaming protocols of Anthropic, OpenAI (both) and Gemini, on 127.0.0.1 only.
+"""
+
+import json
+import threading
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+ANSWER = "It lost jobs."
+QUESTION = json.dumps({"question": "what happened to Redis?"})
+Event = dict[str, Any]
+
+
+class FakeProvider(ThreadingHTTPServer):
+    """The requests that clients sent are in ``bodies``."""
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), _Handler)
+        self.bodies: list[Any] = []
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.server_address[1]}"
+
+
+@contextmanager
+def running() -> Iterator[FakeProvider]:
+    """Serve until the block ends."""
+    with FakeProvider() as server:
+        thread = threading.Thread(target=server.serve_forever, daemon=True)
+        thread.start()
+        try:
+            yield server
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: FakeProvider
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+    def do_GET(self) -> None:
+        self._send("application/json", json.dumps({"data": [], "models": []}))
+
+    def do_HEAD(self) -> None:
+        self._send("text/plain", "")
+
+    def do_POST(self) -> None:
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        self.server.bodies.append(body)
+        path = self.path.split("?")[0]
+        tool = None if was_answered(body) else recall_tool(body)
+        for end, events in _PROTOCOLS.items():
+            if path.endswith(end):
+                self._send("text/event-stream", "".join(map(_event, events(body, tool))))
+                return
+        self._send("application/json", json.dumps({"input_tokens": 10}))
+
+    def _send(self, kind: str, text: str) -> None:
+        self.send_response(200)
+        self.send_header("Content-Type", kind)
+        self.send_header("Content-Length", str(len(text.encode())))
+        self.end_headers()
+        self.wfile.write(text.encode())
+
+
+def recall_tool(body: Any) -> dict[str, str] | None:
+    """Return the name of our tool as a client tells it, and its name space if it has one."""
+    for tool in body.get("tools") or []:
+        for inner in tool.get("functionDeclarations") or tool.get("tools") or [tool]:
+            name = str(inner.get("name") or inner.get("function", {}).get("name"))
+            if name == "recall" or name.endswith("_recall"):
+                space = {"namespace": str(tool["name"])} if tool.get("type") == "namespace" else {}
+                return {"name": name, **space}
+    return None
+
+
+def was_answered(body: Any) -> bool:
+    """Return whether a request has the result of our call."""
+    text = json.dumps(body)
+    kinds = ('"tool_result"', '"function_call_output"', '"role": "tool"', '"functionResponse"')
+    return any(kind in text for kind in kinds)
+
+
+def _event(event: Event | str) -> str:
+    if isinstance(event, str):
+        return f"data: {event}\n\n"
+    name = f"event: {event['type']}\n" if "type" in event else ""
+    return f"{name}data: {json.dumps(event)}\n\n"
+
+
+def _anthropic(body: Any, tool: dict[str, str] | None) -> Iterable[Event | str]:
+    usage = {"input_tokens": 1, "output_tokens": 1}
+    message = {"id": "msg_1", "type": "message", "role": "assistant", "model": body.get("model")}
+    message |= {"content": [], "stop_reason": None, "stop_sequence": None, "usage": usage}
+    block: Event = {"type": "text", "text": ""}
+    delta: Event = {"type": "text_delta", "text": ANSWER}
+    if tool:
+        block = {"type": "tool_use", "id": "call_1", "name": tool["name"], "input": {}}
+        delta = {"type": "input_json_delta", "partial_json": QUESTION}
+    reason = {"stop_reason": "tool_use" if tool else "end_turn", "stop_sequence": None}
+    yield {"type": "message_start", "message": message}
+    yield {"type": "content_block_start", "index": 0, "content_block": block}
+    yield {"type": "content_block_delta", "index": 0, "delta": delta}
+    yield {"type": "content_block_stop", "index": 0}
+    yield {"type": "message_delta", "delta": reason, "usage": {"output_tokens": 4}}
+    yield {"type": "message_stop"}
+
+
+def _responses(body: Any, tool: dict[str, str] | None) -> Iterable[Event | str]:
+    response: Event = {"id": "resp_1", "object": "response", "status": "in_progress"}
+    response |= {"created_at": 1, "model": body.get("model"), "output": []}
+    text = {"type": "output_text", "text": ANSWER, "annotations": []}
+    item: Event = {"type": "message", "id": "msg_1", "role": "assistant", "content": [text]}
+    if tool:
+        item = {"type": "function_call", "id": "fc_1", "call_id": "call_1", "arguments": QUESTION}
+        item |= tool
+    item["status"] = "completed"
+    usage = {"input_tokens": 1, "output_tokens": 1, "total_tokens": 2}
+    done = {**response, "status": "completed", "output": [item], "usage": usage}
+    yield {"type": "response.created", "response": response}
+    yield {"type": "response.output_item.done", "output_index": 0, "item": item}
+    yield {"type": "response.completed", "response": done}
+
+
+def _chat(body: Any, tool: dict[str, str] | None) -> Iterable[Event | str]:
+    delta: Event = {"role": "assistant", "content": ANSWER}
+    if tool:
+        function = {"name": tool["name"], "arguments": QUESTION}
+        call = {"index": 0, "id": "call_1", "type": "function", "function": function}
+        delta = {"role": "assistant", "content": None, "tool_calls": [call]}
+    for part, reason in ((delta, None), ({}, "tool_calls" if tool else "stop")):
+        choice = {"index": 0, "delta": part, "finish_reason": reason}
+        chunk = {"id": "c1", "object": "chat.completion.chunk", "created": 1}
+        yield json.dumps({**chunk, "model": body.get("model"), "choices": [choice]})
+    yield "[DONE]"
+
+
+def _gemini(_body: Any, tool: dict[str, str] | None) -> Iterable[Event | str]:
+    part: Event = {"text": ANSWER}
+    if tool:
+        part = {"functionCall": {"name": tool["name"], "args": json.loads(QUESTION)}}
+    content = {"role": "model", "parts": [part]}
+    yield json.dumps({"candidates": [{"content": content, "finishReason": "STOP", "index": 0}]})
+
+
+_PROTOCOLS = {
+    "/messages": _anthropic,
+    "/responses": _responses,
+    "/chat/completions": _chat,
+    ":streamGenerateContent": _gemini,
+}

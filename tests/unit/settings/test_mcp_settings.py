@@ -1,0 +1,67 @@
+"""The table ``[mcp]`` of the settings."""
+
+from pathlib import Path
+
+import pytest
+
+from reservoir_cli.errors import UsageError
+from reservoir_cli.settings import config
+from reservoir_cli.settings import file as settings_file
+
+
+@pytest.fixture
+def file(home: Path) -> Path:
+    home.mkdir()
+    return home / "reservoir.toml"
+
+
+def written(file: Path, text: str) -> config.Config:
+    file.write_text(text, encoding="utf-8")
+    return config.load()
+
+
+def test_partitions_that_agents_may_ask_for(file) -> None:
+    assert written(file, "").mcp_partitions == ()
+    assert written(file, "[mcp]").mcp_partitions == ()
+    known = written(file, '[mcp]\npartitions = ["work", "home", "work"]')
+    assert known.mcp_partitions == ("work", "home")
+    assert config.effective(known, "mcp.partitions") == ("work, home", "file")
+    assert config.listed(known)[-1] == ("mcp.partitions", "work, home", "file")
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("mcp = 3", "mcp must be a table"),
+        ("[mcp]\npartitions = 3", "must be a list of partitions"),
+        ("[mcp]\npartitions = [3]", "must be a list of partitions"),
+        ('[mcp]\npartitions = [""]', "cannot be empty"),
+        ('[mcp]\npartitions = ["a\\u001b"]', "control characters"),
+        ('[mcp]\npartition = "work"', "unknown setting 'partition' in [mcp]"),
+        ("[mcp.partitions]\nwork = 1", "must be a list of partitions"),
+    ],
+)
+def test_what_is_no_list_of_partitions_is_refused(file, text, problem) -> None:
+    with pytest.raises(UsageError) as caught:
+        written(file, text)
+    assert problem in caught.value.message
+    assert caught.value.hint
+
+
+@pytest.mark.parametrize("before", ["", "# mine\n[mcp]\npartitions = [\n  'old', # why\n]\n"])
+def test_the_command_line_sets_and_removes_them(file, before) -> None:
+    file.write_text(f"partition = 'x' # kept\n{before}", encoding="utf-8")
+    settings_file.edit(file, {"mcp.partitions": "work, home"})
+    assert config.load().mcp_partitions == ("work", "home")
+    assert "# kept" in file.read_text(encoding="utf-8")
+    settings_file.edit(file, {"mcp.partitions": None})
+    assert config.load().mcp_partitions == ()
+    assert config.load().lookup("partition")[0] == "x"
+
+
+def test_a_partition_that_is_renamed_keeps_its_place(file) -> None:
+    file.write_text('[mcp]\npartitions = ["home", "work"]\n', encoding="utf-8")
+    settings_file.rename_partition(file, "work", "acme")
+    assert config.load().mcp_partitions == ("home", "acme")
+    settings_file.rename_partition(file, "acme", "home")
+    assert config.load().mcp_partitions == ("home",)
