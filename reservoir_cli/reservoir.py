@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from reservoir_cli.errors import ModelUnavailableError, ReservoirError, UsageError
-from reservoir_cli.messages import Key, Message, Scope, StoredMessage, title_of
+from reservoir_cli.messages import Key, Message, Scope, StoredMessage, clean_text, title_of
 from reservoir_cli.redaction import Mode, Redactor
 from reservoir_cli.settings import config, paths
 from reservoir_cli.settings.config import Config
@@ -533,7 +533,23 @@ class Reservoir:
         self._progress("moving", 0, 0)
         return self.store.move_partition(old, new)
 
-    # Marks
+    # Changing messages
+
+    def edit(self, message: int | Key, text: str, *, scope: Scope = _EVERYTHING) -> StoredMessage:
+        """Replace the text of a message, and return the message.
+
+        No word of the old text stays in the store's files; what was made of it is made anew.
+
+        :param message: its id in the scope, or its key.
+        :raises UsageError: the text is empty.
+        :raises ReservoirError: there is no such message; or it is edited, but a reader keeps the
+            old words in the files.
+        """
+        if not text.strip():
+            raise UsageError("the new text is empty", hint="forget deletes a message")
+        key = self._key(message, scope)
+        self._ingestor.edit(self.store.by_key([key])[0], clean_text(text))
+        return self.messages([key])[0]
 
     def tag(self, message: int | Key, *names: str, scope: Scope = _EVERYTHING) -> StoredMessage:
         """Give a message tags; return it with all that it has.

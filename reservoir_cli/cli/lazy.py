@@ -28,6 +28,7 @@ EXAMPLES = {
     "conversations": "reservoir conversations -p work --since 30d",
     "partitions": "reservoir partitions rename work acme",
     "backup": "reservoir backup reservoir-copy.db",
+    "edit": 'reservoir edit 1 "the port is 8443"',
     "tag": "reservoir tag 1 decision redis",
     "untag": "reservoir untag 1 redis",
     "pin": "reservoir pin 1",

@@ -330,6 +330,9 @@ class SqliteStore(Store):
         numbers = [number for of_partition in ids.values() for number in of_partition]
         delete.remove(self._connection, numbers, mark=True, progress=progress)
         progress("rewriting the full text", 0, 0)
+        self._seal()
+
+    def _seal(self) -> None:
         secure_delete.seal(self._connection)
 
     def _remove(self, partition: str, ids: Sequence[int]) -> None:
