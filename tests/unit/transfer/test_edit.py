@@ -1,6 +1,6 @@
 """An edited message has nothing of its old text, in no file, and keeps all else."""
 
-import json
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -11,6 +11,8 @@ from reservoir_cli.messages import Message, Scope
 from reservoir_cli.reservoir import Reservoir
 from reservoir_cli.storage.summaries import Summaries, Summary
 from reservoir_cli.tokens import load_counter
+from reservoir_cli.transfer.importers import Record
+from reservoir_cli.transfer.ingest import Destination
 
 SECRET = "zanzibarwalrus"
 
@@ -63,15 +65,16 @@ def test_no_word_of_the_old_text_is_in_any_file(reservoir, location):
 
 
 @pytest.mark.parametrize("new", ["something else", "the walrus"])
-def test_an_import_does_not_bring_the_old_text_back(reservoir, tmp_path, new):
+@pytest.mark.parametrize("renew", [False, True])
+def test_an_import_does_not_bring_the_old_text_back(reservoir, new, renew):
     """Not even where the new text is how the old one begins, as of a message that has grown."""
     row = {"role": "user", "content": "the walrus sleeps", "source": "s", "source_id": "1"}
-    file = tmp_path / "talk.jsonl"
-    file.write_text(json.dumps({**row, "partition": "p", "instance": "p"}), encoding="utf-8")
-    reservoir.import_files(file, form="reservoir")
+    place = Destination("p", "p", "p")
+    load = partial(reservoir._ingestor.load, destination=place, where="x", now=NOW, renew=renew)
+    load([Record(Message(**row), None, None)])
     [message] = reservoir.view(Scope("p"))
     reservoir.edit(message.key, new)
-    report = reservoir.import_files(file, form="reservoir")
+    report = load([Record(Message(**row), None, None)])
     assert (report.imported, report.already, report.renewed, report.forgotten) == (0, 1, 0, 0)
     assert [each.content for each in reservoir.view(Scope("p"))] == [new]
 
