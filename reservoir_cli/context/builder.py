@@ -42,6 +42,7 @@ from reservoir_cli.retrieval.ranking import Scored
 from reservoir_cli.retrieval.relevance import recall_floor
 from reservoir_cli.settings.schema import Settings
 from reservoir_cli.storage.base import Store
+from reservoir_cli.storage.highlight import find_words
 from reservoir_cli.storage.records import Candidates, Filter, Talk
 from reservoir_cli.tokens import AnthropicCounter, counter_id
 
@@ -123,7 +124,7 @@ def build_context(
         stored = store.with_partners([int(each) for each in found.ids[sorted(chosen)]], scope)
         _, known = found.places(np.array([row.id for row in stored], np.int64))
         stored = [row for row, passes in zip(stored, known, strict=True) if passes]
-        parts = _parts(stored, excerpt_over, store, vector)
+        parts = _parts(stored, excerpt_over, store, vector, request.query)
         titles = _titles(stored, scope, store, mask)
     rows = _masked(_recounted(stored, store, meter), mask, meter)
     parts = excerpts.parts_as_printed(parts, stored, rows)
@@ -149,6 +150,7 @@ def build_context(
         )
         if chosen_summaries:
             request, selection, used, counting = chooser.beside(chosen_summaries)
+    request, used = chooser.explaining(request, selection, used)
     timings = {
         "embed": embedded - started,
         "read": read - embedded,
@@ -201,6 +203,18 @@ class _Chooser:
             request = replace(request, summaries=summaries.in_order(left))
             used = _printed(request, selection.recalled, selection.history, self.budget, self.meter)
         return request, selection, used, notes
+
+    def explaining(
+        self, request: ContextRequest, selection: Selection, used: int
+    ) -> tuple[ContextRequest, int]:
+        """Add the line that explains excerpts if there is room left for it, and count again."""
+        counted_here = not isinstance(self.meter.counter, AnthropicCounter)
+        if not counted_here or all(message.spans is None for message in selection.recalled):
+            return request, used
+        explained = replace(request, excerpts_explained=True)
+        kept = selection.recalled, selection.history
+        more = _printed(explained, *kept, self.budget, self.meter)
+        return (explained, more) if more <= self.budget.history else (request, used)
 
     def _by_sums(self, room: int) -> tuple[Selection, int]:
         """Select by this machine's counts.
@@ -489,20 +503,27 @@ def _parts(
     excerpt_over: int | None,
     store: Store,
     vector: NDArray[np.float32] | None,
+    query: str,
 ) -> dict[int, list[Span]]:
     """Return the passages of each long message, those nearest to the question first.
 
+    Those of a message without vectors are ranked by words.
+
     :param excerpt_over: only of messages with more tokens; ``None`` for none at all.
-    :param vector: of the question; without one they keep their order.
+    :param vector: of the question; without one words decide alone.
     """
     if excerpt_over is None:
         return {}
-    found = store.passages([row.key for row in rows if excerpts.is_long(row, excerpt_over)])
-    return {
-        key.id: excerpts.ranked(passages, vector)
-        for key, passages in found.items()
-        if len(passages) > 1
-    }
+    long = [row for row in rows if excerpts.is_long(row, excerpt_over)]
+    parts: dict[int, list[Span]] = {}
+    if vector is not None:
+        found = store.passages([row.key for row in long])
+        parts = {key.id: excerpts.ranked(passages, vector) for key, passages in found.items()}
+    texts = {row.id: row.content for row in long if row.id not in parts}
+    words = find_words(list(texts.values()), query) if texts else []
+    for (number, text), places in zip(texts.items(), words, strict=True):
+        parts[number] = excerpts.ranked_by_words(text, places)
+    return parts
 
 
 def _pool(
@@ -521,6 +542,7 @@ def _pool(
     places, _ = found.places(np.array([row.id for row in rows], np.int64))
     places_from_newest = ages(found)
     limit = int(max_result_tokens / meter.factor)
+    asked = {(row.instance, row.trace_id) for row in rows if row.role is Role.USER}
     pool = []
     for row, place in zip(rows, places.tolist(), strict=True):
         cosine = float(found.cosine[place])
@@ -543,6 +565,7 @@ def _pool(
                 cut,
                 place=int(in_threads[place]),
                 title=titles.get((row.instance, row.conversation_id)),
+                replies=row.role is Role.ASSISTANT and (row.instance, row.trace_id) in asked,
                 parts=tuple(parts.get(row.id, ())),
                 pinned=place in pins,
             )
@@ -581,9 +604,6 @@ def _costs(request: ContextRequest, budget: TokenBudget, meter: Meter) -> Costs:
         ),
         printed=lambda recalled, run: _printed(request, recalled, run, budget, meter),
         left_out=lambda answer: meter.count(f"{turns.answer_left_out(answer)}\n"),
-        excerpt_note=meter.count(
-            turns.excerpt_note(request.partition, numbered=request.recall_only) + "\n"
-        ),
         # Trials take half the time of a recall, to fill its last 40 tokens.
         trials=4 if request.recall_only else 32,
     )

@@ -11,6 +11,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from reservoir_cli.context.types import Candidate, Span
@@ -22,15 +23,22 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-#: The first excerpt of a message has this share of its priority, each further one this share of
-#: that.
-FIRST, FURTHER = 0.7, 0.9
+#: The first excerpt of a message has this share of its priority; that of a reply has less, since
+#: what a model said is longer and more alike than what it was told. Each further one has this share
+#: of that.
+FIRST, OF_REPLY, FURTHER = 0.85, 0.6, 0.9
 #: Parts are added one by one up to this number, then in steps that grow with it.
 _SINGLE_STEPS = 8
 #: How far a cut may move to the next good place, in characters.
 _REACH = 400
 #: A gap with fewer characters than its mark is printed.
 _SHORT_GAP = 24
+#: A passage with fewer characters is not printed without its neighbour.
+_CRUMB = 80
+#: A passage of a text without vectors has at most about so many characters.
+_PASSAGE = 500
+#: What frames an excerpt takes about so many tokens; fewer of its text than these are not worth it.
+_AROUND, _LEAST = 36, 30
 #: No part of a text is taken to have fewer tokens a character than this share of the whole's.
 _DENSITY = 0.6
 _BREAK = re.compile(
@@ -99,6 +107,14 @@ class Outline:
                 end = fence.end if whole_fences else self._line_end(fence, end)
         return _stripped(self.text, start, max(start, end))
 
+    def lined(self, span: Span) -> Span:
+        """Return a span that ends, if inside a fenced block, with a line of it."""
+        start, end = span
+        for fence in self.fences:
+            if fence.holds(end):
+                end = self._line_end(fence, end)
+        return _stripped(self.text, start, max(start, end))
+
     def _start(self, place: int, end: int) -> int:
         at = bisect_right(self.breaks, place)
         before, after = self.breaks[at - 1], self.breaks[min(at, len(self.breaks) - 1)]
@@ -154,18 +170,55 @@ def is_long(message: StoredMessage, limit: int) -> bool:
     return message.tokens > limit and message.role is not Role.TOOL and not message.tool_calls
 
 
-def ranked(passages: Sequence[Passage], vector: "NDArray[np.float32] | None") -> list[Span]:
+def ranked(passages: Sequence[Passage], vector: "NDArray[np.float32]") -> list[Span]:
     """Return where passages stand, those nearest to a question first.
 
-    :param vector: of the question; without one they keep their order.
+    :param vector: of the question.
     """
-    spans = [(passage.start, passage.end) for passage in passages]
-    if vector is None:
-        return spans
+    spans = _without_crumbs([(passage.start, passage.end) for passage in passages])
     import numpy as np
 
     cosines = np.stack([passage.vector for passage in passages]) @ vector
     return [spans[at] for at in np.argsort(-cosines, kind="stable")]
+
+
+def ranked_by_words(text: str, words: Sequence[Span]) -> list[Span]:
+    """Return the passages of a text without vectors, those with most words of a question first.
+
+    :param words: where words of the question stand; each word counts once a passage.
+    """
+    spans = _passages(text)
+    held: list[set[str]] = [set() for _ in spans]
+    starts = [start for start, _ in spans]
+    for start, end in words:
+        held[bisect_right(starts, start) - 1].add(text[start:end].lower())
+    order = sorted(range(len(spans)), key=lambda at: (-len(held[at]), at))
+    return [spans[at] for at in order]
+
+
+def _passages(text: str) -> list[Span]:
+    """Cut a text at paragraphs or sentences, or anywhere if it has none, into similar lengths."""
+    breaks = Outline(text).breaks
+    cuts = [0]
+    for before, place in pairwise(breaks):
+        if place - cuts[-1] > _PASSAGE and before > cuts[-1]:
+            cuts.append(before)
+        cuts += range(cuts[-1] + _PASSAGE, place - _PASSAGE, _PASSAGE)
+    return _without_crumbs(list(zip(cuts, [*cuts[1:], len(text)], strict=True)))
+
+
+def _without_crumbs(spans: Sequence[Span]) -> list[Span]:
+    """Join each tiny passage, such as a heading, with the one it stands above, else below."""
+    if len(spans) == 1:
+        return list(spans)
+    return [
+        span
+        if span[1] - span[0] >= _CRUMB
+        else (span[0], spans[at + 1][1])
+        if at + 1 < len(spans)
+        else (spans[at - 1][0], span[1])
+        for at, span in enumerate(spans)
+    ]
 
 
 def parts_as_printed(
@@ -195,9 +248,9 @@ def least_tokens(message: StoredMessage, parts: Sequence[Span]) -> float:
     return _DENSITY * share * message.tokens
 
 
-def discount(part: int) -> float:
+def discount(candidate: Candidate, part: int) -> float:
     """Return the share of a message's priority that its parts have from this one on."""
-    return FIRST * FURTHER**part
+    return (OF_REPLY if candidate.replies else FIRST) * FURTHER**part
 
 
 class Excerpter:
@@ -205,6 +258,11 @@ class Excerpter:
 
     def __init__(self) -> None:
         self._outlines: dict[int, Outline] = {}
+
+    def _outline(self, message: StoredMessage) -> Outline:
+        if message.id not in self._outlines:
+            self._outlines[message.id] = Outline(plain_text(message))
+        return self._outlines[message.id]
 
     def ways(self, candidate: Candidate, parts: Sequence[Span]) -> Iterator[Candidate]:
         """Yield a candidate that prints more of its message, the largest first.
@@ -214,10 +272,7 @@ class Excerpter:
         :param candidate: with the spans that are printed so far; ``None`` for none of them.
         :param parts: passages to add.
         """
-        message = candidate.message
-        outline = self._outlines.get(message.id)
-        if outline is None:
-            outline = self._outlines[message.id] = Outline(plain_text(message))
+        outline = self._outline(candidate.message)
         tried: list[tuple[Span, ...]] = []
         for whole_fences in (True, False):
             more = [outline.widened(part, whole_fences=whole_fences) for part in parts]
@@ -226,6 +281,23 @@ class Excerpter:
                 tried.append(spans)
                 whole = spans == (outline.whole,)
                 yield replace(candidate, spans=None if whole else spans)
+
+    def shortened(self, candidate: Candidate, part: Span, room: int) -> Iterator[Candidate]:
+        """Yield a candidate that prints the beginning of a part, as much as may fit.
+
+        :param room: tokens that are left.
+        """
+        outline = self._outline(candidate.message)
+        start, end = outline.widened(part, whole_fences=False)
+        for share in (1.0, 0.75):
+            tokens = share * (room - _AROUND)
+            if tokens < _LEAST:
+                return
+            stop = start + int(tokens * len(outline.text) / candidate.message.tokens)
+            stop = outline.breaks[bisect_right(outline.breaks, min(stop, end)) - 1]
+            if stop - start >= _CRUMB:
+                spans = joined(outline.text, [outline.lined((start, stop))])
+                yield replace(candidate, spans=None if spans == (outline.whole,) else spans)
 
 
 def joined(text: str, spans: Iterable[Span]) -> tuple[Span, ...]:

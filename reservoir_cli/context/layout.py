@@ -31,7 +31,6 @@ class Costs:
     :param printed: of recalled messages and history together, as they are printed. The others
         add up to at least this, and are cheaper to ask for; without it they decide alone.
     :param left_out: of the line that names an answer that was left out, by its id.
-    :param excerpt_note: paid once, when an excerpt is recalled.
     :param trials: how many windows in a row are counted as they are printed, and found too large.
     """
 
@@ -41,7 +40,6 @@ class Costs:
     recalled_title: int
     printed: Callable[[Sequence[Candidate], Sequence[Candidate]], int] | None = None
     left_out: Callable[[int], int] = lambda _: 0
-    excerpt_note: int = 0
     trials: int = 32
 
 
@@ -113,7 +111,6 @@ class Packing:
     #: Recalled messages that are printed, by exchange; how many, and how many of each day.
     _lines: dict[int, dict[int, Candidate]] = field(default_factory=dict)
     _line_count: int = 0
-    _excerpt_count: int = 0
     _days: Counter[str] = field(default_factory=Counter)
     #: Of exchanges that say the same, the one that is printed.
     _shown: dict[int, int] = field(default_factory=dict)
@@ -136,7 +133,7 @@ class Packing:
         """Return an upper bound of the tokens that are left; exact when that may be little."""
         if self.costs.printed and budget - self._spent < _LITTLE:
             self._recount(self.costs.printed)
-        framing = self._framing(len(self._days), self._line_count, self._excerpt_count)
+        framing = self._framing(len(self._days), self._line_count)
         return budget - self._spent - framing + self._excess
 
     def could_add(self, members: Sequence[Candidate], budget: int) -> bool:
@@ -225,9 +222,8 @@ class Packing:
         """Set the account right by one exact count of what is kept."""
         if self._excess:
             layout = self.lay_out()
-            self._spent = printed(layout.recalled, layout.history) - self._framing(
-                len(self._days), self._line_count, self._excerpt_count
-            )
+            counted = printed(layout.recalled, layout.history)
+            self._spent = counted - self._framing(len(self._days), self._line_count)
             self._excess = 0
 
     def _total(self, step: _Step) -> int:
@@ -236,12 +232,10 @@ class Packing:
             (self._days[day] + more > 0) - (self._days[day] > 0) for day, more in step.days.items()
         )
         lines = self._line_count + len(step.lines) - len(step.gone)
-        excerpts = self._excerpt_count + _excerpts(step.lines) - _excerpts(step.gone)
-        return self._spent + self._cost(step) + self._framing(days, lines, excerpts)
+        return self._spent + self._cost(step) + self._framing(days, lines)
 
-    def _framing(self, days: int, lines: int, excerpts: int) -> int:
-        title = self.costs.recalled_title if lines else 0
-        return days * self.costs.day + title + (self.costs.excerpt_note if excerpts else 0)
+    def _framing(self, days: int, lines: int) -> int:
+        return days * self.costs.day + (self.costs.recalled_title if lines else 0)
 
     def _at_most(self, members: Sequence[Candidate]) -> int:
         """Return what messages may cost in an empty window, wherever they are printed."""
@@ -276,7 +270,6 @@ class Packing:
         for line in step.lines:
             self._lines.setdefault(self._exchange(line), {})[line.message.id] = line
         self._line_count += len(step.lines) - len(step.gone)
-        self._excerpt_count += _excerpts(step.lines) - _excerpts(step.gone)
         for day, more in step.days.items():
             self._days[day] += more
             if not self._days[day]:
@@ -408,10 +401,6 @@ def ids(candidates: Iterable[Candidate]) -> set[int]:
 def is_system(candidate: Candidate) -> bool:
     """Whether it is an old system prompt: never an instruction again."""
     return candidate.message.role is Role.SYSTEM
-
-
-def _excerpts(candidates: Iterable[Candidate]) -> int:
-    return sum(candidate.spans is not None for candidate in candidates)
 
 
 def _asks(candidate: Candidate) -> bool:

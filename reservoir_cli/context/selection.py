@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from itertools import count
 
 from reservoir_cli.chat.tool_calls import pair_calls
-from reservoir_cli.context.excerpts import FIRST, Excerpter, discount, least_tokens, step_size
+from reservoir_cli.context.excerpts import Excerpter, discount, least_tokens, step_size
 from reservoir_cli.context.exchanges import Exchanges
 from reservoir_cli.context.layout import Costs, Packing, by_time, ids, is_system
 from reservoir_cli.context.types import Candidate, Dropped, Selection, Tier
@@ -31,6 +31,8 @@ _TIERS = list(Tier)
 NEWEST_SHARE = 1 / 8
 #: Together with pinned messages, this part.
 PINNED_SHARE = 1 / 4
+#: The first part of the best match waits at least at this share of its priority.
+BEST = 0.9
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +66,10 @@ class Unit:
     def is_long(self) -> bool:
         """Whether it is one message that is taken part by part."""
         return len(self.members) == 1 and bool(self.members[0].parts)
+
+    def share(self, part: int = 0) -> float:
+        """Return the share of its priority that a unit has: less than 1 for parts of a message."""
+        return discount(self.members[0], part) if self.is_long else 1.0
 
     @property
     def tier(self) -> int:
@@ -196,9 +202,9 @@ def _take_by_score(exchanges: Sequence[list[Unit]], packing: Packing, budget: in
 
     def push(units: list[Unit], part: int = 0) -> None:
         unit = _joined(units)
-        # The best part of the best match waits for nothing.
-        waits = unit.is_long and (part > 0 or unit.priority < best)
-        share = discount(part) if waits else 1.0
+        share = unit.share(part)
+        if part == 0 and unit.priority == best:
+            share = max(share, BEST)
         heapq.heappush(steps, (unit.by_score(share), next(ties), units, part))
 
     for exchange in exchanges:
@@ -229,7 +235,8 @@ def _take_parts(
 ) -> tuple[int, bool]:
     """Add the next parts of a long message if they fit.
 
-    A fenced block is taken whole if that fits, else up to a line of it.
+    A fenced block is taken whole if that fits, else up to a line of it. Of a message of which
+    nothing is printed yet, the beginning of a part is taken if not all of it fits.
 
     :returns: how many parts are done with, and whether they are in the window.
     """
@@ -245,6 +252,9 @@ def _take_parts(
             unchanged = before is not None and grown.spans == before.spans
             if unchanged or packing.add((grown,), budget, EXCERPT if grown.spans else reason):
                 return size, True
+    if before is None:
+        shorter = cutter.shortened(candidate, candidate.parts[part], room)
+        any(packing.add((excerpt,), budget, EXCERPT) for excerpt in shorter)
     return step_size(part), False
 
 
@@ -260,7 +270,7 @@ def _take_by_tier(exchanges: Sequence[list[Unit]], packing: Packing, budget: int
     for exchange in exchanges:
         together = len(exchange) == 1 or packing.could_add(_members(exchange), budget)
         whole += [exchange] if together else [[unit] for unit in exchange]
-    whole.sort(key=lambda each: _joined(each).by_tier(FIRST if each[0].is_long else 1.0))
+    whole.sort(key=lambda each: _joined(each).by_tier(each[0].share()))
     for number, units in enumerate(whole):
         if units[0].is_long:
             if not _take_all_parts(units[0].members[0], cutter, packing, budget):

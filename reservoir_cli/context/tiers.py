@@ -107,8 +107,7 @@ def fillers(scored: Scored, room: int, excerpt_over: int | None) -> list[int]:
     tokens = found.tokens.astype(np.int64)
     sizes, priority = tokens, scored.priority
     if excerpt_over is not None:
-        long = (tokens > excerpt_over) & ~np.isnan(found.cosine)
-        long &= tokens <= max(room, _LONGEST_READ)
+        long = (tokens > excerpt_over) & (tokens <= max(room, _LONGEST_READ))
         sizes = np.where(long, np.minimum(tokens, _PASSAGE), tokens)
         priority = np.where(long, FIRST * priority, priority)
     total, count = len(tokens), 1_000

@@ -77,7 +77,13 @@ def history_turns(
     last of history.
     """
     role = Role.USER.value if request.recalled_role == "user" else CONTEXT
-    quoted = recalled_turn(recalled, role, numbered=request.recall_only, note=request.recall_note)
+    quoted = recalled_turn(
+        recalled,
+        role,
+        numbered=request.recall_only,
+        note=request.recall_note,
+        explained=request.excerpts_explained,
+    )
     found = [*_with_summaries(request, quoted, role), *_run_turns(history)]
     if request.format in PROVIDERS and not request.query.strip():
         return until_last_user(found)
@@ -99,13 +105,19 @@ def recalled_summary(text: str) -> str:
 
 
 def recalled_turn(
-    recalled: Sequence[Candidate], role: str = CONTEXT, *, numbered: bool = False, note: str = ""
+    recalled: Sequence[Candidate],
+    role: str = CONTEXT,
+    *,
+    numbered: bool = False,
+    note: str = "",
+    explained: bool = False,
 ) -> list[Turn]:
     """Quote recalled messages, with a line for each day, conversation and gap.
 
     :param recalled: in order of time.
     :param numbered: give each message its number, not only excerpts.
     :param note: a line above them.
+    :param explained: say how to read a message whole of which an excerpt is printed.
     """
     if not recalled:
         return []
@@ -114,7 +126,7 @@ def recalled_turn(
         for before, message in zip((None, *recalled), recalled, strict=False)
     ]
     notes = [RECALLED_TITLE, RECALLED_NOTE, *([note] if note else [])]
-    if any(candidate.spans is not None for candidate in recalled):
+    if explained and any(candidate.spans is not None for candidate in recalled):
         notes.append(excerpt_note(recalled[0].message.partition, numbered=numbered))
     text = "\n".join([*notes, "".join(quoted)])
     return [Turn(Section.RECALLED, role, text)]

@@ -52,6 +52,7 @@ class ContextRequest:
     :param now: the moment of asking, aware.
     :param system: the system prompt.
     :param recalled_role: who recalled messages are sent by: ``user`` or ``system``.
+    :param excerpts_explained: say how to read a message whole of which an excerpt is printed.
     :param recall_only: print recalled messages alone, each with its number.
     :param exclude_conversation: the running session of the reader, which is not recalled.
     :param recall_note: a line about the recalled messages.
@@ -71,6 +72,7 @@ class ContextRequest:
     episodes: tuple[Piece, ...] = ()
     summaries: tuple[Piece, ...] = ()
     recalled_role: str = "user"
+    excerpts_explained: bool = False
     recall_only: bool = False
     exclude_conversation: str | None = None
     recall_note: str = ""
@@ -102,6 +104,7 @@ class Candidate:
     :param place: its place when every conversation is brought together; the next message of its
         conversation has the next one.
     :param title: of its conversation, as an import gave it.
+    :param replies: it is the reply to a question that is stored, too.
     :param parts: the passages that a long message may be printed by, the best first.
     :param spans: what is printed of its text; ``None`` for all of it.
     :param pinned: a person pinned it, and pins count for this question.
@@ -117,6 +120,7 @@ class Candidate:
     left_out: int | None = None
     place: int | None = None
     title: str | None = None
+    replies: bool = False
     parts: tuple[Span, ...] = ()
     spans: tuple[Span, ...] | None = None
     pinned: bool = False

@@ -16,6 +16,7 @@ from reservoir_cli.errors import UsageError
 from reservoir_cli.settings import file as settings_file
 from reservoir_cli.settings import mcp, paths, projects
 from reservoir_cli.settings.schema import (
+    DEFAULT_RESERVE,
     DEFAULTS,
     LARGE_WINDOW,
     MODEL_ONLY,
@@ -144,7 +145,7 @@ class Config:
         return _whole(table["max_context_tokens"]) if "max_context_tokens" in table else None
 
     def reserve(self, model: str | None, settings: Settings) -> int:
-        """Return the tokens to reserve for the answer: the setting's, else the table's, else 4,096.
+        """Return the tokens to reserve for the answer: as set, else the table's, else the default.
 
         :param settings: the settings for this model.
         """
@@ -375,7 +376,7 @@ def _default_reserve(model: str | None) -> int:
     from reservoir_cli.settings.models import find_model
 
     known = find_model(model) if model else None
-    return known.reserve if known else 4_096
+    return known.reserve if known else DEFAULT_RESERVE
 
 
 def _whole(value: Value) -> int:

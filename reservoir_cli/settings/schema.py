@@ -11,6 +11,8 @@ from reservoir_cli.util.times import format_duration, parse_duration
 Value = str | int | float | bool | list[str] | None
 
 DEFAULT_MODEL_NAME = "sentence-transformers/all-MiniLM-L6-v2"
+#: Tokens kept for the answer if neither a setting nor the model says how many.
+DEFAULT_RESERVE = 4_096
 
 #: Sizes by context window: small up to 8,192 tokens, large from 100,000.
 PROFILES: dict[str, dict[str, Value]] = {
@@ -273,7 +275,7 @@ class Settings:
     )
     reserve_tokens: int | None = _setting(
         None,
-        "tokens reserved for the answer (unset: the model's value, else 4,096)",
+        f"tokens reserved for the answer (unset: the model's value, else {DEFAULT_RESERVE:,})",
         low=0,
         high=_MANY,
         partition=True,

@@ -262,7 +262,7 @@ def test_the_document_is_complete_and_its_priorities_follow_the_formula(samples)
         assert set(each) >= {"id", "tier", "tokens", "priority", "reason"}
         assert each["reason"]
     assert not {row["id"] for row in stored} & {each["id"] for each in document["dropped"]}
-    assert any("redis" in row["content"].lower() for row in stored)
+    assert any("Redis" in row["content"] for row in stored)
 
 
 @pytest.mark.model

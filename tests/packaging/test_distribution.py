@@ -93,7 +93,7 @@ def test_the_slim_wheel_holds_the_package_and_the_command(slim: Path) -> None:
     name = "reservoir_cli_slim"
     assert set(contents(slim)) == {*package(), page(name), *described(name)}
     assert "reservoir_cli/py.typed" in package()
-    assert commands(slim) == ["[console_scripts]", "reservoir", "=", *main()]
+    assert commands(slim) == ["[console_scripts]", "reservoir", "=", *main(), *plugin()]
 
 
 def test_the_full_wheel_adds_libraries_to_the_slim_one_and_no_file_has_two_owners(
@@ -127,7 +127,7 @@ def test_an_installation_from_a_checkout_holds_the_package(folder: Path) -> None
     wheel = build(ROOT, folder / "checkout", "wheel")
     name = "reservoir_cli"
     assert set(contents(wheel)) == {*package(), page(name), *described(name)}
-    assert commands(wheel) == ["[console_scripts]", "reservoir", "=", *main()]
+    assert commands(wheel) == ["[console_scripts]", "reservoir", "=", *main(), *plugin()]
     assert "reservoir-cli-slim" not in required(wheel)
 
 
@@ -183,9 +183,12 @@ def imported(path: Path) -> set[str]:
 
 
 def test_whatever_is_imported_is_asked_for() -> None:
-    # psycopg is imported only for a store on a server, and asked for by an extra of its own.
-    wanted = [*PROJECT["dependencies"], *PROJECT["optional-dependencies"]["postgres"]]
+    # psycopg and mcp are imported by what needs them, and asked for by extras of their own.
+    extras = PROJECT["optional-dependencies"]
+    wanted = [*PROJECT["dependencies"], *extras["postgres"], *extras["mcp"]]
     asked = {canonicalize_name(Requirement(each).name) for each in wanted}
+    # mcp asks for the first two and speaks in their types; the plugin is loaded by llm.
+    asked |= {"anyio", "pydantic", "llm"}
     names = set().union(*map(imported, PACKAGE.rglob("*.py")))
     assert {"numpy", "typer"} <= names
     known = packages_distributions()
@@ -200,3 +203,7 @@ def test_whatever_is_imported_is_asked_for() -> None:
 @pytest.mark.parametrize("asked", PROJECT["dependencies"])
 def test_every_dependency_has_one_lowest_version(asked: str) -> None:
     assert [each.operator for each in Requirement(asked).specifier].count(">=") == 1
+
+
+def plugin() -> list[str]:
+    return ["[llm]", "reservoir", "=", PROJECT["entry-points"]["llm"]["reservoir"]]

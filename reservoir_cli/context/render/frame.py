@@ -22,7 +22,8 @@ from typing import NamedTuple
 _BEGIN = "[Reservoir context]"
 #: What the question follows in ``text`` and in ``markdown``.
 TEXT_LABEL = "user: "
-MARKDOWN_LABEL = "## Current Message\n\n**user:** "
+QUESTION_HEADING = "Current Message"
+MARKDOWN_LABEL = f"## {QUESTION_HEADING}\n\n**user:** "
 _LABELS = (MARKDOWN_LABEL, TEXT_LABEL, "")
 #: White space, and characters of no width, which some tools drop.
 _INVISIBLE = re.compile(r"[\s\u200b-\u200d\ufeff]+")

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 from reservoir_cli.chat.turn import Section
 from reservoir_cli.context.budget import PER_MESSAGE
-from reservoir_cli.context.excerpts import FIRST
+from reservoir_cli.context.excerpts import discount
 from reservoir_cli.context.turns import current_turn, fixed_turns, shown_text
 from reservoir_cli.context.types import Candidate, Dropped
 
@@ -103,7 +103,7 @@ def _row(window: "ContextWindow", section: Section, candidate: Candidate) -> dic
     if candidate.spans is not None:
         row["content"] = shown_text(candidate.message, candidate.spans)
         row["tokens"] = window.meter.count(row["content"])
-        row["excerpt_priority"] = FIRST * candidate.scores.priority
+        row["excerpt_priority"] = discount(candidate, 0) * candidate.scores.priority
         row["spans"] = [list(span) for span in candidate.spans]
     return row
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from itertools import groupby
 
 from reservoir_cli.chat.turn import Section, Turn
-from reservoir_cli.context.render.frame import MARKDOWN_LABEL, TEXT_LABEL, wrap
+from reservoir_cli.context.render.frame import MARKDOWN_LABEL, QUESTION_HEADING, TEXT_LABEL, wrap
 from reservoir_cli.messages import call_text
 
 _TURNS = (Section.HISTORY, Section.CURRENT)
@@ -14,7 +14,7 @@ _HEADINGS = {
     Section.EPISODE: "Past Conversation Context",
     Section.RECALLED: "Recalled Messages",
     Section.HISTORY: "Conversation",
-    Section.CURRENT: "Current Message",
+    Section.CURRENT: QUESTION_HEADING,
 }
 
 

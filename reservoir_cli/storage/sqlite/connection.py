@@ -1,4 +1,4 @@
-"""A connection to a file, as the portable statements expect it."""
+"""Connect to a file: its pragmas, and what the portable statements expect of a connection."""
 
 import json
 import sqlite3
@@ -12,6 +12,34 @@ from reservoir_cli.storage.sql import Condition, decoding, placeholders
 _MOST_VALUES = 5_000
 #: Tables that refer to messages by their id alone.
 _WITHOUT_PARTITION = {"pending", "rebuilding", "synapses", "embeddings", "tags", "pins"}
+
+
+#: Set on every connection before the store is used.
+PRAGMAS = {
+    "foreign_keys": "ON",
+    "secure_delete": "ON",
+    "synchronous": "FULL",
+    # Without it, words are sorted and looked up in a temporary file.
+    "temp_store": "MEMORY",
+    # Code in the schema of a file is not run: the file may come from anywhere.
+    "trusted_schema": "OFF",
+}
+
+
+def connect(uri: str, patience: float) -> "Connection":
+    """Connect to a file.
+
+    :param uri: with the mode, as SQLite takes it.
+    :param patience: seconds to wait for a lock.
+    """
+    return sqlite3.connect(
+        uri,
+        uri=True,
+        timeout=patience,
+        isolation_level=None,
+        check_same_thread=False,
+        factory=Connection,
+    )
 
 
 class Connection(sqlite3.Connection):

@@ -29,7 +29,7 @@ from reservoir_cli.storage.records import (
     no_progress,
 )
 from reservoir_cli.storage.sqlite import own_schema, secure_delete
-from reservoir_cli.storage.sqlite.connection import Connection
+from reservoir_cli.storage.sqlite.connection import PRAGMAS, Connection, connect
 from reservoir_cli.storage.writes import COLUMNS
 from reservoir_cli.util.private import make_private_dir, remove_leftovers
 
@@ -105,26 +105,11 @@ class SqliteStore(Store):
             ) from error
 
     def _connect(self, uri: str) -> Connection:
-        return sqlite3.connect(
-            uri,
-            uri=True,
-            timeout=self._patience,
-            isolation_level=None,
-            check_same_thread=False,
-            factory=Connection,
-        )
+        return connect(uri, self._patience)
 
     def _prepare(self) -> None:
         version = self._known_version()
-        for pragma, value in (
-            ("foreign_keys", "ON"),
-            ("secure_delete", "ON"),
-            ("synchronous", "FULL"),
-            # Sorted and looked up words would lie in a temporary file otherwise.
-            ("temp_store", "MEMORY"),
-            # What a file says of itself is not run: it may come from anywhere.
-            ("trusted_schema", "OFF"),
-        ):
+        for pragma, value in PRAGMAS.items():
             self._set(pragma, value)
         self._refuse_others()
         if version < SCHEMA_VERSION:

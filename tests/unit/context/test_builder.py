@@ -836,7 +836,7 @@ def test_a_too_large_message_between_small_ones_does_not_end_history_when_fillin
     before = memory.fill(5)
     large = memory.say(piece(3_000))
     after = memory.fill(5)
-    window = memory.ask(budget=1_000, recent=2, similar=0)
+    window = memory.ask(budget=1_000, recent=2, similar=0, excerpts="off")
     assert large not in kept(window)
     assert [each.message.id for each in window.selection.history] == before + after
 
@@ -1048,7 +1048,7 @@ def test_what_answers_a_question_and_fits_is_inside_700_tokens(samples, question
     large = {
         each.candidate.message.source_id
         for each in window.selection.dropped
-        if each.reason == "too large" or each.candidate.parts
+        if each.reason == "too large"
     }
     missed = set(question["evidence"]) - {each.message.source_id for each in window.kept}
     assert missed <= large
@@ -1113,7 +1113,7 @@ def test_messages_that_are_too_large_are_not_read(memory, monkeypatch):
         return rows
 
     monkeypatch.setattr(type(memory.store), "with_partners", counting)
-    window = memory.ask(budget=200)
+    window = memory.ask(budget=200, excerpts="off")
     assert set(new) <= set(kept(window))
     assert len(window.selection.history) == 4
     assert len(read) < 60

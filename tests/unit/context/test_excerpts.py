@@ -15,6 +15,7 @@ from reservoir_cli.context import excerpts
 from reservoir_cli.context.types import FORMATS
 from reservoir_cli.embedding import Engine, passages
 from reservoir_cli.messages import Scope, ToolCall
+from reservoir_cli.storage.records import Passage
 from reservoir_cli.tokens import load_counter
 
 START = datetime(2026, 5, 9, 12, tzinfo=UTC)
@@ -100,7 +101,7 @@ def test_of_a_long_message_the_passage_that_answers_is_printed(opened):
     text = window.to("text")
     assert f"assistant #{stored.id}: [… " in text
     assert "reservoir view -p p --id N" in text
-    assert f"{0.7 * row['priority']:.6f}" == f"{row['excerpt_priority']:.6f}"
+    assert row["excerpt_priority"] == pytest.approx(excerpts.FIRST * row["priority"])
     assert json.loads(json.dumps(window.to("json")))["excerpts"] == 1
 
 
@@ -340,3 +341,127 @@ def test_the_best_match_is_not_lost_in_silence(opened, how):
         held = ask(reservoir, budget=int(match[3].replace(",", "")), recent_context_size=1)
     assert match[1] in {str(row["id"]) for row in stored_rows(held)}
     assert held.hints == ()
+
+
+# What a small budget is spent on
+
+
+def test_a_heading_is_printed_with_what_it_stands_above():
+    text = f"{paragraph('amber')}\n\n# Delta\n\n{paragraph('delta')}"
+    heading = text.index("# Delta"), text.index("delta0")
+    vectors = np.eye(3, dtype=np.float32)
+    spans = [(0, heading[0]), heading, (heading[1], len(text))]
+    stored = [
+        Passage(1, number, *span, vector)
+        for number, (span, vector) in enumerate(zip(spans, vectors, strict=True))
+    ]
+    assert excerpts.ranked(stored, vectors[1])[0] == (heading[0], len(text))
+
+
+def test_of_a_passage_that_does_not_fit_the_beginning_is_printed(opened):
+    text = " ".join(f"Delta1 delta2 and {topic}{n} follow." for n in range(20) for topic in TOPICS)
+    with opened() as reservoir:
+        (stored,) = tell(reservoir, Message("assistant", text))
+        for budget in (150, 200, 250):
+            (row,) = stored_rows(ask(reservoir, budget=budget))
+            assert row["id"] == stored.id
+            assert len(row["spans"]) == 1
+            assert row["content"].splitlines()[-2].endswith("follow.")
+            assert_printed_from(text, row)
+
+
+def test_a_long_message_without_vectors_is_cut_by_words(tmp_path):
+    settings = {"embedding_model": "nobody/absent-model", "min_history_messages": 0}
+    with Reservoir.open(tmp_path / "a.db", settings=settings) as reservoir:
+        tell(reservoir, Message("assistant", long_reply(*TOPICS)))
+        (row,) = stored_rows(ask(reservoir))
+    assert "delta1 delta2" in row["content"]
+    assert "amber1" not in row["content"]
+    assert_printed_from(long_reply(*TOPICS), row)
+
+
+def test_passages_by_words_cover_a_text_that_has_no_place_to_cut():
+    text = "x" * 1_990 + " delta"
+    spans = excerpts.ranked_by_words(text, [(1_991, 1_996)])
+    assert spans[0][1] == len(text)
+    assert "".join(text[start:end] for start, end in sorted(spans)) == text
+
+
+def test_excerpts_are_explained_where_there_is_room(opened):
+    line = "Excerpts have a number: reservoir view -p p --id N"
+    with opened() as reservoir:
+        tell(reservoir, Message("assistant", long_reply(*TOPICS)))
+        windows = [ask(reservoir, budget=budget) for budget in range(150, 400, 10)]
+    with_line = [line in window.to("text") for window in windows if window.excerpts]
+    assert set(with_line) == {False, True}
+    assert all(window.used <= window.budget.available for window in windows)
+
+
+def test_excerpts_of_replies_wait_longer_than_those_of_texts(opened):
+    with opened() as reservoir:
+        tell(
+            reservoir,
+            Message("assistant", long_reply(*TOPICS)),
+            Message("user", "what then", trace_id="t"),
+            Message("assistant", long_reply(*TOPICS), trace_id="t"),
+        )
+        rows = stored_rows(ask(reservoir, budget=600))
+    shares = [row["excerpt_priority"] / row["priority"] for row in rows if row["spans"]]
+    assert shares == pytest.approx([excerpts.FIRST, excerpts.OF_REPLY])
+    assert excerpts.OF_REPLY < excerpts.FIRST
+
+
+@pytest.fixture(scope="module")
+def tokenizer(tmp_path_factory):
+    """Name a counter that is exact, with a vocabulary of its own."""
+    library = pytest.importorskip("tokenizers")
+    trained = library.Tokenizer(library.models.BPE())
+    trained.pre_tokenizer = library.pre_tokenizers.ByteLevel(add_prefix_space=False)
+    alphabet = library.pre_tokenizers.ByteLevel.alphabet()
+    trainer = library.trainers.BpeTrainer(
+        vocab_size=600, initial_alphabet=alphabet, show_progress=False
+    )
+    trained.train_from_iterator([long_reply(*TOPICS), "[Recalled Messages] user: tokens"], trainer)
+    path = tmp_path_factory.mktemp("t") / "tokenizer.json"
+    trained.save(str(path))
+    return f"huggingface:{path}"
+
+
+def strings(value):
+    """Yield every text of a provider's body that a model reads."""
+    if isinstance(value, dict):
+        value = [content for key, content in value.items() if key in ("messages", "system")] or [
+            content for key, content in value.items() if key in ("content", "text")
+        ]
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, list):
+        for content in value:
+            yield from strings(content)
+
+
+@pytest.mark.parametrize("form", FORMATS)
+@hypothesis.given(
+    EXCHANGES, st.integers(80, 1_500), st.sampled_from(["score", "tiers"]), st.booleans()
+)
+@hypothesis.settings(
+    max_examples=8, suppress_health_check=[hypothesis.HealthCheck.function_scoped_fixture]
+)
+def test_by_an_exact_counter_the_budget_holds(
+    tmp_path_factory, tokenizer, form, exchanges, budget, order, embedded
+):
+    messages = [
+        message for number, one in enumerate(exchanges) for message in exchange(number, *one)
+    ]
+    settings = {"token_counter": tokenizer, "embedding_model": "nobody/absent-model"}
+    path = tmp_path_factory.mktemp("e") / "a.db"
+    embedder = {"embedder": BagOfWords()} if embedded else {}
+    with Reservoir.open(path, settings=settings, **embedder) as reservoir:
+        tell(reservoir, *messages)
+        window = ask(reservoir, budget=budget, order=order, format=form)
+    shown = window.to("text" if form == "json" else form)
+    texts = [shown] if isinstance(shown, str) else list(strings(shown))
+    counter = load_counter(tokenizer)
+    assert texts
+    assert sum(map(counter.count, texts)) <= window.used
+    assert window.used <= budget or window.budget.overfull

@@ -1,0 +1,87 @@
+"""Time the choice among long messages: CPU milliseconds of the choosing step of a context.
+
+    python benchmarks/speed/choosing.py [--messages 10000] [--budgets 1000 4000]
+
+Messages have about six passages. Their vectors are drawn from the text's checksum: what is near to
+a question is a matter of chance, and nothing waits for a model.
+"""
+
+import argparse
+import re
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from time import process_time
+from zlib import crc32
+
+import numpy as np
+import synthetic
+from numpy.typing import NDArray
+
+from reservoir_cli import Message, Reservoir
+from reservoir_cli.context import builder
+from reservoir_cli.embedding import Engine, passages
+
+_RUNS, _PARAGRAPHS = 5, 6
+
+
+class Drawn:
+    """An embedder whose vectors are drawn by chance, the same for the same text."""
+
+    name, model_id, dimensions = "drawn", "drawn-384", 384
+    engine = Engine("reference", "it is made for this benchmark", "folder")
+
+    def encode_query(self, text: str) -> NDArray[np.float32]:
+        """Return the vector of a question."""
+        vector = np.random.default_rng(crc32(text.encode())).standard_normal(self.dimensions)
+        return (vector / np.linalg.norm(vector)).astype(np.float32)
+
+    def encode_documents(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Return the vectors of passages."""
+        return np.stack([self.encode_query(text) for text in texts])
+
+    def passages(self, text: str) -> Sequence[tuple[int, int]]:
+        """Return the passages of a text, by its words."""
+        return passages.cut(text, [match.span() for match in re.finditer(r"\w+|[^\w\s]", text)])
+
+
+def long_messages(count: int) -> Iterator[Message]:
+    """Yield replies of some paragraphs, each behind its question."""
+    writer = synthetic.Writer()
+    for message in writer.messages(count):
+        texts = [" ".join(writer.text() for _ in range(3)) for _ in range(_PARAGRAPHS)]
+        yield Message(
+            message.role,
+            "\n\n".join([message.content, *texts]),
+            created_at=message.created_at,
+            conversation_id=message.conversation_id,
+            trace_id=message.trace_id,
+        )
+
+
+def main() -> None:
+    """Print the least CPU time of the choosing step for each budget."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--messages", type=int, default=10_000)
+    parser.add_argument("--budgets", type=int, nargs="+", default=[1_000, 4_000])
+    given = parser.parse_args()
+    builder.perf_counter = process_time  # type: ignore[attr-defined]
+    with tempfile.TemporaryDirectory() as folder:
+        with Reservoir.open(Path(folder) / "a.db", embedder=Drawn()) as reservoir:
+            reservoir.ingest(list(long_messages(given.messages)))
+            for budget in given.budgets:
+                windows = [
+                    reservoir.context(question, budget=budget)
+                    for question in synthetic.QUESTIONS
+                    for _ in range(_RUNS)
+                ]
+                times = sorted(window.timings_ms["select"] for window in windows)
+                kept = sum(len(window.kept) for window in windows) / len(windows)
+                print(
+                    f"{budget:6,} tokens  {times[0]:6.1f} to {times[-1]:6.1f} ms, median "
+                    f"{times[len(times) // 2]:6.1f} ms, {kept:.0f} messages"
+                )
+
+
+if __name__ == "__main__":
+    main()
