@@ -69,6 +69,8 @@ class Message:
     :param trace_id: links a question, its reply, and the tool calls between them.
     :param source: the tool it came from; imports use it with ``source_id`` to find duplicates.
     :param secrets: kinds of secrets detected in it; see :mod:`reservoir_cli.redaction`.
+    :param tags: names that a person gave it.
+    :param pinned_at: since when every context holds it; ``None`` if it is not pinned.
     :raises UsageError: the role is unknown, or the time has no zone.
     """
 
@@ -83,6 +85,8 @@ class Message:
     source_id: str | None = None
     conversation_id: str | None = None
     secrets: tuple[str, ...] = ()
+    tags: tuple[str, ...] = ()
+    pinned_at: datetime | None = None
 
     def __post_init__(self) -> None:
         parse_role(self.role)
@@ -107,6 +111,8 @@ class StoredMessage:
     :param id: unique within its partition, and in a file store within the whole store.
     :param tokens: its token count by ``counter``, the name and version of a token counter.
     :param secrets: distinct kinds of secrets detected in it, sorted by name.
+    :param tags: names that a person gave it, sorted.
+    :param pinned_at: since when every context holds it; ``None`` if it is not pinned.
     """
 
     id: int
@@ -125,6 +131,8 @@ class StoredMessage:
     tokens: int
     counter: str = ""
     secrets: tuple[str, ...] = ()
+    tags: tuple[str, ...] = ()
+    pinned_at: datetime | None = None
 
     @property
     def key(self) -> Key:
@@ -149,7 +157,13 @@ class StoredMessage:
             "source_id": self.source_id,
             "tokens": self.tokens,
         }
-        return row | ({"secrets": list(self.secrets)} if self.secrets else {})
+        marks = {
+            "secrets": list(self.secrets),
+            "tags": list(self.tags),
+            "pinned": self.pinned_at is not None,
+            "pinned_at": self.pinned_at and self.pinned_at.isoformat(),
+        }
+        return row | {name: value for name, value in marks.items() if value}
 
 
 @dataclass(frozen=True, slots=True)

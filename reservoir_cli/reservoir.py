@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from reservoir_cli.errors import ModelUnavailableError, ReservoirError, UsageError
-from reservoir_cli.messages import Key, Message, Scope, StoredMessage, title_of
+from reservoir_cli.messages import Key, Message, Scope, StoredMessage, clean_text, title_of
 from reservoir_cli.redaction import Mode, Redactor
 from reservoir_cli.settings import config, paths
 from reservoir_cli.settings.config import Config
@@ -532,6 +532,71 @@ class Reservoir:
         """
         self._progress("moving", 0, 0)
         return self.store.move_partition(old, new)
+
+    # Changing messages
+
+    def edit(self, message: int | Key, text: str, *, scope: Scope = _EVERYTHING) -> StoredMessage:
+        """Replace the text of a message, and return the message.
+
+        No word of the old text stays in the store's files; what was made of it is made anew.
+
+        :param message: its id in the scope, or its key.
+        :raises UsageError: the text is empty.
+        :raises ReservoirError: there is no such message; or it is edited, but a reader keeps the
+            old words in the files.
+        """
+        if not text.strip():
+            raise UsageError("the new text is empty", hint="forget deletes a message")
+        key = self._key(message, scope)
+        self._ingestor.edit(self.store.by_key([key])[0], clean_text(text))
+        return self.messages([key])[0]
+
+    def tag(self, message: int | Key, *names: str, scope: Scope = _EVERYTHING) -> StoredMessage:
+        """Give a message tags; return it with all that it has.
+
+        :param message: its id in the scope, or its key.
+        :raises UsageError: a name is empty or has control characters.
+        :raises ReservoirError: there is no such message.
+        """
+        from reservoir_cli.storage.marks import Tags
+
+        key = self._key(message, scope)
+        Tags(self.store).add(key, names)
+        return self.messages([key])[0]
+
+    def untag(self, message: int | Key, *names: str, scope: Scope = _EVERYTHING) -> StoredMessage:
+        """Take tags from a message; see :meth:`tag`."""
+        from reservoir_cli.storage.marks import Tags
+
+        key = self._key(message, scope)
+        Tags(self.store).remove(key, names)
+        return self.messages([key])[0]
+
+    def pin(self, message: int | Key, *, scope: Scope = _EVERYTHING) -> StoredMessage:
+        """Put a message into every context from now on; see :meth:`tag`."""
+        from reservoir_cli.storage.marks import Pins
+
+        key = self._key(message, scope)
+        Pins(self.store).add(key, datetime.now(UTC))
+        return self.messages([key])[0]
+
+    def unpin(self, message: int | Key, *, scope: Scope = _EVERYTHING) -> StoredMessage:
+        """Take a pin off a message; see :meth:`tag`."""
+        from reservoir_cli.storage.marks import Pins
+
+        key = self._key(message, scope)
+        Pins(self.store).remove(key)
+        return self.messages([key])[0]
+
+    def _key(self, message: int | Key, scope: Scope) -> Key:
+        if isinstance(message, Key):
+            keys = [each.key for each in self.store.by_key([message])]
+        else:
+            keys = self.find_ids([message], scope)
+        if not keys:
+            number = message if isinstance(message, int) else message.id
+            raise ReservoirError(f"no message {number} in {scope}")
+        return keys[0]
 
     # Forgetting
 

@@ -9,7 +9,7 @@ import typer
 from reservoir_cli.cli.help import HelpfulCommand, HelpfulGroup
 
 #: Each command with an example. It is the function, or the app, of that name in the module of
-#: that name.
+#: that name, or in the one that :data:`MODULES` names.
 EXAMPLES = {
     "init": "reservoir init",
     "ingest": 'echo "why did we drop Redis?" | reservoir ingest -p work',
@@ -28,6 +28,11 @@ EXAMPLES = {
     "conversations": "reservoir conversations -p work --since 30d",
     "partitions": "reservoir partitions rename work acme",
     "backup": "reservoir backup reservoir-copy.db",
+    "edit": 'reservoir edit 1 "We fly on 3 May." -p home',
+    "tag": "reservoir tag 1 travel japan -p home",
+    "untag": "reservoir untag 1 japan -p home",
+    "pin": "reservoir pin 1 -p home",
+    "unpin": "reservoir unpin 1 -p home",
     "forget": 'reservoir forget --match "card number" --all-partitions',
     "export": "reservoir export -p work -o work.jsonl",
     "hook": """echo '{"prompt": "why did we drop Redis?"}' | reservoir hook user-prompt""",
@@ -37,6 +42,8 @@ EXAMPLES = {
     "db": "reservoir db status",
     "mcp": "reservoir mcp -p work",
 }
+
+MODULES = dict.fromkeys(("tag", "untag", "pin", "unpin"), "marks")
 
 
 class Commands(MutableMapping[str, Any]):
@@ -57,7 +64,8 @@ class Commands(MutableMapping[str, Any]):
             pretty_exceptions_enable=False,
             rich_markup_mode=None,
         )
-        function = getattr(import_module(f"reservoir_cli.cli.commands.{name}"), name)
+        module = MODULES.get(name, name)
+        function = getattr(import_module(f"reservoir_cli.cli.commands.{module}"), name)
         if isinstance(function, typer.Typer):  # a command with commands of its own
             app.add_typer(function, name=name, epilog=f"Example: {example}")
             group = typer.main.get_group(app)

@@ -12,7 +12,7 @@ import typer
 
 from reservoir_cli.cli import completion, console
 from reservoir_cli.errors import ReservoirError, StoreCorruptError, UsageError
-from reservoir_cli.messages import Scope, clean_text, parse_role
+from reservoir_cli.messages import Scope, StoredMessage, clean_text, parse_role
 from reservoir_cli.settings.location import is_on_a_server
 from reservoir_cli.util.files import LARGEST, read_stream
 from reservoir_cli.util.times import parse_time
@@ -29,8 +29,8 @@ def _name(value: str | None) -> str | None:
     """
     if value is not None and not value.strip():
         raise UsageError(
-            "a partition, instance or trace needs a name, not an empty text",
-            hint="leave the option out for the usual one",
+            "a partition, instance, trace or tag needs a name, not an empty text",
+            hint="leave the option out",
         )
     return clean_text(value) if value else None
 
@@ -119,6 +119,10 @@ Project = Annotated[
     str | None,
     typer.Option(metavar="NAME", help="Only conversations held in a folder of this name."),
 ]
+Tag = Annotated[
+    str | None,
+    typer.Option(metavar="NAME", help="Only messages with this tag.", callback=_name),
+]
 Timestamps = Annotated[bool, typer.Option("--timestamps", help="Put time and trace id in front.")]
 OneLine = Annotated[
     bool, typer.Option("--oneline", help="One message a line; line breaks become \\n.")
@@ -144,6 +148,8 @@ Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 JsonLines = Annotated[bool, typer.Option("--jsonl", help="Print a JSON object a line.")]
 
 
+#: How many characters of a message are shown in a line.
+_SHOWN = 100
 #: The greatest number SQLite can hold.
 MOST = 2**63 - 1
 
@@ -265,6 +271,8 @@ def message_filter(
     text: str | None = None,
     source: str | None = None,
     project: str | None = None,
+    tag: str | None = None,
+    pinned: bool = False,
     secrets: bool = False,
 ) -> "Filter":
     """Which messages are meant, as it was typed.
@@ -285,6 +293,8 @@ def message_filter(
         text=clean_text(text) if text else None,
         source=clean_text(source) if source else None,
         project=clean_text(project) if project else None,
+        tag=tag,
+        pinned=pinned,
         secrets=secrets,
     )
 
@@ -306,16 +316,17 @@ def why_nothing(reservoir: "Reservoir", scope: Scope, where: "Filter") -> str:
     return f"no message in {console.place(scope)} passes {' and '.join(typed)}" if typed else ""
 
 
-def message_number(typed: str) -> int:
+def message_number(typed: str, name: str = "--id") -> int:
     """Read the number of a message, with or without ``#``.
 
+    :param name: of the option or argument.
     :raises UsageError: it is no number that a message can have.
     """
     digits = typed.strip().removeprefix("#")
     if not (digits.isascii() and digits.isdigit()):
-        raise UsageError(f"--id: {typed!r} is not a message number", hint="use 12 or '#12'")
+        raise UsageError(f"{name}: {typed!r} is not a message number", hint="use 12 or '#12'")
     if not 1 <= int(digits[:20]) <= MOST:
-        raise UsageError(f"--id: {typed} is not between 1 and {MOST}", hint="use 12 or '#12'")
+        raise UsageError(f"{name}: {typed} is not between 1 and {MOST}", hint="use 12 or '#12'")
     return int(digits)
 
 
@@ -342,6 +353,12 @@ def whole_id(
 def joined(words: Sequence[str]) -> str:
     """Join the words of a question that was typed without quotes; ``-`` alone is stdin."""
     return text_or_stdin(" ".join(words))
+
+
+def first_words(message: StoredMessage) -> str:
+    """Return a message in one line: its number, its role, and how it begins."""
+    line = f"#{message.id} {console.message_line(message, False, True)}"
+    return line if len(line) <= _SHOWN else f"{line[: _SHOWN - 1]}…"
 
 
 def no_message(reservoir: "Reservoir", number: int, scope: Scope) -> ReservoirError:

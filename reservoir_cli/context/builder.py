@@ -119,6 +119,8 @@ def build_context(
         chosen = {*tiers, *unasked, *fillers(scored, room, excerpt_over)}
         if settings.enough:
             chosen = {place for place in chosen if _is_enough(scored, tiers, place)}
+        pins = set() if silent or request.recall_only else _pins(found, store, scope)
+        chosen |= pins
         stored = store.with_partners([int(each) for each in found.ids[sorted(chosen)]], scope)
         _, known = found.places(np.array([row.id for row in stored], np.int64))
         stored = [row for row, passes in zip(stored, known, strict=True) if passes]
@@ -128,7 +130,7 @@ def build_context(
     parts = excerpts.parts_as_printed(parts, stored, rows)
     read = perf_counter()
     limit = settings.max_tool_result_tokens
-    pool = _pool(rows, scored, in_threads, tiers, limit, meter, titles, parts)
+    pool = _pool(rows, scored, in_threads, tiers, pins, limit, meter, titles, parts)
     not_reached = len(found.ids) - len(pool) if fill else 0
     too_large = unread(scored, pool, room)
     chooser = _Chooser(request, pool, budget, rules, meter, not_reached, too_large, silent)
@@ -450,6 +452,13 @@ def _is_enough(scored: Scored, tiers: dict[int, Tier], place: int) -> bool:
     return tiers.get(place) is Tier.RECENT or bool(scored.similarity[place] >= _ENOUGH)
 
 
+def _pins(found: Candidates, store: Store, scope: Scope) -> set[int]:
+    """Return the positions of pinned messages."""
+    numbers = [key.id for key in store.find(scope, Filter(pinned=True))]
+    places, _ = found.places(np.array(numbers, np.int64))
+    return set(places.tolist())
+
+
 def _titles(
     rows: Sequence[StoredMessage], scope: Scope, store: Store, mask: Redactor
 ) -> dict[tuple[str, str | None], str]:
@@ -522,6 +531,7 @@ def _pool(
     scored: Scored,
     in_threads: ranking.Places,
     tiers: dict[int, Tier],
+    pins: set[int],
     max_result_tokens: int,
     meter: Meter,
     titles: Mapping[tuple[str, str | None], str],
@@ -549,7 +559,7 @@ def _pool(
             Candidate(
                 turns.shorten_result(row, limit, meter.counter) if cut else row,
                 tiers.get(place, Tier.OLDER),
-                place not in tiers,
+                place not in tiers and place not in pins,
                 scores,
                 int(places_from_newest[place]) if found.own[place] else None,
                 cut,
@@ -557,6 +567,7 @@ def _pool(
                 title=titles.get((row.instance, row.conversation_id)),
                 replies=row.role is Role.ASSISTANT and (row.instance, row.trace_id) in asked,
                 parts=tuple(parts.get(row.id, ())),
+                pinned=place in pins,
             )
         )
     return pool

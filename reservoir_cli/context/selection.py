@@ -24,10 +24,13 @@ QUESTION = "question"
 ORPHAN = "orphan result"
 UNANSWERED = "unanswered call"
 UNLIKE = "below min_cosine"
+PINNED = "pinned"
 
 _TIERS = list(Tier)
 #: The newest messages come first while they take at most this part of the budget.
 NEWEST_SHARE = 1 / 8
+#: Together with pinned messages, this part.
+PINNED_SHARE = 1 / 4
 #: The first part of the best match waits at least at this share of its priority.
 BEST = 0.9
 
@@ -127,6 +130,8 @@ def select(
     for unit in _newest(units, rules.min_history_messages):
         if not packing.add(unit.members, int(budget * NEWEST_SHARE), "newest"):
             break
+    for unit in _pinned(units):
+        packing.add(unit.members, int(budget * PINNED_SHARE), PINNED)
     take = _take_by_tier if rules.order == "tiers" else _take_by_score
     take(list(_together(units, exchanges)), packing, budget)
 
@@ -134,14 +139,37 @@ def select(
     dropped += [Dropped(each, DUPLICATE) for each in layout.duplicates]
     named = ids([*layout.recalled, *layout.history]) | ids(each.candidate for each in dropped)
     dropped += [Dropped(each, NO_ROOM) for each in _members(units) if each.message.id not in named]
+    kept_as_pins = {number for number, reason in packing.reasons.items() if reason == PINNED}
+    dropped = [replace(each, candidate=_as_pin(each.candidate)) for each in dropped]
     return Selection(
-        layout.recalled,
-        layout.history,
+        tuple(_as_pin(each, kept_as_pins) for each in layout.recalled),
+        tuple(_as_pin(each, kept_as_pins) for each in layout.history),
         tuple(each for each in dropped if not each.candidate.filler),
         tuple(each for each in dropped if each.candidate.filler),
         packing.reasons,
         not_reached,
     )
+
+
+def _pinned(units: Iterable[Unit]) -> list[Unit]:
+    """Return the groups with a pinned message, the newest pin first."""
+
+    def newest(unit: Unit) -> list[tuple[float, int]]:
+        messages = (each.message for each in unit.members if each.pinned)
+        return sorted(
+            (-each.pinned_at.timestamp(), -each.id) for each in messages if each.pinned_at
+        )
+
+    return sorted((unit for unit in units if newest(unit)), key=newest)
+
+
+def _as_pin(candidate: Candidate, numbers: Set[int] | None = None) -> Candidate:
+    """Return a pinned message with that tier.
+
+    :param numbers: only those that were kept as pins.
+    """
+    is_pin = candidate.pinned and (numbers is None or candidate.message.id in numbers)
+    return replace(candidate, tier=Tier.PINNED) if is_pin else candidate
 
 
 def _without_too_large(
@@ -307,7 +335,10 @@ def _only_own_calls(candidate: Candidate) -> Candidate:
 def _unlike(unit: Unit, least: float) -> bool:
     """Whether nothing in a unit is recent, alike enough, or without a vector."""
     return least != 0 and not any(
-        each.tier is Tier.RECENT or not each.scores.embedded or each.scores.cosine >= least
+        each.tier is Tier.RECENT
+        or each.pinned
+        or not each.scores.embedded
+        or each.scores.cosine >= least
         for each in unit.members
     )
 

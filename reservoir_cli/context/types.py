@@ -26,6 +26,8 @@ class Tier(StrEnum):
     SIMILAR = "similar"
     SYNAPSE = "synapse"
     OLDER = "older"
+    #: A person pinned it, and it is kept for that.
+    PINNED = "pinned"
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +107,7 @@ class Candidate:
     :param replies: it is the reply to a question that is stored, too.
     :param parts: the passages that a long message may be printed by, the best first.
     :param spans: what is printed of its text; ``None`` for all of it.
+    :param pinned: a person pinned it, and pins count for this question.
     """
 
     message: StoredMessage
@@ -120,6 +123,7 @@ class Candidate:
     replies: bool = False
     parts: tuple[Span, ...] = ()
     spans: tuple[Span, ...] | None = None
+    pinned: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ so that a message is safe before it is embedded.
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from datetime import datetime
 from itertools import groupby
 from pathlib import Path
@@ -25,6 +26,7 @@ from reservoir_cli.messages import (
 from reservoir_cli.storage import (
     conversations,
     links,
+    mark_rows,
     model_switch,
     properties,
     reads,
@@ -291,7 +293,10 @@ class Writes(Models):
                 self._insert_messages(made.rows)
                 self._index(place, made.texts)
                 writes.wait(self._connection, place[0], [number for number, _ in made.texts])
-                added += made.added
+                added += [
+                    mark_rows.add(self._connection, stored, message)
+                    for stored, message in zip(made.added, batch, strict=True)
+                ]
             return added
 
         return self._written(put)
@@ -351,6 +356,26 @@ class Writes(Models):
         self._insert_messages(made.rows)
         self._index((old.partition, old.instance), made.texts)
         writes.wait(self._connection, old.partition, [old.id])
+        marks = replace(message, tags=old.tags, pinned_at=old.pinned_at)
+        mark_rows.add(self._connection, made.added[0], marks)
+
+    def edit(self, key: Key, message: Message, *, counter: "TokenCounter", now: datetime) -> bool:
+        """Write a message anew as :meth:`replace` does, and leave no word of the old text.
+
+        :returns: as :meth:`delete`.
+        """
+
+        def put() -> None:
+            for old in reads.by_key(self._connection, [key]):
+                self._replace(old, message, counter, to_epoch_ms(now))
+                tombstones.mark_edited(self._connection, old)
+            self._seal()
+
+        self._written(put)
+        return self._purge()
+
+    def _seal(self) -> None:
+        """Note in the transaction of a change that words it took out are still in the files."""
 
     @abstractmethod
     def _remove(self, partition: str, ids: Sequence[int]) -> None:
@@ -408,6 +433,8 @@ class Writes(Models):
                 rows = [(partitions[number], number) for number in ids]
                 self._connection.insert(table, "partition, message_id", rows)
             links.insert(self._connection, batch.links)
+            mark_rows.add_tags(self._connection, batch.tags)
+            mark_rows.add_pins(self._connection, batch.pins)
 
         self._written(put)
 
@@ -534,6 +561,10 @@ class Store(Writes):
     def threads(self, scope: Scope, where: Filter = EVERYTHING) -> "dict[ThreadName, array[int]]":
         """Return the ids of messages by their thread, threads and messages in order of time."""
         return self._seen(lambda: reads.threads(self._connection, scope, where))
+
+    def edited(self, messages: Sequence[StoredMessage]) -> list[StoredMessage]:
+        """Return those of some messages that a person edited."""
+        return self._seen(lambda: tombstones.edited(self._connection, messages))
 
     def forgotten(self, messages: Sequence[Message]) -> list[bool]:
         """Return of each message whether one of its source and source id was deleted."""

@@ -92,7 +92,7 @@ def _moment(milliseconds: int) -> datetime:
 
 def newest_instance(connection: Connection, partition: str) -> str | None:
     """Return the instance of a partition that was written to last, but for documents."""
-    condition, bound = conditions(Scope(partition), Filter(documents=False))
+    condition, bound = conditions(connection, Scope(partition), Filter(documents=False))
     row = connection.execute(
         f"""
         SELECT m.instance FROM messages m WHERE {condition}

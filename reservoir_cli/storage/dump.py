@@ -5,7 +5,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from reservoir_cli.messages import Key
-from reservoir_cli.storage import conversations, properties, source_rows, summary_rows
+from reservoir_cli.storage import (
+    conversations,
+    mark_rows,
+    properties,
+    source_rows,
+    summary_rows,
+)
 from reservoir_cli.storage.keys import by_partition
 from reservoir_cli.storage.records import Passage
 from reservoir_cli.storage.sql import Connection, pack
@@ -39,6 +45,8 @@ class DumpBatch:
     vectors: list[tuple[int, str, int, int, int, bytes]] = field(default_factory=list)
     waiting: tuple[list[int], list[int]] = ([], [])
     links: list[Link] = field(default_factory=list)
+    tags: list[mark_rows.Tag] = field(default_factory=list)
+    pins: list[mark_rows.Pin] = field(default_factory=list)
 
     @property
     def keys(self) -> list[Key]:
@@ -103,6 +111,9 @@ def complete(connection: Connection, rows: list[Any]) -> DumpBatch:
         for table, numbers in zip(WAITING, batch.waiting, strict=True):
             numbers += waiting(connection, table, partition, ids)
         batch.links.extend(_links(connection, partition, ids))
+        tags, pins = mark_rows.read(connection, partition, ids)
+        batch.tags.extend(tags)
+        batch.pins.extend(pins)
     return batch
 
 

@@ -20,6 +20,7 @@ from reservoir_cli.messages import (
     from_epoch_ms,
     to_epoch_ms,
 )
+from reservoir_cli.storage import mark_rows
 from reservoir_cli.storage.keys import Keys, by_partition
 from reservoir_cli.storage.records import Filter, IdField, Passage, ThreadName
 from reservoir_cli.storage.sql import NO_LIMIT, UNDECODABLE, Connection, decoding, placeholders
@@ -52,7 +53,7 @@ def where_scope(scope: Scope, table: str = "m") -> tuple[str, list[Any]]:
     return f"{table}.partition = ? AND {table}.instance = ?", [scope.partition, scope.instance]
 
 
-def conditions(scope: Scope, where: Filter) -> tuple[str, list[Any]]:
+def conditions(connection: Connection, scope: Scope, where: Filter) -> tuple[str, list[Any]]:
     """Return the condition on ``messages m`` that a scope and a filter make, but for its text."""
     in_scope, bound = where_scope(scope)
     parts = [in_scope]
@@ -71,8 +72,14 @@ def conditions(scope: Scope, where: Filter) -> tuple[str, list[Any]]:
     if where.session is not None:
         parts.append(_IN_SESSION)
         bound += [where.session, f"{where.session}/", f"{where.session}0"]  # "0" follows "/"
-    if where.secrets:
-        parts.append("m.secrets IS NOT NULL")
+    for wanted, (condition, values) in (
+        (where.tag is not None, mark_rows.tagged(connection, scope.partition, where.tag or "")),
+        (where.pinned, mark_rows.pinned(connection, scope.partition)),
+        (where.secrets, ("m.secrets IS NOT NULL", [])),
+    ):
+        if wanted:
+            parts.append(condition)
+            bound += values
     if not where.documents:
         parts.append(f"m.source NOT IN ({placeholders(DOCUMENT_SOURCES)})")
         bound += DOCUMENT_SOURCES
@@ -148,7 +155,7 @@ def _stream(
     count: int | None = None,
 ) -> Iterator[Any]:
     """Yield rows of messages that a filter lets through, its text included."""
-    condition, bound = conditions(scope, where)
+    condition, bound = conditions(connection, scope, where)
     hint = ""
     # Without it SQLite would walk through the whole scope to save itself the sorting.
     if scope.partition is not None and where.trace_id is not None:
@@ -171,7 +178,7 @@ def last(connection: Connection, scope: Scope, count: int, where: Filter) -> lis
     """Return the newest messages of a scope, oldest first; all when ``count`` is 0."""
     order = "ORDER BY m.created_at DESC, m.id DESC"
     rows = list(_stream(connection, COLUMNS, scope, where, order, count or None))
-    return [to_message(row) for row in reversed(rows)]
+    return mark_rows.marked(connection, [to_message(row) for row in reversed(rows)])
 
 
 def starting_with(connection: Connection, field: IdField, prefix: str, scope: Scope) -> list[str]:
@@ -196,7 +203,8 @@ def by_id(connection: Connection, ids: Sequence[int], scope: Scope) -> list[Stor
     rows = connection.execute(
         f"SELECT {COLUMNS} FROM messages m {hint} WHERE {listed} AND {in_scope}", [*bound, *values]
     )
-    return sorted(map(to_message, rows.fetchall()), key=_in_time)
+    messages = map(to_message, rows.fetchall())
+    return mark_rows.marked(connection, sorted(messages, key=_in_time))
 
 
 def by_key(connection: Connection, keys: Iterable[Key]) -> list[StoredMessage]:
@@ -345,7 +353,7 @@ def find(connection: Connection, scope: Scope, where: Filter) -> Keys:
     order = "ORDER BY m.created_at, m.id"
     if where.text or scope.partition is None:
         return Keys(_stream(connection, "m.partition, m.id", scope, where, order))
-    condition, bound = conditions(scope, where)
+    condition, bound = conditions(connection, scope, where)
     ids = connection.numbers(
         "t.id", f"FROM (SELECT m.id FROM messages m WHERE {condition} {order}) t", bound
     )

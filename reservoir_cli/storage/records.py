@@ -29,6 +29,8 @@ class Filter:
         a slash, as those of sub-agents do.
     :param source: the tool they came from.
     :param project: the folder that their conversation was about.
+    :param tag: a name that a person gave them.
+    :param pinned: only those that are pinned.
     :param secrets: only those in which secrets were found.
     :param documents: whether texts of a folder count as well.
     """
@@ -41,6 +43,8 @@ class Filter:
     text: str | None = None
     source: str | None = None
     project: str | None = None
+    tag: str | None = None
+    pinned: bool = False
     secrets: bool = False
     documents: bool = True
     session: str | None = None

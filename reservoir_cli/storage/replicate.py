@@ -141,6 +141,8 @@ def _rename(batch: DumpBatch, renamed: Renamed) -> DumpBatch:
         [(new[row[0]], *row[1:]) for row in batch.vectors],
         (first, second),
         links,
+        [(partition, new[number], name) for partition, number, name in batch.tags],
+        [(partition, new[number], at) for partition, number, at in batch.pins],
     )
 
 
@@ -163,7 +165,7 @@ def _digest(store: Store, renamed: Renamed | None = None) -> dict[str, tuple[int
     :param renamed: the ids under which messages are compared with those of the other store.
     """
     renamed = renamed or {}
-    names = ("messages", "vectors", "waiting", "links", "runs", "metadata")
+    names = ("messages", "vectors", "waiting", "links", "marks", "runs", "metadata")
     counts, sums = dict.fromkeys(names, 0), dict.fromkeys(names, 0)
 
     def take(name: str, rows: Iterable[Any]) -> None:
@@ -181,6 +183,7 @@ def _digest(store: Store, renamed: Renamed | None = None) -> dict[str, tuple[int
             for at, ids in enumerate(batch.waiting):
                 take("waiting", ((at, partitions[number], number) for number in ids))
             take("links", batch.links)
+            take("marks", [*batch.tags, *batch.pins])
         metadata = store.dump_metadata()
         take("metadata", [*metadata.conversations, metadata.forgotten, *metadata.summaries])
         take("metadata", metadata.sources)

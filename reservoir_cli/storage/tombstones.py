@@ -8,12 +8,31 @@ from reservoir_cli.messages import StoredMessage
 from reservoir_cli.storage import properties
 from reservoir_cli.storage.sql import Connection, batches
 
+#: Stands before the source in the fingerprint of a message that was edited.
+_EDITED = "edited\n"
+
 
 def mark(connection: Connection, messages: Iterable[StoredMessage]) -> None:
     """Record that messages were forgotten."""
+    _mark(connection, [(message.source, message.source_id) for message in messages])
+
+
+def mark_edited(connection: Connection, message: StoredMessage) -> None:
+    """Record that a person edited a message, so that no import renews it."""
+    _mark(connection, [(_EDITED + message.source, message.source_id)])
+
+
+def edited(connection: Connection, messages: Iterable[StoredMessage]) -> list[StoredMessage]:
+    """Return those of some messages that a person edited."""
+    by_source = {(_EDITED + each.source, each.source_id): each for each in messages}
+    known = forgotten(connection, by_source)
+    return [message for source, message in by_source.items() if source in known]
+
+
+def _mark(connection: Connection, sources: Iterable[tuple[str, str]]) -> None:
     properties.put_first(connection, properties.FORGOTTEN_KEY, secrets.token_hex(32))
     key = str(properties.get(connection, properties.FORGOTTEN_KEY))
-    marks = {fingerprint(key, message.source, message.source_id) for message in messages}
+    marks = {fingerprint(key, *source) for source in sources}
     connection.insert("forgotten", "mark", [(mark,) for mark in sorted(marks)], ignore=True)
 
 

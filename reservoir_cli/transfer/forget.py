@@ -96,8 +96,13 @@ def forget(store: Store, keys: Sequence[Key], progress: Progress = lambda *_: No
         in its files; the next command that opens the store finishes it.
     """
     if not store.delete(keys, progress):
-        raise ReservoirError(
-            f"{len(keys):,} messages are gone, but words of them are still in the store's files: "
-            "another program is reading it, or the disk is full",
-            hint="end that program, or make room; then any reservoir command finishes this",
-        )
+        raise still_there(f"{len(keys):,} messages are gone, but words of them")
+
+
+def still_there(what: str) -> ReservoirError:
+    """Return the error for words that are deleted but not yet out of the files."""
+    return ReservoirError(
+        f"{what} are still in the store's files: another program is reading it, "
+        "or the disk is full",
+        hint="end that program, or make room; then any reservoir command finishes this",
+    )

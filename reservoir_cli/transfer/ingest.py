@@ -7,7 +7,7 @@ found is reported, and then they are embedded. Of a file each batch is one trans
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime, timedelta
 from itertools import islice
 from pathlib import Path
@@ -210,6 +210,27 @@ class Ingestor:
         stored = self.store.add(scope, redacted, counter=counter, now=now, pair=pair)
         return Added(redacted, [secrets for _, secrets in scanned], stored)
 
+    def edit(self, old: StoredMessage, text: str) -> None:
+        """Replace the text of a stored message; embed the new one if a model is there.
+
+        :raises ReservoirError: it is done, but a reader keeps the old words in the files.
+        """
+        from reservoir_cli.transfer.forget import still_there
+
+        names = [each.name for each in fields(Message)]
+        values = {name: getattr(old, name) for name in names}
+        edited = Message(**{**values, "role": old.role.value, "content": text, "secrets": ()})
+        message, secrets = self.redactor.scan(edited, old.partition)
+        # Only the text is changed: what it says of itself stays, even where it holds a secret.
+        message = replace(message, source=old.source, source_id=old.source_id)
+        counter = self.counter(old.partition)
+        gone = self.store.edit(old.key, message, counter=counter, now=datetime.now(UTC))
+        modes = {self.redactor.mode(old.partition)}
+        self.report(ImportReport(modes=modes, secrets=secrets), modes, old.partition)
+        self.indexer.embed_if_possible(Scope(old.partition), backlog=CATCH_UP)
+        if not gone:
+            raise still_there("the text is replaced, but words of the old one")
+
     def counter(self, partition: str) -> TokenCounter:
         """Return the counter of a partition; without it tokens are counted approximately."""
         name = str(self._config.lookup("token_counter", partition)[0])
@@ -328,9 +349,12 @@ class _FileImport:
         grown: dict[Key, Message] = {}
         for source in {source for source, _ in known if source}:
             ids = [own for name, own in known if name == source and own]
-            for own, stored in Sources(self._store).stored(scope, source, ids).items():
-                if _has_grown(stored, known[source, own]):
-                    grown[stored.key] = known[source, own]
+            there = Sources(self._store).stored(scope, source, ids)
+            longer = [each for own, each in there.items() if _has_grown(each, known[source, own])]
+            edited = {each.key for each in self._store.edited(longer)} if longer else set()
+            grown |= {
+                each.key: known[source, each.source_id] for each in longer if each.key not in edited
+            }
         self._store.replace(grown, counter=self._counter, now=self._now)
         self.report.renewed += len(grown)
         self.report.already -= len(grown)

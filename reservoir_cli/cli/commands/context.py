@@ -94,6 +94,7 @@ def context(
     role: options.RoleFilter = None,
     source: options.Source = None,
     project: options.Project = None,
+    tag: options.Tag = None,
     recall_scope: Annotated[
         str | None,
         typer.Option(
@@ -193,7 +194,7 @@ def context(
     from reservoir_cli.context.request import ContextOptions
 
     where = options.message_filter(
-        since=since, until=until, role=role, source=source, project=project
+        since=since, until=until, role=role, source=source, project=project, tag=tag
     )
     question = _question(words)
     with options.open_reservoir(ctx, create=save) as reservoir:

@@ -28,6 +28,7 @@ def conversations(
     ] = None,
     project: options.Project = None,
     since: options.Since = None,
+    tag: options.Tag = None,
     as_json: options.Json = False,
 ) -> None:
     """List the conversations of a partition or instance.
@@ -35,7 +36,7 @@ def conversations(
     The oldest comes first. Messages outside of conversations, such as those from stdin, are in
     none. A terminal shows the beginnings of ids; `view --conversation` takes them.
     """
-    where = options.message_filter(text=match, project=project, since=since)
+    where = options.message_filter(text=match, project=project, since=since, tag=tag)
     with options.open_reservoir(ctx) as reservoir:
         scope = options.read_scope(reservoir, partition, instance, all_instances, all_partitions)
         everything = reservoir.conversations(scope)
@@ -54,21 +55,30 @@ def _passing(
     scope: Scope,
     where: "Filter",
 ) -> "Sequence[ConversationSummary]":
-    """Return the conversations that pass a filter; a text may stand in the title, too."""
+    """Return the conversations that pass a filter; a text may stand in the title, too.
+
+    Of those with a tag some message has it, and a text may stand in another one.
+    """
     if where.project:
         summaries = [each for each in summaries if each.conversation.project == where.project]
     if where.since:
         summaries = [each for each in summaries if each.last >= where.since]
+    if where.tag:
+        tagged = reservoir.threads(scope, type(where)(tag=where.tag))
+        summaries = [each for each in summaries if _thread(each) in tagged]
     if not where.text:
         return summaries
     text = where.text.casefold()
-    holding = reservoir.threads(scope, replace(where, project=None, since=None))
+    holding = reservoir.threads(scope, replace(where, project=None, since=None, tag=None))
     return [
         each
         for each in summaries
-        if text in (each.conversation.title or "").casefold()
-        or (each.partition, each.instance, each.conversation.id) in holding
+        if text in (each.conversation.title or "").casefold() or _thread(each) in holding
     ]
+
+
+def _thread(summary: "ConversationSummary") -> tuple[str, str, str]:
+    return summary.partition, summary.instance, summary.conversation.id
 
 
 def _say_nothing_found(
@@ -77,7 +87,9 @@ def _say_nothing_found(
     if not reservoir.view(scope, 1):
         console.elsewhere(scope, reservoir.places())
     elif filtered:
-        names = [f"--{name}" for name in ("match", "project", "since") if _typed(where, name)]
+        names = [
+            f"--{name}" for name in ("match", "project", "since", "tag") if _typed(where, name)
+        ]
         console.note(f"no conversation in {console.place(scope)} passes {' and '.join(names)}")
     else:
         console.note(f"the messages in {console.place(scope)} are in no conversation")

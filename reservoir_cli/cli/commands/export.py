@@ -19,6 +19,7 @@ def export(
     match: options.Match = None,
     since: options.Since = None,
     until: options.Until = None,
+    tag: options.Tag = None,
     form: Annotated[
         str | None,
         typer.Option(
@@ -49,7 +50,7 @@ def export(
     to_file = out is not None and str(out) != "-"
     with options.open_reservoir(ctx) as reservoir:
         scope = options.read_scope(reservoir, partition, instance, all_instances, all_partitions)
-        where = options.message_filter(text=match, since=since, until=until)
+        where = options.message_filter(text=match, since=since, until=until, tag=tag)
         why_nothing = partial(options.why_nothing, reservoir, scope, where)
         report = reservoir.export(
             out if out is not None and to_file else console.write,

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 _AT_ONCE = 1_000
 #: How many messages are shown before a person is asked.
 _PREVIEWED = 3
-#: How many characters of each.
-_SHOWN = 100
 #: The options that take more than one instance.
 _WIDER = {"in_partition": "--all-instances", "beyond": "--all-partitions"}
 
@@ -193,8 +191,7 @@ def _say_nothing_found(
 def _preview(reservoir: "Reservoir", found: Sequence[Key]) -> None:
     """Show the first messages that will go, before a person is asked."""
     for message in reservoir.messages(found[:_PREVIEWED]):
-        line = f"#{message.id} {console.message_line(message, False, True)}"
-        console.aside(line if len(line) <= _SHOWN else f"{line[: _SHOWN - 1]}…")
+        console.aside(options.first_words(message))
     if len(found) > _PREVIEWED:
         console.aside(f"and {options.counted(len(found) - _PREVIEWED, 'message')} more")
 

@@ -41,6 +41,7 @@ def search(
     role: options.RoleFilter = None,
     source: options.Source = None,
     project: options.Project = None,
+    tag: options.Tag = None,
     threshold: Annotated[
         float | None,
         typer.Option(
@@ -85,7 +86,7 @@ def search(
     options.one_form(json=as_json, jsonl=as_lines)
     options.one_form(full=full, snippets=snippets, oneline=oneline)
     where = options.message_filter(
-        since=since, until=until, role=role, source=source, project=project
+        since=since, until=until, role=role, source=source, project=project, tag=tag
     )
     form = Form(full, snippets, oneline, timestamps)
     term = options.joined(words)

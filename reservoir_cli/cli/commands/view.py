@@ -42,6 +42,8 @@ def view(
     role: options.RoleFilter = None,
     since: options.Since = None,
     until: options.Until = None,
+    tag: options.Tag = None,
+    pinned: Annotated[bool, typer.Option("--pinned", help="Only pinned messages.")] = False,
     secrets: Annotated[
         bool, typer.Option("--secrets", help="Only messages in which secrets were found.")
     ] = False,
@@ -57,7 +59,7 @@ def view(
     """
     options.one_form(json=as_json, jsonl=as_lines)
     numbers = [options.message_number(each) for each in (*(ids or ()), around) if each is not None]
-    if numbers and (trace_id or conversation or role or since or until or secrets):
+    if numbers and (trace_id or conversation or role or since or until or secrets or tag or pinned):
         raise UsageError(
             f"--{'id' if ids else 'around'} contradicts the other filters",
             hint="leave them out: a number names one message",
@@ -77,6 +79,8 @@ def view(
                 conversation_id=options.whole_id(reservoir, "conversation_id", conversation, scope),
                 since=since,
                 until=until,
+                tag=tag,
+                pinned=pinned,
                 secrets=secrets,
             )
             found = reservoir.view(scope, count, where)

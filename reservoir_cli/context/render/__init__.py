@@ -150,11 +150,14 @@ class ContextWindow:
     def summary(self) -> str:
         """One line about the run, for people."""
         share = 100 * self.used / self.budget.available
-        recent = sum(each.tier is Tier.RECENT for each in self.kept)
+        recent, pinned = (
+            sum(each.tier is tier for each in self.kept) for tier in (Tier.RECENT, Tier.PINNED)
+        )
         parts = [
             f"{self.meter.mark}{self.used:,} of {self.budget.available:,} tokens ({share:.0f}%)",
             f"{recent} recent{self._from}",
-            f"{len(self.kept) - recent} recalled",
+            *([f"{pinned} pinned"] if pinned else []),
+            f"{len(self.kept) - recent - pinned} recalled",
             *([f"{self.excerpts} by excerpts"] if self.excerpts else []),
             f"{len(self.selection.dropped)} dropped",
             *([f"{self.budget.overflow:,} too many"] if self.budget.overfull else []),

@@ -43,6 +43,8 @@ _FORMS = {
     },
     "pending": {"message_id": "bigint"},
     "rebuilding": {"message_id": "bigint"},
+    "tags": {"message_id": "bigint"},
+    "pins": {"message_id": "bigint", "pinned_at": "bigint"},
     "synapses": {"source_id": "bigint", "target_id": "bigint", "score": "float8"},
     "words": {"message_id": "bigint", "part": "int", "start": "int", "stems": "tsvector"},
     "forgotten": {"mark": "bytea"},

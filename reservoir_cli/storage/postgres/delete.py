@@ -3,7 +3,13 @@
 from collections.abc import Mapping, Sequence
 
 from reservoir_cli.messages import Scope
-from reservoir_cli.storage import reads, source_rows, summary_rows, tombstones
+from reservoir_cli.storage import (
+    mark_rows,
+    reads,
+    source_rows,
+    summary_rows,
+    tombstones,
+)
 from reservoir_cli.storage.postgres.connection import Connection
 from reservoir_cli.storage.records import Progress, no_progress
 
@@ -33,6 +39,8 @@ def remove(
             if mark:
                 tombstones.mark(connection, messages)
                 source_rows.forget(connection, messages)
+            for table in mark_rows.TABLES:
+                mark_rows.remove(connection, table, partition, some)
             # Words, vectors, links, and what is still to be embedded go with their messages.
             connection.execute(
                 "DELETE FROM messages WHERE partition = ? AND id = ANY(?)", [partition, some]

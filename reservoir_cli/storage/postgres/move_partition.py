@@ -7,7 +7,15 @@ An id that the new partition has already is replaced by a new one.
 from collections.abc import Mapping, Sequence
 
 from reservoir_cli.messages import Scope
-from reservoir_cli.storage import conversations, links, reads, source_rows, summary_rows, writes
+from reservoir_cli.storage import (
+    conversations,
+    links,
+    mark_rows,
+    reads,
+    source_rows,
+    summary_rows,
+    writes,
+)
 from reservoir_cli.storage.postgres import delete
 from reservoir_cli.storage.postgres.connection import Connection
 from reservoir_cli.storage.postgres.stemmer import scope_stems
@@ -37,6 +45,7 @@ def move(connection: Connection, old: str, new: str) -> tuple[int, int]:
     for (instance,) in names:
         places = (old, instance), (new, new if instance == old else instance)
         known = _already_there(connection, *places)
+        mark_rows.hand_on(connection, *places, known)
         delete.remove(connection, {old: known} if known else {}, mark=False)
         there += len(known)
         moved += _move(connection, *places)
@@ -107,6 +116,7 @@ def _move(connection: Connection, old: _Place, new: _Place) -> int:
     for start in range(0, len(numbers), _AT_ONCE):
         portion = numbers[start : start + _AT_ONCE]
         _copy_messages(connection, old, new, portion, [renamed[each] for each in portion])
+        _move_marks(connection, old[0], new[0], renamed, portion)
     _copy_links(connection, old[0], new[0], renamed)
     connection.execute("DELETE FROM messages WHERE partition = ? AND instance = ?", old)
     connection.execute(summary_rows.MOVE, [*new, *old, *new])
@@ -175,6 +185,20 @@ def _copy_messages(
             """,
             [new[0], before, after, old[0]],
         )
+
+
+def _move_marks(
+    connection: Connection,
+    old: str,
+    new: str,
+    renamed: Mapping[int, int],
+    numbers: Sequence[int],
+) -> None:
+    tags, pins = mark_rows.read(connection, old, numbers)
+    mark_rows.add_tags(connection, [(new, renamed[number], name) for _, number, name in tags])
+    mark_rows.add_pins(connection, [(new, renamed[number], at) for _, number, at in pins])
+    for table in mark_rows.TABLES:
+        mark_rows.remove(connection, table, old, numbers)
 
 
 def _copy_links(connection: Connection, old: str, new: str, renamed: Mapping[int, int]) -> None:

@@ -4,6 +4,7 @@ Every key begins with the partition, so that a cluster can spread the tables by 
 to no partition, ``properties``, ``forgotten`` and ``members``, is small and lies on every machine.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,6 +31,8 @@ SPREAD = (
     "context_runs",
     "summaries",
     "sources",
+    "tags",
+    "pins",
 )
 EVERYWHERE = ("properties", "forgotten", "members", "migrations")
 
@@ -265,6 +268,25 @@ MIGRATIONS: tuple[tuple[str, str], ...] = (
         );
         """,
     ),
+    (
+        "tags and pins of messages",
+        # Without foreign keys: on a cluster a new table cannot refer to one that is spread.
+        f"""
+        CREATE TABLE tags (
+            partition text COLLATE "C" NOT NULL,
+            message_id bigint NOT NULL,
+            name text COLLATE "C" NOT NULL,
+            PRIMARY KEY (partition, message_id, name)
+        );
+        CREATE INDEX tags_by_name ON tags (partition, name, message_id);
+        CREATE TABLE pins (
+            partition text COLLATE "C" NOT NULL,
+            message_id bigint NOT NULL,
+            pinned_at bigint NOT NULL CHECK (pinned_at BETWEEN {FIRST_MS} AND {LAST_MS}),
+            PRIMARY KEY (partition, message_id)
+        );
+        """,
+    ),
 )
 
 
@@ -363,10 +385,11 @@ def refuse_newer(schema: int) -> None:
         )
 
 
-def migrate(connection: Connection, settings: str) -> list[str]:
+def migrate(connection: Connection, settings: str, guarding: Sequence[str]) -> list[str]:
     """Bring a store up to date in one transaction; of two processes the second finds it done.
 
     :param settings: of every transaction; see :class:`Server`.
+    :param guarding: the statements that guard a store; one that is guarded stays so.
     :returns: the names of the migrations that ran.
     """
     done = []
@@ -396,6 +419,7 @@ def migrate(connection: Connection, settings: str) -> list[str]:
                 done.append(name)
         if done:
             vectors.note_dimensions(connection)
+            _guard(connection, guarding)
         _finish(connection)
     return done
 
@@ -412,6 +436,15 @@ def _add_vector(connection: Connection) -> None:
             "the database has no pgvector yet, and the user may not add it",
             hint="let a superuser run CREATE EXTENSION vector in it",
         ) from None
+
+
+def _guard(connection: Connection, statements: Sequence[str]) -> None:
+    """Guard the tables that were added if the others are guarded."""
+    guarded = connection.number(
+        f"SELECT relrowsecurity::int FROM pg_class WHERE oid = '{SCHEMA}.messages'::regclass"
+    )
+    for statement in statements if guarded else ():
+        connection.execute(statement)
 
 
 def _finish(connection: Connection) -> None:

@@ -21,6 +21,7 @@ from reservoir_cli.storage.postgres.connection import (
     errors,
     place_of,
 )
+from reservoir_cli.storage.postgres.guarding import guarding
 from reservoir_cli.storage.postgres.ids import IdSource
 
 #: How often a write is tried that others came in the way of, and seconds before the second time.
@@ -78,7 +79,7 @@ class Session(base.Session, ABC):
                 hint="let its owner run reservoir db migrate once",
             )
         with self._lock, errors(self.location):
-            schema.migrate(self._connection, self.server.settings)
+            schema.migrate(self._connection, self.server.settings, guarding())
             self.server = schema.look(self._connection)
 
     # Transactions

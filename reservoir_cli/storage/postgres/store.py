@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from reservoir_cli.errors import ReservoirError, StoreError
 from reservoir_cli.messages import Key, Scope, check_name
-from reservoir_cli.storage import properties
+from reservoir_cli.storage import mark_rows, properties
 from reservoir_cli.storage.base import EVERYTHING, Store
 from reservoir_cli.storage.links import LinkThreshold
 from reservoir_cli.storage.postgres import (
@@ -161,14 +161,14 @@ class PostgresStore(Session, Store):
                 if active
                 else 0,
             }
-        return [
-            Problem(
-                f"{what} is wrong about {count:,} message{'' if count == 1 else 's'}",
-                repairable=True,
-            )
+            orphans = mark_rows.count_orphans(self._connection)
+        details = [
+            f"{what} is wrong about {count:,} message{'' if count == 1 else 's'}"
             for what, count in counts.items()
             if count
         ]
+        details += [f"{orphans:,} tags and pins are of no message"] if orphans else []
+        return [Problem(detail, repairable=True) for detail in details]
 
     def repair(self, link_threshold: LinkThreshold) -> list[int]:
         """See :class:`~reservoir_cli.storage.base.Store`."""
@@ -176,6 +176,7 @@ class PostgresStore(Session, Store):
         def rebuild() -> None:
             active = self.active_model()
             model_id = active[0] if active else None
+            mark_rows.remove_orphans(self._connection)
             repair.rebuild(self._connection, self._stemmer, model_id, link_threshold)
 
         self._written(rebuild)

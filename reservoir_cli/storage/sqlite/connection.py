@@ -11,7 +11,7 @@ from reservoir_cli.storage.sql import Condition, decoding, placeholders
 #: SQLite takes 32,766 values in one statement; we stay far below.
 _MOST_VALUES = 5_000
 #: Tables that refer to messages by their id alone.
-_WITHOUT_PARTITION = {"pending", "rebuilding", "synapses", "embeddings"}
+_WITHOUT_PARTITION = {"pending", "rebuilding", "synapses", "embeddings", "tags", "pins"}
 
 
 #: Set on every connection before the store is used.

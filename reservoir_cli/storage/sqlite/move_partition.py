@@ -3,7 +3,14 @@
 from collections.abc import Sequence
 
 from reservoir_cli.messages import Scope
-from reservoir_cli.storage import conversations, properties, reads, source_rows, summary_rows
+from reservoir_cli.storage import (
+    conversations,
+    mark_rows,
+    properties,
+    reads,
+    source_rows,
+    summary_rows,
+)
 from reservoir_cli.storage.sql import batches, placeholders
 from reservoir_cli.storage.sqlite import delete, keyword_search, vector_blocks
 from reservoir_cli.storage.sqlite.connection import Connection
@@ -24,6 +31,7 @@ def move(connection: Connection, old: str, new: str) -> tuple[int, int]:
     for (instance,) in names:
         places = (old, instance), (new, new if instance == old else instance)
         known = _already_there(connection, *places)
+        mark_rows.hand_on(connection, *places, known)
         delete.remove(connection, known, mark=False)
         there += len(known)
         moved += _move(connection, *places)

@@ -86,13 +86,13 @@ def copy(
     with suppress(sqlite3.DatabaseError):
         old.execute("BEGIN")  # one state of all tables
     lost = {name for (name,) in names if not _copied(old, new, name, all_or_nothing)}
-    if lost - {"conversations", "forgotten", "summaries", "sources"}:
+    if lost - {"conversations", "forgotten", "summaries", "sources", "tags", "pins"}:
         # Vectors of which some are missing, or of a model that is not known, are made again.
         for name in ("embeddings", "pending", "rebuilding"):
             new.execute(f"DELETE FROM {name}")
         new.execute("DELETE FROM properties WHERE key LIKE 'next_model%'")
         new.execute("INSERT INTO pending SELECT id FROM messages")
-    for name in ("embeddings", "pending", "rebuilding"):
+    for name in ("embeddings", "pending", "rebuilding", "tags", "pins"):
         new.execute(f"DELETE FROM {name} WHERE message_id NOT IN (SELECT id FROM messages)")
     if not all_or_nothing:  # what is saved is a store of its own
         new.execute("DELETE FROM properties WHERE key = ?", [UNFINISHED_COPY])
@@ -132,6 +132,8 @@ def _copied(
         new.executemany(insert, old.execute(select))
         return True
     except sqlite3.DatabaseError as error:
+        if _is_of_later(old, name):
+            return True
         if all_or_nothing and name not in DISPENSABLE:
             raise StoreCorruptError(
                 f"the store is corrupt: not all {name} can be read", hint="they are in a backup"
@@ -179,6 +181,13 @@ def _has_no_ids(old: sqlite3.Connection, name: str) -> bool:
     row = old.execute("SELECT sql FROM sqlite_master WHERE name = ?", [name]).fetchone()
     # An older store lacks some tables.
     return row is None or str(row[0]).endswith("WITHOUT ROWID")
+
+
+def _is_of_later(old: sqlite3.Connection, name: str) -> bool:
+    """Return whether a store is of an older schema, which has no such table."""
+    with suppress(sqlite3.DatabaseError):
+        return not old.execute("SELECT 1 FROM sqlite_master WHERE name = ?", [name]).fetchone()
+    return False
 
 
 def _last_id(old: sqlite3.Connection, name: str) -> int:

@@ -244,6 +244,29 @@ def m008_sources(db: Database) -> None:
     )
 
 
+@migrations()
+def m009_tags_and_pins(db: Database) -> None:
+    """Tags and pins of messages."""
+    db.execute(
+        """
+        CREATE TABLE tags (
+            message_id INTEGER NOT NULL REFERENCES messages (id) ON DELETE CASCADE,
+            name TEXT NOT NULL,
+            PRIMARY KEY (message_id, name)
+        ) WITHOUT ROWID
+        """
+    )
+    db.execute("CREATE INDEX tags_by_name ON tags (name, message_id)")
+    db.execute(
+        """
+        CREATE TABLE pins (
+            message_id INTEGER PRIMARY KEY REFERENCES messages (id) ON DELETE CASCADE,
+            pinned_at INTEGER NOT NULL
+        )
+        """
+    )
+
+
 def migrate(
     connection: sqlite3.Connection, version: int, application: int, check: Callable[[], None]
 ) -> None:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from reservoir_cli.errors import ReservoirError, StoreCorruptError, StoreError, StoreLockedError
 from reservoir_cli.messages import Key, Scope, check_name
 from reservoir_cli.settings import paths
-from reservoir_cli.storage import properties, unfinished
+from reservoir_cli.storage import mark_rows, properties, unfinished
 from reservoir_cli.storage.base import EVERYTHING, Store
 from reservoir_cli.storage.links import LinkThreshold
 from reservoir_cli.storage.records import (
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 #: The number of migrations in ``schema.py``.
-SCHEMA_VERSION = 8
+SCHEMA_VERSION = 9
 #: Stands in the file's header and says whose it is: "Rsvr".
 APPLICATION_ID = 0x52737672
 #: Seconds that a checkpoint waits for readers; a question takes less than one.
@@ -315,6 +315,9 @@ class SqliteStore(Store):
         numbers = [number for of_partition in ids.values() for number in of_partition]
         delete.remove(self._connection, numbers, mark=True, progress=progress)
         progress("rewriting the full text", 0, 0)
+        self._seal()
+
+    def _seal(self) -> None:
         secure_delete.seal(self._connection)
 
     def _remove(self, partition: str, ids: Sequence[int]) -> None:
@@ -374,6 +377,8 @@ class SqliteStore(Store):
             yield Problem(f"the full text is wrong about {_messages(count)}", repairable=True)
         if count := vector_blocks.problems(self._connection, active[0] if active else ""):
             yield Problem(f"what ranking reads is wrong about {_messages(count)}", repairable=True)
+        if count := mark_rows.count_orphans(self._connection):
+            yield Problem(f"{count:,} tags and pins are of no message", repairable=True)
         if unreadable := repair.unreadable(self._connection):
             ids = ", ".join(map(str, unreadable[:10]))
             detail = f"{_messages(len(unreadable))} cannot be read: {ids}"
@@ -390,6 +395,7 @@ class SqliteStore(Store):
             return self._rewrite(link_threshold)
         with self.write():
             mended = repair.mend_texts(self._connection)
+            mark_rows.remove_orphans(self._connection)
             repair.mend_model(self._connection)
             repair.rebuild_full_text(self._connection)
             if active := self.active_model():

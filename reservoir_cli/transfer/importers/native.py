@@ -11,6 +11,7 @@ from reservoir_cli.messages import (
     Message,
     Role,
     call_from_dict,
+    clean_name,
     clean_text,
     from_epoch_ms,
     plain_text,
@@ -101,6 +102,8 @@ def _record(row: Any) -> Record:
         source=_text(row, "source") or Native.name,
         source_id=_text(row, "source_id"),
         conversation_id=_text(row, "conversation_id"),
+        tags=_tags(row),
+        pinned_at=_time(row.get("pinned_at")),
     )
     return Record(
         message,
@@ -140,6 +143,13 @@ def _vectors(row: dict[str, Any], length: int) -> Vectors | None:
             return None
         passages.append((start, end, tuple(vector)))
     return Vectors(number, tuple(passages)) if passages else None
+
+
+def _tags(row: dict[str, Any]) -> tuple[str, ...]:
+    names = row.get("tags") or []
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        raise ValueError("tags is not a list of names")
+    return tuple(clean_name(name) for name in names if name.strip())
 
 
 def _text(row: dict[str, Any], key: str) -> str | None:

@@ -14,7 +14,7 @@ from reservoir_cli.context.types import Candidate, Scores, Tier
 from reservoir_cli.messages import Role, StoredMessage, ToolCall
 
 START = datetime(2026, 5, 9, 12, tzinfo=UTC)
-R, S, Y, O = Tier  # noqa: E741 - recent, similar, synapse, older
+R, S, Y, O, _ = Tier  # noqa: E741 - recent, similar, synapse, older
 BY_TOKENS = Costs(lambda each: each.message.tokens, lambda each: each.message.tokens, 0, 0)
 NO_NEWEST = Rules(min_history_messages=0)
 TIERS = Rules("tiers", min_history_messages=0)
@@ -100,7 +100,7 @@ def test_by_score_what_does_not_fit_is_skipped_and_the_next_is_tried():
 @pytest.mark.parametrize("order", ["score", "tiers"])
 @pytest.mark.parametrize("count", [2, 5])
 def test_when_everything_fits_nothing_is_dropped(order, count):
-    some = pool(*(said(tier=tier, priority=0.1) for tier in Tier for _ in range(count)))
+    some = pool(*(said(tier=tier, priority=0.1) for tier in (R, S, Y, O) for _ in range(count)))
     found = chosen(some, 10 * 4 * count, Rules(order))
     assert len(kept(found)) == 4 * count
     assert found.dropped == ()

@@ -48,6 +48,8 @@ def filled(store: Store, fake_embedder) -> Store:
                 tool_calls=(ToolCall("c", "f", '{"a": "é"}'),) if number % 3 == 1 else (),
                 tool_call_id="c" if number % 3 == 2 else None,
                 secrets=("password",) if number == 7 else (),
+                tags=("decision", "京都") if number % 9 == 0 else (),
+                pinned_at=NOW + timedelta(minutes=number) if number % 11 == 0 else None,
             )
             for number in range(60)
         ]

@@ -23,7 +23,8 @@ from postgres_server import PostgresServer, installed
 
 from reservoir_cli.embedding import Embedder
 from reservoir_cli.messages import Message, Scope, StoredMessage, ToolCall
-from reservoir_cli.reservoir import Reservoir
+from reservoir_cli.reservoir import Filter, Reservoir
+from reservoir_cli.storage.marks import Pins
 from reservoir_cli.transfer import forget as forgetting
 
 START = datetime(2026, 5, 9, 12, tzinfo=UTC)
@@ -120,6 +121,23 @@ class SameAnswers(RuleBasedStateMachine):
         for each in self.both:
             keys = each.store.find(EVERYWHERE)
             forgetting.forget(each.store, keys[number : number + count])
+
+    @rule(
+        number=st.integers(0, 400),
+        name=st.sampled_from(["a", "京都"]),
+        what=st.sampled_from(["tag", "untag", "pin", "unpin"]),
+    )
+    def mark(self, number: int, name: str, what: str) -> None:
+        self.count += 1
+        at = START + timedelta(minutes=self.count)
+        for each in self.both:
+            for key in each.store.find(EVERYWHERE)[number : number + 1]:
+                if what == "pin":
+                    Pins(each.store).add(key, at)
+                else:
+                    getattr(each, what)(key, *([name] if what != "unpin" else []))
+        found = [each.view(EVERYWHERE, 0, Filter(tag=name)) for each in self.both]
+        self.same(*found)
 
     @rule()
     def embed(self) -> None:

@@ -1,0 +1,86 @@
+"""``reservoir edit``: replace the text of a message."""
+
+import os
+import shlex
+import subprocess
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from reservoir_cli.cli import console, options
+from reservoir_cli.cli.commands.marks import Number, find
+from reservoir_cli.errors import ReservoirError, UsageError
+
+
+def edit(
+    ctx: typer.Context,
+    number: Number,
+    text: Annotated[
+        str | None,
+        typer.Argument(metavar="[TEXT]", help="The new text; - reads stdin; else $EDITOR opens."),
+    ] = None,
+    partition: options.Partition = None,
+) -> None:
+    """Replace the text of a message.
+
+    No word of the old text stays in the files of the store. Embeddings, links and summaries are
+    made anew. Importing the file again does not bring the old text back. Backups and exports made
+    earlier still have it.
+    """
+    with options.open_reservoir(ctx) as reservoir:
+        key = find(reservoir, number, partition)
+        [message] = reservoir.messages([key])
+        before = message.content
+        after = _edited(before) if text is None else options.text_or_stdin(text)
+        if not after.strip():
+            console.note("the new text is empty: nothing was changed; forget deletes a message")
+        elif after == before:
+            console.note("the text is the same: nothing was changed")
+        else:
+            console.aside(options.first_words(reservoir.edit(key, after)))
+            console.note("backups and exports made earlier still have the old text")
+
+
+def _edited(text: str) -> str:
+    """Let a person edit a text in their editor, in a file that nobody else can read.
+
+    :raises ReservoirError: the editor cannot be run, or fails.
+    """
+    from tempfile import TemporaryDirectory  # few edits need it
+
+    from reservoir_cli.transfer.importers import decode
+
+    command = _editor()
+    # What an editor writes beside the file goes with the folder.
+    with TemporaryDirectory(prefix="reservoir-") as folder:
+        file = Path(folder) / "message.txt"
+        descriptor = os.open(file, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
+        with open(descriptor, "w", encoding="utf-8", newline="") as out:
+            out.write(text)
+        try:
+            done = subprocess.run([*command, str(file)], check=False)
+            edited = decode(file.read_bytes(), "the edited text")[0]
+        except OSError as error:
+            raise ReservoirError(
+                f"cannot edit with {command[0]}: {error.strerror}", hint="set EDITOR, or give TEXT"
+            ) from None
+    if done.returncode:
+        raise ReservoirError(f"{command[0]} ended with {done.returncode}: nothing was changed")
+    # Most editors end the last line.
+    return edited if text.endswith("\n") else edited.removesuffix("\n").removesuffix("\r")
+
+
+def _editor() -> list[str]:
+    """Return the program and arguments that a person edits with.
+
+    :raises UsageError: none is set and nobody is at a terminal, or it cannot be parsed.
+    """
+    chosen = os.environ.get("VISUAL") or os.environ.get("EDITOR") or ""
+    try:
+        command = shlex.split(chosen, posix=os.name != "nt")
+    except ValueError:
+        raise UsageError(f"EDITOR cannot be parsed: {chosen}", hint="close its quotes") from None
+    if not command and not options.can_ask():
+        raise UsageError("there is no text and no editor", hint="give TEXT, or set EDITOR")
+    return command or ["notepad" if os.name == "nt" else "vi"]

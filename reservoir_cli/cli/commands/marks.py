@@ -1,0 +1,80 @@
+"""``reservoir tag``, ``untag``, ``pin``, ``unpin``: mark messages."""
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from reservoir_cli.cli import console, options
+from reservoir_cli.messages import Key, Scope, StoredMessage, check_name
+
+if TYPE_CHECKING:
+    from reservoir_cli.reservoir import Reservoir
+
+Number = Annotated[str, typer.Argument(metavar="ID", help="The number of a message: 12 or '#12'.")]
+Names = Annotated[list[str], typer.Argument(metavar="NAME...", help="Tags.")]
+
+
+def tag(
+    ctx: typer.Context, number: Number, names: Names, partition: options.Partition = None
+) -> None:
+    """Give a message one or more tags.
+
+    --tag of view, search, context, export and conversations finds it by them.
+    """
+    names = list(map(check_name, names))
+    with options.open_reservoir(ctx) as reservoir:
+        key = find(reservoir, number, partition)
+        _say_tags(reservoir.tag(key, *names))
+
+
+def untag(
+    ctx: typer.Context, number: Number, names: Names, partition: options.Partition = None
+) -> None:
+    """Take tags from a message."""
+    with options.open_reservoir(ctx) as reservoir:
+        key = find(reservoir, number, partition)
+        before = set(reservoir.messages([key])[0].tags)
+        _say_tags(reservoir.untag(key, *names))
+        for name in names:
+            if name not in before:
+                console.note(f"it had no tag {name}")
+
+
+def pin(ctx: typer.Context, number: Number, partition: options.Partition = None) -> None:
+    """Put a message into every context of its partition.
+
+    Pinned messages take at most a quarter of the room; the newest pin comes first.
+    """
+    with options.open_reservoir(ctx) as reservoir:
+        key = find(reservoir, number, partition)
+        if reservoir.messages([key])[0].pinned_at:
+            console.note("it is pinned already")
+        reservoir.pin(key)
+
+
+def unpin(ctx: typer.Context, number: Number, partition: options.Partition = None) -> None:
+    """Take the pin off a message."""
+    with options.open_reservoir(ctx) as reservoir:
+        key = find(reservoir, number, partition)
+        if not reservoir.messages([key])[0].pinned_at:
+            console.note("it is not pinned")
+        reservoir.unpin(key)
+
+
+def find(reservoir: "Reservoir", typed: str, partition: str | None) -> Key:
+    """Return the key of a message of a partition, and say which one it is.
+
+    :raises UsageError: what was typed is no number.
+    :raises ReservoirError: it is not there.
+    """
+    number = options.message_number(typed, "ID")
+    scope = Scope(reservoir.scope(partition).partition)
+    keys = reservoir.find_ids([number], scope)
+    if not keys:
+        raise options.no_message(reservoir, number, scope)
+    console.aside(options.first_words(reservoir.messages(keys)[0]))
+    return keys[0]
+
+
+def _say_tags(message: StoredMessage) -> None:
+    console.aside(f"tags: {', '.join(message.tags)}" if message.tags else "no tags")

@@ -1,0 +1,165 @@
+"""Rows of tags and pins: how they are written, read, and handed on with their messages."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from reservoir_cli.messages import Message, StoredMessage, check_name, from_epoch_ms, to_epoch_ms
+from reservoir_cli.storage.keys import by_partition
+from reservoir_cli.storage.sql import Condition, Connection, batches, decoding
+
+#: Partition, message id, name.
+Tag = tuple[str, int, str]
+#: Partition, message id, milliseconds since 1970.
+Pin = tuple[str, int, int]
+
+TABLES = ("tags", "pins")
+
+
+def add_tags(connection: Connection, tags: Iterable[Tag]) -> None:
+    """Store tags; those that are there stay."""
+    connection.insert("tags", "partition, message_id, name", tags, ignore=True)
+
+
+def add_pins(connection: Connection, pins: Iterable[Pin]) -> None:
+    """Store pins; a message that has one keeps it."""
+    connection.insert("pins", "partition, message_id, pinned_at", pins, ignore=True)
+
+
+def add(
+    connection: Connection, stored: StoredMessage | None, message: Message
+) -> StoredMessage | None:
+    """Store the tags and the pin that a message brings along if it is new, and return it."""
+    if stored is None or not (message.tags or message.pinned_at):
+        return stored
+    names = sorted({check_name(name) for name in message.tags})
+    add_tags(connection, [(*stored.key, name) for name in names])
+    at = to_epoch_ms(message.pinned_at) if message.pinned_at else None
+    add_pins(connection, [] if at is None else [(*stored.key, at)])
+    return _with_marks(stored, names, at)
+
+
+def read(connection: Connection, partition: str, ids: Sequence[int]) -> tuple[list[Tag], list[Pin]]:
+    """Return the tags and pins of messages, ascending."""
+    in_partition, values = connection.in_partition("t", partition)
+    listed, bound = connection.in_list("t.message_id", ids)
+    rows = connection.execute(
+        f"""
+        SELECT t.message_id, t.name, NULL FROM tags t WHERE {in_partition} AND {listed}
+        UNION ALL
+        SELECT t.message_id, NULL, t.pinned_at FROM pins t WHERE {in_partition} AND {listed}
+        """,
+        [*values, *bound, *values, *bound],
+    ).fetchall()
+    with decoding("tags and pins"):
+        tags = sorted((partition, number, name) for number, name, _ in rows if name is not None)
+        pins = sorted((partition, number, at) for number, _, at in rows if at is not None)
+    return tags, pins
+
+
+def marked(connection: Connection, messages: Sequence[StoredMessage]) -> list[StoredMessage]:
+    """Return messages with their tags and pins."""
+    names: dict[tuple[str, int], list[str]] = {}
+    moments: dict[tuple[str, int], int] = {}
+    for partition, ids in by_partition(message.key for message in messages).items():
+        for batch in batches(ids):
+            tags, pins = read(connection, partition, batch)
+            for _, number, name in tags:
+                names.setdefault((partition, number), []).append(name)
+            moments |= {(partition, number): at for _, number, at in pins}
+    return [
+        _with_marks(message, names.get(message.key, []), moments.get(message.key))
+        if message.key in names or message.key in moments
+        else message
+        for message in messages
+    ]
+
+
+def _with_marks(message: StoredMessage, names: list[str], at: int | None) -> StoredMessage:
+    with decoding("tags and pins"):
+        moment = None if at is None else from_epoch_ms(at)
+        return replace(message, tags=tuple(map(str, names)), pinned_at=moment)
+
+
+def remove(connection: Connection, table: str, partition: str, ids: Sequence[int]) -> None:
+    """Delete all rows that messages have in a table of :data:`TABLES`."""
+    in_partition, values = connection.in_partition(table, partition)
+    listed, bound = connection.in_list("message_id", ids)
+    connection.execute(f"DELETE FROM {table} WHERE {in_partition} AND {listed}", [*values, *bound])
+
+
+def hand_on(
+    connection: Connection, old: tuple[str, str], new: tuple[str, str], ids: Sequence[int]
+) -> None:
+    """Give tags and pins of messages to those that another place has in their stead.
+
+    :param old: the partition and instance of the messages.
+    :param new: a place whose messages have the same source and source id.
+    """
+    for batch in batches(ids):
+        tags, pins = read(connection, old[0], batch)
+        marked_ids = sorted({number for _, number, _ in [*tags, *pins]})
+        twins = _twins(connection, old, new, marked_ids)
+        add_tags(connection, [(new[0], twins[number], name) for _, number, name in tags])
+        add_pins(connection, [(new[0], twins[number], at) for _, number, at in pins])
+
+
+def _twins(
+    connection: Connection, old: tuple[str, str], new: tuple[str, str], ids: Sequence[int]
+) -> dict[int, int]:
+    """Return the ids of messages of another place that have the same source and source id."""
+    listed, bound = connection.in_list("id", ids)
+    rows = connection.execute(
+        f"SELECT id, source, source_id FROM messages WHERE partition = ? AND {listed}",
+        [old[0], *bound],
+    ).fetchall()
+    twins = {}
+    for number, *identity in rows:
+        row = connection.execute(
+            "SELECT id FROM messages "
+            "WHERE partition = ? AND instance = ? AND source = ? AND source_id = ?",
+            [*new, *identity],
+        ).fetchone()
+        twins[number] = row[0]
+    return twins
+
+
+def tagged(connection: Connection, partition: str | None, name: str) -> Condition:
+    """Return the condition on ``messages m`` that they have a tag."""
+    in_partition, values = connection.in_partition("t", partition)
+    return (
+        f"({connection.key_of_message}) IN (SELECT {connection.message_key} FROM tags t "
+        f"WHERE {in_partition} AND t.name = ?)",
+        [*values, name],
+    )
+
+
+def pinned(connection: Connection, partition: str | None) -> Condition:
+    """Return the condition on ``messages m`` that they are pinned."""
+    in_partition, values = connection.in_partition("t", partition)
+    return (
+        f"({connection.key_of_message}) IN (SELECT {connection.message_key} FROM pins t "
+        f"WHERE {in_partition})",
+        values,
+    )
+
+
+def _orphans(connection: Connection, table: str) -> str:
+    return f"""
+        FROM {table} WHERE NOT EXISTS
+        (SELECT 1 FROM messages m WHERE {connection.of_message(table)})
+    """
+
+
+def count_orphans(connection: Connection) -> int:
+    """Return how many tags and pins are of messages that are not there."""
+    counts = [
+        connection.execute(f"SELECT COUNT(*) {_orphans(connection, table)}").fetchone()[0]
+        for table in TABLES
+    ]
+    return sum(counts)
+
+
+def remove_orphans(connection: Connection) -> None:
+    """Delete the tags and pins of messages that are not there."""
+    for table in TABLES:
+        connection.execute(f"DELETE {_orphans(connection, table)}")

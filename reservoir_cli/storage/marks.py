@@ -1,0 +1,70 @@
+"""What a person says of messages: tags, and pins."""
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from reservoir_cli.messages import Key, check_name, to_epoch_ms
+from reservoir_cli.storage import mark_rows
+from reservoir_cli.storage.base import Store
+
+
+class Tags:
+    """The tags of a store, on its connection."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._connection = store._connection
+
+    def add(self, key: Key, names: Sequence[str]) -> None:
+        """Give a message tags; those that it has stay.
+
+        :raises UsageError: a name is empty or has control characters.
+        """
+        tags = [(*key, check_name(name)) for name in names]
+
+        def put() -> None:
+            self._connection.lock([key.partition])
+            mark_rows.add_tags(self._connection, tags if self._store.by_key([key]) else [])
+
+        self._store._written(put)
+
+    def remove(self, key: Key, names: Sequence[str]) -> None:
+        """Take tags from a message."""
+
+        def drop() -> None:
+            in_partition, values = self._connection.in_partition("tags", key.partition)
+            listed, bound = self._connection.in_list("name", names)
+            self._connection.lock([key.partition])
+            self._connection.execute(
+                f"DELETE FROM tags WHERE {in_partition} AND message_id = ? AND {listed}",
+                [*values, key.id, *bound],
+            )
+
+        self._store._written(drop)
+
+
+class Pins:
+    """The pins of a store, on its connection."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._connection = store._connection
+
+    def add(self, key: Key, now: datetime) -> None:
+        """Pin a message; one that is pinned keeps the time at which it was."""
+
+        def put() -> None:
+            self._connection.lock([key.partition])
+            if self._store.by_key([key]):
+                mark_rows.add_pins(self._connection, [(*key, to_epoch_ms(now))])
+
+        self._store._written(put)
+
+    def remove(self, key: Key) -> None:
+        """Unpin a message."""
+
+        def drop() -> None:
+            self._connection.lock([key.partition])
+            mark_rows.remove(self._connection, "pins", key.partition, [key.id])
+
+        self._store._written(drop)

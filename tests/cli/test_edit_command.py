@@ -1,0 +1,79 @@
+"""``edit``: by argument, from stdin, and in an editor."""
+
+import os
+import sys
+
+import pytest
+
+
+@pytest.fixture
+def said(cli):
+    cli.store({"content": "the walrus sleeps"}, {"content": "at work", "partition": "work"})
+    return cli
+
+
+def content(said):
+    return said.rows()[0]["content"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "stdin"), [(["the otter swims"], ""), (["-"], "the otter swims\n")]
+)
+def test_the_text_comes_from_the_argument_or_stdin(said, arguments, stdin):
+    done = said("-q", "edit", "#1", *arguments, stdin=stdin)
+    assert done.out == ""
+    assert content(said) == "the otter swims"
+    assert b"walrus" not in said.db.read_bytes()
+
+
+def test_it_says_what_it_edited_and_what_is_out_of_reach(said):
+    told = said("edit", "1", "new").err.splitlines()
+    assert told[0] == "#1 user: the walrus sleeps"
+    assert "#1 user: new" in told
+    assert told[-1] == "note: backups and exports made earlier still have the old text"
+
+
+@pytest.mark.parametrize("text", ["", "  ", "the walrus sleeps"])
+def test_an_empty_or_unchanged_text_changes_nothing(said, text):
+    assert "nothing was changed" in said("edit", "1", text).err
+    assert content(said) == "the walrus sleeps"
+
+
+def test_a_message_elsewhere_is_not_edited(said):
+    assert "-p work" in said("edit", "2", "new", code=1).err
+    assert said("edit", "99", "new", code=1).err == "error: no message 99 in default\n"
+
+
+EDITOR = """
+import os, pathlib, stat, sys
+file = pathlib.Path(sys.argv[-1])
+pathlib.Path(sys.argv[1]).write_text(f"{stat.S_IMODE(file.stat().st_mode):o} {file}")
+file.write_text(file.read_text().replace("walrus", sys.argv[2]) + "\\n")
+"""
+
+
+@pytest.mark.parametrize("name", ["VISUAL", "EDITOR"])
+def test_an_editor_runs_without_a_shell_on_a_private_file(said, tmp_path, name):
+    script, seen = tmp_path / "my editor.py", tmp_path / "seen"
+    script.write_text(EDITOR)
+    command = f"{sys.executable} '{script}' {seen} '$(touch oops) ; otter'"
+    said("edit", "1", env={"EDITOR": "false", name: command})
+    assert content(said) == "the $(touch oops) ; otter sleeps"
+    mode, file = seen.read_text().split(" ", 1)
+    assert mode == "600"
+    assert not os.path.exists(os.path.dirname(file))
+
+
+@pytest.mark.parametrize(
+    ("editor", "code", "told"),
+    [
+        ("true", 0, "nothing was changed"),
+        ("false", 1, "nothing was changed"),
+        ("/nowhere/at-all", 1, "hint: set EDITOR"),
+        ("'unclosed", 2, "cannot be parsed"),
+        ("", 2, "there is no text and no editor"),
+    ],
+)
+def test_an_editor_that_changes_nothing_or_fails_says_so(said, editor, code, told):
+    assert told in said("edit", "1", env={"EDITOR": editor}, code=code).err
+    assert content(said) == "the walrus sleeps"

@@ -1,0 +1,84 @@
+"""``tag``, ``untag``, ``pin``, ``unpin``, and where the marks show."""
+
+import json
+
+import pytest
+
+
+@pytest.fixture
+def said(cli):
+    cli.store(
+        {"content": "why did we drop Redis?", "conversation_id": "c1"},
+        {"content": "it lost jobs", "role": "assistant", "conversation_id": "c1"},
+        {"content": "book the train", "conversation_id": "c2"},
+        {"content": "at work", "partition": "work", "instance": "work"},
+    )
+    return cli
+
+
+def contents(done):
+    return [row["content"] for row in done.document["messages"]]
+
+
+def test_a_tag_finds_its_messages_everywhere(said):
+    done = said("tag", "1", "decision", "a b")
+    assert (done.out, done.err) == ("", "#1 user: why did we drop Redis?\ntags: a b, decision\n")
+    said("tag", "#3", "travel")
+    assert contents(said("view", "--tag", "decision", "--json")) == ["why did we drop Redis?"]
+    assert said("search", "--keyword", "Redis train", "--tag", "travel").out.endswith("train\n")
+    assert "book" not in said("context", "what?", "--tag", "decision", "--budget", "500").out
+    rows = said("export", "--tag", "decision").out.splitlines()
+    assert [json.loads(row)["tags"] for row in rows] == [["a b", "decision"]]
+    found = said("conversations", "--tag", "travel", "--json").document["conversations"]
+    assert [each["id"] for each in found] == ["c2"]
+    nothing = said("view", "--tag", "nothing")
+    assert (nothing.out, nothing.err) == ("", "note: no message in default passes --tag\n")
+    done = said("untag", "1", "a b", "c")
+    assert done.err.splitlines()[1:] == ["tags: decision", "note: it had no tag c"]
+
+
+@pytest.mark.parametrize("command", [("tag", "4", "x"), ("untag", "4", "x"), ("pin", "4")])
+def test_what_lies_elsewhere_is_said_to(said, command):
+    done = said(*command, code=1)
+    assert done.out == ""
+    assert done.err == ("error: no message 4 in default\nhint: it is in partition work: -p work\n")
+    assert said(*command, "-p", "work").err.startswith("#4 user: at work\n")
+    assert said(command[0], "99", *command[2:], code=1).err == "error: no message 99 in default\n"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [("tag", "1", "a\nb"), ("tag", "1", " "), ("tag", "one", "a"), ("pin", "0"), ("tag", "1")],
+)
+def test_what_is_wrong_is_refused_and_changes_nothing(said, arguments):
+    assert said(*arguments, code=2).out == ""
+    assert not [row for row in said.rows() if "tags" in row or "pinned" in row]
+
+
+def test_pins_are_listed_and_taken_off(said):
+    assert said("pin", "3").err == "#3 user: book the train\n"
+    said("pin", "1")
+    assert "pinned already" in said("pin", "1").err
+    assert contents(said("view", "--pinned", "--json")) == [
+        "why did we drop Redis?",
+        "book the train",
+    ]
+    assert said("unpin", "3").err == "#3 user: book the train\n"
+    assert "not pinned" in said("unpin", "3").err
+    [row] = said("view", "--pinned", "--json").document["messages"]
+    assert row["pinned"] is True
+    assert row["pinned_at"]
+
+
+def test_an_export_brings_tags_and_pins_back(said, tmp_path):
+    said("tag", "1", "decision", "京都")
+    said("pin", "1")
+    file = tmp_path / "out.jsonl"
+    said("export", "-o", str(file))
+    before = said.rows()
+    said("forget", "--scope", "--all-instances", "--yes")
+    elsewhere = tmp_path / "fresh.db"
+    said("--db", str(elsewhere), "ingest", "--no-embed", str(file))
+    after = said("--db", str(elsewhere), "view", "0", "--json").document["messages"]
+    assert [{**row, "id": 0} for row in after] == [{**row, "id": 0} for row in before]
+    assert after[0]["tags"] == ["decision", "京都"]

@@ -1,0 +1,164 @@
+"""Tags and pins stay with their messages, wherever these go, and go with them."""
+
+import sqlite3
+from contextlib import closing
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from behind import behind
+from builders import NOW, Adding
+from postgres_server import PostgresServer
+
+from reservoir_cli.errors import UsageError
+from reservoir_cli.messages import Key, Message, Scope
+from reservoir_cli.storage.base import Store
+from reservoir_cli.storage.factory import open_store
+from reservoir_cli.storage.marks import Pins, Tags
+from reservoir_cli.storage.postgres import admin
+from reservoir_cli.storage.records import Filter
+from reservoir_cli.tokens import load_counter
+from reservoir_cli.transfer import forget
+
+EVERYWHERE = Scope(None)
+
+
+@pytest.fixture
+def keys(store: Store, add: Adding) -> list[Key]:
+    said = [Message("user", text, source="s", source_id=text) for text in ("one", "two", "three")]
+    return [each.key for each in add(*said) if each]
+
+
+def marks(store: Store) -> dict[str, tuple[tuple[str, ...], datetime | None]]:
+    return {
+        f"{each.partition} {each.content}": (each.tags, each.pinned_at)
+        for each in store.last(EVERYWHERE, 0)
+        if each.tags or each.pinned_at
+    }
+
+
+def rows(store: Store, table: str) -> int:
+    if "://" in store.location:
+        return int(behind(store.location, f"SELECT count(*) FROM {table}")[0][0])
+    with closing(sqlite3.connect(store.location)) as file:
+        return int(file.execute(f"SELECT count(*) FROM {table}").fetchone()[0])
+
+
+def test_a_tag_is_kept_once_and_taken_off(store: Store, keys: list[Key]) -> None:
+    tags = Tags(store)
+    tags.add(keys[0], ["b", "a", "a"])
+    tags.add(keys[0], ["a", "c d"])
+    tags.add(keys[1], ["a"])
+    assert marks(store) == {"p one": (("a", "b", "c d"), None), "p two": (("a",), None)}
+    assert [key.id for key in store.find(Scope("p"), Filter(tag="a"))] == [keys[0].id, keys[1].id]
+    tags.remove(keys[0], ["a", "nothing"])
+    assert [key.id for key in store.find(EVERYWHERE, Filter(tag="a"))] == [keys[1].id]
+    assert not store.find(Scope("other"), Filter(tag="a"))
+
+
+@pytest.mark.parametrize("name", ["", " ", "a\nb", "\x1b[2J", "a\u202eb"])
+def test_a_tag_has_no_control_characters(store: Store, keys: list[Key], name: str) -> None:
+    with pytest.raises(UsageError):
+        Tags(store).add(keys[0], ["good", name])
+    assert marks(store) == {}
+
+
+def test_a_message_that_is_pinned_again_keeps_its_time(store: Store, keys: list[Key]) -> None:
+    pins = Pins(store)
+    pins.add(keys[1], NOW)
+    pins.add(keys[1], NOW + timedelta(days=1))
+    assert marks(store) == {"p two": ((), NOW)}
+    assert [each.content for each in store.last(Scope("p"), 0, Filter(pinned=True))] == ["two"]
+    pins.remove(keys[1])
+    assert marks(store) == {}
+
+
+def test_what_is_not_there_is_not_marked(store: Store, keys: list[Key]) -> None:
+    Tags(store).add(Key("p", keys[-1].id + 77), ["a"])
+    Pins(store).add(Key("other", keys[-1].id + 77), NOW)
+    assert rows(store, "tags") == rows(store, "pins") == 0
+    assert store.problems() == []
+
+
+def test_tags_and_pins_go_with_their_message(store: Store, keys: list[Key]) -> None:
+    for key in keys[:2]:
+        Tags(store).add(key, ["a"])
+        Pins(store).add(key, NOW)
+    forget.forget(store, keys[:1])
+    assert marks(store) == {"p two": (("a",), NOW)}
+    assert rows(store, "tags") == rows(store, "pins") == 1
+
+
+def test_tags_and_pins_come_along_when_a_partition_moves(store: Store, keys: list[Key]) -> None:
+    Tags(store).add(keys[0], ["a"])
+    Pins(store).add(keys[1], NOW)
+    store.move_partition("p", "new")
+    assert marks(store) == {"new one": (("a",), None), "new two": ((), NOW)}
+    assert rows(store, "tags") == rows(store, "pins") == 1
+
+
+def test_what_both_partitions_have_keeps_the_tags_of_both(
+    store: Store, add: Adding, keys: list[Key]
+) -> None:
+    [twin] = add(Message("user", "one", source="s", source_id="one"), partition="q")
+    assert twin
+    Tags(store).add(twin.key, ["b"])
+    Tags(store).add(keys[0], ["a"])
+    Pins(store).add(keys[0], NOW)
+    assert store.move_partition("p", "q") == (2, 1)
+    assert marks(store) == {"q one": (("a", "b"), NOW)}
+
+
+def test_a_message_brings_its_marks_along_once(store: Store, add: Adding) -> None:
+    message = Message("user", "x", source_id="x", tags=("b", "a", "b"), pinned_at=NOW)
+    [stored] = add(message)
+    assert stored
+    assert (stored.tags, stored.pinned_at) == (("a", "b"), NOW)
+    Tags(store).remove(stored.key, ["a"])
+    assert add(message) == [None]
+    assert marks(store) == {"p x": (("b",), NOW)}
+
+
+def test_marks_of_no_message_are_found_and_removed(
+    store: Store, location: str, keys: list[Key]
+) -> None:
+    partition = "'p', " if "://" in location else ""
+    for statement in (
+        f"INSERT INTO tags VALUES ({partition}4242, 'a')",
+        f"INSERT INTO pins VALUES ({partition}4242, 1)",
+    ):
+        if "://" in location:
+            behind(location, statement)
+        else:
+            with closing(sqlite3.connect(location, isolation_level=None)) as file:
+                file.execute(statement)
+    assert [each.detail for each in store.problems()] == ["2 tags and pins are of no message"]
+    store.repair(0.5)
+    assert store.problems() == []
+    assert len(keys) == store.holdings()["messages"]
+
+
+def test_new_tables_of_a_guarded_store_are_guarded(postgres: PostgresServer) -> None:
+    url = postgres.store_database()
+    try:
+        with closing(open_store(url)) as store:
+            counter = load_counter("approximate")
+            for partition in ("m", "other"):
+                said = [Message("user", "x", tags=("a",), pinned_at=NOW)]
+                store.add(Scope(partition, "i"), said, counter=counter, now=datetime.now(UTC))
+            admin.guard(store)
+        behind(url, "DROP TABLE tags, pins")
+        behind(url, "DELETE FROM migrations WHERE name = 'tags and pins of messages'")
+        behind(url, "CREATE ROLE niobe LOGIN")
+        behind(url, "GRANT reservoir_member TO niobe")
+        behind(url, "INSERT INTO members VALUES ('niobe', 'm')")
+        with closing(open_store(url)) as store:  # it is brought up to date
+            for key in store.find(EVERYWHERE):
+                Tags(store).add(key, ["b"])
+        with closing(open_store(postgres.url(url.rsplit("/", 1)[1], "niobe"))) as member:
+            assert marks(member) == {"m x": (("b",), None)}
+            Pins(member).add(member.find(EVERYWHERE)[0], NOW)
+            assert marks(member) == {"m x": (("b",), NOW)}
+    finally:
+        behind(url, "DROP OWNED BY niobe")
+        behind(url, "DROP ROLE niobe")
+        postgres.drop(url)

@@ -1,0 +1,110 @@
+"""An edited message has nothing of its old text, in no file, and keeps all else."""
+
+from functools import partial
+from pathlib import Path
+
+import pytest
+from builders import NOW
+
+from reservoir_cli.errors import ReservoirError, UsageError
+from reservoir_cli.messages import Message, Scope
+from reservoir_cli.reservoir import Reservoir
+from reservoir_cli.storage.summaries import Summaries, Summary
+from reservoir_cli.tokens import load_counter
+from reservoir_cli.transfer.importers import Record
+from reservoir_cli.transfer.ingest import Destination
+
+SECRET = "zanzibarwalrus"
+
+
+@pytest.fixture
+def reservoir(location, fake_embedder):
+    with Reservoir.open(location, embedder=fake_embedder) as opened:
+        yield opened
+
+
+def said(reservoir, *texts, embed=True):
+    messages = [
+        Message("user", text, NOW, conversation_id="c", source="s", source_id=str(number))
+        for number, text in enumerate(texts)
+    ]
+    return reservoir.ingest(messages, partition="p", embed=embed)
+
+
+def test_an_edit_renews_what_is_derived_and_keeps_the_rest(reservoir):
+    first, second = said(reservoir, f"the {SECRET} sleeps", "another one")
+    reservoir.tag(first.key, "a")
+    reservoir.pin(first.key)
+    before = reservoir.messages([first.key])[0]
+    Summaries(reservoir.store).put(Summary("p", "p", "c", "d", f"about {SECRET}", "extract", 1))
+    after = reservoir.edit(first.key, "the otter swims far away from here")
+    assert after.content == "the otter swims far away from here"
+    same = {"content": "", "tokens": 0}
+    assert {**after.to_row(), **same} == {**before.to_row(), **same}
+    assert after.tokens != before.tokens
+    assert reservoir.search(SECRET, mode="keyword", partition="p") == []
+    [hit] = reservoir.search("otter", mode="keyword", partition="p")
+    assert hit.message.id == first.id
+    assert Summaries(reservoir.store).read(Scope("p")) == []
+    assert reservoir.store.count_unembedded() == 0
+    assert [each.end for each in reservoir.store.passages([first.key])[first.key]] == [34]
+    assert reservoir.store.problems() == []
+    assert [each.content for each in reservoir.view(Scope("p"), 0)] == [
+        "the otter swims far away from here",
+        second.content,
+    ]
+
+
+@pytest.mark.sqlite("its files are looked into")
+def test_no_word_of_the_old_text_is_in_any_file(reservoir, location):
+    said(reservoir, *(f"note {number} of {SECRET}{number}" for number in range(50)))
+    for message in reservoir.view(Scope("p"), 0):
+        reservoir.edit(message.key, "the otter swims")
+    for file in Path(location).parent.glob(f"{Path(location).name}*"):
+        assert SECRET.encode() not in file.read_bytes(), file.name
+
+
+@pytest.mark.parametrize("new", ["something else", "the walrus"])
+@pytest.mark.parametrize("renew", [False, True])
+def test_an_import_does_not_bring_the_old_text_back(reservoir, new, renew):
+    """Not even where the new text is how the old one begins, as of a message that has grown."""
+    row = {"role": "user", "content": "the walrus sleeps", "source": "s", "source_id": "1"}
+    place = Destination("p", "p", "p")
+    load = partial(reservoir._ingestor.load, destination=place, where="x", now=NOW, renew=renew)
+    load([Record(Message(**row), None, None)])
+    [message] = reservoir.view(Scope("p"))
+    reservoir.edit(message.key, new)
+    report = load([Record(Message(**row), None, None)])
+    assert (report.imported, report.already, report.renewed, report.forgotten) == (0, 1, 0, 0)
+    assert [each.content for each in reservoir.view(Scope("p"))] == [new]
+
+
+def test_secrets_of_the_new_text_are_treated_as_those_of_a_new_message(reservoir, location):
+    [message] = said(reservoir, "harmless")
+    key = "AKIA" + "Q3EGRIVLTAYXKZWP"
+    marked = reservoir.edit(message.key, f"aws_access_key_id = {key}")
+    assert marked.secrets
+    with Reservoir.open(location, settings={"redact": "remove"}, offline=True) as removing:
+        removing.edit(message.key, f"it is aws_access_key_id = {key}")
+    assert key not in reservoir.store.by_key([message.key])[0].content
+
+
+def test_what_is_empty_or_not_there_is_refused(reservoir):
+    [message] = said(reservoir, "one")
+    with pytest.raises(UsageError, match="empty"):
+        reservoir.edit(message.key, " \n")
+    with pytest.raises(ReservoirError, match="no message"):
+        reservoir.edit(message.id, "new", scope=Scope("q"))
+    assert reservoir.view(Scope("p"))[0].content == "one"
+
+
+def test_a_message_that_was_written_anew_keeps_its_tags_and_its_pin(reservoir):
+    [message] = said(reservoir, "it begins")
+    reservoir.tag(message.key, "a")
+    reservoir.pin(message.key)
+    grown = Message("user", "it begins and goes on", NOW, source="s", source_id="0")
+    counter = load_counter("approximate")
+    reservoir.store.replace({message.key: grown}, counter=counter, now=NOW)
+    [after] = reservoir.view(Scope("p"))
+    assert (after.content, after.tags) == ("it begins and goes on", ("a",))
+    assert after.pinned_at
