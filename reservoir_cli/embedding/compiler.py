@@ -206,7 +206,7 @@ def _optimise(folder: Path) -> None:
 
 
 def _manifest(reference: ReferenceEmbedder) -> Manifest:
-    tokenizer, prompts = reference.model.tokenizer, reference.model.prompts
+    tokenizer, prompts = reference.model.tokenizer, reference.prompts
     return Manifest(
         model_id=reference.model_id,
         refused="",
@@ -214,8 +214,8 @@ def _manifest(reference: ReferenceEmbedder) -> Manifest:
         dimensions=reference.dimensions,
         max_length=reference.max_length,
         passage_pieces=reference.passage_pieces,
-        query_prompt=prompts.get("query") or "",
-        document_prompt=prompts.get("document") or "",
+        query_prompt=prompts.query,
+        document_prompt=prompts.document,
         pad_id=tokenizer.pad_token_id or 0,
         pads_left=tokenizer.padding_side == "left",
     )

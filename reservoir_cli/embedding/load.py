@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from reservoir_cli.embedding import Embedder, Progress, cache
+from reservoir_cli.embedding.prompts import prompts_of
 from reservoir_cli.embedding.resolve import ModelSource, check_weights, locate
 from reservoir_cli.embedding.safety import require_plain
 from reservoir_cli.errors import ModelUnavailableError
@@ -28,7 +29,7 @@ def load(name: str, *, offline: bool, progress: Progress, ready_only: bool = Fal
     if ready_only:
         return _ready(name, source)
     try:
-        place = cache.place_of(source.folder)
+        place = _place(name, source)
         return _opened(name, source, place, progress) or _compiled(name, source, place, progress)
     except cache.CacheUnusableError as problem:
         return _reference(name, source, problem.reason, progress)
@@ -42,7 +43,7 @@ def _ready(name: str, source: ModelSource) -> Embedder:
     from reservoir_cli.embedding.onnx import CompiledEmbedder
 
     try:
-        place = cache.place_of(source.folder)
+        place = _place(name, source)
         manifest = cache.read(place)
     except cache.CacheUnusableError:
         manifest = None
@@ -62,13 +63,17 @@ def damaged(name: str, *, remove: bool) -> bool:
     """See :func:`reservoir_cli.embedding.compiled_is_damaged`."""
     source = locate(name, offline=True, progress=_ignore)
     try:
-        place = cache.place_of(source.folder)
+        place = _place(name, source)
         bad = cache.damaged(place)
         if bad and remove:
             cache.remove(place)
         return bad
     except cache.CacheUnusableError:
         return False
+
+
+def _place(name: str, source: ModelSource) -> Path:
+    return cache.place_of(source.folder, prompts_of(name, source.folder))
 
 
 def _ignore(*_: object) -> None:
