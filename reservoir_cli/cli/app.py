@@ -31,7 +31,7 @@ _IN_WORDS = (
 )
 
 #: Variables that are no settings, behind ``RESERVOIR_``.
-_OWN_VARIABLE = re.compile("HOME|CONFIG|DB|DEBUG|TEST_.*")
+_OWN_VARIABLE = re.compile("HOME|CONFIG|DB|DEBUG|MODEL_CACHE|TEST_.*")
 
 app = typer.Typer(
     name="reservoir",

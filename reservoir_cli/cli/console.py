@@ -51,6 +51,11 @@ class ClosedPipe(Exception):
     """Whoever read our output has seen enough."""
 
 
+def is_quiet() -> bool:
+    """Return whether notes and summaries are left out."""
+    return _quiet
+
+
 def write(text: str) -> None:
     """Print data: to the last byte as it is, but for what could command a terminal.
 

@@ -13,6 +13,7 @@ from reservoir_cli.cli.help import HelpfulCommand, HelpfulGroup
 EXAMPLES = {
     "init": "reservoir init",
     "ingest": 'echo "why did we drop Redis?" | reservoir ingest -p work',
+    "sync": "reservoir sync",
     "view": "reservoir view 20 -p work --timestamps",
     "search": 'reservoir search "job queue" -p work',
     "context": 'reservoir context "why did we drop Redis?" -p work --budget 2000 | llm',

@@ -2,7 +2,8 @@
 
 A folder of ``models`` in the cache holds one model compiled by one set of library versions, or a
 note that they cannot compile it. The folder's name is a hash of everything the result depends on,
-so a lookup compares nothing, and an upgrade uses another folder. A rename publishes a folder.
+so a lookup compares nothing, an upgrade uses another folder, and all homes and environments of a
+user with the same weights and versions share one. A rename publishes a folder.
 
 Sizes and times of the files are checked whenever a model is opened, their contents once a day,
 since that takes a fifth of the time of a question. The manifest's modification time records the
@@ -14,7 +15,7 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -37,6 +38,8 @@ _ABANDONED = 3_600
 _DAY = 24 * 3_600
 #: Seconds for which models of other versions are kept, in case another installation uses them.
 _OUTDATED = 7 * _DAY
+#: Seconds after which a note of a model's hash is written again, if it is still needed.
+_FORGOTTEN = 90 * _DAY
 
 
 class CacheUnusableError(Exception):
@@ -85,27 +88,67 @@ class Manifest:
 def place_of(source: Path, prompts: Prompts = Prompts()) -> Path:  # noqa: B008 - it is frozen
     """Return the cache folder for a model's compiled form; it need not exist.
 
+    Copies of a model have one place, so environments share what one of them compiled.
+
     :param source: the folder of the published model.
     :raises CacheUnusableError: ONNX Runtime is not available.
     """
-    states = [(path, path.stat()) for path in model_files(source)]
-    files = [
-        (path.relative_to(source).as_posix(), state.st_size, state.st_mtime_ns)
-        for path, state in states
-    ]
     inferred = [[prompts.query, prompts.document]] if prompts.inferred else []
-    inputs = json.dumps([*_rules(), str(source.resolve()), files, *inferred])
+    inputs = json.dumps([*_rules(), contents_of(source, model_files(source)), *inferred])
     return paths.models_dir() / hashlib.sha256(inputs.encode()).hexdigest()[:32]
 
 
+def contents_of(folder: Path, files: Sequence[Path]) -> str:
+    """Return the hash of some files of a folder; see :func:`contents_hash`.
+
+    It is kept in a note that is named after their sizes and times, because reading the weights
+    takes a fifth of the time of a question.
+    """
+    names = {path.relative_to(folder).as_posix(): path for path in files}
+    states = {name: path.stat() for name, path in names.items()}
+    known = {name: (state.st_size, state.st_mtime_ns) for name, state in states.items()}
+    key = json.dumps([str(folder.resolve()), known])
+    note = paths.cache_dir() / "weights" / hashlib.sha256(key.encode()).hexdigest()[:32]
+    with suppress(OSError, ValueError):
+        digest = note.read_text(encoding="ascii")
+        if _is_own(note) and _is_own(note.parent) and re.fullmatch("[0-9a-f]{64}", digest):
+            return digest
+    digest = contents_hash({name: sha256(path) for name, path in names.items()})
+    with suppress(OSError):
+        write_private(note, digest)
+        for other in note.parent.iterdir():
+            if unix_time() - other.stat().st_mtime > _FORGOTTEN:
+                other.unlink()
+    return digest
+
+
+def contents_hash(hashes: Mapping[str, str]) -> str:
+    """Return one hash for files, from their names and hashes."""
+    return hashlib.sha256(json.dumps(hashes, sort_keys=True).encode()).hexdigest()
+
+
 def _rules() -> list[str]:
-    """Return what a compiled model must have been made with to be usable by this version."""
+    """Return what a compiled model must have been made with to be usable by this version.
+
+    :raises CacheUnusableError: ONNX Runtime is not available.
+    """
     try:
-        from onnxruntime import __version__ as runtime
-        from tokenizers import __version__ as tokenizers
+        return [*portable_rules(), *runtimes().values()]
     except ImportError as error:
         raise CacheUnusableError("ONNX Runtime cannot be loaded") from error
-    return [_RULE, passages.RULE, runtime, tokenizers]
+
+
+def portable_rules() -> list[str]:
+    """Return what matters of :func:`_rules` if the runtimes differ."""
+    return [_RULE, passages.RULE]
+
+
+def runtimes() -> dict[str, str]:
+    """Return the versions of the libraries that run a compiled model."""
+    from onnxruntime import __version__ as runtime
+    from tokenizers import __version__ as tokenizers
+
+    return {"onnxruntime": runtime, "tokenizers": tokenizers}
 
 
 def read(place: Path) -> Manifest | None:
@@ -119,13 +162,13 @@ def read(place: Path) -> Manifest | None:
     path = place / MANIFEST
     try:
         age = unix_time() - path.stat().st_mtime
-        fingerprints, manifest = _read_manifest(path)
+        fingerprints, manifest = read_manifest(path)
         thorough = not 0 <= age < _DAY
         intact = all(
             _is_intact(place / name, fingerprint, thorough)
             for name, fingerprint in fingerprints.items()
         )
-    except _DAMAGE as error:
+    except DAMAGE as error:
         require_resources(error)
         intact = False
     if not intact or (manifest.refused and manifest.tools != tool_versions()):
@@ -139,18 +182,18 @@ def read(place: Path) -> Manifest | None:
 
 
 #: Errors that reading a damaged manifest can raise.
-_DAMAGE = (OSError, ValueError, TypeError, KeyError, AttributeError)
+DAMAGE = (OSError, ValueError, TypeError, KeyError, AttributeError)
 
 
 def damaged(place: Path) -> bool:
     """Return whether any file of a compiled model has changed since it was written."""
     try:
-        fingerprints, _ = _read_manifest(place / MANIFEST)
+        fingerprints, _ = read_manifest(place / MANIFEST)
         return not all(
             _is_intact(place / name, fingerprint, True)
             for name, fingerprint in fingerprints.items()
         )
-    except _DAMAGE as error:
+    except DAMAGE as error:
         require_resources(error)
         return place.is_dir()
 
@@ -187,10 +230,10 @@ def write_manifest(folder: Path, manifest: Manifest) -> None:
     write_private(folder / MANIFEST, json.dumps(sealed))
 
 
-def _read_manifest(path: Path) -> tuple[dict[str, FileFingerprint], Manifest]:
+def read_manifest(path: Path) -> tuple[dict[str, FileFingerprint], Manifest]:
     """Return the fingerprints of a folder's files, and its manifest.
 
-    :raises ValueError: the manifest is damaged; so are all errors of ``_DAMAGE``.
+    :raises ValueError: the manifest is damaged; so are all errors of ``DAMAGE``.
     """
     stored = json.loads(path.read_text(encoding="utf-8"))
     if stored.pop("seal") != _seal(stored):
@@ -279,12 +322,16 @@ def _is_intact(path: Path, known: FileFingerprint, thorough: bool) -> bool:
 
 def _require_own(*folders: Path) -> None:
     """Check that only the user can write to folders whose contents are executed."""
+    if not all(map(_is_own, folders)):
+        raise CacheUnusableError("other users can write to the folder of compiled models")
+
+
+def _is_own(path: Path) -> bool:
+    """Return whether only the user can write to a file or folder; always true on Windows."""
     if os.name != "posix":
-        return
-    for folder in folders:
-        state = folder.stat()
-        if state.st_uid != os.geteuid() or state.st_mode & 0o022:
-            raise CacheUnusableError("other users can write to the folder of compiled models")
+        return True
+    state = path.stat()
+    return state.st_uid == os.geteuid() and not state.st_mode & 0o022
 
 
 def _publish(folder: Path, place: Path) -> None:
@@ -316,5 +363,5 @@ def _is_outdated(folder: Path) -> bool:
         return False
     try:
         return bool(json.loads(manifest.read_text(encoding="utf-8"))["rules"] != _rules())
-    except _DAMAGE:
+    except DAMAGE:
         return True

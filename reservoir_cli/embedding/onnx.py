@@ -31,16 +31,14 @@ class CompiledEmbedder:
     many messages are embedded by one thread per processor.
     """
 
-    def __init__(self, name: str, folder: Path, manifest: Manifest, origin: str) -> None:
+    def __init__(self, name: str, folder: Path, manifest: Manifest, engine: Engine) -> None:
         """Open a compiled model; any error of the libraries means that it is damaged."""
         from tokenizers import Tokenizer
 
         self.name = name
         self.model_id = manifest.model_id
         self.dimensions = manifest.dimensions
-        self.engine = Engine(
-            "compiled", "compiled on this machine, and verified against the reference", origin
-        )
+        self.engine = engine
         self._manifest = manifest
         self._tokenizer = Tokenizer.from_file(str(folder / TOKENIZER))
         self._session = _session(folder / MODEL)

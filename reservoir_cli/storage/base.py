@@ -322,6 +322,40 @@ class Writes(Models):
         progress("writing the store anew", 0, 0)
         return self._purge()
 
+    def replace(
+        self, messages: Mapping[Key, Message], *, counter: "TokenCounter", now: datetime
+    ) -> None:
+        """Write messages anew under the ids they have, with all that is derived from them."""
+
+        def put() -> None:
+            for key, message in messages.items():
+                for old in reads.by_id(self._connection, [key.id], Scope(key.partition)):
+                    self._replace(old, message, counter, to_epoch_ms(now))
+
+        self._written(put)
+
+    def _replace(
+        self, old: StoredMessage, message: Message, counter: "TokenCounter", now: int
+    ) -> None:
+        scope = Scope(old.partition, old.instance)
+        known = conversations.known(
+            self._connection, old.partition, [old.conversation_id or ""]
+        ).items()
+        about = [each for (instance, _), each in known if instance == old.instance]
+        self._connection.lock([old.partition])
+        self._remove(old.partition, [old.id])
+        conversations.add(self._connection, scope, about)
+        from reservoir_cli.storage.prepare import prepare  # it loads the counters
+
+        made = prepare(self._connection, scope, [message], counter, now, iter([old.id]), pair=False)
+        self._insert_messages(made.rows)
+        self._index((old.partition, old.instance), made.texts)
+        writes.wait(self._connection, old.partition, [old.id])
+
+    @abstractmethod
+    def _remove(self, partition: str, ids: Sequence[int]) -> None:
+        """Delete messages of a partition with all that is derived from them, and leave no mark."""
+
     @abstractmethod
     def _delete(self, ids: Mapping[str, Sequence[int]], progress: Progress) -> None:
         """Delete messages by their partition, and record that they are forgotten."""

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from reservoir_cli.messages import Key
-from reservoir_cli.storage import conversations, properties, summary_rows
+from reservoir_cli.storage import conversations, properties, source_rows, summary_rows
 from reservoir_cli.storage.keys import by_partition
 from reservoir_cli.storage.records import Passage
 from reservoir_cli.storage.sql import Connection, pack
@@ -84,6 +84,7 @@ class DumpMetadata:
     :param forgotten: marks, ascending.
     :param properties: what the store knows of itself.
     :param summaries: rows with the columns of :data:`reservoir_cli.storage.summary_rows.COLUMNS`.
+    :param sources: likewise, of :data:`reservoir_cli.storage.source_rows.COLUMNS`.
     """
 
     conversations: list[tuple[Any, ...]] = field(default_factory=list)
@@ -91,6 +92,7 @@ class DumpMetadata:
     forgotten: list[bytes] = field(default_factory=list)
     properties: dict[str, str] = field(default_factory=dict)
     summaries: list[tuple[Any, ...]] = field(default_factory=list)
+    sources: list[tuple[Any, ...]] = field(default_factory=list)
 
 
 def complete(connection: Connection, rows: list[Any]) -> DumpBatch:
@@ -147,16 +149,18 @@ def metadata(connection: Connection) -> DumpMetadata:
         [row[0] for row in connection.execute("SELECT mark FROM forgotten ORDER BY 1")],
         {key: value for key, value in kept.items() if key.partition(":")[0] not in _PASSING},
         connection.execute(summary_rows.ALL).fetchall(),
+        connection.execute(source_rows.ALL).fetchall(),
     )
 
 
 def load_metadata(connection: Connection, given: DumpMetadata) -> None:
     """Write what belongs to no message, in place of what is there."""
-    for table in ("conversations", "context_runs", "forgotten", "summaries"):
+    for table in ("conversations", "context_runs", "forgotten", "summaries", "sources"):
         connection.execute(f"DELETE FROM {table}")
     columns = f"partition, instance, {conversations.COLUMNS}"
     connection.insert("conversations", columns, given.conversations)
     connection.executemany(summary_rows.INSERT, given.summaries)
+    connection.executemany(source_rows.PUT, given.sources)
     for run in given.runs:
         conversations.add_run(connection, run)
     connection.insert("forgotten", "mark", [(mark,) for mark in given.forgotten])

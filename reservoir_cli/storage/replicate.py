@@ -183,6 +183,7 @@ def _digest(store: Store, renamed: Renamed | None = None) -> dict[str, tuple[int
             take("links", batch.links)
         metadata = store.dump_metadata()
         take("metadata", [*metadata.conversations, metadata.forgotten, *metadata.summaries])
+        take("metadata", metadata.sources)
         take("metadata", metadata.properties.items())
         take("runs", metadata.runs)
     return {name: (counts[name], sums[name]) for name in names}

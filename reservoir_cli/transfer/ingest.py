@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
@@ -17,6 +17,7 @@ from reservoir_cli.embedding import Progress
 from reservoir_cli.errors import ReservoirError
 from reservoir_cli.messages import (
     Conversation,
+    Key,
     Message,
     Scope,
     StoredMessage,
@@ -28,10 +29,12 @@ from reservoir_cli.retrieval.indexing import CATCH_UP, Indexer, Model
 from reservoir_cli.settings.config import Config
 from reservoir_cli.storage.base import Store
 from reservoir_cli.storage.records import Passage
+from reservoir_cli.storage.sources import Sources
 from reservoir_cli.tokens import ApproximateCounter, TokenCounter, storing_counter
 from reservoir_cli.transfer import importers
 from reservoir_cli.transfer.echoes import quotes, without_contexts
 from reservoir_cli.transfer.importers import File, Found, Record, Skipped, Vectors
+from reservoir_cli.transfer.importers.blocks import THINKING
 from reservoir_cli.transfer.reports import ImportReport, report_secrets
 from reservoir_cli.util.times import is_far_ahead
 
@@ -110,7 +113,7 @@ class Ingestor:
             is_far_ahead(stored.created_at, now) for stored in added.stored if stored
         )
         report.secrets = _sum_secrets(added, new)
-        self._report(report, report.modes, scope.partition)
+        self.report(report, report.modes, scope.partition)
         if embed:
             self.indexer.embed_if_possible(scope, backlog=len(added.stored) + CATCH_UP)
         return [stored for stored in added.stored if stored is not None]
@@ -139,7 +142,7 @@ class Ingestor:
                 if done.skipped and not done.total - done.skipped:
                     done.unreadable.append(_name(source))
                 report.add(done)
-        self._report(report, set() if dry_run else report.modes, partition)
+        self.report(report, set() if dry_run else report.modes, partition)
         if embed and report.imported and not dry_run:
             self.indexer.embed_if_possible()
         return report
@@ -165,16 +168,18 @@ class Ingestor:
         where: str,
         now: datetime,
         dry_run: bool = False,
+        renew: bool = False,
         after_batch: Callable[[], None] = lambda: None,
     ) -> ImportReport:
         """Store the records of one file; what is stored already is left as it is.
 
         :param where: the file's name, for the reasons.
+        :param renew: replace what is stored already if it is longer now.
         :param dry_run: find out what would be done, and leave the store as it was.
         :param after_batch: called each time a batch is committed.
         """
         counter = self.counter(destination.partition or destination.default_partition)
-        loader = _FileImport(self, destination, counter, now, where)
+        loader = _FileImport(self, destination, counter, now, where, renew=renew)
         source = iter(records)
         while batch := list(islice(source, _BATCH)):
             if dry_run:
@@ -216,7 +221,12 @@ class Ingestor:
                 self._counters[name] = ApproximateCounter()
         return self._counters[name]
 
-    def _report(self, report: ImportReport, modes: set[Mode], partition: str | None) -> None:
+    def retention(self, partition: str) -> timedelta | None:
+        """Return how long messages of a partition are kept; ``None`` for ever."""
+        days = self._config.settings(partition).retention_days
+        return None if days is None else timedelta(days=days)
+
+    def report(self, report: ImportReport, modes: set[Mode], partition: str | None) -> None:
         """Report what a person should know of messages that came in."""
         if report.ahead:
             noun = "message" if report.ahead == 1 else "messages"
@@ -253,8 +263,11 @@ class _FileImport:
         counter: TokenCounter,
         now: datetime,
         where: str,
+        *,
+        renew: bool = False,
     ) -> None:
         self.report = ImportReport()
+        self._renew = renew
         self._ingestor, self._store = ingestor, ingestor.store
         self._destination, self._counter = destination, counter
         self._now, self._where = now, where
@@ -264,6 +277,7 @@ class _FileImport:
         self._quoting: set[tuple[str, str]] = set()
         self._contexts: Counter[Origin] = Counter()
         self._counted: set[int] = set()
+        self._retention: dict[str, timedelta | None] = {}
 
     def choose_model(self, batch: Sequence[Record | Skipped]) -> None:
         """Find out which embeddings the store takes, once the file has some."""
@@ -282,6 +296,8 @@ class _FileImport:
             self._take_vectors(group, added)
             new = [stored is not None for stored in added.stored]
             self._count(scope, added, self._first_time(scope, added, new) if dry_run else new)
+            if self._renew:
+                self._renew_grown(scope, added)
         for skipped in batch:
             if isinstance(skipped, Skipped):
                 self.report.skip(f"{self._where}, {skipped.place}: {skipped.reason}")
@@ -301,6 +317,30 @@ class _FileImport:
         report.mended += sum(clean_text(message.content) != message.content for message in messages)
         report.imported += len(fresh)
         report.already += len(messages) - len(fresh)
+
+    def _renew_grown(self, scope: Scope, added: Added) -> None:
+        """Replace messages that were stored while they were still being written."""
+        known = {
+            (message.source, message.source_id): message
+            for message, stored in zip(added.messages, added.stored, strict=True)
+            if stored is None and message.source and message.source_id
+        }
+        grown: dict[Key, Message] = {}
+        for source in {source for source, _ in known if source}:
+            ids = [own for name, own in known if name == source and own]
+            for own, stored in Sources(self._store).stored(scope, source, ids).items():
+                if _has_grown(stored, known[source, own]):
+                    grown[stored.key] = known[source, own]
+        self._store.replace(grown, counter=self._counter, now=self._now)
+        self.report.renewed += len(grown)
+        self.report.already -= len(grown)
+
+    def _is_expired(self, scope: Scope, message: Message) -> bool:
+        partition = str(scope.partition)
+        if partition not in self._retention:
+            self._retention[partition] = self._ingestor.retention(partition)
+        age, moment = self._retention[partition], message.created_at or self._now
+        return age is not None and moment <= self._now - age
 
     def _mode(self, scope: Scope) -> Mode:
         return self._ingestor.redactor.mode(str(scope.partition))
@@ -355,7 +395,11 @@ class _FileImport:
         self._clock.look_ahead(record.message for record in records)
         for record in records:
             timed = replace(record, message=self._clock.timed(record.message))
-            groups.setdefault(self._destination.of(record), []).append(timed)
+            scope = self._destination.of(record)
+            if self._is_expired(scope, timed.message):
+                self.report.expired += 1
+            else:
+                groups.setdefault(scope, []).append(timed)
         return groups
 
     def _new_descriptions(self, scope: Scope, records: Iterable[Record]) -> list[Conversation]:
@@ -380,6 +424,18 @@ class _FileImport:
             first.append(is_new and key not in self._counted)
             self._counted.add(key)
         return first
+
+
+def _has_grown(stored: StoredMessage, message: Message) -> bool:
+    """Return whether a message goes on where the stored one ends.
+
+    A reply of which only the thinking was there gets the id of that.
+    """
+    if stored.name == THINKING != message.name:
+        return True
+    content = clean_text(message.content)
+    more = (len(content), len(message.tool_calls)) > (len(stored.content), len(stored.tool_calls))
+    return more and content.startswith(stored.content)
 
 
 def _has_vectors(record: Record | Skipped) -> bool:

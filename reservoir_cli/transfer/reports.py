@@ -18,6 +18,8 @@ class ImportReport:
 
     :param already: messages that were stored before.
     :param forgotten: messages that were forgotten once, and stay so.
+    :param expired: messages that are older than ``retention_days``, and left out.
+    :param renewed: messages that were stored before, and are longer now.
     :param contexts: contexts printed by Reservoir that were removed from new messages.
     :param ahead: messages whose time is more than a day ahead.
     :param mended: messages in which bytes that are no text were replaced by U+FFFD.
@@ -33,6 +35,8 @@ class ImportReport:
     already: int = 0
     skipped: int = 0
     forgotten: int = 0
+    expired: int = 0
+    renewed: int = 0
     contexts: int = 0
     ahead: int = 0
     mended: int = 0
@@ -46,7 +50,8 @@ class ImportReport:
     @property
     def total(self) -> int:
         """Everything that was read, whatever became of it."""
-        return self.imported + self.already + self.skipped + self.forgotten + self.contexts
+        stored = self.imported + self.already + self.renewed
+        return stored + self.skipped + self.forgotten + self.expired + self.contexts
 
     def add(self, other: "ImportReport") -> None:
         """Add what another import did."""
@@ -54,6 +59,8 @@ class ImportReport:
         self.already += other.already
         self.skipped += other.skipped
         self.forgotten += other.forgotten
+        self.expired += other.expired
+        self.renewed += other.renewed
         self.contexts += other.contexts
         self.ahead += other.ahead
         self.mended += other.mended
@@ -74,6 +81,7 @@ class ImportReport:
         """Return the one line a person reads."""
         done = "would import" if dry_run else "imported"
         line = f"{done} {self.imported:,}, already there {self.already:,}, skipped {self.skipped:,}"
+        line += f", renewed {self.renewed:,}" if self.renewed else ""
         return f"{line}, contexts taken out {self.contexts:,}" if self.contexts else line
 
 

@@ -74,7 +74,10 @@ def test_enter_to_every_question_imports_all_and_asks_the_first_question(machine
     assert again.out.strip().endswith(question)
     assert again.out.strip() in done.out
     assert machine("stats", "--json").document["runs"] == 2
-    assert not (machine.home / "reservoir.toml").exists()
+    settings = (machine.home / "reservoir.toml").read_text()
+    assert settings.count('partition = "default"') == 3
+    assert '[sources.claude-code]\ntool = "claude-code"\npath = "~/.claude/projects"' in settings
+    assert "imported 0, already there 0" in machine("sync", "llm", "--no-embed").err
 
 
 def test_what_is_picked_goes_to_the_partition_that_is_typed_which_stays_the_usual_one(machine):

@@ -327,10 +327,76 @@ def _said(path: Path) -> list[tuple[int, str]]:
         return connection.execute("SELECT id, content FROM messages").fetchall()
 
 
+def session_lines(first: int, count: int) -> str:
+    """Return a part of a session of Claude Code: questions and replies in turn."""
+    lines = []
+    for number in range(first, first + count):
+        role = ("user", "assistant")[number % 2]
+        message = {"role": role, "content": f"{number} said", "id": f"m{number}"}
+        line = {
+            "type": role,
+            "uuid": f"u{number}",
+            "sessionId": "s",
+            "requestId": f"r{number}",
+            "timestamp": "2026-06-01T09:00:00Z",
+            "message": message | {"stop_reason": "end_turn"},
+        }
+        lines.append(json.dumps(line) + "\n")
+    return "".join(lines)
+
+
+def sync(folder: Path, seed: int, trials: int, count: int = 2_400) -> Tally:
+    """Files that grow between syncs which are killed: every message once, and no fault."""
+    home, chance = Home(folder / "sync"), random.Random(seed)
+    sessions = folder / "sessions"
+    sessions.mkdir()
+    file = sessions / "s.jsonl"
+    file.write_text(session_lines(0, count), encoding="utf-8")
+    home.must("config", "--set", f"sources.claude-code.path={sessions}")
+    command = ("sync", "--no-embed")
+    base = folder / "unsynced.db"
+    home.must("ingest", "--no-embed", stdin="the first one")
+    settle(home.db)
+    copied(home.db, base)
+    seconds = home.seconds(*command)
+    copied(base, home.db)
+    tally = Tally("sync")
+    written = count
+    with tally.timed():
+        for number in range(trials):
+            if number % 2:  # from the beginning once more
+                home.must(*command)
+                copied(base, home.db)
+            if number % 3:
+                with file.open("a", encoding="utf-8") as end:
+                    end.write(session_lines(written, 20))
+                written += 20
+            done = home.killed(chance, seconds, *command)
+            tally.trials += 1
+            tally.hit += done.code < 0
+            where = f"seed {seed} at {number}"
+            there = [own for (own,) in home.rows("source_id") if own.startswith("u")]
+            tally.hold(len(there) == len(set(there)), f"doubled, {where}")
+            tally.hold(not faults(home.db), f"a fault, {where}")
+            tally.size += file.stat().st_size
+            if number % 3 == 2:
+                home.must(*command)
+                there = [own for (own,) in home.rows("source_id") if own.startswith("u")]
+                tally.lost += written - len(set(there))
+                tally.hold(len(there) == written, f"doubled, {where}")
+        home.must(*command)
+        there = [own for (own,) in home.rows("source_id") if own.startswith("u")]
+        tally.lost += written - len(set(there))
+        tally.hold(len(there) == written, f"doubled at the end, seed {seed}")
+        tally.hold(home("doctor").code == 0, f"doctor finds a fault, seed {seed}")
+    return tally
+
+
 #: Those that need no model.
 KINDS: dict[str, Callable[[Path, int, int], Tally]] = {
     "ingest": ingest,
     "import": bring_in,
+    "sync": sync,
     "forget": forget,
     "migrate": migrate,
     "config": write_settings,

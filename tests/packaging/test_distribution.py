@@ -2,9 +2,7 @@
 
 import ast
 import re
-import subprocess
 import sys
-import tarfile
 import tomllib
 from email.message import Message
 from email.parser import Parser
@@ -13,6 +11,7 @@ from pathlib import Path
 from zipfile import ZipFile
 
 import pytest
+from distributions import build, unpack
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
@@ -23,31 +22,27 @@ PACKAGE = Path(reservoir_cli.__file__).parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 
 
-def build(source: Path, target: Path, kind: str) -> Path:
-    subprocess.run(
-        [sys.executable, "-m", "hatchling", "build", "-t", kind, "-d", target],
-        cwd=source,
-        capture_output=True,
-        check=True,
-    )
-    [built] = target.glob("*.whl" if kind == "wheel" else "*.tar.gz")
-    return built
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("distributions")
 
 
 @pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return build(ROOT, tmp_path_factory.mktemp("wheel"), "wheel")
-
-
-@pytest.fixture(scope="module")
-def sdist(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def sdist(folder: Path) -> Path:
     """The source distribution, unpacked."""
-    packed = build(ROOT, tmp_path_factory.mktemp("sdist"), "sdist")
-    with tarfile.open(packed) as archive:
-        # Python 3.11.4 brought filters; what is unpacked here was packed here.
-        safely = {"filter": "data"} if hasattr(tarfile, "data_filter") else {}
-        archive.extractall(packed.parent, **safely)
-    return packed.with_name(packed.name.removesuffix(".tar.gz"))
+    return unpack(build(ROOT, folder, "sdist"), folder)
+
+
+@pytest.fixture(scope="module")
+def full(folder: Path, sdist: Path) -> Path:
+    """The wheel of reservoir-cli, as it is published."""
+    return build(sdist, folder, "wheel")
+
+
+@pytest.fixture(scope="module")
+def slim(folder: Path) -> Path:
+    """The wheel of reservoir-cli-slim."""
+    return build(ROOT / "packages" / "slim", folder, "wheel")
 
 
 def contents(wheel: Path) -> dict[str, bytes]:
@@ -60,39 +55,108 @@ def metadata(wheel: Path) -> Message:
     return Parser().parsestr(text.decode())
 
 
-def test_the_wheel_holds_the_package_and_what_is_said_of_it(wheel: Path) -> None:
-    told = f"reservoir_cli-{reservoir_cli.__version__}.dist-info"
-    package = {
+def package() -> set[str]:
+    """The files of the package, as a wheel names them."""
+    return {
         f"reservoir_cli/{path.relative_to(ROOT / 'reservoir_cli').as_posix()}"
         for path in (ROOT / "reservoir_cli").rglob("*")
         if path.is_file() and "__pycache__" not in path.parts
     }
+
+
+def described(name: str) -> set[str]:
+    """The files that describe a wheel with a command."""
     about = {"METADATA", "RECORD", "WHEEL", "entry_points.txt", "licenses/LICENSE"}
-    page = f"reservoir_cli-{reservoir_cli.__version__}.data/data/share/man/man1/reservoir.1"
-    assert set(contents(wheel)) == {*package, page, *(f"{told}/{name}" for name in about)}
-    assert "reservoir_cli/py.typed" in package
+    return {f"{name}-{reservoir_cli.__version__}.dist-info/{file}" for file in about}
 
 
-def test_the_sdist_gives_the_same_wheel(wheel: Path, sdist: Path, tmp_path: Path) -> None:
-    assert contents(build(sdist, tmp_path, "wheel")) == contents(wheel)
+def page(name: str) -> str:
+    return f"{name}-{reservoir_cli.__version__}.data/data/share/man/man1/reservoir.1"
+
+
+def commands(wheel: Path) -> list[str]:
+    [text] = [text for name, text in contents(wheel).items() if "entry_points" in name]
+    return text.decode().split()
+
+
+def required(wheel: Path, extra: str = "") -> dict[str, Requirement]:
+    """What a wheel asks for, with an extra or without any."""
+    asked = map(Requirement, metadata(wheel).get_all("Requires-Dist", []))
+    return {
+        canonicalize_name(each.name): each
+        for each in asked
+        if each.marker is None or (extra and each.marker.evaluate({"extra": extra}))
+    }
+
+
+def test_the_slim_wheel_holds_the_package_and_the_command(slim: Path) -> None:
+    name = "reservoir_cli_slim"
+    assert set(contents(slim)) == {*package(), page(name), *described(name)}
+    assert "reservoir_cli/py.typed" in package()
+    assert commands(slim) == ["[console_scripts]", "reservoir", "=", *main(), *plugin()]
+
+
+def test_the_full_wheel_adds_libraries_to_the_slim_one_and_no_file_has_two_owners(
+    full: Path, slim: Path
+) -> None:
+    assert set(contents(full)) == described("reservoir_cli")
+    assert commands(full) == ["[console_scripts]", "reservoir-cli", "=", *main()]
+    asked = required(full)
+    assert (
+        str(asked.pop("reservoir-cli-slim")) == f"reservoir-cli-slim=={reservoir_cli.__version__}"
+    )
+    assert set(asked) - set(required(slim)) == {
+        *("torch", "transformers", "sentence-transformers", "onnx", "onnxscript")
+    }
+    assert set(required(slim)) <= set(asked)
+    assert set(asked) == {
+        canonicalize_name(Requirement(each).name) for each in PROJECT["dependencies"]
+    }
+
+
+def test_the_extra_of_the_slim_wheel_is_a_model_without_torch(slim: Path) -> None:
+    model = tomllib.loads((ROOT / "packages" / "model" / "pyproject.toml").read_text())["project"]
+    [name] = set(required(slim, "bundled-model")) - set(required(slim))
+    assert name == model["name"]
+    assert required(slim, "bundled-model")[name].specifier.contains(model["version"])
+    asked = {canonicalize_name(Requirement(each).name) for each in model["dependencies"]}
+    assert asked <= set(required(slim))
+
+
+def test_an_installation_from_a_checkout_holds_the_package(folder: Path) -> None:
+    wheel = build(ROOT, folder / "checkout", "wheel")
+    name = "reservoir_cli"
+    assert set(contents(wheel)) == {*package(), page(name), *described(name)}
+    assert commands(wheel) == ["[console_scripts]", "reservoir", "=", *main(), *plugin()]
+    assert "reservoir-cli-slim" not in required(wheel)
+
+
+def test_an_sdist_gives_the_slim_wheel_too(slim: Path, sdist: Path, folder: Path) -> None:
+    again = build(sdist / "packages" / "slim", folder / "again", "wheel")
+    assert contents(again) == contents(slim)
+
+
+@pytest.mark.parametrize("name", ["slim", "model"])
+def test_each_package_has_the_licence(name: str) -> None:
+    assert (ROOT / "packages" / name / "LICENSE").read_text() == (ROOT / "LICENSE").read_text()
 
 
 def test_the_sdist_holds_what_testing_and_measuring_need(sdist: Path) -> None:
     tracked = {"Makefile", "README.md", "CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", "SECURITY.md"}
     tracked |= {"pyproject.toml", "constraints.txt", "reservoir.toml.example"}
-    tracked |= {"PKG-INFO", ".gitignore"}
-    folders = {"reservoir_cli", "tests", "samples", "docs", "benchmarks", "tools"}
+    tracked |= {"PKG-INFO", ".gitignore", "hatch_build.py"}
+    folders = {"reservoir_cli", "packages", "tests", "samples", "docs", "benchmarks", "tools"}
     assert {each.name for each in sdist.iterdir()} == tracked | folders
     assert not [each for each in sdist.rglob("*") if each.suffix in (".pyc", ".db")]
 
 
-def test_the_metadata_says_what_it_is_and_how_it_is_called(wheel: Path) -> None:
-    told = metadata(wheel)
+@pytest.mark.parametrize("name", ["full", "slim"])
+def test_the_metadata_says_what_it_is(name: str, request: pytest.FixtureRequest) -> None:
+    told = metadata(request.getfixturevalue(name))
     assert told["Version"] == reservoir_cli.__version__
     assert told["License-Expression"] == "Apache-2.0"
     assert told["Description-Content-Type"] == "text/markdown"
-    [commands] = [text for name, text in contents(wheel).items() if "entry_points" in name]
-    assert commands.decode().split() == ["[console_scripts]", "reservoir", "=", *main()]
+    assert told["Requires-Python"] == PROJECT["requires-python"]
 
 
 def main() -> list[str]:
@@ -119,9 +183,12 @@ def imported(path: Path) -> set[str]:
 
 
 def test_whatever_is_imported_is_asked_for() -> None:
-    # psycopg is imported only for a store on a server, and asked for by an extra of its own.
-    wanted = [*PROJECT["dependencies"], *PROJECT["optional-dependencies"]["postgres"]]
+    # psycopg and mcp are imported by what needs them, and asked for by extras of their own.
+    extras = PROJECT["optional-dependencies"]
+    wanted = [*PROJECT["dependencies"], *extras["postgres"], *extras["mcp"]]
     asked = {canonicalize_name(Requirement(each).name) for each in wanted}
+    # mcp asks for the first two and speaks in their types; the plugin is loaded by llm.
+    asked |= {"anyio", "pydantic", "llm"}
     names = set().union(*map(imported, PACKAGE.rglob("*.py")))
     assert {"numpy", "typer"} <= names
     known = packages_distributions()
@@ -136,3 +203,7 @@ def test_whatever_is_imported_is_asked_for() -> None:
 @pytest.mark.parametrize("asked", PROJECT["dependencies"])
 def test_every_dependency_has_one_lowest_version(asked: str) -> None:
     assert [each.operator for each in Requirement(asked).specifier].count(">=") == 1
+
+
+def plugin() -> list[str]:
+    return ["[llm]", "reservoir", "=", PROJECT["entry-points"]["llm"]["reservoir"]]

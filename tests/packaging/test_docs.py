@@ -76,12 +76,6 @@ def test_the_man_page_says_what_the_help_texts_say() -> None:
     assert MAN_PAGE.read_text(encoding="utf-8") == made
 
 
-def test_the_man_page_goes_where_man_finds_it() -> None:
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
-    shared = project["tool"]["hatch"]["build"]["targets"]["wheel"]["shared-data"]
-    assert shared["docs/reservoir.1"] == "share/man/man1/reservoir.1"
-
-
 @pytest.mark.skipif(shutil.which("groff") is None, reason="groff renders it")
 def test_the_man_page_renders_without_warnings() -> None:
     done = subprocess.run(

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from reservoir_cli.cli import console, options
+from reservoir_cli.cli import console, lazy, options
+from reservoir_cli.cli.commands.sync import keep, unknown
 from reservoir_cli.errors import ReservoirError
 from reservoir_cli.messages import Scope, clean_name
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from reservoir_cli.reservoir import Reservoir
     from reservoir_cli.transfer.importers.discover import History
     from reservoir_cli.transfer.reports import ImportReport
+    from reservoir_cli.transfer.sync import Source
 
 #: So many conversations are looked through for a question to try.
 _MOST_LOOKED_AT = 100
@@ -23,6 +25,14 @@ _MOST_LOOKED_AT = 100
 _FITTING = re.compile(r"[^\x00-\x1f\x7f-\x9f`\"$\\!/<][^\x00-\x1f\x7f-\x9f`\"$\\!]{10,88}")
 #: Tokens that can be read at a glance.
 _SHORT = 1_000
+#: Agents that can be connected, by the format of their histories.
+_AGENTS = {
+    "claude-code": "claude",
+    "codex": "codex",
+    "gemini-cli": "gemini",
+    "opencode": "opencode",
+    "cursor": "cursor",
+}
 _UNITS = ("bytes", "KB", "MB", "GB")
 
 
@@ -85,7 +95,8 @@ def init(
             chosen, home = _choose(read, home, asked=partition is None)
         read = _import(ctx, read, chosen, home, embed=not no_embed)
     elif there and not chosen:
-        console.note(f"nothing new for {home}")
+        _keep_current(ctx, read, home, asked=asked, dry_run=dry_run)
+    _name_agents(read)
     question = None if dry_run else _try(ctx, read, home, offer=not (yes or as_json))
     if as_json:
         _print(places, read, home, question, dry_run)
@@ -225,18 +236,59 @@ def _import(
             if each not in chosen:
                 done.append(each)
                 continue
-            report = reservoir.import_files(
-                each.history.path, form=each.history.form, partition=home
-            )
+            report = _sync(reservoir, each.history, home)
             console.aside(f"{each.history.tool}: {report.line()}")
             if report.skipped:
                 place = shlex.quote(str(each.history.path))
                 console.note(f"why some were skipped: reservoir ingest --dry-run {place}")
             done.append(replace(each, imported=report.imported))
+        keep(reservoir, [_source(each.history, home) for each in chosen])
         if embed and any(each.imported for each in done):
             console.note("making them searchable by meaning; after Ctrl-C reservoir embed goes on")
             reservoir.embed_if_possible(Scope(home))
     return done
+
+
+def _keep_current(
+    ctx: typer.Context, read: Sequence[_Read], home: str, *, asked: bool, dry_run: bool
+) -> None:
+    """Say that nothing is new, and let reservoir sync go on from here."""
+    console.note(f"nothing new for {home}")
+    if dry_run:
+        return
+    with options.open_reservoir(ctx) as reservoir:
+        there = [_source(each.history, home) for each in read if each.messages]
+        sources = unknown(reservoir, there)
+        names = ", ".join(source.name for source in sources)
+        if sources and (not asked or console.ask(f"Let reservoir sync read {names}?", usual=True)):
+            keep(reservoir, sources)
+
+
+def _sync(reservoir: "Reservoir", history: "History", home: str) -> "ImportReport":
+    """Import a history, and remember how far: reservoir sync goes on from there."""
+    report = reservoir.sync([_source(history, home)], embed=False, whole=True)
+    if report.busy:
+        raise ReservoirError(
+            "another program syncs this store just now", hint="run reservoir init again"
+        )
+    [source] = report.sources
+    for failure in source.failures:
+        console.warn(failure)
+    return source.imports
+
+
+def _source(history: "History", home: str) -> "Source":
+    from reservoir_cli.transfer.sync import Source
+
+    return Source(history.form, history.form, history.path, home)
+
+
+def _name_agents(read: "Sequence[_Read]") -> None:
+    """Name the agents that can ask the store themselves."""
+    agents = [_AGENTS[each.history.form] for each in read if each.history.form in _AGENTS]
+    if agents and "connect" in lazy.EXAMPLES:
+        commands = ", ".join(f"reservoir connect {agent}" for agent in agents)
+        console.note(f"these agents can ask the store themselves: {commands}")
 
 
 def _try(ctx: typer.Context, read: Sequence[_Read], home: str, *, offer: bool) -> str | None:

@@ -156,12 +156,27 @@ def _move(reservoir: "Reservoir", old: str, new: str, done: str) -> None:
     if there:
         console.note(f"{options.counted(there, 'message')} of {old} were in {new} already")
     config = reservoir.config
+    _move_sources(config, old, new)
     if config.settings().partition == old:
         console.note(f"{old} is used when -p is not given: reservoir config --set partition={new}")
     if config.partitions.get(old) and not (
         done == "renamed" and _settings_follow(config, old, new)
     ):
         console.note(f"[partitions.{old}] in {config.path} stays, and holds for nothing that moved")
+
+
+def _move_sources(config: "Config", old: str, new: str) -> None:
+    """Let what is synced into a partition go to where its messages are."""
+    from reservoir_cli.settings import file as settings_file
+
+    if not any(table.get("partition") == old for table in config.sources.values()):
+        return
+    try:
+        names = settings_file.move_sources(config.path, old, new)
+    except UsageError as problem:
+        console.warn(problem.message)
+        return
+    console.note(f"reservoir sync brings {', '.join(names)} to {new} from now on")
 
 
 def _settings_follow(config: "Config", old: str, new: str) -> bool:

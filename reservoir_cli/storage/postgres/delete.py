@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from reservoir_cli.messages import Scope
-from reservoir_cli.storage import reads, summary_rows, tombstones
+from reservoir_cli.storage import reads, source_rows, summary_rows, tombstones
 from reservoir_cli.storage.postgres.connection import Connection
 from reservoir_cli.storage.records import Progress, no_progress
 
@@ -32,6 +32,7 @@ def remove(
             summary_rows.forget(connection, messages)
             if mark:
                 tombstones.mark(connection, messages)
+                source_rows.forget(connection, messages)
             # Words, vectors, links, and what is still to be embedded go with their messages.
             connection.execute(
                 "DELETE FROM messages WHERE partition = ? AND id = ANY(?)", [partition, some]

@@ -7,7 +7,7 @@ An id that the new partition has already is replaced by a new one.
 from collections.abc import Mapping, Sequence
 
 from reservoir_cli.messages import Scope
-from reservoir_cli.storage import conversations, links, reads, summary_rows, writes
+from reservoir_cli.storage import conversations, links, reads, source_rows, summary_rows, writes
 from reservoir_cli.storage.postgres import delete
 from reservoir_cli.storage.postgres.connection import Connection
 from reservoir_cli.storage.postgres.stemmer import scope_stems
@@ -42,6 +42,7 @@ def move(connection: Connection, old: str, new: str) -> tuple[int, int]:
         moved += _move(connection, *places)
     connection.execute("DELETE FROM conversations WHERE partition = ?", [old])
     connection.execute("DELETE FROM summaries WHERE partition = ?", [old])
+    source_rows.move(connection, old, new)
     _move_runs(connection, old, new)
     return moved, there
 

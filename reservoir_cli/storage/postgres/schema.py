@@ -29,6 +29,7 @@ SPREAD = (
     "conversations",
     "context_runs",
     "summaries",
+    "sources",
 )
 EVERYWHERE = ("properties", "forgotten", "members", "migrations")
 
@@ -241,6 +242,26 @@ MIGRATIONS: tuple[tuple[str, str], ...] = (
             model_id text COLLATE "C",
             vector bytea,
             PRIMARY KEY (partition, instance, conversation_id)
+        );
+        """,
+    ),
+    (
+        "sources of what is synced",
+        """
+        CREATE TABLE sources (
+            partition text COLLATE "C" NOT NULL,
+            machine text COLLATE "C" NOT NULL,
+            path text COLLATE "C" NOT NULL,
+            tool text COLLATE "C" NOT NULL,
+            version integer NOT NULL,
+            size bigint NOT NULL CHECK (size >= 0),
+            mtime_ns bigint NOT NULL,
+            head text COLLATE "C" NOT NULL,
+            tail text COLLATE "C" NOT NULL,
+            bytes_read bigint NOT NULL CHECK (bytes_read >= 0),
+            state text COLLATE "C" NOT NULL,
+            settled smallint NOT NULL CHECK (settled IN (0, 1)),
+            PRIMARY KEY (partition, machine, path)
         );
         """,
     ),

@@ -96,6 +96,9 @@ class PostgresStore(Session, Store):
     def _delete(self, ids: Mapping[str, Sequence[int]], progress: Progress) -> None:
         delete.remove(self._connection, ids, mark=True, progress=progress)
 
+    def _remove(self, partition: str, ids: Sequence[int]) -> None:
+        delete.remove(self._connection, {partition: ids}, mark=False)
+
     def _purge(self) -> bool:
         """Let the server reuse the room of what was deleted.
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from reservoir_cli.errors import StoreError
 from reservoir_cli.messages import Scope
-from reservoir_cli.storage import reads, summary_rows, tombstones
+from reservoir_cli.storage import reads, source_rows, summary_rows, tombstones
 from reservoir_cli.storage.records import Progress, no_progress
 from reservoir_cli.storage.sql import batches, placeholders
 from reservoir_cli.storage.sqlite import keyword_search, vector_blocks
@@ -39,6 +39,7 @@ def remove(
         summary_rows.forget(connection, found)
         if mark:
             tombstones.mark(connection, found)
+            source_rows.forget(connection, found)
         # Vectors, links, and what is still to be embedded go with their messages.
         connection.executemany("DELETE FROM messages WHERE id = ?", [(each.id,) for each in found])
         _require_gone(connection, some)

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from reservoir_cli.messages import Scope
-from reservoir_cli.storage import conversations, properties, reads, summary_rows
+from reservoir_cli.storage import conversations, properties, reads, source_rows, summary_rows
 from reservoir_cli.storage.sql import batches, placeholders
 from reservoir_cli.storage.sqlite import delete, keyword_search, vector_blocks
 from reservoir_cli.storage.sqlite.connection import Connection
@@ -33,6 +33,7 @@ def move(connection: Connection, old: str, new: str) -> tuple[int, int]:
         "DELETE FROM vector_chunks WHERE partition = ?",
     ):
         connection.execute(statement, [old])
+    source_rows.move(connection, old, new)
     connection.execute("UPDATE context_runs SET partition = ? WHERE partition = ?", [new, old])
     return moved, there
 

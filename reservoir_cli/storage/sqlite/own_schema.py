@@ -9,7 +9,7 @@ import sqlite3
 #: Our tables; those of the full text begin with its name.
 TABLES = frozenset(
     "messages conversations embeddings pending properties synapses context_runs vector_chunks "
-    "forgotten rebuilding summaries _sqlite_migrations".split()
+    "forgotten rebuilding summaries sources _sqlite_migrations".split()
 )
 FULL_TEXT = "messages_fts"
 

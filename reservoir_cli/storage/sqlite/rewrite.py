@@ -18,7 +18,7 @@ from reservoir_cli.storage.unfinished import UNFINISHED_COPY
 #: Made again from the others, or by SQLite itself.
 _DERIVED = ("vector_chunks", "synapses", "messages_fts%", "_sqlite_%", "sqlite_%")
 #: What a store can do without: vectors can be made again, records of runs are only statistics.
-DISPENSABLE = {"embeddings", "pending", "rebuilding", "context_runs", "summaries"}
+DISPENSABLE = {"embeddings", "pending", "rebuilding", "context_runs", "summaries", "sources"}
 #: Few enough that the first portion is never the whole file.
 _PAGES = 8
 #: So many ids are read at once; where that fails, half of them, down to one.
@@ -86,7 +86,7 @@ def copy(
     with suppress(sqlite3.DatabaseError):
         old.execute("BEGIN")  # one state of all tables
     lost = {name for (name,) in names if not _copied(old, new, name, all_or_nothing)}
-    if lost - {"conversations", "forgotten", "summaries"}:
+    if lost - {"conversations", "forgotten", "summaries", "sources"}:
         # Vectors of which some are missing, or of a model that is not known, are made again.
         for name in ("embeddings", "pending", "rebuilding"):
             new.execute(f"DELETE FROM {name}")

@@ -220,6 +220,30 @@ def m007_summaries(db: Database) -> None:
     )
 
 
+@migrations()
+def m008_sources(db: Database) -> None:
+    """How far the files of other tools were read."""
+    db.execute(
+        """
+        CREATE TABLE sources (
+            partition TEXT NOT NULL,
+            machine TEXT NOT NULL,
+            path TEXT NOT NULL,
+            tool TEXT NOT NULL,
+            version INTEGER NOT NULL,
+            size INTEGER NOT NULL,
+            mtime_ns INTEGER NOT NULL,
+            head TEXT NOT NULL,
+            tail TEXT NOT NULL,
+            bytes_read INTEGER NOT NULL,
+            state TEXT NOT NULL,
+            settled INTEGER NOT NULL,
+            PRIMARY KEY (partition, machine, path)
+        )
+        """
+    )
+
+
 def migrate(
     connection: sqlite3.Connection, version: int, application: int, check: Callable[[], None]
 ) -> None:

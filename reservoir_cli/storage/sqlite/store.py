@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 #: The number of migrations in ``schema.py``.
-SCHEMA_VERSION = 7
+SCHEMA_VERSION = 8
 #: Stands in the file's header and says whose it is: "Rsvr".
 APPLICATION_ID = 0x52737672
 #: Seconds that a checkpoint waits for readers; a question takes less than one.
@@ -331,6 +331,11 @@ class SqliteStore(Store):
         delete.remove(self._connection, numbers, mark=True, progress=progress)
         progress("rewriting the full text", 0, 0)
         secure_delete.seal(self._connection)
+
+    def _remove(self, partition: str, ids: Sequence[int]) -> None:
+        from reservoir_cli.storage.sqlite import delete
+
+        delete.remove(self._connection, ids, mark=False)
 
     def _purge(self) -> bool:
         with self._alone():

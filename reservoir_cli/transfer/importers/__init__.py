@@ -49,6 +49,7 @@ class Record:
     """A message as a file has it; ``None`` where the file does not say.
 
     :param message: ``source`` and ``source_id`` are set; they are what makes imports repeatable.
+    :param folder: where the conversation was held, as the tool says it.
     """
 
     message: Message
@@ -56,6 +57,7 @@ class Record:
     instance: str | None = None
     conversation: Conversation | None = None
     vectors: Vectors | None = None
+    folder: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from typing import Any
 
 from reservoir_cli.messages import Conversation
@@ -19,6 +20,7 @@ from reservoir_cli.transfer.importers.coerce import branch_name, folder_name, mo
 from reservoir_cli.transfer.importers.conversations import SourceIds, Thread
 from reservoir_cli.transfer.importers.json_stream import entries
 from reservoir_cli.transfer.importers.plumbing import without_plumbing, without_reminders
+from reservoir_cli.transfer.importers.resume import Checkpoint, State, lines
 
 _SAID = ("user", "assistant")
 #: Marks of lines that the program wrote itself.
@@ -27,6 +29,10 @@ _NOT_SAID = ("isMeta", "isCompactSummary", "isVisibleInTranscriptOnly", "isApiEr
 _SYNTHETIC = "<synthetic>"
 #: Where a title is, by the type of its line, the best last.
 _TITLES = {"summary": "summary", "ai-title": "aiTitle", "custom-title": "customTitle"}
+#: Why a reply stopped, if the turn goes on.
+_GOES_ON = (None, "tool_use", "pause_turn")
+#: So many lines and conversations are remembered from one reading to the next.
+_LINES, _THREADS = 32, 8
 
 
 class ClaudeCode:
@@ -34,6 +40,7 @@ class ClaudeCode:
 
     name = "claude-code"
     instance = "claude-code"
+    version = 1
 
     def detect(self, head: str) -> bool:
         """Its lines name a session, or the line they belong to."""
@@ -58,6 +65,30 @@ class ClaudeCode:
             yield from session.read(place, line)
         yield from session.end()
 
+    def resume(self, file: File, start: Checkpoint) -> Iterator[Record | Skipped | Checkpoint]:
+        """Yield what follows a place; a turn ends where the next question begins."""
+        session = _Session(file.stem, _titles(file))
+        session.restore(start.state)
+        turn = start
+        for line in lines(file, start):
+            value = line.value
+            if isinstance(value, Skipped):
+                yield value
+            elif value.get("type") in _SAID:
+                if session.begins(value):
+                    yield from session.end()
+                    question = _is_question(value)
+                    here = Checkpoint(line.offset, session.state(line.number), question)
+                    turn = here if question else turn
+                    yield here
+                yield from session.read(line.place, value)
+            elif not isinstance(value.get("type"), str):
+                yield Skipped(line.place, "no type")
+        complete = session.is_complete()
+        yield from session.end()
+        # More lines of the last reply may follow: it is read once more.
+        yield replace(turn, complete=complete, last=True)
+
 
 @dataclass
 class _Session:
@@ -67,8 +98,45 @@ class _Session:
     titles: dict[str, str]
     threads: dict[str, Thread] = field(default_factory=dict)
     identities: SourceIds = field(default_factory=SourceIds)
-    seen: set[str] = field(default_factory=set)
+    seen: dict[str, None] = field(default_factory=dict)
     held: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
+
+    def restore(self, state: State | None) -> None:
+        """Know what was known at a checkpoint."""
+        if state is None:
+            return
+        self.seen = dict.fromkeys(reversed(state["seen"]))
+        for key, known in reversed(state["threads"].items()):
+            trace, previous, model, project, branch = known
+            title = self.titles.get(key)
+            about = Conversation(key, title, ClaudeCode.name, model, project, branch)
+            self.threads[key] = Thread(ClaudeCode.name, about, trace)
+            self.identities.follow(key, previous)
+
+    def state(self, line: int) -> State:
+        """Return what has to be known to go on with a line; there is no text in it."""
+        return {
+            "lines": line - 1,
+            "seen": list(islice(reversed(self.seen), _LINES)),
+            "threads": {
+                key: (thread.trace, self.identities.last(key), *_about(thread))
+                for key, thread in islice(reversed(self.threads.items()), _THREADS)
+            },
+        }
+
+    def begins(self, line: dict[str, Any]) -> bool:
+        """Return whether a line is read, and is no part of the reply that is held."""
+        if any(line.get(mark) is True for mark in _NOT_SAID) or text(line.get("uuid")) in self.seen:
+            return False
+        return not self.held or not _same_reply(self.held[-1][1], line)
+
+    def is_complete(self) -> bool:
+        """Return whether the last reply ends its turn."""
+        if not self.held:
+            return True
+        line = self.held[-1][1]
+        said = line.get("type") == "assistant"
+        return said and obj(line.get("message")).get("stop_reason") not in _GOES_ON
 
     def read(self, place: str, line: dict[str, Any]) -> Iterator[Record | Skipped]:
         if any(line.get(mark) is True for mark in _NOT_SAID):
@@ -77,7 +145,7 @@ class _Session:
         if identity in self.seen:  # a session that was taken up again repeats its lines
             return
         if identity:
-            self.seen.add(identity)
+            self.seen[identity] = None
         if self.held and not _same_reply(self.held[-1][1], line):
             yield from self.end()
         self.held.append((place, line))
@@ -97,23 +165,22 @@ class _Session:
         except ValueError as error:
             yield Skipped(place, str(error))
             return
-        thread = self._thread(line)
+        key, thread = self._thread(line)
         for number, each in enumerate(made, 1):
             numbered = own if number == 1 else f"{own}#{number}"
-            source_id = (own and numbered) or self.identities.new(id(thread), each)
-            yield thread.record(each, source_id)
+            source_id = (own and numbered) or self.identities.new(key, each)
+            yield thread.record(each, source_id, text(line.get("cwd")))
 
-    def _thread(self, line: dict[str, Any]) -> Thread:
+    def _thread(self, line: dict[str, Any]) -> tuple[str, Thread]:
         """Return the conversation of a line, a session or its sub-agent, with the model."""
         session = text(line.get("sessionId")) or self.stem
         key, title = session, self.titles.get(session)
         if line.get("isSidechain") is True:
             key, title = f"{session}/{text(line.get('agentId')) or 'sidechain'}", None
         if key not in self.threads:
-            made = Thread(ClaudeCode.name, Conversation(key, title, ClaudeCode.name))
-            self.threads[key] = made
-            self.identities.follow(id(made), key)
-        thread = self.threads[key]
+            self.threads[key] = Thread(ClaudeCode.name, Conversation(key, title, ClaudeCode.name))
+            self.identities.follow(key, key)
+        thread = self.threads[key] = self.threads.pop(key)  # the last one used is the last one
         about = thread.conversation or Conversation(key, title, ClaudeCode.name)
         model = text(obj(line.get("message")).get("model"))
         thread.conversation = replace(
@@ -122,7 +189,21 @@ class _Session:
             project=about.project or folder_name(line.get("cwd")),
             branch=branch_name(line.get("gitBranch")) or about.branch,
         )
-        return thread
+        return key, thread
+
+
+def _about(thread: Thread) -> tuple[str | None, str | None, str | None]:
+    about = thread.conversation
+    return (about.model, about.project, about.branch) if about else (None, None, None)
+
+
+def _is_question(line: dict[str, Any]) -> bool:
+    """Return whether a line is what a user asks of the session itself."""
+    content = obj(line.get("message")).get("content")
+    results = isinstance(content, list) and any(
+        obj(block).get("type") == "tool_result" for block in content
+    )
+    return line.get("type") == "user" and line.get("isSidechain") is not True and not results
 
 
 def _content(line: dict[str, Any]) -> list[Any]:

@@ -1,7 +1,10 @@
 """Codex's sessions (rollouts): what was sent to the model and what came back, line by line."""
 
+import json
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 from reservoir_cli.messages import Conversation, Message
@@ -13,10 +16,13 @@ from reservoir_cli.transfer.importers.coerce import (
     folder_name,
     moment,
     obj,
+    objects,
     text,
 )
 from reservoir_cli.transfer.importers.conversations import SourceIds, Thread
 from reservoir_cli.transfer.importers.json_stream import entries
+from reservoir_cli.transfer.importers.resume import Checkpoint, StartOver, State, lines
+from reservoir_cli.util.files import read_bounded
 
 #: What the program writes in the user's name.
 _INJECTED = (
@@ -35,6 +41,10 @@ _NOTICES = (
 #: What an editor tells of itself, and the heading below which the question stands.
 _SETUP, _REQUEST = "# Context from my IDE setup:", "\n## My request for Codex:"
 _LINES = ("session_meta", "response_item", "event_msg", "turn_context", "compacted")
+#: Where Codex lists the sessions that it copied from other tools, and how far above them.
+_COPIES, _DEPTH = "external_agent_session_imports.json", 5
+#: Events that end a turn.
+_ENDS = ("task_complete", "turn_aborted")
 
 
 class Codex:
@@ -42,6 +52,7 @@ class Codex:
 
     name = "codex"
     instance = "codex"
+    version = 1
 
     def detect(self, head: str) -> bool:
         """Each line has a payload of one of a few types."""
@@ -50,29 +61,131 @@ class Codex:
 
     def read(self, file: File) -> Iterator[Record | Skipped]:
         """Message by message; events repeat what the items say, and are passed over."""
-        identities = SourceIds()
-        thread = _thread(file.stem, identities)
+        if _is_copy(file):
+            return
+        rollout = _Rollout(file.stem)
         for found in entries(file):
             if isinstance(found, Skipped):
                 yield found
+            else:
+                yield from rollout.read(*found)
+
+    def resume(self, file: File, start: Checkpoint) -> Iterator[Record | Skipped | Checkpoint]:
+        """Yield what follows a place; a turn ends where Codex says so, or with a new question."""
+        if _is_copy(file):
+            yield replace(start, complete=True, last=True)
+            return
+        rollout = _Rollout(file.stem)
+        rollout.restore(start.state)
+        turn, ended = start, True
+        for line in lines(file, start):
+            value = line.value
+            if isinstance(value, Skipped):
+                yield value
                 continue
-            place, line = found
-            payload, kind = obj(line.get("payload")), line.get("type")
-            if kind == "session_meta" and text(payload.get("id")):
-                thread = _thread(str(text(payload["id"])), identities)
-            if kind in ("session_meta", "turn_context") and thread.conversation:
-                thread.conversation = _learnt(thread.conversation, payload)
-            elif kind == "response_item":
-                yield from _item(place, line, thread, identities)
-            elif not isinstance(kind, str):
-                yield Skipped(place, "no type")
+            kind, payload = value.get("type"), obj(value.get("payload"))
+            if kind == "session_meta" and start.state:  # of a fork, whose messages are counted on
+                raise StartOver
+            if kind == "response_item":
+                asked = _is_question(payload)
+                here = Checkpoint(line.offset, rollout.state(line.number - 1), asked or ended)
+                turn, ended = (here if here.complete else turn), False
+                yield here
+            yield from rollout.read(line.place, value)
+            if kind == "event_msg" and payload.get("type") in _ENDS:
+                turn, ended = Checkpoint(line.end, rollout.state(line.number)), True
+        yield replace(turn, complete=ended, last=True)
 
 
-def _thread(session: str, identities: SourceIds) -> Thread:
-    made = Thread(Codex.name, Conversation(session, source=Codex.name))
-    # Sessions may begin with the same words: what a message follows is, at first, its session.
-    identities.follow(session, session)
-    return made
+class _Rollout:
+    """The lines of a rollout as they come in."""
+
+    def __init__(self, session: str) -> None:
+        self._identities = SourceIds()
+        self._begin(session)
+        self._folder: str | None = None
+
+    def _begin(self, session: str) -> None:
+        self._about = Conversation(session, source=Codex.name)
+        self._thread = Thread(Codex.name, self._about)
+        # Sessions may begin with the same words: what a message follows is, at first, its session.
+        self._identities.follow(session, session)
+
+    def restore(self, state: State | None) -> None:
+        """Know what was known at a checkpoint."""
+        if state is None:
+            return
+        model, project, branch = state["about"]
+        self._begin(state["session"])
+        self._identities.follow(state["session"], state["previous"])
+        about = Conversation(state["session"], None, Codex.name, model, project, branch)
+        self._about = self._thread.conversation = about
+        self._thread.trace, self._folder = state["trace"], state["folder"]
+
+    def state(self, lines: int) -> State:
+        """Return what has to be known to go on; there is no text in it.
+
+        :param lines: how many were read.
+        """
+        return {
+            "lines": lines,
+            "session": self._about.id,
+            "previous": self._identities.last(self._about.id),
+            "trace": self._thread.trace,
+            "folder": self._folder,
+            "about": (self._about.model, self._about.project, self._about.branch),
+        }
+
+    def read(self, place: str, line: dict[str, Any]) -> Iterator[Record | Skipped]:
+        payload, kind = obj(line.get("payload")), line.get("type")
+        if kind == "session_meta" and text(payload.get("id")):
+            self._begin(str(text(payload["id"])))
+        if kind in ("session_meta", "turn_context"):
+            self._about = self._thread.conversation = _learnt(self._about, payload)
+            self._folder = text(payload.get("cwd")) or self._folder
+        elif kind == "response_item":
+            yield from self._item(place, line)
+        elif not isinstance(kind, str):
+            yield Skipped(place, "no type")
+
+    def _item(self, place: str, line: dict[str, Any]) -> Iterator[Record | Skipped]:
+        try:
+            message = _message(line)
+        except ValueError as error:
+            yield Skipped(place, str(error))
+            return
+        if message is not None:
+            # Its identity is that of the whole text: what was imported once is there already.
+            source_id = self._identities.new(self._about.id, message)
+            said = _said(message)
+            if said.content or message.role != "user":
+                yield self._thread.record(said, source_id, self._folder)
+
+
+def _is_copy(file: File) -> bool:
+    """Return whether Codex made a session of another tool's, which that tool has itself."""
+    if file.path is None:
+        return False
+    return any(
+        file.stem.endswith(number)
+        for folder in list(file.path.parents)[:_DEPTH]
+        for number in _copies(folder / _COPIES)
+    )
+
+
+@lru_cache(maxsize=16)
+def _copies(path: Path) -> frozenset[str]:
+    """Return the ids of the sessions that Codex lists as copies."""
+    try:
+        listed = json.loads(read_bounded(path))
+    except (OSError, ValueError, RecursionError):
+        return frozenset()
+    records = objects(obj(listed).get("records"))
+    return frozenset(filter(None, (text(each.get("imported_thread_id")) for each in records)))
+
+
+def _is_question(item: dict[str, Any]) -> bool:
+    return item.get("type") == "message" and item.get("role") == "user"
 
 
 def _learnt(about: Conversation, payload: dict[str, Any]) -> Conversation:
@@ -83,22 +196,6 @@ def _learnt(about: Conversation, payload: dict[str, Any]) -> Conversation:
         project=about.project or folder_name(payload.get("cwd")),
         branch=branch_name(obj(payload.get("git")).get("branch")) or about.branch,
     )
-
-
-def _item(
-    place: str, line: dict[str, Any], thread: Thread, identities: SourceIds
-) -> Iterator[Record | Skipped]:
-    try:
-        message = _message(line)
-    except ValueError as error:
-        yield Skipped(place, str(error))
-        return
-    if message is not None and thread.conversation is not None:
-        # Its identity is that of the whole text: what was imported once is there already.
-        source_id = identities.new(thread.conversation.id, message)
-        said = _said(message)
-        if said.content or message.role != "user":
-            yield thread.record(said, source_id)
 
 
 def _said(message: Message) -> Message:

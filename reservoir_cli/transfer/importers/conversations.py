@@ -25,6 +25,10 @@ class SourceIds:
         """Go on behind a message that has an id of its own, or begin with that of the thread."""
         self._previous[thread] = source_id
 
+    def last(self, thread: Hashable) -> str:
+        """Return what the next message of a thread follows."""
+        return self._previous.get(thread, "")
+
     def new(self, thread: Hashable, message: Message) -> str:
         """Return the id of the conversation's next message."""
         made = content_hash(message, self._previous.get(thread, ""))
@@ -72,8 +76,11 @@ class Thread:
     conversation: Conversation | None = None
     trace: str = ""
 
-    def record(self, message: Message, source_id: str) -> Record:
-        """Make the next message. From one question to the next, all share a trace."""
+    def record(self, message: Message, source_id: str, folder: str | None = None) -> Record:
+        """Make the next message. From one question to the next, all share a trace.
+
+        :param folder: where the conversation was held.
+        """
         if self.conversation is None:
             self.conversation = Conversation(source_id, source=self.source)
         if message.role == "user" or not self.trace:
@@ -87,4 +94,5 @@ class Thread:
                 conversation_id=self.conversation.id,
             ),
             conversation=self.conversation,
+            folder=folder,
         )

@@ -8,10 +8,10 @@ import sqlite3
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from reservoir_cli.errors import ReservoirError
-from reservoir_cli.transfer.importers import File, Record, Skipped
+from reservoir_cli.transfer.importers import File, Skipped
 from reservoir_cli.util.files import LARGEST
 
 #: Errors of a damaged database: SQLite may quote bytes that are not text, and a column may have
@@ -24,6 +24,7 @@ STEPS, STEPS_A_BYTE = 100_000_000, 200
 _STEPS_A_QUERY, _TICK = 1_000, 10_000
 
 Row = dict[str, Any]
+Item = TypeVar("Item")
 
 
 class TooMuch(Exception):
@@ -81,6 +82,10 @@ class Database:
             wanted = [f"[{column}]" for column in self._wanted[table] if column in names]
             self._columns[table] = ", ".join(wanted) or "NULL"
 
+    def has(self, table: str, column: str) -> bool:
+        """Return whether a table that is read has a column."""
+        return f"[{column}]" in self._columns.get(table, "").split(", ")
+
     def rows(self, table: str, key: str, value: Any, order: str) -> list[Row]:
         """Return the rows of a table with a value, in order; none if the table is missing."""
         if table not in self.tables:
@@ -103,8 +108,8 @@ class Database:
 
 
 def read_database(
-    file: File, columns: Mapping[str, str], read: Callable[[Database], Iterator[Record | Skipped]]
-) -> Iterator[Record | Skipped]:
+    file: File, columns: Mapping[str, str], read: Callable[[Database], Iterator[Item]]
+) -> Iterator[Item | Skipped]:
     """Read a foreign database, and say where reading ended if it is damaged or takes too long.
 
     :param columns: the columns to read of each table.

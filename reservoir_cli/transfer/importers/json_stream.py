@@ -61,7 +61,7 @@ def _first_character(stream: BinaryIO) -> bytes:
     return head[:1]
 
 
-def _parsed(place: str, line: bytes) -> Any:
+def parse_line(place: str, line: bytes) -> Any:
     """Parse a value, or return why there is none.
 
     Bytes that are no UTF-8 become halves of surrogate pairs, which are replaced when they are
@@ -92,19 +92,19 @@ def _lines(stream: BinaryIO) -> Iterator[tuple[str, Any]]:
     number, line = next(lines, (0, b""))
     if not number:
         return
-    first = _parsed(f"line {number}", line)
+    first = parse_line(f"line {number}", line)
     following = next(lines, None)
     if following is None:
         yield "the document", _renamed(first, "the document")
         return
-    second = _parsed(f"line {following[0]}", following[1])
+    second = parse_line(f"line {following[0]}", following[1])
     if isinstance(first, Skipped) and isinstance(second, Skipped):
         yield "the document", _document([line, following[1]], stream)
         return
     yield f"line {number}", first
     yield f"line {following[0]}", second
     for number, line in lines:
-        yield f"line {number}", _parsed(f"line {number}", line)
+        yield f"line {number}", parse_line(f"line {number}", line)
 
 
 def _renamed(value: Any, place: str) -> Any:
@@ -127,7 +127,7 @@ def _numbered(stream: BinaryIO) -> Iterator[tuple[int, bytes]]:
 def _document(lines: list[bytes], stream: BinaryIO) -> Any:
     """Parse a text whose lines are not values by themselves as one document."""
     begun = b"".join(lines)
-    return _parsed("the document", begun + stream.read(max(0, LARGEST + 1 - len(begun))))
+    return parse_line("the document", begun + stream.read(max(0, LARGEST + 1 - len(begun))))
 
 
 # Arrays

@@ -9,7 +9,7 @@ conversation at that time.
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from itertools import pairwise
 from typing import Any
 
@@ -20,8 +20,13 @@ from reservoir_cli.transfer.importers.blocks import file_marker, thought
 from reservoir_cli.transfer.importers.coerce import call, moment, obj, objects, text
 from reservoir_cli.transfer.importers.conversations import Thread
 from reservoir_cli.transfer.importers.database import Database, read_database
+from reservoir_cli.transfer.importers.resume import Checkpoint, State
 from reservoir_cli.util.files import LARGEST
 
+#: The conversation of a row of the older tables.
+_TALK = "coalesce(conversation_id, id)"
+#: No prompt takes longer to be answered.
+_OVERLAP = timedelta(days=1)
 _ROLES = ("user", "assistant", "system", "tool")
 #: One of them is in every log, whatever its generation.
 _TABLES = {"responses", "turns"}
@@ -48,6 +53,7 @@ class Llm:
 
     name = "llm"
     instance = "llm"
+    version = 1
 
     def detect(self, head: str) -> bool:
         """Recognise no text: a SQLite file is known by its first bytes."""
@@ -58,9 +64,29 @@ class Llm:
 
         :raises ReservoirError: it is another program's database, or cannot be opened.
         """
-        return read_database(file, _COLUMNS, lambda database: self._read(database, file.name))
+        return read_database(file, _COLUMNS, lambda found: self._log(found, file.name).all())
 
-    def _read(self, database: Database, name: str) -> Iterator[Record | Skipped]:
+    def resume(self, file: File, start: Checkpoint) -> Iterator[Record | Skipped | Checkpoint]:
+        """Yield what came in since, and once more the last day before it.
+
+        A prompt has the time at which it was sent, and is written when it is answered.
+
+        :raises ReservoirError: it is another program's database, or cannot be opened.
+        """
+
+        def read(database: Database) -> Iterator[Record | Skipped | Checkpoint]:
+            log = self._log(database, file.name)
+            end = log.mark()
+            if start.state and start.state["first"] == end["first"]:
+                log.since = str(start.state["since"])
+            for item in log.all():
+                yield item
+                yield Checkpoint(state=start.state)
+            yield Checkpoint(state=end, last=True)
+
+        return read_database(file, _COLUMNS, read)
+
+    def _log(self, database: Database, name: str) -> "_Log":
         tables = database.tables
         if not tables & _TABLES:
             if "context_runs" in tables:
@@ -75,11 +101,7 @@ class Llm:
             )
         reason = f"{name} is no log as llm writes it"
         database.refuse_computed(reason, "llm logs path tells where llm keeps its own")
-        log = _Log(database)
-        if "responses" in tables:
-            yield from log.responses()
-        if "turns" in tables:
-            yield from log.turns()
+        return _Log(database)
 
 
 @dataclass
@@ -87,6 +109,7 @@ class _Log:
     """What is known of a log while it is read.
 
     :param borrowed: characters that fragments added to the message being read.
+    :param since: what is older was read before.
     """
 
     database: Database
@@ -97,6 +120,7 @@ class _Log:
     seen: set[str] = field(default_factory=set)
     told: dict[str, set[str]] = field(default_factory=dict)
     owned: dict[str, dict[str, list[Any]]] = field(default_factory=dict)
+    since: str = ""
 
     @property
     def tables(self) -> set[str]:
@@ -122,13 +146,48 @@ class _Log:
 
     # The older generation
 
+    def all(self) -> Iterator[Record | Skipped]:
+        """Yield the messages of both generations, by time."""
+        if "responses" in self.tables:
+            yield from self.responses()
+        if "turns" in self.tables:
+            yield from self.turns()
+
+    def mark(self) -> State:
+        """Return from which time on to read when the log has grown, and how to know it again."""
+        first, newest = None, ""
+        for table in sorted(_TABLES & self.tables):
+            row = self.database.connection.execute(
+                f"SELECT min(rowid), max(datetime_utc) FROM [{table}]"
+            ).fetchone()
+            first = first or text(self.database.one(table, "rowid", row[0]).get("id"))
+            newest = max(newest, row[1] if isinstance(row[1], str) else "")
+        at = moment(newest)
+        return {"first": first, "since": (at - _OVERLAP).isoformat() if at else ""}
+
+    def _begun_before(self) -> Iterator[str]:
+        """Yield the conversations of the older tables."""
+        talks = f"SELECT DISTINCT {_TALK} FROM responses"
+        for (key,) in self.database.connection.execute(talks):
+            if known := text(key):
+                yield known
+
     def responses(self) -> Iterator[Record | Skipped]:
         """Prompts and responses, by time."""
         newer = "SELECT id FROM turns WHERE id NOT NULL" if "turns" in self.tables else ""
+        grown = ""
+        if self.since and self.database.has("responses", "conversation_id"):
+            self.begun.update(self._begun_before())
+            # Whole conversations: what is said first may be known from an earlier row.
+            grown = (
+                f"AND {_TALK} IN (SELECT {_TALK} FROM responses "
+                "WHERE datetime_utc IS NULL OR datetime_utc >= ?)"
+            )
         # Only numbers are sorted: a sort of whole rows could spill them into a file.
         for (number,) in self.database.connection.execute(
             "SELECT rowid FROM responses "
-            f"WHERE coalesce(id, '') NOT IN ({newer}) ORDER BY datetime_utc, rowid"
+            f"WHERE coalesce(id, '') NOT IN ({newer}) {grown} ORDER BY datetime_utc, rowid",
+            [self.since] if grown else [],
         ):
             self.borrowed = 0
             response = self.database.one("responses", "rowid", number)
@@ -229,7 +288,10 @@ class _Log:
                 continue
             model, at = text(turn.get("model")), moment(turn.get("datetime_utc"))
             thread = self._thread(key, "threads", model)
-            for reached, shown in self._folded(self._news(key, turn.get("tip_message_hash"))):
+            news = self._news(key, turn.get("tip_message_hash"))
+            if str(turn.get("datetime_utc") or "~") < self.since:  # it was read before
+                continue
+            for reached, shown in self._folded(news):
                 self.borrowed = 0
                 try:
                     made = self._messages(reached, at, shown)

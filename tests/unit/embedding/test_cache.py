@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -10,6 +11,7 @@ import pytest
 
 from reservoir_cli.embedding import cache
 from reservoir_cli.embedding.cache import CacheUnusableError, Manifest
+from reservoir_cli.settings import paths
 
 MANIFEST = Manifest("identity", "", {"torch": "1"}, dimensions=3, query_prompt="q: ")
 FILES = {"model.onnx": b"graph", "model.bin": b"weights", "tokenizer.json": b"{}"}
@@ -63,7 +65,6 @@ def test_what_is_kept_is_for_the_user_alone(kept: Path) -> None:
 
 CHANGES: dict[str, Callable[[Path, pytest.MonkeyPatch], object]] = {
     "a file": lambda folder, _: (folder / "config.json").write_text("other"),
-    "a file's time": lambda folder, _: os.utime(folder / "model.safetensors", ns=(1, 1)),
     "a new file": lambda folder, _: (folder / "modules.json").write_text("[]"),
     "a file of a module": lambda folder, _: (folder / "1_Pooling" / "config.json").unlink(),
     "the runtime": lambda _, patch: patch.setattr("onnxruntime.__version__", "0.1"),
@@ -88,6 +89,40 @@ def test_another_origin_has_another_place(
 def test_the_same_folder_by_another_path_has_the_same_place(source: Path, tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(source)
     assert cache.place_of(tmp_path / "link") == cache.place_of(source)
+
+
+def test_copies_of_a_model_have_one_place(source: Path, tmp_path: Path) -> None:
+    shutil.copytree(source, tmp_path / "copy", copy_function=shutil.copy)  # with other times
+    assert cache.place_of(tmp_path / "copy") == cache.place_of(source)
+
+
+def test_weights_are_read_once(source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    place = cache.place_of(source)
+    monkeypatch.setattr(cache, "sha256", lambda _: pytest.fail("read again"))
+    assert cache.place_of(source) == place
+
+
+@pytest.mark.parametrize("spoil", ["other content", "writable by others"])
+def test_a_note_of_a_hash_that_cannot_be_trusted_is_not_used(source: Path, spoil: str) -> None:
+    place = cache.place_of(source)
+    [note] = (paths.cache_dir() / "weights").iterdir()
+    if spoil == "other content":
+        note.write_text("x" * 64)
+    elif os.name == "posix":
+        note.write_text("0" * 64)
+        note.chmod(0o666)
+    assert cache.place_of(source) == place
+    assert note.read_text() not in ("x" * 64, "0" * 64)
+
+
+def test_old_notes_of_hashes_are_removed(source: Path) -> None:
+    cache.place_of(source)
+    [note] = (paths.cache_dir() / "weights").iterdir()
+    os.utime(note, (1, 1))
+    os.utime(source / "model.safetensors", ns=(1, 1))
+    cache.place_of(source)
+    assert not note.exists()
+    assert len(list(note.parent.iterdir())) == 1
 
 
 # Damage
@@ -267,7 +302,7 @@ def test_a_full_disk_is_no_accident_of_ours(source: Path) -> None:
 
 def test_a_cache_that_is_a_file_cannot_be_used(source: Path) -> None:
     place = cache.place_of(source)
-    place.parent.parent.mkdir(parents=True)
+    place.parent.parent.mkdir(parents=True, exist_ok=True)
     place.parent.write_text("a file")
     with pytest.raises(CacheUnusableError, match="cannot be written"), cache.building(place):
         pass

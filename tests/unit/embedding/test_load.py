@@ -36,6 +36,7 @@ def compiled(tiny_model: TinyModel, tmp_path_factory: pytest.TempPathFactory) ->
     home = tmp_path_factory.mktemp("compiled-once") / "home"
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("RESERVOIR_HOME", str(home))
+        patch.setenv("RESERVOIR_MODEL_CACHE", str(home / "cache" / "models"))
         assert quietly(tiny_model()).engine.kind == "compiled"
     return home
 
@@ -101,13 +102,28 @@ def test_torch_is_not_loaded_once_a_model_is_compiled(ready: Path, tiny_model: T
 def test_the_first_use_says_that_it_compiles_and_the_next_says_nothing(
     tiny_model: TinyModel, models_folder: Path
 ) -> None:
-    told: list[str] = []
-    for _ in range(2):
-        load_embedder(str(tiny_model()), offline=True, progress=lambda what, *_: told.append(what))
-    assert told == ["compiling the embedding model, which takes about 20 seconds, once"]
+    told: list[tuple[str, int, int]] = []
+    load_embedder(str(tiny_model()), offline=True, progress=lambda *step: told.append(step))
+    assert {what for what, *_ in told} == {
+        "compiling the embedding model, which takes about 15 seconds, once"
+    }
+    done = [share for _, share, total in told if total == 100]
+    assert (len(done), done) == (len(told), sorted(set(done)))
+    assert done[0] == 0
+    load_embedder(str(tiny_model()), offline=True, progress=lambda *_: pytest.fail("again"))
     assert {each.name for each in next(models_folder.iterdir()).iterdir()} == {
         *("manifest.json", "model.bin", "model.onnx", "tokenizer.json")
     }
+
+
+def test_another_home_with_a_copy_of_the_model_compiles_nothing(
+    ready: Path, tiny_model: TinyModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    copy = shutil.copytree(tiny_model(), tmp_path / "copy", copy_function=shutil.copy)
+    monkeypatch.setenv("RESERVOIR_HOME", str(tmp_path / "another"))
+    found = load_embedder(str(copy), offline=True, progress=lambda *_: pytest.fail("compiles"))
+    assert found.engine.kind == "compiled"
+    assert [place.name for place in ready.parent.iterdir()] == [ready.name]
 
 
 def test_two_processes_that_compile_at_once_leave_one_model(
@@ -191,7 +207,7 @@ def test_a_cache_that_is_removed_in_the_middle_of_work_does_no_harm(
 def test_an_unwritable_cache_leaves_the_model_to_the_reference(
     tiny_model: TinyModel, models_folder: Path
 ) -> None:
-    models_folder.parent.mkdir(parents=True)
+    models_folder.parent.mkdir(parents=True, exist_ok=True)
     models_folder.write_text("a file is in the way")
     found = quietly(tiny_model())
     assert (found.engine.kind, found.engine.reason) == (

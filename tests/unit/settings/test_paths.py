@@ -42,6 +42,38 @@ def test_the_platforms_folders_are_the_default(
     assert paths.log_file().is_relative_to(tmp_path / "state" / "reservoir")
 
 
+@pytest.fixture
+def shared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder of compiled models that all homes of a user share."""
+    monkeypatch.delenv("RESERVOIR_MODEL_CACHE")
+    monkeypatch.setattr(paths, "_platform_dir", lambda kind: tmp_path / kind / "reservoir")
+    return tmp_path / "cache" / "reservoir" / "models"
+
+
+def test_homes_share_compiled_models(shared: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for home in ("one", "two"):
+        monkeypatch.setenv("RESERVOIR_HOME", home)
+        assert paths.models_dir() == shared
+
+
+def test_a_home_with_models_of_its_own_keeps_them(shared: Path, home: Path) -> None:
+    (home / "cache" / "models").mkdir(parents=True)
+    assert paths.models_dir() == home / "cache" / "models"
+
+
+def test_models_go_to_the_home_if_the_shared_folder_cannot_be_made(
+    shared: Path, home: Path
+) -> None:
+    shared.parent.parent.write_text("a file is in the way")
+    assert paths.models_dir() == home / "cache" / "models"
+
+
+def test_a_variable_moves_the_models(shared: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", "/home/mara")
+    monkeypatch.setenv("RESERVOIR_MODEL_CACHE", "~/models")
+    assert paths.models_dir() == Path("/home/mara/models")
+
+
 def test_an_empty_variable_counts_as_unset(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RESERVOIR_CONFIG", "")
     monkeypatch.setenv("RESERVOIR_DB", "")

@@ -76,6 +76,7 @@ ADMINISTRATIVE = {
     "base.dimensions": "the length of any vector of the model",
     "base.read": "the length of any vector of the model",
     "summary_rows.ALL": "db copy reads the whole store",
+    "source_rows.ALL": "db copy reads the whole store",
     "admin.facts": "db status of the whole store",
     "store._purge": "VACUUM is of tables",
 }
@@ -138,7 +139,7 @@ def test_every_statement_on_a_spread_table_names_its_partition() -> None:
         if not _BOUND.search(text) and not _INSERTED.search(text) and where != "schema.MIGRATIONS"
     }
     # The columns are those of the run, or those that the caller names: partition among them.
-    made = {"conversations.add_run", "connection.insert", "summary_rows.INSERT"}
+    made = {"conversations.add_run", "connection.insert", "summary_rows.INSERT", "source_rows.PUT"}
     assert without - made <= ADMINISTRATIVE.keys()
     assert ADMINISTRATIVE.keys() - {where for where, _ in found} == set()
 
@@ -264,6 +265,7 @@ def test_rows_outside_a_new_range_are_counted_and_left(url: str) -> None:
     behind(url, "UPDATE messages SET created_at = 9000000000000000000")
     behind(url, "INSERT INTO properties VALUES ('last_forgotten_id:p', '9999999999999999')")
     behind(url, "DROP TABLE summaries")
+    behind(url, "DROP TABLE sources")
     behind(url, "DELETE FROM migrations WHERE number >= 3")
     with closing(open_store(url)) as store:  # the store of an earlier version, brought up to date
         assert admin.facts(store)["outside_ranges"] == 1

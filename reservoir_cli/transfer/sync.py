@@ -1,0 +1,482 @@
+"""Keep a store current: import what is new in the histories of other tools on this machine.
+
+Of each file the store knows how far it was read, so that unchanged files are not opened, and of
+one that grew only the end is read. Messages and how far they were read are written together.
+"""
+
+import json
+import os
+import platform
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from pathlib import Path
+
+from reservoir_cli.errors import ReservoirError, StoreError, UsageError
+from reservoir_cli.messages import Scope
+from reservoir_cli.settings import paths
+from reservoir_cli.settings.config import Config
+from reservoir_cli.storage.sources import MARKED, SourceFile, Sources
+from reservoir_cli.transfer import importers
+from reservoir_cli.transfer.importers import File, Importer, Record, Skipped, Unreadable, growing
+from reservoir_cli.transfer.importers.coerce import moment
+from reservoir_cli.transfer.importers.growing import FileState
+from reservoir_cli.transfer.importers.resume import Checkpoint, Resumable, StartOver
+from reservoir_cli.transfer.ingest import Destination, Ingestor
+from reservoir_cli.transfer.reports import ImportReport
+from reservoir_cli.util.files import open_regular
+from reservoir_cli.util.private import exclusive_lock, make_private_dir
+
+#: An unfinished turn is stored when nothing was written for so long.
+_OLD = timedelta(minutes=10)
+#: So many messages are stored at once; of an unfinished turn with as many, all but the last.
+_BATCH = 1_000
+#: What keeps a conversation out, on a line of its own in a message of the user.
+_MARK = "DO NOT INDEX"
+_MARKED_LINE = re.compile(r"^\s*(?:<[^>\n]*>\s*)*DO NOT INDEX\b", re.MULTILINE)
+
+Item = Record | Skipped
+#: Called with what is done, how much, and of how much.
+Progress = Callable[[str, int, int], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A history that is kept in step with.
+
+    :param name: of its table in the settings.
+    :param tool: the importer that reads it.
+    :param path: a folder, or a file.
+    :param partition: where its messages go.
+    :param exclude: folders that are left out: of files, or those that people worked in.
+    """
+
+    name: str
+    tool: str
+    path: Path
+    partition: str
+    exclude: tuple[str, ...] = ()
+
+
+@dataclass
+class SourceReport:
+    """What was done of one source.
+
+    :param files: how many there are.
+    :param read: how many were opened, as they are new or have changed.
+    :param held: files whose last turn is not finished, and was left for later.
+    :param excluded: messages of folders that are left out.
+    :param marked: conversations that are marked as not to be stored.
+    :param failures: why a file could not be read.
+    """
+
+    source: Source
+    files: int = 0
+    read: int = 0
+    held: int = 0
+    excluded: int = 0
+    marked: set[str] = field(default_factory=set)
+    failures: list[str] = field(default_factory=list)
+    imports: ImportReport = field(default_factory=ImportReport)
+
+
+@dataclass(frozen=True, slots=True)
+class SyncReport:
+    """What a sync did.
+
+    :param busy: another one was at work, so that nothing was done.
+    """
+
+    sources: tuple[SourceReport, ...] = ()
+    busy: bool = False
+
+    @property
+    def imported(self) -> int:
+        """How many messages are new."""
+        return sum(each.imports.imported + each.imports.renewed for each in self.sources)
+
+
+def configured(config: Config) -> list[Source]:
+    """Return the sources of the settings.
+
+    :raises UsageError: one has no path, or is of a tool that is not known.
+    """
+    usual = str(config.lookup("partition")[0])
+    known = importers.importers()
+    sources = []
+    for name, table in config.sources.items():
+        tool, path, excluded = table.get("tool", name), table.get("path"), table.get("exclude")
+        if str(tool) not in known:
+            raise UsageError(
+                f"[sources.{name}] in {config.path}: unknown tool {tool!r}",
+                hint=f"tools are {', '.join(known)}",
+            )
+        if not path:
+            raise UsageError(
+                f"[sources.{name}] in {config.path} has no path",
+                hint=f"reservoir config --set sources.{name}.path=FOLDER",
+            )
+        folders = tuple(excluded) if isinstance(excluded, list) else ()
+        where = str(table.get("partition") or usual)
+        sources.append(Source(name, str(tool), Path(str(path)).expanduser(), where, folders))
+    return sources
+
+
+def discovered(partition: str) -> list[Source]:
+    """Return the histories that are found on this machine."""
+    from reservoir_cli.transfer.importers import discover
+
+    sources: dict[str, Source] = {}
+    for history in discover.look():
+        if history.files:
+            count = sum(source.tool == history.form for source in sources.values())
+            name = f"{history.form}-{count + 1}" if count else history.form
+            sources[name] = Source(name, history.form, history.path, partition)
+    return list(sources.values())
+
+
+def named(sources: Sequence[Source], names: Sequence[str]) -> list[Source]:
+    """Return the sources that are named, by their name or their tool; all if none is.
+
+    :raises UsageError: there is no such source.
+    """
+    for name in names:
+        if not any(name in (source.name, source.tool) for source in sources):
+            known = ", ".join(source.name for source in sources) or "none"
+            raise UsageError(f"there is no source {name!r}", hint=f"sources are {known}")
+    return [source for source in sources if not names or {source.name, source.tool} & set(names)]
+
+
+def sync(
+    ingestor: Ingestor,
+    sources: Iterable[Source],
+    *,
+    whole: bool = False,
+    now: datetime | None = None,
+    progress: Progress = lambda *_: None,
+) -> SyncReport:
+    """Import what is new; if another sync of the store is at work, do nothing.
+
+    :param whole: as an import by hand: with unfinished last turns, and with what other partitions
+        have already.
+    :param now: the wall clock.
+    :param progress: called with what is done, how much, and of how much.
+    """
+    lock = paths.sync_lock(ingestor.store.location)
+    make_private_dir(lock.parent)
+    with exclusive_lock(lock, wait=False) as acquired:
+        if not acquired:
+            return SyncReport(busy=True)
+        moment = now or datetime.now(UTC)
+        syncs = [_SourceSync(ingestor, source, moment, whole=whole) for source in sources]
+        return SyncReport(tuple(each.run(progress) for each in syncs))
+
+
+class _SourceSync:
+    """Brings one source up to date."""
+
+    def __init__(self, ingestor: Ingestor, source: Source, now: datetime, *, whole: bool) -> None:
+        self._whole = whole
+        self._ingestor, self._store, self._source = ingestor, ingestor.store, source
+        self._table, self._now = Sources(self._store), now
+        self._importer: Importer = importers.importers()[source.tool]
+        self._machine = platform.node()
+        self._excluded = growing.exclusion(list(source.exclude))
+        self._report = SourceReport(source)
+        self._marked: set[str] | None = None
+        self._places: list[Scope] | None = None
+        self._progress: Callable[[int], None] = lambda _: None
+
+    def run(self, progress: Progress) -> SourceReport:
+        files = list(growing.walk(self._source.path, self._excluded))
+        key = (self._source.partition, self._machine)
+        known = self._table.seen(*key, self._source.tool)
+        changed = [file for file in files if not self._is_unchanged(file, known)]
+        # A session comes before its helpers, which lie in a folder beside it.
+        changed.sort(key=lambda file: (file.path.count(os.sep), file.mtime_ns, file.path))
+        self._report.files = len(files)
+        total, done = sum(file.size for file in changed), 0
+        for file in changed:
+            self._progress = partial(self._tell, progress, done, total)
+            self._try(file)
+            done += file.size
+        if changed:
+            progress("MB read", total >> 20, total >> 20)
+        self._drop_vanished(known, files)
+        report = self._report.imports
+        self._ingestor.report(report, report.modes, self._source.partition)
+        return self._report
+
+    @staticmethod
+    def _tell(progress: Progress, before: int, total: int, done: int) -> None:
+        progress("MB read", (before + done) >> 20, total >> 20)
+
+    def _is_unchanged(self, file: FileState, known: dict[str, tuple[int, int, int]]) -> bool:
+        size, mtime_ns, settled = known.get(_stored(file.path), (-1, -1, 1))
+        same = (size, mtime_ns) == (file.size, file.mtime_ns)
+        return same and (bool(settled) or not self._is_old(file))
+
+    def _is_old(self, file: FileState) -> bool:
+        if self._whole:
+            return True
+        age = self._now.timestamp() - file.mtime_ns / 1e9
+        return not abs(age) < _OLD.total_seconds()
+
+    def _drop_vanished(
+        self, known: dict[str, tuple[int, int, int]], files: Sequence[FileState]
+    ) -> None:
+        root = str(self._source.path)
+        here = {_stored(file.path) for file in files}
+        gone = [
+            path
+            for path in known
+            if path not in here and (path == root or path.startswith(f"{_stored(root)}{os.sep}"))
+        ]
+        if gone and self._source.path.exists():  # else a disk may only be away
+            self._table.drop(self._source.partition, self._machine, gone)
+
+    def _try(self, file: FileState) -> None:
+        self._report.read += 1
+        try:
+            self._read(file)
+        except StoreError:
+            raise
+        except FileNotFoundError:  # it was there a moment ago
+            self._report.files -= 1
+        except OSError as error:
+            reason = error.strerror or "unknown reason"
+            self._report.failures.append(f"cannot read {file.path}: {reason}")
+        except (Unreadable, ReservoirError) as error:
+            self._report.failures.append(f"cannot read {file.path}: {error}")
+
+    def _read(self, file: FileState) -> None:
+        self._time: datetime | None = None
+        row = SourceFile(
+            self._source.partition,
+            self._machine,
+            _stored(file.path),
+            self._source.tool,
+            getattr(self._importer, "version", 1),
+            file.size,
+            file.mtime_ns,
+        )
+        before = self._table.get(row.partition, row.machine, row.path)
+        path = Path(file.path)
+        start = self._start(before, row, path)
+        if not start.offset and not start.state and not self._is_of_tool(path):
+            self._table.put(row)
+            return
+        try:
+            _FileSync(self, row, path, start, self._time).run(old=self._is_old(file))
+        except StartOver:
+            _FileSync(self, row, path, Checkpoint()).run(old=self._is_old(file))
+
+    def _is_of_tool(self, path: Path) -> bool:
+        try:
+            file = File.of_path(path, path.stat())
+            return importers.choose(file).name == self._source.tool
+        except (ReservoirError, Unreadable):
+            return False
+
+    def _start(self, before: SourceFile | None, row: SourceFile, path: Path) -> Checkpoint:
+        """Return from where to read: where reading ended, if the file goes on from there."""
+        if before is None or not before.state:
+            return Checkpoint()
+        state = json.loads(before.state)
+        if (before.tool, before.version) != (row.tool, row.version):
+            return Checkpoint()
+        if before.bytes_read > row.size:
+            return Checkpoint()
+        with open_regular(path) as stream:
+            if growing.hashes(stream, before.bytes_read) != (before.head, before.tail):
+                return Checkpoint()
+        self._time = moment(state.get("time"))
+        return Checkpoint(before.bytes_read, state.get("importer"))
+
+    @property
+    def importer(self) -> Importer:
+        return self._importer
+
+    @property
+    def report(self) -> SourceReport:
+        return self._report
+
+    @property
+    def marked(self) -> set[str]:
+        """Conversations that are not to be stored."""
+        if self._marked is None:
+            states = self._table.marked(self._source.partition, self._machine, self._source.tool)
+            self._marked = {
+                conversation for state in states for conversation in json.loads(state)[MARKED]
+            }
+        return self._marked
+
+    def is_marked(self, conversation: str | None) -> bool:
+        """Return whether a conversation, or the one that it helps, is not to be stored."""
+        return bool(conversation) and not self.marked.isdisjoint(
+            (str(conversation), str(conversation).partition("/")[0])
+        )
+
+    def store(self, items: Sequence[Item], row: SourceFile) -> None:
+        """Store messages and how far the file was read, in one transaction."""
+        with self._store.write(durable=False):
+            wanted = self._not_elsewhere([item for item in items if self._is_wanted(item)])
+            if wanted:
+                report = self._ingestor.load(
+                    wanted,
+                    Destination(row.partition, None, row.partition, self._importer.instance),
+                    where=row.path,
+                    now=self._now,
+                    renew=True,
+                )
+            self._table.put(row)
+        if wanted:
+            self._report.imports.add(report)
+        self._progress(row.bytes_read)
+
+    def _is_wanted(self, item: Item) -> bool:
+        if isinstance(item, Skipped):
+            return True
+        if item.folder and self._excluded(item.folder):
+            self._report.excluded += 1
+            return False
+        if self.is_marked(item.message.conversation_id):
+            self._report.marked.add(str(item.message.conversation_id))
+            return False
+        return True
+
+    def _not_elsewhere(self, items: Sequence[Item]) -> list[Item]:
+        """Return items without messages that another place of the store has."""
+        if self._whole:
+            return list(items)
+        if self._places is None:
+            here = Scope(self._source.partition, self._importer.instance or self._source.partition)
+            places = self._table.places(self._source.tool)
+            self._places = [place for place in places if place != here]
+        if not self._places:
+            return list(items)
+        records = [item.message for item in items if isinstance(item, Record)]
+        ids = [(str(message.source), str(message.source_id)) for message in records]
+        known = self._table.present(self._places, ids)
+        kept = [
+            item
+            for item in items
+            if isinstance(item, Skipped)
+            or (item.message.source, item.message.source_id) not in known
+        ]
+        self._report.imports.already += len(items) - len(kept)
+        return kept
+
+
+class _FileSync:
+    """Reads one file from a place on."""
+
+    def __init__(
+        self,
+        sync: _SourceSync,
+        row: SourceFile,
+        path: Path,
+        start: Checkpoint,
+        time: datetime | None = None,
+    ) -> None:
+        self._sync, self._row, self._path, self._start = sync, row, path, start
+        self._own_marks: set[str] = set()
+        self._time = time
+
+    def run(self, *, old: bool) -> None:
+        """Store what is new.
+
+        :param old: nothing was written for a while: an unfinished turn is stored, too.
+        """
+        file = self._part(old=old)
+        if not file.name.endswith(growing.DATABASES) and growing.contains(file, _MARK.encode()):
+            for item in self._items(file):
+                self._look_for_mark(item)
+        ready: list[Item] = []
+        turn: list[Item] = []
+        here = self._start
+        held = False
+        for item in self._items(file):
+            if not isinstance(item, Checkpoint):
+                turn.append(self._timed(item))
+                self._look_for_mark(item)
+                continue
+            if item.complete or old or (len(turn) >= _BATCH and not item.last):
+                ready, turn = ready + turn, []
+            held = item.last and bool(turn)
+            if not turn and item.offset >= here.offset:
+                here = item
+            if len(ready) >= _BATCH:
+                # Of this size and time it never is: the file is read on, whatever happens.
+                unread = replace(self._row_at(here, settled=False), size=0, mtime_ns=0)
+                self._sync.store(ready, unread)
+                ready = []
+        self._sync.report.held += held
+        self._sync.store(ready, self._row_at(here, settled=not held))
+
+    def _part(self, *, old: bool) -> File:
+        """Return the part of the file to read: complete lines, or all of an old one."""
+        with open_regular(self._path) as stream:
+            if growing.is_database(stream) or not isinstance(self._sync.importer, Resumable):
+                return File.of_path(self._path, os.fstat(stream.fileno()))
+            end = self._row.size
+            if not old:
+                end = growing.end_of_lines(stream, self._start.offset, end)
+        return growing.part_of(self._path, self._start.offset, end)
+
+    def _items(self, file: File) -> Iterator[Item | Checkpoint]:
+        importer = self._sync.importer
+        if isinstance(importer, Resumable):
+            yield from importer.resume(file, self._start)
+        else:
+            for item in importer.read(file):
+                yield item
+                yield Checkpoint()
+            yield Checkpoint(last=True)
+
+    def _look_for_mark(self, item: Item | Checkpoint) -> None:
+        """Note a conversation in which the user says that it is not to be stored."""
+        if isinstance(item, Record) and item.message.role == "user":
+            number, content = item.message.conversation_id, item.message.content
+            if number and _MARK in content and _MARKED_LINE.search(content):
+                self._own_marks.add(number)
+                self._sync.marked.add(number)
+
+    def _timed(self, item: Item) -> Item:
+        """Return a message with the time of the one before it if it has none."""
+        if isinstance(item, Record):
+            if item.message.created_at is None:
+                return replace(item, message=replace(item.message, created_at=self._time))
+            self._time = item.message.created_at
+        return item
+
+    def _row_at(self, place: Checkpoint, *, settled: bool) -> SourceFile:
+        """Return how far the file is read when everything before a place is stored."""
+        known: dict[str, object] = {"importer": place.state}
+        if self._time:
+            known["time"] = self._time.isoformat()
+        marks = self._own_marks | self._former_marks()
+        if marks:
+            known[MARKED] = sorted(marks)
+        with open_regular(self._path) as stream:
+            head, tail = growing.hashes(stream, place.offset)
+        return replace(
+            self._row,
+            head=head,
+            tail=tail,
+            bytes_read=place.offset,
+            state=json.dumps(known),
+            settled=int(settled),
+        )
+
+    def _former_marks(self) -> set[str]:
+        """Return what was marked in the part of the file that was read before."""
+        session = str((self._start.state or {}).get("session", self._path.stem))
+        return {session} & self._sync.marked
+
+
+def _stored(path: str) -> str:
+    """Return a path as the store can hold it."""
+    return path.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")

@@ -1,0 +1,176 @@
+"""``reservoir sync``: what a person, a hook and a timer see."""
+
+import json
+import plistlib
+import re
+import shutil
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+
+SAMPLES = Path(__file__).parents[1] / "unit" / "transfer" / "importers" / "samples"
+
+
+@pytest.fixture
+def machine(cli, tmp_path):
+    """A home with a session of Claude Code and one of Codex."""
+    home = tmp_path / "person"
+    claude, codex = home / ".claude/projects/-src", home / ".codex/sessions/2026/05/09"
+    for folder in (claude, codex):
+        folder.mkdir(parents=True)
+    shutil.copy(SAMPLES / "claude-code.jsonl", claude / "5e55.jsonl")
+    shutil.copy(SAMPLES / "codex.jsonl", codex / "rollout-1.jsonl")
+    cli.env["HOME"] = str(home)
+    return cli
+
+
+def session(machine):
+    return Path(machine.env["HOME"], ".claude/projects/-src/new.jsonl")
+
+
+def say(machine, number, *, kind="user", **more):
+    """Append a line to a session."""
+    line = {
+        "type": kind,
+        "uuid": f"n{number}",
+        "sessionId": "new",
+        "timestamp": f"2026-06-02T10:00:{number:02}.000Z",
+        "message": {"role": kind, "content": f"message {number}", **more},
+    }
+    with session(machine).open("a", encoding="utf-8") as file:
+        file.write(json.dumps(line) + "\n")
+
+
+def turn(machine, number):
+    say(machine, number)
+    say(machine, number + 1, kind="assistant", id=f"m{number}", stop_reason="end_turn")
+
+
+def test_a_script_gets_what_is_found_and_a_summary(machine):
+    first = machine("sync", "--no-embed")
+    assert first.out == ""
+    assert re.search(
+        r"codex: imported \d+, already there 0, skipped \d+; 1 of 1 file read", first.err
+    )
+    assert not (machine.home / "reservoir.toml").exists()
+    turn(machine, 1)
+    document = machine("sync", "claude-code", "--no-embed", "--json").document
+    [source] = document["sources"]
+    assert document["schema_version"] == 1
+    assert (source["source"], source["files"], source["read"]) == ("claude-code", 2, 1)
+    assert (source["imported"], source["already"], source["skipped"]) == (2, 0, 0)
+
+
+def test_on_a_terminal_it_asks_and_remembers_the_answer(machine):
+    refused = machine.talk("sync", "--no-embed", answers=[("Import what is new", "n\n")])
+    assert refused.code == 1
+    assert not machine.db.exists() or machine.rows("--all-instances") == []
+    done = machine.talk("sync", "--no-embed", answers=[("Import what is new", "\n")])
+    assert done.code == 0
+    assert "codex: ~/.codex/sessions, to partition default" in done.out
+    assert machine("config", "--get", "sources.codex.path").out == "~/.codex/sessions\n"
+    again = machine.talk("sync", "--no-embed", answers=[])
+    assert "imported 0" in again.out
+
+
+def test_a_hook_reads_only_what_the_settings_name(machine):
+    assert machine("sync", "--quiet", "--no-embed").err == ""
+    assert machine.rows("--all-instances") == []
+    folder = machine.env["HOME"] + "/.codex/sessions"
+    machine("config", "--set", f"sources.codex.path={folder}")
+    machine("config", "--set", "sources.codex.exclude=~/diary, /tmp/x")
+    assert machine("sync", "--quiet", "--no-embed").err == ""
+    assert {row["source"] for row in machine.rows("--all-instances")} == {"codex"}
+    assert machine("config", "--get", "sources.codex.exclude").out == "~/diary, /tmp/x\n"
+    assert '"~/diary"' in (machine.home / "reservoir.toml").read_text()
+
+
+@pytest.mark.parametrize(
+    ("settings", "complaint"),
+    [
+        ('[sources.x]\ntool = "nothing"\npath = "/a"\n', "unknown tool 'nothing'"),
+        ('[sources.codex]\ntool = "codex"\n', "has no path"),
+        ('[sources.codex]\npath = "/a"\nfolder = "b"\n', "unknown setting 'folder'"),
+        ('[sources.codex]\npath = "/a"\nexclude = 3\n', "must be a list of texts"),
+    ],
+)
+def test_wrong_sources_are_named(cli, settings, complaint):
+    cli.home.mkdir(parents=True, exist_ok=True)
+    (cli.home / "reservoir.toml").write_text(settings, encoding="utf-8")
+    assert complaint in cli("sync", "--no-embed", code=2).err
+
+
+def test_an_unknown_source_is_refused(machine):
+    done = machine("sync", "chatgpt", code=2)
+    assert "there is no source 'chatgpt'" in done.err
+    assert "claude-code, codex" in done.err
+
+
+def test_a_file_that_cannot_be_read_is_named(cli, tmp_path):
+    log = tmp_path / "logs.db"
+    log.write_bytes(b"SQLite format 3\0" + b"damaged" * 100)
+    cli("config", "--set", f"sources.llm.path={log}")
+    done = cli("sync", "--no-embed", code=1)
+    assert "damaged" in done.err
+
+
+def test_a_second_sync_ends_at_once_and_says_so(machine):
+    pytest.importorskip("fcntl")
+    machine("sync", "--no-embed")
+    [lock] = (machine.home / "cache").glob("sync-*.lock")
+    with subprocess.Popen(
+        ["flock", "--exclusive", lock, "-c", "echo held; cat"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    ) as holder:
+        assert holder.stdin is not None
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == b"held\n"
+        done = machine("sync", "--no-embed", "--json")
+        holder.stdin.close()
+    assert "another sync of this store is at work" in done.err
+    assert done.document["busy"] is True
+
+
+def test_watch_shows_what_came_in_and_ends_with_an_interrupt(machine):
+    process = machine.start(
+        "sync", "--watch", "--no-embed", stdin=subprocess.DEVNULL, stderr=subprocess.PIPE
+    )
+    try:
+        lines = []
+        while not lines or "codex: imported" not in lines[-1]:
+            lines.append(process.stderr.readline().decode())
+            assert lines[-1], lines
+        process.send_signal(signal.SIGINT)
+        rest = process.stderr.read().decode()
+        assert process.wait(120) == 130
+    finally:
+        process.kill()
+        process.wait()
+        process.stderr.close()
+    assert re.match(r"\d\d:\d\d:\d\d codex: imported", lines[-1])
+    assert "Traceback" not in rest
+
+
+def test_timers_are_printed_with_whole_paths(machine):
+    done = machine("--db", "my store.db", "sync", "--timer")
+    assert "OnUnitInactiveSec=10min" in done.out
+    [command] = re.findall(r"(?m)^ExecStart=(.*)$", done.out)
+    assert command.startswith("/")
+    assert command.endswith("my store.db' sync --quiet")
+    plist = plistlib.loads(done.out[done.out.index("<?xml") :].encode())
+    assert plist["ProgramArguments"][-2:] == ["sync", "--quiet"]
+    assert Path(plist["ProgramArguments"][0]).is_absolute()
+    assert not machine.home.exists() or not machine.db.exists()
+
+
+def test_a_renamed_partition_takes_its_sources_in_the_settings_along(machine):
+    machine("init", "--yes", "--no-embed", "-p", "work")
+    done = machine("partitions", "--rename", "work", "job", "--yes")
+    assert "reservoir sync brings claude-code, codex to job from now on" in done.err
+    turn(machine, 1)
+    machine("sync", "--no-embed")
+    places = machine("partitions", "--json").document["partitions"]
+    assert {place["partition"] for place in places} == {"job"}
