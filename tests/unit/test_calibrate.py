@@ -38,8 +38,8 @@ class Topics:
 
 
 @pytest.fixture
-def reservoir(store):
-    with Reservoir(store, config.load(None, {}), embedder=Topics()) as opened:
+def reservoir(tmp_path):
+    with Reservoir.open(tmp_path / "r.db", embedder=Topics()) as opened:
         yield opened
 
 
@@ -77,8 +77,9 @@ def test_the_floor_is_used_for_the_model_it_was_measured_for(reservoir):
     assert reservoir.store.get_property(floor_property("another")) is None
 
 
-def test_a_second_calibration_says_what_held_before(reservoir):
-    talk(reservoir, 120)
+def test_a_second_calibration_says_what_held_before(store):
+    reservoir = Reservoir(store, config.load(None, {}), embedder=Topics())
+    talk(reservoir, 100)
     first = reservoir.calibrate()
     second = reservoir.calibrate()
     assert second.before == first.recall_floor == second.recall_floor
