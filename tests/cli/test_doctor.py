@@ -102,36 +102,23 @@ def test_calibrating_stands_alone(cli):
 
 
 @pytest.mark.model
-def test_a_store_with_few_questions_is_not_calibrated(samples):
-    refused = samples("doctor", "--calibrate", "--json", code=1)
+def test_a_store_with_few_questions_is_not_calibrated(cli_with_model):
+    refused = cli_with_model("doctor", "--calibrate", code=1)
     assert refused.out == ""
-    assert "too few questions with a reply" in refused.err
-    assert checks(samples("doctor", "--json"))["recall_floor"] == ("ok", None)
+    assert "too few questions with a reply: 0, and 100 are needed" in refused.err
+    assert checks(cli_with_model("doctor", "--json"))["recall_floor"] == ("ok", None)
 
 
 @pytest.mark.model
-def test_a_calibrated_floor_is_kept_and_reported(cli_with_model):
-    about = ["the boiler", "a rose", "my bicycle", "the tax form", "the queue", "a violin"]
-    cli_with_model.store(
-        *(
-            {
-                "role": role,
-                "content": f"{text} {about[number % 6]} {number // 6}",
-                "conversation_id": str(number % 6),
-                "trace_id": str(number),
-                "source_id": f"{number}{role}",
-            }
-            for number in range(102)
-            for role, text in (("user", "when do I repair"), ("assistant", "in May repair"))
-        )
-    )
-    cli_with_model("embed")
-    measured = cli_with_model("doctor", "--calibrate", "--json").document["calibration"]
-    assert (measured["questions"], measured["before"], measured["lost"]) == (102, 0.36, 0)
-    assert measured["recall_floor"] > 0.36
+def test_a_calibrated_floor_is_kept_and_reported(samples):
+    measured = samples("doctor", "--calibrate", "--json").document["calibration"]
+    assert measured["questions"] >= 100
+    assert (measured["before"], measured["lost"]) == (0.36, 0)
+    assert 0.1 < measured["recall_floor"] < measured["related_median"]
+    assert measured["unrelated_median"] < measured["related_median"]
     (check,) = (
         check
-        for check in cli_with_model("doctor", "--json").document["checks"]
+        for check in samples("doctor", "--json").document["checks"]
         if check["name"] == "recall_floor"
     )
     assert check["detail"] == f"{measured['recall_floor']:g} (calibrated on this store)"
