@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from reservoir_cli.context.render import ContextWindow
     from reservoir_cli.context.request import BudgetPlan, ContextOptions, Pieces
     from reservoir_cli.embedding import Embedder, Engine, Progress
+    from reservoir_cli.maintenance.calibrate import Calibration
     from reservoir_cli.maintenance.database import EmbeddingState
     from reservoir_cli.maintenance.doctor import Check
     from reservoir_cli.retrieval.indexing import Indexer
@@ -744,6 +745,15 @@ class Reservoir:
 
         known = config.load(config_file)
         return salvage(_location(location, known.database()), target, known.synapse_threshold)
+
+    def calibrate(self) -> "Calibration":
+        """Measure the recall floor of the embedding model on this store, and keep it there.
+
+        :raises ReservoirError: there are too few questions, or messages are not embedded yet.
+        """
+        from reservoir_cli.maintenance.calibrate import calibrate
+
+        return calibrate(self.store, self.config, self._load_embedder(), self._progress)
 
     def is_damaged(self) -> bool:
         """Return whether something is wrong with the store or with what is derived from it."""

@@ -39,7 +39,7 @@ from reservoir_cli.retrieval import filters, ranking, sessions
 from reservoir_cli.retrieval.dates import date_scores, find_dates
 from reservoir_cli.retrieval.follow import running_talk
 from reservoir_cli.retrieval.ranking import Scored
-from reservoir_cli.retrieval.relevance import recall_floor
+from reservoir_cli.retrieval.relevance import floor_property, recall_floor
 from reservoir_cli.settings.schema import Settings
 from reservoir_cli.storage.base import Store
 from reservoir_cli.storage.highlight import find_words
@@ -107,7 +107,7 @@ def build_context(
         in_threads = sessions.places_in_threads(found)[passing]
         scored = filters.keep(scored, passing)
         found = scored.candidates
-        silent = _is_silent(scored, request, settings, embedder)
+        silent = _is_silent(scored, request, settings, store, embedder)
         fill = fill and not silent
         room = budget.history if fill else 0
         rules = _rules(settings, silent=silent)
@@ -439,12 +439,18 @@ def _date_scores(request: ContextRequest, found: Candidates) -> ranking.Floats:
 
 
 def _is_silent(
-    scored: Scored, request: ContextRequest, settings: Settings, embedder: Embedder | None
+    scored: Scored,
+    request: ContextRequest,
+    settings: Settings,
+    store: Store,
+    embedder: Embedder | None,
 ) -> bool:
     """Return whether no message fits the question well enough for any to be recalled."""
     if not request.query.strip() or not len(scored.candidates.ids):
         return False
-    return scored.relevance < recall_floor(settings, embedder.model_id if embedder else None)
+    model_id = embedder.model_id if embedder else None
+    floor = recall_floor(settings, model_id, store.get_property(floor_property(model_id)))
+    return scored.relevance < floor
 
 
 def _is_enough(scored: Scored, tiers: dict[int, Tier], place: int) -> bool:

@@ -23,6 +23,7 @@ from typing import Any
 
 from reservoir_cli.embedding import passages
 from reservoir_cli.embedding.identity import model_files
+from reservoir_cli.embedding.prompts import Prompts
 from reservoir_cli.embedding.resolve import sha256
 from reservoir_cli.errors import ModelUnavailableError
 from reservoir_cli.settings import paths
@@ -84,7 +85,7 @@ class Manifest:
     pads_left: bool = False
 
 
-def place_of(source: Path) -> Path:
+def place_of(source: Path, prompts: Prompts = Prompts()) -> Path:  # noqa: B008 - it is frozen
     """Return the cache folder for a model's compiled form; it need not exist.
 
     Copies of a model have one place, so environments share what one of them compiled.
@@ -92,7 +93,8 @@ def place_of(source: Path) -> Path:
     :param source: the folder of the published model.
     :raises CacheUnusableError: ONNX Runtime is not available.
     """
-    inputs = json.dumps([*_rules(), contents_of(source, model_files(source))])
+    inferred = [[prompts.query, prompts.document]] if prompts.inferred else []
+    inputs = json.dumps([*_rules(), contents_of(source, model_files(source)), *inferred])
     return paths.models_dir() / hashlib.sha256(inputs.encode()).hexdigest()[:32]
 
 

@@ -152,7 +152,7 @@ def _expected(reference: ReferenceEmbedder) -> "NDArray[np.float32]":
     import numpy as np
     import torch
 
-    threads, prompts = torch.get_num_threads(), reference.model.prompts
+    threads, prompts = torch.get_num_threads(), reference.prompts
     torch.set_num_threads(1)
     try:
         messages = np.concatenate(
@@ -161,7 +161,7 @@ def _expected(reference: ReferenceEmbedder) -> "NDArray[np.float32]":
                 for n in range(0, len(SAMPLES), _FEW)
             ]
         )
-        if (prompts.get("query") or "") == (prompts.get("document") or ""):
+        if prompts.query == prompts.document:
             return np.concatenate([messages, messages])
         questions = np.stack([reference.encode_query(text) for text in SAMPLES])
         return np.concatenate([questions, messages])
@@ -242,7 +242,7 @@ def _optimise(folder: Path) -> None:
 
 
 def _manifest(reference: ReferenceEmbedder) -> Manifest:
-    tokenizer, prompts = reference.model.tokenizer, reference.model.prompts
+    tokenizer, prompts = reference.model.tokenizer, reference.prompts
     return Manifest(
         model_id=reference.model_id,
         refused="",
@@ -250,8 +250,8 @@ def _manifest(reference: ReferenceEmbedder) -> Manifest:
         dimensions=reference.dimensions,
         max_length=reference.max_length,
         passage_pieces=reference.passage_pieces,
-        query_prompt=prompts.get("query") or "",
-        document_prompt=prompts.get("document") or "",
+        query_prompt=prompts.query,
+        document_prompt=prompts.document,
         pad_id=tokenizer.pad_token_id or 0,
         pads_left=tokenizer.padding_side == "left",
     )

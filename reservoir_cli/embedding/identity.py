@@ -5,6 +5,7 @@ import json
 from pathlib import Path
 
 from reservoir_cli.embedding import passages
+from reservoir_cli.embedding.prompts import CONFIG, Prompts
 from reservoir_cli.embedding.resolve import sha256
 
 _PATTERNS = (
@@ -30,21 +31,23 @@ def model_files(folder: Path) -> list[Path]:
     return [path for path in paths if path.parent.name not in _COPIES and path.is_file()]
 
 
-def model_identity(folder: Path) -> str:
+def model_identity(folder: Path, prompts: Prompts = Prompts()) -> str:  # noqa: B008 - it is frozen
     """Return the identity of a model's vectors: weights, tokenizer, pooling, prompts, passages.
 
-    It depends on the files only, so all engines agree on it.
+    It does not depend on the engine.
     """
     digest = hashlib.sha256(passages.RULE.encode())
     for path in model_files(folder):
         if path.name in _IGNORED:
             continue
         digest.update(path.relative_to(folder).as_posix().encode())
-        if path.name == "config_sentence_transformers.json":
+        if path.name == CONFIG:
             # Its version numbers do not affect vectors; its prompts do.
             settings = json.loads(path.read_text(encoding="utf-8"))
-            prompts = {key: settings.get(key) for key in ("prompts", "default_prompt_name")}
-            digest.update(json.dumps(prompts, sort_keys=True).encode())
+            published = {key: settings.get(key) for key in ("prompts", "default_prompt_name")}
+            digest.update(json.dumps(published, sort_keys=True).encode())
         else:
             digest.update(bytes.fromhex(sha256(path)))
+    if prompts.inferred:
+        digest.update(json.dumps([prompts.query, prompts.document]).encode())
     return digest.hexdigest()[:32]  # stored with every vector

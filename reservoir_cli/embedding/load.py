@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from reservoir_cli.embedding import Embedder, Engine, Progress, cache
 from reservoir_cli.embedding.packaged import DISTRIBUTION, open_package, verify_package
+from reservoir_cli.embedding.prompts import prompts_of
 from reservoir_cli.embedding.resolve import ModelSource, check_weights, is_default, locate
 from reservoir_cli.embedding.safety import require_plain
 from reservoir_cli.errors import ModelUnavailableError
@@ -33,7 +34,7 @@ def load(name: str, *, offline: bool, progress: Progress, ready_only: bool = Fal
     if ready_only:
         return _ready(name, source)
     try:
-        place = cache.place_of(source.folder)
+        place = _place(name, source)
         return _opened(name, source, place, progress) or _compiled(name, source, place, progress)
     except cache.CacheUnusableError as problem:
         return _reference(name, source, problem.reason, progress)
@@ -47,7 +48,7 @@ def _ready(name: str, source: ModelSource) -> Embedder:
     from reservoir_cli.embedding.onnx import CompiledEmbedder
 
     try:
-        place = cache.place_of(source.folder)
+        place = _place(name, source)
         manifest = cache.read(place)
     except cache.CacheUnusableError:
         manifest = None
@@ -69,13 +70,17 @@ def damaged(name: str, *, remove: bool) -> bool:
         return False
     source = _located(name, offline=True, progress=_ignore)
     try:
-        place = cache.place_of(source.folder)
+        place = _place(name, source)
         bad = cache.damaged(place)
         if bad and remove:
             cache.remove(place)
         return bad
     except cache.CacheUnusableError:
         return False
+
+
+def _place(name: str, source: ModelSource) -> Path:
+    return cache.place_of(source.folder, prompts_of(name, source.folder))
 
 
 def _located(name: str, *, offline: bool, progress: Progress) -> ModelSource:

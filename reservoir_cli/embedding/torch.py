@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from reservoir_cli.embedding import Engine
 from reservoir_cli.embedding.identity import model_identity
 from reservoir_cli.embedding.passages import QUESTION, Span, cut, limit_for
+from reservoir_cli.embedding.prompts import prompts_of
 from reservoir_cli.embedding.resolve import ModelSource
 from reservoir_cli.embedding.tokenizer import pieces, without_padding, words
 from reservoir_cli.errors import ModelUnavailableError
@@ -25,6 +26,7 @@ class ReferenceEmbedder:
 
     :param reason: why this engine is used.
     :param model_id: the model's identity, if known; otherwise it is computed from its files.
+    :ivar prompts: what stands before questions and stored texts.
     :ivar model: the ``SentenceTransformer``.
     :ivar tokenizer: its fast tokenizer, or ``None``.
     :ivar max_length: the most word pieces the model reads; 0 if unlimited.
@@ -34,7 +36,8 @@ class ReferenceEmbedder:
         self, name: str, source: ModelSource, reason: str, model_id: str | None = None
     ) -> None:
         self.name = name
-        self.model_id = model_id or model_identity(source.folder)
+        self.prompts = prompts_of(name, source.folder)
+        self.model_id = model_id or model_identity(source.folder, self.prompts)
         self.engine = Engine("reference", reason, source.origin)
         # The weights are local: the library must not contact the hub.
         os.environ["HF_HUB_OFFLINE"] = "1"
@@ -49,27 +52,29 @@ class ReferenceEmbedder:
         """The most word pieces of a passage."""
         if self.tokenizer is None or not self.max_length:
             return limit_for(self.max_length, 0)
-        prompt = self.model.prompts.get("document") or ""
-        return limit_for(self.max_length, len(self.tokenizer.encode(prompt).ids))
+        prompt = self.tokenizer.encode(self.prompts.document)
+        return limit_for(self.max_length, len(prompt.ids))
 
     def encode_query(self, text: str) -> "NDArray[np.float32]":
         """See :class:`~reservoir_cli.embedding.Embedder`."""
-        return self._encoded(self.model.encode_query, [text[:QUESTION]]).reshape(-1)
+        question = [text[:QUESTION]]
+        return self._encoded(self.model.encode_query, question, self.prompts.query).reshape(-1)
 
     def encode_documents(self, texts: Sequence[str]) -> "NDArray[np.float32]":
         """See :class:`~reservoir_cli.embedding.Embedder`."""
-        return self._encoded(self.model.encode_document, texts)
+        return self._encoded(self.model.encode_document, texts, self.prompts.document)
 
     def passages(self, text: str) -> list[Span]:
         """See :class:`~reservoir_cli.embedding.Embedder`."""
         spans = pieces(self.tokenizer, text) if self.tokenizer else words(text)
         return cut(text, spans, self.passage_pieces)
 
-    def _encoded(self, encode: Any, texts: Sequence[str]) -> "NDArray[np.float32]":
+    def _encoded(self, encode: Any, texts: Sequence[str], prompt: str) -> "NDArray[np.float32]":
         import numpy as np
 
         vectors = encode(
             list(texts),
+            prompt=prompt,
             normalize_embeddings=True,
             convert_to_numpy=True,
             show_progress_bar=False,

@@ -225,8 +225,26 @@ def _model_checks(
             f"reservoir embed --rebuild, or config --set embedding_model={active[1]}",
         )
     elif store is not None:
+        if embedder:
+            yield _floor(store, embedder, config)
         progress("measuring", 0, 0)
         yield _speed(store, embedder, config)
+
+
+def _floor(store: Store, embedder: "Embedder", config: "Config") -> Check:
+    """Say below which relevance nothing is recalled, and where that comes from."""
+    from reservoir_cli.retrieval.relevance import floor_property, recall_floor
+
+    settings, kept = config.settings(), store.get_property(floor_property(embedder.model_id))
+    floor = recall_floor(settings, embedder.model_id, kept)
+    if settings.recall_floor is not None:
+        return Check("recall_floor", Status.OK, f"{floor:g} (setting)")
+    if kept is not None:
+        return Check("recall_floor", Status.OK, f"{floor:g} (calibrated on this store)")
+    if floor:
+        return Check("recall_floor", Status.OK, f"{floor:g} (measured for this model)")
+    detail = "off: none was measured for this model"
+    return Check("recall_floor", Status.NOTE, detail, "reservoir doctor --calibrate")
 
 
 def _embedder(

@@ -1,5 +1,6 @@
 """Whether a store knows anything about a question: a gate on the question. Pure numpy."""
 
+import math
 from collections.abc import Iterable
 
 import numpy as np
@@ -15,16 +16,47 @@ WORDS_SHARE, DATE_SHARE = 0.4, 0.4
 FLOORS = {"a2cf0741a1a1aae893fd8821c3ff77da": 0.36}
 #: The floor where there are no vectors to compare.
 WORDS_FLOOR = 0.15
+#: The largest share of questions with an answer in the store that a calibrated floor may refuse.
+LOST_SHARE = 0.002
 
 
-def recall_floor(settings: Settings, model_id: str | None) -> float:
+def recall_floor(settings: Settings, model_id: str | None, kept: str | None = None) -> float:
     """Return the relevance below which nothing is recalled; 0 recalls always.
 
+    The setting comes first, then the floor calibrated on the store, then the measured one.
+
     :param model_id: the model that the question is compared by; ``None`` for words alone.
+    :param kept: the store's property named by ``floor_property``.
     """
     if settings.recall_floor is not None:
         return settings.recall_floor
-    return WORDS_FLOOR if model_id is None else FLOORS.get(model_id, 0.0)
+    if model_id is None:
+        return WORDS_FLOOR
+    calibrated = _parsed(kept)
+    return FLOORS.get(model_id, 0.0) if calibrated is None else calibrated
+
+
+def floor_property(model_id: str | None) -> str:
+    """Return the name of the store's property that keeps the calibrated floor of a model."""
+    return f"recall_floor_{model_id}"
+
+
+def _parsed(kept: str | None) -> float | None:
+    """Return a calibrated floor; ``None`` if there is none, or what is kept is no floor."""
+    try:
+        floor = float(kept or "nan")
+    except ValueError:
+        return None
+    return floor if 0 <= floor <= 1 + WORDS_SHARE + DATE_SHARE else None
+
+
+def highest_floor(related: Floats) -> float:
+    """Return the highest floor, in thousandths, that refuses at most 0.2% of the questions.
+
+    :param related: relevance of questions whose answer is stored, shape (n,), n ≥ 1.
+    """
+    lost = int(LOST_SHARE * len(related))
+    return math.floor(1000 * max(0.0, float(np.sort(related)[lost]))) / 1000
 
 
 def relevance(candidates: Candidates, dates: Floats, running: NDArray[np.bool_]) -> float:

@@ -95,3 +95,30 @@ def test_repair_gives_what_embedding_gave(samples):
     assert checks(samples("doctor", "--repair", "--json"))["engine"] == ("ok", None)
     assert samples(*question).document == before
     assert links(samples.db) == tied
+
+
+def test_calibrating_stands_alone(cli):
+    assert "--calibrate stands alone" in cli("doctor", "--calibrate", "--repair", code=2).err
+
+
+@pytest.mark.model
+def test_a_store_with_few_questions_is_not_calibrated(cli_with_model):
+    refused = cli_with_model("doctor", "--calibrate", code=1)
+    assert refused.out == ""
+    assert "too few questions with a reply: 0, and 100 are needed" in refused.err
+    assert checks(cli_with_model("doctor", "--json"))["recall_floor"] == ("ok", None)
+
+
+@pytest.mark.model
+def test_a_calibrated_floor_is_kept_and_reported(samples):
+    measured = samples("doctor", "--calibrate", "--json").document["calibration"]
+    assert measured["questions"] >= 100
+    assert (measured["before"], measured["lost"]) == (0.36, 0)
+    assert 0.1 < measured["recall_floor"] < measured["related_median"]
+    assert measured["unrelated_median"] < measured["related_median"]
+    (check,) = (
+        check
+        for check in samples("doctor", "--json").document["checks"]
+        if check["name"] == "recall_floor"
+    )
+    assert check["detail"] == f"{measured['recall_floor']:g} (calibrated on this store)"

@@ -1,5 +1,6 @@
 """``reservoir doctor``: what is in order, and what is not."""
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
@@ -22,6 +23,13 @@ def doctor(
             help="Write what can still be read of a damaged store to FILE, a store of its own.",
         ),
     ] = None,
+    calibrate: Annotated[
+        bool,
+        typer.Option(
+            "--calibrate",
+            help="Measure on this store below which relevance nothing is recalled, and keep that.",
+        ),
+    ] = False,
     as_json: options.Json = False,
 ) -> None:
     """Check settings, store, model and speed.
@@ -30,6 +38,11 @@ def doctor(
     knowing.
     """
     given = options.globals_of(ctx)
+    if calibrate:
+        if repair or salvage is not None:
+            raise UsageError("--calibrate stands alone", hint="run doctor --repair first")
+        _calibrate(ctx, as_json)
+        return
     if salvage is not None:
         if repair:
             raise UsageError(
@@ -55,6 +68,20 @@ def doctor(
         console.table(("", "check", "found", "to do"), rows)
     if any(check.status == "fault" for check in checks):
         raise typer.Exit(1)
+
+
+def _calibrate(ctx: typer.Context, as_json: bool) -> None:
+    """Measure the recall floor of the model, keep it in the store, and report it."""
+    with options.open_reservoir(ctx) as reservoir:
+        measured = reservoir.calibrate()
+        setting = reservoir.config.settings().recall_floor
+    if as_json:
+        console.document({"calibration": asdict(measured)})
+    else:
+        rows = [(name.replace("_", " "), str(value)) for name, value in asdict(measured).items()]
+        console.table(("", "measured"), rows)
+    if setting is not None:
+        console.note(f"setting recall_floor is {setting:g} and comes before what was measured")
 
 
 def _salvage(given: options.Globals, target: Path, as_json: bool) -> None:

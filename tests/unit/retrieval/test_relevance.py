@@ -5,7 +5,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from reservoir_cli.retrieval.relevance import FLOORS, WORDS_FLOOR, recall_floor, relevance
+from reservoir_cli.retrieval.relevance import (
+    FLOORS,
+    WORDS_FLOOR,
+    highest_floor,
+    recall_floor,
+    relevance,
+)
 from reservoir_cli.settings.schema import Settings
 from reservoir_cli.storage.records import Candidates, Posting, TalkScores
 
@@ -93,3 +99,31 @@ def test_the_floor_is_the_one_set_else_the_one_measured_for_the_model():
 @pytest.mark.model
 def test_the_measured_floor_is_that_of_the_default_model(embedder):
     assert embedder.model_id in FLOORS
+
+
+@pytest.mark.parametrize(
+    ("kept", "floor"),
+    [
+        ("0.25", 0.25),
+        ("0.0", 0),
+        (None, 0.36),
+        ("", 0.36),
+        ("odd", 0.36),
+        ("nan", 0.36),
+        ("7", 0.36),
+    ],
+)
+def test_a_calibrated_floor_stands_between_the_setting_and_the_measured_one(kept, floor):
+    (model_id,) = FLOORS
+    usual = Settings()
+    assert recall_floor(usual, model_id, kept) == floor
+    assert recall_floor(replace(usual, recall_floor=0.5), model_id, kept) == 0.5
+    assert recall_floor(usual, None, kept) == WORDS_FLOOR
+
+
+@pytest.mark.parametrize(("count", "lost"), [(1, 0), (100, 0), (499, 0), (500, 1), (1_000, 2)])
+def test_the_highest_floor_refuses_two_in_a_thousand(count, lost):
+    related = np.random.default_rng(3).permutation(np.arange(1, count + 1) / 1_000)
+    floor = highest_floor(related)
+    assert np.sum(related < floor) == lost
+    assert np.sum(related < floor + 0.0011) > lost

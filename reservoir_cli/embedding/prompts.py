@@ -1,0 +1,64 @@
+"""The prompts that a model wants before a question and before a stored text."""
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from reservoir_cli.errors import ModelUnavailableError
+from reservoir_cli.util.files import read_bounded
+
+#: Where a model publishes its prompts.
+CONFIG = "config_sentence_transformers.json"
+#: The names under which the prompt of stored texts is published.
+_DOCUMENT_NAMES = ("document", "passage", "corpus")
+#: Models that were trained with prompts, which their cards describe and their files lack.
+_E5 = re.compile(r"(multilingual-)?e5-(small|base|large)(-v2)?", re.IGNORECASE)
+_E5_PROMPTS = ("query: ", "passage: ")
+
+
+@dataclass(frozen=True, slots=True)
+class Prompts:
+    """What stands before a text when it is embedded.
+
+    :param inferred: they are not simply those published as ``query`` and ``document``, so they
+        are part of the identity of the vectors.
+    """
+
+    query: str = ""
+    document: str = ""
+    inferred: bool = False
+
+
+def prompts_of(name: str, folder: Path) -> Prompts:
+    """Return the prompts of a model.
+
+    sentence-transformers saves an empty ``document`` beside a ``passage`` and then uses the empty
+    one, so the first that is not empty is taken.
+
+    :param name: the name or folder that the settings give; E5 models are known by it.
+    :raises ModelUnavailableError: the file that publishes them is damaged.
+    """
+    published = _published(name, folder)
+    query = published.get("query", "")
+    document = next((text for key in _DOCUMENT_NAMES if (text := published.get(key))), "")
+    if not any(published.values()) and _E5.fullmatch(Path(name).name):
+        query, document = _E5_PROMPTS
+    inferred = (query, document) != (published.get("query", ""), published.get("document", ""))
+    return Prompts(query, document, inferred)
+
+
+def _published(name: str, folder: Path) -> Mapping[str, str]:
+    file = folder / CONFIG
+    if not file.exists():
+        return {}
+    try:
+        config = json.loads(read_bounded(file))
+        prompts = config.get("prompts") or {}
+        return {key: text for key, text in prompts.items() if isinstance(text, str)}
+    except (OSError, ValueError, AttributeError, RecursionError) as error:
+        raise ModelUnavailableError(
+            f"the embedding model {name} cannot be loaded: its {CONFIG} is damaged",
+            "download the model again, or choose another",
+        ) from error

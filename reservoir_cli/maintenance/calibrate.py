@@ -1,0 +1,165 @@
+"""Measure the recall floor of an embedding model on a store's own questions."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from reservoir_cli.errors import ReservoirError
+from reservoir_cli.messages import Key, Role, Scope, StoredMessage
+from reservoir_cli.storage.base import Store
+from reservoir_cli.storage.records import Filter
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from reservoir_cli.embedding import Embedder, Progress
+    from reservoir_cli.settings.config import Config
+
+#: The fewest questions that a floor is measured on, and the most.
+FEWEST, MOST = 100, 1_000
+_EVERYWHERE = Scope(None)
+
+
+@dataclass(frozen=True, slots=True)
+class Calibration:
+    """What was measured; shares are in 0…1.
+
+    :param model: the name of the embedding model.
+    :param model_id: the identity of its vectors, which the floor holds for.
+    :param questions: how many questions with a stored reply were measured.
+    :param unrelated: how many of them were compared with other sessions than their own.
+    :param recall_floor: the floor, which the store keeps; 0 is off.
+    :param before: the floor for this model until now.
+    :param lost: the share of the questions that the floor refuses although the reply is stored.
+    :param refused: the share that it refuses when their own session is left out.
+    :param related_median: the median relevance of the questions to the store.
+    :param unrelated_median: the same without their own session.
+    """
+
+    model: str
+    model_id: str
+    questions: int
+    unrelated: int
+    recall_floor: float
+    before: float
+    lost: float
+    refused: float
+    related_median: float
+    unrelated_median: float
+
+
+def calibrate(
+    store: Store, config: "Config", embedder: "Embedder", progress: "Progress"
+) -> Calibration:
+    """Measure the floor of a model, and keep it in the store.
+
+    A question of the store is asked twice: without itself among the messages, and without its
+    whole session. The floor is the highest that refuses at most 0.2% of the first.
+
+    :raises ReservoirError: messages are not embedded by this model, there are too few questions,
+        or they are all of one session.
+    """
+    import numpy as np
+
+    from reservoir_cli.retrieval.relevance import floor_property, highest_floor, recall_floor
+
+    _require_embedded(store, embedder)
+    questions = _questions(store)
+    if len(questions) < FEWEST:
+        raise ReservoirError(
+            f"the store has too few questions with a reply: {len(questions)}, and {FEWEST} are "
+            "needed",
+            hint="import or add conversations first, or set recall_floor",
+        )
+    measured = np.array(list(_measured(store, config, embedder, questions, progress)))
+    related, unrelated = measured[:, 0], measured[:, 1]
+    unrelated = unrelated[~np.isnan(unrelated)]
+    if not len(unrelated):
+        raise ReservoirError(
+            "all questions are of one session, so there is nothing unrelated to compare them with",
+            hint="import or add other conversations first, or set recall_floor",
+        )
+    unset = replace(config.settings(), recall_floor=None)
+    name = floor_property(embedder.model_id)
+    before = recall_floor(unset, embedder.model_id, store.get_property(name))
+    floor = highest_floor(related)
+    store.set_property(name, str(floor))
+    return Calibration(
+        embedder.name,
+        embedder.model_id,
+        len(related),
+        len(unrelated),
+        floor,
+        before,
+        _share(related < floor),
+        _share(unrelated < floor),
+        round(float(np.median(related)), 3),
+        round(float(np.median(unrelated)), 3),
+    )
+
+
+def _share(refused: "NDArray[np.bool_]") -> float:
+    return round(float(refused.mean()), 4)
+
+
+def _require_embedded(store: Store, embedder: "Embedder") -> None:
+    active = store.active_model()
+    if active and active[0] != embedder.model_id:
+        raise ReservoirError(
+            f"the vectors of the store are of another model ({active[1]})",
+            hint="reservoir embed --rebuild",
+        )
+    if pending := store.count_unembedded():
+        noun = "message is" if pending == 1 else "messages are"
+        raise ReservoirError(f"{pending:,} {noun} not embedded yet", hint="reservoir embed")
+
+
+def _questions(store: Store) -> list[StoredMessage]:
+    """Return questions that are followed by a reply, evenly spread over the store."""
+    from reservoir_cli.context.small_talk import asks_nothing
+
+    answered = _answered(store)
+    step = max(1, len(answered) // MOST)
+    keys = answered[::step][:MOST]
+    return [message for message in store.by_key(keys) if not asks_nothing(message.content)]
+
+
+def _answered(store: Store) -> list[Key]:
+    """Return the user messages that a reply of their thread follows, in order of time."""
+    asked = set(store.find(_EVERYWHERE, Filter(role=Role.USER, documents=False)))
+    replies = set(store.find(_EVERYWHERE, Filter(role=Role.ASSISTANT, documents=False)))
+    threads = store.threads(_EVERYWHERE, Filter(documents=False))
+    return [
+        Key(partition, first)
+        for (partition, _, _), ids in threads.items()
+        for first, second in pairwise(ids)
+        if (partition, first) in asked and (partition, second) in replies
+    ]
+
+
+def _measured(
+    store: Store,
+    config: "Config",
+    embedder: "Embedder",
+    questions: Sequence[StoredMessage],
+    progress: "Progress",
+) -> Iterator[tuple[float, float]]:
+    """Yield the relevance of each question, and that without its session; NaN if it is alone."""
+    import numpy as np
+
+    from reservoir_cli.retrieval.relevance import relevance
+    from reservoir_cli.retrieval.sessions import sessions
+
+    for number, question in enumerate(questions):
+        progress("calibrating", number, len(questions))
+        scope, text = Scope(question.partition), question.content
+        found = store.candidates(scope, None, text, embedder.encode_query(text))
+        grouped = sessions(found, round(1000 * config.settings(scope.partition).session_gap))
+        session, itself = grouped.back(grouped.number), found.ids == question.id
+        elsewhere = session != session[itself]
+        undated, running = np.zeros(len(itself)), np.zeros(len(itself), bool)
+        related = relevance(replace(found, matching=~itself), undated, running)
+        rest = replace(found, matching=elsewhere)
+        yield related, relevance(rest, undated, running) if elsewhere.any() else np.nan

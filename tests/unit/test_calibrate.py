@@ -1,0 +1,123 @@
+"""The recall floor of a model, measured on a store's own questions."""
+
+import re
+from datetime import UTC, datetime, timedelta
+
+import numpy as np
+import pytest
+
+from reservoir_cli import Message, Reservoir
+from reservoir_cli.errors import ReservoirError
+from reservoir_cli.messages import Scope
+from reservoir_cli.retrieval.relevance import floor_property
+from reservoir_cli.settings import config
+from reservoir_cli.tokens import load_counter
+
+START = datetime(2026, 5, 1, tzinfo=UTC)
+#: Each conversation is about one of them.
+TOPICS = [f"subject{letter}" for letter in "abcdefghijkl"]
+
+
+class Topics:
+    """An embedder with a direction for each topic, and one for texts without a topic."""
+
+    name = model_id = "topics"
+    dimensions = len(TOPICS) + 1
+
+    def encode_query(self, text):
+        vector = np.zeros(self.dimensions, np.float32)
+        named = re.search(r"subject[a-l]", text)
+        vector[TOPICS.index(named[0]) if named else len(TOPICS)] = 1
+        return vector
+
+    def encode_documents(self, texts):
+        return np.stack([self.encode_query(text) for text in texts])
+
+    def passages(self, text):
+        return [(0, len(text))]
+
+
+@pytest.fixture
+def reservoir(tmp_path):
+    with Reservoir.open(tmp_path / "r.db", embedder=Topics()) as opened:
+        yield opened
+
+
+def talk(reservoir, questions, topics=TOPICS):
+    """Store questions and replies, so many in all, and embed them."""
+    messages = []
+    for number in range(questions):
+        topic, at = topics[number % len(topics)], START + timedelta(minutes=number)
+        about = {"created_at": at, "conversation_id": topic, "trace_id": f"t{number}"}
+        messages += [
+            Message("user", f"how does {topic} start?", source_id=f"q{number}", **about),
+            Message("assistant", f"{topic} begins slowly", source_id=f"r{number}", **about),
+        ]
+    reservoir.ingest(messages, partition="p", instance="p", embed=False)
+    reservoir.update_embeddings()
+
+
+def test_the_floor_lies_between_what_is_stored_and_what_is_not(reservoir):
+    talk(reservoir, 120)
+    found = reservoir.calibrate()
+    assert (found.questions, found.unrelated, found.before) == (120, 120, 0)
+    assert found.unrelated_median < found.recall_floor <= found.related_median
+    assert (found.lost, found.refused) == (0, 1)
+
+
+def test_the_floor_is_used_for_the_model_it_was_measured_for(reservoir):
+    talk(reservoir, 120)
+    asked = {"partition": "p", "budget": 2_000, "follow": False}
+    assert not reservoir.context("what is the capital of Mongolia?", **asked).nothing_found
+    reservoir.calibrate()
+    assert reservoir.context("what is the capital of Mongolia?", **asked).nothing_found
+    assert not reservoir.context("how does subjectc start?", **asked).nothing_found
+    off = reservoir.context("what is the capital of Mongolia?", recall_floor=0.0, **asked)
+    assert not off.nothing_found
+    assert reservoir.store.get_property(floor_property("another")) is None
+
+
+def test_a_second_calibration_says_what_held_before(store):
+    reservoir = Reservoir(store, config.load(None, {}), embedder=Topics())
+    talk(reservoir, 100)
+    first = reservoir.calibrate()
+    second = reservoir.calibrate()
+    assert second.before == first.recall_floor == second.recall_floor
+
+
+def test_what_asks_nothing_is_no_question(reservoir):
+    talk(reservoir, 120)
+    at = START + timedelta(days=1)
+    reservoir.ingest(
+        [
+            Message(role, text, created_at=at, trace_id="thanks", conversation_id="thanks")
+            for role, text in (("user", "ok, thanks"), ("assistant", "You are welcome."))
+        ],
+        partition="p",
+    )
+    assert reservoir.calibrate().questions == 120
+
+
+REFUSED = {
+    "too few": ((99, TOPICS), "99, and 100 are needed"),
+    "one conversation": ((120, TOPICS[:1]), "all questions are of one session"),
+    "none": ((0, TOPICS), "0, and 100 are needed"),
+}
+
+
+@pytest.mark.parametrize(("said", "reason"), REFUSED.values(), ids=REFUSED)
+def test_where_nothing_can_be_measured_nothing_is_kept(reservoir, said, reason):
+    talk(reservoir, *said)
+    with pytest.raises(ReservoirError, match=reason) as refused:
+        reservoir.calibrate()
+    assert "recall_floor" in refused.value.hint
+    assert reservoir.store.get_property(floor_property("topics")) is None
+
+
+def test_messages_without_vectors_are_embedded_first(reservoir):
+    talk(reservoir, 120)
+    message = Message("user", "not embedded", created_at=START)
+    counter = load_counter("approximate")
+    reservoir.store.add(Scope("p", "p"), [message], counter=counter, now=START)
+    with pytest.raises(ReservoirError, match="1 message is not embedded yet"):
+        reservoir.calibrate()
