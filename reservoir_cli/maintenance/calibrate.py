@@ -1,6 +1,6 @@
 """Measure the recall floor of an embedding model on a store's own questions."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING
@@ -55,8 +55,9 @@ def calibrate(
 ) -> Calibration:
     """Measure the floor of a model, and keep it in the store.
 
-    A question of the store is asked twice: without itself among the messages, and without its
-    whole session. The floor is the highest that refuses at most 0.2% of the first.
+    A question of the store is asked twice: without itself and its reply among the messages, and
+    without its whole session. The floor is the highest that refuses at most 0.2% of the first. The
+    reply is left out because it repeats the question's words; later questions will use others.
 
     :raises ReservoirError: messages are not embedded by this model, there are too few questions,
         or they are all of one session.
@@ -66,14 +67,15 @@ def calibrate(
     from reservoir_cli.retrieval.relevance import floor_property, highest_floor, recall_floor
 
     _require_embedded(store, embedder)
-    questions = _questions(store)
+    replies = _replies(store)
+    questions = _questions(store, replies)
     if len(questions) < FEWEST:
         raise ReservoirError(
             f"the store has too few questions with a reply: {len(questions)}, and {FEWEST} are "
             "needed",
             hint="import or add conversations first, or set recall_floor",
         )
-    measured = np.array(list(_measured(store, config, embedder, questions, progress)))
+    measured = np.array(list(_measured(store, config, embedder, questions, replies, progress)))
     related, unrelated = measured[:, 0], measured[:, 1]
     unrelated = unrelated[~np.isnan(unrelated)]
     if not len(unrelated):
@@ -116,27 +118,27 @@ def _require_embedded(store: Store, embedder: "Embedder") -> None:
         raise ReservoirError(f"{pending:,} {noun} not embedded yet", hint="reservoir embed")
 
 
-def _questions(store: Store) -> list[StoredMessage]:
+def _questions(store: Store, replies: Mapping[Key, int]) -> list[StoredMessage]:
     """Return questions that are followed by a reply, evenly spread over the store."""
     from reservoir_cli.context.small_talk import asks_nothing
 
-    answered = _answered(store)
+    answered = list(replies)
     step = max(1, len(answered) // MOST)
     keys = answered[::step][:MOST]
     return [message for message in store.by_key(keys) if not asks_nothing(message.content)]
 
 
-def _answered(store: Store) -> list[Key]:
-    """Return the user messages that a reply of their thread follows, in order of time."""
+def _replies(store: Store) -> dict[Key, int]:
+    """Map user messages to the replies that follow them in their threads, in order of time."""
     asked = set(store.find(_EVERYWHERE, Filter(role=Role.USER, documents=False)))
     replies = set(store.find(_EVERYWHERE, Filter(role=Role.ASSISTANT, documents=False)))
     threads = store.threads(_EVERYWHERE, Filter(documents=False))
-    return [
-        Key(partition, first)
+    return {
+        Key(partition, first): second
         for (partition, _, _), ids in threads.items()
         for first, second in pairwise(ids)
         if (partition, first) in asked and (partition, second) in replies
-    ]
+    }
 
 
 def _measured(
@@ -144,6 +146,7 @@ def _measured(
     config: "Config",
     embedder: "Embedder",
     questions: Sequence[StoredMessage],
+    replies: Mapping[Key, int],
     progress: "Progress",
 ) -> Iterator[tuple[float, float]]:
     """Yield the relevance of each question, and that without its session; NaN if it is alone."""
@@ -160,6 +163,7 @@ def _measured(
         session, itself = grouped.back(grouped.number), found.ids == question.id
         elsewhere = session != session[itself]
         undated, running = np.zeros(len(itself)), np.zeros(len(itself), bool)
-        related = relevance(replace(found, matching=~itself), undated, running)
+        reply = found.ids == replies[Key(question.partition, question.id)]
+        related = relevance(replace(found, matching=~(itself | reply)), undated, running)
         rest = replace(found, matching=elsewhere)
         yield related, relevance(rest, undated, running) if elsewhere.any() else np.nan
