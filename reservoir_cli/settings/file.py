@@ -250,18 +250,19 @@ def _remove_keys(path: Path, keys: list[str], error: UsageError) -> None:
         raise error from None
 
 
-def rename_partition(path: Path, old: str, new: str) -> bool:
+def rename_partition(path: Path, old: str, new: str, *, table: bool = True) -> bool:
     """Rename a partition's table in the file, unless the new name already has one.
 
     Its projects, and its place in ``[mcp]``, follow in any case.
 
+    :param table: whether to rename its table.
     :returns: whether a table was renamed.
     :raises UsageError: the file cannot be edited; nothing changes.
     """
     moved: list[tuple[str, Value]] = []
 
     def changes_of(contents: Contents) -> list[_Change]:
-        if not contents.partitions.get(new):
+        if table and not contents.partitions.get(new):
             moved.extend(contents.partitions.get(old, {}).items())
         added: list[_Change] = [("partitions", new, *entry) for entry in moved]
         folders = [folder for folder, name in contents.projects.items() if name == old]

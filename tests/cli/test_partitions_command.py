@@ -278,3 +278,12 @@ def test_a_read_only_store_can_be_listed_and_not_changed(spread, as_owner, optio
     as_reader = {"command": (*as_owner, "reservoir")}
     assert "cannot be written to" in spread("partitions", *option, "--yes", **as_reader, code=3).err
     assert len(spread("partitions", **as_reader).out.splitlines()) == 3
+
+
+@pytest.mark.parametrize("words", [["rename", "work", "acme"], ["merge", "work", "default"]])
+def test_projects_follow_their_partition(spread, words):
+    spread("config", "set", "projects./src/app=work", "mcp.partitions=work,home")
+    done = spread("partitions", *words, "--yes")
+    assert f"name {words[2]} now" in done.err
+    assert spread("config", "get", "projects./src/app").out == f"{words[2]}\n"
+    assert spread("config", "get", "mcp.partitions").out == f"{words[2]}, home\n"

@@ -159,9 +159,8 @@ def _move(reservoir: "Reservoir", old: str, new: str, done: str) -> None:
     _move_sources(config, old, new)
     if config.settings().partition == old:
         console.note(f"{old} is used when -p is not given: reservoir config --set partition={new}")
-    if config.partitions.get(old) and not (
-        done == "renamed" and _settings_follow(config, old, new)
-    ):
+    followed = _settings_follow(config, old, new, table=done == "renamed")
+    if config.partitions.get(old) and not followed:
         console.note(f"[partitions.{old}] in {config.path} stays, and holds for nothing that moved")
 
 
@@ -179,12 +178,22 @@ def _move_sources(config: "Config", old: str, new: str) -> None:
     console.note(f"reservoir sync brings {', '.join(names)} to {new} from now on")
 
 
-def _settings_follow(config: "Config", old: str, new: str) -> bool:
-    """Let the settings of a partition go with its messages; say so, or what prevents it."""
+def _settings_follow(config: "Config", old: str, new: str, *, table: bool) -> bool:
+    """Let the settings of a partition go with its messages; say so, or what prevents it.
+
+    :param table: whether its table is renamed, and not only what names the partition.
+    :returns: whether the table was renamed.
+    """
     from reservoir_cli.settings import file as settings_file
 
+    is_named = old in config.projects.values() or old in config.mcp_partitions
+    if not is_named and not (table and config.partitions.get(old)):
+        return False
     try:
-        if not settings_file.rename_partition(config.path, old, new):
+        renamed = settings_file.rename_partition(config.path, old, new, table=table)
+        if is_named:
+            console.note(f"[projects] and [mcp] in {config.path} name {new} now")
+        if not renamed:
             return False
     except UsageError as problem:
         console.warn(problem.message)
