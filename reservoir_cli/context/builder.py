@@ -504,6 +504,11 @@ def _masked(rows: list[StoredMessage], mask: Redactor, meter: Meter) -> list[Sto
     ]
 
 
+#: Characters of a message without vectors in which the words of a question are looked for: the time
+#: for it grows with the square of how many there are.
+_SEARCHED = 50_000
+
+
 def _parts(
     rows: Sequence[StoredMessage],
     excerpt_over: int | None,
@@ -516,7 +521,7 @@ def _parts(
     Those of a message without vectors are ranked by words.
 
     :param excerpt_over: only of messages with more tokens; ``None`` for none at all.
-    :param vector: of the question; without one words decide alone.
+    :param vector: of the question; without one words decide alone, those near the beginning.
     """
     if excerpt_over is None:
         return {}
@@ -526,7 +531,7 @@ def _parts(
         found = store.passages([row.key for row in long])
         parts = {key.id: excerpts.ranked(passages, vector) for key, passages in found.items()}
     texts = {row.id: row.content for row in long if row.id not in parts}
-    words = find_words(list(texts.values()), query) if texts else []
+    words = find_words([text[:_SEARCHED] for text in texts.values()], query) if texts else []
     for (number, text), places in zip(texts.items(), words, strict=True):
         parts[number] = excerpts.ranked_by_words(text, places)
     return parts

@@ -113,7 +113,7 @@ def typed(reader, script: str, command: tuple[str, ...] = ("bash", "-euo", "pipe
         text=True,
         encoding="utf-8",
     )
-    os.write(master, b"y\n" * 20)
+    os.write(master, b"y\n" * 20 + b"\x04")  # the last ends a server that reads on
     out, err = process.communicate(timeout=PATIENCE)
     os.close(slave)
     os.close(master)
