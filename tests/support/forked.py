@@ -24,7 +24,7 @@ from typing import Any
 from terminals import read_to_end
 
 from reservoir_cli.cli.app import main
-from reservoir_cli.cli.lazy import EXAMPLES
+from reservoir_cli.cli.lazy import EXAMPLES, MODULES
 
 #: What cli.md promises; a signal is never sent here.
 CODES = frozenset(range(7))
@@ -35,7 +35,7 @@ PATIENCE = 60
 def load_all() -> None:
     """Load every command once, so that no child pays for it."""
     for name in EXAMPLES:
-        import_module(f"reservoir_cli.cli.commands.{name}")
+        import_module(f"reservoir_cli.cli.commands.{MODULES.get(name, name)}")
     for name in (
         "reservoir",
         "transfer.importers",
