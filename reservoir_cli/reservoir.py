@@ -238,7 +238,7 @@ class Reservoir:
         self._indexer.embed_if_possible(scope, backlog)
 
     def rebuild(self) -> int:
-        """Embed every message anew, then compare the new embeddings; return how many."""
+        """Embed every message again, then compare the new embeddings; return how many."""
         return self._indexer.rebuild()
 
     def update_embeddings(self, model: str | None = None, *, rebuild: bool = False) -> int:
@@ -539,7 +539,8 @@ class Reservoir:
     def edit(self, message: int | Key, text: str, *, scope: Scope = _EVERYTHING) -> StoredMessage:
         """Replace the text of a message, and return the message.
 
-        No word of the old text stays in the store's files; what was made of it is made anew.
+        No word of the old text stays in the store's files; its embeddings and links are
+        rebuilt, and a summary of its conversation is deleted.
 
         :param message: its id in the scope, or its key.
         :raises UsageError: the text is empty.

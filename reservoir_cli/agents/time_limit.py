@@ -49,7 +49,7 @@ def begin() -> None:
         os.close(writer)
         _watch(child, reader, deadline)
     os.dup2(writer, 1)
-    # Made for another file; without one, the command line opens it anew.
+    # Made for another file; without one, the command line opens its own.
     sys.stdout = None
     if not (os.isatty(2) or os.environ.get("RESERVOIR_DEBUG") == "1"):
         os.dup2(number, 2)

@@ -138,7 +138,7 @@ class Indexer:
         return done
 
     def rebuild(self) -> int:
-        """Embed every message anew, then switch to the new embeddings; see :func:`rebuild`."""
+        """Embed every message again, then switch to the new embeddings; see :func:`rebuild`."""
         return rebuild(
             self._store,
             self._load_embedder(),

@@ -330,7 +330,7 @@ class Writes(Models):
     def replace(
         self, messages: Mapping[Key, Message], *, counter: "TokenCounter", now: datetime
     ) -> None:
-        """Write messages anew under the ids they have, with all that is derived from them."""
+        """Rewrite messages under the ids they have, with all that is derived from them."""
 
         def put() -> None:
             for key, message in messages.items():
@@ -360,7 +360,7 @@ class Writes(Models):
         mark_rows.add(self._connection, made.added[0], marks)
 
     def edit(self, key: Key, message: Message, *, counter: "TokenCounter", now: datetime) -> bool:
-        """Write a message anew as :meth:`replace` does, and leave no word of the old text.
+        """Rewrite a message as :meth:`replace` does, and leave no word of the old text.
 
         :returns: as :meth:`delete`.
         """

@@ -95,7 +95,7 @@ def links_of(
 
     :param thread: messages with their vectors, in order of time, from 256 before the first.
     :param fresh: messages that just got their vectors.
-    :returns: the messages whose links are made anew, and the links.
+    :returns: the messages whose links are rebuilt, and the links.
     """
     import numpy as np
 

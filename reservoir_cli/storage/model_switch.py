@@ -9,7 +9,7 @@ from reservoir_cli.storage import properties
 from reservoir_cli.storage.sql import Connection
 
 _AT_ONCE = 2_000
-#: Stands behind the identity of a model whose vectors are made anew beside its own.
+#: Stands behind the identity of a model whose vectors are being rebuilt beside its own.
 _AGAIN = "+"
 
 

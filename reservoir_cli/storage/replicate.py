@@ -3,7 +3,7 @@
 It goes in batches, each in one transaction with a mark of how far it came: an interrupted copy
 is resumed there. At the end both stores are read through and compared. Messages keep their
 ids, unless they come to a file and two partitions of a server use the same one; what is derived
-from them is made anew where they arrive.
+from them is rebuilt at the destination.
 """
 
 import hashlib

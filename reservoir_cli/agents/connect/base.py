@@ -4,6 +4,7 @@ import os
 import re
 import shlex
 import shutil
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
@@ -23,7 +24,7 @@ HOOK_EVENTS = {
 }
 
 
-class Client:
+class Client(ABC):
     """A program that starts MCP servers, named in a settings file.
 
     A subclass says where the file is and what its entries look like.
@@ -46,9 +47,9 @@ class Client:
     next_step: ClassVar[str] = ""
     hooks_step: ClassVar[str] = ""
 
+    @abstractmethod
     def settings(self) -> Path:
         """Return the file that names the MCP servers; it need not exist."""
-        raise NotImplementedError
 
     def hooks_settings(self) -> Path:
         """Return the file that names the hooks; it need not exist."""

@@ -64,12 +64,12 @@ class Answers:
             self._notes.clear()
             text: str = self._answers[tool](reservoir, partition, **arguments)
         except StoreError:
-            self.release()  # a lost connection is made anew at the next call
+            self.release()  # the next call connects again
             raise
         return "\n".join([text, *(f"note: {note}" for note in self._notes)])
 
     def _opened(self, *, create: bool) -> "Reservoir":
-        """Return the store; one that was removed, replaced or never there is opened anew."""
+        """Return the store; reopen it if its file was removed, replaced or missing."""
         if self._reservoir and _identity(self._reservoir) != self._identity:
             self.release()
         if self._reservoir is None or (create and self._identity is None):

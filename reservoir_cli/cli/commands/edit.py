@@ -24,9 +24,9 @@ def edit(
 ) -> None:
     """Replace the text of a message.
 
-    No word of the old text stays in the files of the store. Embeddings, links and summaries are
-    made anew. Importing the file again does not bring the old text back. Backups and exports made
-    earlier still have it.
+    No word of the old text stays in the files of the store. Embeddings and links are rebuilt; the
+    summary of its conversation is deleted until the next `summarize`. Importing the file again does
+    not bring the old text back. Backups and exports made earlier still have it.
     """
     with options.open_reservoir(ctx) as reservoir:
         key = find(reservoir, number, partition)

@@ -18,7 +18,7 @@ def embed(
         typer.Option(metavar="NAME", help="Change to this model: a name, or a folder."),
     ] = None,
     rebuild: Annotated[
-        bool, typer.Option("--rebuild", help="Make all vectors anew, then use those.")
+        bool, typer.Option("--rebuild", help="Rebuild all vectors, then use those.")
     ] = False,
     as_json: options.Json = False,
 ) -> None:

@@ -1,6 +1,6 @@
 """Carrying a partition's messages over to another on a server.
 
-A row cannot change its partition where tables are spread by it: it is written anew and deleted.
+A row cannot change its partition where tables are spread by it: it is copied and deleted.
 An id that the new partition has already is replaced by a new one.
 """
 
@@ -135,7 +135,7 @@ def _move(connection: Connection, old: _Place, new: _Place) -> int:
 def _copy_messages(
     connection: Connection, old: _Place, new: _Place, before: list[int], after: list[int]
 ) -> None:
-    """Write messages anew, with their words and vectors and whether these are still to come.
+    """Rewrite messages, with their words and vectors and whether these are still to come.
 
     :param before: the ids they have.
     :param after: the ids they get.

@@ -1,4 +1,4 @@
-"""Writing a damaged store anew: what is true is read from its tables, all else is rebuilt.
+"""Rewrite a damaged store: read what its tables hold, and rebuild the rest.
 
 A page that went bad in an index, in the full text, or in what ranking reads cannot be repaired in
 place. So the tables are copied row by row into a fresh file, without the help of any index. If

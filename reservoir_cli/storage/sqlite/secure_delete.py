@@ -6,9 +6,9 @@ from contextlib import closing
 from reservoir_cli.storage import properties
 from reservoir_cli.storage.sqlite.connection import Connection
 
-#: What is still to be done: the file is to be written anew, or only its log to be emptied.
+#: What is still to be done: the file is to be rewritten, or only its log emptied.
 _REWRITE, _EMPTY_LOG = "rewrite", "log"
-#: A store that is larger is written anew by way of a temporary file, not of memory.
+#: A store that is larger is rewritten through a temporary file, not in memory.
 _IN_MEMORY = 256 << 20
 
 
@@ -22,7 +22,7 @@ def seal(connection: Connection) -> None:
 
 
 def finish(connection: Connection, wait: float) -> bool:
-    """Write the file anew and empty the write-ahead log; call it outside of transactions.
+    """Rewrite the file and empty the write-ahead log; call it outside of transactions.
 
     :param wait: seconds to wait for readers and writers.
     :returns: whether nothing is left to be done.
@@ -47,7 +47,7 @@ def finish(connection: Connection, wait: float) -> bool:
 
 
 def _rewrite(connection: Connection, wait: float) -> None:
-    """Write all pages of the file anew, as one transaction.
+    """Rewrite all pages of the file in one transaction.
 
     When pages are split and joined, rows are copied, and what is left of a copy in the free space
     of a page is not overwritten when its row is deleted. Pages that are written one after the

@@ -404,7 +404,7 @@ class SqliteStore(Store):
         return mended
 
     def _rewrite(self, link_threshold: LinkThreshold) -> list[int]:
-        """Write the store anew, in a file beside it that only the user can read."""
+        """Rewrite the store in a file beside it that only the user can read."""
         from tempfile import TemporaryDirectory
 
         from reservoir_cli.storage.sqlite import rewrite

@@ -174,7 +174,7 @@ class _Text:
         return self._final and self.at >= len(self.buffer)
 
     def _more(self) -> None:
-        # As much again as is waiting: what is tried anew each time costs twice its length at most.
+        # As much again as is waiting: what is retried each time costs twice its length at most.
         data = self._stream.read(max(_AT_ONCE, len(self.buffer) - self.at))
         self._final = not data
         self.buffer = self.buffer[self.at :] + self._decoder.decode(data, final=not data)

@@ -124,7 +124,7 @@ def _conversation(row: dict[str, Any]) -> Conversation | None:
 
 
 def _vectors(row: dict[str, Any], length: int) -> Vectors | None:
-    """Return the vectors of a row if they are usable; else it is embedded anew.
+    """Return the vectors of a row if they are usable; else it is embedded again.
 
     :param length: characters of the message.
     """
