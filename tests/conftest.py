@@ -2,6 +2,7 @@
 
 import fcntl
 import os
+import signal
 import warnings
 from collections.abc import Callable, Iterator
 from datetime import datetime
@@ -22,6 +23,10 @@ from reservoir_cli.tokens import load_counter
 # A slow machine is no failure.
 hypothesis.settings.register_profile("reservoir", deadline=None)
 hypothesis.settings.load_profile("reservoir")
+
+# A shell ignores Ctrl-C for what it runs in the background, and children inherit that.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

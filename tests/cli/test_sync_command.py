@@ -144,8 +144,8 @@ def test_watch_shows_what_came_in_and_ends_with_an_interrupt(machine):
             lines.append(process.stderr.readline().decode())
             assert lines[-1], lines
         process.send_signal(signal.SIGINT)
-        rest = process.stderr.read().decode()
-        assert process.wait(120) == 130
+        rest = process.communicate(timeout=120)[1].decode()
+        assert process.returncode == 130
     finally:
         process.kill()
         process.wait()
