@@ -20,8 +20,8 @@ from reservoir_cli.storage.base import Store
 from reservoir_cli.storage.factory import open_store
 from reservoir_cli.tokens import load_counter
 
-# A slow machine is no failure.
-hypothesis.settings.register_profile("reservoir", deadline=None)
+# A slow machine is no failure, and a run tries what the last one tried; `make soak` tries more.
+hypothesis.settings.register_profile("reservoir", deadline=None, derandomize=True)
 hypothesis.settings.load_profile("reservoir")
 
 # A shell ignores Ctrl-C for what it runs in the background, and children inherit that.

@@ -4,7 +4,6 @@ import fcntl
 import json
 import os
 import pty
-import select
 import shutil
 import sqlite3
 import subprocess
@@ -18,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from terminals import has_ended, read_to_end
+from terminals import has_ended, pressing_ctrl_c, read_to_end, read_up_to
 
 RESERVOIR = Path(sys.executable).with_name("reservoir")
 SAMPLES = Path(__file__).parents[2] / "samples"
@@ -157,7 +156,7 @@ class Cli:
         """Run a command as a person does, on a terminal that is its own.
 
         :param answers: what the person waits for, and then types; ``\x03`` is Ctrl-C and
-            ``\x04`` is Ctrl-D.
+            ``\x04`` is Ctrl-D. Ctrl-C is typed again while nothing comes of it.
         :returns: with all that was shown, what was typed included, in ``out``.
         """
         master, slave = pty.openpty()
@@ -171,35 +170,19 @@ class Cli:
             start_new_session=True,
             preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
         )
-        os.close(slave)
-        shown = ""
+        ended = has_ended(process)
+        shown = b""
         try:
             for awaited, typed in answers:
-                shown += _up_to(master, awaited)
+                shown += read_up_to(master, awaited, ended, PATIENCE)
                 os.write(master, typed.encode())
-            shown += _up_to(master, None)
-            return Result(process.wait(PATIENCE), shown.replace("\r\n", "\n"), "")
+                if typed == "\x03":
+                    ended = pressing_ctrl_c(master, ended)
+            shown += read_to_end(master, slave, ended)
+            return Result(process.wait(PATIENCE), shown.decode().replace("\r\n", "\n"), "")
         finally:
             process.kill()
             process.wait()
-            os.close(master)
-
-
-def _up_to(master: int, awaited: str | None) -> str:
-    """What a terminal shows, up to something that must come, or to the end of the process."""
-    shown = b""
-    while awaited is None or awaited.encode() not in shown:
-        ready, _, _ = select.select([master], [], [], PATIENCE)
-        assert ready, f"no {awaited or 'end'} after {shown.decode()!r}"
-        try:
-            part = os.read(master, 65_536)
-        except OSError:  # Linux says EIO when the last process has closed the other end
-            part = b""
-        if not part:
-            assert awaited is None, f"ended without {awaited}: {shown.decode()!r}"
-            break
-        shown += part
-    return shown.decode()
 
 
 @pytest.fixture

@@ -3,6 +3,7 @@
 import os
 import select
 import subprocess
+import time
 from collections.abc import Callable
 
 
@@ -27,6 +28,38 @@ def read_to_end(master: int, slave: int, ended: Callable[[], bool]) -> bytes:
     finally:
         os.close(master)
     return b"".join(parts)
+
+
+def read_up_to(master: int, awaited: str, ended: Callable[[], bool], seconds: float) -> bytes:
+    """Read a terminal until it has shown something; fail if that does not come."""
+    shown = b""
+    give_up = time.monotonic() + seconds
+    while awaited.encode() not in shown:
+        done = ended() or time.monotonic() > give_up
+        assert ready(master, 0.1) or not done, f"no {awaited!r} after {shown.decode()!r}"
+        if ready(master, 0):
+            shown += os.read(master, 65_536)
+    return shown
+
+
+def pressing_ctrl_c(master: int, ended: Callable[[], bool]) -> Callable[[], bool]:
+    """Press Ctrl-C again every few seconds until a process has ended, as a person would.
+
+    Python does not notice one that comes between the prompt and the start of reading.
+
+    :returns: a function that says whether the process has ended.
+    """
+    pressed = time.monotonic()
+
+    def check() -> bool:
+        nonlocal pressed
+        done = ended()
+        if not done and time.monotonic() > pressed + 5:
+            os.write(master, b"\x03")
+            pressed = time.monotonic()
+        return done
+
+    return check
 
 
 def ready(master: int, seconds: float) -> bool:
