@@ -18,7 +18,7 @@ from typing import Any
 
 import forked
 import pytest
-from terminals import has_ended, pressing_ctrl_c, read_to_end, read_up_to, ready
+from terminals import has_ended, pressing_ctrl_c, read_to_end, read_up_to
 
 RESERVOIR = Path(sys.executable).with_name("reservoir")
 SAMPLES = Path(__file__).parents[2] / "samples"
@@ -149,7 +149,7 @@ class Cli:
         master, slave = pty.openpty()
         tty.setraw(slave)  # no CR before LF: bytes arrive as they were written
         with tempfile.TemporaryFile() as file, open(os.devnull) as nothing:
-            server = forked.start(
+            with forked.start(
                 *arguments,
                 streams=(
                     slave if "stdin" in streams else nothing.fileno(),
@@ -158,9 +158,9 @@ class Cli:
                 ),
                 env={**self.env, **(env or {})},
                 folder=self.home.parent,
-            )
-            shown = read_to_end(master, slave, lambda: ready(server.fileno(), 0)).decode()
-            code = forked.wait(server)
+            ) as command:
+                shown = read_to_end(master, slave, command.ended).decode()
+            code = command.wait()
             file.seek(0)
             other = file.read().decode()
         if "stdout" in streams:

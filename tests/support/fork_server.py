@@ -75,10 +75,12 @@ def _read(requests: socket.socket, size: int) -> bytes:
 
 def _become(request: dict[str, Any], streams: Sequence[int], variables: dict[str, str]) -> None:
     """Be the command, and never come back."""
-    from reservoir_cli.cli.app import main
+    from reservoir_cli.__main__ import main
 
     try:
         os.chdir(request["folder"])
+        if request["umask"] >= 0:
+            os.umask(request["umask"])
         for number, stream in enumerate(streams):
             os.dup2(stream, number)
         os.closerange(3, max(streams) + 1)

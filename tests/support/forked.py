@@ -14,9 +14,10 @@ import struct
 import subprocess
 import sys
 import tempfile
+import threading
 import tty
-from collections.abc import Mapping
-from contextlib import ExitStack
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -29,6 +30,7 @@ from terminals import read_to_end, ready
 CODES = frozenset(range(7))
 #: A pipe takes so many bytes before anybody reads it.
 _PIPE = 4096
+_busy = threading.Lock()
 
 
 @dataclass(frozen=True)
@@ -81,36 +83,63 @@ def _receive(server: socket.socket) -> int:
     return int(struct.unpack("i", parts)[0])
 
 
+class Command:
+    """A command that runs."""
+
+    def __init__(self, server: socket.socket) -> None:
+        self._server = server
+        self._status: int | None = None
+
+    def ended(self) -> bool:
+        """Return whether it has ended."""
+        return self._status is not None or ready(self._server.fileno(), 0)
+
+    def wait(self) -> int:
+        """Wait for its end; return its exit code."""
+        if self._status is None:
+            self._status = _receive(self._server)
+        return os.waitstatus_to_exitcode(self._status)
+
+
+@contextmanager
 def start(
-    *arguments: str, streams: tuple[int, int, int], env: Mapping[str, str], folder: Path
-) -> socket.socket:
-    """Start a command.
+    *arguments: str,
+    streams: tuple[int, int, int],
+    env: Mapping[str, str],
+    folder: Path,
+    umask: int = -1,
+) -> Iterator[Command]:
+    """Start a command once the last one has ended, and wait for its end on leaving.
 
     :param streams: its stdin, stdout and stderr.
-    :returns: what `wait` takes; nothing else is started before that.
     """
-    server = _server(os.getpid())
-    request = {"arguments": arguments, "env": dict(env), "folder": str(folder)}
+    request = {"arguments": arguments, "env": dict(env), "folder": str(folder), "umask": umask}
     data = json.dumps(request).encode()
-    socket.send_fds(server, [struct.pack("I", len(data))], streams)
-    server.sendall(data)
-    return server
-
-
-def wait(server: socket.socket) -> int:
-    """Return the exit code of the command that was started."""
-    return os.waitstatus_to_exitcode(_receive(server))
+    with _busy:
+        server = _server(os.getpid())
+        socket.send_fds(server, [struct.pack("I", len(data))], streams)
+        server.sendall(data)
+        command = Command(server)
+        try:
+            yield command
+        finally:
+            command.wait()
 
 
 def run_bytes(
-    *arguments: str, stdin: bytes = b"", env: Mapping[str, str], folder: Path
+    *arguments: str,
+    stdin: bytes = b"",
+    env: Mapping[str, str],
+    folder: Path,
+    umask: int = -1,
 ) -> tuple[int, bytes, bytes]:
     """Run a command to its end; return its exit code, and what it wrote to stdout and stderr."""
     with ExitStack() as stack:
         out, err = (stack.enter_context(tempfile.TemporaryFile()) for _ in range(2))
         given = stack.enter_context(_readable(stdin))
         streams = (given.fileno(), out.fileno(), err.fileno())
-        code = wait(start(*arguments, streams=streams, env=env, folder=folder))
+        with start(*arguments, streams=streams, env=env, folder=folder, umask=umask) as command:
+            code = command.wait()
         out.seek(0)
         err.seek(0)
         return code, out.read(), err.read()
@@ -188,9 +217,9 @@ def on_terminal(
     master, slave = pty.openpty()
     tty.setraw(slave)
     os.write(master, typed)
-    server = start(*arguments, streams=(slave, slave, slave), env=env, folder=folder)
-    shown = read_to_end(master, slave, lambda: ready(server.fileno(), 0))
-    return wait(server), shown.decode()
+    with start(*arguments, streams=(slave, slave, slave), env=env, folder=folder) as command:
+        shown = read_to_end(master, slave, command.ended)
+    return command.wait(), shown.decode()
 
 
 def commands_in(text: str) -> set[str]:
