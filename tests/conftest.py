@@ -24,9 +24,22 @@ from reservoir_cli.tokens import load_counter
 hypothesis.settings.register_profile("reservoir", deadline=None, derandomize=True)
 hypothesis.settings.load_profile("reservoir")
 
+#: Bytes that the folders of a run may take.
+_ROOM = 4 * 2**30
+
 # A shell ignores Ctrl-C for what it runs in the background, and children inherit that.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Keep the folders of tests in memory where there is room: nobody waits for a disk there."""
+    memory = Path("/dev/shm")
+    if config.option.basetemp or not memory.is_dir() or not os.access(memory, os.W_OK):
+        return
+    system = os.statvfs(memory)
+    if system.f_bavail * system.f_frsize >= _ROOM and not system.f_flag & os.ST_NOEXEC:
+        os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(memory))
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

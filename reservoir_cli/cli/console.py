@@ -31,14 +31,18 @@ ROLE_STYLES = {
 #: What could command a terminal, or show text in another order than it has: control characters,
 #: and those that embed, override and isolate directions. Tab and line feed may stay.
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
-_color = not os.environ.get("NO_COLOR")
+_color = True
 _quiet = False
 
 
 def configure(*, color: bool) -> None:
     """Use colour on terminals, or never."""
     global _color
-    _color = color and not os.environ.get("NO_COLOR")
+    _color = color
+
+
+def _uses_color() -> bool:
+    return _color and not os.environ.get("NO_COLOR")
 
 
 def be_quiet(wanted: bool) -> None:
@@ -326,7 +330,7 @@ def window_text(text: str) -> None:
 
 def dressed_help(text: str) -> str:
     """Return a help text; on a terminal, style its headings and options."""
-    if not sys.stdout.isatty() or not _color:
+    if not sys.stdout.isatty() or not _uses_color():
         return text
     from rich.text import Text
 
@@ -452,7 +456,7 @@ def _tell(prefix: str, text: str, style: str) -> None:
     progress.stop()
     line = f"{prefix}{_line(text)}"
     try:
-        if sys.stderr.isatty() and _color:
+        if sys.stderr.isatty() and _uses_color():
             # Only the label has a colour, which is legible on any background, as dim text is.
             from rich.text import Text
 
@@ -470,7 +474,7 @@ def _console(file: TextIO) -> "Console":
     from rich.console import Console
 
     progress.stop()
-    system: Literal["auto"] | None = "auto" if _color else None
+    system: Literal["auto"] | None = "auto" if _uses_color() else None
     return Console(file=file, color_system=system, highlight=False, markup=False, emoji=False)
 
 

@@ -27,7 +27,6 @@ def run(user: Path, tmp_path: Path) -> Run:
 
     The warning that the extra ``mcp`` is missing is left out where it is missing.
     """
-    forked.load_all()
     paths = {"HOME": str(user), "PATH": str(tmp_path / "programs"), "LANG": "C.UTF-8"}
 
     def typed(*arguments: str, code: int = 0, **variables: str) -> forked.Answer:

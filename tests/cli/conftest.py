@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import forked
 import pytest
 from terminals import has_ended, pressing_ctrl_c, read_to_end, read_up_to
 
@@ -23,6 +24,8 @@ RESERVOIR = Path(sys.executable).with_name("reservoir")
 SAMPLES = Path(__file__).parents[2] / "samples"
 #: Long enough for a slow machine; a process that hangs is still ended.
 PATIENCE = 120
+#: Variables that Python obeys before ``main()`` runs.
+_BEFORE_MAIN = {"PYTHONPATH", "PYTHONIOENCODING", "LANG", "LC_ALL", "LC_CTYPE"}
 
 
 @dataclass(frozen=True)
@@ -65,21 +68,36 @@ class Cli:
         stdin: str | bytes = b"",
         code: int = 0,
         env: Mapping[str, str] | None = None,
-        command: tuple[str, ...] = (str(RESERVOIR),),
+        command: tuple[str, ...] = (),
     ) -> Result:
-        """Run a command to its end and hold it to its exit code."""
+        """Run a command to its end and hold it to its exit code.
+
+        :param command: a program that is started anew; without it, a process is forked.
+        """
+        data = stdin.encode() if isinstance(stdin, str) else stdin
+        full = {**self.env, **(env or {})}
+        if command or _BEFORE_MAIN & (env or {}).keys():
+            words = [*(command or (str(RESERVOIR),)), *arguments]
+            done = self._spawn(words, data, full)
+        else:
+            done = forked.run_bytes(*arguments, stdin=data, env=full, folder=self.home.parent)
+        result = Result(done[0], done[1].decode(), done[2].decode())
+        assert result.code == code, f"{arguments} ended with {result}"
+        return result
+
+    def _spawn(
+        self, words: list[str], stdin: bytes, env: Mapping[str, str]
+    ) -> tuple[int, bytes, bytes]:
         done = subprocess.run(
-            [*command, *arguments],
-            input=stdin.encode() if isinstance(stdin, str) else stdin,
+            words,
+            input=stdin,
             capture_output=True,
-            env={**self.env, **(env or {})},
+            env=env,
             cwd=self.home.parent,
             timeout=PATIENCE,
             check=False,
         )
-        result = Result(done.returncode, done.stdout.decode(), done.stderr.decode())
-        assert result.code == code, f"{arguments} ended with {result}"
-        return result
+        return done.returncode, done.stdout, done.stderr
 
     def shell(self, script: str) -> Result:
         """Run a line as it is typed into bash."""
@@ -130,17 +148,19 @@ class Cli:
         """
         master, slave = pty.openpty()
         tty.setraw(slave)  # no CR before LF: bytes arrive as they were written
-        with tempfile.TemporaryFile() as file:
-            process = subprocess.Popen(
-                [RESERVOIR, *arguments],
-                stdin=slave if "stdin" in streams else subprocess.DEVNULL,
-                stdout=slave if "stdout" in streams else file,
-                stderr=slave if "stderr" in streams else file,
+        with tempfile.TemporaryFile() as file, open(os.devnull) as nothing:
+            with forked.start(
+                *arguments,
+                streams=(
+                    slave if "stdin" in streams else nothing.fileno(),
+                    slave if "stdout" in streams else file.fileno(),
+                    slave if "stderr" in streams else file.fileno(),
+                ),
                 env={**self.env, **(env or {})},
-                cwd=self.home.parent,
-            )
-            shown = read_to_end(master, slave, has_ended(process)).decode()
-            code = process.wait(PATIENCE)
+                folder=self.home.parent,
+            ) as command:
+                shown = read_to_end(master, slave, command.ended).decode()
+            code = command.wait()
             file.seek(0)
             other = file.read().decode()
         if "stdout" in streams:

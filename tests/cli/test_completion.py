@@ -9,11 +9,12 @@ import termios
 import threading
 
 import pytest
+from terminals import has_ended, read_to_end
 
 from reservoir_cli.cli.lazy import EXAMPLES
 from reservoir_cli.settings.schema import SETTINGS
 
-PATIENCE = 60
+PATIENCE = 300
 SHELLS = ("bash", "zsh", "fish")
 #: What is typed, where ``→`` is the Tab key; each line writes to the file that its number names.
 TYPED = (
@@ -95,19 +96,11 @@ def typed_into(shell, cli, text):
         env=cli.env,
         cwd=cli.home.parent,
     )
-    os.close(slave)
     watchdog = threading.Timer(PATIENCE, process.kill)
     watchdog.start()
     os.write(master, f"{text}exit\n".replace("→", "\t").encode())
-    shown = b""
-    try:
-        while data := os.read(master, 65_536):
-            shown += data
-    except OSError:  # Linux says EIO when the last process has closed the other end
-        pass
-    process.wait()
+    shown = read_to_end(master, slave, has_ended(process))
     watchdog.cancel()
-    os.close(master)
     return shown.decode(errors="replace")
 
 

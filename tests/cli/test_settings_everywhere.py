@@ -168,7 +168,6 @@ def test_every_setting_is_tried() -> None:
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a store of two instances and a tool call, and an empty store."""
-    forked.load_all()
     folder = tmp_path_factory.mktemp("made")
     start = datetime(2026, 5, 9, 12, tzinfo=UTC)
     words = ("the database has port 5432?", "no, port 6432", "what of lunch?", "soup and bread")

@@ -2,14 +2,12 @@
 
 from pathlib import Path
 
-import forked
 import pytest
 import world as worlds
 
 
 @pytest.fixture(scope="session")
 def made_world(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    forked.load_all()
     return worlds.make(tmp_path_factory.mktemp("hostile") / "world")
 
 

@@ -284,7 +284,6 @@ def run_commands(parts: list[str], trials: int) -> bool:
     """What is tried on whole commands."""
     good = True
     with tempfile.TemporaryDirectory() as place:
-        forked.load_all()
         made, folder = worlds.make(Path(place, "made")), Path(place, "world")
         if "lines" in parts:
             for name in commands():

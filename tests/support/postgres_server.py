@@ -158,18 +158,21 @@ class PostgresServer:
 
     def give_back(self, url: str) -> None:
         """Empty a borrowed database: making one takes fifteen times as long."""
-        database = url.rsplit("/", 1)[1]
-        self.sql(
-            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
-            "WHERE datname = current_database() AND pid <> pg_backend_pid()",
-            database,
-        )
-        tables = self.sql(
-            "SELECT string_agg(oid::regclass::text, ', ') FROM pg_class WHERE relkind = 'r' "
-            "AND relnamespace = 'reservoir'::regnamespace AND relname <> 'migrations'",
-            database,
-        )
-        self.sql(f"TRUNCATE {tables[0][0]}", database)
+        import psycopg
+
+        with psycopg.connect(url, autocommit=True) as connection:
+            connection.execute(
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+                "WHERE datname = current_database() AND pid <> pg_backend_pid()"
+            )
+            # An empty one has no bytes: to truncate it would make it new files all the same.
+            [tables] = connection.execute(
+                "SELECT string_agg(oid::regclass::text, ', ') FROM pg_class WHERE relkind = 'r' "
+                "AND relnamespace = 'reservoir'::regnamespace AND relname <> 'migrations' "
+                "AND pg_relation_size(oid) > 0"
+            ).fetchone()
+            if tables:
+                connection.execute(f"TRUNCATE {tables} CASCADE")
         self._free.append(url)
 
     def drop(self, url: str) -> None:

@@ -1,0 +1,118 @@
+"""A process that has loaded every command, and becomes one whenever ``forked.py`` asks for it.
+
+A test process is no good parent: it has threads and open stores, and is twenty times as large.
+"""
+
+import json
+import os
+import select
+import signal
+import socket
+import struct
+import sys
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from importlib import import_module
+from typing import Any
+
+#: Variables before anything was loaded.
+_GIVEN = dict(os.environ)
+
+#: Seconds after which a command counts as hanging.
+PATIENCE = 120
+#: A status that no process has.
+READY = -1
+
+
+def load_all() -> None:
+    """Load every command, so that no child pays for it."""
+    from reservoir_cli.cli.lazy import EXAMPLES, MODULES
+
+    for name in EXAMPLES:
+        import_module(f"reservoir_cli.cli.commands.{MODULES.get(name, name)}")
+    for name in (
+        "reservoir",
+        "transfer.importers",
+        "transfer.exporters",
+        "storage.prepare",
+        "storage.sqlite.store",
+        "storage.sqlite.candidates",
+        "storage.sqlite.delete",
+        "storage.sqlite.repair",
+        "storage.sqlite.schema",
+        "retrieval.search",
+    ):
+        import_module(f"reservoir_cli.{name}")
+    for name in ("sqlite_utils", "tomlkit", "rich.console", "rich.table", "difflib", "tomli_w"):
+        import_module(name)
+
+
+def serve(requests: socket.socket) -> None:
+    """Run one command after the other, and send the status of each."""
+    set_by_imports = {key: each for key, each in os.environ.items() if key not in _GIVEN}
+    requests.sendall(struct.pack("i", READY))
+    while asked := socket.recv_fds(requests, 4, 3):
+        head, streams = asked[0], asked[1]
+        if not head:
+            return
+        request = json.loads(_read(requests, struct.unpack("I", head)[0]))
+        child = os.fork()
+        if not child:
+            requests.close()
+            _become(request, streams, set_by_imports)
+        for stream in streams:
+            os.close(stream)
+        requests.sendall(struct.pack("i", _wait_for(child)))
+
+
+def _read(requests: socket.socket, size: int) -> bytes:
+    parts = bytearray()
+    while len(parts) < size:
+        parts += requests.recv(size - len(parts))
+    return bytes(parts)
+
+
+def _become(request: dict[str, Any], streams: Sequence[int], variables: dict[str, str]) -> None:
+    """Be the command, and never come back."""
+    from reservoir_cli.__main__ import main
+
+    try:
+        os.chdir(request["folder"])
+        if request["umask"] >= 0:
+            os.umask(request["umask"])
+        for number, stream in enumerate(streams):
+            os.dup2(stream, number)
+        os.closerange(3, max(streams) + 1)
+        os.environ.clear()
+        os.environ.update(variables | request["env"])
+        time.tzset()
+        sys.argv = ["reservoir", *request["arguments"]]
+        sys.stdin = open(0, encoding="utf-8", errors="surrogateescape", closefd=False)
+        sys.stdout = open(1, "w", encoding="utf-8", closefd=False)
+        sys.stderr = open(2, "w", 1, encoding="utf-8", errors="backslashreplace", closefd=False)
+        main()
+    except BaseException:
+        import traceback
+
+        with suppress(BaseException):
+            os.write(2, traceback.format_exc().encode("utf-8", "replace"))
+    finally:
+        os._exit(99)
+
+
+def _wait_for(child: int) -> int:
+    """Return the status of a child; end one that hangs."""
+    with suppress(AttributeError):  # only Linux has them
+        handle = os.pidfd_open(child)
+        try:
+            if not select.select([handle], [], [], PATIENCE)[0]:
+                os.kill(child, signal.SIGKILL)
+        finally:
+            os.close(handle)
+    return os.waitpid(child, 0)[1]
+
+
+if __name__ == "__main__":
+    load_all()
+    serve(socket.socket(fileno=int(sys.argv[1])))
