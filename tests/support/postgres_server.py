@@ -7,7 +7,7 @@ import socket
 import subprocess
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing, suppress
 from functools import cache
 from importlib.util import find_spec
@@ -56,12 +56,20 @@ class PostgresServer:
     """One server with its own data, on a port of this machine.
 
     It never waits for the disk: a power cut would take its data, and only a test's.
+
+    :param settings: of the server, in place of those that suit tests.
     """
 
-    def __init__(self, version: str = "18", programs: Path | None = None) -> None:
+    def __init__(
+        self,
+        version: str = "18",
+        programs: Path | None = None,
+        settings: Mapping[str, str] | None = None,
+    ) -> None:
         programs = programs or installed(version)
         assert programs is not None
         self.version = version
+        self.settings = dict(settings or {})
         self._programs = programs
         self._names = count()
         self._template: str | None = None
@@ -88,6 +96,7 @@ class PostgresServer:
             "autovacuum": "off",
             "max_connections": "60",
             "shared_buffers": "32MB",
+            **self.settings,
         }
         options = " ".join(f"-c {name}='{value}'" for name, value in settings.items())
         log = str(self._folder / "log")

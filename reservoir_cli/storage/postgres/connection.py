@@ -4,9 +4,11 @@ psycopg is loaded here, and only for a store that is named by the URL of a serve
 """
 
 import itertools
+import struct
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
@@ -17,7 +19,8 @@ from reservoir_cli.storage.sql import Condition
 
 try:
     import psycopg
-    from psycopg import conninfo
+    from psycopg import conninfo, pq
+    from psycopg.adapt import Dumper
 except ImportError as missing:  # pragma: no cover - the tests install it
     raise StoreError(
         "a store on a server needs psycopg, which is not installed",
@@ -50,7 +53,11 @@ _FORMS = {
     "forgotten": {"mark": "bytea"},
 }
 
+#: The types ``real`` and ``real[]`` by the server's numbers.
+_REAL, _REALS = 700, 1021
+
 if TYPE_CHECKING:
+    import numpy as np
     from numpy.typing import NDArray
 
 #: Tries to connect while the server starts or starts again, and seconds before the first next one.
@@ -82,6 +89,27 @@ _MEANINGS = {
 }
 
 
+@dataclass(frozen=True, slots=True)
+class FloatArray:
+    """Numbers that are sent as ``real[]`` in binary: many times faster than as text."""
+
+    numbers: "NDArray[np.float32]"
+
+
+class _FloatArrayDumper(Dumper):
+    format = pq.Format.BINARY
+    oid = _REALS
+
+    def dump(self, obj: FloatArray) -> bytes:
+        import numpy as np
+
+        # One dimension, no nulls, the type of an element, their number, the first index; and
+        # each number behind its length.
+        elements = np.empty(len(obj.numbers), [("length", ">i4"), ("number", ">f4")])
+        elements["length"], elements["number"] = 4, obj.numbers
+        return struct.pack(">5i", 1, 0, _REAL, len(elements), 1) + elements.tobytes()
+
+
 class Connection:
     """See :class:`reservoir_cli.storage.sql.Connection`.
 
@@ -98,6 +126,7 @@ class Connection:
     def __init__(self, server: "psycopg.Connection[Any]", ids: "IdSource") -> None:
         self.server = server
         self.ids = ids
+        server.adapters.register_dumper(FloatArray, _FloatArrayDumper)
 
     def execute(
         self, sql: str, values: Any = (), /, *, binary: bool = False
