@@ -188,11 +188,14 @@ class PostgresStore(Session, Store):
         self, text: str, scope: Scope, limit: int, where: Filter = EVERYTHING
     ) -> tuple[list[tuple[int, float]], bool]:
         """See :class:`~reservoir_cli.storage.base.Store`."""
-        with self.snapshot():
+
+        def read() -> tuple[list[tuple[int, float]], bool]:
             matching = self._matching(scope, where)
             return keyword_search.search(
                 self._connection, self._stemmer, text, scope, limit, matching
             )
+
+        return self._seen(read)
 
     def candidates(
         self,
@@ -204,13 +207,16 @@ class PostgresStore(Session, Store):
         talk: Talk | None = None,
     ) -> Candidates:
         """See :class:`~reservoir_cli.storage.base.Store`."""
-        with self.snapshot():
+
+        def read() -> Candidates:
             active = self.active_model()
             model_id = active[0] if active else None
             gathered = candidates.candidates(
                 self._connection, self._stemmer, scope, own, question, model_id, vector, talk
             )
             return gathered.mark(self._matching(scope, where))
+
+        return self._seen(read)
 
     # Models
 

@@ -3,21 +3,19 @@
 import ast
 import os
 import re
-import shutil
-import socket
 import subprocess
 import sys
-import tempfile
-import time
 from collections.abc import Iterator
 from contextlib import closing, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
+import pgbouncer
 import psycopg
 import pytest
 from behind import behind
 from builders import embed
+from pgbouncer import Pool
 from postgres_server import PostgresServer
 
 from reservoir_cli.errors import StoreError
@@ -310,52 +308,20 @@ def test_a_database_without_an_encoding_is_refused_in_a_line(postgres: PostgresS
 
 
 @pytest.fixture
-def pool(postgres: PostgresServer) -> Iterator[int]:
-    """The port of a pgbouncer in transaction mode before the server."""
-    program = shutil.which("pgbouncer", path=f"{os.environ['PATH']}:/usr/sbin:/usr/local/sbin")
-    if program is None:
+def pool(postgres: PostgresServer) -> Iterator[Pool]:
+    """A pgbouncer in transaction mode before the server."""
+    if pgbouncer.program() is None:
         pytest.skip("pgbouncer is not installed: apt-get install pgbouncer")
-    folder = Path(tempfile.mkdtemp(prefix="reservoir-pool-"))
-    with closing(socket.socket()) as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    (folder / "users").write_text('"postgres" ""\n', encoding="utf-8")
-    (folder / "pool.ini").write_text(
-        f"[databases]\n* = host=127.0.0.1 port={postgres.port}\n[pgbouncer]\n"
-        f"listen_addr = 127.0.0.1\nlisten_port = {port}\nunix_socket_dir =\n"
-        f"auth_type = trust\nauth_file = {folder / 'users'}\npool_mode = transaction\n"
-        "default_pool_size = 4\n",
-        encoding="utf-8",
-    )
-    command = [program, str(folder / "pool.ini")]
-    if os.geteuid() == 0:
-        for path in (folder, *folder.iterdir()):
-            os.chown(path, 65534, 65534)
-        command = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", *command]
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    try:
-        _wait_for(port)
-        yield port
-    finally:
-        process.terminate()
-        process.wait(20)
-        shutil.rmtree(folder)
-
-
-def _wait_for(port: int) -> None:
-    for _ in range(500):
-        with closing(socket.socket()) as probe:
-            if probe.connect_ex(("127.0.0.1", port)) == 0:
-                return
-        time.sleep(0.02)
-    raise AssertionError("the pool does not answer")
+    made = Pool(postgres.port)
+    yield made
+    made.stop()
 
 
 def test_a_pool_in_transaction_mode_may_stand_in_between(
-    postgres: PostgresServer, pool: int, fake_embedder
+    postgres: PostgresServer, pool: Pool, fake_embedder
 ) -> None:
     direct = postgres.empty_database()
-    url = direct.replace(f":{postgres.port}/", f":{pool}/")
+    url = pool.url(direct)
     with closing(open_store(url)) as one, closing(open_store(url)) as two:
         with one.write():  # so that the other comes to a connection that nobody used before
             say(one, "of one", scope=Scope("a", "i"))
