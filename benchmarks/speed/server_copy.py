@@ -59,7 +59,7 @@ def copied(target: str) -> int:
     """Return how many messages a store holds; 0 while there is none, or it is being made."""
     try:
         with closing(open_store(target, create=False)) as store:
-            return store.holdings()["messages"] if store.size() else 0
+            return sum(count for *_, count in store.places()) if store.size() else 0
     except ReservoirError:
         return 0
 
@@ -77,7 +77,7 @@ def copy(source: str, target: str, until: int | None) -> Run:
             process.send_signal(signal.SIGKILL)
             until = None
         else:
-            time.sleep(2)
+            time.sleep(5)
     code = process.returncode = os.waitstatus_to_exitcode(status)
     cpu = usage.ru_utime + usage.ru_stime
     run = Run(ended, cpu, usage.ru_maxrss / _MB, code, copied(target))
