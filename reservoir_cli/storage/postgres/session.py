@@ -175,12 +175,12 @@ class Session(base.Session, ABC):
 
         return self._again_if_lost(read)
 
-    def _written(self, work: Callable[[], Result]) -> Result:
+    def _written(self, work: Callable[[], Result], wait: float | None = None) -> Result:
         """Do a write in a transaction; as a whole again if the connection was lost before the end.
 
         If it was lost during the commit, the write may be stored, and is not repeated.
         """
-        return self._again_if_lost(lambda: self._without_conflict(work))
+        return self._again_if_lost(lambda: self._without_conflict(work, wait))
 
     def _again_if_lost(self, work: Callable[[], Result]) -> Result:
         for pause in _PAUSES_IF_LOST:
@@ -192,11 +192,11 @@ class Session(base.Session, ABC):
                 time.sleep(pause)
         return work()
 
-    def _without_conflict(self, work: Callable[[], Result]) -> Result:
+    def _without_conflict(self, work: Callable[[], Result], wait: float | None) -> Result:
         """Do a write in a transaction; as a whole again if another writer stood in its way."""
         for left in reversed(range(_TRIES)):
             try:
-                with self.write():
+                with self.write(wait):
                     return work()
             except ConflictError:
                 if self._depth or not left:  # what stands around it is to begin again

@@ -272,6 +272,32 @@ def test_rows_outside_a_new_range_are_counted_and_left(url: str) -> None:
         assert store.holdings()["messages"] == 2
 
 
+def test_users_of_before_may_use_the_tables_that_a_migration_adds(
+    postgres: PostgresServer, url: str
+) -> None:
+    database = url.rsplit("/", 1)[1]
+    behind(url, 'CREATE ROLE "Eva R" LOGIN')
+    behind(url, "CREATE ROLE otto LOGIN")
+    try:
+        behind(url, "DROP TABLE summaries, sources, tags, pins")
+        behind(url, "DELETE FROM migrations WHERE number >= 4")
+        behind(url, 'GRANT USAGE ON SCHEMA reservoir TO "Eva R", otto')
+        behind(url, 'GRANT SELECT ON ALL TABLES IN SCHEMA reservoir TO "Eva R", otto')
+        behind(url, "GRANT INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA reservoir TO otto")
+        with closing(open_store(url)) as owner:
+            say(owner, "kept")
+        with closing(open_store(postgres.url(database, "Eva%20R"))) as eva:
+            assert [message.content for message in eva.last(EVERYWHERE, 0)] == ["kept"]
+            assert eva.read_only
+        with closing(open_store(postgres.url(database, "otto"))) as otto:
+            tagged = Message("user", "of otto", source="s", tags=("mine",))
+            otto.add(HERE, [tagged], counter=load_counter("approximate"), now=NOW)
+            assert [message.tags for message in otto.last(EVERYWHERE, 1)] == [("mine",)]
+    finally:
+        behind(url, 'DROP OWNED BY "Eva R", otto')
+        behind(url, 'DROP ROLE "Eva R", otto')
+
+
 # Sessions
 
 
