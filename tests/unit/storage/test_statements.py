@@ -26,6 +26,7 @@ from reservoir_cli.storage import reads, replicate
 from reservoir_cli.storage.base import Store
 from reservoir_cli.storage.factory import open_store
 from reservoir_cli.storage.postgres import admin, schema
+from reservoir_cli.storage.summaries import Summaries, Summary
 from reservoir_cli.tokens import load_counter
 from reservoir_cli.transfer import forget
 
@@ -141,6 +142,47 @@ def test_every_statement_on_a_spread_table_names_its_partition() -> None:
     made = {"conversations.add_run", "connection.insert", "summary_rows.INSERT", "source_rows.PUT"}
     assert without - made <= ADMINISTRATIVE.keys()
     assert ADMINISTRATIVE.keys() - {where for where, _ in found} == set()
+
+
+def test_no_statement_reads_two_partitions() -> None:
+    """A cluster cannot join rows of two; only parts of a UNION are planned one by one."""
+    #: These name one partition twice: of a subquery that is planned for itself, and beside it.
+    same = {"prepare._open_question"}
+    two = {
+        where
+        for where, text in statements()
+        if "UNION ALL" not in text and len(re.findall(r"\bpartition = (?:\?|%s)", text)) > 1
+    }
+    assert two == same
+
+
+#: What lasts longer than a transaction, or locks rows of more than one machine.
+_OF_A_SESSION = re.compile(
+    r"\bpg_(try_)?advisory_lock|\bLISTEN\b|\bUNLISTEN\b|\bPREPARE\b|\bTEMP(ORARY)? TABLE\b|"
+    r"\bWITH HOLD\b|\bDISCARD\b|\bFOR (NO KEY )?(UPDATE|SHARE)\b|(?<!UPDATE )\bSET SESSION\b|"
+    r"(^|; )SET (?!LOCAL\b)"
+)
+
+
+def test_no_statement_leaves_something_in_its_session() -> None:
+    folder = Path(schema.__file__).parent
+    for path in sorted([*folder.glob("*.py"), *folder.parent.glob("*.py")]):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            text = _text(node)
+            assert not text or not _OF_A_SESSION.search(text), f"{path.name}: {text}"
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "SELECT pg_advisory_lock(1)",
+        "BEGIN; SET x = 1",
+        "SET search_path = a",
+        "SELECT 1 FOR UPDATE",
+    ],
+)
+def test_a_statement_that_leaves_something_would_be_found(statement: str) -> None:
+    assert _OF_A_SESSION.search(statement)
 
 
 @pytest.mark.parametrize("scope", [Scope("p"), Scope("p", "i")])
@@ -416,6 +458,17 @@ def test_a_whole_round_of_commands(round_url: str, tmp_path: Path, fake_embedder
         for partition in "abcd":
             said = [Message("user", f"{partition} {number}: the queue") for number in range(20)]
             reservoir.ingest(said, partition=partition)
+            summary = Summary(partition, partition, "talk", partition, "jobs", "extract", 1)
+            Summaries(store).put(summary)
+            answer = [Message("assistant", f"{partition}: lost", source="s", tags=("kept",))]
+            place = Scope(partition, f"{partition}-replies")
+            question = [Message("user", f"{partition}: which?", source="s")]
+            for messages in (question, answer):
+                store.add(place, messages, counter=load_counter("approximate"), now=NOW, pair=True)
+            question_row, answer_row = store.last(place, 0)
+            assert question_row.trace_id == answer_row.trace_id
+            assert answer_row.tags == ("kept",)
+            forget.forget(store, store.find(place))
         assert reservoir.embed() == 0
         reservoir.record_run(reservoir.context("which queue?", partition="a", budget=500))
         assert len(reservoir.search("queue", scope=EVERYWHERE, limit=99)) == 80
@@ -423,6 +476,7 @@ def test_a_whole_round_of_commands(round_url: str, tmp_path: Path, fake_embedder
         forget.forget(store, store.find(Scope("a"))[:5])
         assert store.move_partition("a", "e") == (15, 0)
         assert store.move_partition("b", "e") == (20, 0)
+        assert [each.digest for each in Summaries(store).read(Scope("e"))] == ["a"]
         forget.forget(store, store.find(Scope("c")))
         assert store.places() == [("e", "e", 35), ("d", "d", 20)]
         assert len(list(store.threads(EVERYWHERE))) == 2
