@@ -473,6 +473,9 @@ def test_a_whole_round_of_commands(round_url: str, tmp_path: Path, fake_embedder
         reservoir.record_run(reservoir.context("which queue?", partition="a", budget=500))
         assert len(reservoir.search("queue", scope=EVERYWHERE, limit=99)) == 80
         assert len(reservoir.search("queue", mode="keyword", scope=EVERYWHERE, limit=99)) == 80
+        exported: list[str] = []
+        reservoir.export(exported.append, EVERYWHERE)
+        assert "".join(exported).count("the queue") == 80
         forget.forget(store, store.find(Scope("a"))[:5])
         assert store.move_partition("a", "e") == (15, 0)
         assert store.move_partition("b", "e") == (20, 0)
