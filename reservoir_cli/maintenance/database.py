@@ -1,5 +1,6 @@
 """What can be done with the database of a store itself: its state, upgrades, copies, indexes."""
 
+from collections import Counter
 from contextlib import closing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -13,6 +14,9 @@ from reservoir_cli.storage.unfinished import UNFINISHED_COPY
 
 if TYPE_CHECKING:
     from reservoir_cli.storage.postgres.store import PostgresStore
+
+#: How many partitions the status of a store names.
+_LARGEST = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,12 +53,24 @@ def status(store: Store) -> dict[str, Any]:
         "read_only": store.read_only,
         "unfinished_copy": store.get_property(UNFINISHED_COPY) is not None,
         "store": store.holdings(),
+        "partitions": _largest_partitions(store),
     }
     if not store.files() and size is not None:
         from reservoir_cli.storage.postgres import admin
 
         facts |= admin.facts(_on_server(store))
     return facts
+
+
+def _largest_partitions(store: Store) -> list[dict[str, Any]]:
+    """Return the partitions with the most messages."""
+    counts = Counter[str]()
+    for partition, _, messages in store.places():
+        counts[partition] += messages
+    return [
+        {"partition": partition, "messages": messages}
+        for partition, messages in counts.most_common(_LARGEST)
+    ]
 
 
 def guard(store: Store) -> None:

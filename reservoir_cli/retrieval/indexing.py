@@ -241,10 +241,9 @@ def embed_pending(
         if not batch:
             break
         passages = embedded(batch, embedder)
-        with store.write(wait):
-            if store.active_model() is None:
-                store.activate_model(embedder.model_id, embedder.name)
-            store.add_passages(embedder.model_id, passages, synapse_threshold)
+        if store.active_model() is None:
+            _activate(store, embedder, wait)
+        store.add_passages(embedder.model_id, passages, synapse_threshold, wait)
         done += len(batch)
         progress("embedding", done, max(total, done))
     return done
@@ -307,6 +306,14 @@ def embedded(messages: list[StoredMessage], embedder: Embedder) -> dict[Key, lis
     for (key, number, start, end, _), vector in zip(spans, vectors, strict=True):
         passages[key].append(Passage(key.id, number, start, end, vector))
     return passages
+
+
+def _activate(store: Store, embedder: Embedder, wait: float | None) -> None:
+    """Make this the model of the store, unless another process was faster."""
+    with store.write(wait):
+        if store.active_model() is None:
+            store.activate_model(embedder.model_id, embedder.name)
+    _require_same_model(store, embedder)
 
 
 def _require_same_model(store: Store, embedder: Embedder) -> None:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from datetime import datetime
+from functools import partial
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -61,6 +62,8 @@ if TYPE_CHECKING:
 
 Result = TypeVar("Result")
 
+_Passages = Mapping[Key, Sequence[Passage]]
+
 EVERYTHING = Filter()
 _EVERYWHERE = Scope(None)
 
@@ -98,9 +101,9 @@ class Session(ABC):
     def snapshot(self) -> AbstractContextManager[None]:
         """Open a read transaction, so that everything inside is read as of one moment."""
 
-    def _written(self, work: Callable[[], Result]) -> Result:
+    def _written(self, work: Callable[[], Result], wait: float | None = None) -> Result:
         """Do a write in a transaction."""
-        with self.write():
+        with self.write(wait):
             return work()
 
     def _seen(self, work: Callable[[], Result]) -> Result:
@@ -217,26 +220,33 @@ class Models(Session):
         model_id: str,
         passages: Mapping[Key, Sequence[Passage]],
         link_threshold: LinkThreshold,
+        wait: float | None = None,
     ) -> None:
         """Store the vectors of messages, which are then no longer pending, and link them.
 
         :param passages: of each message; none of one without a text.
+        :param wait: as for :meth:`write`.
         """
+        for batch in self._in_transactions(passages):
+            self._written(partial(self._put_passages, model_id, batch, link_threshold), wait)
 
-        def put() -> None:
-            ids_of = by_partition(passages)
-            self._connection.lock(ids_of)
-            table = model_switch.waiting_table(self._connection, model_id)
-            for partition, ids in ids_of.items():
-                # A message may have been forgotten, or embedded by another process, since it was
-                # read.
-                due = writes.waiting(self._connection, table, partition, ids)
-                writes.wait_no_longer(self._connection, table, partition, due)
-                embedded = {number: passages[Key(partition, number)] for number in due}
-                self._add_vectors(partition, model_id, embedded)
-                links.add(self._connection, partition, due, model_id, link_threshold)
+    def _in_transactions(self, passages: _Passages) -> Iterable[_Passages]:
+        """Return the passages that are written in each transaction: all in one."""
+        return [passages]
 
-        self._written(put)
+    def _put_passages(
+        self, model_id: str, passages: _Passages, link_threshold: LinkThreshold
+    ) -> None:
+        ids_of = by_partition(passages)
+        self._connection.lock(ids_of)
+        table = model_switch.waiting_table(self._connection, model_id)
+        for partition, ids in ids_of.items():
+            # A message may have been forgotten, or embedded by another process, since it was read.
+            due = writes.waiting(self._connection, table, partition, ids)
+            writes.wait_no_longer(self._connection, table, partition, due)
+            embedded = {number: passages[Key(partition, number)] for number in due}
+            self._add_vectors(partition, model_id, embedded)
+            links.add(self._connection, partition, due, model_id, link_threshold)
 
     def passages(self, keys: Sequence[Key]) -> dict[Key, list[Passage]]:
         """Return the passages of messages by the active model; without vectors there are none."""

@@ -152,7 +152,8 @@ def holdings(connection: Connection) -> dict[str, int]:
     counts = {
         "messages": "SELECT COUNT(*) FROM messages",
         "conversations": "SELECT COUNT(*) FROM conversations",
-        "embedded": f"SELECT COUNT(DISTINCT ({connection.message_key})) FROM embeddings",
+        "embedded": "SELECT COUNT(*) FROM "
+        f"(SELECT DISTINCT {connection.message_key} FROM embeddings) t",
         "pending": "SELECT COUNT(*) FROM pending",
         "synapses": "SELECT COUNT(*) FROM synapses",
         "tokens": "SELECT CAST(coalesce(SUM(tokens), 0) AS bigint) FROM messages",

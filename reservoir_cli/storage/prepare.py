@@ -145,15 +145,15 @@ def _open_question(connection: Connection, scope: Scope, now_ms: int) -> str | N
         row = connection.execute(
             """
             SELECT q.trace_id FROM (
-                SELECT partition, trace_id, created_at, id FROM messages
+                SELECT trace_id, created_at, id FROM messages
                 WHERE partition = ? AND instance = ? AND role = 'user' AND created_at <= ?
                 ORDER BY created_at DESC, id DESC LIMIT 1000
             ) q WHERE NOT EXISTS (
-                SELECT 1 FROM messages r WHERE r.partition = q.partition
+                SELECT 1 FROM messages r WHERE r.partition = ?
                 AND r.trace_id = q.trace_id AND r.role = 'assistant'
             ) ORDER BY q.created_at DESC, q.id DESC LIMIT 1
             """,
-            [scope.partition, scope.instance, until],
+            [scope.partition, scope.instance, until, scope.partition],
         ).fetchone()
         if row:
             return str(row[0])

@@ -12,15 +12,12 @@ ALL = f"SELECT {COLUMNS} FROM summaries ORDER BY partition, instance, conversati
 INSERT = f"INSERT INTO summaries ({COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
 #: Delete that of one conversation.
 DELETE = "DELETE FROM summaries WHERE partition = ? AND instance = ? AND conversation_id = ?"
-#: Copy them to a place that has none of the conversation; the values are the new place, the old
-#: one, and the new one once more.
+#: Copy them to a place that has none of the conversation; the values are the new place and the old.
 MOVE = f"""
     INSERT INTO summaries ({COLUMNS})
     SELECT ?, ?, conversation_id, digest, text, made_by, first_at, model_id, vector
-    FROM summaries s WHERE s.partition = ? AND s.instance = ? AND NOT EXISTS (
-        SELECT 1 FROM summaries t WHERE t.partition = ? AND t.instance = ?
-        AND t.conversation_id = s.conversation_id
-    )
+    FROM summaries s WHERE s.partition = ? AND s.instance = ?
+    ON CONFLICT (partition, instance, conversation_id) DO NOTHING
 """
 
 

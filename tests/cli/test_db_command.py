@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from contextlib import closing
 
+import psycopg
 import pytest
 from postgres_server import PostgresServer
 
@@ -102,6 +103,45 @@ def test_a_copy_that_was_broken_off_says_so(cli, url, samples_file, tmp_path, ki
     assert "a copy that is not finished" in cli("--db", target, "doctor", code=1).out
     cli("db", "copy", str(cli.db), target)
     assert "not finished" not in cli("--db", target, "ingest", "--no-embed", stdin="now").err
+
+
+def test_the_status_names_tables_partitions_and_indexes_with_their_sizes(cli, url):
+    for text, partition in (("one", "a"), ("two", "a"), ("three", "b")):
+        cli("--db", url, "ingest", "--no-embed", "-p", partition, stdin=text)
+    status = cli("--db", url, "db", "status", "--json").document
+    assert status["partitions"] == [
+        {"partition": "a", "messages": 2},
+        {"partition": "b", "messages": 1},
+    ]
+    assert status["machines"] == []
+    sizes = {each["table"]: (each["bytes"], each["index_bytes"]) for each in status["tables"]}
+    assert {"messages", "words", "embeddings", "properties"} <= sizes.keys()
+    assert min(sizes["messages"]) > 0
+    assert sum(map(sum, sizes.values())) == status["bytes"]
+    shown = cli("--db", url, "db", "status").out
+    assert "partition a\t2 messages\n" in shown
+    assert "table messages\t" in shown
+
+
+def test_the_status_of_a_cluster_names_shards_by_table_and_by_machine(cli, url):
+    """With a view that has the columns of Citus's own; there is no Citus here."""
+    cli("--db", url, "ingest", "--no-embed", stdin="one")
+    with psycopg.connect(url, autocommit=True) as server:
+        server.execute("SET allow_system_table_mods = on")
+        server.execute(
+            """
+            CREATE VIEW pg_catalog.citus_shards AS SELECT 'reservoir.messages'::regclass AS
+            table_name, shardid, shardid % 2 AS nodeport, 'worker' AS nodename,
+            100::bigint AS shard_size FROM generate_series(1, 5) shardid
+            """
+        )
+    status = cli("--db", url, "db", "status", "--json").document
+    assert status["tables"] == [{"table": "messages", "shards": 5, "bytes": 500}]
+    assert status["machines"] == [
+        {"machine": "worker:1", "shards": 3, "bytes": 300},
+        {"machine": "worker:0", "shards": 2, "bytes": 200},
+    ]
+    assert "machine worker:1\t3 shards, 300 bytes\n" in cli("--db", url, "db", "status").out
 
 
 def broken_off(*_: object) -> None:

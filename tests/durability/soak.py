@@ -1,4 +1,4 @@
-"""The long form of ``tests/durability``: kills, damage, full disks and load, for about an hour.
+"""The long form of ``tests/durability``: kills, damage, full disks, load, servers that vanish.
 
     python tests/durability/soak.py [--trials N] [--damages N] [--seconds N] [--seed N] [KIND…]
 
@@ -22,7 +22,10 @@ import killing
 import trials
 from trials import Home, Tally, machine
 
-KINDS = (*killing.KINDS, "embed", "compile", "limit", "disk", "damage", "load")
+sys.path.append(str(Path(__file__).parents[1] / "support"))
+import losing
+
+KINDS = (*killing.KINDS, "embed", "compile", "limit", "disk", "damage", *losing.KINDS, "load")
 
 
 def main() -> int:
@@ -53,29 +56,37 @@ def _soak(folder: Path, wanted: "tuple[str, ...] | list[str]", given: argparse.N
     kinds["embed"] = lambda: killing.embed(folder, seed, count, models, count=600)
     kinds["compile"] = lambda: killing.compile_model(folder, seed, max(1, count // 10))
     kinds["limit"] = lambda: filling.limited(folder, seed, count)
+    for name, losing_kind in losing.possible().items():
+        kinds[name] = lambda kind=losing_kind: kind(folder, seed, max(1, count // 10))
     kinds["disk"] = lambda: filling.small_disk(folder, seed, max(1, count // 4))
     kinds["damage"] = lambda: damaging.damaged(
         damaging.build(folder, models=models), seed, given.damages
     )
     tallies = []
-    for name in (each for each in wanted if each in kinds):
+    for name in (each for each in wanted if each != "load"):
         began = datetime.now(UTC)
-        tally = kinds[name]()
+        tally = kinds[name]() if name in kinds else None
         if tally is None:
             print(f"{name}: not possible here")
             continue
         tallies.append(tally)
-        print(trials.table([tally]).splitlines()[-1], f"{began:%H:%M}", flush=True)
-        for each in tally.wrong:
-            print(f"WRONG {tally.what}: {each}", flush=True)
-        if isinstance(tally, damaging.Damages):
-            print(", ".join(f"{what} {number}" for what, number in tally.outcomes.items()))
+        _print(tally, began)
     if tallies:
         print(f"\n{trials.table(tallies)}\n", flush=True)
     clean = all(each.clean for each in tallies)
     if "load" in wanted:
         clean &= _load(folder, given.seconds, models)
     return 0 if clean else 1
+
+
+def _print(tally: Tally, began: datetime) -> None:
+    print(trials.table([tally]).splitlines()[-1], f"{began:%H:%M}", flush=True)
+    if tally.note:
+        print(f"({tally.what}: {tally.note})", flush=True)
+    for each in tally.wrong:
+        print(f"WRONG {tally.what}: {each}", flush=True)
+    if isinstance(tally, damaging.Damages):
+        print(", ".join(f"{what} {number}" for what, number in tally.outcomes.items()))
 
 
 def _load(folder: Path, seconds: float, models: Path | None) -> bool:

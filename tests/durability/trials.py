@@ -35,6 +35,7 @@ class Tally:
     :param lost: messages that were acknowledged and are gone.
     :param wrong: what else is not as it should be, each with the seed that brings it back.
     :param size: bytes that were at stake: of acknowledged messages, or of the file.
+    :param note: what else a reader of the figures has to know.
     """
 
     what: str
@@ -44,6 +45,7 @@ class Tally:
     wrong: list[str] = field(default_factory=list)
     seconds: float = 0
     size: int = 0
+    note: str = ""
 
     @contextmanager
     def timed(self) -> Iterator[None]:

@@ -7,7 +7,7 @@ import socket
 import subprocess
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing, suppress
 from functools import cache
 from importlib.util import find_spec
@@ -56,12 +56,22 @@ class PostgresServer:
     """One server with its own data, on a port of this machine.
 
     It never waits for the disk: a power cut would take its data, and only a test's.
+
+    :param settings: of the server, in place of those that suit tests.
+    :param primary: the server that this one streams from, as a hot standby; none for a new one.
     """
 
-    def __init__(self, version: str = "18", programs: Path | None = None) -> None:
+    def __init__(
+        self,
+        version: str = "18",
+        programs: Path | None = None,
+        settings: Mapping[str, str] | None = None,
+        primary: "PostgresServer | None" = None,
+    ) -> None:
         programs = programs or installed(version)
         assert programs is not None
         self.version = version
+        self.settings = dict(settings or {})
         self._programs = programs
         self._names = count()
         self._template: str | None = None
@@ -70,11 +80,13 @@ class PostgresServer:
         self._folder = Path(tempfile.mkdtemp(prefix="reservoir-postgres-"))
         if _is_root():
             os.chown(self._folder, _NOBODY, _NOBODY)
-        self._run(
-            "initdb",
-            *("-A", "trust", "--no-sync", "-E", "UTF8", "--locale=C", "-U", "postgres"),
-            *("-D", str(self._folder / "data")),
-        )
+        data = str(self._folder / "data")
+        if primary:
+            where = ("-h", "127.0.0.1", "-p", str(primary.port), "-U", "postgres", "-D", data)
+            self._run("pg_basebackup", *where, "-R", "--checkpoint=fast", "--no-sync")
+        else:
+            encoding = ("-E", "UTF8", "--locale=C")
+            self._run("initdb", "-A", "trust", "--no-sync", *encoding, "-U", "postgres", "-D", data)
         self.start()
 
     def start(self) -> None:
@@ -88,6 +100,7 @@ class PostgresServer:
             "autovacuum": "off",
             "max_connections": "60",
             "shared_buffers": "32MB",
+            **self.settings,
         }
         options = " ".join(f"-c {name}='{value}'" for name, value in settings.items())
         log = str(self._folder / "log")
@@ -96,6 +109,15 @@ class PostgresServer:
 
     def stop(self) -> None:
         self._run("pg_ctl", "-m", "immediate", "-w", "stop", data=True, check=False)
+
+    def restart(self, mode: str = "fast") -> None:
+        """Stop the server in a mode of ``pg_ctl``, and start it again."""
+        self._run("pg_ctl", "-m", mode, "-w", "stop", data=True)
+        self.start()
+
+    def promote(self) -> None:
+        """Make a standby a server that can be written to."""
+        self._run("pg_ctl", "-w", "promote", data=True)
 
     def kill(self) -> None:
         """Kill the server and the processes it made, as a power cut would."""

@@ -1,6 +1,7 @@
 """``reservoir db``: where the store is kept, and bringing it elsewhere."""
 
-from typing import Annotated
+from collections.abc import Mapping
+from typing import Annotated, Any
 
 import typer
 
@@ -30,11 +31,36 @@ def status(ctx: typer.Context, as_json: options.Json = False) -> None:
         console.document(facts)
         return
     held = facts.pop("store")
-    indexes = facts.pop("indexes", [])
-    rows = [(name.replace("_", " "), _shown(value)) for name, value in facts.items()]
+    lists = {name: value for name, value in facts.items() if isinstance(value, list)}
+    rows = [
+        (name.replace("_", " "), _shown(value))
+        for name, value in facts.items()
+        if name not in lists
+    ]
     rows += [(name, f"{count:,}") for name, count in held.items()]
-    rows += [(f"index of {each['partition']}", f"recall {each['recall']}") for each in indexes]
+    for name, entries in lists.items():
+        rows += [_described(_LABELS[name], entry) for entry in entries[:_MOST]]
     console.table(("", ""), rows)
+
+
+#: What stands before the name of an entry of each list, and how many entries are shown.
+_LABELS = {
+    "partitions": "partition",
+    "tables": "table",
+    "machines": "machine",
+    "indexes": "index of",
+}
+_MOST = 5
+
+
+def _described(label: str, entry: Mapping[str, Any]) -> tuple[str, str]:
+    """Return a row about a partition, a table, a machine or an index."""
+    name, *values = entry.values()
+    described = (
+        f"{value:,} {what.replace('_', ' ')}" if isinstance(value, int) else f"{what} {value}"
+        for what, value in zip(list(entry)[1:], values, strict=True)
+    )
+    return f"{label} {name}", ", ".join(described)
 
 
 def _shown(value: object) -> str:

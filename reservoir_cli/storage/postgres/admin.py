@@ -5,7 +5,7 @@ from typing import Any
 
 from reservoir_cli.errors import ReservoirError
 from reservoir_cli.storage import properties
-from reservoir_cli.storage.postgres import ann_index, schema
+from reservoir_cli.storage.postgres import ann_index, schema, sizes
 from reservoir_cli.storage.postgres.guarding import guarding
 from reservoir_cli.storage.postgres.store import PostgresStore
 
@@ -54,6 +54,7 @@ def facts(store: PostgresStore) -> dict[str, Any]:
     return {
         "guarded": bool(guarded),
         "outside_ranges": sum(outside.values()),
+        **sizes.sizes(store),
         "indexes": [
             {"partition": key.partition(":")[2], "recall": ann_index.read(value).recall}
             for key, value in indexes

@@ -4,9 +4,11 @@ psycopg is loaded here, and only for a store that is named by the URL of a serve
 """
 
 import itertools
+import struct
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
@@ -17,7 +19,8 @@ from reservoir_cli.storage.sql import Condition
 
 try:
     import psycopg
-    from psycopg import conninfo
+    from psycopg import conninfo, pq
+    from psycopg.adapt import Dumper
 except ImportError as missing:  # pragma: no cover - the tests install it
     raise StoreError(
         "a store on a server needs psycopg, which is not installed",
@@ -50,18 +53,44 @@ _FORMS = {
     "forgotten": {"mark": "bytea"},
 }
 
+#: The types ``real`` and ``real[]`` by the server's numbers.
+_REAL, _REALS = 700, 1021
+
 if TYPE_CHECKING:
+    import numpy as np
     from numpy.typing import NDArray
 
-#: Tries to connect while the server starts or starts again, and seconds before the first next one.
+#: Tries to connect while the server starts or restarts, and the seconds before the second one.
 _TRIES, _PAUSE = 5, 0.1
-#: Seconds that one try may take, unless the URL says otherwise.
-_TIMEOUT = 10
-_USUAL: dict[str, Any] = {"connect_timeout": _TIMEOUT, "application_name": "reservoir"}
+#: Tries if the URL names several servers: until one of them takes over, about 12 seconds.
+_TRIES_OF_SEVERAL = 8
+#: Parts of every URL unless it says otherwise: seconds that a try to connect may take, and after
+#: which a server that vanished without a word is given up.
+_USUAL: dict[str, Any] = {
+    "connect_timeout": 10,
+    "application_name": "reservoir",
+    "keepalives_idle": 30,
+    "keepalives_interval": 10,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 60_000,  # milliseconds
+}
+#: What libpq and pgbouncer say if another try may succeed.
+_PASSING = (
+    "refused",
+    "starting up",
+    "shutting down",
+    "recovery",
+    "session is read-only",
+    "closed the connection",
+    "reset by peer",
+    "login has been failing",
+)
 #: The server ends a transaction so that another can go on; it can be run again.
 #: A key that is there already came from a writer whom no lock kept away: of ids others are taken.
 _CONFLICTS = ("40001", "40P01", "23505")
 _BUSY = ("55P03", "57014")
+#: The server or something before it ended the connection.
+_LOST = ("57P", "08")
 
 #: What the state of an error means, by how it begins: a message and a hint.
 _MEANINGS = {
@@ -82,6 +111,27 @@ _MEANINGS = {
 }
 
 
+@dataclass(frozen=True, slots=True)
+class FloatArray:
+    """Numbers that are sent as ``real[]`` in binary: many times faster than as text."""
+
+    numbers: "NDArray[np.float32]"
+
+
+class _FloatArrayDumper(Dumper):
+    format = pq.Format.BINARY
+    oid = _REALS
+
+    def dump(self, obj: FloatArray) -> bytes:
+        import numpy as np
+
+        # One dimension, no nulls, the type of an element, their number, the first index; and
+        # each number behind its length.
+        elements = np.empty(len(obj.numbers), [("length", ">i4"), ("number", ">f4")])
+        elements["length"], elements["number"] = 4, obj.numbers
+        return struct.pack(">5i", 1, 0, _REAL, len(elements), 1) + elements.tobytes()
+
+
 class Connection:
     """See :class:`reservoir_cli.storage.sql.Connection`.
 
@@ -98,6 +148,7 @@ class Connection:
     def __init__(self, server: "psycopg.Connection[Any]", ids: "IdSource") -> None:
         self.server = server
         self.ids = ids
+        server.adapters.register_dumper(FloatArray, _FloatArrayDumper)
 
     def execute(
         self, sql: str, values: Any = (), /, *, binary: bool = False
@@ -223,6 +274,21 @@ class ConflictError(StoreLockedError):
     """Two writers stood in each other's way, and the server chose this one to begin again."""
 
 
+class ConnectionLostError(StoreError):
+    """The connection was lost; the transaction is rolled back and can be run again."""
+
+
+class UncertainCommitError(StoreError):
+    """The connection was lost during a commit; nobody knows whether it happened."""
+
+    def __init__(self, place: str) -> None:
+        super().__init__(
+            f"lost the connection to the server {place} while it stored a write, "
+            "which may be stored or not",
+            hint="see whether it is there (reservoir view), and run the command again if not",
+        )
+
+
 def place_of(url: str) -> str:
     """Return the URL of a store without its password and parameters.
 
@@ -237,10 +303,19 @@ def place_of(url: str) -> str:
             hint="it has the form postgresql://USER@HOST:PORT/DATABASE",
         ) from None
     user = f"{quote(str(parts['user']))}@" if parts.get("user") else ""
-    port = f":{parts['port']}" if parts.get("port") else ""
     database = f"/{quote(str(parts['dbname']))}" if parts.get("dbname") else ""
-    host = quote(str(parts.get("host") or ""), safe="/,.:[]")
-    return f"postgresql://{user}{host}{port}{database}"
+    return f"postgresql://{user}{_hosts(parts)}{database}"
+
+
+def _hosts(parts: Mapping[str, Any]) -> str:
+    """Return the servers of a URL, each with its port: one port may be that of all."""
+    hosts = quote(str(parts.get("host") or ""), safe="/,.:[]").split(",")
+    ports = str(parts.get("port") or "").split(",")
+    if len(ports) == 1:
+        ports *= len(hosts)
+    return ",".join(
+        f"{host}:{port}" if port else host for host, port in zip(hosts, ports, strict=False)
+    )
 
 
 def connect(url: str, place: str) -> "psycopg.Connection[Any]":
@@ -250,7 +325,8 @@ def connect(url: str, place: str) -> "psycopg.Connection[Any]":
     """
     # Whatever PGCLIENTENCODING or the URL says, and in a database of any encoding.
     parts = {**_USUAL, **conninfo.conninfo_to_dict(url), "client_encoding": "UTF8"}
-    for left in reversed(range(_TRIES)):
+    tries = _TRIES_OF_SEVERAL if "," in str(parts.get("host")) else _TRIES
+    for left in reversed(range(tries)):
         try:
             return psycopg.connect(
                 conninfo.make_conninfo(**parts),
@@ -261,13 +337,13 @@ def connect(url: str, place: str) -> "psycopg.Connection[Any]":
         except psycopg.OperationalError as error:
             if not left or not _may_come(error):
                 raise _unreachable(error, place) from None
-            time.sleep(_PAUSE * 2 ** (_TRIES - 1 - left))
+            time.sleep(_PAUSE * 2 ** (tries - 1 - left))
     raise AssertionError("the last try returns or raises")
 
 
 def _may_come(error: psycopg.OperationalError) -> bool:
     said = str(error)
-    return any(each in said for each in ("refused", "starting up", "shutting down", "recovery"))
+    return any(sign in said for sign in _PASSING)
 
 
 def _unreachable(error: psycopg.OperationalError, place: str) -> StoreError:
@@ -281,6 +357,8 @@ def _unreachable(error: psycopg.OperationalError, place: str) -> StoreError:
         ("too many", "53300"),
         ("starting up", "57P"),
         ("shutting down", "57P"),
+        ("login has been failing", "57P"),
+        ("session is read-only", "25006"),
     ):
         if sign in said:
             message, hint = _MEANINGS[state]
@@ -315,7 +393,8 @@ def errors(place: str) -> Iterator[None]:
 
 def meaning_of(error: psycopg.Error, place: str) -> ReservoirError:
     """Translate an error of the server."""
-    state = error.sqlstate or ("08" if isinstance(error, psycopg.OperationalError) else "")
+    lost = isinstance(error, psycopg.OperationalError | psycopg.InterfaceError)
+    state = error.sqlstate or ("08" if lost else "")
     if state in _CONFLICTS:
         return ConflictError(
             "another process wrote the same at the same time", hint="run the command again"
@@ -326,6 +405,7 @@ def meaning_of(error: psycopg.Error, place: str) -> ReservoirError:
         )
     for beginning, (message, hint) in _MEANINGS.items():
         if state.startswith(beginning):
-            return StoreError(message.format(place=place), hint=hint)
+            kind = ConnectionLostError if beginning in _LOST else StoreError
+            return kind(message.format(place=place), hint=hint)
     name = f"{type(error).__name__} {state}".strip()
     return StoreError(f"the store {place} failed: {name}")

@@ -119,7 +119,7 @@ def _move(connection: Connection, old: _Place, new: _Place) -> int:
         _move_marks(connection, old[0], new[0], renamed, portion)
     _copy_links(connection, old[0], new[0], renamed)
     connection.execute("DELETE FROM messages WHERE partition = ? AND instance = ?", old)
-    connection.execute(summary_rows.MOVE, [*new, *old, *new])
+    connection.execute(summary_rows.MOVE, [*new, *old])
     # What the new place knows of a conversation stays.
     connection.execute(
         f"""

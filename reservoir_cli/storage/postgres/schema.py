@@ -6,6 +6,7 @@ to no partition, ``properties``, ``forgotten`` and ``members``, is small and lie
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import Any
 
 from psycopg import errors
@@ -419,6 +420,7 @@ def migrate(connection: Connection, settings: str, guarding: Sequence[str]) -> l
                 done.append(name)
         if done:
             vectors.note_dimensions(connection)
+            _grant_as_on_messages(connection)
             _guard(connection, guarding)
         _finish(connection)
     return done
@@ -436,6 +438,28 @@ def _add_vector(connection: Connection) -> None:
             "the database has no pgvector yet, and the user may not add it",
             hint="let a superuser run CREATE EXTENSION vector in it",
         ) from None
+
+
+def _grant_as_on_messages(connection: Connection) -> None:
+    """Give those who may read or write messages the same rights to the tables that were added."""
+    rights = connection.rows(
+        """
+        SELECT string_agg(a.privilege_type, ', '), CASE a.grantee WHEN 0 THEN 'PUBLIC'
+            ELSE quote_ident(pg_get_userbyid(a.grantee)) END
+        FROM pg_class c CROSS JOIN aclexplode(c.relacl) a
+        WHERE c.oid = to_regclass('messages') AND a.grantee <> c.relowner
+        AND a.privilege_type IN ('SELECT', 'INSERT', 'UPDATE', 'DELETE') GROUP BY 2
+        """
+    )
+    without = connection.rows(
+        """
+        SELECT c.relname FROM pg_class c WHERE c.relnamespace = to_regnamespace(?)
+        AND c.relname = ANY(?) AND c.relacl IS NULL ORDER BY 1
+        """,
+        [SCHEMA, list(SPREAD)],
+    )
+    for (table,), (privileges, user) in product(without, rights):
+        connection.execute(f"GRANT {privileges} ON {SCHEMA}.{table} TO {user}")
 
 
 def _guard(connection: Connection, statements: Sequence[str]) -> None:

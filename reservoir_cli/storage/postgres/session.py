@@ -17,6 +17,8 @@ from reservoir_cli.storage.postgres import schema
 from reservoir_cli.storage.postgres.connection import (
     ConflictError,
     Connection,
+    ConnectionLostError,
+    UncertainCommitError,
     connect,
     errors,
     place_of,
@@ -26,6 +28,8 @@ from reservoir_cli.storage.postgres.ids import IdSource
 
 #: How often a write is tried that others came in the way of, and seconds before the second time.
 _TRIES, _PAUSE = 8, 0.02
+#: Seconds before each further try if the connection was lost: a pool needs some to notice.
+_PAUSES_IF_LOST = (0, 1)
 
 Result = TypeVar("Result")
 
@@ -95,7 +99,7 @@ class Session(base.Session, ABC):
             outermost = not self._depth
             if outermost:
                 self._require_writable()
-            with self._transaction(begin):
+            with self._transaction(begin, writes=True):
                 if outermost:
                     self._refuse_unfinished()
                 yield
@@ -117,11 +121,11 @@ class Session(base.Session, ABC):
     @contextmanager
     def snapshot(self) -> Iterator[None]:
         """See :class:`~reservoir_cli.storage.base.Session`."""
-        with self._transaction("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"):
+        with self._transaction("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", writes=False):
             yield
 
     @contextmanager
-    def _transaction(self, begin: str) -> Iterator[None]:
+    def _transaction(self, begin: str, *, writes: bool) -> Iterator[None]:
         with self._lock, errors(self.location):
             if self._depth:
                 yield
@@ -130,7 +134,7 @@ class Session(base.Session, ABC):
             self._depth = 1
             try:
                 yield
-                self._connection.execute("COMMIT")
+                self._commit(writes=writes)
             except BaseException:
                 with suppress(psycopg.Error):
                     if self._connection.server.info.transaction_status != TransactionStatus.IDLE:
@@ -140,7 +144,7 @@ class Session(base.Session, ABC):
                 self._depth = 0
 
     def _begin(self, begin: str) -> None:
-        """Begin a transaction; where the connection was lost since the last, on a new one."""
+        """Begin a transaction, on a new connection if the last one was lost."""
         try:
             self._connection.execute(f"{begin}; {self.server.settings}")
         except psycopg.OperationalError:
@@ -150,11 +154,49 @@ class Session(base.Session, ABC):
             self._connection = self._connect()
             self._connection.execute(f"{begin}; {self.server.settings}")
 
-    def _written(self, work: Callable[[], Result]) -> Result:
-        """Do a write in a transaction; as a whole again where another came in its way."""
+    def _commit(self, *, writes: bool) -> None:
+        """Commit.
+
+        :raises UncertainCommitError: the connection was lost before the server answered.
+        """
+        try:
+            self._connection.execute("COMMIT")
+        except psycopg.OperationalError:
+            if writes and self._connection.server.broken:
+                raise UncertainCommitError(self.location) from None
+            raise
+
+    def _seen(self, work: Callable[[], Result]) -> Result:
+        """Read in a transaction; as a whole again if the connection was lost."""
+
+        def read() -> Result:
+            with self.snapshot():
+                return work()
+
+        return self._again_if_lost(read)
+
+    def _written(self, work: Callable[[], Result], wait: float | None = None) -> Result:
+        """Do a write in a transaction; as a whole again if the connection was lost before the end.
+
+        If it was lost during the commit, the write may be stored, and is not repeated.
+        """
+        return self._again_if_lost(lambda: self._without_conflict(work, wait))
+
+    def _again_if_lost(self, work: Callable[[], Result]) -> Result:
+        for pause in _PAUSES_IF_LOST:
+            try:
+                return work()
+            except ConnectionLostError:
+                if self._depth:  # the transaction around it is lost, too
+                    raise
+                time.sleep(pause)
+        return work()
+
+    def _without_conflict(self, work: Callable[[], Result], wait: float | None) -> Result:
+        """Do a write in a transaction; as a whole again if another writer stood in its way."""
         for left in reversed(range(_TRIES)):
             try:
-                with self.write():
+                with self.write(wait):
                     return work()
             except ConflictError:
                 if self._depth or not left:  # what stands around it is to begin again

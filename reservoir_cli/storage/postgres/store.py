@@ -9,6 +9,7 @@ from reservoir_cli.errors import ReservoirError, StoreError
 from reservoir_cli.messages import Key, Scope, check_name
 from reservoir_cli.storage import mark_rows, properties
 from reservoir_cli.storage.base import EVERYTHING, Store
+from reservoir_cli.storage.keys import by_partition
 from reservoir_cli.storage.links import LinkThreshold
 from reservoir_cli.storage.postgres import (
     candidates,
@@ -87,6 +88,20 @@ class PostgresStore(Session, Store):
 
     def _index(self, place: tuple[str, str], texts: Sequence[tuple[int, str]]) -> None:
         keyword_search.index(self._connection, self._stemmer, place, texts)
+
+    def _in_transactions(
+        self, passages: Mapping[Key, Sequence[Passage]]
+    ) -> list[dict[Key, Sequence[Passage]]]:
+        """Return the passages of each partition, unless there is a transaction around.
+
+        Transactions that hold the locks of many partitions would stop everyone in turn.
+        """
+        if self._depth:
+            return [dict(passages)]
+        return [
+            {Key(partition, number): passages[Key(partition, number)] for number in ids}
+            for partition, ids in by_partition(passages).items()
+        ]
 
     def _add_vectors(
         self, partition: str, model_id: str, passages: Mapping[int, Sequence[Passage]]
@@ -188,11 +203,14 @@ class PostgresStore(Session, Store):
         self, text: str, scope: Scope, limit: int, where: Filter = EVERYTHING
     ) -> tuple[list[tuple[int, float]], bool]:
         """See :class:`~reservoir_cli.storage.base.Store`."""
-        with self.snapshot():
+
+        def read() -> tuple[list[tuple[int, float]], bool]:
             matching = self._matching(scope, where)
             return keyword_search.search(
                 self._connection, self._stemmer, text, scope, limit, matching
             )
+
+        return self._seen(read)
 
     def candidates(
         self,
@@ -204,13 +222,16 @@ class PostgresStore(Session, Store):
         talk: Talk | None = None,
     ) -> Candidates:
         """See :class:`~reservoir_cli.storage.base.Store`."""
-        with self.snapshot():
+
+        def read() -> Candidates:
             active = self.active_model()
             model_id = active[0] if active else None
             gathered = candidates.candidates(
                 self._connection, self._stemmer, scope, own, question, model_id, vector, talk
             )
             return gathered.mark(self._matching(scope, where))
+
+        return self._seen(read)
 
     # Models
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from reservoir_cli.messages import Scope
 from reservoir_cli.storage import properties, reads
-from reservoir_cli.storage.postgres.connection import Connection
+from reservoir_cli.storage.postgres.connection import Connection, FloatArray
 from reservoir_cli.storage.records import Passage
 
 if TYPE_CHECKING:
@@ -82,25 +83,35 @@ def add(
     if properties.get(connection, properties.DIMENSIONS) is None:
         dimensions = str(len(some[0][1].vector))
         properties.put_first(connection, properties.DIMENSIONS, dimensions)
+    lengths = [len(passage.vector) for _, passage in some]
     connection.execute(
         """
         INSERT INTO embeddings
         (partition, message_id, model_id, passage, instance, start, "end", vector)
-        SELECT m.partition, m.id, ?, t.passage, m.instance, t.start, t."end", t.vector::vector
-        FROM unnest(?::bigint[], ?::int[], ?::int[], ?::int[], ?::text[])
-        AS t (id, passage, start, "end", vector)
+        SELECT m.partition, m.id, ?, t.passage, m.instance, t.start, t."end",
+        (?::real[])[t.behind + 1 : t.behind + t.length]::vector
+        FROM unnest(?::bigint[], ?::int[], ?::int[], ?::int[], ?::int[], ?::int[])
+        AS t (id, passage, start, "end", behind, length)
         JOIN messages m ON m.partition = ? AND m.id = t.id
         """,
         [
             model_id,
+            _joined([passage.vector for _, passage in some]),
             [number for number, _ in some],
             [passage.number for _, passage in some],
             [passage.start for _, passage in some],
             [passage.end for _, passage in some],
-            [written(passage.vector) for _, passage in some],
+            list(accumulate(lengths[:-1], initial=0)),
+            lengths,
             partition,
         ],
     )
+
+
+def _joined(vectors: Sequence[_Vector]) -> FloatArray:
+    import numpy as np
+
+    return FloatArray(np.concatenate(vectors))
 
 
 def note_dimensions(connection: Connection) -> None:

@@ -85,7 +85,7 @@ def _move(connection: Connection, old: Place, new: Place) -> int:
         """,
         [*new, *old],
     )
-    connection.execute(summary_rows.MOVE, [*new, *old, *new])
+    connection.execute(summary_rows.MOVE, [*new, *old])
     _pack(connection, old, ids)
     return len(ids)
 

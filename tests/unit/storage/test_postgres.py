@@ -413,6 +413,19 @@ def test_writers_of_other_partitions_do_not_wait(url: str, store: Store) -> None
     assert sorted(contents(store.last(EVERYWHERE, 0))) == ["here", "there"]
 
 
+def test_embedding_holds_the_lock_of_one_partition_at_a_time(
+    url: str, store: Store, fake_embedder
+) -> None:
+    for partition in "abc":
+        say(store, f"of {partition}", scope=Scope(partition, "i"))
+    with store.write():
+        say(store, "someone writes here", scope=Scope("b", "i"))
+        with closing(open_store(url, patience=0.05)) as other, pytest.raises(StoreLockedError):
+            embed(other, fake_embedder)
+    waiting = {name: store.count_unembedded(Scope(name)) for name in "abc"}
+    assert waiting == {"a": 0, "b": 2, "c": 1}
+
+
 def test_what_two_deadlocked_writers_wanted_is_done_at_last(url: str, store: Store) -> None:
     """One of them is ended by the server, and begins again by itself."""
     both_hold = threading.Barrier(2, timeout=20)

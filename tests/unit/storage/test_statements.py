@@ -3,21 +3,19 @@
 import ast
 import os
 import re
-import shutil
-import socket
 import subprocess
 import sys
-import tempfile
-import time
 from collections.abc import Iterator
 from contextlib import closing, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
+import pgbouncer
 import psycopg
 import pytest
 from behind import behind
 from builders import embed
+from pgbouncer import Pool
 from postgres_server import PostgresServer
 
 from reservoir_cli.errors import StoreError
@@ -28,6 +26,7 @@ from reservoir_cli.storage import reads, replicate
 from reservoir_cli.storage.base import Store
 from reservoir_cli.storage.factory import open_store
 from reservoir_cli.storage.postgres import admin, schema
+from reservoir_cli.storage.summaries import Summaries, Summary
 from reservoir_cli.tokens import load_counter
 from reservoir_cli.transfer import forget
 
@@ -143,6 +142,47 @@ def test_every_statement_on_a_spread_table_names_its_partition() -> None:
     made = {"conversations.add_run", "connection.insert", "summary_rows.INSERT", "source_rows.PUT"}
     assert without - made <= ADMINISTRATIVE.keys()
     assert ADMINISTRATIVE.keys() - {where for where, _ in found} == set()
+
+
+def test_no_statement_reads_two_partitions() -> None:
+    """A cluster cannot join rows of two; only parts of a UNION are planned one by one."""
+    #: These name one partition twice: of a subquery that is planned for itself, and beside it.
+    same = {"prepare._open_question"}
+    two = {
+        where
+        for where, text in statements()
+        if "UNION ALL" not in text and len(re.findall(r"\bpartition = (?:\?|%s)", text)) > 1
+    }
+    assert two == same
+
+
+#: What lasts longer than a transaction, or locks rows of more than one machine.
+_OF_A_SESSION = re.compile(
+    r"\bpg_(try_)?advisory_lock|\bLISTEN\b|\bUNLISTEN\b|\bPREPARE\b|\bTEMP(ORARY)? TABLE\b|"
+    r"\bWITH HOLD\b|\bDISCARD\b|\bFOR (NO KEY )?(UPDATE|SHARE)\b|(?<!UPDATE )\bSET SESSION\b|"
+    r"(^|; )SET (?!LOCAL\b)"
+)
+
+
+def test_no_statement_leaves_something_in_its_session() -> None:
+    folder = Path(schema.__file__).parent
+    for path in sorted([*folder.glob("*.py"), *folder.parent.glob("*.py")]):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            text = _text(node)
+            assert not text or not _OF_A_SESSION.search(text), f"{path.name}: {text}"
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "SELECT pg_advisory_lock(1)",
+        "BEGIN; SET x = 1",
+        "SET search_path = a",
+        "SELECT 1 FOR UPDATE",
+    ],
+)
+def test_a_statement_that_leaves_something_would_be_found(statement: str) -> None:
+    assert _OF_A_SESSION.search(statement)
 
 
 @pytest.mark.parametrize("scope", [Scope("p"), Scope("p", "i")])
@@ -274,6 +314,32 @@ def test_rows_outside_a_new_range_are_counted_and_left(url: str) -> None:
         assert store.holdings()["messages"] == 2
 
 
+def test_users_of_before_may_use_the_tables_that_a_migration_adds(
+    postgres: PostgresServer, url: str
+) -> None:
+    database = url.rsplit("/", 1)[1]
+    behind(url, 'CREATE ROLE "Eva R" LOGIN')
+    behind(url, "CREATE ROLE otto LOGIN")
+    try:
+        behind(url, "DROP TABLE summaries, sources, tags, pins")
+        behind(url, "DELETE FROM migrations WHERE number >= 4")
+        behind(url, 'GRANT USAGE ON SCHEMA reservoir TO "Eva R", otto')
+        behind(url, 'GRANT SELECT ON ALL TABLES IN SCHEMA reservoir TO "Eva R", otto')
+        behind(url, "GRANT INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA reservoir TO otto")
+        with closing(open_store(url)) as owner:
+            say(owner, "kept")
+        with closing(open_store(postgres.url(database, "Eva%20R"))) as eva:
+            assert [message.content for message in eva.last(EVERYWHERE, 0)] == ["kept"]
+            assert eva.read_only
+        with closing(open_store(postgres.url(database, "otto"))) as otto:
+            tagged = Message("user", "of otto", source="s", tags=("mine",))
+            otto.add(HERE, [tagged], counter=load_counter("approximate"), now=NOW)
+            assert [message.tags for message in otto.last(EVERYWHERE, 1)] == [("mine",)]
+    finally:
+        behind(url, 'DROP OWNED BY "Eva R", otto')
+        behind(url, 'DROP ROLE "Eva R", otto')
+
+
 # Sessions
 
 
@@ -310,52 +376,20 @@ def test_a_database_without_an_encoding_is_refused_in_a_line(postgres: PostgresS
 
 
 @pytest.fixture
-def pool(postgres: PostgresServer) -> Iterator[int]:
-    """The port of a pgbouncer in transaction mode before the server."""
-    program = shutil.which("pgbouncer", path=f"{os.environ['PATH']}:/usr/sbin:/usr/local/sbin")
-    if program is None:
+def pool(postgres: PostgresServer) -> Iterator[Pool]:
+    """A pgbouncer in transaction mode before the server."""
+    if pgbouncer.program() is None:
         pytest.skip("pgbouncer is not installed: apt-get install pgbouncer")
-    folder = Path(tempfile.mkdtemp(prefix="reservoir-pool-"))
-    with closing(socket.socket()) as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    (folder / "users").write_text('"postgres" ""\n', encoding="utf-8")
-    (folder / "pool.ini").write_text(
-        f"[databases]\n* = host=127.0.0.1 port={postgres.port}\n[pgbouncer]\n"
-        f"listen_addr = 127.0.0.1\nlisten_port = {port}\nunix_socket_dir =\n"
-        f"auth_type = trust\nauth_file = {folder / 'users'}\npool_mode = transaction\n"
-        "default_pool_size = 4\n",
-        encoding="utf-8",
-    )
-    command = [program, str(folder / "pool.ini")]
-    if os.geteuid() == 0:
-        for path in (folder, *folder.iterdir()):
-            os.chown(path, 65534, 65534)
-        command = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", *command]
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    try:
-        _wait_for(port)
-        yield port
-    finally:
-        process.terminate()
-        process.wait(20)
-        shutil.rmtree(folder)
-
-
-def _wait_for(port: int) -> None:
-    for _ in range(500):
-        with closing(socket.socket()) as probe:
-            if probe.connect_ex(("127.0.0.1", port)) == 0:
-                return
-        time.sleep(0.02)
-    raise AssertionError("the pool does not answer")
+    made = Pool(postgres.port)
+    yield made
+    made.stop()
 
 
 def test_a_pool_in_transaction_mode_may_stand_in_between(
-    postgres: PostgresServer, pool: int, fake_embedder
+    postgres: PostgresServer, pool: Pool, fake_embedder
 ) -> None:
     direct = postgres.empty_database()
-    url = direct.replace(f":{postgres.port}/", f":{pool}/")
+    url = pool.url(direct)
     with closing(open_store(url)) as one, closing(open_store(url)) as two:
         with one.write():  # so that the other comes to a connection that nobody used before
             say(one, "of one", scope=Scope("a", "i"))
@@ -424,13 +458,28 @@ def test_a_whole_round_of_commands(round_url: str, tmp_path: Path, fake_embedder
         for partition in "abcd":
             said = [Message("user", f"{partition} {number}: the queue") for number in range(20)]
             reservoir.ingest(said, partition=partition)
+            summary = Summary(partition, partition, "talk", partition, "jobs", "extract", 1)
+            Summaries(store).put(summary)
+            answer = [Message("assistant", f"{partition}: lost", source="s", tags=("kept",))]
+            place = Scope(partition, f"{partition}-replies")
+            question = [Message("user", f"{partition}: which?", source="s")]
+            for messages in (question, answer):
+                store.add(place, messages, counter=load_counter("approximate"), now=NOW, pair=True)
+            question_row, answer_row = store.last(place, 0)
+            assert question_row.trace_id == answer_row.trace_id
+            assert answer_row.tags == ("kept",)
+            forget.forget(store, store.find(place))
         assert reservoir.embed() == 0
         reservoir.record_run(reservoir.context("which queue?", partition="a", budget=500))
         assert len(reservoir.search("queue", scope=EVERYWHERE, limit=99)) == 80
         assert len(reservoir.search("queue", mode="keyword", scope=EVERYWHERE, limit=99)) == 80
+        exported: list[str] = []
+        reservoir.export(exported.append, EVERYWHERE)
+        assert "".join(exported).count("the queue") == 80
         forget.forget(store, store.find(Scope("a"))[:5])
         assert store.move_partition("a", "e") == (15, 0)
         assert store.move_partition("b", "e") == (20, 0)
+        assert [each.digest for each in Summaries(store).read(Scope("e"))] == ["a"]
         forget.forget(store, store.find(Scope("c")))
         assert store.places() == [("e", "e", 35), ("d", "d", 20)]
         assert len(list(store.threads(EVERYWHERE))) == 2

