@@ -198,6 +198,12 @@ class Models(Session):
             )
         )
 
+    def unembedded_keys(self, scope: Scope = _EVERYWHERE) -> Keys:
+        """Return the keys of messages without vectors, the newest in time first."""
+        return self._seen(
+            lambda: reads.unembedded_keys(self._connection, self._waiting(None), scope)
+        )
+
     def count_unembedded(self, scope: Scope = _EVERYWHERE, *, model: str | None = None) -> int:
         """Return how many messages have no vectors yet.
 
