@@ -362,6 +362,7 @@ class Reservoir:
             deduplicate=deduplicate,
             where=where,
             passages=passages,
+            redactor=self.redactor,
         )
         hits = [hit.masked(self.redactor) for hit in found]
         return searching.with_words(hits, term, mode) if passages else hits  # type: ignore[arg-type]
@@ -787,11 +788,14 @@ class Reservoir:
             why = error.message if isinstance(error, ReservoirError) else error.strerror
             self._notify(f"this run is not recorded: {why}")
 
-    def stats(self, since: datetime | None = None) -> dict[str, Any]:
-        """Return what contexts took over time, and what the store holds: ``stats --json``."""
+    def stats(self, since: datetime | None = None, partition: str | None = None) -> dict[str, Any]:
+        """Return what contexts took over time, and what the store holds: ``stats --json``.
+
+        :param partition: count this one alone.
+        """
         from reservoir_cli.context import runs
 
-        return runs.summarize(self.store.runs(since), self.store.holdings())
+        return runs.summarize(self.store.runs(since, partition), self.store.holdings(partition))
 
     def budget(self, **parts: Any) -> "BudgetPlan":
         """Plan the tokens of a context; see :func:`reservoir_cli.context.request.plan_budget`."""
