@@ -33,6 +33,8 @@ ROLE_STYLES = {
 #: What could command a terminal, or show text in another order than it has: control characters,
 #: and those that embed, override and isolate directions. Tab and line feed may stay.
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+#: So many other places are named when one is empty.
+_MOST_NAMED = 3
 _color = not os.environ.get("NO_COLOR")
 _quiet = False
 
@@ -223,17 +225,17 @@ def whereabouts(
         ways = f"-p {partition} -i {instance}, or {beyond}"
         there = f"{_messages(count)} in {partition}/{instance} ({ways})"
     else:
-        near = _nearest(scope, places) or [_fullest(places)]
+        near = _nearest(scope, places) or _fullest(places)
         there = ", ".join(f"{_messages(count)} in {name} (-p {name})" for name, count in near)
     return f"nothing in {place(scope)}; {there}"
 
 
-def _fullest(places: Sequence[tuple[str, str, int]]) -> tuple[str, int]:
-    """Return the partition with the most messages, and how many they are."""
+def _fullest(places: Sequence[tuple[str, str, int]]) -> list[tuple[str, int]]:
+    """Return the partitions with the most messages, and how many they are."""
     counts: Counter[str] = Counter()
     for partition, _, count in places:
         counts[partition] += count
-    return counts.most_common(1)[0]
+    return counts.most_common(_MOST_NAMED)
 
 
 def _nearest(scope: Scope, places: Sequence[tuple[str, str, int]]) -> list[tuple[str, int]]:

@@ -48,7 +48,7 @@ def context(
         ),
     ] = None,
     partition: options.Partition = None,
-    instance: options.Instance = None,
+    instance: options.ContextInstance = None,
     form: Annotated[
         str,
         typer.Option(
@@ -169,7 +169,9 @@ def context(
     strict: Annotated[
         bool,
         typer.Option(
-            "--strict", help="Exit with 6 if anything was left out or cut for lack of room."
+            "--strict",
+            help="Exit with 6 if a recent, similar or linked message was left out or cut for lack "
+            "of room.",
         ),
     ] = False,
 ) -> None:
@@ -238,7 +240,7 @@ def context(
                 _say_where(window)
             reservoir.record_run(window)
     if strict and (window.truncated or window.excerpts):
-        lost = f"{window.truncations:,} left out or cut for lack of room"
+        lost = f"{window.truncations:,} recent, similar or linked left out or cut for lack of room"
         if window.excerpts:
             lost += f", {options.counted(window.excerpts, 'excerpt')}"
         console.note(f"--strict: {lost}")
