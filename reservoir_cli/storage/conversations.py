@@ -151,15 +151,14 @@ def runs(connection: Connection, since: int, partition: str | None = None) -> li
 
 def holdings_of(connection: Connection, partition: str) -> dict[str, int]:
     """Return how much of each kind a partition holds."""
-    own = "m.partition = ?"
     tied, values = connection.in_partition("s", partition)
     counts = {
-        "messages": f"messages m WHERE {own}",
-        "conversations": f"conversations m WHERE {own}",
-        "embedded": f"messages m WHERE {own} AND EXISTS "
+        "messages": "messages m WHERE m.partition = ?",
+        "conversations": "conversations m WHERE m.partition = ?",
+        "embedded": "messages m WHERE m.partition = ? AND EXISTS "
         f"(SELECT 1 FROM embeddings e WHERE {connection.of_message('e')})",
-        "pending": f"pending p JOIN messages m ON {connection.of_message('p')} WHERE {own}",
-        "synapses": f"synapses s JOIN messages m ON m.id = s.source_id WHERE {own} AND {tied}",
+        "pending": f"pending p JOIN messages m ON {connection.of_message('p')} WHERE m.partition = ?",
+        "synapses": f"synapses s JOIN messages m ON m.id = s.source_id WHERE m.partition = ? AND {tied}",
     }
     held = {
         name: connection.execute(

@@ -52,10 +52,10 @@ def word_with_stem(text: str, stem: str) -> str | None:
         if fulltext.searched_text(word.lower())[:1] == stem[:1]
     ]
     with closing(sqlite3.connect(":memory:")) as connection:
-        connection.execute(f"CREATE VIRTUAL TABLE words USING fts5(text, {fulltext.TOKENIZE})")
-        connection.execute("CREATE VIRTUAL TABLE stems USING fts5vocab(words, instance)")
+        connection.execute(f"CREATE VIRTUAL TABLE spellings USING fts5(text, {fulltext.TOKENIZE})")
+        connection.execute("CREATE VIRTUAL TABLE stems USING fts5vocab(spellings, instance)")
         connection.executemany(
-            "INSERT INTO words (rowid, text) VALUES (?, ?)",
+            "INSERT INTO spellings (rowid, text) VALUES (?, ?)",
             [(number, fulltext.searched_text(word)) for number, word in enumerate(words)],
         )
         row = connection.execute("SELECT min(doc) FROM stems WHERE term = ?", [stem]).fetchone()
