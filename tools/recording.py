@@ -17,12 +17,11 @@ from rich.text import Text
 RECORDING = ROOT / "docs" / "recording.svg"
 COLUMNS, LINES = 96, 26
 SECONDS = 5
-#: What a person types, as the shell takes it.
+#: What a person types, as the shell takes it, screen by screen.
 TYPED = (
-    "reservoir ingest samples/*.jsonl",
-    "reservoir conversations -p work --match redis",
-    "reservoir search skip locked -p work -n 3",
-    "reservoir context why did we drop redis -p work --budget 500",
+    ("reservoir ingest samples/*.jsonl", "reservoir conversations -p work --match redis"),
+    ("reservoir search skip locked -p work -n 3",),
+    ("reservoir context why did we drop redis -p work --budget 500",),
 )
 #: What moves on a terminal, and what only shows and hides the cursor.
 _STEPS = re.compile(r"(\n|\r|\x1b\[1A|\x1b\[2K|\x1b\[\?25[lh])")
@@ -44,8 +43,8 @@ def main() -> None:
         }
         subprocess.run([RESERVOIR, "doctor"], env=environment, check=True, capture_output=True)
         frames = [
-            drawn(number, command, shown(command, environment))
-            for number, command in enumerate(TYPED, 1)
+            drawn(number, [(command, shown(command, environment)) for command in commands])
+            for number, commands in enumerate(TYPED, 1)
         ]
     RECORDING.write_text(animated(frames), encoding="utf-8", newline="\n")
 
@@ -68,16 +67,16 @@ def shown(command: str, environment: dict[str, str]) -> str:
     return "\n".join(screen)
 
 
-def drawn(number: int, command: str, output: str) -> str:
-    """Return one frame as an SVG: a prompt, and as much of the output as the screen holds."""
+def drawn(number: int, commands: list[tuple[str, str]]) -> str:
+    """Return one frame as an SVG: commands with as much of their output as the screen holds."""
     with open(os.devnull, "w", encoding="utf-8") as nowhere:
         console = Console(record=True, width=COLUMNS, file=nowhere, color_system="truecolor")
-        console.print(Text(f"$ {command}", "bold"))
-        lines = [
-            line
-            for text in Text.from_ansi(output.strip("\n")).split("\n")
-            for line in text.wrap(console, COLUMNS)
-        ]
+        lines: list[Text] = []
+        for command, output in commands:
+            lines += [Text(f"$ {command}", "bold")]
+            for text in Text.from_ansi(output.strip("\n")).split("\n"):
+                lines += text.wrap(console, COLUMNS)
+            lines += [Text()] if len(commands) > 1 else []
         if len(lines) > LINES:
             lines = [*lines[: LINES - 5], Text("   ⋮", "dim"), *lines[-4:]]
         for line in lines + [Text()] * (LINES - len(lines)):

@@ -157,8 +157,10 @@ def holdings_of(connection: Connection, partition: str) -> dict[str, int]:
         "conversations": "conversations m WHERE m.partition = ?",
         "embedded": "messages m WHERE m.partition = ? AND EXISTS "
         f"(SELECT 1 FROM embeddings e WHERE {connection.of_message('e')})",
-        "pending": f"pending p JOIN messages m ON {connection.of_message('p')} WHERE m.partition = ?",
-        "synapses": f"synapses s JOIN messages m ON m.id = s.source_id WHERE m.partition = ? AND {tied}",
+        "pending": f"pending p JOIN messages m ON {connection.of_message('p')} "
+        "WHERE m.partition = ?",
+        "synapses": "synapses s JOIN messages m ON m.id = s.source_id "
+        f"WHERE m.partition = ? AND {tied}",
     }
     held = {
         name: connection.execute(
