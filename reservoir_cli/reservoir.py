@@ -209,7 +209,7 @@ class Reservoir:
         wanted = sync.configured(self.config) if sources is None else sources
         report = sync.sync(self._ingestor, wanted, whole=whole, now=now, progress=self._progress)
         if embed and report.imported:
-            self._indexer.embed_if_possible(newest=True)
+            self._indexer.embed_if_possible()
         return report
 
     def save_question(self, window: "ContextWindow") -> list[StoredMessage]:
@@ -233,9 +233,15 @@ class Reservoir:
         """Embed pending messages; see :meth:`reservoir_cli.retrieval.indexing.Indexer.embed`."""
         return self._indexer.embed(scope, newest, most, wait=wait)
 
-    def embed_if_possible(self, scope: Scope = _EVERYTHING, backlog: int | None = None) -> None:
+    def embed_if_possible(
+        self, scope: Scope = _EVERYTHING, backlog: int | None = None, *, most: int | None = None
+    ) -> None:
         """Embed pending messages; without a model, only notify what is missing."""
-        self._indexer.embed_if_possible(scope, backlog)
+        self._indexer.embed_if_possible(scope, backlog, most=most)
+
+    def pending(self, scope: Scope = _EVERYTHING) -> int:
+        """Return how many messages have no embedding yet."""
+        return self.store.count_unembedded(scope)
 
     def rebuild(self) -> int:
         """Embed every message again, then compare the new embeddings; return how many."""
@@ -356,6 +362,7 @@ class Reservoir:
             deduplicate=deduplicate,
             where=where,
             passages=passages,
+            redactor=self.redactor,
         )
         hits = [hit.masked(self.redactor) for hit in found]
         return searching.with_words(hits, term, mode) if passages else hits  # type: ignore[arg-type]
@@ -781,11 +788,14 @@ class Reservoir:
             why = error.message if isinstance(error, ReservoirError) else error.strerror
             self._notify(f"this run is not recorded: {why}")
 
-    def stats(self, since: datetime | None = None) -> dict[str, Any]:
-        """Return what contexts took over time, and what the store holds: ``stats --json``."""
+    def stats(self, since: datetime | None = None, partition: str | None = None) -> dict[str, Any]:
+        """Return what contexts took over time, and what the store holds: ``stats --json``.
+
+        :param partition: count this one alone.
+        """
         from reservoir_cli.context import runs
 
-        return runs.summarize(self.store.runs(since), self.store.holdings())
+        return runs.summarize(self.store.runs(since, partition), self.store.holdings(partition))
 
     def budget(self, **parts: Any) -> "BudgetPlan":
         """Plan the tokens of a context; see :func:`reservoir_cli.context.request.plan_budget`."""

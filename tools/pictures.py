@@ -63,10 +63,10 @@ def main() -> None:
     PICTURE.write_text(drawing, encoding="utf-8", newline="\n")
 
 
-def on_terminal(command: list[str], environment: dict[str, str]) -> str:
+def on_terminal(command: list[str], environment: dict[str, str], *, columns: int = COLUMNS) -> str:
     """Run a command on a terminal of fixed size, and return its output."""
     master, slave = pty.openpty()
-    ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", LINES, COLUMNS, 0, 0))
+    ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", LINES, columns, 0, 0))
     parts: list[bytes] = []
     reader = threading.Thread(target=_read, args=(master, parts))
     reader.start()

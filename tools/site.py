@@ -17,7 +17,17 @@ BESIDE = {
     "reservoir.toml.example": "reservoir.toml.example",
 }
 #: The first pages in the menu, and the last ones.
-FIRST = ("index", "importing", "context", "keeping", "commands", "durability", "security")
+FIRST = (
+    "index",
+    "installing",
+    "importing",
+    "recipes",
+    "context",
+    "keeping",
+    "commands",
+    "durability",
+    "security",
+)
 LAST = ("performance", "ranking", "glossary", "changelog")
 
 

@@ -44,6 +44,10 @@ class CachedEmbedder:
         """See :class:`~reservoir_cli.embedding.Embedder`."""
         return self._model.passages(text)
 
+    def knows(self, word: str) -> bool:
+        """See :class:`~reservoir_cli.embedding.Embedder`."""
+        return self._model.knows(word)
+
     def _known(
         self, kind: str, texts: Sequence[str], encode: Callable[[Sequence[str]], Floats]
     ) -> Floats:

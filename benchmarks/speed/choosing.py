@@ -40,6 +40,10 @@ class Drawn:
         """Return the vectors of passages."""
         return np.stack([self.encode_query(text) for text in texts])
 
+    def knows(self, word: str) -> bool:
+        """Return whether a word is a usual one; here none is."""
+        return False
+
     def passages(self, text: str) -> Sequence[tuple[int, int]]:
         """Return the passages of a text, by its words."""
         return passages.cut(text, [match.span() for match in re.finditer(r"\w+|[^\w\s]", text)])

@@ -8,11 +8,13 @@ import json
 import os
 import re
 import sys
+import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, TextIO
 
 from reservoir_cli.cli import tables
+from reservoir_cli.cli.pace import pace
 from reservoir_cli.errors import ReservoirError
 from reservoir_cli.messages import Scope, StoredMessage, plain_text
 from reservoir_cli.util.times import to_local
@@ -31,6 +33,8 @@ ROLE_STYLES = {
 #: What could command a terminal, or show text in another order than it has: control characters,
 #: and those that embed, override and isolate directions. Tab and line feed may stay.
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+#: So many other places are named when one is empty.
+_MOST_NAMED = 3
 _color = True
 _quiet = False
 
@@ -225,17 +229,17 @@ def whereabouts(
         ways = f"-p {partition} -i {instance}, or {beyond}"
         there = f"{_messages(count)} in {partition}/{instance} ({ways})"
     else:
-        near = _nearest(scope, places) or [_fullest(places)]
+        near = _nearest(scope, places) or _fullest(places)
         there = ", ".join(f"{_messages(count)} in {name} (-p {name})" for name, count in near)
     return f"nothing in {place(scope)}; {there}"
 
 
-def _fullest(places: Sequence[tuple[str, str, int]]) -> tuple[str, int]:
-    """Return the partition with the most messages, and how many they are."""
+def _fullest(places: Sequence[tuple[str, str, int]]) -> list[tuple[str, int]]:
+    """Return the partitions with the most messages, and how many they are."""
     counts: Counter[str] = Counter()
     for partition, _, count in places:
         counts[partition] += count
-    return counts.most_common(1)[0]
+    return counts.most_common(_MOST_NAMED)
 
 
 def _nearest(scope: Scope, places: Sequence[tuple[str, str, int]]) -> list[tuple[str, int]]:
@@ -401,7 +405,9 @@ def side_table(
 
 
 class ProgressBar:
-    """Long work on stderr, if that is a terminal; it makes way for anything that is printed.
+    """Long work on stderr, if that is a terminal, with its rate and the time that is left.
+
+    It makes way for anything that is printed.
 
     Call it with what is being done, how much of it is done, and how much there is (0: unknown).
     Work that is done once, and says so, is told of in a pipe, too: nobody expects it.
@@ -411,11 +417,13 @@ class ProgressBar:
         self._told: set[str] = set()
         self._bar: Progress | None = None
         self._task: TaskID | None = None
+        self._begun: tuple[str, int, float] = ("", 0, 0.0)
 
     def __call__(self, what: str, done: int, total: int) -> None:
         """Show how far the work has come."""
+        once = what.endswith(", once")
         if not sys.stderr.isatty():
-            if what.endswith(", once") and what not in self._told:
+            if once and what not in self._told:
                 self._told.add(what)
                 note(what)
             return
@@ -437,10 +445,18 @@ class ProgressBar:
             )
             self._task = self._bar.add_task(what, total=None, share="")
             self._bar.start()
-        share = f"{done:,} of {total:,}" if total else ""
+        share = self._share(what, done, total) if not once else f"{done}%" if total else ""
         self._bar.update(
             self._task, description=what, completed=done, total=total or None, share=share
         )
+
+    def _share(self, what: str, done: int, total: int) -> str:
+        """Return how far the work has come, and how fast since its first call."""
+        now = time.monotonic()
+        if what != self._begun[0] or done < self._begun[1]:
+            self._begun = (what, done, now)
+        _, first, since = self._begun
+        return pace(done, total, done - first, now - since)
 
     def stop(self) -> None:
         """Take the bar off the screen."""

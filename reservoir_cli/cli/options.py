@@ -46,6 +46,18 @@ Partition = Annotated[
         callback=_name,
     ),
 ]
+#: The partition of a report, which is about everything without it.
+OnlyPartition = Annotated[
+    str | None,
+    typer.Option(
+        "-p",
+        "--partition",
+        metavar="NAME",
+        help="A person, a project (default: everything).",
+        autocompletion=completion.partitions,
+        callback=_name,
+    ),
+]
 OnePartition = Annotated[
     str,
     typer.Option(
@@ -76,6 +88,19 @@ ReadInstance = Annotated[
         "--instance",
         metavar="NAME",
         help="A tool, a topic in it (default: all of the partition).",
+        autocompletion=completion.instances,
+        callback=_name,
+    ),
+]
+#: The instance of a context.
+ContextInstance = Annotated[
+    str | None,
+    typer.Option(
+        "-i",
+        "--instance",
+        metavar="NAME",
+        help="A tool, a topic in it: take messages of it alone (default: recall from the whole "
+        "partition; history of the instance named like it, else of the newest).",
         autocompletion=completion.instances,
         callback=_name,
     ),

@@ -108,8 +108,9 @@ def plan(
         window, reserve, available, dict(sections), max(0, left) + borrowed, borrowed
     )
     if planned.overfull:
+        hint = "" if budget is None else f"; --budget {fixed:,} holds them"
         notes.append(
             f"the question and the sections alone take {fixed:,} of {available:,} tokens; "
-            "they are printed whole"
+            f"they are printed whole{hint}"
         )
     return replace(planned, notes=tuple(notes))

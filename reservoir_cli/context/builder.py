@@ -40,6 +40,7 @@ from reservoir_cli.retrieval.dates import date_scores, find_dates
 from reservoir_cli.retrieval.follow import running_talk
 from reservoir_cli.retrieval.ranking import Scored
 from reservoir_cli.retrieval.relevance import floor_property, recall_floor
+from reservoir_cli.retrieval.respelling import respelling_notes, without_known_words
 from reservoir_cli.settings.schema import Settings
 from reservoir_cli.storage.base import Store
 from reservoir_cli.storage.highlight import find_words
@@ -94,6 +95,7 @@ def build_context(
         scope = _recall_scope(request, settings, instance)
         talk = _talk(request, settings, store, instance, vector)
         found = store.candidates(scope, instance, request.query, vector, where, talk)
+        found = without_known_words(found, embedder)
         if request.exclude_conversation:
             session = Filter(session=request.exclude_conversation)
             found = found.without(store.find(scope, session))
@@ -106,6 +108,7 @@ def build_context(
         passing = filters.passing(found)
         in_threads = sessions.places_in_threads(found)[passing]
         scored = filters.keep(scored, passing)
+        respelt = respelling_notes(found, store, scope, mask)
         found = scored.candidates
         silent = _is_silent(scored, request, settings, store, embedder)
         fill = fill and not silent
@@ -168,7 +171,7 @@ def build_context(
         {name: 1000 * seconds for name, seconds in timings.items()},
         scored.relevance,
         silent,
-        _best_left_out(selection, request, budget, meter),
+        (*respelt, *_best_left_out(selection, request, budget, meter)),
     )
 
 

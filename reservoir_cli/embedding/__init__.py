@@ -48,6 +48,9 @@ class Embedder(Protocol):
     def passages(self, text: str) -> Sequence[tuple[int, int]]:
         """Return the character spans a text is embedded as; a short text is one span."""
 
+    def knows(self, word: str) -> bool:
+        """Return whether a word is in the model's vocabulary; misspelt words are not."""
+
 
 def _ignore(_: str) -> None:
     """Do nothing."""

@@ -56,6 +56,10 @@ class CompiledEmbedder:
         """See :class:`~reservoir_cli.embedding.Embedder`."""
         return cut(text, pieces(self._tokenizer, text), self._manifest.passage_pieces)
 
+    def knows(self, word: str) -> bool:
+        """See :class:`~reservoir_cli.embedding.Embedder`."""
+        return len(pieces(self._tokenizer, word)) == 1
+
     def _encoded(self, texts: Sequence[str]) -> "NDArray[np.float32]":
         import numpy as np
 

@@ -81,6 +81,10 @@ class ReferenceEmbedder:
         )
         return np.asarray(vectors, np.float32).reshape(len(texts), self.dimensions)
 
+    def knows(self, word: str) -> bool:
+        """See :class:`~reservoir_cli.embedding.Embedder`."""
+        return self.tokenizer is not None and len(pieces(self.tokenizer, word)) == 1
+
     def _fast_tokenizer(self) -> "Tokenizer | None":
         backend = getattr(self.model.tokenizer, "backend_tokenizer", None)
         return without_padding(backend.to_str(), self.max_length) if backend is not None else None

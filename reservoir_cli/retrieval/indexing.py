@@ -4,7 +4,7 @@ Messages are embedded in batches. Each batch is committed by itself, so an inter
 nothing.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from itertools import accumulate
@@ -72,8 +72,8 @@ class Indexer:
     ) -> int:
         """Embed pending messages.
 
-        :param newest: only so many, the newest ones.
-        :param most: only so many, in the order they came in; ``None`` for all, those included
+        :param newest: only so many, those that came in last.
+        :param most: only so many, the newest in time first; ``None`` for all, those included
             that other processes add meanwhile.
         :param wait: wait for another process that is embedding; without it nothing is done then.
         :returns: how many messages were embedded.
@@ -96,20 +96,19 @@ class Indexer:
             )
 
     def embed_if_possible(
-        self, scope: Scope = _EVERYTHING, backlog: int | None = None, *, newest: bool = False
+        self, scope: Scope = _EVERYTHING, backlog: int | None = None, *, most: int | None = None
     ) -> None:
         """Embed pending messages; without a model, only say what is missing.
 
-        :param backlog: embed at most so many, the newest ones, and leave the rest to ``embed``.
-        :param newest: embed all, the newest ones first.
+        :param backlog: embed at most so many, those that came in last, and leave the rest to
+            ``embed``.
+        :param most: embed at most so many, the newest in time first, and say nothing of the rest.
         """
         try:
             pending = self._store.count_unembedded(scope)
-            if newest:
-                self.embed(scope, newest=pending)
-            elif backlog is None:
+            if backlog is None:
                 # A fixed number: while others add messages, there is no end of them.
-                self.embed(scope, most=pending)
+                self.embed(scope, most=pending if most is None else most)
             elif pending <= backlog:
                 self.embed(scope, most=pending, wait=False)
             else:
@@ -222,10 +221,11 @@ def embed_pending(
     newest: bool = False,
     wait: float | None = None,
 ) -> int:
-    """Embed pending messages, batch by batch.
+    """Embed pending messages, batch by batch, the newest in time first.
 
     :param synapse_threshold: messages are linked from this similarity on.
     :param limit: at most so many messages; ``None`` for all.
+    :param newest: those that came in last, which needs no sorting of a long backlog.
     :param wait: seconds to wait for the write lock.
     :returns: how many messages were embedded.
     :raises ReservoirError: the store's embeddings are of another model.
@@ -235,11 +235,7 @@ def embed_pending(
     done = 0
     if total:
         progress("embedding", 0, total)
-    while limit is None or done < limit:
-        most = min(GROUP, total - done or 1)
-        batch = first_group(store.unembedded(most, scope, newest=newest))
-        if not batch:
-            break
+    for batch in _last_added(store, scope, total) if newest else _in_time(store, scope, limit):
         passages = embedded(batch, embedder)
         if store.active_model() is None:
             _activate(store, embedder, wait)
@@ -247,6 +243,34 @@ def embed_pending(
         done += len(batch)
         progress("embedding", done, max(total, done))
     return done
+
+
+def _last_added(store: Store, scope: Scope, limit: int) -> Iterator[list[StoredMessage]]:
+    """Yield batches of pending messages, those that came in last first."""
+    while limit > 0:
+        batch = first_group(store.unembedded(min(GROUP, limit), scope, newest=True))
+        if not batch:
+            return
+        yield batch
+        limit -= len(batch)
+
+
+def _in_time(store: Store, scope: Scope, limit: int | None) -> Iterator[list[StoredMessage]]:
+    """Yield batches of pending messages, the newest in time first.
+
+    :param limit: at most so many; ``None`` for all, those included that are added meanwhile.
+    """
+    while keys := store.unembedded_keys(scope)[:limit]:
+        at = 0
+        while at < len(keys):
+            wanted = keys[at : at + GROUP]
+            batch = first_group(store.by_key(wanted)[::-1])
+            if batch:
+                yield batch
+            # A message that was forgotten meanwhile is in no batch.
+            at += wanted.index(batch[-1].key) + 1 if batch else len(wanted)
+        if limit is not None:
+            return
 
 
 def rebuild(

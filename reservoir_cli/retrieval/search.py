@@ -14,6 +14,7 @@ from reservoir_cli.redaction import Redactor
 from reservoir_cli.retrieval import filters, ranking
 from reservoir_cli.retrieval.dates import date_scores, find_dates
 from reservoir_cli.retrieval.ranking import Scored
+from reservoir_cli.retrieval.respelling import respelling_notes, without_known_words
 from reservoir_cli.settings.schema import Settings
 from reservoir_cli.storage.base import Store
 from reservoir_cli.storage.highlight import find_words
@@ -36,6 +37,7 @@ class Hit:
         and the message has more than one.
     :param words: where words of the question stand in the text, if it was asked for.
     :param title: of its conversation, if it was asked for.
+    :param notes: what a person should know about the search.
     """
 
     message: StoredMessage
@@ -49,6 +51,7 @@ class Hit:
     passage: tuple[int, int] | None = None
     words: tuple[tuple[int, int], ...] = ()
     title: str | None = None
+    notes: tuple[str, ...] = ()
 
     def masked(self, mask: Redactor) -> "Hit":
         """Return the hit as it may be printed."""
@@ -89,6 +92,7 @@ def search(
     deduplicate: bool = False,
     where: Filter = Filter(),  # noqa: B008 - it is frozen
     passages: bool = False,
+    redactor: Redactor | None = None,
 ) -> list[Hit]:
     """Find the messages that fit a term best.
 
@@ -99,31 +103,42 @@ def search(
     :param deduplicate: of equal contents keep the best.
     :param where: list only messages that pass; scores are those of the whole scope.
     :param passages: add the best passage of each hit, and the title of its conversation.
+    :param redactor: hides the secrets of words that were searched for instead of misspelt ones;
+        without it they are not named.
     """
-    wanted = _Wanted(scope, limit, threshold, link, deduplicate, where)
+    wanted = _Wanted(scope, limit, threshold, link, deduplicate, where, redactor)
     with store.snapshot():
         vector = embedder.encode_query(term) if embedder and mode != "keyword" else None
         if mode == "keyword":
             hits = _by_words(store, term, wanted)
         else:
-            hits = _by_rank(store, term, vector, settings, now, mode, wanted)
+            hits = _by_rank(store, term, (embedder, vector), settings, now, mode, wanted)
         return _with_passages(store, hits, vector) if passages else hits
 
 
 def _by_rank(
     store: Store,
     term: str,
-    vector: NDArray[np.float32] | None,
+    asked: tuple[Embedder | None, NDArray[np.float32] | None],
     settings: Settings,
     now: datetime,
     mode: Mode,
     wanted: "_Wanted",
 ) -> list[Hit]:
-    """Find hits by similarity, or by meaning alone."""
+    """Find hits by similarity, or by meaning alone.
+
+    :param asked: the model, and the vector of the term.
+    """
+    embedder, vector = asked
     found = store.candidates(wanted.scope, None, term, vector, wanted.where)
+    found = without_known_words(found, embedder)
     dates = date_scores(find_dates(term, now), found.created_at, now.tzinfo or UTC)
     scored = ranking.score(found, settings, to_epoch_ms(now), dates)
-    return _by_score(store, filters.keep(scored, filters.passing(found)), mode, wanted)
+    hits = _by_score(store, filters.keep(scored, filters.passing(found)), mode, wanted)
+    if mode == "semantic" or wanted.redactor is None:
+        return hits
+    notes = respelling_notes(found, store, wanted.scope, wanted.redactor)
+    return [replace(hit, notes=notes) for hit in hits] if notes else hits
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +151,7 @@ class _Wanted:
     link: bool
     deduplicate: bool
     where: Filter
+    redactor: Redactor | None
 
 
 def _by_words(store: Store, term: str, wanted: _Wanted) -> list[Hit]:

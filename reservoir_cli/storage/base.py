@@ -201,6 +201,12 @@ class Models(Session):
             )
         )
 
+    def unembedded_keys(self, scope: Scope = _EVERYWHERE) -> Keys:
+        """Return the keys of messages without vectors, the newest in time first."""
+        return self._seen(
+            lambda: reads.unembedded_keys(self._connection, self._waiting(None), scope)
+        )
+
     def count_unembedded(self, scope: Scope = _EVERYWHERE, *, model: str | None = None) -> int:
         """Return how many messages have no vectors yet.
 
@@ -582,14 +588,16 @@ class Store(Writes):
         gone = self._seen(lambda: tombstones.forgotten(self._connection, sources))
         return [source in gone for source in sources]
 
-    def runs(self, since: datetime | None) -> list[dict[str, Any]]:
+    def runs(self, since: datetime | None, partition: str | None = None) -> list[dict[str, Any]]:
         """Return the records of contexts, oldest first."""
         moment = to_epoch_ms(since) if since else 0
-        return self._seen(lambda: conversations.runs(self._connection, moment))
+        return self._seen(lambda: conversations.runs(self._connection, moment, partition))
 
-    def holdings(self) -> dict[str, int]:
+    def holdings(self, partition: str | None = None) -> dict[str, int]:
         """Return how many messages, conversations, vectors and links there are."""
-        return self._seen(lambda: conversations.holdings(self._connection))
+        if partition is None:
+            return self._seen(lambda: conversations.holdings(self._connection))
+        return self._seen(lambda: conversations.holdings_of(self._connection, partition))
 
     def newest_instance(self, partition: str) -> str | None:
         """Return the instance of a partition that was written to last, but for documents."""

@@ -138,13 +138,39 @@ def add_run(connection: Connection, run: Mapping[str, Any]) -> None:
     )
 
 
-def runs(connection: Connection, since: int) -> list[dict[str, Any]]:
+def runs(connection: Connection, since: int, partition: str | None = None) -> list[dict[str, Any]]:
     """Return the records of contexts that were built since a moment, oldest first."""
+    where, values = ("", []) if partition is None else ("AND partition = ?", [partition])
     cursor = connection.execute(
-        "SELECT * FROM context_runs WHERE at >= ? ORDER BY id, partition", [since]
+        f"SELECT * FROM context_runs WHERE at >= ? {where} ORDER BY id, partition",
+        [since, *values],
     )
     names = [column[0] for column in cursor.description]
     return [dict(zip(names, row, strict=True)) for row in cursor]
+
+
+def holdings_of(connection: Connection, partition: str) -> dict[str, int]:
+    """Return how much of each kind a partition holds."""
+    tied, values = connection.in_partition("s", partition)
+    counts = {
+        "messages": "messages m WHERE m.partition = ?",
+        "conversations": "conversations m WHERE m.partition = ?",
+        "embedded": "messages m WHERE m.partition = ? AND EXISTS "
+        f"(SELECT 1 FROM embeddings e WHERE {connection.of_message('e')})",
+        "pending": f"pending p JOIN messages m ON {connection.of_message('p')} "
+        "WHERE m.partition = ?",
+        "synapses": "synapses s JOIN messages m ON m.id = s.source_id "
+        f"WHERE m.partition = ? AND {tied}",
+    }
+    held = {
+        name: connection.execute(
+            f"SELECT COUNT(*) FROM {what}", [partition, *(values if name == "synapses" else [])]
+        )
+        for name, what in counts.items()
+    }
+    tokens = "SELECT CAST(coalesce(SUM(tokens), 0) AS bigint) FROM messages WHERE partition = ?"
+    held["tokens"] = connection.execute(tokens, [partition])
+    return {name: int(rows.fetchone()[0]) for name, rows in held.items()}
 
 
 def holdings(connection: Connection) -> dict[str, int]:

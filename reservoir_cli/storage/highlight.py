@@ -4,6 +4,7 @@ The tokenizer is SQLite's own, in a table in memory, so that every kind of store
 that it finds.
 """
 
+import re
 import sqlite3
 from collections.abc import Sequence
 from contextlib import closing
@@ -14,6 +15,7 @@ from reservoir_cli.storage import fulltext
 Span = tuple[int, int]
 #: They stand around words in what FTS5 gives back: noncharacters, which mean nothing in a text.
 _START, _END = "\ufdd0", "\ufdd1"
+_WORD = re.compile(r"[^\W_]+")
 _MARKERS = str.maketrans({_START: "\ufffd", _END: "\ufffd"})
 
 
@@ -40,6 +42,24 @@ def find_words(texts: Sequence[str], question: str, *, typed: bool = False) -> l
             )
         )
     return [_spans(text, marked.get(number, "")) for number, text in enumerate(clean)]
+
+
+def word_with_stem(text: str, stem: str) -> str | None:
+    """Return the first word of a text that has a stem, as it is written there."""
+    words = [
+        word
+        for word in dict.fromkeys(_WORD.findall(text))
+        if fulltext.searched_text(word.lower())[:1] == stem[:1]
+    ]
+    with closing(sqlite3.connect(":memory:")) as connection:
+        connection.execute(f"CREATE VIRTUAL TABLE spellings USING fts5(text, {fulltext.TOKENIZE})")
+        connection.execute("CREATE VIRTUAL TABLE stems USING fts5vocab(spellings, instance)")
+        connection.executemany(
+            "INSERT INTO spellings (rowid, text) VALUES (?, ?)",
+            [(number, fulltext.searched_text(word)) for number, word in enumerate(words)],
+        )
+        row = connection.execute("SELECT min(doc) FROM stems WHERE term = ?", [stem]).fetchone()
+    return words[row[0]] if row[0] is not None else None
 
 
 def _terms(question: str) -> list[str]:

@@ -338,6 +338,25 @@ def unembedded(
     return [to_message(row) for row in rows]
 
 
+def unembedded_keys(connection: Connection, table: str, scope: Scope) -> Keys:
+    """Return the keys of messages without vectors, the newest in time first.
+
+    They are sorted once for a whole run; see :func:`unembedded`.
+
+    :param table: ``pending``, or ``rebuilding`` for the model that is being built.
+    """
+    condition, values = where_scope(scope)
+    rows = connection.execute(
+        f"""
+        SELECT m.partition, m.id FROM {table} p
+        {connection.ordered_join} messages m ON {connection.of_message("p")}
+        WHERE {condition} ORDER BY m.created_at DESC, m.id DESC
+        """,
+        values,
+    )
+    return Keys(rows)
+
+
 def count_unembedded(connection: Connection, table: str, scope: Scope) -> int:
     """Return how many messages of a scope have no vectors yet."""
     condition, values = where_scope(scope)

@@ -154,6 +154,18 @@ class TalkScores:
 
 
 @dataclass(frozen=True, slots=True)
+class Respelt:
+    """A word of a question that stands nowhere, and the stem of the index that was taken for it.
+
+    :param place: a message that holds the stem, the newest.
+    """
+
+    typed: str
+    stem: str
+    place: int
+
+
+@dataclass(frozen=True, slots=True)
 class Candidates:
     """Every message of the scope with what ranking needs; all arrays have shape (n,).
 
@@ -172,6 +184,7 @@ class Candidates:
     :param postings: one for each stem of the question that is found at all.
     :param absent: how many stems of the question are not found.
     :param passages: int32, in how many passages it is embedded; 1 where there is no vector.
+    :param respelt: words of the question that other words were searched for instead of.
     :param talk: the same for the question and what was said before it, if that was asked for.
     :param matching: bool, whether the filter lets a message through; ``None`` without a filter.
     """
@@ -189,6 +202,7 @@ class Candidates:
     postings: tuple[Posting, ...]
     absent: int
     passages: "NDArray[np.int32]"
+    respelt: tuple[Respelt, ...] = ()
     talk: TalkScores | None = None
     matching: "NDArray[np.bool_] | None" = None
 

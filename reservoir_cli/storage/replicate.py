@@ -53,7 +53,7 @@ def _copy(source: Store, target: Store, progress: Progress) -> dict[str, int]:
         renamed = _renamed(source) if target.files() else {}
         # At first for the names of the models; again at the end, for what else there is.
         target.load_metadata(source.dump_metadata())
-        done = 0
+        done = target.holdings()["messages"]  # of a copy that was interrupted
         for batch in _batches(source, after):
             with target.write():
                 target.load(_rename(batch, renamed))

@@ -174,6 +174,19 @@ def test_stats_count_the_runs_since_a_moment_and_what_they_took(used):
     assert used("stats", "--since", "2100-01-01", "--json").document["runs"] == 0
 
 
+def test_stats_of_a_partition_count_it_alone(cli):
+    for partition in ("work", "work", "home"):
+        cli.say("Why Redis?", "-p", partition)
+        cli("context", "redis", "-p", partition)
+    everything, work = (cli("stats", *of, "--json").document for of in ([], ["-p", "work"]))
+    assert (everything["runs"], work["runs"]) == (3, 2)
+    held = work["store"]
+    assert (everything["store"]["messages"], held["messages"], held["pending"]) == (3, 2, 2)
+    assert held.keys() == everything["store"].keys()
+    nowhere = cli("stats", "-p", "wrok")
+    assert "note: nothing in wrok; 2 messages in work (-p work)\n" in nowhere.err
+
+
 def test_stats_show_a_bar_a_model_and_a_sparkline(used):
     shown = dict(line.split("\t", 1) for line in used("stats").out.splitlines())
     assert shown["contexts built"] == "3"

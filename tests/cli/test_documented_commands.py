@@ -6,6 +6,8 @@ files, targets, extras and options it names must exist all the same. One that ru
 something else on each machine, has ``<!-- output differs: WHY -->`` there.
 """
 
+import html
+import json
 import os
 import pty
 import re
@@ -16,6 +18,7 @@ import subprocess
 import sys
 import tomllib
 import zipfile
+from configparser import ConfigParser
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -65,7 +68,9 @@ def blocks_of(page: Path) -> list[Block]:
 
 
 BLOCKS = [block for page in PAGES for block in blocks_of(page)]
-RUN = [block for block in BLOCKS if block.language != "text" and block.mark != "not run"]
+#: Files for other programs, some of which are checked here.
+FILES = ("bash", "ini", "json", "lua", "tmux", "text")
+RUN = [block for block in BLOCKS if block.language not in FILES and block.mark != "not run"]
 NOT_RUN = [block for block in BLOCKS if block.mark == "not run"]
 INLINE = [
     (page.name, span)
@@ -136,9 +141,35 @@ def test_a_block_of_commands_runs(reader, block):
 
 @pytest.mark.parametrize("block", BLOCKS, ids=str)
 def test_a_block_says_what_it_holds(block):
-    assert block.language in ("sh", "console", "python", "sql", "text")
+    assert block.language in ("sh", "console", "python", "sql", *FILES)
     if block.language == "text":
         assert not re.search(r"(?m)^(\$ )?(reservoir|make|pip|python) ", block.text)
+
+
+def bash_reads(text):
+    return subprocess.run(["bash", "-n", "-c", text], check=False).returncode == 0
+
+
+READERS = {"json": json.loads, "ini": ConfigParser().read_string, "bash": bash_reads}
+
+
+@pytest.mark.parametrize("block", [block for block in BLOCKS if block.language in READERS], ids=str)
+def test_a_file_for_another_program_is_well_formed(block):
+    assert READERS[block.language](block.text) is not False
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        (str(block), command)
+        for block in BLOCKS
+        if block.language in FILES
+        for command in re.findall(r"(?:bin/|[\s'|:])reservoir (-?[a-z][^|\"'>\n]*)", block.text)
+    ],
+    ids=str,
+)
+def test_a_command_in_a_file_for_another_program_exists(command):
+    assert not unknown_options(command[1].split(" -- ")[0])
 
 
 @pytest.mark.parametrize("block", NOT_RUN, ids=str)
@@ -203,3 +234,20 @@ def test_the_picture_of_the_readme_shows_what_is_printed(reader):
         assert re.search(rf"(?m)^ *{column} *$", shown), column
     for row in rows[:-3]:
         assert f"\n{row[:15]}" in shown, row
+
+
+def test_the_recording_of_the_readme_shows_what_is_printed(reader):
+    """If not: ``python tools/recording.py``."""
+    drawn = (ROOT / "docs" / "recording.svg").read_text(encoding="utf-8")
+    shown = html.unescape(re.sub(r"<[^>]*>", "\n", drawn)).replace("\xa0", " ")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(ROOT / "tools"))
+        screens = runpy.run_path(str(ROOT / "tools" / "recording.py"))["TYPED"]
+    for command in (command for screen in screens for command in screen):
+        assert f"\n$ {command}" in shown
+    for row in reader("conversations", "-p", "work", "--match", "redis").out.splitlines():
+        number, title, *_ = row.split("\t")
+        assert f"\n{number[:8]}  {title}" in shown
+    question = "why did we drop redis"
+    context = reader("context", question, "-p", "work", "--budget", "500").out.splitlines()
+    assert [line for line in context[:6] if f"\n{line}\n" not in shown] == []

@@ -493,7 +493,9 @@ def test_without_a_model_a_message_is_stored_with_a_warning(cli):
 def test_five_megabytes_come_back_as_they_went_in(cli):
     text = "".join(f"{number} lorem ipsum dolor\n" for number in range(210_000)).rstrip()
     assert len(text) > 5_000_000
-    cli.say(text)
+    said = cli("ingest", stdin=text).err
+    assert "note: stdin is 5.1 MB, stored as one message; --format NAME reads a history" in said
+    assert "note" not in cli("ingest", stdin=text[:900_000], env={"RESERVOIR_DB": "other.db"}).err
     assert cli("view").out == f"user: {text}\n"
 
 
@@ -533,3 +535,20 @@ def test_a_time_more_than_a_day_ahead_is_kept_with_a_warning(cli, tmp_path):
     rows = cli("view", "0", "--json").document["messages"]
     assert [row["created_at"][:4] for row in rows[-2:]] == ["2199", "2200"]
     assert rows[0]["content"] == "now"
+
+
+def test_rows_written_by_hand_keep_their_time_and_conversation(cli, tmp_path):
+    rows = [
+        {"role": role, "content": text, "created_at": moment, "conversation_id": "standup"}
+        for role, text, moment in [
+            ("user", "Who is on call?", "2026-02-03T09:00:00Z"),
+            ("assistant", "Mara.", "2026-02-03T09:00:05Z"),
+        ]
+    ]
+    file = tmp_path / "rows.jsonl"
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    cli("ingest", "--no-embed", str(file))
+    [standup] = cli("conversations", "--json").document["conversations"]
+    assert (standup["id"], standup["messages"]) == ("standup", 2)
+    assert standup["first"].startswith("2026-02-03T09:00:00")
+    assert "imported 0, already there 2" in cli("ingest", "--no-embed", str(file)).err

@@ -80,6 +80,21 @@ def test_enter_to_every_question_imports_all_and_asks_the_first_question(machine
     assert "imported 0, already there 0" in machine("sync", "llm", "--no-embed").err
 
 
+def test_it_says_how_long_embedding_takes_and_that_it_may_be_interrupted(machine):
+    log = Path(machine.env["HOME"], ".config/io.datasette.llm/logs.db")
+    with closing(sqlite3.connect(log)) as connection, connection:
+        connection.executemany(
+            "INSERT INTO responses VALUES (?, 'gpt', ?, NULL, 'Yes.', 'c2', '2026-03-02T08:00:00')",
+            [(f"m{number}", f"Is it {number}?") for number in range(60)],
+        )
+    connection.close()
+    machine.env.pop("RESERVOIR_EMBEDDING_MODEL")
+    done = machine("init", "--yes")
+    assert "the newest first; Ctrl-C keeps what is done, and reservoir embed goes on" in done.err
+    assert re.search(r"note: 76 messages to go, about \d+ s\n", done.err)
+    assert machine("embed").err.startswith("embedded 0 messages")
+
+
 def test_what_is_picked_goes_to_the_partition_that_is_typed_which_stays_the_usual_one(machine):
     answers = [(READ, "y\n"), (WHICH, "7\n"), (WHICH, "3, 2\n"), (WHERE, "work\n"), (RUN, "n\n")]
     done = machine.talk("init", answers=answers)

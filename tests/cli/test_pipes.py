@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -78,6 +79,21 @@ def test_what_takes_long_once_is_told_in_a_pipe_once(capsys):
         progress("compiling the embedding model, once", done, 0)
         progress("embedding", done, 2)
     assert capsys.readouterr().err == "note: compiling the embedding model, once\n"
+
+
+def test_a_rate_is_measured_from_the_first_call_of_each_work(monkeypatch):
+    moments = iter([0.0, 2.0, 4.0, 5.0, 7.0])
+    monkeypatch.setattr(console, "time", SimpleNamespace(monotonic=lambda: next(moments)))
+    bar = console.ProgressBar()
+    said = [bar._share("copying messages", done, 900) for done in (500, 600, 700)]
+    said += [bar._share("embedding", done, 50) for done in (0, 10)]
+    assert said == [
+        "500 of 900",
+        "600 of 900 · 50/s · 6 s left",
+        "700 of 900 · 50/s · 4 s left",
+        "0 of 50",
+        "10 of 50 · 5.0/s · 8 s left",
+    ]
 
 
 def test_a_saved_question_says_when_it_begins_a_conversation_of_its_own(cli):

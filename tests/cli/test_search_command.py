@@ -241,3 +241,13 @@ def test_a_context_is_copied_by_the_terminal_or_the_platform_command(cli, tmp_pa
     printed = cli("context", "what?", "--copy", env=env).out
     assert (tmp_path / "copied").read_text() == printed
     assert "found no clipboard" in cli("context", "what?", "--copy", code=1).err
+
+
+def test_a_misspelt_word_is_searched_for_as_the_nearest_one_and_said(cli):
+    cli.say("Kubernetes restarted it.")
+    for command in ("search", "context", "recall"):
+        done = cli(command, "kuberntes")
+        assert "Kubernetes restarted it." in done.out
+        assert 'note: nothing has "kuberntes"; searched for Kubernetes\n' in done.err
+        assert "searched for" not in cli(command, "kubernetes").err
+    assert cli("search", "--keyword", "kuberntes").out == ""

@@ -103,6 +103,13 @@ def test_a_view_that_finds_nothing_says_where_messages_lie(cli):
     done = cli("view", "-p", "work")
     assert done.out == ""
     assert done.err == "note: nothing in work; 812 messages in default (-p default)\n"
+    for count, partition in enumerate(("garden", "taxes", "travel"), 1):
+        for _ in range(count):
+            cli.say("one", "-p", partition)
+    assert cli("view", "-p", "music").err == (
+        "note: nothing in music; 812 messages in default (-p default), 3 messages in travel "
+        "(-p travel), 2 messages in taxes (-p taxes)\n"
+    )
 
 
 def test_a_view_of_another_partition_names_the_partition_that_has_messages(cli):

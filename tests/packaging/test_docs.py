@@ -65,8 +65,9 @@ def test_links_lead_somewhere(page: Path) -> None:
         assert not anchor or anchor in anchors(target), link
 
 
-def test_the_picture_of_the_readme_fetches_nothing() -> None:
-    drawn = (ROOT / "docs" / "explain.svg").read_text(encoding="utf-8")
+@pytest.mark.parametrize("name", ["explain.svg", "recording.svg"])
+def test_the_pictures_of_the_readme_fetch_nothing(name: str) -> None:
+    drawn = (ROOT / "docs" / name).read_text(encoding="utf-8")
     assert re.findall(r"(?:url\((?!#)|href=)[^)>]*", drawn) == []
 
 

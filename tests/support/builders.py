@@ -46,6 +46,9 @@ class FakeEmbedder:
     def passages(self, text: str) -> list[tuple[int, int]]:
         return [(0, len(text))]
 
+    def knows(self, word: str) -> bool:
+        return False
+
 
 class Compass:
     """An embedder whose questions all point along the first axis."""

@@ -49,7 +49,7 @@ def context(
         ),
     ] = None,
     partition: options.Partition = None,
-    instance: options.Instance = None,
+    instance: options.ContextInstance = None,
     form: Annotated[
         str,
         typer.Option(
@@ -170,7 +170,9 @@ def context(
     strict: Annotated[
         bool,
         typer.Option(
-            "--strict", help="Exit with 6 if anything was left out or cut for lack of room."
+            "--strict",
+            help="Exit with 6 if a recent, similar or linked message was left out or cut for lack "
+            "of room.",
         ),
     ] = False,
 ) -> None:
@@ -242,7 +244,7 @@ def context(
                 _say_where(window)
             reservoir.record_run(window)
     if strict and (window.truncated or window.excerpts):
-        lost = f"{window.truncations:,} left out or cut for lack of room"
+        lost = f"{window.truncations:,} recent, similar or linked left out or cut for lack of room"
         if window.excerpts:
             lost += f", {options.counted(window.excerpts, 'excerpt')}"
         console.note(f"--strict: {lost}")

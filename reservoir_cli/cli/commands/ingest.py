@@ -17,6 +17,8 @@ _OUTER_BLANK_LINES = re.compile(r"\A(?:[ \t]*\r?\n)+|(?:\r?\n[ \t]*)+\Z")
 #: What is shown of a path that leads nowhere: it may be a whole message.
 _LONGEST_NAME = 200
 
+_MEGABYTE = 1_000_000
+
 if TYPE_CHECKING:
     from reservoir_cli.reservoir import Reservoir
     from reservoir_cli.transfer.importers import File
@@ -138,7 +140,11 @@ def _one_message(
 
     chosen = parse_role(role or "user").value
     moment = parse_time(at, datetime.now(UTC)) if at is not None else None
-    text, replaced = decode(_stdin(LARGEST), "stdin")
+    data = _stdin(LARGEST)
+    if len(data) > _MEGABYTE:
+        size = f"{len(data) / _MEGABYTE:,.1f} MB"
+        console.note(f"stdin is {size}, stored as one message; --format NAME reads a history")
+    text, replaced = decode(data, "stdin")
     if replaced:
         console.note("bytes that are no text were replaced by U+FFFD")
     content = _OUTER_BLANK_LINES.sub("", text)

@@ -2,6 +2,7 @@
 
 import re
 import shlex
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated
@@ -10,6 +11,7 @@ import typer
 
 from reservoir_cli.cli import console, lazy, options
 from reservoir_cli.cli.commands.sync import keep, unknown
+from reservoir_cli.cli.pace import in_words
 from reservoir_cli.errors import ReservoirError
 from reservoir_cli.messages import Scope, clean_name
 
@@ -33,6 +35,8 @@ _AGENTS = {
     "opencode": "opencode",
     "cursor": "cursor",
 }
+#: So many messages are embedded to measure how long the rest takes.
+_FIRST_BATCH = 64
 _UNITS = ("bytes", "KB", "MB", "GB")
 
 
@@ -244,9 +248,23 @@ def _import(
             done.append(replace(each, imported=report.imported))
         keep(reservoir, [_source(each.history, home) for each in chosen])
         if embed and any(each.imported for each in done):
-            console.note("making them searchable by meaning; after Ctrl-C reservoir embed goes on")
-            reservoir.embed_if_possible(Scope(home))
+            _embed(reservoir, Scope(home))
     return done
+
+
+def _embed(reservoir: "Reservoir", scope: Scope) -> None:
+    """Embed what was imported; measure a first batch to say how long the rest takes."""
+    console.note(
+        "making them searchable by meaning, the newest first; "
+        "Ctrl-C keeps what is done, and reservoir embed goes on"
+    )
+    if reservoir.pending(scope) > _FIRST_BATCH and reservoir.load_engine():
+        begun = time.monotonic()
+        reservoir.embed_if_possible(scope, most=_FIRST_BATCH)
+        left = reservoir.pending(scope)
+        seconds = (time.monotonic() - begun) * left / _FIRST_BATCH
+        console.note(f"{options.counted(left, 'message')} to go, about {in_words(seconds)}")
+    reservoir.embed_if_possible(scope)
 
 
 def _keep_current(

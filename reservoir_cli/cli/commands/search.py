@@ -112,6 +112,8 @@ def search(
             _say_nothing_found(reservoir, scope, where, keyword)
     if found and not any(map(str.isalnum, term)):
         console.note("no word was asked for: these go by meaning alone")
+    for note in found[0].notes if found else ():
+        console.note(note)
     if found and not found[0].all_words:
         console.note("no message has all the words; these have some of them")
     if explain:

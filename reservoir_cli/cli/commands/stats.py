@@ -7,6 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from reservoir_cli.cli import console, options
+from reservoir_cli.messages import Scope
 from reservoir_cli.util.times import parse_time
 
 _BARS = "▁▂▃▄▅▆▇█"
@@ -16,6 +17,7 @@ _NAMES = {"pending": "not embedded yet", "synapses": "ties between messages"}
 
 def stats(
     ctx: typer.Context,
+    partition: options.OnlyPartition = None,
     since: Annotated[
         str | None,
         typer.Option(metavar="T", help="From a time on: 2026-05-09, or an age such as 7d."),
@@ -24,13 +26,15 @@ def stats(
 ) -> None:
     """Show what contexts took over time, and what the store holds.
 
-    Short of room are contexts from which something was left out or cut because the budget was
-    spent, or whose question and sections alone exceed it. Every message is embedded, waits for
-    `reservoir embed`, or is without text.
+    Short of room are contexts from which a recent, similar or linked message was left out or cut
+    because the budget was spent, or whose question and sections alone exceed it. Every message is
+    embedded, waits for `reservoir embed`, or is without text.
     """
     moment = parse_time(since, datetime.now(UTC)) if since else None
     with options.open_reservoir(ctx) as reservoir:
-        summary = reservoir.stats(moment)
+        summary = reservoir.stats(moment, partition)
+        if partition and not summary["store"]["messages"]:
+            console.elsewhere(Scope(partition), reservoir.places())
     if as_json:
         console.document(summary)
         return

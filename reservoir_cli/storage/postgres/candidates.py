@@ -73,11 +73,17 @@ def candidates(
         cosine = _compare(connection, found, scope, model_id, np.stack(asked))
         found.cosine[:], said = cosine[:, 0], np.ascontiguousarray(cosine[:, -1])
 
-    def postings(text: str) -> tuple[tuple[Posting, ...], int]:
+    def postings(text: str) -> tuple[tuple[Posting, ...], list[str]]:
         return keyword_search.postings(connection, stemmer, found, scope, text)
 
     stems, absent = postings(question)
-    answered = replace(found, postings=stems, absent=absent)
+    respelt, near = (
+        keyword_search.respell(connection, stemmer, found, scope, question, absent)
+        if absent
+        else ((), ())
+    )
+    missing = len(absent) - len(near)
+    answered = replace(found, postings=(*stems, *near), absent=missing, respelt=respelt)
     if talk is None:
         return answered
     turns = tuple((weight, postings(text)[0]) for weight, text in talk.turns)

@@ -11,11 +11,11 @@ from functools import reduce
 from typing import TYPE_CHECKING
 
 from reservoir_cli.messages import Scope
-from reservoir_cli.storage import fulltext, reads
+from reservoir_cli.storage import fulltext, reads, spelling
 from reservoir_cli.storage.keys import Keys
 from reservoir_cli.storage.postgres.connection import Connection
 from reservoir_cli.storage.postgres.stemmer import OF_ONE, Stemmer, query, quoted, scope_stems
-from reservoir_cli.storage.records import Posting
+from reservoir_cli.storage.records import Posting, Respelt
 from reservoir_cli.storage.sqlite import keyword_search
 from reservoir_cli.storage.sqlite import postings as limits
 
@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 _FEW = 40
 #: Few texts say a word more often.
 _OFTEN = 32
+#: A misspelt word is looked for among words with so many of its letters, in so many rows.
+_BEGINNING, _SAMPLED = 3, 500
 #: Places as one number: message above, position below.
 _SHIFT = 32
 
@@ -59,20 +61,20 @@ def postings(
     found: Candidates,
     scope: Scope,
     question: str,
-) -> tuple[tuple[Posting, ...], int]:
+) -> tuple[tuple[Posting, ...], list[str]]:
     """Find the stems of a question among the messages of a scope.
 
     Without stop words, and in a large scope without the most common words, which say the least;
     never without all of them.
 
-    :returns: where the stems stand, and how many stand nowhere.
+    :returns: where the stems stand, and the stems that stand nowhere.
     """
     words = fulltext.content_words(question)
     if not words or not len(found.ids):
-        return (), 0
+        return (), []
     stems = sorted(set(stemmer.stems([words])[0]))
     if not stems:
-        return (), 0
+        return (), []
     ids, counts = _counts(connection, scope, stems)
     places, known = found.places(ids)
     counts = counts[:, known]
@@ -85,7 +87,48 @@ def postings(
             common.append(posting)
         elif holds.any():
             kept.append(posting)
-    return tuple(kept or common[:1]), int((~(counts > 0).any(axis=1)).sum())
+    absent = [stem for stem, row in zip(stems, counts, strict=True) if not row.any()]
+    return tuple(kept or common[:1]), absent
+
+
+def respell(
+    connection: Connection,
+    stemmer: Stemmer,
+    found: Candidates,
+    scope: Scope,
+    question: str,
+    absent: list[str],
+) -> tuple[tuple[Respelt, ...], tuple[Posting, ...]]:
+    """Find the nearest words for those of a question that stand nowhere in a scope.
+
+    A server has no list of its words: they are taken from some rows of the scope that hold one
+    with the same beginning.
+
+    :param absent: their stems, as :func:`postings` returned them for the same question.
+    """
+    words = fulltext.content_words(question).split()
+    stems = stemmer.stems(words)
+    typed = {of[0]: word for of, word in zip(stems, words, strict=True) if of and of[0] in absent}
+
+    def vocabulary(stem: str) -> list[tuple[str, int]]:
+        first = stem[:_BEGINNING]
+        where, values = _where(scope, f"{quoted(first)}:*")
+        return connection.rows(
+            f"""
+            SELECT u.lexeme, count(*) FROM (
+                SELECT w.stems FROM words w WHERE {where} LIMIT {_SAMPLED}
+            ) s CROSS JOIN LATERAL unnest(s.stems) u
+            WHERE starts_with(u.lexeme, ?) GROUP BY u.lexeme
+            """,
+            [*values, first],
+        )
+
+    def posting_of(stem: str) -> Posting:
+        ids, counts = _counts(connection, scope, [stem])
+        places, known = found.places(ids)
+        return Posting(places, counts[0][known])
+
+    return spelling.respell(typed, vocabulary, posting_of)
 
 
 def _counts(

@@ -15,7 +15,7 @@ from reservoir_cli.storage.records import Candidates, Talk, TalkScores
 from reservoir_cli.storage.sql import decoding, placeholders
 from reservoir_cli.storage.sqlite import vector_blocks, vectors
 from reservoir_cli.storage.sqlite.connection import Connection
-from reservoir_cli.storage.sqlite.postings import postings
+from reservoir_cli.storage.sqlite.postings import postings, respell
 
 if TYPE_CHECKING:
     import numpy as np
@@ -73,7 +73,9 @@ def candidates(
     documents, _ = found.places(_documents(connection, scope, own))
     found.own[documents] = False
     stems, absent = postings(connection, found, scope, question)
-    found = replace(found, postings=stems, absent=absent)
+    respelt, near = respell(connection, found, scope, question, absent) if absent else ((), ())
+    missing = len(absent) - len(near)
+    found = replace(found, postings=(*stems, *near), absent=missing, respelt=respelt)
     if talk is None:
         return found
     said = tuple((w, postings(connection, found, scope, text)[0]) for w, text in talk.turns)

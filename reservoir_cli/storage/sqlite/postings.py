@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from reservoir_cli.messages import Scope
-from reservoir_cli.storage import fulltext
-from reservoir_cli.storage.records import Posting
+from reservoir_cli.storage import fulltext, spelling
+from reservoir_cli.storage.records import Posting, Respelt
 from reservoir_cli.storage.sqlite.connection import Connection
 
 if TYPE_CHECKING:
@@ -30,18 +30,18 @@ _FEW, _READ_AT_MOST = 10_000, 250_000
 
 def postings(
     connection: Connection, found: Candidates, scope: Scope, question: str
-) -> tuple[tuple[Posting, ...], int]:
+) -> tuple[tuple[Posting, ...], list[str]]:
     """Find the stems of a question among the messages of a scope.
 
     Without stop words, and in a large scope without the most common words, which cost the most
     and say the least; never without all of them.
 
-    :returns: where the stems stand, and how many stand nowhere.
+    :returns: where the stems stand, and the stems that stand nowhere.
     """
     words = fulltext.content_words(question)
     if not words or not len(found.ids):
-        return (), 0
-    absent = 0
+        return (), []
+    absent: list[str] = []
     kept: list[Posting] = []
     common: list[Posting] = []
     large = len(found.ids) > LARGE
@@ -55,8 +55,33 @@ def postings(
         elif len(posting.places):
             kept.append(posting)
         else:
-            absent += 1
+            absent.append(stem)
     return tuple(kept or common[:1]), absent
+
+
+def respell(
+    connection: Connection, found: Candidates, scope: Scope, question: str, absent: list[str]
+) -> tuple[tuple[Respelt, ...], tuple[Posting, ...]]:
+    """Find the nearest words for those of a question that stand nowhere in a scope.
+
+    :param absent: their stems, as :func:`postings` just returned them for the same question.
+    """
+    words = fulltext.content_words(question).split()
+    places = dict(connection.execute("SELECT term, offset FROM temp.question_places").fetchall())
+    typed = {stem: words[places[stem]] for stem in absent if places.get(stem, 0) < len(words)}
+    letters = 1 if len(found.ids) <= LARGE else 2
+
+    def vocabulary(stem: str) -> list[tuple[str, int]]:
+        first, most = stem[:letters], spelling.slips_allowed(stem)
+        return connection.execute(
+            """
+            SELECT term, doc FROM temp.stem_counts
+            WHERE term >= ? AND term < ? AND length(term) BETWEEN ? AND ?
+            """,
+            [first, first + "\U0010ffff", len(stem) - most, len(stem) + most],
+        ).fetchall()
+
+    return spelling.respell(typed, vocabulary, lambda stem: _held(connection, found, scope, stem))
 
 
 def _places(connection: Connection, words: str) -> Iterator[tuple[str, _Ints, bool]]:
@@ -131,9 +156,9 @@ def _numbers(connection: Connection, sql: str, values: list[str | int]) -> _Ints
 def open_vocabularies(connection: Connection) -> None:
     """Make the tables that show the index's words, and a table that stems a question's.
 
-    ``stem_places`` tells where each stem stands; ``question`` has the tokenizer of the index,
-    ``question_stems`` and ``question_places`` show what it made of a text. They live in this
-    connection only.
+    ``stem_places`` tells where each stem stands, ``stem_counts`` how often; ``question`` has the
+    tokenizer of the index, ``question_stems`` and ``question_places`` show what it made of a text.
+    They live in this connection only.
     """
     connection.execute(
         f"CREATE VIRTUAL TABLE IF NOT EXISTS temp.question USING fts5(text, {fulltext.TOKENIZE})"
@@ -142,6 +167,7 @@ def open_vocabularies(connection: Connection) -> None:
         ("question_stems", "temp, question", "row"),
         ("question_places", "temp, question", "instance"),
         ("stem_places", "main, messages_fts", "instance"),
+        ("stem_counts", "main, messages_fts", "row"),
     ):
         connection.execute(
             f"CREATE VIRTUAL TABLE IF NOT EXISTS temp.{table} USING fts5vocab({of}, {kind})"

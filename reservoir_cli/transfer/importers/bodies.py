@@ -1,10 +1,12 @@
 """Messages as the APIs take them: a body is a conversation, bare messages are one a file."""
 
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from typing import Any
 
-from reservoir_cli.messages import Message
+from reservoir_cli.messages import Conversation, Message
 from reservoir_cli.transfer.importers import File, Record, Skipped
+from reservoir_cli.transfer.importers.coerce import obj, text, time_of
 from reservoir_cli.transfer.importers.conversations import SourceIds, Thread
 from reservoir_cli.transfer.importers.json_stream import read_each
 
@@ -21,14 +23,17 @@ def read_bodies(
     :param before: a key of the body, and what reads the value that stands under it.
     """
     identities = SourceIds()
-    bare = _Talk(source, identities)
+    bare: dict[str | None, _Talk] = {}
 
     def body(place: str, value: dict[str, Any]) -> Iterator[Record | Skipped]:
         listed = value.get("messages")
         if not isinstance(listed, list):
-            yield from bare.records(place, value, read)
+            named = text(value.get("conversation_id"))
+            if named not in bare:
+                bare[named] = _Talk(source, identities, {"conversation_id": named})
+            yield from bare[named].records(place, value, read)
             return
-        talk = _Talk(source, identities)
+        talk = _Talk(source, identities, value)
         if before:
             key, read_before = before
             yield from talk.records(f"{place}, {key}", value.get(key), read_before)
@@ -39,13 +44,18 @@ def read_bodies(
 
 
 class _Talk:
-    """One conversation: its messages get their ids from what they follow."""
+    """One conversation: its messages get their ids from what they follow.
 
-    def __init__(self, source: str, identities: SourceIds) -> None:
-        self._thread = Thread(source)
+    A message without a time gets that of the one before it, the first one that of the body.
+    """
+
+    def __init__(self, source: str, identities: SourceIds, body: dict[str, Any]) -> None:
+        named = text(body.get("conversation_id"))
+        self._thread = Thread(source, Conversation(named, source=source) if named else None)
         self._identities = identities
+        self._time = time_of(body)
         # The address may be that of an earlier talk, whose last message this one does not follow.
-        identities.follow(id(self), "")
+        identities.follow(id(self), named or "")
 
     def records(self, place: str, value: Any, read: Read) -> Iterator[Record | Skipped]:
         try:
@@ -53,5 +63,7 @@ class _Talk:
         except ValueError as error:
             yield Skipped(place, str(error))
             return
+        self._time = time_of(obj(value)) or self._time
         for message in made:
-            yield self._thread.record(message, self._identities.new(id(self), message))
+            timed = replace(message, created_at=self._time)
+            yield self._thread.record(timed, self._identities.new(id(self), timed))

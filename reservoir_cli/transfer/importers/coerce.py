@@ -11,6 +11,11 @@ from urllib.parse import unquote
 from reservoir_cli.messages import ToolCall, clean_text
 
 _YEAR_10000 = 253_402_300_800
+#: From here on a number is one of milliseconds.
+_LEAST_MS = 100_000_000_000
+_NUMBER = re.compile(r"\d{9,16}(?:\.\d+)?", re.ASCII)
+#: Names of a message's time in lists of messages, the most particular first.
+_TIMES = ("created_at", "timestamp", "created", "create_time", "createdAt")
 
 
 def text(value: Any) -> str | None:
@@ -78,6 +83,23 @@ def moment_ms(value: Any) -> datetime | None:
         return moment(value / 1000)
     except OverflowError:
         return None
+
+
+def any_moment(value: Any) -> datetime | None:
+    """Return a time of unknown unit: ISO 8601, or seconds or milliseconds since 1970.
+
+    Numbers may stand in a text. No message is of the years before 1973 or after 5138.
+    """
+    if isinstance(value, str) and _NUMBER.fullmatch(value.strip()):
+        value = float(value)
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return moment_ms(value) if is_number and abs(value) >= _LEAST_MS else moment(value)
+
+
+def time_of(value: Any) -> datetime | None:
+    """Return the time that an object of a list gives under one of the usual names."""
+    times = (any_moment(obj(value).get(name)) for name in _TIMES)
+    return next((time for time in times if time is not None), None)
 
 
 def with_neighbours(

@@ -1,6 +1,8 @@
 """Reservoir's own export: rows with partition, instance and source, one a line or in an array."""
 
+import json
 import math
+import uuid
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -18,9 +20,12 @@ from reservoir_cli.messages import (
     title_of,
 )
 from reservoir_cli.transfer.importers import File, Record, Skipped, Vectors, has_key, is_json
-from reservoir_cli.transfer.importers.coerce import obj
+from reservoir_cli.transfer.importers.coerce import any_moment, obj
 from reservoir_cli.transfer.importers.conversations import SourceIds
 from reservoir_cli.transfer.importers.json_stream import entries
+
+#: Fields that only our rows have; names of other fields are those of OpenAI's messages, too.
+_OWN = frozenset({"conversation_id", "trace_id", "source_id"})
 
 _Thread = tuple[str | None, str | None, str | None]
 
@@ -32,13 +37,16 @@ class Native:
     instance = None
 
     def detect(self, head: str) -> bool:
-        """Its rows name a partition and a role."""
-        return is_json(head) and has_key(head, "partition") and has_key(head, "role")
+        """Its rows name a partition and a role; written by hand, at least a conversation."""
+        if not is_json(head):
+            return False
+        return (has_key(head, "partition") and has_key(head, "role")) or _is_row(head)
 
     def read(self, file: File) -> Iterator[Record | Skipped]:
         """Each row keeps its place, its time and its identity; one without gets its own."""
         identities = SourceIds()
         told: dict[_Thread, Conversation] = {}
+        traces: dict[_Thread, str] = {}
         for found in entries(file):
             if isinstance(found, Skipped):
                 yield found
@@ -47,11 +55,32 @@ class Native:
             listed = value.get("messages")
             for number, row in enumerate(listed if isinstance(listed, list) else [value], 1):
                 try:
-                    yield _of_thread(_identified(_record(row), identities), told)
+                    yield _of_thread(_traced(_identified(_record(row), identities), traces), told)
                 except (ValueError, TypeError, OverflowError) as error:
                     where = f"{place}, message {number}" if isinstance(listed, list) else place
                     reason = str(error) if type(error) is ValueError else "a value of a wrong type"
                     yield Skipped(where, reason)
+
+
+def _is_row(head: str) -> bool:
+    """Return whether the first object of a JSON text is a message with one of our own ids."""
+    try:
+        first, _ = json.JSONDecoder().raw_decode(head.lstrip().removeprefix("[").lstrip())
+    except (ValueError, RecursionError):
+        return False
+    if not isinstance(first, dict) or not isinstance(first.get("content"), str):
+        return False
+    return first.get("role") in list(Role) and not _OWN.isdisjoint(first)
+
+
+def _traced(record: Record, traces: dict[_Thread, str]) -> Record:
+    """Give rows of a conversation without traces one from each question to the next."""
+    message, thread = record.message, _thread(record)
+    if message.trace_id is not None or message.conversation_id is None:
+        return record
+    if message.role == Role.USER or thread not in traces:
+        traces[thread] = str(uuid.uuid5(uuid.NAMESPACE_OID, str(message.source_id)))
+    return replace(record, message=replace(message, trace_id=traces[thread]))
 
 
 def _thread(record: Record) -> _Thread:
@@ -162,11 +191,14 @@ def _text(row: dict[str, Any], key: str) -> str | None:
 
 
 def _time(value: Any) -> datetime | None:
-    """Parse a time in ISO 8601 (UTC without a zone) or in milliseconds since 1970, in UTC."""
+    """Parse a time in ISO 8601 (UTC without a zone), or a number since 1970, in UTC.
+
+    Our own numbers are milliseconds; smaller ones that people write are seconds.
+    """
     if value is None:
         return None
     if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value):
-        moment = from_epoch_ms(int(value))
+        moment = any_moment(value) or from_epoch_ms(int(value))
     else:
         try:
             moment = datetime.fromisoformat(value)

@@ -9,7 +9,7 @@ from typing import Any
 
 from reservoir_cli.messages import Conversation, Message, ToolCall
 from reservoir_cli.transfer.importers import File, Record, Skipped, has_key, is_json
-from reservoir_cli.transfer.importers.coerce import call, text
+from reservoir_cli.transfer.importers.coerce import call, text, time_of
 from reservoir_cli.transfer.importers.conversations import SourceIds, Thread
 from reservoir_cli.transfer.importers.json_stream import read_each
 
@@ -66,6 +66,7 @@ class _Talk:
         title, model = text(self.about.get("title")), text(self.about.get("model"))
         known = Conversation(identity, title, ShareGPT.name, model) if identity else None
         self.thread = Thread(ShareGPT.name, known)
+        self.time = time_of(self.about)
         self.identities.follow(id(self), identity or "")
 
     def read(self, place: str, value: Any) -> Record | Skipped:
@@ -73,6 +74,8 @@ class _Talk:
             message = self._message(value)
         except ValueError as error:
             return Skipped(place, str(error))
+        self.time = time_of(value) or self.time
+        message = replace(message, created_at=self.time)
         source_id = self.identities.new(id(self), message)
         if message.tool_calls:
             # The format has no ids for calls; this one is nobody else's.

@@ -50,7 +50,8 @@ def test_tool_calls_are_embedded_and_empty_messages_are_done_without(
 LIMITS = [
     # pending, limit, newest, what is embedded
     (5, 2, True, ["3", "4"]),
-    (5, 2, False, ["0", "1"]),
+    (5, 2, False, ["3", "4"]),
+    (5, 9, False, ["0", "1", "2", "3", "4"]),
     (5, 9, True, ["0", "1", "2", "3", "4"]),
     (5, 0, True, []),
     (100, 70, True, [str(number) for number in range(30, 100)]),
@@ -71,6 +72,38 @@ def test_a_limit_embeds_so_many_and_no_more(
     assert embed(store, fake_embedder, limit=limit, newest=newest) == len(embedded)
     left = {each.content for each in store.unembedded(count, EVERYWHERE)}
     assert left == {str(number) for number in range(count)} - set(embedded)
+
+
+def test_the_newest_in_time_are_embedded_first_whatever_the_order_they_came_in(
+    store: Store, add: Adding, fake_embedder: Any
+) -> None:
+    # As an export that lists its newest conversation first: ids rise while times fall.
+    add(*(Message("user", str(number), NOW - number * MS) for number in range(700)))
+    assert embed(store, fake_embedder, limit=3) == 3
+    left = {message.content for message in store.unembedded(700, EVERYWHERE)}
+    assert {str(number) for number in range(700)} - left == {"0", "1", "2"}
+    batches: list[list[str]] = []
+
+    class Watched(type(fake_embedder)):  # type: ignore[misc]
+        def encode_documents(self, texts: Any) -> Any:
+            batches.append(list(texts))
+            return super().encode_documents(texts)
+
+    assert embed(store, Watched()) == 697
+    assert [text for batch in batches for text in batch] == [str(each) for each in range(3, 700)]
+
+
+def test_messages_that_come_in_meanwhile_are_embedded_by_the_same_run(
+    store: Store, add: Adding, fake_embedder: Any
+) -> None:
+    add(Message("user", "before"))
+
+    def progress(_what: str, done: int, _total: int) -> None:
+        if done == 1:
+            add(Message("user", "meanwhile"))
+
+    assert embed(store, fake_embedder, progress=progress) == 2
+    assert store.count_unembedded(EVERYWHERE) == 0
 
 
 def test_only_the_scope_is_embedded(store: Store, add: Adding, fake_embedder: Any) -> None:
@@ -111,7 +144,7 @@ def test_a_model_that_fails_keeps_the_batches_before(
 ) -> None:
     class Failing(type(fake_embedder)):  # type: ignore[misc]
         def encode_documents(self, texts: Sequence[str]) -> NDArray[np.float32]:
-            if "550" in texts:
+            if "50" in texts:  # an old one: the newest come first
                 raise RuntimeError("out of memory")
             return super().encode_documents(texts)  # type: ignore[no-any-return]
 
@@ -134,7 +167,7 @@ LENGTHS = [
 def test_a_group_of_long_messages_is_short(
     store: Store, add: Adding, fake_embedder: Any, lengths: list[int], after: list[int]
 ) -> None:
-    add(*(Message("user", "x" * length, NOW + at * MS) for at, length in enumerate(lengths)))
+    add(*(Message("user", "x" * length, NOW - at * MS) for at, length in enumerate(lengths)))
     told: list[int] = []
     embed(store, fake_embedder, progress=lambda _, done, __: told.append(done))
     assert told == [0, *after]

@@ -53,6 +53,22 @@ def links(store):
     return {row[:2]: row[2:] for row in rows}
 
 
+def test_links_are_the_same_whichever_messages_are_embedded_first(store, tmp_path):
+    other = open_store(str(tmp_path / "other.db"), create=True)
+    vectors = [direction(7 * number % 61) for number in range(600)]
+    forward, backward = tell(store, 600), tell(other, 600)
+    for start in range(0, 600, 150):
+        embed(store, forward[start : start + 150], vectors[start : start + 150])
+    for start in range(450, -1, -150):
+        embed(other, backward[start : start + 150], vectors[start : start + 150])
+    numbers = dict(zip(backward, forward, strict=True))
+    turned = {(numbers[a], numbers[b]): value for (a, b), value in links(other).items()}
+    other.close()
+    assert turned.keys() == links(store).keys()
+    for ends, (score, kind) in links(store).items():
+        assert turned[ends] == (pytest.approx(score, abs=1e-6), kind)
+
+
 def test_a_message_is_tied_to_the_one_before_it(store):
     ids = tell(store, 3)
     embed(store, ids, [direction(0), direction(10), direction(20)], threshold=0.99)

@@ -1,0 +1,52 @@
+"""Search for other words instead of misspelt ones, and say so."""
+
+from dataclasses import replace
+
+from reservoir_cli.embedding import Embedder
+from reservoir_cli.messages import Scope, plain_text
+from reservoir_cli.redaction import Redactor
+from reservoir_cli.storage.base import Store
+from reservoir_cli.storage.highlight import word_with_stem
+from reservoir_cli.storage.records import Candidates, Respelt
+
+
+def without_known_words(found: Candidates, embedder: Embedder | None) -> Candidates:
+    """Return the same candidates; only for misspelt words other words are searched.
+
+    A correct word that stands nowhere is in the vocabulary of the model. Without a model, any
+    word counts as misspelt.
+    """
+    if not found.respelt or embedder is None:
+        return found
+    present = len(found.postings) - len(found.respelt)
+    misspelt = [
+        (word, posting)
+        for word, posting in zip(found.respelt, found.postings[present:], strict=True)
+        if not embedder.knows(word.typed)
+    ]
+    return replace(
+        found,
+        postings=(*found.postings[:present], *(posting for _, posting in misspelt)),
+        absent=found.absent + len(found.respelt) - len(misspelt),
+        respelt=tuple(word for word, _ in misspelt),
+    )
+
+
+def respelling_notes(
+    found: Candidates, store: Store, scope: Scope, redactor: Redactor
+) -> tuple[str, ...]:
+    """Return a note such as ``nothing has "kuberntes"; searched for Kubernetes``, if it is so."""
+    if not found.respelt:
+        return ()
+    typed = ", ".join(f'"{word.typed}"' for word in found.respelt)
+    meant = ", ".join(_as_written(word, found, store, scope, redactor) for word in found.respelt)
+    return (f"nothing has {typed}; searched for {meant}",)
+
+
+def _as_written(
+    word: Respelt, found: Candidates, store: Store, scope: Scope, redactor: Redactor
+) -> str:
+    """Return a word as a message writes it; none if it is part of a secret."""
+    messages = redactor.messages(store.by_id([int(found.ids[word.place])], scope))
+    written = (word_with_stem(plain_text(message), word.stem) for message in messages)
+    return next((text for text in written if text), "a similar word")

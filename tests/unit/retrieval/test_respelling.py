@@ -1,0 +1,131 @@
+"""Misspelt words are searched for as the nearest words of the index, and that is said."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from builders import NOW
+
+from reservoir_cli.embedding import Embedder
+from reservoir_cli.messages import Message, Scope, StoredMessage
+from reservoir_cli.redaction import Redactor
+from reservoir_cli.retrieval.respelling import respelling_notes, without_known_words
+from reservoir_cli.retrieval.search import search
+from reservoir_cli.settings import config
+from reservoir_cli.storage.base import Store
+from reservoir_cli.storage.records import Candidates
+from reservoir_cli.storage.spelling import count_slips
+
+P = Scope("p")
+Adding = Callable[..., list[StoredMessage | None]]
+OPEN, MASKED = Redactor(lambda _: "off"), Redactor(lambda _: "mask")
+
+SLIPS = [
+    ("kubernt", "kubernet", 1),
+    ("recieve", "receive", 1),
+    ("failovr", "failover", 1),
+    ("rollbakc", "rollback", 1),
+    ("same", "same", 0),
+    ("", "abc", 3),
+    ("abcd", "", 4),
+    ("sitting", "kitten", 3),
+]
+
+
+@pytest.mark.parametrize(("one", "other", "slips"), SLIPS)
+def test_slips_of_the_pen_are_counted(one: str, other: str, slips: int) -> None:
+    assert count_slips(one, other) == count_slips(other, one) == slips
+
+
+def asked(store: Store, question: str) -> Candidates:
+    return store.candidates(P, None, question, None)
+
+
+def notes(store: Store, question: str, redactor: Redactor = OPEN) -> tuple[str, ...]:
+    return respelling_notes(asked(store, question), store, P, redactor)
+
+
+@pytest.fixture
+def talk(add: Adding) -> None:
+    add(
+        Message("user", "Should Kubernetes do the rollback by itself?"),
+        Message("assistant", "No: Kubernetes restarts, the deployment is ours."),
+        Message("user", "And the limiter?"),
+    )
+
+
+def test_a_misspelt_word_finds_what_the_right_one_finds(store: Store, talk: None) -> None:
+    wrong, right = asked(store, "the kuberntes rolbacks"), asked(store, "kubernetes rollbacks")
+    assert [word.typed for word in wrong.respelt] == ["kuberntes", "rolbacks"]
+    assert wrong.absent == right.absent == 0
+    places = [sorted(posting.places.tolist() for posting in of.postings) for of in (wrong, right)]
+    assert places[0] == places[1] == [[0], [0, 1]]
+
+
+NOTES = [
+    ("kuberntes", ('nothing has "kuberntes"; searched for Kubernetes',)),
+    (
+        "xylophones of restrats",
+        ('nothing has "restrats"; searched for restarts',),
+    ),
+    ("limitr, rolback", ('nothing has "limitr", "rolback"; searched for limiter, rollback',)),
+    ("kubernetes rollback", ()),
+    ("pineapples", ()),
+    ("limi", ()),
+    ("k8bernetes", ()),
+    ("", ()),
+]
+
+
+@pytest.mark.parametrize(("question", "said"), NOTES)
+def test_what_was_searched_for_is_said_and_only_then(
+    store: Store, talk: None, question: str, said: tuple[str, ...]
+) -> None:
+    assert notes(store, question) == said
+
+
+def test_words_of_another_partition_are_neither_found_nor_named(store: Store, add: Adding) -> None:
+    add(Message("user", "kubernetes"), partition="q")
+    add(Message("user", "the limiter"))
+    found = asked(store, "kuberntes")
+    assert (found.respelt, found.postings, found.absent) == ((), (), 1)
+
+
+def test_a_word_of_a_secret_is_not_named_if_secrets_are_masked(store: Store, add: Adding) -> None:
+    add(Message("user", "password=wandelhorn-Tr0mpete4x"))
+    assert "wandelhorn" in notes(store, "wandelhrn")[0]
+    assert notes(store, "wandelhrn", MASKED) == (
+        'nothing has "wandelhrn"; searched for a similar word',
+    )
+
+
+def test_a_correct_word_that_stands_nowhere_is_not_taken_for_another(
+    store: Store, add: Adding, embedder: Embedder
+) -> None:
+    add(Message("user", "Grandma rewards the stronger ones."))
+    for word, is_known in {"grandpa": True, "strangers": True, "rewrads": False}.items():
+        found = asked(store, word)
+        assert [each.typed for each in found.respelt] == [word]
+        kept = without_known_words(found, embedder)
+        assert [each.typed for each in kept.respelt] == ([] if is_known else [word])
+        assert (len(kept.postings), kept.absent) == ((0, 1) if is_known else (1, 0))
+
+
+def test_a_question_of_many_words_looks_few_of_them_up(store: Store, add: Adding) -> None:
+    add(Message("user", "alphabet bergamot cardamom dandelion"))
+    found = asked(store, "alphabt bergamt cardamm dandelin")
+    assert (len(found.respelt), found.absent) == (3, 1)
+
+
+def test_hybrid_search_finds_by_the_right_word_and_a_keyword_search_does_not(
+    store: Store, talk: None
+) -> None:
+    settings = config.load(None, {}).settings("p")
+
+    def hits(mode: Any) -> list[Any]:
+        return search(store, None, "limitr", P, settings, NOW, mode=mode, limit=9, redactor=OPEN)
+
+    hit = hits("hybrid")[0]
+    assert hit.message.content == "And the limiter?"
+    assert hit.notes == ('nothing has "limitr"; searched for limiter',)
+    assert hits("keyword") == []

@@ -1,0 +1,29 @@
+"""How far long work has come, as a line says it."""
+
+import pytest
+
+from reservoir_cli.cli.pace import in_words, pace
+
+PACES = [
+    # done, total, measured, seconds, text
+    (0, 0, 0, 9.0, ""),
+    (0, 500, 0, 9.0, "0 of 500"),
+    (512, 12_431, 512, 2.0, "512 of 12,431 · 256/s · 47 s left"),
+    (512, 12_431, 512, 0.5, "512 of 12,431"),
+    (3, 40, 3, 2.0, "3 of 40 · 1.5/s · 25 s left"),
+    (900, 1_000, 100, 10.0, "900 of 1,000 · 10/s · 10 s left"),
+    (500, 500, 500, 2.0, "500 of 500"),
+]
+
+
+@pytest.mark.parametrize(("done", "total", "measured", "seconds", "text"), PACES)
+def test_a_line_says_how_far_how_fast_and_how_long(done, total, measured, seconds, text):
+    assert pace(done, total, measured, seconds) == text
+
+
+DURATIONS = [(0.2, "1 s"), (46.4, "46 s"), (99.6, "2 min"), (3_570, "1 h"), (4_800, "1 h 20 min")]
+
+
+@pytest.mark.parametrize(("seconds", "text"), DURATIONS)
+def test_a_duration_is_said_as_a_person_would(seconds, text):
+    assert in_words(seconds) == text

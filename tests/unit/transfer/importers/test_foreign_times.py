@@ -1,0 +1,109 @@
+"""Times and conversations of lists of messages, whatever their names and units."""
+
+import json
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from reading import file_of, lines
+from reading import read as read_as
+
+from reservoir_cli.transfer.importers import Record, choose
+
+WHEN = datetime(2026, 2, 3, 12, 30, tzinfo=UTC)
+SECONDS = int(WHEN.timestamp())
+ASKED = {"role": "user", "content": "Which queue?"}
+BLOCKS = {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t", "content": "x"}]}
+SHARED = {"from": "human", "value": "Which queue?"}
+
+
+def records(text: str) -> list[Record]:
+    importer = choose(file_of(text))
+    found = read_as(text, importer)
+    assert all(isinstance(each, Record) for each in found), found
+    return [each for each in found if isinstance(each, Record)]
+
+
+TIMES: list[tuple[str, Any]] = [
+    ("created_at", WHEN.isoformat()),
+    ("created_at", "2026-02-03T12:30:00Z"),
+    ("created_at", "2026-02-03 12:30:00"),
+    ("created_at", SECONDS),
+    ("created_at", 1000 * SECONDS),
+    ("timestamp", SECONDS),
+    ("timestamp", float(SECONDS)),
+    ("timestamp", 1000 * SECONDS),
+    ("timestamp", "2026-02-03T13:30:00+01:00"),
+    ("timestamp", str(SECONDS)),
+    ("created", SECONDS),
+    ("create_time", float(SECONDS)),
+]
+
+
+@pytest.mark.parametrize(("name", "value"), TIMES)
+@pytest.mark.parametrize("form", ["openai", "reservoir", "anthropic", "sharegpt"])
+def test_a_time_is_kept_whatever_its_name_and_unit(form: str, name: str, value: Any) -> None:
+    if form == "reservoir" and name not in ("created_at", "timestamp"):
+        pytest.skip("our own rows have their own names")
+    texts = {
+        "openai": lines({**ASKED, name: value}),
+        "reservoir": lines({**ASKED, name: value, "conversation_id": "c"}),
+        "anthropic": json.dumps([{**BLOCKS, name: value}]),
+        "sharegpt": json.dumps({"conversations": [{**SHARED, name: value}]}),
+    }
+    if form == "reservoir" and value == str(SECONDS):
+        pytest.skip("our own times are numbers or ISO 8601")
+    assert choose(file_of(texts[form])).name == form
+    assert [each.message.created_at for each in records(texts[form])] == [WHEN]
+
+
+NO_TIMES = ["soon", -5, 0, True, None, {"of": 1}, 1e300, "9" * 40, ""]
+
+
+@pytest.mark.parametrize("value", NO_TIMES)
+def test_what_is_no_time_costs_no_message(value: Any) -> None:
+    [record] = records(lines({**ASKED, "created_at": value}))
+    assert record.message.created_at is None
+
+
+def test_a_message_without_a_time_gets_the_one_before_and_the_first_that_of_the_body() -> None:
+    reply = {"role": "assistant", "content": "Redis."}
+    body = {"created": SECONDS, "messages": [ASKED, {**reply, "timestamp": SECONDS + 9}, ASKED]}
+    times = [each.message.created_at for each in records(json.dumps(body))]
+    assert [time and int(time.timestamp()) - SECONDS for time in times] == [0, 9, 9]
+
+
+def test_rows_with_our_names_are_ours_without_a_partition() -> None:
+    rows = [
+        {**ASKED, "created_at": WHEN.isoformat(), "conversation_id": "one"},
+        {"role": "assistant", "content": "Redis.", "conversation_id": "one"},
+        {**ASKED, "created_at": WHEN.isoformat(), "conversation_id": "two"},
+    ]
+    for text in (lines(*rows), json.dumps(rows), json.dumps(rows, indent=1)):
+        assert choose(file_of(text)).name == "reservoir"
+        first, reply, other = (each.message for each in records(text))
+        assert [each.conversation_id for each in (first, reply, other)] == ["one", "one", "two"]
+        assert (first.created_at, reply.created_at) == (WHEN, None)
+        assert first.source == "reservoir"
+        assert first.trace_id == reply.trace_id != other.trace_id
+
+
+def test_conversations_of_a_foreign_list_stay_apart() -> None:
+    parts = [{"type": "text", "text": "Which queue?"}]
+    rows = [{"role": "user", "content": parts, "conversation_id": each} for each in "aba"]
+    assert choose(file_of(lines(*rows))).name == "openai"
+    assert [each.message.conversation_id for each in records(lines(*rows))] == ["a", "b", "a"]
+
+
+FOREIGN = {
+    "a ChatGPT export": [
+        {"conversation_id": "c", "mapping": {"n": {"message": {"role": "user", "content": "x"}}}}
+    ],
+    "OpenAI's messages": [ASKED],
+    "a request body": [{"messages": [ASKED], "conversation_id": "c"}],
+}
+
+
+@pytest.mark.parametrize("rows", FOREIGN.values(), ids=FOREIGN)
+def test_nothing_else_is_taken_for_our_rows(rows: list[Any]) -> None:
+    assert choose(file_of(json.dumps(rows))).name != "reservoir"
