@@ -69,6 +69,8 @@ class Reservoir:
     ) -> None:
         self.store, self.config, self.offline = store, settings, offline
         self._ready_only = ready_only
+        #: Expect many questions: the model takes longer to load, and each question less.
+        self.serving = False
         self._notify, self._progress, self._embedder = notify, progress, embedder
         self.redactor = Redactor(lambda name: str(self.config.lookup("redact", name)[0]))
 
@@ -861,6 +863,7 @@ class Reservoir:
                 progress=self._progress,
                 notify=self._notify,
                 ready_only=self._ready_only,
+                serving=self.serving,
             )
         return self._embedder
 

@@ -11,7 +11,7 @@ from contextlib import suppress
 from typing import NoReturn
 
 #: Seconds from the start of the process; clients are told of 2.
-LIMIT = 1.8
+LIMIT = 1.7
 #: Seconds that the interpreter took to start, where the system does not say.
 _STARTING = 0.1
 #: Options before the command that take a value.

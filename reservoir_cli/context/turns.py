@@ -186,16 +186,18 @@ def title_line(candidate: Candidate) -> str:
 
 def defused(text: str) -> str:
     """Break up the control tokens of chat templates by a space of no width."""
+    if "<" not in text and "[" not in text:  # ten times faster than the pattern
+        return text
     return _CONTROL.sub("\\g<0>\u200b", text)
 
 
 def _heading(candidate: Candidate, before: Candidate | None) -> str:
     """Return the separator between a recalled message and the one before it."""
-    heading = ""
+    heading, day = "", _day(candidate)
     if before:
         heading = "\n\n" if _follows(candidate, before) else f"\n{GAP}\n"
-    if not before or _day(candidate) != _day(before):
-        heading += f"{_day(candidate)}\n"
+    if not before or day != _day(before):
+        heading += f"{day}\n"
     if not before or _conversation(candidate) != _conversation(before):
         heading += title_line(candidate)
     return heading

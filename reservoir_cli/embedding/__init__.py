@@ -63,6 +63,7 @@ def load_embedder(
     progress: Progress,
     notify: Callable[[str], None] = _ignore,
     ready_only: bool = False,
+    serving: bool = False,
 ) -> Embedder:
     """Find or download a model, and load it.
 
@@ -72,12 +73,18 @@ def load_embedder(
     :param offline: never use the network.
     :param notify: called with a message if the slower engine is used.
     :param ready_only: neither download nor compile a model.
+    :param serving: prepare for many questions.
     :raises ModelUnavailableError: it is not on this machine and cannot be downloaded, or is
         damaged.
     """
     from reservoir_cli.embedding.load import load
 
     embedder = load(name, offline=offline, progress=progress, ready_only=ready_only)
+    if serving:
+        from reservoir_cli.embedding.onnx import CompiledEmbedder
+
+        if isinstance(embedder, CompiledEmbedder):
+            embedder.pack()
     if embedder.engine.kind == "reference":
         reason = embedder.engine.reason
         notify(f"the embedding model runs on sentence-transformers, which is slower: {reason}")

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -41,7 +42,8 @@ class CompiledEmbedder:
         self.engine = engine
         self._manifest = manifest
         self._tokenizer = Tokenizer.from_file(str(folder / TOKENIZER))
-        self._session = _session(folder / MODEL)
+        self._model = folder / MODEL
+        self._session = _session(self._model)
         self._inputs = [node.name for node in self._session.get_inputs()]
 
     def encode_query(self, text: str) -> "NDArray[np.float32]":
@@ -51,6 +53,11 @@ class CompiledEmbedder:
     def encode_documents(self, texts: Sequence[str]) -> "NDArray[np.float32]":
         """See :class:`~reservoir_cli.embedding.Embedder`."""
         return self._encoded([self._manifest.document_prompt + text for text in texts])
+
+    def pack(self) -> None:
+        """Prepare for many questions: each takes half the time, and this as long as ten of them."""
+        with suppress(Exception):  # if the file is gone, this session goes on without it
+            self._session = _session(self._model, packed=True)
 
     def passages(self, text: str) -> list[Span]:
         """See :class:`~reservoir_cli.embedding.Embedder`."""
@@ -132,14 +139,17 @@ def _threads() -> int:
     return min(processors or 1, _MOST_THREADS)
 
 
-def _session(model: Path) -> Any:
-    """Open an optimised model; its weights are mapped into memory, not copied."""
+def _session(model: Path, *, packed: bool = False) -> Any:
+    """Open an optimised model; its weights are mapped into memory.
+
+    :param packed: copy them into the order in which the processor reads them.
+    """
     import onnxruntime
 
     onnxruntime.disable_telemetry_events()
     options = onnxruntime.SessionOptions()
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
-    options.add_session_config_entry("session.disable_prepacking", "1")
+    options.add_session_config_entry("session.disable_prepacking", "0" if packed else "1")
     options.intra_op_num_threads = options.inter_op_num_threads = 1
     options.log_severity_level = 4
     return onnxruntime.InferenceSession(str(model), options, providers=["CPUExecutionProvider"])

@@ -4,6 +4,8 @@ import errno
 import os
 import re
 import stat
+import sys
+import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -14,6 +16,8 @@ from reservoir_cli.util.times import unix_time
 _TEMPORARY = re.compile(r"\.\w{8}(-wal|-shm|-journal)?$")
 #: Seconds after which a temporary file is considered abandoned.
 _ABANDONED = 24 * 3_600
+#: Seconds between two looks at a lock, where the system cannot wait for one.
+_LOCK_PAUSE = 0.05
 
 
 def make_private_dir(folder: Path) -> None:
@@ -106,22 +110,41 @@ def exclusive_lock(path: Path, *, wait: bool = True) -> Iterator[bool]:
     :param wait: block until the lock is free; otherwise yield ``False`` if it is taken.
     """
     descriptor, acquired = None, True
-    if os.name == "posix":
-        import fcntl
-
-        # Continue without a lock where the file cannot be created or the file system has no locks.
-        with suppress(OSError):
-            flags = os.O_RDONLY if path.is_dir() else os.O_RDWR | os.O_CREAT
-            descriptor = os.open(path, flags, 0o600)
-            try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
-            except BlockingIOError:
-                acquired = False
+    # Continue without a lock where the file cannot be opened, such as a folder on Windows, or the
+    # file system has no locks.
+    with suppress(OSError):
+        flags = os.O_RDONLY if path.is_dir() else os.O_RDWR | os.O_CREAT
+        descriptor = os.open(path, flags, 0o600)
+        acquired = _lock(descriptor, wait=wait)
     try:
         yield acquired
     finally:
         if descriptor is not None:
             os.close(descriptor)
+
+
+def _lock(descriptor: int, *, wait: bool) -> bool:
+    """Lock an open file; return ``False`` if another process has it and we do not wait."""
+    if sys.platform == "win32":
+        import msvcrt
+
+        # Its own way to wait gives up after ten seconds.
+        while True:
+            try:
+                msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
+            except PermissionError:
+                if not wait:
+                    return False
+                time.sleep(_LOCK_PAUSE)
+            else:
+                return True
+    import fcntl
+
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+    except BlockingIOError:
+        return False
+    return True
 
 
 def resolve_path(path: Path) -> Path:

@@ -49,6 +49,12 @@ ASKING = {
     "gemini": ("-m", "gemini-2.5-flash", "--approval-mode", "yolo", "-p"),
     "opencode": ("run",),
 }
+RESUMING = {
+    "claude": ("--continue", *ASKING["claude"]),
+    "codex": (*ASKING["codex"], "resume", "--last"),
+    "gemini": ("-r", "latest", *ASKING["gemini"]),
+    "opencode": ("run", "-c"),
+}
 
 pytestmark = [
     pytest.mark.clients,
@@ -213,3 +219,30 @@ def test_a_hook_puts_recalled_text_behind_the_question(
         if "Why did the queue leave Redis?" in text and "lost 214 jobs" in text
     )
     assert first.index("Recalled Messages") > 0
+
+
+def synced(person: Person) -> int:
+    """Sync, and return how many messages are new."""
+    printed = person.run(RESERVOIR, "sync", "--no-embed", "--json")
+    report = json.loads(printed[printed.index("{") :])  # behind the summary
+    return sum(source["imported"] for source in report["sources"])
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_session_arrives_by_sync_once_and_resumed_adds_what_is_new(
+    person: Callable[[str], Person], name: str
+) -> None:
+    someone = person(name)
+    connected(someone)
+    someone.run(name, *ASKING[name], "What happened?")
+    assert synced(someone) > 0
+    assert synced(someone) == 0
+    someone.run(name, *RESUMING[name], "And then?")
+    assert synced(someone) > 0
+    assert synced(someone) == 0
+    printed = someone.run(RESERVOIR, "view", "0", "--quiet", "--jsonl")
+    rows = [json.loads(line) for line in printed.splitlines()]
+    said = [(row["role"], row["content"].strip('"')) for row in rows]  # opencode quotes prompts
+    for question in ("What happened?", "And then?"):
+        assert said.count(("user", question)) == 1
+    assert ("assistant", ANSWER) in said

@@ -70,6 +70,8 @@ def test_enter_to_every_question_imports_all_and_asks_the_first_question(machine
     # It is a question of these histories, and the command does what was shown.
     question = re.fullmatch(r'reservoir context "(.*)" --budget 1000', command)[1]
     assert question in [row["content"] for row in machine.rows("--all-instances")]
+    agents = "these agents can ask the store themselves: "
+    assert f"{agents}reservoir connect claude, reservoir connect codex\n" in done.out
     again = machine.shell(command)
     assert again.out.strip().endswith(question)
     assert again.out.strip() in done.out

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import strategies as st
 
 from reservoir_cli.context.exchanges import Exchanges
-from reservoir_cli.context.layout import Costs, is_system
+from reservoir_cli.context.layout import Costs, Packing, is_system
 from reservoir_cli.context.selection import Rules, Unit, _exchanges, _tool_units, select
 from reservoir_cli.context.types import Candidate, Scores, Tier
 from reservoir_cli.messages import Role, StoredMessage, ToolCall
@@ -580,3 +580,52 @@ def test_by_tiers_the_order_holds_for_what_is_printed(candidates, budget, newest
     by_order = [key for key, number in kept_keys if number not in held]
     if first is not None:
         assert all(key <= first for key in by_order)
+
+
+@hypothesis.given(
+    st.lists(
+        st.tuples(
+            st.sampled_from(("user", "assistant")),
+            st.integers(1, 60),
+            st.integers(0, 4),
+            st.floats(0, 1),
+            st.sampled_from(("", "same")),
+        ),
+        max_size=30,
+    ),
+    st.integers(0, 400),
+    st.booleans(),
+)
+def test_what_is_hopeless_would_not_have_fitted(rows, budget, counted) -> None:
+    """Recalled messages only, so that none has an age."""
+
+    def printed(recalled, history):
+        return sum(each.message.tokens for each in (*recalled, *history))
+
+    candidates = [
+        replace(each, age=None)
+        for each in pool(
+            *(
+                said(role, text, tokens=tokens, trace=f"t{trace}", tier=O, priority=priority)
+                for role, tokens, trace, priority, text in rows
+            )
+        )
+    ]
+    sums = Costs(
+        lambda each: each.message.tokens + 3,
+        lambda each: each.message.tokens + 3,
+        2,
+        5,
+        printed if counted else None,
+        left_out=lambda _: 4,
+        trials=1,
+    )
+
+    def selected():
+        more = {"query": "", "budget": budget, "costs": sums, "rules": NO_NEWEST}
+        return select(candidates, **more, not_reached=0)
+
+    quick = selected()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Packing, "_is_hopeless", lambda *_: False)
+        assert selected() == quick

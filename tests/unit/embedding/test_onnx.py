@@ -6,17 +6,19 @@ import warnings
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reservoir_cli.embedding import Embedder
-from reservoir_cli.embedding.onnx import BATCH_PIECES, batches
+from reservoir_cli.embedding import Embedder, load_embedder
+from reservoir_cli.embedding.onnx import BATCH_PIECES, CompiledEmbedder, batches
 from reservoir_cli.embedding.passages import PIECES
 from reservoir_cli.embedding.resolve import DEFAULT_MODEL, locate
 from reservoir_cli.embedding.torch import ReferenceEmbedder
+from reservoir_cli.settings.schema import DEFAULT_MODEL_NAME
 
 SENTENCE = "The worker lost its lease, and the message was delivered a second time. "
 #: First and last letters of scripts.
@@ -135,6 +137,21 @@ def test_several_threads_may_ask_at_once(embedder: Embedder) -> None:
     with ThreadPoolExecutor(6) as pool:
         found = list(pool.map(embedder.encode_query, texts))
     assert np.array_equal(expected, found)
+
+
+def test_a_packed_model_gives_the_same_vectors_and_needs_its_file_no_more(
+    embedder: Embedder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    texts = [*varied(24), *EDGES]
+    expected = np.stack([embedder.encode_query(text) for text in texts])
+    name = DEFAULT_MODEL_NAME
+    packed = load_embedder(name, offline=True, progress=lambda *_: None, serving=True)
+    found = np.stack([packed.encode_query(text) for text in texts])
+    assert np.abs(found - expected).max() < 1e-5
+    assert isinstance(packed, CompiledEmbedder)
+    monkeypatch.setattr(packed, "_model", tmp_path / "gone.onnx")
+    packed.pack()
+    assert np.array_equal(packed.encode_query(texts[0]), found[0])
 
 
 # Batches

@@ -1,6 +1,8 @@
 import random
 import re
 import string
+from dataclasses import replace
+from datetime import UTC, datetime
 
 import pytest
 from detect_secrets.core.plugins.util import get_mapping_from_secret_type_to_class
@@ -8,8 +10,15 @@ from detect_secrets.plugins.base import RegexBasedDetector
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from reservoir_cli.messages import Message, ToolCall
-from reservoir_cli.redaction import Mode, describe_secrets, find, scan_message, without_secrets
+from reservoir_cli.messages import Message, Role, StoredMessage, ToolCall
+from reservoir_cli.redaction import (
+    Mode,
+    Redactor,
+    describe_secrets,
+    find,
+    scan_message,
+    without_secrets,
+)
 from reservoir_cli.redaction.rules import GUESSES, RULES, SHORTEST_TOKEN, TOKENS, Rule
 
 #: What detect-secrets finds by its shape and we do not, and why.
@@ -149,6 +158,25 @@ def test_words_hashes_and_names_of_secrets_are_left_alone(text: str) -> None:
 
 
 GITHUB = f"ghp_{drawn(36)}"
+#: Texts that are a secret only beside another, and some that are one alone.
+PARTS = (
+    "",
+    "text",
+    "password:",
+    "PASSWORD=",
+    "hunter2xyz9",
+    "value: a1b2c3d4e5",
+    f"key {GITHUB}",
+    GITHUB[:20],
+    "the password is",
+    "aws_secret",
+    drawn(40),
+    "Authorization: Bearer",
+    "login me password",
+    KEY[:60],
+    "://u",
+    ":c3d4e5@h",
+)
 
 
 @pytest.mark.parametrize(
@@ -182,6 +210,33 @@ def test_names_and_ids_are_searched_and_ids_stay_apart() -> None:
     assert len({call.id for call in clean.tool_calls}) == 2
     assert clean.source_id == clean.trace_id
     assert scan_message(clean, Mode.REMOVE) == (clean, {})
+
+
+@given(st.lists(st.sampled_from(PARTS), min_size=4, max_size=4))
+def test_texts_of_a_message_are_judged_one_by_one(texts: list[str]) -> None:
+    content, arguments, name, number = texts
+    call = ToolCall("1", "run", arguments)
+    message = Message("assistant", content, name=name, tool_calls=(call,), trace_id=number)
+    clean, found = scan_message(message, Mode.REMOVE)
+    assert found.total() == sum(len(find(text)) for text in texts)
+    assert clean.content == without_secrets(content)[0]
+    assert clean.tool_calls[0].arguments == without_secrets(arguments)[0]
+
+
+def test_a_message_that_was_clean_is_searched_again_when_anything_of_it_changes() -> None:
+    redactor = Redactor({"shown": "mark", "hidden": "mask"}.__getitem__)
+    message = StoredMessage(
+        1, "t", None, "hidden", "i", Role.USER, "No secret.", None, (), None,
+        datetime(2026, 5, 9, tzinfo=UTC), "test", "1", 3,
+    )  # fmt: skip
+    for _ in range(2):
+        assert redactor.message(message) is message
+    for field in ("content", "trace_id", "name"):
+        leaking = replace(message, **{field: f"key {GITHUB}"})
+        for _ in range(2):
+            assert GITHUB not in repr(redactor.message(leaking))
+        elsewhere = replace(leaking, partition="shown")
+        assert redactor.message(elsewhere) is elsewhere
 
 
 def test_long_texts_are_searched_to_their_end() -> None:

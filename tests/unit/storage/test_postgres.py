@@ -28,6 +28,7 @@ from reservoir_cli.storage.postgres import admin, ids, keyword_search, locks, sc
 from reservoir_cli.storage.postgres.connection import place_of
 from reservoir_cli.storage.postgres.stemmer import Stemmer
 from reservoir_cli.storage.records import Passage
+from reservoir_cli.storage.sources import SourceFile, Sources
 from reservoir_cli.tokens import load_counter
 from reservoir_cli.transfer import forget
 
@@ -704,6 +705,29 @@ def test_a_member_changes_nothing_of_what_all_share(url: str, users, fake_embedd
         assert [behind(url, each) for each in look] == before, statement
     behind(url, "INSERT INTO properties VALUES ('index:b', '{}')")
     assert "index:b" not in dict(behind(users["anna"], look[0]))
+
+
+def test_a_member_sees_and_writes_the_sources_of_their_partitions_only(url: str, users) -> None:
+    def file(partition: str, size: int = 1) -> SourceFile:
+        return SourceFile(partition, "desk", "/s.jsonl", "codex", 1, size, 1, state="{}")
+
+    with closing(open_store(url)) as owner:
+        Sources(owner).put(file("b"))
+    with closing(open_store(users["anna"])) as anna:
+        mine = Sources(anna)
+        mine.put(file("a"))
+        assert mine.get("a", "desk", "/s.jsonl") == file("a")
+        assert mine.get("b", "desk", "/s.jsonl") is None
+        assert mine.seen("b", "desk", "codex") == {}
+        mine.drop("b", "desk", ["/s.jsonl"])
+        with pytest.raises(StoreError):
+            mine.put(file("b", 2))
+    with pytest.raises(psycopg.errors.InsufficientPrivilege):
+        behind(users["anna"], "UPDATE sources SET partition = 'b'")
+    look = "SELECT partition, size FROM sources ORDER BY 1"
+    assert behind(users["anna"], look) == [("a", 1)]
+    assert behind(users["ben"], look) == [("b", 1)]
+    assert behind(url, look) == [("a", 1), ("b", 1)]
 
 
 def test_a_reader_of_a_guarded_store_reads_their_partitions(url: str, users, fake_embedder) -> None:

@@ -15,6 +15,8 @@ import pytest
 from builders import EVERYWHERE, FakeEmbedder, embed, ingestor
 
 from reservoir_cli.messages import Message, Scope
+from reservoir_cli.reservoir import Reservoir
+from reservoir_cli.retrieval import indexing
 from reservoir_cli.settings import config
 from reservoir_cli.storage import replicate
 from reservoir_cli.storage.base import Store
@@ -566,6 +568,25 @@ def test_the_log_of_llm_is_read_on_with_its_write_ahead_log(
             assert imports.already == (2 if number == 1 else 2 * (number - 1))  # not all of it
             assert machine.sync(source=source).read == 0
     assert machine.said() == ["before", "then", "q1", "a1", "q2", "a2", "q3", "a3"]
+
+
+@pytest.mark.sqlite("the order does not depend on the store")
+def test_the_newest_of_what_came_in_is_embedded_first(
+    machine: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(indexing, "GROUP", 4)
+    embedder, batches = FakeEmbedder(), []
+    encode = embedder.encode_documents
+    monkeypatch.setattr(
+        embedder, "encode_documents", lambda texts: batches.append(list(texts)) or encode(texts)
+    )
+    path = machine.write(
+        "a/s1.jsonl", *(row for n in range(0, 10, 2) for row in turn(n, f"{n}", f"{n + 1}"))
+    )
+    with Reservoir.open(tmp_path / "own.db", embedder=embedder) as reservoir:
+        reservoir.sync([Source("claude-code", "claude-code", path, "work")], now=LATER)
+        assert reservoir.store.count_unembedded() == 0
+    assert [sorted(map(int, batch)) for batch in batches] == [[6, 7, 8, 9], [2, 3, 4, 5], [0, 1]]
 
 
 def test_of_two_syncs_the_second_does_nothing(

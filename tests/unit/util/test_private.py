@@ -1,11 +1,14 @@
 import os
 import stat
+import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
-from reservoir_cli.util.private import make_private_dir, write_private
+from reservoir_cli.util.private import exclusive_lock, make_private_dir, write_private
 
 
 @pytest.fixture
@@ -68,3 +71,48 @@ def test_a_path_below_a_file_is_an_os_error(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(OSError, match="Not a directory"):
         write_private(tmp_path / "file" / "sub" / "x.toml", "text")
+
+
+def lock_as_windows(descriptor: int, _mode: int, _bytes: int) -> None:
+    """Lock as ``msvcrt.locking`` does: a lock that is taken is an error of permissions."""
+    import fcntl
+
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        raise PermissionError(error.errno, "taken") from error
+
+
+@pytest.fixture(params=["this system", "Windows"])
+def system(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Use the lock of this system, and the way in which Windows is asked for one."""
+    if request.param == "Windows" and os.name == "posix":
+        msvcrt = SimpleNamespace(locking=lock_as_windows, LK_NBLCK=2)
+        monkeypatch.setitem(sys.modules, "msvcrt", msvcrt)
+        monkeypatch.setattr(sys, "platform", "win32")
+
+
+@pytest.mark.usefixtures("system")
+def test_a_lock_is_held_by_one_at_a_time_and_given_back(tmp_path: Path) -> None:
+    path = tmp_path / "lock"
+    with exclusive_lock(path, wait=False) as first, exclusive_lock(path, wait=False) as second:
+        assert (first, second) == (True, False)
+    with exclusive_lock(path, wait=False) as again:
+        assert again
+
+
+@pytest.mark.usefixtures("system")
+def test_whoever_waits_for_a_lock_gets_it_when_it_is_free(tmp_path: Path) -> None:
+    path, order = tmp_path / "lock", []
+
+    def wait() -> None:
+        with exclusive_lock(path):
+            order.append("second")
+
+    waiting = threading.Thread(target=wait)
+    with exclusive_lock(path):
+        waiting.start()
+        waiting.join(0.3)
+        order.append("first")
+    waiting.join(30)
+    assert order == ["first", "second"]

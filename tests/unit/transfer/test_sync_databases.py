@@ -1,0 +1,150 @@
+"""Databases of other tools in which conversations go on: read again, nothing is stored twice."""
+
+import importlib.util
+import json
+import sqlite3
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from reservoir_cli.messages import Scope
+from reservoir_cli.reservoir import Reservoir
+from reservoir_cli.transfer.sync import Source, SourceReport
+
+sys.path.append(str(Path(__file__).parent / "importers"))
+from databases import made_database
+
+#: Long after all files were written.
+LATER = datetime.now(UTC) + timedelta(days=1)
+SAID = datetime(2026, 6, 1, 9, tzinfo=UTC)
+SESSION = "ses_dfe7f67a9ffedzrzV3r9JZ9NqQ"
+
+Tell = Callable[[sqlite3.Connection, int, str, str], None]
+
+
+def tell_opencode(database: sqlite3.Connection, number: int, role: str, text: str) -> None:
+    moment = 1_000 * int(SAID.timestamp()) + number
+    message, part = f"msg_z{number:03}", f"prt_z{number:03}"
+    about = {"role": role, "time": {"created": moment}, "modelID": "m1"}
+    database.execute(
+        "INSERT OR REPLACE INTO message VALUES (?, ?, ?, ?, ?)",
+        [message, SESSION, moment, moment, json.dumps(about)],
+    )
+    database.execute(
+        "INSERT OR REPLACE INTO part VALUES (?, ?, ?, ?, ?, ?)",
+        [part, message, SESSION, moment, moment, json.dumps({"type": "text", "text": text})],
+    )
+
+
+def tell_cursor(database: sqlite3.Connection, number: int, role: str, text: str) -> None:
+    kind = 1 if role == "user" else 2
+    moment = (SAID + timedelta(seconds=number)).isoformat()
+    bubble = {"type": kind, "bubbleId": f"z{number}", "text": text, "createdAt": moment}
+    put = "INSERT OR REPLACE INTO cursorDiskKV VALUES (?, ?)"
+    database.execute(put, [f"bubbleId:c1:z{number}", json.dumps(bubble)])
+    [(value,)] = database.execute("SELECT value FROM cursorDiskKV WHERE key = 'composerData:c1'")
+    composer = json.loads(value)
+    headers = composer["fullConversationHeadersOnly"]
+    if not any(header["bubbleId"] == f"z{number}" for header in headers):
+        headers.append({"bubbleId": f"z{number}", "type": kind})
+    database.execute(put, ["composerData:c1", json.dumps(composer)])
+
+
+def tell_goose(database: sqlite3.Connection, number: int, role: str, text: str) -> None:
+    moment = int(SAID.timestamp()) + number
+    database.execute(
+        "INSERT OR REPLACE INTO messages VALUES (?, NULL, '20260509_2', ?, ?, ?, ?, NULL, ?)",
+        [
+            100 + number,
+            role,
+            json.dumps([{"type": "text", "text": text}]),
+            moment,
+            "2026-06-01 09:00:00",
+            '{"userVisible": true, "agentVisible": true}',
+        ],
+    )
+
+
+def tell_zed(database: sqlite3.Connection, number: int, role: str, text: str) -> None:
+    """Zed writes a thread as a whole, here without packing it."""
+    select = "SELECT data FROM threads WHERE id = 'z-more'"
+    [row] = [*database.execute(select), None][:1]
+    messages = json.loads(row[0])["messages"] if row else []
+    content = [{"Text": text}]
+    message = (
+        {"User": {"id": f"q{number}", "content": content}}
+        if role == "user"
+        else {"Agent": {"content": content, "tool_results": {}}}
+    )
+    messages[number:] = [message]
+    data = json.dumps({"version": "0.3.0", "messages": messages}).encode()
+    database.execute("DELETE FROM threads WHERE id = 'z-more'")
+    database.execute(
+        "INSERT INTO threads (id, summary, updated_at, data_type, data) "
+        "VALUES ('z-more', 'More', ?, 'json', ?)",
+        [(SAID + timedelta(seconds=number)).isoformat(), data],
+    )
+
+
+TELL: dict[str, Tell] = {
+    "opencode": tell_opencode,
+    "cursor": tell_cursor,
+    "goose": tell_goose,
+    "zed": tell_zed,
+}
+
+
+@pytest.fixture
+def reservoir(tmp_path: Path) -> Iterator[Reservoir]:
+    with Reservoir.open(tmp_path / "store.db") as opened:
+        yield opened
+
+
+@pytest.mark.parametrize("tool", TELL)
+def test_a_conversation_goes_on_and_nothing_is_stored_twice(
+    reservoir: Reservoir, tmp_path: Path, tool: str
+) -> None:
+    if tool == "zed" and not (importlib.util.find_spec("backports") or sys.version_info >= (3, 14)):
+        pytest.skip("the extra zed is not installed")
+    path = made_database(tmp_path, tool)
+
+    def sync() -> SourceReport:
+        source = Source(tool, tool, path, "work")
+        [report] = reservoir.sync([source], embed=False, now=LATER).sources
+        assert report.failures == []
+        return report
+
+    def said() -> list[tuple[str, str]]:
+        rows = reservoir.view(Scope("work"), 0)
+        assert len({row.source_id for row in rows}) == len(rows)
+        return [(str(row.role), row.content) for row in rows]
+
+    before = sync().imports.imported
+    first = said()
+    assert before == len(first) > 0
+    assert sync().read == 0
+    with closing(sqlite3.connect(path, isolation_level=None)) as database:
+        database.execute("PRAGMA journal_mode=WAL")
+        TELL[tool](database, 0, "user", "Do they dive?")
+        if tool != "goose":  # it writes a message when that is complete
+            TELL[tool](database, 1, "assistant", "They")
+        assert sync().imports.imported == 2 - (tool == "goose")  # while the tool has it open
+        TELL[tool](database, 1, "assistant", "They do, from ten metres.")
+        grown = sync().imports
+        assert (grown.imported, grown.renewed) == ((1, 0) if tool == "goose" else (0, 1))
+        for number in range(2, 6):
+            role = ("user", "assistant")[number % 2]
+            TELL[tool](database, number, role, f"word {number}")
+            assert sync().imports.imported == 1
+        assert sync().read == 0
+    more = [row for row in said() if row not in first]
+    assert more == [
+        ("user", "Do they dive?"),
+        ("assistant", "They do, from ten metres."),
+        *((("user", "assistant")[number % 2], f"word {number}") for number in range(2, 6)),
+    ]
+    assert len(said()) == len(first) + len(more)
