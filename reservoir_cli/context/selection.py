@@ -133,7 +133,7 @@ def select(
     for unit in _pinned(units):
         packing.add(unit.members, int(budget * PINNED_SHARE), PINNED)
     take = _take_by_tier if rules.order == "tiers" else _take_by_score
-    take(list(_together(units, exchanges)), packing, budget)
+    take(list(_together(units, exchanges)), packing, budget, query)
 
     layout = packing.lay_out()
     dropped += [Dropped(each, DUPLICATE) for each in layout.duplicates]
@@ -190,13 +190,15 @@ def _without_too_large(
     return fitting, _members(large)
 
 
-def _take_by_score(exchanges: Sequence[list[Unit]], packing: Packing, budget: int) -> None:
+def _take_by_score(
+    exchanges: Sequence[list[Unit]], packing: Packing, budget: int, query: str
+) -> None:
     """Try every exchange by priority, long messages by their parts; skip what does not fit.
 
     If not all of an exchange fits, its better half is tried, and the other one at its own place
     in the order.
     """
-    ties, cutter = count(), Excerpter()
+    ties, cutter = count(), Excerpter(query)
     best = max((unit.priority for units in exchanges for unit in units), default=0.0)
     steps: list[tuple[tuple[float, ...], int, list[Unit], int]] = []
 
@@ -243,9 +245,9 @@ def _take_parts(
     before = packing.kept(candidate)
     if before and before.spans is None:
         return len(candidate.parts), True
-    room = packing.room(budget)
+    room, ranked = packing.room(budget), cutter.parts(candidate)
     for size in dict.fromkeys((step_size(part), 1)):
-        parts = candidate.parts[part : part + size]
+        parts = ranked[part : part + size]
         if least_tokens(candidate.message, parts) > room:
             continue
         for grown in cutter.ways(before or candidate, parts):
@@ -253,12 +255,14 @@ def _take_parts(
             if unchanged or packing.add((grown,), budget, EXCERPT if grown.spans else reason):
                 return size, True
     if before is None:
-        shorter = cutter.shortened(candidate, candidate.parts[part], room)
+        shorter = cutter.shortened(candidate, ranked[part], room)
         any(packing.add((excerpt,), budget, EXCERPT) for excerpt in shorter)
     return step_size(part), False
 
 
-def _take_by_tier(exchanges: Sequence[list[Unit]], packing: Packing, budget: int) -> None:
+def _take_by_tier(
+    exchanges: Sequence[list[Unit]], packing: Packing, budget: int, query: str
+) -> None:
     """Take exchanges by tier up to the first that does not fit; everything after it goes.
 
     Of that one its first half in this order may stay, if nothing left out goes before it. An
@@ -266,7 +270,7 @@ def _take_by_tier(exchanges: Sequence[list[Unit]], packing: Packing, budget: int
     empty window does not hold is no reason to stop.
     """
     whole: list[list[Unit]] = []
-    cutter = Excerpter()
+    cutter = Excerpter(query)
     for exchange in exchanges:
         together = len(exchange) == 1 or packing.could_add(_members(exchange), budget)
         whole += [exchange] if together else [[unit] for unit in exchange]
