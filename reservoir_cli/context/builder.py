@@ -108,7 +108,7 @@ def build_context(
         found = scored.candidates
         silent = _is_silent(scored, request, settings, store, embedder)
         fill = fill and not silent
-        room = budget.history if fill else 0
+        room = int(budget.history / meter.factor) if fill else 0
         rules = _rules(settings, silent=silent)
         hidden, unasked = not_printable(scored, request.query, settings, rules, store, scope)
         tiers = tiers_of(scored, bool(request.query.strip()), settings, store, scope, hidden)

@@ -36,6 +36,10 @@ _BREAK = re.compile(
     r"|[.!?…।॥۔؟][\"'”’»)\]*_]*\s+"  # noqa: RUF001 - a sentence
     r"|[。！？｡][」』”’）]*\s*"  # noqa: RUF001 - a sentence
 )
+#: A heading, also one in bold type.
+_TITLE = r"[ \t]{0,3}(?:#{1,6}[ \t][^\n]*|\*\*[^*\n]*[^*\n.!?]\*\*:?[ \t\r]*)"
+_HEADING = re.compile(_TITLE)
+_HEADINGS = re.compile(rf"\s*(?:{_TITLE}(?:\n\s*|\Z))+")
 _FENCE_LINE = re.compile(
     r"^[ \t]*(?:(?:[-*+]|\d{1,3}[.)])[ \t]+)?(`{3,}|~{3,})([^\n]*)$", re.MULTILINE
 )
@@ -95,6 +99,17 @@ class Outline:
             if fence.holds(end):
                 end = fence.end if whole_fences else self._line_end(fence, end)
         return _stripped(self.text, start, max(start, end))
+
+    def without_bare_heading(self, span: Span) -> Span:
+        """Return a span without headings at its end: nothing of what they stand above is in it."""
+        start, end = span
+        while start < end < self.whole[1]:
+            line = max(start, self.text.rfind("\n", start, end) + 1)
+            inside = any(fence.holds(line) for fence in self.fences)
+            if inside or not _HEADING.fullmatch(self.text, line, end):
+                break
+            start, end = _stripped(self.text, start, line)
+        return start, end
 
     def lined(self, span: Span) -> Span:
         """Return a span that ends, if inside a fenced block, with a line of it."""
@@ -214,8 +229,7 @@ class Excerpter:
             spans = joined(outline.text, [*(candidate.spans or ()), *more])
             if spans not in tried:
                 tried.append(spans)
-                whole = spans == (outline.whole,)
-                yield replace(candidate, spans=None if whole else spans)
+                yield from _printing(candidate, outline, spans)
 
     def shortened(self, candidate: Candidate, part: Span, room: int) -> Iterator[Candidate]:
         """Yield a candidate that prints the beginning of a part, as much as may fit.
@@ -232,11 +246,20 @@ class Excerpter:
             stop = outline.breaks[bisect_right(outline.breaks, min(stop, end)) - 1]
             if stop - start >= CRUMB:
                 spans = joined(outline.text, [outline.lined((start, stop))])
-                yield replace(candidate, spans=None if spans == (outline.whole,) else spans)
+                yield from _printing(candidate, outline, spans)
+
+
+def _printing(candidate: Candidate, outline: Outline, spans: tuple[Span, ...]) -> list[Candidate]:
+    """Return a candidate with what is printed of it; none if that is headings alone."""
+    if spans == (outline.whole,):
+        return [replace(candidate, spans=None)]
+    ended = (outline.without_bare_heading(span) for span in spans)
+    spans = tuple(span for span in ended if span[0] < span[1])
+    return [replace(candidate, spans=spans)] if spans else []
 
 
 def joined(text: str, spans: Iterable[Span]) -> tuple[Span, ...]:
-    """Return spans in order; neighbours, and what only a short gap keeps apart, become one."""
+    """Return spans in order; those with only a short gap or headings between become one."""
     result: list[Span] = []
     for start, end in sorted(span for span in spans if span[0] < span[1]):
         if result and _is_short(text, result[-1][1], start):
@@ -253,7 +276,8 @@ def joined(text: str, spans: Iterable[Span]) -> tuple[Span, ...]:
 
 
 def _is_short(text: str, start: int, end: int) -> bool:
-    return end - start < _SHORT_GAP or not text[start:end].strip()
+    gap = text[start:end]
+    return len(gap) < _SHORT_GAP or not gap.strip() or bool(_HEADINGS.fullmatch(gap))
 
 
 def written(text: str, spans: Sequence[Span], tokens: int) -> str:

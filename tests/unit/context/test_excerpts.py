@@ -358,6 +358,42 @@ def test_a_heading_is_printed_with_what_it_stands_above():
     assert best == (heading[0], len(text))
 
 
+@pytest.mark.parametrize("heading", ["## Cedar", "**Cedar**", "**Cedar:**", "# Trees\n\n## Cedar"])
+def test_no_excerpt_ends_on_a_heading(opened, heading):
+    text = "\n\n".join(
+        [paragraph("amber"), paragraph("delta"), heading, paragraph("cedar"), paragraph("birch")]
+        * 2
+    )
+    with opened() as reservoir:
+        tell(reservoir, Message("assistant", text))
+        windows = [ask(reservoir, budget=budget) for budget in (*range(120, 1_300, 30), 4_000)]
+    last = heading.splitlines()[-1]
+    rows = [row for window in windows for row in stored_rows(window)]
+    for row in rows:
+        shown = [text[start:end] for start, end in row["spans"] or [(0, len(text))]]
+        assert not any(part.endswith(last) for part in shown)
+    assert rows[-1]["spans"] is None
+
+
+def test_a_comment_in_code_is_no_heading():
+    text = "Run this:\n\n```sh\n# one\nls\n# two\n```\n\nDone, and nothing else is to do here."
+    outline = excerpts.Outline(text)
+    assert outline.without_bare_heading((0, text.index("\n```\n\nD"))) == (
+        0,
+        text.index("\n```\n\nD"),
+    )
+    assert outline.without_bare_heading((0, len(text))) == (0, len(text))
+
+
+@hypothesis.given(st.text("ab .\n#*`-", max_size=200), st.data())
+def test_what_is_left_of_a_span_without_headings_is_its_beginning(text, data):
+    start = data.draw(st.integers(0, len(text)))
+    end = data.draw(st.integers(start, len(text)))
+    left = excerpts.Outline(text).without_bare_heading((start, end))
+    assert start <= left[0] <= left[1] <= end or left[0] == left[1]
+    assert not text[start : left[0]].strip()
+
+
 def test_of_a_passage_that_does_not_fit_the_beginning_is_printed(opened):
     text = " ".join(f"Delta1 delta2 and {topic}{n} follow." for n in range(20) for topic in TOPICS)
     with opened() as reservoir:
