@@ -7,7 +7,7 @@ both fit. A long message is taken part by part. ``layout`` keeps the account.
 import heapq
 from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass, replace
-from itertools import count
+from itertools import count, takewhile
 
 from reservoir_cli.chat.tool_calls import pair_calls
 from reservoir_cli.context.excerpts import Excerpter, discount, least_tokens, step_size
@@ -31,8 +31,10 @@ _TIERS = list(Tier)
 NEWEST_SHARE = 1 / 8
 #: Together with pinned messages, this part.
 PINNED_SHARE = 1 / 4
+#: When so many parts of long messages in a row did not fit, no more are tried.
+_FAILURES = 64
 #: The first part of the best match waits at least at this share of its priority.
-BEST = 0.9
+BEST = 0.95
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,7 +200,7 @@ def _take_by_score(
     If not all of an exchange fits, its better half is tried, and the other one at its own place
     in the order.
     """
-    ties, cutter = count(), Excerpter(query)
+    ties, cutter, reason, failed = count(), Excerpter(query), "priority", 0
     best = max((unit.priority for units in exchanges for unit in units), default=0.0)
     steps: list[tuple[tuple[float, ...], int, list[Unit], int]] = []
 
@@ -214,15 +216,17 @@ def _take_by_score(
     while steps and packing.room(budget) > 0:
         _, _, units, part = heapq.heappop(steps)
         if units[0].is_long:
-            part += _take_parts(units[0].members[0], part, cutter, packing, budget, "priority")[0]
-            if part < len(units[0].members[0].parts):
-                push(units, part)
+            if failed < _FAILURES:
+                done, fits = _take_parts(units[0].members[0], part, cutter, packing, budget, reason)
+                failed = 0 if fits else failed + 1
+                if part + done < len(units[0].members[0].parts):
+                    push(units, part + done)
             continue
         left = _left(units, packing)
-        if not left or packing.add(_members(left), budget, "priority") or len(left) == 1:
+        if not left or packing.add(_members(left), budget, reason) or len(left) == 1:
             continue
         better, *others = sorted(left, key=Unit.by_score)
-        packing.add(better.members, budget, "priority")
+        packing.add(better.members, budget, reason)
         for unit in others:
             push([unit])
 
@@ -254,10 +258,13 @@ def _take_parts(
             unchanged = before is not None and grown.spans == before.spans
             if unchanged or packing.add((grown,), budget, EXCERPT if grown.spans else reason):
                 return size, True
-    if before is None:
+    if part == 0:
         shorter = cutter.shortened(candidate, ranked[part], room)
         any(packing.add((excerpt,), budget, EXCERPT) for excerpt in shorter)
-    return step_size(part), False
+    # What does not fit now never will: these parts need not wait for their turn.
+    done = step_size(part)
+    rest = (least_tokens(candidate.message, (each,)) > room for each in ranked[part + done :])
+    return done + sum(1 for _ in takewhile(bool, rest)), False
 
 
 def _take_by_tier(
