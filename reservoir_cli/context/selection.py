@@ -35,6 +35,8 @@ PINNED_SHARE = 1 / 4
 _FAILURES = 64
 #: The first part of the best match waits at least at this share of its priority.
 BEST = 0.95
+#: That of the message whose cosine is highest waits at least at this one.
+NEAREST = 0.8
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,14 +203,14 @@ def _take_by_score(
     in the order.
     """
     ties, cutter, reason, failed = count(), Excerpter(query), "priority", 0
-    best = max((unit.priority for units in exchanges for unit in units), default=0.0)
+    leading = _leading([unit for units in exchanges for unit in units])
     steps: list[tuple[tuple[float, ...], int, list[Unit], int]] = []
 
     def push(units: list[Unit], part: int = 0) -> None:
         unit = _joined(units)
         share = unit.share(part)
-        if part == 0 and unit.priority == best:
-            share = max(share, BEST)
+        if part == 0:
+            share = max(share, leading.get(unit.members[0].message.id, 0.0))
         heapq.heappush(steps, (unit.by_score(share), next(ties), units, part))
 
     for exchange in exchanges:
@@ -229,6 +231,16 @@ def _take_by_score(
         packing.add(better.members, budget, reason)
         for unit in others:
             push([unit])
+
+
+def _leading(units: Sequence[Unit]) -> dict[int, float]:
+    """Return the shares of the best match and of the nearest message, by id."""
+    embedded = (unit for unit in units if unit.members[0].scores.embedded)
+    by_share = {
+        NEAREST: max(embedded, key=lambda unit: unit.members[0].scores.cosine, default=None),
+        BEST: max(units, key=lambda unit: unit.priority, default=None),
+    }
+    return {unit.members[0].message.id: share for share, unit in by_share.items() if unit}
 
 
 def _take_parts(
