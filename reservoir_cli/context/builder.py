@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from reservoir_cli.chat.turn import Section, Turn
 from reservoir_cli.context import budget as budgets
-from reservoir_cli.context import excerpts, render, summaries, turns
+from reservoir_cli.context import excerpts, passages, render, summaries, turns
 from reservoir_cli.context.budget import Meter
 from reservoir_cli.context.layout import Costs
 from reservoir_cli.context.render import ContextWindow
@@ -43,7 +43,6 @@ from reservoir_cli.retrieval.relevance import floor_property, recall_floor
 from reservoir_cli.retrieval.respelling import respelling_notes, without_known_words
 from reservoir_cli.settings.schema import Settings
 from reservoir_cli.storage.base import Store
-from reservoir_cli.storage.highlight import find_words
 from reservoir_cli.storage.records import Candidates, Filter, Talk
 from reservoir_cli.tokens import AnthropicCounter, counter_id
 
@@ -112,7 +111,7 @@ def build_context(
         found = scored.candidates
         silent = _is_silent(scored, request, settings, store, embedder)
         fill = fill and not silent
-        room = budget.history if fill else 0
+        room = int(budget.history / meter.factor) if fill else 0
         rules = _rules(settings, silent=silent)
         hidden, unasked = not_printable(scored, request.query, settings, rules, store, scope)
         tiers = tiers_of(scored, bool(request.query.strip()), settings, store, scope, hidden)
@@ -127,13 +126,13 @@ def build_context(
         stored = store.with_partners([int(each) for each in found.ids[sorted(chosen)]], scope)
         _, known = found.places(np.array([row.id for row in stored], np.int64))
         stored = [row for row, passes in zip(stored, known, strict=True) if passes]
-        parts = _parts(stored, excerpt_over, store, vector, request.query)
+        parts, cosines = _parts(stored, excerpt_over, store, vector)
         titles = _titles(stored, scope, store, mask)
     rows = _masked(_recounted(stored, store, meter), mask, meter)
-    parts = excerpts.parts_as_printed(parts, stored, rows)
+    parts = passages.as_printed(parts, stored, rows)
     read = perf_counter()
     limit = settings.max_tool_result_tokens
-    pool = _pool(rows, scored, in_threads, tiers, pins, limit, meter, titles, parts)
+    pool = _pool(rows, scored, in_threads, tiers, pins, limit, meter, titles, parts, cosines)
     not_reached = len(found.ids) - len(pool) if fill else 0
     too_large = unread(scored, pool, room)
     chooser = _Chooser(request, pool, budget, rules, meter, not_reached, too_large, silent)
@@ -507,37 +506,29 @@ def _masked(rows: list[StoredMessage], mask: Redactor, meter: Meter) -> list[Sto
     ]
 
 
-#: Characters of a message without vectors in which the words of a question are looked for: the time
-#: for it grows with the square of how many there are.
-_SEARCHED = 50_000
-
-
 def _parts(
     rows: Sequence[StoredMessage],
     excerpt_over: int | None,
     store: Store,
     vector: NDArray[np.float32] | None,
-    query: str,
-) -> dict[int, list[Span]]:
-    """Return the passages of each long message, those nearest to the question first.
-
-    Those of a message without vectors are ranked by words.
+) -> tuple[dict[int, list[Span]], dict[int, tuple[float, ...]]]:
+    """Return the passages of each long message, and the cosines of those that have vectors.
 
     :param excerpt_over: only of messages with more tokens; ``None`` for none at all.
-    :param vector: of the question; without one words decide alone, those near the beginning.
+    :param vector: of the question; ``None`` to go by words alone.
     """
     if excerpt_over is None:
-        return {}
+        return {}, {}
     long = [row for row in rows if excerpts.is_long(row, excerpt_over)]
     parts: dict[int, list[Span]] = {}
+    cosines: dict[int, tuple[float, ...]] = {}
     if vector is not None:
-        found = store.passages([row.key for row in long])
-        parts = {key.id: excerpts.ranked(passages, vector) for key, passages in found.items()}
-    texts = {row.id: row.content for row in long if row.id not in parts}
-    words = find_words([text[:_SEARCHED] for text in texts.values()], query) if texts else []
-    for (number, text), places in zip(texts.items(), words, strict=True):
-        parts[number] = excerpts.ranked_by_words(text, places)
-    return parts
+        for key, stored in store.passages([row.key for row in long]).items():
+            parts[key.id], cosines[key.id] = passages.cosines(stored, vector)
+    for row in long:
+        if row.id not in parts:
+            parts[row.id] = passages.cut(row.content, excerpts.Outline(row.content).breaks)
+    return parts, cosines
 
 
 def _pool(
@@ -550,6 +541,7 @@ def _pool(
     meter: Meter,
     titles: Mapping[tuple[str, str | None], str],
     parts: Mapping[int, Sequence[Span]],
+    cosines: Mapping[int, tuple[float, ...]],
 ) -> list[Candidate]:
     """Rows with their scores; long tool results are cut."""
     found = scored.candidates
@@ -581,6 +573,7 @@ def _pool(
                 title=titles.get((row.instance, row.conversation_id)),
                 replies=row.role is Role.ASSISTANT and (row.instance, row.trace_id) in asked,
                 parts=tuple(parts.get(row.id, ())),
+                cosines=cosines.get(row.id, ()),
                 pinned=place in pins,
             )
         )

@@ -8,20 +8,13 @@ is closed and opened again.
 
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import pairwise
-from typing import TYPE_CHECKING
 
+from reservoir_cli.context.passages import CRUMB, Nearness
 from reservoir_cli.context.types import Candidate, Span
 from reservoir_cli.messages import Role, StoredMessage, plain_text
-from reservoir_cli.redaction import replacements
-from reservoir_cli.storage.records import Passage
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
 
 #: The first excerpt of a message has this share of its priority; that of a reply has less, since
 #: what a model said is longer and more alike than what it was told. Each further one has this share
@@ -33,10 +26,6 @@ _SINGLE_STEPS = 8
 _REACH = 400
 #: A gap with fewer characters than its mark is printed.
 _SHORT_GAP = 24
-#: A passage with fewer characters is not printed without its neighbour.
-_CRUMB = 80
-#: A passage of a text without vectors has at most about so many characters.
-_PASSAGE = 500
 #: What frames an excerpt takes about so many tokens; fewer of its text than these are not worth it.
 _AROUND, _LEAST = 36, 30
 #: No part of a text is taken to have fewer tokens a character than this share of the whole's.
@@ -47,6 +36,10 @@ _BREAK = re.compile(
     r"|[.!?…।॥۔؟][\"'”’»)\]*_]*\s+"  # noqa: RUF001 - a sentence
     r"|[。！？｡][」』”’）]*\s*"  # noqa: RUF001 - a sentence
 )
+#: A heading, also one in bold type.
+_TITLE = r"[ \t]{0,3}(?:#{1,6}[ \t][^\n]*|\*\*[^*\n]*[^*\n.!?]\*\*:?[ \t\r]*)"
+_HEADING = re.compile(_TITLE)
+_HEADINGS = re.compile(rf"\s*(?:{_TITLE}(?:\n\s*|\Z))+")
 _FENCE_LINE = re.compile(
     r"^[ \t]*(?:(?:[-*+]|\d{1,3}[.)])[ \t]+)?(`{3,}|~{3,})([^\n]*)$", re.MULTILINE
 )
@@ -106,6 +99,17 @@ class Outline:
             if fence.holds(end):
                 end = fence.end if whole_fences else self._line_end(fence, end)
         return _stripped(self.text, start, max(start, end))
+
+    def without_bare_heading(self, span: Span) -> Span:
+        """Return a span without headings at its end: nothing of what they stand above is in it."""
+        start, end = span
+        while start < end < self.whole[1]:
+            line = max(start, self.text.rfind("\n", start, end) + 1)
+            inside = any(fence.holds(line) for fence in self.fences)
+            if inside or not _HEADING.fullmatch(self.text, line, end):
+                break
+            start, end = _stripped(self.text, start, line)
+        return start, end
 
     def lined(self, span: Span) -> Span:
         """Return a span that ends, if inside a fenced block, with a line of it."""
@@ -170,73 +174,6 @@ def is_long(message: StoredMessage, limit: int) -> bool:
     return message.tokens > limit and message.role is not Role.TOOL and not message.tool_calls
 
 
-def ranked(passages: Sequence[Passage], vector: "NDArray[np.float32]") -> list[Span]:
-    """Return where passages stand, those nearest to a question first.
-
-    :param vector: of the question.
-    """
-    spans = _without_crumbs([(passage.start, passage.end) for passage in passages])
-    import numpy as np
-
-    cosines = np.stack([passage.vector for passage in passages]) @ vector
-    return [spans[at] for at in np.argsort(-cosines, kind="stable")]
-
-
-def ranked_by_words(text: str, words: Sequence[Span]) -> list[Span]:
-    """Return the passages of a text without vectors, those with most words of a question first.
-
-    :param words: where words of the question stand; each word counts once a passage.
-    """
-    spans = _passages(text)
-    held: list[set[str]] = [set() for _ in spans]
-    starts = [start for start, _ in spans]
-    for start, end in words:
-        held[bisect_right(starts, start) - 1].add(text[start:end].lower())
-    order = sorted(range(len(spans)), key=lambda at: (-len(held[at]), at))
-    return [spans[at] for at in order]
-
-
-def _passages(text: str) -> list[Span]:
-    """Cut a text at paragraphs or sentences, or anywhere if it has none, into similar lengths."""
-    breaks = Outline(text).breaks
-    cuts = [0]
-    for before, place in pairwise(breaks):
-        if place - cuts[-1] > _PASSAGE and before > cuts[-1]:
-            cuts.append(before)
-        cuts += range(cuts[-1] + _PASSAGE, place - _PASSAGE, _PASSAGE)
-    return _without_crumbs(list(zip(cuts, [*cuts[1:], len(text)], strict=True)))
-
-
-def _without_crumbs(spans: Sequence[Span]) -> list[Span]:
-    """Join each tiny passage, such as a heading, with the one it stands above, else below."""
-    if len(spans) == 1:
-        return list(spans)
-    return [
-        span
-        if span[1] - span[0] >= _CRUMB
-        else (span[0], spans[at + 1][1])
-        if at + 1 < len(spans)
-        else (spans[at - 1][0], span[1])
-        for at, span in enumerate(spans)
-    ]
-
-
-def parts_as_printed(
-    parts: Mapping[int, list[Span]], stored: Iterable[StoredMessage], rows: Iterable[StoredMessage]
-) -> dict[int, list[Span]]:
-    """Return the passages of messages where they stand in the text without its secrets.
-
-    :param parts: by the id of the message, in its text as it is stored.
-    :param rows: the messages as they are printed.
-    """
-    raw = {row.id: row.content for row in stored}
-    shown = {row.id: row.content for row in rows}
-    return {
-        number: spans if raw[number] == shown[number] else mapped(spans, replacements(raw[number]))
-        for number, spans in parts.items()
-    }
-
-
 def step_size(part: int) -> int:
     """Return how many parts are added at once from this one on."""
     return 1 if part < _SINGLE_STEPS else part // 4
@@ -254,10 +191,23 @@ def discount(candidate: Candidate, part: int) -> float:
 
 
 class Excerpter:
-    """Grows excerpts; the outline of each text is made once."""
+    """Grows excerpts; the outline of each text is made once, and its passages are ranked once.
 
-    def __init__(self) -> None:
+    :param query: the question that passages are ranked by.
+    """
+
+    def __init__(self, query: str) -> None:
+        self._nearness = Nearness(query)
         self._outlines: dict[int, Outline] = {}
+        self._parts: dict[int, tuple[Span, ...]] = {}
+
+    def parts(self, candidate: Candidate) -> tuple[Span, ...]:
+        """Return the passages of a long message, the best first."""
+        message = candidate.message
+        if message.id not in self._parts:
+            ranked = self._nearness.ranked(message.content, candidate.parts, candidate.cosines)
+            self._parts[message.id] = ranked
+        return self._parts[message.id]
 
     def _outline(self, message: StoredMessage) -> Outline:
         if message.id not in self._outlines:
@@ -279,8 +229,7 @@ class Excerpter:
             spans = joined(outline.text, [*(candidate.spans or ()), *more])
             if spans not in tried:
                 tried.append(spans)
-                whole = spans == (outline.whole,)
-                yield replace(candidate, spans=None if whole else spans)
+                yield from _printing(candidate, outline, spans)
 
     def shortened(self, candidate: Candidate, part: Span, room: int) -> Iterator[Candidate]:
         """Yield a candidate that prints the beginning of a part, as much as may fit.
@@ -295,13 +244,22 @@ class Excerpter:
                 return
             stop = start + int(tokens * len(outline.text) / candidate.message.tokens)
             stop = outline.breaks[bisect_right(outline.breaks, min(stop, end)) - 1]
-            if stop - start >= _CRUMB:
+            if stop - start >= CRUMB:
                 spans = joined(outline.text, [outline.lined((start, stop))])
-                yield replace(candidate, spans=None if spans == (outline.whole,) else spans)
+                yield from _printing(candidate, outline, spans)
+
+
+def _printing(candidate: Candidate, outline: Outline, spans: tuple[Span, ...]) -> list[Candidate]:
+    """Return a candidate with what is printed of it; none if that is headings alone."""
+    if spans == (outline.whole,):
+        return [replace(candidate, spans=None)]
+    ended = (outline.without_bare_heading(span) for span in spans)
+    spans = tuple(span for span in ended if span[0] < span[1])
+    return [replace(candidate, spans=spans)] if spans else []
 
 
 def joined(text: str, spans: Iterable[Span]) -> tuple[Span, ...]:
-    """Return spans in order; neighbours, and what only a short gap keeps apart, become one."""
+    """Return spans in order; those with only a short gap or headings between become one."""
     result: list[Span] = []
     for start, end in sorted(span for span in spans if span[0] < span[1]):
         if result and _is_short(text, result[-1][1], start):
@@ -318,7 +276,8 @@ def joined(text: str, spans: Iterable[Span]) -> tuple[Span, ...]:
 
 
 def _is_short(text: str, start: int, end: int) -> bool:
-    return end - start < _SHORT_GAP or not text[start:end].strip()
+    gap = text[start:end]
+    return len(gap) < _SHORT_GAP or not gap.strip() or bool(_HEADINGS.fullmatch(gap))
 
 
 def written(text: str, spans: Sequence[Span], tokens: int) -> str:
@@ -362,28 +321,3 @@ def _stripped(text: str, start: int, end: int) -> Span:
     line = text.rfind("\n", 0, first) + 1
     first = max(start, line) if not text[max(start, line) : first].strip() and line else first
     return min(first, stop), stop
-
-
-def mapped(spans: Iterable[Span], changes: Sequence[tuple[int, int, int]]) -> list[Span]:
-    """Return where spans of a text stand in the text after replacements.
-
-    An end inside a replaced part moves to that part's edge.
-
-    :param changes: start and end of each replaced part, in order, and the length of what replaces
-        it.
-    """
-    return [
-        (_moved(start, changes, last=False), _moved(end, changes, last=True))
-        for start, end in spans
-    ]
-
-
-def _moved(place: int, changes: Sequence[tuple[int, int, int]], *, last: bool) -> int:
-    shift = 0
-    for start, end, length in changes:
-        if place <= start:
-            break
-        if place < end:
-            return start + shift + (length if last else 0)
-        shift += length - (end - start)
-    return place + shift

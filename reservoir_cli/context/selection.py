@@ -7,7 +7,7 @@ both fit. A long message is taken part by part. ``layout`` keeps the account.
 import heapq
 from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass, replace
-from itertools import count
+from itertools import count, takewhile
 
 from reservoir_cli.chat.tool_calls import pair_calls
 from reservoir_cli.context.excerpts import Excerpter, discount, least_tokens, step_size
@@ -31,8 +31,12 @@ _TIERS = list(Tier)
 NEWEST_SHARE = 1 / 8
 #: Together with pinned messages, this part.
 PINNED_SHARE = 1 / 4
+#: When so many parts of long messages in a row did not fit, no more are tried.
+_FAILURES = 64
 #: The first part of the best match waits at least at this share of its priority.
-BEST = 0.9
+BEST = 0.95
+#: That of the message whose cosine is highest waits at least at this one.
+NEAREST = 0.8
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +137,7 @@ def select(
     for unit in _pinned(units):
         packing.add(unit.members, int(budget * PINNED_SHARE), PINNED)
     take = _take_by_tier if rules.order == "tiers" else _take_by_score
-    take(list(_together(units, exchanges)), packing, budget)
+    take(list(_together(units, exchanges)), packing, budget, query)
 
     layout = packing.lay_out()
     dropped += [Dropped(each, DUPLICATE) for each in layout.duplicates]
@@ -190,21 +194,23 @@ def _without_too_large(
     return fitting, _members(large)
 
 
-def _take_by_score(exchanges: Sequence[list[Unit]], packing: Packing, budget: int) -> None:
+def _take_by_score(
+    exchanges: Sequence[list[Unit]], packing: Packing, budget: int, query: str
+) -> None:
     """Try every exchange by priority, long messages by their parts; skip what does not fit.
 
     If not all of an exchange fits, its better half is tried, and the other one at its own place
     in the order.
     """
-    ties, cutter = count(), Excerpter()
-    best = max((unit.priority for units in exchanges for unit in units), default=0.0)
+    ties, cutter, reason, failed = count(), Excerpter(query), "priority", 0
+    leading = _leading([unit for units in exchanges for unit in units])
     steps: list[tuple[tuple[float, ...], int, list[Unit], int]] = []
 
     def push(units: list[Unit], part: int = 0) -> None:
         unit = _joined(units)
         share = unit.share(part)
-        if part == 0 and unit.priority == best:
-            share = max(share, BEST)
+        if part == 0:
+            share = max(share, leading.get(unit.members[0].message.id, 0.0))
         heapq.heappush(steps, (unit.by_score(share), next(ties), units, part))
 
     for exchange in exchanges:
@@ -212,17 +218,29 @@ def _take_by_score(exchanges: Sequence[list[Unit]], packing: Packing, budget: in
     while steps and packing.room(budget) > 0:
         _, _, units, part = heapq.heappop(steps)
         if units[0].is_long:
-            part += _take_parts(units[0].members[0], part, cutter, packing, budget, "priority")[0]
-            if part < len(units[0].members[0].parts):
-                push(units, part)
+            if failed < _FAILURES:
+                done, fits = _take_parts(units[0].members[0], part, cutter, packing, budget, reason)
+                failed = 0 if fits else failed + 1
+                if part + done < len(units[0].members[0].parts):
+                    push(units, part + done)
             continue
         left = _left(units, packing)
-        if not left or packing.add(_members(left), budget, "priority") or len(left) == 1:
+        if not left or packing.add(_members(left), budget, reason) or len(left) == 1:
             continue
         better, *others = sorted(left, key=Unit.by_score)
-        packing.add(better.members, budget, "priority")
+        packing.add(better.members, budget, reason)
         for unit in others:
             push([unit])
+
+
+def _leading(units: Sequence[Unit]) -> dict[int, float]:
+    """Return the shares of the best match and of the nearest message, by id."""
+    embedded = (unit for unit in units if unit.members[0].scores.embedded)
+    by_share = {
+        NEAREST: max(embedded, key=lambda unit: unit.members[0].scores.cosine, default=None),
+        BEST: max(units, key=lambda unit: unit.priority, default=None),
+    }
+    return {unit.members[0].message.id: share for share, unit in by_share.items() if unit}
 
 
 def _take_parts(
@@ -243,22 +261,27 @@ def _take_parts(
     before = packing.kept(candidate)
     if before and before.spans is None:
         return len(candidate.parts), True
-    room = packing.room(budget)
+    room, ranked = packing.room(budget), cutter.parts(candidate)
     for size in dict.fromkeys((step_size(part), 1)):
-        parts = candidate.parts[part : part + size]
+        parts = ranked[part : part + size]
         if least_tokens(candidate.message, parts) > room:
             continue
         for grown in cutter.ways(before or candidate, parts):
             unchanged = before is not None and grown.spans == before.spans
             if unchanged or packing.add((grown,), budget, EXCERPT if grown.spans else reason):
                 return size, True
-    if before is None:
-        shorter = cutter.shortened(candidate, candidate.parts[part], room)
+    if part == 0:
+        shorter = cutter.shortened(candidate, ranked[part], room)
         any(packing.add((excerpt,), budget, EXCERPT) for excerpt in shorter)
-    return step_size(part), False
+    # What does not fit now never will: these parts need not wait for their turn.
+    done = step_size(part)
+    rest = (least_tokens(candidate.message, (each,)) > room for each in ranked[part + done :])
+    return done + sum(1 for _ in takewhile(bool, rest)), False
 
 
-def _take_by_tier(exchanges: Sequence[list[Unit]], packing: Packing, budget: int) -> None:
+def _take_by_tier(
+    exchanges: Sequence[list[Unit]], packing: Packing, budget: int, query: str
+) -> None:
     """Take exchanges by tier up to the first that does not fit; everything after it goes.
 
     Of that one its first half in this order may stay, if nothing left out goes before it. An
@@ -266,7 +289,7 @@ def _take_by_tier(exchanges: Sequence[list[Unit]], packing: Packing, budget: int
     empty window does not hold is no reason to stop.
     """
     whole: list[list[Unit]] = []
-    cutter = Excerpter()
+    cutter = Excerpter(query)
     for exchange in exchanges:
         together = len(exchange) == 1 or packing.could_add(_members(exchange), budget)
         whole += [exchange] if together else [[unit] for unit in exchange]

@@ -20,6 +20,8 @@ _READ_AHEAD = 4
 #: Tokens of a passage, about; of the longest message that is read for excerpts of it; and of all
 #: messages that are read for a small budget.
 _PASSAGE, _LONGEST_READ, _MOST_READ = 100, 50_000, 200_000
+#: A message with at most so many tokens is small.
+_SMALL = 256
 
 
 def not_printable(
@@ -98,8 +100,11 @@ def tiers_of(
 
 
 def fillers(scored: Scored, room: int, excerpt_over: int | None) -> list[int]:
-    """Positions by priority of what could fill the room some times over.
+    """Positions of what could fill the room some times over, by priority within each size.
 
+    Large messages do not take the places of small ones, so that more room never finds less.
+
+    :param room: tokens as messages are counted, without the factors of what is printed.
     :param excerpt_over: longer messages count with their first excerpt; ``None`` to count whole
         messages only.
     """
@@ -111,15 +116,27 @@ def fillers(scored: Scored, room: int, excerpt_over: int | None) -> list[int]:
         sizes = np.where(long, np.minimum(tokens, _PASSAGE), tokens)
         priority = np.where(long, FIRST * priority, priority)
     total, count = len(tokens), 1_000
-    while room:
+    while room > 0:
         by_priority = ranking.best(priority, count)
-        fitting = by_priority[sizes[by_priority] <= room]
-        enough = np.cumsum(sizes[fitting]) <= _READ_AHEAD * room
-        enough &= np.cumsum(tokens[fitting]) <= max(_MOST_READ, 2 * _READ_AHEAD * room)
-        if count >= total or not enough.all():
-            return [int(each) for each in fitting[enough]]
+        kinds = _kinds(sizes[by_priority])
+        chosen: list[int] = []
+        full = False
+        for kind in range(_kinds(np.array([room]))[0] + 1):
+            places = by_priority[kinds == kind]
+            enough = np.cumsum(sizes[places]) <= _READ_AHEAD * max(room, _SMALL)
+            enough &= np.cumsum(tokens[places]) <= max(_MOST_READ, 2 * _READ_AHEAD * room)
+            chosen += places[enough].tolist()
+            full = full or (kind == 0 and not enough.all())
+        if count >= total or full:
+            return chosen
         count *= 10
     return []
+
+
+def _kinds(sizes: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return 0 for small messages, 1 for those up to twice as large, 2 for the next doubling."""
+    doubled = np.log2(np.maximum(sizes, _SMALL) / _SMALL)
+    return np.ceil(doubled).astype(np.int64)
 
 
 def unread(scored: Scored, pool: Sequence[Candidate], room: int) -> set[int]:

@@ -105,7 +105,8 @@ class Candidate:
         conversation has the next one.
     :param title: of its conversation, as an import gave it.
     :param replies: it is the reply to a question that is stored, too.
-    :param parts: the passages that a long message may be printed by, the best first.
+    :param parts: the passages that a long message may be printed by, in order.
+    :param cosines: how near each of them is to the question; empty without vectors.
     :param spans: what is printed of its text; ``None`` for all of it.
     :param pinned: a person pinned it, and pins count for this question.
     """
@@ -122,6 +123,7 @@ class Candidate:
     title: str | None = None
     replies: bool = False
     parts: tuple[Span, ...] = ()
+    cosines: tuple[float, ...] = ()
     spans: tuple[Span, ...] | None = None
     pinned: bool = False
 

@@ -1056,6 +1056,15 @@ def test_what_answers_a_question_and_fits_is_inside_700_tokens(samples, question
     assert recounted(window) <= window.used <= 700
 
 
+@pytest.mark.parametrize("budget", [300, 400, 700])
+def test_of_a_long_message_the_reasons_that_were_asked_for_are_printed(samples, budget):
+    question = QUESTIONS[0]
+    window = samples.context(question["question"], partition="work", budget=budget)
+    text = window.to("text")
+    assert "a Redis failover discarded 214 acknowledged jobs" in text
+    assert "The job and the card must commit together." in text
+
+
 def test_the_newest_messages_alone_do_not_answer_the_questions(samples, embedder):
     settings = {"similarity_weight": 0.0, "recency_weight": 1.0}
     newest = Reservoir(samples.store, config.load(None, settings))

@@ -1,5 +1,6 @@
 """Excerpts of long messages: what is cut where, and what a window prints of them."""
 
+import itertools
 import json
 import re
 from datetime import UTC, datetime, timedelta
@@ -11,11 +12,11 @@ import pytest
 from hypothesis import strategies as st
 
 from reservoir_cli import Message, Reservoir
-from reservoir_cli.context import excerpts
+from reservoir_cli.context import excerpts, passages
 from reservoir_cli.context.types import FORMATS
-from reservoir_cli.embedding import Engine, passages
+from reservoir_cli.embedding import Engine
+from reservoir_cli.embedding import passages as embedding_passages
 from reservoir_cli.messages import Scope, ToolCall
-from reservoir_cli.storage.records import Passage
 from reservoir_cli.tokens import load_counter
 
 START = datetime(2026, 5, 9, 12, tzinfo=UTC)
@@ -40,7 +41,9 @@ class BagOfWords:
         return np.stack([self.encode_query(text) for text in texts]) if texts else empty
 
     def passages(self, text):
-        return passages.cut(text, [match.span() for match in re.finditer(r"\w+|[^\w\s]", text)])
+        return embedding_passages.cut(
+            text, [match.span() for match in re.finditer(r"\w+|[^\w\s]", text)]
+        )
 
 
 @pytest.fixture
@@ -321,7 +324,7 @@ def test_excerpts_keep_the_budget_and_answers_under_their_questions(
 def test_places_are_found_again_behind_what_was_replaced():
     changes = [(5, 10, 2), (20, 21, 9)]
     spans = [(0, 5), (0, 7), (7, 12), (10, 20), (12, 30)]
-    assert excerpts.mapped(spans, changes) == [(0, 5), (0, 7), (5, 9), (7, 17), (9, 35)]
+    assert passages.mapped(spans, changes) == [(0, 5), (0, 7), (5, 9), (7, 17), (9, 35)]
 
 
 @pytest.mark.parametrize("how", ["auto", "off"])
@@ -349,13 +352,46 @@ def test_the_best_match_is_not_lost_in_silence(opened, how):
 def test_a_heading_is_printed_with_what_it_stands_above():
     text = f"{paragraph('amber')}\n\n# Delta\n\n{paragraph('delta')}"
     heading = text.index("# Delta"), text.index("delta0")
-    vectors = np.eye(3, dtype=np.float32)
     spans = [(0, heading[0]), heading, (heading[1], len(text))]
-    stored = [
-        Passage(1, number, *span, vector)
-        for number, (span, vector) in enumerate(zip(spans, vectors, strict=True))
-    ]
-    assert excerpts.ranked(stored, vectors[1])[0] == (heading[0], len(text))
+    parts = passages.without_crumbs(spans)
+    best, *_ = passages.Nearness("unheard").ranked(text, parts, [0.0, 1.0, 0.0])
+    assert best == (heading[0], len(text))
+
+
+@pytest.mark.parametrize("heading", ["## Cedar", "**Cedar**", "**Cedar:**", "# Trees\n\n## Cedar"])
+def test_no_excerpt_ends_on_a_heading(opened, heading):
+    text = "\n\n".join(
+        [paragraph("amber"), paragraph("delta"), heading, paragraph("cedar"), paragraph("birch")]
+        * 2
+    )
+    with opened() as reservoir:
+        tell(reservoir, Message("assistant", text))
+        windows = [ask(reservoir, budget=budget) for budget in (*range(120, 1_300, 30), 4_000)]
+    last = heading.splitlines()[-1]
+    rows = [row for window in windows for row in stored_rows(window)]
+    for row in rows:
+        shown = [text[start:end] for start, end in row["spans"] or [(0, len(text))]]
+        assert not any(part.endswith(last) for part in shown)
+    assert rows[-1]["spans"] is None
+
+
+def test_a_comment_in_code_is_no_heading():
+    text = "Run this:\n\n```sh\n# one\nls\n# two\n```\n\nDone, and nothing else is to do here."
+    outline = excerpts.Outline(text)
+    assert outline.without_bare_heading((0, text.index("\n```\n\nD"))) == (
+        0,
+        text.index("\n```\n\nD"),
+    )
+    assert outline.without_bare_heading((0, len(text))) == (0, len(text))
+
+
+@hypothesis.given(st.text("ab .\n#*`-", max_size=200), st.data())
+def test_what_is_left_of_a_span_without_headings_is_its_beginning(text, data):
+    start = data.draw(st.integers(0, len(text)))
+    end = data.draw(st.integers(start, len(text)))
+    left = excerpts.Outline(text).without_bare_heading((start, end))
+    assert start <= left[0] <= left[1] <= end or left[0] == left[1]
+    assert not text[start : left[0]].strip()
 
 
 def test_of_a_passage_that_does_not_fit_the_beginning_is_printed(opened):
@@ -382,9 +418,44 @@ def test_a_long_message_without_vectors_is_cut_by_words(tmp_path):
 
 def test_passages_by_words_cover_a_text_that_has_no_place_to_cut():
     text = "x" * 1_990 + " delta"
-    spans = excerpts.ranked_by_words(text, [(1_991, 1_996)])
-    assert spans[0][1] == len(text)
-    assert "".join(text[start:end] for start, end in sorted(spans)) == text
+    spans = passages.cut(text, excerpts.Outline(text).breaks)
+    assert passages.Nearness("deltas").ranked(text, spans, ())[0][1] == len(text)
+    assert "".join(text[start:end] for start, end in spans) == text
+
+
+PASSAGES = ["The slot was renamed.", "We deleted the slot, Müller says.", "It is late."]
+
+
+@pytest.mark.parametrize(
+    ("question", "cosines", "best"),
+    [
+        pytest.param("slots", (0.1, 0.2, 0.4), 1, id="a word outweighs a small distance"),
+        pytest.param("slots", (0.1, 0.2, 0.9), 2, id="and not a great one"),
+        pytest.param("deletes it", (0.3, 0.3, 0.3), 1, id="endings do not count"),
+        pytest.param("mueller", (0.3, 0.3, 0.3), 1, id="nor how umlauts are written"),
+        pytest.param("other", (0.5, 0.2, 0.51), 2, id="without a word the cosine decides"),
+        pytest.param("other", (0.5, 0.4, 0.5), 0, id="the first of equals"),
+        pytest.param("lot", (0.3, 0.3, 0.3), 0, id="a word counts from its beginning only"),
+    ],
+)
+def test_passages_are_ranked_by_meaning_and_words(question, cosines, best):
+    text = "".join(PASSAGES)
+    ends = list(itertools.accumulate(map(len, PASSAGES)))
+    spans = list(zip([0, *ends], ends, strict=False))
+    ranked = passages.Nearness(question).ranked(text, spans, cosines)
+    assert ranked[0] == spans[best]
+    assert sorted(ranked) == spans
+
+
+def test_of_equally_near_passages_the_one_beside_a_near_one_comes_first():
+    spans = [(0, 1), (1, 2), (2, 3), (3, 4)]
+    assert passages.Nearness("?").ranked("abcd", spans, (0.5, 0.0, 0.4, 0.5))[0] == (3, 4)
+
+
+@hypothesis.given(st.text(max_size=300), st.text(max_size=40))
+def test_passages_of_any_text_can_be_ranked_by_any_question(text, question):
+    spans = passages.cut(text, excerpts.Outline(text).breaks)
+    assert sorted(passages.Nearness(question).ranked(text, spans, ())) == spans
 
 
 def test_excerpts_are_explained_where_there_is_room(opened):

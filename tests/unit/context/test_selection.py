@@ -629,3 +629,31 @@ def test_what_is_hopeless_would_not_have_fitted(rows, budget, counted) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Packing, "_is_hopeless", lambda *_: False)
         assert selected() == quick
+
+
+# Parts of long messages
+
+
+def long_text(**more):
+    """Return a message of four parts with a hundred tokens each."""
+    text = " ".join(f"word{number}" for number in range(400))
+    spans = tuple((at * len(text) // 4, (at + 1) * len(text) // 4) for at in range(4))
+    return replace(said("assistant", text, tokens=400, **more), parts=spans, replies=True)
+
+
+def by_part(candidate):
+    printed = sum(
+        end - start for start, end in candidate.spans or [(0, len(candidate.message.content))]
+    )
+    return round(candidate.message.tokens * printed / max(1, len(candidate.message.content)))
+
+
+@pytest.mark.parametrize("cosine", [0.2, 0.8])
+def test_a_part_of_the_nearest_message_waits_less_than_those_of_others(cosine):
+    some = pool(
+        said(priority=0.9, cosine=0.5, tokens=20),
+        long_text(priority=0.7, cosine=cosine),
+        said(priority=0.6, cosine=0.5, tokens=120),
+    )
+    found = chosen(some, 190, costs=Costs(by_part, by_part, 0, 0))
+    assert kept(found) == ([1, 2] if cosine == 0.8 else [1, 3])
