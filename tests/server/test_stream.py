@@ -52,10 +52,10 @@ STREAMS = {
 }
 
 
-def stored(served: Served) -> list[str]:
-    served.settle()
+def stored(served: Served, scope: Scope = Scope(None), requests: int = 1) -> list[str]:  # noqa: B008
+    served.settle(requests)
     with Reservoir.open(served.store) as reservoir:
-        return [f"{each.role}: {each.content}" for each in reservoir.view(Scope(None), 0)]
+        return [f"{each.role}: {each.content}" for each in reservoir.view(scope, 0)]
 
 
 def raw(served: Served, path: str, body: bytes, *, root: str | None = None) -> bytes:
@@ -72,19 +72,20 @@ def raw(served: Served, path: str, body: bytes, *, root: str | None = None) -> b
         return answer
 
 
-@pytest.mark.parametrize("name", STREAMS)
 @pytest.mark.parametrize("framing", ["chunked", "length", "close"])
 def test_a_stream_passes_unchanged_and_is_stored(
-    served: Served, provider: Upstream, name: str, framing: str
+    served: Served, provider: Upstream, framing: str
 ) -> None:
-    pieces, text = STREAMS[name]
-    provider.reply = Reply(pieces, framing=framing)
-    direct = httpx2.post(f"{provider.url}/v1/chat/completions", json=CHAT)
-    answer = httpx2.post(f"{served.root}/v1/chat/completions", json=CHAT)
-    assert answer.status_code == 200
-    assert answer.content == direct.content == provider.reply.whole
-    assert answer.headers["content-type"] == "text/event-stream"
-    assert stored(served) == ["user: why Redis?", f"assistant: {text}"]
+    with httpx2.Client(timeout=60) as client:
+        for name, (pieces, _) in STREAMS.items():
+            provider.reply = Reply(pieces, framing=framing)
+            answer = client.post(f"{served.root}/{name}/i/v1/chat/completions", json=CHAT)
+            assert answer.status_code == 200, name
+            assert answer.content == provider.reply.whole, name
+            assert answer.headers["content-type"] == "text/event-stream"
+    for name, (_, text) in STREAMS.items():
+        expected = ["user: why Redis?", f"assistant: {text}"]
+        assert stored(served, Scope(name, "i"), len(STREAMS)) == expected, name
 
 
 def test_the_first_piece_arrives_while_the_model_still_writes(
@@ -196,9 +197,7 @@ def test_an_upstream_out_of_reach_is_told_as_the_protocol_does(
     assert "cannot be reached" in shape(answer.json())
 
 
-def test_the_raw_answer_differs_in_our_own_header_alone(
-    served: Served, provider: Upstream
-) -> None:
+def test_the_raw_answer_differs_in_our_own_header_alone(served: Served, provider: Upstream) -> None:
     body = json.dumps(CHAT).encode()
     provider.reply = Reply(STREAMS["comments and events"][0])
     through = raw(served, "/v1/chat/completions", body)
