@@ -14,6 +14,8 @@ from reservoir_cli.cli.lazy import EXAMPLES
 _PATHS = {"files", "file", "out", "target", "config_file", "db"}
 #: What reads may not do: these change the store, or may.
 _WRITERS = {"copy", "migrate", "index", "ingest", "embed", "forget", "backup", "doctor"}
+#: What goes on until somebody ends it.
+_ENDLESS = {"watch"}
 _WRITING = {"--save", "--rename", "--merge", "--delete"}
 
 
@@ -44,7 +46,8 @@ def lines(command: str) -> st.SearchStrategy[Line]:
     found: Any = typer.main.get_command(app)
     for name in command.split():
         found = found.commands[name]
-    own = st.lists(st.one_of(*map(_given, found.params)), max_size=4)
+    parameters = [each for each in found.params if each.name not in _ENDLESS]
+    own = st.lists(st.one_of(*map(_given, parameters)), max_size=4)
     before = st.lists(st.one_of(st.just(("--offline",)), _globals()), max_size=1)
     stdin = st.one_of(
         words.map(lambda text: text.encode("utf-8", "surrogateescape")),
