@@ -72,9 +72,8 @@ def serve(
     def ready(state: "ServerState") -> None:
         run.announce(state)
         if as_json:
-            console.write_json(
-                {"schema_version": 1, "base_url": state.base_url, "page": state.page}
-            )
+            ready = {"schema_version": 1, "base_url": state.base_url, "page": state.page}
+            console.lines([ready])
         else:
             console.write(f"{state.base_url}\n")
             console.note("a client's base URL is the line above; Ctrl-C ends the server")
