@@ -26,7 +26,10 @@ def serve(
         str, typer.Option("--host", metavar="ADDRESS", help="Address to listen at.")
     ] = "127.0.0.1",
     port: Annotated[
-        int, typer.Option("--port", min=0, max=65_535, help="Port; 0 takes any that is free.")
+        int,
+        typer.Option(
+            "--port", metavar="N", min=0, max=65_535, help="Port; 0 takes any that is free."
+        ),
     ] = _PORT,
     upstream: Annotated[
         list[str] | None,
