@@ -159,6 +159,19 @@ def test_a_forgotten_or_edited_message_is_not_quoted_again(
         assert json.loads(provider.asked[-1].body)["messages"][0] == history[0]
 
 
+def test_while_another_program_writes_blocks_are_added_and_added_again(
+    served: Served, provider: Upstream, client: httpx2.Client
+) -> None:
+    provider.reply = completion()
+    with Reservoir.open(served.store) as writing, writing.store.write():
+        for messages in ([HELLO], [HELLO, said(), asked("ok")]):
+            client.post(served.root + CHAT, json=chat(*messages))
+    first, second = (json.loads(request.body)["messages"][0] for request in provider.asked)
+    assert unwrap(first["content"]).contexts == 1
+    assert second == first
+    assert len(texts(served, 2)) == 4
+
+
 def test_count_tokens_gets_the_same_blocks_and_stores_nothing(
     served: Served, provider: Upstream, client: httpx2.Client
 ) -> None:
