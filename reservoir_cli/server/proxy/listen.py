@@ -1,0 +1,89 @@
+"""Read an answer along as it passes, and store the exchange when it has ended."""
+
+from collections.abc import Mapping
+from concurrent.futures import Future
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from reservoir_cli.errors import ReservoirError
+from reservoir_cli.messages import Scope
+from reservoir_cli.server.proxy.answers import Answer, taker
+from reservoir_cli.server.proxy.events import Reader, Unreadable
+from reservoir_cli.server.proxy.request import ParsedRequest
+from reservoir_cli.server.state import ServerState
+
+if TYPE_CHECKING:
+    from reservoir_cli.transfer.exchanges import Exchange
+
+
+class Listener:
+    """Listens to one answer.
+
+    :param place: partition and instance to store it in.
+    """
+
+    def __init__(
+        self, state: ServerState, path: str, request: ParsedRequest, place: tuple[str, str]
+    ) -> None:
+        self._writer, self._log, self._path = state.writer, state.log, path
+        self._request, self._scope = request, Scope(*place)
+        self._answer = Answer()
+        self._reader: Reader | None = None
+
+    def start(self, status: int, headers: Mapping[str, str]) -> None:
+        """Begin with the head of the answer; an error's body is not read."""
+        take = taker(self._path, self._answer)
+        if status != 200 or take is None:
+            return
+        try:
+            self._reader = Reader(
+                headers.get("content-type", ""), headers.get("content-encoding", ""), take
+            )
+        except Unreadable:
+            return
+
+    def feed(self, piece: bytes) -> None:
+        """Read a piece of the answer; never fails."""
+        if self._reader is None:
+            return
+        try:
+            self._reader.feed(piece)
+        except Exception:  # the answer passes, whatever is in it
+            self._reader = None
+
+    def finish(self) -> list[str]:
+        """Store the exchange; return words for the log."""
+        if self._reader is None:
+            return []
+        try:
+            self._reader.end()
+            exchange = self._exchange()
+        except Exception:
+            return ["not stored"]
+        words = [] if self._answer.cached is None else [f"cached={self._answer.cached}"]
+        if exchange is None:
+            return words
+        stored = self._writer.submit(lambda reservoir: reservoir.store_exchange(exchange))
+        stored.add_done_callback(self._report)
+        return [*words, "cut" if exchange.partial else "stored"]
+
+    def _report(self, stored: Future[int]) -> None:
+        """Log why an exchange could not be stored; the text of a foreign error might quote it."""
+        if not stored.cancelled() and (error := stored.exception()):
+            why = error.message if isinstance(error, ReservoirError) else type(error).__name__
+            self._log(f"an exchange could not be stored: {why}")
+
+    def _exchange(self) -> "Exchange | None":
+        from reservoir_cli.transfer.exchanges import Exchange
+
+        message = self._answer.message()
+        if message is None:
+            return None
+        return Exchange(
+            self._scope,
+            self._request.conversation,
+            self._request.model,
+            self._request.messages,
+            replace(message, source_id=self._request.reply_id),
+            partial=not self._answer.complete or self._answer.failed,
+        )
