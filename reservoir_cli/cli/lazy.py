@@ -41,6 +41,7 @@ EXAMPLES = {
     "doctor": "reservoir doctor",
     "db": "reservoir db status",
     "mcp": "reservoir mcp -p work",
+    "serve": "reservoir serve --upstream openai=http://localhost:8080/v1",
 }
 
 MODULES = dict.fromkeys(("tag", "untag", "pin", "unpin"), "marks")

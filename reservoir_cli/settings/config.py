@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Literal
 
 from reservoir_cli.errors import UsageError
 from reservoir_cli.settings import file as settings_file
-from reservoir_cli.settings import mcp, paths, projects
+from reservoir_cli.settings import mcp, paths, projects, proxy
 from reservoir_cli.settings.schema import (
     DEFAULT_RESERVE,
     DEFAULTS,
@@ -56,6 +56,8 @@ class Config:
     :param projects: ``[projects]``: partitions by folder.
     :param mcp_partitions: ``[mcp]``: partitions that agents may ask for by name.
     :param sources: ``[sources.NAME]`` tables.
+    :param upstreams: ``[upstreams.NAME]`` tables.
+    :param proxy_store: ``[proxy] store``: what the proxy stores.
     :param environment: settings from environment variables.
     :param flags: settings for this run only.
     :param warnings: messages about ignored entries of the file and the environment.
@@ -71,6 +73,8 @@ class Config:
     warnings: tuple[str, ...] = ()
     projects: Mapping[str, str] = field(default_factory=dict)
     mcp_partitions: tuple[str, ...] = ()
+    upstreams: Mapping[str, Mapping[str, Value]] = field(default_factory=dict)
+    proxy_store: str = proxy.CHOICES[0]
 
     def settings(self, partition: str | None = None, model: str | None = None) -> Settings:
         """Return the effective settings for a partition and a model (default: the ones set)."""
@@ -208,6 +212,8 @@ def load(path: Path | None = None, flags: Mapping[str, Value] | None = None) -> 
         tuple(f"{file}: {warning}" for warning in contents.warnings) + warnings,
         {folder: str(partition) for folder, partition in contents.projects.items()},
         tuple(contents.mcp.get(mcp.PARTITIONS, ())),
+        contents.upstreams,
+        str(contents.proxy.get(proxy.STORE, proxy.CHOICES[0])),
     )
 
 
@@ -247,6 +253,8 @@ def effective(known: Config, key: str) -> tuple[Value, Origin]:
         return (partition, "file") if partition else known.lookup("partition")
     if table == mcp.TABLE:
         return _offered(known)
+    if table == proxy.TABLE:
+        return known.proxy_store, "default" if known.proxy_store == proxy.CHOICES[0] else "file"
     value, origin = _effective(known, table, name or "", setting_of(written))
     return to_alias(written, value), origin
 
@@ -261,9 +269,9 @@ def _effective(known: Config, table: str | None, name: str, setting: str) -> tup
         return _without_password(setting, value), origin
     if table == "partitions":
         return known.lookup(setting, partition=name)
-    if table == "sources":
-        source = known.sources.get(name, {})
-        return source.get(setting), "file" if setting in source else "default"
+    if table in ("sources", "upstreams"):
+        entry = (known.sources if table == "sources" else known.upstreams).get(name, {})
+        return entry.get(setting), "file" if setting in entry else "default"
     if setting in MODEL_ONLY:
         in_table = setting in known.model_table(name)
         return known.context_window(name), "model" if in_table else "default"
@@ -280,6 +288,7 @@ def listed(known: Config) -> list[tuple[str, Value, Origin]]:
         ("partitions", "partition", known.partitions),
         ("models", "model", known.models),
         ("sources", "file", known.sources),
+        ("upstreams", "file", known.upstreams),
     ):
         rows += [
             (settings_file.dotted_key(table, name, key), value, origin)  # type: ignore[misc]
@@ -290,7 +299,9 @@ def listed(known: Config) -> list[tuple[str, Value, Origin]]:
         (settings_file.dotted_key(projects.TABLE, "", folder), partition, "file")
         for folder, partition in known.projects.items()
     ]
-    return [*rows, (mcp.KEY, *_offered(known))] if known.mcp_partitions else rows
+    rows += [(mcp.KEY, *_offered(known))] if known.mcp_partitions else []
+    in_file = known.proxy_store != proxy.CHOICES[0]
+    return [*rows, (proxy.KEY, known.proxy_store, "file")] if in_file else rows
 
 
 def _without_password(key: str, value: Value) -> Value:

@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from reservoir_cli.errors import UsageError
-from reservoir_cli.settings import mcp, paths, projects
+from reservoir_cli.settings import mcp, paths, projects, proxy, upstreams
 from reservoir_cli.settings.schema import (
     ALIASES,
     MODEL_ONLY,
     SETTINGS,
     SOURCE_KEYS,
+    UPSTREAM_KEYS,
     Value,
     aliases_of,
     check_value,
@@ -28,7 +29,7 @@ from reservoir_cli.util.private import exclusive_lock, make_private_dir, resolve
 
 Tables = dict[str, dict[str, Value]]
 #: Tables of tables.
-GROUPS = ("partitions", "models", "sources")
+GROUPS = ("partitions", "models", "sources", upstreams.TABLE)
 _Change = tuple[str | None, str | None, str, Value]
 #: The largest settings file accepted, in bytes.
 _LARGEST = 1 << 20
@@ -37,6 +38,7 @@ _LARGEST = 1 << 20
 _OTHER_TABLES: Mapping[str | None, Callable[[str, Any], Any]] = {
     projects.TABLE: projects.check_project,
     mcp.TABLE: mcp.check_entry,
+    proxy.TABLE: proxy.check_entry,
 }
 
 #: A key with balanced quotes, and a value.
@@ -56,6 +58,8 @@ class Contents:
     :param projects: ``[projects]``: partitions by folder.
     :param mcp: ``[mcp]``.
     :param sources: ``[sources.NAME]`` tables.
+    :param proxy: ``[proxy]``.
+    :param upstreams: ``[upstreams.NAME]`` tables.
     :param warnings: messages about ignored entries.
     """
 
@@ -65,12 +69,16 @@ class Contents:
     projects: dict[str, Value] = field(default_factory=dict)
     mcp: dict[str, Any] = field(default_factory=dict)
     sources: Tables = field(default_factory=dict)
+    proxy: dict[str, Value] = field(default_factory=dict)
+    upstreams: Tables = field(default_factory=dict)
     warnings: tuple[str, ...] = field(default=(), compare=False)
 
     def table(self, group: str | None) -> Tables:
         """Return the tables of a group by name; a group that is one table has it under ''."""
-        groups = {"partitions": self.partitions, "models": self.models, "sources": self.sources}
-        return groups.get(group or "", {"": getattr(self, group) if group else self.values})
+        if group in GROUPS:
+            tables: Tables = getattr(self, group)
+            return tables
+        return {"": getattr(self, group) if group else self.values}
 
 
 def split_key(key: str) -> tuple[str | None, str | None, str]:
@@ -96,6 +104,8 @@ def split_written_key(key: str) -> tuple[str | None, str | None, str]:
         return projects.TABLE, None, folder
     if key == mcp.KEY:
         return mcp.TABLE, None, mcp.PARTITIONS
+    if key == proxy.KEY:
+        return proxy.TABLE, None, proxy.STORE
     quoted = '"' in key or "'" in key
     parts = _quoted_parts(key) if quoted else key.split(".")
     table = parts[0] if parts[0] in GROUPS else None
@@ -132,7 +142,7 @@ def dotted_key(table: str, name: str, setting: str) -> str:
     """Join a dotted key, the inverse of :func:`split_key`."""
     if table == projects.TABLE:
         return f'{table}."{setting}"'
-    if table == mcp.TABLE:
+    if table in (mcp.TABLE, proxy.TABLE):
         return f"{table}.{setting}"
     if '"' in name or "'" in name or (table == "partitions" and "/" in name):
         import tomli_w
@@ -439,6 +449,8 @@ def known_key(
         allowed = list(SETTINGS)
     elif table == "sources":
         allowed = list(SOURCE_KEYS)
+    elif table == upstreams.TABLE:
+        allowed = list(UPSTREAM_KEYS)
     else:
         kind = "partition" if table == "partitions" else "model"
         allowed = [setting for setting, field in SETTINGS.items() if field.metadata[kind]]
@@ -584,6 +596,8 @@ def _without_empty(contents: Contents) -> Contents:
         contents.projects,
         contents.mcp,
         {name: table for name, table in contents.sources.items() if table},
+        contents.proxy,
+        {name: table for name, table in contents.upstreams.items() if table},
     )
 
 

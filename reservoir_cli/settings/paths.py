@@ -41,6 +41,16 @@ def connections_file() -> Path:
     return (_home() or _platform_dir("data")) / "connections.json"
 
 
+def token_file() -> Path:
+    """Return the path of the token of ``serve``; it need not exist."""
+    return (_home() or _platform_dir("data")) / "serve.token"
+
+
+def server_file() -> Path:
+    """Return the path of the running server's address; it need not exist."""
+    return (_home() or _platform_dir("data")) / "serve.json"
+
+
 def cache_dir() -> Path:
     """Return the folder for data that can be rebuilt; it need not exist."""
     home = _home()
@@ -215,7 +225,8 @@ def private_files(store: Iterable[Path]) -> list[Path]:
     """
     settings = [] if os.environ.get("RESERVOIR_CONFIG") else [config_file()]
     symlinked = (path.is_symlink() for path in settings)
-    return [*store, *log_files(), *([] if any(symlinked) else settings)]
+    secrets = [token_file(), server_file()]
+    return [*store, *log_files(), *secrets, *([] if any(symlinked) else settings)]
 
 
 def refuse_store(path: Path, store: Iterable[Path]) -> None:

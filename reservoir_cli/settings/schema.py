@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 from reservoir_cli.errors import UsageError
+from reservoir_cli.settings import upstreams
 from reservoir_cli.settings.location import check_location
 from reservoir_cli.util.times import format_duration, parse_duration
 
@@ -27,6 +28,9 @@ _MANY = 100_000_000
 MODEL_ONLY = {"context_window": (1, _MANY)}
 #: Keys of ``[sources.NAME]`` tables, and their types.
 SOURCE_KEYS: dict[str, type] = {"tool": str, "path": str, "partition": str, "exclude": list}
+#: Keys of ``[upstreams.NAME]`` tables, and their types.
+UPSTREAM_KEYS: dict[str, type] = {"url": str, "protocol": str}
+_TABLE_KEYS = SOURCE_KEYS | UPSTREAM_KEYS
 
 
 def _setting(
@@ -428,6 +432,8 @@ def check_value(key: str, value: Any, where: str) -> Value:
         raise UsageError(f"{where} cannot be {value!r}", hint=f"it {_rule(key)}")
     if key == "database":
         check_location(str(value), where)
+    if key in UPSTREAM_KEYS:
+        upstreams.check(key, value, where)
     checked: Value = value
     return checked
 
@@ -453,8 +459,8 @@ def format_value(key: str, value: Value) -> str:
 def _kind(key: str) -> type:
     if key in MODEL_ONLY:
         return int
-    if key in SOURCE_KEYS:
-        return SOURCE_KEYS[key]
+    if key in _TABLE_KEYS:
+        return _TABLE_KEYS[key]
     text = str(SETTINGS[setting_of(key)].type)
     return {"str": str, "int": int, "float": float, "bool": bool}[_base_type(text)]
 
@@ -471,7 +477,7 @@ def is_duration(key: str) -> bool:
 
 def _in_range(key: str, value: Any) -> bool:
     if isinstance(value, str):
-        choices = () if key in SOURCE_KEYS else SETTINGS[key].metadata["choices"]
+        choices = () if key in _TABLE_KEYS else SETTINGS[key].metadata["choices"]
         return value in choices if choices else bool(value.strip())
     if isinstance(value, bool):
         return True
@@ -488,7 +494,7 @@ def _rule(key: str) -> str:
     if kind is bool:
         return "must be true or false"
     if kind is str:
-        choices = () if key in SOURCE_KEYS else SETTINGS[key].metadata["choices"]
+        choices = () if key in _TABLE_KEYS else SETTINGS[key].metadata["choices"]
         return f"must be one of {', '.join(choices)}" if choices else "must not be empty"
     low, high = _bounds(key)
     return f"must be from {low:,} to {high:,}"

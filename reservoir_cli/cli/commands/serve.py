@@ -1,0 +1,101 @@
+"""``reservoir serve``: a memory proxy in front of models, and a page."""
+
+from collections.abc import Callable
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from reservoir_cli.cli import console, options
+from reservoir_cli.errors import UsageError
+
+if TYPE_CHECKING:
+    from reservoir_cli.reservoir import Reservoir
+    from reservoir_cli.server.state import ServerState
+
+_PORT = 3017
+#: Seconds that a request's messages wait while others write.
+_PATIENCE = 10.0
+#: What the extra brings, by the names of its packages.
+_PARTS = ("starlette", "uvicorn", "httpx2", "jinja2", "mcp_types", "markdown_it", "nh3")
+
+
+def serve(
+    ctx: typer.Context,
+    host: Annotated[
+        str, typer.Option("--host", metavar="ADDRESS", help="Address to listen at.")
+    ] = "127.0.0.1",
+    port: Annotated[
+        int, typer.Option("--port", min=0, max=65_535, help="Port; 0 takes any that is free.")
+    ] = _PORT,
+    upstream: Annotated[
+        list[str] | None,
+        typer.Option("--upstream", metavar="NAME=URL", help="Where a provider is, for this run."),
+    ] = None,
+    open_proxy: Annotated[
+        bool,
+        typer.Option("--open-proxy", help="Let programs use the models without the token."),
+    ] = False,
+    allow_host: Annotated[
+        list[str] | None,
+        typer.Option("--allow-host", metavar="NAME", help="Answer to this host name, too."),
+    ] = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print one line of JSON when it is ready.")
+    ] = False,
+) -> None:
+    """Serve a memory in front of any model: set a client's base URL to the printed one.
+
+    Each request gets what earlier conversations say about its question, the answer passes
+    unchanged, and both are stored. The URL holds a secret token. Needs the extra serve.
+    """
+    if any(find_spec(part) is None for part in _PARTS):
+        raise UsageError(
+            "reservoir serve needs more packages", hint="pip install 'reservoir-cli[serve]'"
+        )
+    known, given = options.load_config(ctx), options.globals_of(ctx)
+    from reservoir_cli.server import run
+
+    def open_reservoir(*, create: bool, notify: Callable[[str], None]) -> "Reservoir":
+        from reservoir_cli.reservoir import Reservoir
+
+        return Reservoir.open(
+            given.db,
+            config_file=given.config,
+            create=create,
+            offline=given.offline,
+            ready_only=True,
+            patience=_PATIENCE,
+            notify=notify,
+        )
+
+    def ready(state: "ServerState") -> None:
+        run.announce(state)
+        if as_json:
+            console.write_json(
+                {"schema_version": 1, "base_url": state.base_url, "page": state.page}
+            )
+        else:
+            console.write(f"{state.base_url}\n")
+            console.note("a client's base URL is the line above; Ctrl-C ends the server")
+
+    run.serve(
+        known,
+        open_reservoir,
+        host=host,
+        port=port,
+        typed_upstreams=dict(map(_name_and_url, upstream or ())),
+        open_proxy=open_proxy,
+        allowed_hosts=allow_host or (),
+        ready=ready,
+        log=console.aside,
+    )
+
+
+def _name_and_url(text: str) -> tuple[str, str]:
+    name, equals, url = text.partition("=")
+    if not equals or not name or not url:
+        raise UsageError(
+            f"--upstream {text!r} is not NAME=URL", hint="openai=http://localhost:8080/v1"
+        )
+    return name, url

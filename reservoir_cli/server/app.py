@@ -1,0 +1,94 @@
+"""The application: which part of the server answers a request.
+
+    /ui/…              the page, which asks for a session of its own
+    /k/TOKEN/ui/…      what programs that know the token may ask of the page
+    /k/TOKEN/mcp       MCP over HTTP
+    /k/TOKEN/…         the proxy; also without the token if the proxy is open
+
+All else is 404, or 401 if only the token is missing.
+"""
+
+import secrets
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+
+from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from starlette.responses import JSONResponse
+from starlette.routing import Mount, Router
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from reservoir_cli.server import web
+from reservoir_cli.server.logs import RequestLog
+from reservoir_cli.server.mcp import McpEndpoint
+from reservoir_cli.server.proxy.endpoint import Proxy
+from reservoir_cli.server.security import Guard
+from reservoir_cli.server.state import ServerState
+
+_PREFIX = "/k/"
+
+
+def build_app(state: ServerState) -> Starlette:
+    """Return the application of a server."""
+    proxy, mcp = Proxy(state), McpEndpoint(state)
+
+    @asynccontextmanager
+    async def lifespan(_app: Starlette) -> AsyncIterator[None]:
+        async with AsyncExitStack() as running:
+            await running.enter_async_context(proxy.running())
+            await running.enter_async_context(mcp.running())
+            yield
+
+    app = Starlette(
+        routes=[
+            Mount("/ui", routes=list(web.routes())),
+            Mount("/", app=TokenGate(state, proxy, mcp)),
+        ],
+        middleware=[Middleware(RequestLog, log=state.log), Middleware(Guard, hosts=state.hosts)],
+        lifespan=lifespan,
+    )
+    app.state.server = state
+    return app
+
+
+class TokenGate:
+    """Lets requests in that have the token in their path, and takes it off."""
+
+    def __init__(self, state: ServerState, proxy: ASGIApp, mcp: ASGIApp) -> None:
+        self._state, self._proxy, self._mcp = state, proxy, mcp
+        self._page = Router(routes=[Mount("/ui", routes=list(web.token_routes()))])
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request, or refuse it."""
+        path: str = scope["raw_path"].decode("ascii", "replace")
+        token, rest = split_token(path)
+        if token is None and self._state.open_proxy:
+            await self._proxy(dict(scope, reservoir_path=path), receive, send)
+        elif token is None or not secrets.compare_digest(token, self._state.token):
+            await _unauthorized(scope, receive, send)
+        else:
+            await self._answer(dict(scope, reservoir_path=rest), receive, send)
+
+    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
+        path: str = scope["reservoir_path"]
+        if path in ("/mcp", "/mcp/"):
+            await self._mcp(scope, receive, send)
+        elif path.startswith("/ui/"):
+            await self._page(dict(scope, path=path, root_path=""), receive, send)
+        else:
+            await self._proxy(scope, receive, send)
+
+
+def split_token(path: str) -> tuple[str | None, str]:
+    """Return the token of a path, and the path behind it."""
+    if not path.startswith(_PREFIX):
+        return None, path
+    token, slash, rest = path.removeprefix(_PREFIX).partition("/")
+    return token, slash + rest
+
+
+async def _unauthorized(scope: Scope, receive: Receive, send: Send) -> None:
+    problem = "the base URL lacks the token of this server; reservoir serve prints it whole"
+    error = {"type": "authentication_error", "code": "reservoir_token", "message": problem}
+    response = JSONResponse({"type": "error", "error": error}, 401)
+    await response(scope, receive, send)

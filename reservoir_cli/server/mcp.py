@@ -1,0 +1,53 @@
+"""MCP over HTTP: the tools of ``reservoir mcp`` on the server's own port."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+from mcp.server.context import ServerRequestContext
+from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+from mcp.server.transport_security import TransportSecuritySettings
+from starlette.types import Receive, Scope, Send
+
+from reservoir_cli.agents.mcp.answers import Answers
+from reservoir_cli.agents.mcp.server import Worker, build_server
+from reservoir_cli.agents.mcp.tools import tools
+from reservoir_cli.server.state import ServerState
+
+
+class McpEndpoint:
+    """Answers requests of MCP clients."""
+
+    def __init__(self, state: ServerState) -> None:
+        self._worker = Worker(Answers(state.open_reservoir))
+        partition = str(state.config.lookup("partition")[0])
+
+        async def scope_of(_context: ServerRequestContext[Any, Any]) -> str:
+            return partition
+
+        server = build_server(tools(state.config.mcp_partitions), self._worker, scope_of)
+        self._manager = StreamableHTTPSessionManager(
+            server, stateless=True, security_settings=_security(state)
+        )
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Serve as long as the block runs."""
+        async with self._manager.run():
+            yield
+        self._worker.close()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request."""
+        await self._manager.handle_request(scope, receive, send)
+
+
+def _security(state: ServerState) -> TransportSecuritySettings:
+    """Return the SDK's own checks; it knows no way to allow every address."""
+    names = [f"[{name}]" if ":" in name else name for name in state.hosts if name]
+    hosts = [*names, *(f"{name}:*" for name in names)]
+    return TransportSecuritySettings(
+        enable_dns_rebinding_protection="" not in state.hosts,
+        allowed_hosts=hosts,
+        allowed_origins=[f"http://{host}" for host in hosts],
+    )

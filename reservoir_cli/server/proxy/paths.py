@@ -1,0 +1,55 @@
+"""The paths of the proxy: partition and instance in front, the path of a provider behind."""
+
+import re
+from dataclasses import dataclass
+from urllib.parse import unquote
+
+from reservoir_cli.errors import UsageError
+from reservoir_cli.messages import check_name
+
+#: Words that cannot be a partition in a path.
+RESERVED = ("v1", "api", "mcp", "ui", "k", "partition")
+#: The scope in a path: as the original wrote it, or just the two names.
+_ORIGINAL = re.compile(r"(?:/v1)?/partition/([^/]+)/instance/([^/]+)(/.*)?")
+_SCOPED = re.compile(r"/([^/]+)/([^/]+)(/(?:v1|api)/.+)")
+_PROVIDER = re.compile(r"/(?:v1|api)/.+")
+#: How a path of the original goes on, which stands behind ``/v1`` already.
+_WITHOUT_VERSION = re.compile(r"/(?!v1/|api/)")
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What a path asks for.
+
+    :param path: of the provider, as it was written: it begins with ``/v1/`` or ``/api/``.
+    """
+
+    path: str
+    partition: str | None = None
+    instance: str | None = None
+
+
+def parse_path(path: str) -> Target | None:
+    """Return what a path asks for; ``None`` if the proxy has no such path.
+
+    :param path: percent-encoded, without the query.
+    """
+    if any(unquote(part) in (".", "..") for part in path.split("/")):
+        return None
+    if original := _ORIGINAL.fullmatch(path):
+        rest = original[3] or ""
+        return _scoped(original[1], original[2], _WITHOUT_VERSION.sub("/v1/", rest, count=1))
+    scoped = _SCOPED.fullmatch(path)
+    if scoped and unquote(scoped[1]) not in RESERVED:
+        return _scoped(scoped[1], scoped[2], scoped[3])
+    return Target(path) if _PROVIDER.fullmatch(path) else None
+
+
+def _scoped(partition: str, instance: str, path: str) -> Target | None:
+    if not _PROVIDER.fullmatch(path):
+        return None
+    try:
+        names = [check_name(unquote(name, errors="strict")) for name in (partition, instance)]
+    except (UsageError, UnicodeDecodeError):
+        return None
+    return Target(path, *names)

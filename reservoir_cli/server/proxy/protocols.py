@@ -1,0 +1,36 @@
+"""What tells the providers' protocols apart: their paths, and the shape of their errors."""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+#: Endpoints whose requests are enriched, by path.
+CHAT, RESPONSES, MESSAGES = "/v1/chat/completions", "/v1/responses", "/v1/messages"
+COUNT_TOKENS, OLLAMA_CHAT, OLLAMA_GENERATE = (
+    "/v1/messages/count_tokens",
+    "/api/chat",
+    "/api/generate",
+)
+
+
+def protocol_of(path: str, headers: Mapping[str, str]) -> str:
+    """Return the protocol of a request.
+
+    :param headers: by lower-case name.
+    """
+    if path.startswith("/api/"):
+        return "ollama"
+    if path.startswith(MESSAGES) or "anthropic-version" in headers:
+        return "anthropic"
+    return "openai"
+
+
+def error_body(protocol: str, problem: str) -> bytes:
+    """Return an error of ours in the shape that clients of a protocol understand."""
+    body: Any = {"error": problem}
+    if protocol == "anthropic":
+        body = {"type": "error", "error": {"type": "api_error", "message": problem}}
+    elif protocol == "openai":
+        error = {"message": problem, "type": "upstream_error", "param": None, "code": None}
+        body = {"error": error}
+    return json.dumps(body).encode()

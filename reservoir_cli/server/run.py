@@ -1,0 +1,130 @@
+"""The process of the server: its socket, its signals and its end."""
+
+import logging
+import socket
+from collections.abc import Callable, Collection, Mapping
+from contextlib import suppress
+
+import uvicorn
+from starlette.applications import Starlette
+
+from reservoir_cli.errors import ReservoirError
+from reservoir_cli.server import token
+from reservoir_cli.server.app import build_app
+from reservoir_cli.server.limits import MOST_CONNECTIONS
+from reservoir_cli.server.security import names_of
+from reservoir_cli.server.state import Opener, ServerState
+from reservoir_cli.server.stores import StoreThread
+from reservoir_cli.settings import upstreams
+from reservoir_cli.settings.config import Config
+
+#: Seconds that answers in progress have left when the server is asked to end.
+_LAST_ANSWERS = 5
+
+
+class Server(uvicorn.Server):
+    """A server that says when it is ready."""
+
+    def __init__(self, config: uvicorn.Config, on_ready: Callable[[], None]) -> None:
+        super().__init__(config)
+        self._on_ready = on_ready
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Begin to listen."""
+        await super().startup(sockets)
+        if self.started:
+            self._on_ready()
+
+
+def serve(
+    config: Config,
+    open_reservoir: Opener,
+    *,
+    host: str,
+    port: int,
+    typed_upstreams: Mapping[str, str],
+    open_proxy: bool,
+    allowed_hosts: Collection[str],
+    ready: Callable[[ServerState], None],
+    log: Callable[[str], None],
+) -> None:
+    """Serve until a signal ends the process.
+
+    :param port: 0 for any that is free.
+    :param ready: called when requests are answered.
+    :param log: prints one line.
+    :raises ReservoirError: the port is taken, or the store cannot be opened.
+    """
+    listener = listen(host, port)
+    state = ServerState(
+        config=config,
+        origin=f"http://{_shown(host)}:{listener.getsockname()[1]}",
+        token=token.load_token(),
+        open_reservoir=open_reservoir,
+        reader=StoreThread(open_reservoir, "questions"),
+        writer=StoreThread(open_reservoir, "writes"),
+        upstreams=upstreams.resolve(config.upstreams, typed_upstreams),
+        open_proxy=open_proxy,
+        hosts=names_of(host, allowed_hosts),
+        log=log,
+    )
+    try:
+        state.writer.submit(lambda _: None).result()
+        run(build_app(state), listener, lambda: ready(state))
+    finally:
+        token.withdraw()
+        state.reader.close()
+        state.writer.close()
+        listener.close()
+
+
+def run(app: Starlette, listener: socket.socket, on_ready: Callable[[], None]) -> None:
+    """Run an application until a signal ends it; the signal is raised again at the end."""
+    for name in ("uvicorn", "uvicorn.error", "httpx2", "httpcore2"):
+        logger = logging.getLogger(name)
+        logger.addHandler(logging.NullHandler())  # tracebacks may quote what was sent
+        logger.propagate = False
+    Server(
+        uvicorn.Config(
+            app,
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            date_header=False,
+            proxy_headers=False,
+            ws="none",
+            lifespan="on",
+            limit_concurrency=MOST_CONNECTIONS,
+            timeout_graceful_shutdown=_LAST_ANSWERS,
+        ),
+        on_ready,
+    ).run(sockets=[listener])
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """Return a socket that listens at an address.
+
+    :raises ReservoirError: it is taken, or not this machine's.
+    """
+    try:
+        family, *_, address = socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+        return socket.create_server(address[:2], family=family)
+    except OSError as error:
+        hint = "another server runs there; --port N takes another port"
+        problem = error.strerror or str(error)
+        raise ReservoirError(f"cannot listen at {host}:{port}: {problem}", hint=hint) from None
+
+
+def _shown(host: str) -> str:
+    """Return an address as a URL for this machine has it."""
+    if host in ("0.0.0.0", "::", ""):
+        return "127.0.0.1"
+    return f"[{host}]" if ":" in host else host
+
+
+def announce(state: ServerState) -> None:
+    """Write down where the server is."""
+    with suppress(OSError):
+        token.announce(state.base_url, state.page)

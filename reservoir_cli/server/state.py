@@ -1,0 +1,61 @@
+"""What the parts of a running server share."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol
+
+from reservoir_cli.settings.config import Config
+from reservoir_cli.settings.upstreams import Upstream
+
+if TYPE_CHECKING:
+    from reservoir_cli.reservoir import Reservoir
+    from reservoir_cli.server.stores import StoreThread
+
+
+class Opener(Protocol):
+    """Opens the store of the settings."""
+
+    def __call__(self, *, create: bool, notify: Callable[[str], None]) -> "Reservoir":
+        """Open it.
+
+        :param create: make it if there is none.
+        :param notify: called with what a person should know.
+        """
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerState:
+    """A running server; ``app.state.server``, and so ``request.app.state.server``.
+
+    :param origin: such as ``http://127.0.0.1:3017``, without a slash at the end.
+    :param token: what programs have in the path.
+    :param open_reservoir: opens the store once more; prefer ``reader`` and ``writer``.
+    :param reader: the thread for questions. A function that is passed to its ``run`` gets a
+        :class:`~reservoir_cli.reservoir.Reservoir` of that thread's own.
+    :param writer: the thread for everything that writes or takes long.
+    :param upstreams: where models are, by name.
+    :param open_proxy: the proxy's routes work without the token.
+    :param hosts: names by which requests may call this machine; see :mod:`.security`.
+    :param log: prints one line.
+    """
+
+    config: Config
+    origin: str
+    token: str
+    open_reservoir: Opener
+    reader: "StoreThread"
+    writer: "StoreThread"
+    upstreams: Mapping[str, Upstream] = field(default_factory=dict)
+    open_proxy: bool = False
+    hosts: frozenset[str] = frozenset()
+    log: Callable[[str], None] = lambda _: None
+
+    @property
+    def base_url(self) -> str:
+        """The URL of the OpenAI protocol, ready to paste into a client's settings."""
+        return f"{self.origin}/k/{self.token}/v1"
+
+    @property
+    def page(self) -> str:
+        """The URL of the page."""
+        return f"{self.origin}/ui/"

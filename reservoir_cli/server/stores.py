@@ -1,0 +1,87 @@
+"""Threads that keep a store open: the event loop never waits for the store."""
+
+import asyncio
+import gc
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+from reservoir_cli.errors import ReservoirError, StoreError
+from reservoir_cli.settings.location import is_on_a_server
+
+if TYPE_CHECKING:
+    from reservoir_cli.reservoir import Reservoir
+    from reservoir_cli.server.state import Opener
+
+T = TypeVar("T")
+
+#: Seconds that the work of a thread has left when the server ends.
+_LAST_WORK = 10.0
+
+
+class StoreThread:
+    """Runs functions one after the other in a thread that has the store open.
+
+    :param name: of the thread.
+    """
+
+    def __init__(self, open_reservoir: "Opener", name: str) -> None:
+        self._open_reservoir = open_reservoir
+        self._pool = ThreadPoolExecutor(1, name)
+        self._reservoir: Reservoir | None = None
+        self._identity: tuple[int, int] | None = None
+
+    async def run(self, function: "Callable[[Reservoir], T]") -> T:
+        """Return what a function returns for the open store.
+
+        If the caller is cancelled before the function's turn, it is never begun.
+        """
+        return await asyncio.wrap_future(self.submit(function))
+
+    def submit(self, function: "Callable[[Reservoir], T]") -> Future[T]:
+        """Run a function for the open store when the thread comes to it."""
+        return self._pool.submit(self._call, function)
+
+    def _call(self, function: "Callable[[Reservoir], T]") -> T:
+        try:
+            return function(self._opened())
+        except StoreError:
+            self._release()  # the next call connects again
+            raise
+
+    def _opened(self) -> "Reservoir":
+        """Return the store; open it again if its file was removed or replaced."""
+        if self._reservoir and _identity(self._reservoir) != self._identity:
+            self._release()
+        if self._reservoir is None:
+            self._reservoir = self._open_reservoir(create=True, notify=lambda _: None)
+            self._identity = _identity(self._reservoir)
+        return self._reservoir
+
+    def _release(self) -> None:
+        """Close the store, and free the memory of its model."""
+        reservoir, self._reservoir = self._reservoir, None
+        if reservoir:
+            with suppress(ReservoirError):
+                reservoir.close()
+            del reservoir
+            gc.collect()  # its parts refer to each other
+
+    def close(self) -> None:
+        """Finish what is waiting, and close the store."""
+        with suppress(TimeoutError, RuntimeError):
+            self._pool.submit(self._release).result(_LAST_WORK)
+        self._pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _identity(reservoir: "Reservoir") -> tuple[int, int] | None:
+    """Return what tells the file of a store from another of its name; ``None`` without a file."""
+    if is_on_a_server(reservoir.location):
+        return (0, 0)
+    try:
+        state = Path(reservoir.location).stat()
+    except OSError:
+        return None
+    return state.st_dev, state.st_ino

@@ -1,0 +1,69 @@
+"""The token that every program must know to use the server, and the address of a running one."""
+
+import json
+import os
+import secrets
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from reservoir_cli.errors import ReservoirError
+from reservoir_cli.settings import paths
+from reservoir_cli.util.private import restrict_permissions, write_private
+
+#: Bytes of a token before they are written as text.
+_BYTES = 24
+_SHORTEST = 16
+
+
+def load_token() -> str:
+    """Return the token of this home; make one if there is none.
+
+    :raises ReservoirError: its file cannot be read or written.
+    """
+    file = paths.token_file()
+    try:
+        restrict_permissions([file])
+        if token := _read(file):
+            return token
+        write_private(file, secrets.token_urlsafe(_BYTES) + "\n")
+        return _read(file)
+    except OSError as error:
+        raise ReservoirError(
+            f"cannot keep a token in {file}: {os.strerror(error.errno or 0)}"
+        ) from None
+
+
+def _read(file: Path) -> str:
+    """Return the token of a file, or nothing if it holds none that is safe in a URL."""
+    try:
+        token = file.read_text(encoding="ascii").strip()
+    except (FileNotFoundError, UnicodeDecodeError):
+        return ""
+    safe = all(character.isalnum() or character in "-_" for character in token)
+    return token if safe and len(token) >= _SHORTEST else ""
+
+
+def announce(base_url: str, page: str) -> None:
+    """Write down where the server runs, for ``reservoir open``.
+
+    :raises OSError: the file cannot be written.
+    """
+    ready = {"base_url": base_url, "page": page, "pid": os.getpid()}
+    write_private(paths.server_file(), json.dumps(ready) + "\n")
+
+
+def running() -> dict[str, Any] | None:
+    """Return what the last server wrote down, if it did not end in good order."""
+    with suppress(OSError, ValueError):
+        ready = json.loads(paths.server_file().read_text(encoding="utf-8"))
+        return ready if isinstance(ready, dict) else None
+    return None
+
+
+def withdraw() -> None:
+    """Remove what this process announced."""
+    ready = running()
+    if ready and ready.get("pid") == os.getpid():
+        with suppress(OSError):
+            paths.server_file().unlink()
