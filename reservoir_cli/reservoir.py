@@ -844,14 +844,16 @@ class Reservoir:
     def _load_embedder(self) -> "Embedder":
         if self._embedder is None:
             from reservoir_cli.embedding import load_embedder
+            from reservoir_cli.embedding.questions import RememberedQuestions
 
-            self._embedder = load_embedder(
+            loaded = load_embedder(
                 self.config.settings().embedding_model,
                 offline=self.offline,
                 progress=self._progress,
                 notify=self._notify,
                 ready_only=self._ready_only,
             )
+            self._embedder = RememberedQuestions(loaded)
         return self._embedder
 
 

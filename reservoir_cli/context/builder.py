@@ -107,7 +107,8 @@ def build_context(
         in_threads = sessions.places_in_threads(found)[passing]
         scored = filters.keep(scored, passing)
         found = scored.candidates
-        silent = _is_silent(scored, request, settings, store, embedder)
+        floor = _floor(settings, store, embedder)
+        silent = _is_silent(scored, request, floor)
         fill = fill and not silent
         room = budget.history if fill else 0
         rules = _rules(settings, silent=silent)
@@ -169,6 +170,7 @@ def build_context(
         scored.relevance,
         silent,
         _best_left_out(selection, request, budget, meter),
+        floor,
     )
 
 
@@ -438,18 +440,16 @@ def _date_scores(request: ContextRequest, found: Candidates) -> ranking.Floats:
     return date_scores(spans, found.created_at, local.tzinfo or UTC)
 
 
-def _is_silent(
-    scored: Scored,
-    request: ContextRequest,
-    settings: Settings,
-    store: Store,
-    embedder: Embedder | None,
-) -> bool:
+def _floor(settings: Settings, store: Store, embedder: Embedder | None) -> float:
+    """Return the relevance below which nothing is recalled."""
+    model_id = embedder.model_id if embedder else None
+    return recall_floor(settings, model_id, store.get_property(floor_property(model_id)))
+
+
+def _is_silent(scored: Scored, request: ContextRequest, floor: float) -> bool:
     """Return whether no message fits the question well enough for any to be recalled."""
     if not request.query.strip() or not len(scored.candidates.ids):
         return False
-    model_id = embedder.model_id if embedder else None
-    floor = recall_floor(settings, model_id, store.get_property(floor_property(model_id)))
     return scored.relevance < floor
 
 

@@ -165,9 +165,7 @@ def read_thread(
     :param at: the id of a message; its page is returned.
     :raises MissingError: there is no such conversation.
     """
-    partition, instance, conversation = thread
-    scope = Scope(partition, instance)
-    ids = reservoir.threads(scope, Filter(conversation_id=conversation)).get(thread)
+    partition, ids = thread[0], ids_of(reservoir, thread)
     if not ids:
         raise MissingError("there is no such conversation")
     pages = _pages(len(ids), MESSAGES)
@@ -178,6 +176,12 @@ def read_thread(
     keys = [Key(partition, number) for number in ids[start : start + MESSAGES]]
     said = [show(message) for message in reservoir.messages(keys)]
     return Talk(thread, _title(reservoir, thread), said, start + 1, len(ids), page, pages)
+
+
+def ids_of(reservoir: Reservoir, thread: Thread) -> Sequence[int]:
+    """Return the ids of a conversation's messages, in order of time."""
+    threads = reservoir.threads(Scope(*thread[:2]), Filter(conversation_id=thread[2]))
+    return threads.get(thread, ())
 
 
 def _title(reservoir: Reservoir, thread: Thread) -> str | None:
@@ -205,7 +209,6 @@ def show(message: StoredMessage, *, whole: bool = False) -> Said:
 
 def forget(reservoir: Reservoir, thread: Thread) -> int:
     """Delete a conversation for good; return how many messages it had."""
-    where = Filter(conversation_id=thread[2])
-    ids = reservoir.threads(Scope(*thread[:2]), where).get(thread, ())
+    ids = ids_of(reservoir, thread)
     reservoir.forget([Key(thread[0], number) for number in ids])
     return len(ids)

@@ -6,13 +6,16 @@ from typing import TypeVar
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
+from reservoir_cli.context.types import FORMATS
 from reservoir_cli.errors import UsageError
 from reservoir_cli.messages import Key
 from reservoir_cli.reservoir import Reservoir
 from reservoir_cli.server.state import ServerState
-from reservoir_cli.server.web import conversations, usage
+from reservoir_cli.server.web import conversations, usage, window
 from reservoir_cli.server.web.rendering import link, render
 from reservoir_cli.server.web.wanted import ROLES, Wanted, name_of, number_of
+from reservoir_cli.settings import paths
+from reservoir_cli.settings.config import Config
 
 T = TypeVar("T")
 
@@ -115,10 +118,45 @@ async def _delete_message(request: Request) -> Response:
     if request.method != "POST":
         return render(request, "delete.html", talk=None, said=conversations.show(found))
     await write(request, lambda reservoir: reservoir.forget([Key(partition, number)]))
-    thread = {"p": partition, "i": found.instance, "c": found.conversation_id}
-    left = await read(request, lambda reservoir: reservoir.thread(found))
-    path = "/conversation" if left else "/"
-    return RedirectResponse(link(path, **(thread if left else {"p": partition}), gone=1), 303)
+    thread = (partition, found.instance, found.conversation_id)
+    left = await read(request, lambda reservoir: conversations.ids_of(reservoir, thread))
+    if not left:
+        return RedirectResponse(link("/", p=partition, gone=1), 303)
+    address = link("/conversation", **dict(zip("pic", thread, strict=True)), gone=1)
+    return RedirectResponse(address, 303)
+
+
+async def ask(request: Request) -> Response:
+    """Show why each message is in the window of a question, or not."""
+    query = request.query_params
+    question = window.Question.of(query)
+    state: ServerState = request.app.state.server
+    usual_store = paths.store_location(state.config.database())
+    places = await read(request, lambda reservoir: reservoir.places())
+    shown = None
+    if question.asked:
+        shown = await read(
+            request, lambda reservoir: window.choose(reservoir, question, usual_store)
+        )
+    part = "part" in query and shown is not None
+    return render(
+        request,
+        "chosen.html" if part else "window.html",
+        question=question,
+        shown=shown,
+        sliders=window.sliders(query, question, shown, state.config),
+        models=[] if part else [model.name for model in state.config.known_models()],
+        partitions=sorted({partition for partition, _, _ in places}),
+        formats=FORMATS,
+        default_partition=question.partition or fullest(places, state.config),
+    )
+
+
+def fullest(places: list[tuple[str, str, int]], config: Config) -> str:
+    """Return the partition of the settings if it holds anything, else the fullest."""
+    usual = config.settings().partition
+    held = [partition for partition, _, _ in places]
+    return usual if usual in held or not held else held[0]
 
 
 async def use(request: Request) -> Response:
