@@ -19,6 +19,7 @@ from reservoir_cli.storage.records import (
     ConversationSummary,
     Filter,
     IdField,
+    LedgerEntry,
     PlaceSummary,
     ThreadName,
 )
@@ -34,14 +35,16 @@ if TYPE_CHECKING:
     from reservoir_cli.retrieval.indexing import Indexer
     from reservoir_cli.retrieval.search import Hit
     from reservoir_cli.settings.models import Model
+    from reservoir_cli.storage.ledger import Ledger
     from reservoir_cli.storage.sqlite.salvage import Lost
+    from reservoir_cli.transfer.exchanges import Exchange
     from reservoir_cli.transfer.importers import File
     from reservoir_cli.transfer.ingest import Ingestor
     from reservoir_cli.transfer.reports import ExportReport, ImportReport
     from reservoir_cli.transfer.summarize import Outcome
     from reservoir_cli.transfer.sync import Source, SyncReport
 
-__all__ = ["ConversationSummary", "Filter", "IdField", "PlaceSummary", "Reservoir"]
+__all__ = ["ConversationSummary", "Filter", "IdField", "LedgerEntry", "PlaceSummary", "Reservoir"]
 
 _EVERYTHING, _ALL = Scope(None), Filter()
 
@@ -211,6 +214,26 @@ class Reservoir:
         if embed and report.imported:
             self._indexer.embed_if_possible(newest=True)
         return report
+
+    def store_exchange(self, exchange: "Exchange", now: datetime | None = None) -> int:
+        """Store what is new of a request to a model and its answer; return how many messages.
+
+        See :mod:`reservoir_cli.transfer.exchanges`. New messages are embedded if a model is there.
+        """
+        from reservoir_cli.retrieval.indexing import CATCH_UP
+        from reservoir_cli.transfer import exchanges
+
+        added = exchanges.store(self._ingestor, exchange, now or datetime.now(UTC))
+        if added:
+            self._indexer.embed_if_possible(exchange.scope, backlog=added + CATCH_UP)
+        return added
+
+    @property
+    def ledger(self) -> "Ledger":
+        """What the proxy added to questions."""
+        from reservoir_cli.storage.ledger import Ledger
+
+        return Ledger(self.store)
 
     def save_question(self, window: "ContextWindow") -> list[StoredMessage]:
         """Store the question of a window as a user message with the window's trace id."""

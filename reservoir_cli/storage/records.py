@@ -220,3 +220,19 @@ class Candidates:
         at = self.by_id[spots]
         known = self.ids[at] == wanted
         return at[known], known
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerEntry:
+    """What the proxy added to one question.
+
+    :param ordinal: the question's number in its conversation.
+    :param question: a hash of the question and of those before it.
+    :param masked: secrets are hidden in it.
+    """
+
+    ordinal: int
+    question: str
+    block: str
+    tokens: int
+    masked: bool = True

@@ -2,54 +2,121 @@
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 
 import anyio
+import anyio.to_thread
 import httpx2
 from starlette.datastructures import Headers
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from reservoir_cli.server.limits import BodyTooLarge, ClientGone, read_body
-from reservoir_cli.server.proxy import forward
+from reservoir_cli.server.proxy import clients, forward
+from reservoir_cli.server.proxy.enrich import Enricher
 from reservoir_cli.server.proxy.headers import to_upstream
+from reservoir_cli.server.proxy.listen import Listener
 from reservoir_cli.server.proxy.paths import Target, parse_path
 from reservoir_cli.server.proxy.protocols import error_body, protocol_of
+from reservoir_cli.server.proxy.request import LISTS, ParsedRequest, parse
+from reservoir_cli.server.proxy.spans import OddJSON
 from reservoir_cli.server.state import ServerState
 from reservoir_cli.settings.upstreams import Upstream
 
+#: Bodies of more bytes are read in a thread: the event loop serves others meanwhile.
+_LARGE = 256 << 10
+
+
+@dataclass(frozen=True, slots=True)
+class _Outgoing:
+    """A request as it goes to a model.
+
+    :param note: for the header ``x-reservoir`` of the answer; empty for none.
+    :param parsed: ``None`` if its answer is not read along.
+    """
+
+    body: bytes
+    note: str = ""
+    parsed: ParsedRequest | None = None
+
 
 class Proxy:
-    """Passes requests on to models."""
+    """Passes requests on to models, with what fits them, and stores them."""
 
     def __init__(self, state: ServerState) -> None:
         self._state = state
         self._client: httpx2.AsyncClient
+        self._enricher: Enricher
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
         """Keep connections to models as long as the block runs."""
+        self._enricher = Enricher(self._state)
         async with forward.new_client() as self._client:
             yield
+        self._enricher.close()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request."""
         target = parse_path(scope["reservoir_path"])
         if target is None:
-            await Response("404: no such path\n", 404, media_type="text/plain")(
-                scope, receive, send
-            )
+            answer = Response("404: no such path\n", 404, media_type="text/plain")
+            await answer(scope, receive, send)
             return
         headers = Headers(scope=scope)
         protocol = protocol_of(target.path, headers)
         try:
+            upstream = self._upstream(protocol, headers.get("x-reservoir-upstream"))
             body = await read_body(receive)
         except ClientGone:
             return
-        except BodyTooLarge as error:
-            await _fail(protocol, 413, str(error))(scope, receive, send)
+        except (BodyTooLarge, _UnknownUpstream) as error:
+            status = 413 if isinstance(error, BodyTooLarge) else 404
+            await _failure(protocol, status, str(error))(scope, receive, send)
             return
-        upstream = self._state.upstreams[protocol]
-        await self._exchange(scope, receive, send, target, upstream, body)
+        outgoing = await self._prepared(scope["method"], target, headers, body)
+        await self._exchange(scope, receive, send, target, upstream, outgoing)
+
+    def _upstream(self, protocol: str, name: str | None) -> Upstream:
+        """Return where a request goes: it may choose among those that speak its protocol."""
+        upstream = self._state.upstreams.get(name or protocol)
+        if upstream is None or upstream.protocol != protocol:
+            raise _UnknownUpstream(f"no upstream of that name speaks {protocol}")
+        return upstream
+
+    async def _prepared(
+        self, method: str, target: Target, headers: Headers, body: bytes
+    ) -> _Outgoing:
+        """Return a request with what fits it, or just as it came."""
+        if method != "POST" or target.path not in LISTS:
+            return _Outgoing(body)
+        if headers.get("x-reservoir-bypass") == "1":
+            return _Outgoing(body, "bypassed")
+        if headers.get("content-encoding", "identity") != "identity":
+            return _Outgoing(body, "skipped; reason=encoding")
+        try:
+            parsed = await _parse(target.path, body, headers)
+        except OddJSON:
+            return _Outgoing(body, "skipped; reason=form")
+        if parsed.side and not target.path.endswith("/count_tokens"):
+            return _Outgoing(body, "skipped; reason=side request")
+        enriched = await self._enricher.enrich(parsed, self._partition(target))
+        return _Outgoing(enriched.body, enriched.note, None if parsed.side else parsed)
+
+    def _partition(self, target: Target) -> str:
+        return target.partition or str(self._state.config.lookup("partition")[0])
+
+    def _listener(
+        self, target: Target, headers: Headers, parsed: ParsedRequest | None
+    ) -> Listener | None:
+        """Return what reads the answer along, if the exchange is to be stored."""
+        client = clients.client_of(headers)
+        if parsed is None or headers.get("x-reservoir-store", "").lower() in ("no", "0", "false"):
+            return None
+        if not clients.is_stored(client, self._state.config):
+            return None
+        place = (self._partition(target), target.instance or client)
+        return Listener(self._state.writer, target.path, parsed, place)
 
     async def _exchange(
         self,
@@ -58,9 +125,12 @@ class Proxy:
         send: Send,
         target: Target,
         upstream: Upstream,
-        body: bytes,
+        outgoing: _Outgoing,
     ) -> None:
-        """Pass a request on, and end it when the client is gone."""
+        """Pass a request on until the answer has ended or the client is gone."""
+        listener = self._listener(target, Headers(scope=scope), outgoing.parsed)
+        failure: forward.UpstreamError | None = None
+        began = False
         async with anyio.create_task_group() as tasks:
 
             async def watch_client() -> None:
@@ -72,13 +142,31 @@ class Proxy:
             headers = to_upstream(scope["headers"])
             try:
                 async with forward.opened(
-                    self._client, scope["method"], url, headers, body
+                    self._client, scope["method"], url, headers, outgoing.body
                 ) as response:
-                    await forward.relay(response, [], send, lambda _: None)
+                    began = True
+                    await forward.relay(response, _note_header(outgoing.note), send, listener)
             except forward.UpstreamError as error:
-                problem = f"the upstream {upstream.name} cannot be reached ({error})"
-                await _fail(upstream.protocol, 502, problem)(scope, receive, send)
+                failure = error
             tasks.cancel_scope.cancel()
+        scope["reservoir_log"] += [outgoing.note] if outgoing.note else []
+        if listener:
+            scope["reservoir_log"] += listener.finish()
+        if failure and began:
+            raise failure  # the server closes the connection: the answer is cut here, too
+        if failure:
+            problem = f"the upstream {upstream.name} cannot be reached ({failure})"
+            await _failure(upstream.protocol, 502, problem)(scope, receive, send)
+
+
+class _UnknownUpstream(Exception):
+    """A request names an upstream that is not there."""
+
+
+async def _parse(path: str, body: bytes, headers: Headers) -> ParsedRequest:
+    if len(body) <= _LARGE:
+        return parse(path, body, headers)
+    return await anyio.to_thread.run_sync(parse, path, body, headers)
 
 
 def url_of(upstream: Upstream, path: str, query: bytes) -> str:
@@ -88,5 +176,9 @@ def url_of(upstream: Upstream, path: str, query: bytes) -> str:
     return f"{upstream.url}{path}{'?' if query else ''}{query.decode('ascii', 'replace')}"
 
 
-def _fail(protocol: str, status: int, problem: str) -> Response:
+def _note_header(note: str) -> list[tuple[bytes, bytes]]:
+    return [(b"x-reservoir", note.encode("ascii", "replace"))] if note else []
+
+
+def _failure(protocol: str, status: int, problem: str) -> Response:
     return Response(error_body(protocol, problem), status, media_type="application/json")

@@ -1,7 +1,8 @@
 """Pass a request on to a model, and its answer back, byte for byte and unbuffered."""
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from typing import Protocol
 
 import anyio
 import httpx2
@@ -13,8 +14,15 @@ from reservoir_cli.server.proxy.headers import Headers, to_client
 _TIMEOUT = httpx2.Timeout(None, connect=10.0)
 _LIMITS = httpx2.Limits(max_connections=None, max_keepalive_connections=32, keepalive_expiry=30.0)
 
-#: Is told the status, the headers and each piece of an answer, as it passes.
-Watcher = Callable[[bytes], None]
+
+class Watcher(Protocol):
+    """Reads an answer along as it passes."""
+
+    def start(self, status: int, headers: Mapping[str, str]) -> None:
+        """Begin with the head of the answer."""
+
+    def feed(self, piece: bytes) -> None:
+        """Read a piece of its body."""
 
 
 class UpstreamError(Exception):
@@ -48,19 +56,23 @@ async def opened(
             await response.aclose()
 
 
-async def relay(response: httpx2.Response, extra: Headers, send: Send, watch: Watcher) -> None:
+async def relay(
+    response: httpx2.Response, extra: Headers, send: Send, watcher: Watcher | None
+) -> None:
     """Send an answer to the client as it comes in.
 
     :param extra: headers to add.
-    :param watch: called with each piece before it is sent.
     :raises UpstreamError: it broke off; so must the answer to the client.
     """
     headers = [*to_client(response.headers.raw), *extra]
     await send({"type": "http.response.start", "status": response.status_code, "headers": headers})
+    if watcher:
+        watcher.start(response.status_code, response.headers)
     try:
         async for piece in response.aiter_raw():
-            watch(piece)
             await send({"type": "http.response.body", "body": piece, "more_body": True})
+            if watcher:
+                watcher.feed(piece)
     except httpx2.HTTPError as error:
         raise UpstreamError(type(error).__name__) from None
     await send({"type": "http.response.body", "body": b"", "more_body": False})

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from reservoir_cli.messages import Scope
 from reservoir_cli.storage import (
     conversations,
+    ledger_rows,
     links,
     mark_rows,
     reads,
@@ -52,6 +53,7 @@ def move(connection: Connection, old: str, new: str) -> tuple[int, int]:
     connection.execute("DELETE FROM conversations WHERE partition = ?", [old])
     connection.execute("DELETE FROM summaries WHERE partition = ?", [old])
     source_rows.move(connection, old, new)
+    ledger_rows.clear(connection, old)
     _move_runs(connection, old, new)
     return moved, there
 

@@ -33,6 +33,8 @@ SPREAD = (
     "sources",
     "tags",
     "pins",
+    "ledger",
+    "ledger_messages",
 )
 EVERYWHERE = ("properties", "forgotten", "members", "migrations")
 
@@ -284,6 +286,30 @@ MIGRATIONS: tuple[tuple[str, str], ...] = (
             message_id bigint NOT NULL,
             pinned_at bigint NOT NULL CHECK (pinned_at BETWEEN {FIRST_MS} AND {LAST_MS}),
             PRIMARY KEY (partition, message_id)
+        );
+        """,
+    ),
+    (
+        "what the proxy added to questions",
+        f"""
+        CREATE TABLE ledger (
+            partition text COLLATE "C" NOT NULL,
+            conversation text COLLATE "C" NOT NULL,
+            ordinal integer NOT NULL CHECK (ordinal >= 0),
+            question text COLLATE "C" NOT NULL,
+            block text COLLATE "C" NOT NULL,
+            tokens integer NOT NULL CHECK (tokens >= 0),
+            masked smallint NOT NULL CHECK (masked IN (0, 1)),
+            at bigint NOT NULL CHECK (at BETWEEN {FIRST_MS} AND {LAST_MS}),
+            PRIMARY KEY (partition, conversation, ordinal, question)
+        );
+        CREATE TABLE ledger_messages (
+            partition text COLLATE "C" NOT NULL,
+            message_id bigint NOT NULL,
+            conversation text COLLATE "C" NOT NULL,
+            ordinal integer NOT NULL,
+            question text COLLATE "C" NOT NULL,
+            PRIMARY KEY (partition, message_id, conversation, ordinal, question)
         );
         """,
     ),

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from reservoir_cli.messages import Scope
 from reservoir_cli.storage import (
     conversations,
+    ledger_rows,
     mark_rows,
     properties,
     reads,
@@ -42,6 +43,7 @@ def move(connection: Connection, old: str, new: str) -> tuple[int, int]:
     ):
         connection.execute(statement, [old])
     source_rows.move(connection, old, new)
+    ledger_rows.clear(connection, old)
     connection.execute("UPDATE context_runs SET partition = ? WHERE partition = ?", [new, old])
     return moved, there
 

@@ -9,7 +9,8 @@ import sqlite3
 #: Our tables; those of the full text begin with its name.
 TABLES = frozenset(
     "messages conversations embeddings pending properties synapses context_runs vector_chunks "
-    "forgotten rebuilding summaries sources tags pins _sqlite_migrations".split()
+    "forgotten rebuilding summaries sources tags pins ledger ledger_messages "
+    "_sqlite_migrations".split()
 )
 FULL_TEXT = "messages_fts"
 

@@ -15,8 +15,8 @@ from typing import Any
 from reservoir_cli.errors import StoreCorruptError, StoreLockedError
 from reservoir_cli.storage.unfinished import UNFINISHED_COPY
 
-#: Made again from the others, or by SQLite itself.
-_DERIVED = ("vector_chunks", "synapses", "messages_fts%", "_sqlite_%", "sqlite_%")
+#: Made again from the others or by SQLite itself, or of use for a short time only.
+_DERIVED = ("vector_chunks", "synapses", "ledger%", "messages_fts%", "_sqlite_%", "sqlite_%")
 #: What a store can do without: vectors can be made again, records of runs are only statistics.
 DISPENSABLE = {"embeddings", "pending", "rebuilding", "context_runs", "summaries", "sources"}
 #: Few enough that the first portion is never the whole file.

@@ -267,6 +267,38 @@ def m009_tags_and_pins(db: Database) -> None:
     )
 
 
+@migrations()
+def m010_ledger(db: Database) -> None:
+    """Add what the proxy added to questions, and the messages that it quotes."""
+    db.execute(
+        """
+        CREATE TABLE ledger (
+            partition TEXT NOT NULL,
+            conversation TEXT NOT NULL,
+            ordinal INTEGER NOT NULL,
+            question TEXT NOT NULL,
+            block TEXT NOT NULL,
+            tokens INTEGER NOT NULL,
+            masked INTEGER NOT NULL,
+            at INTEGER NOT NULL,
+            PRIMARY KEY (partition, conversation, ordinal, question)
+        )
+        """
+    )
+    db.execute(
+        """
+        CREATE TABLE ledger_messages (
+            partition TEXT NOT NULL,
+            message_id INTEGER NOT NULL,
+            conversation TEXT NOT NULL,
+            ordinal INTEGER NOT NULL,
+            question TEXT NOT NULL,
+            PRIMARY KEY (partition, message_id, conversation, ordinal, question)
+        ) WITHOUT ROWID
+        """
+    )
+
+
 def migrate(
     connection: sqlite3.Connection, version: int, application: int, check: Callable[[], None]
 ) -> None:

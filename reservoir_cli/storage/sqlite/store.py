@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 #: The number of migrations in ``schema.py``.
-SCHEMA_VERSION = 9
+SCHEMA_VERSION = 10
 #: Stands in the file's header and says whose it is: "Rsvr".
 APPLICATION_ID = 0x52737672
 #: Seconds that a checkpoint waits for readers; a question takes less than one.

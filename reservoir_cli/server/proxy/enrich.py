@@ -1,0 +1,176 @@
+"""Add what fits a question to a request, and again what was added to the questions before it."""
+
+import asyncio
+from collections.abc import Awaitable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, TypeVar
+
+from reservoir_cli.context.recall import Recall, Skipped
+from reservoir_cli.redaction import Mode
+from reservoir_cli.reservoir import LedgerEntry
+from reservoir_cli.server.proxy.request import ParsedRequest, Question
+from reservoir_cli.server.proxy.spans import insert
+from reservoir_cli.server.state import ServerState
+from reservoir_cli.server.stores import StoreThread
+
+if TYPE_CHECKING:
+    from reservoir_cli.reservoir import Reservoir
+
+T = TypeVar("T")
+
+#: Seconds that a request waits for the store, at most.
+PATIENCE = 0.3
+#: Tokens that are added to one question, and to all of a conversation.
+BUDGET, MOST_OF_CONVERSATION = 1_000, 8_000
+#: Fewer tokens are not worth a quote.
+_LEAST = 100
+#: The share of the model's window from which on nothing more is added.
+_FULL = 0.9
+#: Characters of a token, roughly.
+_CHARACTERS = 4
+#: What was written down is cleared after so many entries.
+_CLEAR_AFTER = 50
+
+
+@dataclass(frozen=True, slots=True)
+class Enriched:
+    """A request with what was added to it.
+
+    :param body: as it goes to the model.
+    :param note: what was done, for the header ``x-reservoir``.
+    """
+
+    body: bytes
+    note: str
+
+
+class Enricher:
+    """Enriches requests from the store."""
+
+    def __init__(self, state: ServerState) -> None:
+        self._state = state
+        # A thread of its own: what was added before is added again even if questions wait.
+        self._ledger = StoreThread(state.open_reservoir, "ledger")
+        self._put = 0
+
+    def close(self) -> None:
+        """Close the store."""
+        self._ledger.close()
+
+    async def enrich(self, request: ParsedRequest, partition: str) -> Enriched:
+        """Return a request with what fits its newest question.
+
+        It takes 0.3 seconds at most, and whatever goes wrong, less is added.
+        """
+        deadline = asyncio.get_running_loop().time() + PATIENCE
+        masked = self._is_masked(partition)
+        known = await _within(
+            deadline,
+            self._ledger.run(
+                lambda reservoir: reservoir.ledger.get(
+                    partition, request.conversation, masked=masked, now=datetime.now(UTC)
+                )
+            ),
+        )
+        if known is None:
+            return Enriched(request.text.encode(), "skipped; reason=store")
+        entries = {
+            question.at: entry
+            for question in request.questions
+            if (entry := known.get((question.ordinal, question.id)))
+        }
+        note = await self._add_newest(request, partition, entries, deadline, masked)
+        text = insert(request.text, {at: f"\n\n{entry.block}" for at, entry in entries.items()})
+        return Enriched(text.encode(), note)
+
+    async def _add_newest(
+        self,
+        request: ParsedRequest,
+        partition: str,
+        entries: dict[int, LedgerEntry],
+        deadline: float,
+        masked: bool,
+    ) -> str:
+        """Add an entry for the newest question if it has none; return what was done."""
+        again, newest = len(entries), request.questions[-1]
+        behind = f"; replayed={again}" if again else ""
+        if not newest.newest or newest.at in entries:
+            return f"replayed={again}" if again else "skipped; reason=no question"
+        used = sum(entry.tokens for entry in entries.values())
+        reason = self._why_full(request, used)
+        if reason is None:
+            budget = min(BUDGET, MOST_OF_CONVERSATION - used)
+            found = await self._recall(request, newest, partition, budget, deadline)
+            if isinstance(found, Recall):
+                entries[newest.at] = self._keep(request, newest, partition, found, masked)
+                return f"added; tokens={found.tokens}; messages={len(found.messages)}{behind}"
+            reason = found
+        return f"skipped; reason={reason}{behind}"
+
+    async def _recall(
+        self,
+        request: ParsedRequest,
+        question: Question,
+        partition: str,
+        budget: int,
+        deadline: float,
+    ) -> Recall | str:
+        """Return what was said earlier about a question, or why there is nothing."""
+
+        def ask(reservoir: "Reservoir") -> Recall | Skipped:
+            return reservoir.recall(
+                question.text,
+                partition=partition,
+                budget=budget,
+                exclude_conversation=request.conversation,
+            )
+
+        found = await _within(deadline, self._state.reader.run(ask))
+        if found is None:
+            return "timeout"
+        return found if isinstance(found, Recall) else found.reason.value
+
+    def _keep(
+        self,
+        request: ParsedRequest,
+        question: Question,
+        partition: str,
+        found: Recall,
+        masked: bool,
+    ) -> LedgerEntry:
+        """Write down what is added, so that it is added again."""
+        entry = LedgerEntry(question.ordinal, question.id, found.text.strip(), found.tokens, masked)
+        quoted = [message.id for message in found.messages if message.id is not None]
+        self._put += 1
+        clear = self._put % _CLEAR_AFTER == 1
+
+        def put(reservoir: "Reservoir") -> None:
+            now = datetime.now(UTC)
+            reservoir.ledger.put(partition, request.conversation, entry, quoted, now=now)
+            if clear:
+                reservoir.ledger.expire(partition, masked=masked, now=now)
+
+        self._ledger.submit(put)
+        return entry
+
+    def _why_full(self, request: ParsedRequest, used: int) -> str | None:
+        """Return why nothing more may be added to a conversation, or ``None``."""
+        if MOST_OF_CONVERSATION - used < _LEAST:
+            return "enough was added"
+        window = request.model and self._state.config.context_window(request.model)
+        if window and request.characters / _CHARACTERS + used >= _FULL * window:
+            return "the window is full"
+        return None
+
+    def _is_masked(self, partition: str) -> bool:
+        return str(self._state.config.lookup("redact", partition)[0]) != Mode.OFF.value
+
+
+async def _within(deadline: float, work: Awaitable[T]) -> T | None:
+    """Return what work gives; ``None`` if it fails or takes too long."""
+    left = deadline - asyncio.get_running_loop().time()
+    try:
+        return await asyncio.wait_for(work, max(left, 0.0))
+    except Exception:  # the request goes on without it, whatever it was
+        return None

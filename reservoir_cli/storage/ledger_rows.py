@@ -1,0 +1,50 @@
+"""Rows of the ledger: how they are written, and deleted with the messages they quote."""
+
+from collections.abc import Sequence
+
+from reservoir_cli.storage.sql import Connection
+
+#: What was added to one message of the user, in place of what was there.
+PUT = """
+    INSERT INTO ledger (partition, conversation, ordinal, question, block, tokens, masked, at)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+    ON CONFLICT (partition, conversation, ordinal, question) DO UPDATE SET
+    block = excluded.block, tokens = excluded.tokens, masked = excluded.masked, at = excluded.at
+"""
+#: A message that a row quotes.
+PUT_QUOTED = """
+    INSERT INTO ledger_messages (partition, message_id, conversation, ordinal, question)
+    VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING
+"""
+_ROW_OF = """
+    q.partition = ledger.partition AND q.conversation = ledger.conversation
+    AND q.ordinal = ledger.ordinal AND q.question = ledger.question
+"""
+
+
+def forget(connection: Connection, partition: str, ids: Sequence[int]) -> None:
+    """Delete the rows that quote messages; call it in the transaction that changes these."""
+    listed, bound = connection.in_list("q.message_id", ids)
+    connection.execute(
+        "DELETE FROM ledger WHERE partition = ? AND EXISTS "
+        f"(SELECT 1 FROM ledger_messages q WHERE q.partition = ? AND {_ROW_OF} AND {listed})",
+        [partition, partition, *bound],
+    )
+    drop_quoted(connection, partition)
+
+
+def drop_quoted(connection: Connection, partition: str) -> None:
+    """Delete what says which messages rows quote that are gone."""
+    connection.execute(
+        "DELETE FROM ledger_messages WHERE partition = ? AND NOT EXISTS (SELECT 1 FROM ledger l "
+        "WHERE l.partition = ledger_messages.partition "
+        "AND l.conversation = ledger_messages.conversation "
+        "AND l.ordinal = ledger_messages.ordinal AND l.question = ledger_messages.question)",
+        [partition],
+    )
+
+
+def clear(connection: Connection, partition: str) -> None:
+    """Delete all rows of a partition."""
+    for table in ("ledger_messages", "ledger"):
+        connection.execute(f"DELETE FROM {table} WHERE partition = ?", [partition])
