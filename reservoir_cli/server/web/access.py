@@ -11,6 +11,7 @@ from starlette.responses import RedirectResponse, Response
 from reservoir_cli.errors import ReservoirError, UsageError
 from reservoir_cli.server.web.rendering import render
 from reservoir_cli.server.web.sessions import Session, Sessions
+from reservoir_cli.server.web.wanted import MissingError
 
 COOKIE = "reservoir_session"
 #: Bytes of a form, which holds names and numbers.
@@ -27,7 +28,8 @@ HEADERS = {
     "Cache-Control": "no-store",
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
-    "Referrer-Policy": "no-referrer",
+    # Not no-referrer: with it, browsers send forms with the origin "null".
+    "Referrer-Policy": "same-origin",
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
 }
@@ -83,6 +85,8 @@ def for_sessions(view: View) -> View:
             return await view(request)
         except UsageError as error:
             return problem(request, 400, error.message, error.hint)
+        except MissingError as error:
+            return problem(request, 404, error.message, error.hint)
         except ReservoirError as error:
             return problem(request, 500, error.message, error.hint)
 

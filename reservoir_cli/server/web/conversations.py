@@ -7,14 +7,13 @@ from operator import attrgetter
 
 from markupsafe import Markup
 
-from reservoir_cli.errors import ReservoirError
 from reservoir_cli.messages import Key, Role, Scope, StoredMessage, call_text, plain_text
 from reservoir_cli.reservoir import ConversationSummary, Filter, Reservoir
 from reservoir_cli.retrieval.search import Hit
 from reservoir_cli.retrieval.snippet import choose_part
 from reservoir_cli.server.web.markdown import LONGEST, to_html
 from reservoir_cli.server.web.rendering import visible
-from reservoir_cli.server.web.wanted import Wanted
+from reservoir_cli.server.web.wanted import MissingError, Wanted
 
 #: Conversations, hits and messages of a page.
 CONVERSATIONS, HITS, MESSAGES = 50, 50, 50
@@ -151,10 +150,6 @@ def find_message(reservoir: Reservoir, partition: str, number: int) -> StoredMes
     for message in reservoir.messages([Key(partition, number)]):
         return message
     raise MissingError(f"there is no message {number} in {partition}")
-
-
-class MissingError(ReservoirError):
-    """What an address names is not in the store."""
 
 
 def read_thread(

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from reservoir_cli.errors import UsageError
+from reservoir_cli.errors import ReservoirError, UsageError
 from reservoir_cli.messages import Role, Scope, clean_text, parse_role
 from reservoir_cli.reservoir import Filter
 from reservoir_cli.server.web.rendering import now
@@ -13,6 +13,10 @@ from reservoir_cli.util.times import parse_time
 _MOST = 2**63 - 1
 
 Query = Mapping[str, str]
+
+
+class MissingError(ReservoirError):
+    """What an address names is not in the store."""
 
 
 def text_of(query: Query, name: str) -> str:
