@@ -86,6 +86,7 @@ def explained(window: "ContextWindow") -> list[dict[str, Any]]:
             "created_at": candidate.message.created_at.isoformat(),
             "outcome": outcome,
             "reason": reason,
+            "parts": dict(candidate.scores.parts),
         }
         for candidate, outcome, reason in told
         if candidate.message.id not in unsaid

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from reservoir_cli.context.reasons import describe_reason
@@ -14,6 +14,7 @@ from reservoir_cli.errors import UsageError
 from reservoir_cli.messages import StoredMessage, plain_text
 from reservoir_cli.reservoir import Reservoir
 from reservoir_cli.server.web.command import context_command
+from reservoir_cli.server.web.rendering import link
 from reservoir_cli.server.web.wanted import Query, name_of, number_of, share_of, text_of
 from reservoir_cli.settings.config import Config
 from reservoir_cli.settings.schema import Settings
@@ -35,6 +36,7 @@ class Question:
     budget: int | None
     form: str
     options: ContextOptions
+    without: tuple[int, ...]
 
     @classmethod
     def of(cls, query: Query) -> "Question":
@@ -58,6 +60,7 @@ class Question:
             _BUDGET if budget is None and model is None else budget,
             form,
             _options(query),
+            tuple(number for number in [number_of(query, "without")] if number),
         )
 
 
@@ -191,7 +194,22 @@ class Shown:
     printed: str
     command: str
     milliseconds: float
-    most: int
+    came: frozenset[int]
+
+    def address(self, **changed: object) -> str:
+        """Return the address of the same window, whole or without a message."""
+        asked = self.question
+        return link(
+            "/window",
+            q=asked.text,
+            p=asked.partition,
+            i=asked.instance,
+            model=asked.model,
+            budget=asked.budget,
+            format=asked.form,
+            **asked.options.flags(),
+            **changed,
+        )
 
 
 def choose(reservoir: Reservoir, question: Question, usual_store: str) -> Shown:
@@ -200,15 +218,7 @@ def choose(reservoir: Reservoir, question: Question, usual_store: str) -> Shown:
     :param usual_store: where the store is if nothing else is said.
     :raises UsageError: an unknown model, or a budget that does not fit.
     """
-    window = reservoir.context(
-        question.text,
-        partition=question.partition,
-        instance=question.instance,
-        model=question.model,
-        budget=question.budget,
-        format=question.form,
-        options=question.options,
-    )
+    window = _window(reservoir, question)
     partition = window.request.partition
     usual = reservoir.config.settings(partition, window.request.model)
     changed = reservoir.config.with_flags(question.options.flags())
@@ -238,8 +248,31 @@ def choose(reservoir: Reservoir, question: Question, usual_store: str) -> Shown:
             options=question.options,
         ),
         window.timings_ms["read"] + window.timings_ms["select"],
-        window.budget.window - window.budget.reserve,
+        _came_in(reservoir, question, window),
     )
+
+
+def _window(reservoir: Reservoir, question: Question) -> ContextWindow:
+    return reservoir.context(
+        question.text,
+        partition=question.partition,
+        instance=question.instance,
+        model=question.model,
+        budget=question.budget,
+        format=question.form,
+        options=question.options,
+        explain=True,
+        without=question.without,
+    )
+
+
+def _came_in(reservoir: Reservoir, question: Question, window: ContextWindow) -> frozenset[int]:
+    """Return the ids of what is in the window only because something is left out."""
+    if not question.without:
+        return frozenset()
+    whole = _window(reservoir, replace(question, without=()))
+    before = {candidate.message.id for candidate in whole.kept}
+    return frozenset(candidate.message.id for candidate in window.kept) - before
 
 
 def _kept_rows(window: ContextWindow, settings: Settings, running: int) -> Iterator[Row]:
@@ -310,7 +343,7 @@ def _about(candidate: Candidate, settings: Settings) -> dict[str, Any]:
         "priority": scores.priority,
         "parts": _stacked(
             [
-                ("similarity", settings.similarity_weight * scores.similarity),
+                *((name, settings.similarity_weight * part) for name, part in scores.parts.items()),
                 ("recency", settings.recency_weight * scores.recency),
             ],
             settings.similarity_weight + settings.recency_weight,

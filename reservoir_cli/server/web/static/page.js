@@ -35,6 +35,16 @@ function live(form) {
     timer = setTimeout(ask, typing ? Math.max(delay, 200) : delay);
   });
   form.addEventListener("submit", (event) => { event.preventDefault(); clearTimeout(timer); ask(); });
+  target.addEventListener("click", (event) => {
+    const link = event.target.closest("a[data-without]");
+    if (!link) return;
+    event.preventDefault();
+    form.elements.without.value = link.dataset.without;
+    ask();
+  });
+  form.addEventListener("change", (event) => {
+    if (event.target.name === "q" && form.elements.without) form.elements.without.value = "";
+  });
   return ask;
 }
 
