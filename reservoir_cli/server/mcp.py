@@ -12,6 +12,7 @@ from starlette.types import Receive, Scope, Send
 from reservoir_cli.agents.mcp.answers import Answers
 from reservoir_cli.agents.mcp.server import Worker, build_server
 from reservoir_cli.agents.mcp.tools import tools
+from reservoir_cli.server.security import ANY
 from reservoir_cli.server.state import ServerState
 
 
@@ -44,10 +45,10 @@ class McpEndpoint:
 
 def _security(state: ServerState) -> TransportSecuritySettings:
     """Return the SDK's own checks; it knows no way to allow every address."""
-    names = [f"[{name}]" if ":" in name else name for name in state.hosts if name]
+    names = [f"[{name}]" if ":" in name else name for name in state.hosts if name != ANY]
     hosts = [*names, *(f"{name}:*" for name in names)]
     return TransportSecuritySettings(
-        enable_dns_rebinding_protection="" not in state.hosts,
+        enable_dns_rebinding_protection=ANY not in state.hosts,
         allowed_hosts=hosts,
         allowed_origins=[f"http://{host}" for host in hosts],
     )

@@ -4,6 +4,7 @@ import logging
 import socket
 from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
+from typing import Any
 
 import uvicorn
 from starlette.applications import Starlette
@@ -56,13 +57,10 @@ def serve(
     :raises ReservoirError: the port is taken, or the store cannot be opened.
     """
     listener = listen(host, port)
-    state = ServerState(
-        config=config,
+    state = new_state(
+        config,
+        open_reservoir,
         origin=f"http://{_shown(host)}:{listener.getsockname()[1]}",
-        token=token.load_token(),
-        open_reservoir=open_reservoir,
-        reader=StoreThread(open_reservoir, "questions"),
-        writer=StoreThread(open_reservoir, "writes"),
         upstreams=upstreams.resolve(config.upstreams, typed_upstreams),
         open_proxy=open_proxy,
         hosts=names_of(host, allowed_hosts),
@@ -70,21 +68,39 @@ def serve(
     )
     try:
         state.writer.submit(lambda _: None).result()
-        run(build_app(state), listener, lambda: ready(state))
+        # A signal ends the loop; it is raised again at the end.
+        build_server(build_app(state), lambda: ready(state)).run(sockets=[listener])
     finally:
         token.withdraw()
-        state.reader.close()
-        state.writer.close()
+        close(state)
         listener.close()
 
 
-def run(app: Starlette, listener: socket.socket, on_ready: Callable[[], None]) -> None:
-    """Run an application until a signal ends it; the signal is raised again at the end."""
+def new_state(config: Config, open_reservoir: Opener, **others: Any) -> ServerState:
+    """Return the state of a server that begins."""
+    return ServerState(
+        config=config,
+        open_reservoir=open_reservoir,
+        token=token.load_token(),
+        reader=StoreThread(open_reservoir, "questions"),
+        writer=StoreThread(open_reservoir, "writes"),
+        **others,
+    )
+
+
+def close(state: ServerState) -> None:
+    """Finish what is to be stored, and close the store."""
+    state.reader.close()
+    state.writer.close()
+
+
+def build_server(app: Starlette, on_ready: Callable[[], None]) -> Server:
+    """Return a server that writes no log of its own, which could quote what was sent."""
     for name in ("uvicorn", "uvicorn.error", "httpx2", "httpcore2"):
         logger = logging.getLogger(name)
-        logger.addHandler(logging.NullHandler())  # tracebacks may quote what was sent
+        logger.addHandler(logging.NullHandler())
         logger.propagate = False
-    Server(
+    return Server(
         uvicorn.Config(
             app,
             log_config=None,
@@ -98,7 +114,7 @@ def run(app: Starlette, listener: socket.socket, on_ready: Callable[[], None]) -
             timeout_graceful_shutdown=_LAST_ANSWERS,
         ),
         on_ready,
-    ).run(sockets=[listener])
+    )
 
 
 def listen(host: str, port: int) -> socket.socket:

@@ -12,6 +12,8 @@ from starlette.datastructures import Headers
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+#: Stands for every address, but for no name.
+ANY = "*"
 #: What browsers say of a request that a page of ours, or the user by hand, has made.
 _OWN_SITES = ("same-origin", "none")
 
@@ -22,7 +24,7 @@ class Guard:
     def __init__(self, app: ASGIApp, hosts: Collection[str]) -> None:
         """Guard an application.
 
-        :param hosts: names by which requests may call this machine; an empty one allows all
+        :param hosts: names by which requests may call this machine; ``*`` allows all
             addresses, but no names.
         """
         self._app, self._hosts = app, hosts
@@ -56,7 +58,7 @@ def is_known_host(host: str, hosts: Collection[str]) -> bool:
         return False
     if any(character in host for character in "/@?#\\ "):
         return False
-    return name in hosts or ("" in hosts and _is_address(name))
+    return (name in hosts and name != ANY) or (ANY in hosts and _is_address(name))
 
 
 def names_of(bound: str, allowed: Collection[str]) -> frozenset[str]:
@@ -66,7 +68,7 @@ def names_of(bound: str, allowed: Collection[str]) -> frozenset[str]:
     """
     own = {"localhost", "127.0.0.1", "::1", bound.lower()}
     if _is_address(bound) and ipaddress.ip_address(bound).is_unspecified:
-        own.add("")
+        own.add(ANY)
     return frozenset(own | {name.lower() for name in allowed})
 
 

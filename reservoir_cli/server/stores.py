@@ -69,6 +69,15 @@ class StoreThread:
             del reservoir
             gc.collect()  # its parts refer to each other
 
+    def warm(self) -> None:
+        """Open the store and load the model, so that the first question does not wait for them."""
+
+        def load(reservoir: "Reservoir") -> None:
+            reservoir.load_engine()
+            reservoir.context("", budget=1_000)  # imports what builds one
+
+        self.submit(load)
+
     def close(self) -> None:
         """Finish what is waiting, and close the store."""
         with suppress(TimeoutError, RuntimeError):

@@ -53,6 +53,8 @@ class Enricher:
         # A thread of its own: what was added before is added again even if questions wait.
         self._ledger = StoreThread(state.open_reservoir, "ledger")
         self._put = 0
+        self._ledger.submit(lambda _: None)  # opens the store
+        state.reader.warm()
 
     def close(self) -> None:
         """Close the store."""

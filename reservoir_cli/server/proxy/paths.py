@@ -14,7 +14,7 @@ _ORIGINAL = re.compile(r"(?:/v1)?/partition/([^/]+)/instance/([^/]+)(/.*)?")
 _SCOPED = re.compile(r"/([^/]+)/([^/]+)(/(?:v1|api)/.+)")
 _PROVIDER = re.compile(r"/(?:v1|api)/.+")
 #: How a path of the original goes on, which stands behind ``/v1`` already.
-_WITHOUT_VERSION = re.compile(r"/(?!v1/|api/)")
+_WITHOUT_VERSION = re.compile(r"\A/(?!v1/|api/)")
 
 
 @dataclass(frozen=True, slots=True)

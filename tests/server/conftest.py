@@ -1,0 +1,39 @@
+"""A server in front of a provider, and a store without a model."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import proxied
+import pytest
+import upstream
+from proxied import Served
+from upstream import Upstream
+
+from reservoir_cli.server.proxy import enrich
+
+
+@pytest.fixture(autouse=True)
+def without_model(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RESERVOIR_EMBEDDING_MODEL", "nobody/absent-model")
+    monkeypatch.setenv("TZ", "UTC")
+    monkeypatch.setattr(enrich, "PATIENCE", 60.0)  # a loaded machine is no failure
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    """Where the store is."""
+    return tmp_path / "reservoir.db"
+
+
+@pytest.fixture
+def provider() -> Iterator[Upstream]:
+    with upstream.running() as server:
+        yield server
+
+
+@pytest.fixture
+def served(place: Path, provider: Upstream) -> Iterator[Served]:
+    """A server whose upstreams are all the provider."""
+    urls = dict.fromkeys(("openai", "anthropic", "ollama"), provider.url)
+    with proxied.serving(place, urls) as server:
+        yield server

@@ -1,0 +1,455 @@
+"""What is added to requests, what is added again, and what of them is stored."""
+
+import json
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+from proxied import Served
+from upstream import Asked, Reply, Upstream
+
+from reservoir_cli.context.render.frame import unwrap
+from reservoir_cli.messages import Message, Scope
+from reservoir_cli.reservoir import Reservoir
+from reservoir_cli.server.proxy.protocols import CHAT, MESSAGES, OLLAMA_CHAT, RESPONSES
+
+ANSWER = "It lost jobs when it restarted."
+QUESTION = "why did we drop Redis for the job queue?"
+OLDER = "We drop Redis for the job queue because it lost jobs in March."
+HELLO: dict[str, Any] = {"role": "user", "content": QUESTION}
+
+
+@pytest.fixture(autouse=True)
+def older(place: Path) -> None:
+    """Something was said before."""
+    spring = datetime(2026, 3, 5, 12, tzinfo=UTC)
+    with Reservoir.open(place) as reservoir:
+        reservoir.ingest([Message("user", OLDER, created_at=spring)], embed=False)
+
+
+@pytest.fixture
+def client() -> Iterator[httpx2.Client]:
+    with httpx2.Client(timeout=60) as opened:
+        yield opened
+
+
+def completion(text: str = ANSWER, id: str = "chatcmpl-1") -> Reply:
+    message = {"role": "assistant", "content": text}
+    choice = {"index": 0, "message": message, "finish_reason": "stop"}
+    body = json.dumps({"id": id, "choices": [choice]}).encode()
+    return Reply([body], "application/json", framing="length")
+
+
+def chat(*messages: dict[str, Any], **more: Any) -> dict[str, Any]:
+    return {"model": "m", "messages": list(messages), "temperature": 1.0, **more}
+
+
+def said(text: str = ANSWER) -> dict[str, str]:
+    return {"role": "assistant", "content": text}
+
+
+def asked(text: str) -> dict[str, str]:
+    return {"role": "user", "content": text}
+
+
+def texts(served: Served, requests: int, instance: str = "proxy") -> list[str]:
+    served.settle(requests)
+    with Reservoir.open(served.store) as reservoir:
+        rows = reservoir.view(Scope("default", instance), 0)
+    return [f"{row.role}: {row.content}" for row in rows]
+
+
+def block_of(request: Asked) -> str:
+    """Return the one block in a request; the rest must be what the client sent."""
+    content = json.loads(request.body)["messages"][-1]["content"]
+    assert unwrap(content).text == QUESTION
+    assert unwrap(content).contexts == 1
+    return str(content.removeprefix(QUESTION))
+
+
+def test_a_question_gets_one_block_and_no_other_byte_changes(
+    served: Served, provider: Upstream, client: httpx2.Client
+) -> None:
+    provider.reply = completion()
+    body = json.dumps(chat({"role": "system", "content": "be brief"}, HELLO, tools=[])).encode()
+    answer = client.post(served.root + CHAT, content=body, headers={"Authorization": "Bearer k"})
+    assert answer.content == provider.reply.whole
+    assert answer.headers["x-reservoir"].startswith("added; tokens=")
+    block = block_of(provider.asked[0])
+    assert OLDER in block
+    assert (
+        provider.asked[0].body.replace(json.dumps(block, ensure_ascii=False)[1:-1].encode(), b"")
+        == body
+    )
+    assert provider.asked[0].header("authorization") == "Bearer k"
+
+
+def test_headers_and_query_pass_but_for_those_of_one_connection_and_ours(
+    served: Served, provider: Upstream, client: httpx2.Client
+) -> None:
+    headers = {
+        "X-Stainless-Lang": "python",
+        "User-Agent": "test/1",
+        "Connection": "keep-alive, X-Hop",
+        "X-Hop": "1",
+        "X-Reservoir-Store": "no",
+        "Accept-Encoding": "br",
+    }
+    client.post(f"{served.root}{MESSAGES}?beta=true&a=%20b", json=chat(HELLO), headers=headers)
+    (request,) = provider.asked
+    assert request.path == "/v1/messages?beta=true&a=%20b"
+    names = {name.lower() for name, _ in request.headers}
+    assert {"x-stainless-lang", "user-agent", "content-type"} <= names
+    assert not {"x-hop", "x-reservoir-store", "connection"} & names
+    assert request.header("accept-encoding") == "identity"
+    assert request.header("user-agent") == "test/1"
+
+
+def test_a_block_comes_again_byte_for_byte_turn_by_turn(
+    served: Served, provider: Upstream, client: httpx2.Client
+) -> None:
+    provider.reply = completion()
+    history = [HELLO]
+    for turn in range(3):
+        client.post(served.root + CHAT, json=chat(*history))
+        history += [said(), asked(f"and what about the job queue, part {turn}?")]
+    sent = [json.loads(request.body)["messages"] for request in provider.asked]
+    assert unwrap(sent[0][0]["content"]).contexts == 1
+    assert sent[1][0] == sent[2][0] == sent[0][0]
+    assert sent[2][2] == sent[1][2]
+    # The bytes of a request begin as those of the one before it did.
+    for before, after in zip(provider.asked, provider.asked[1:], strict=False):
+        assert after.body.startswith(before.body.partition(b'],"temperature"')[0])
+
+
+def test_the_same_text_as_a_list_of_blocks_is_the_same_question(
+    served: Served, provider: Upstream, client: httpx2.Client
+) -> None:
+    provider.reply = completion()
+    client.post(served.root + CHAT, json=chat(HELLO))
+    parts = [
+        {"type": "text", "text": "<system-reminder>todo</system-reminder>"},
+        {"type": "text", "text": QUESTION, "cache_control": {"type": "ephemeral"}},
+    ]
+    client.post(
+        served.root + CHAT, json=chat({"role": "user", "content": parts}, said(), asked("?"))
+    )
+    first, second = (json.loads(request.body)["messages"][0] for request in provider.asked)
+    assert second["content"][1]["text"] == first["content"]
+    assert second["content"][0] == parts[0]
+    assert second["content"][1]["cache_control"] == {"type": "ephemeral"}
+
+
+def test_a_forgotten_or_edited_message_is_not_quoted_again(
+    served: Served, provider: Upstream, client: httpx2.Client
+) -> None:
+    provider.reply = completion()
+    for change in ("edit", "forget"):
+        history = [asked(f"{QUESTION} {change}")]
+        client.post(served.root + CHAT, json=chat(*history))
+        assert unwrap(json.loads(provider.asked[-1].body)["messages"][0]["content"]).contexts
+        with Reservoir.open(served.store) as reservoir:
+            key = reservoir.search("March", mode="keyword", partition="default")[0].message.key
+            reservoir.edit(key, OLDER + " Really.") if change == "edit" else reservoir.forget([key])
+        client.post(served.root + CHAT, json=chat(*history, said(), asked("ok")))
+        assert json.loads(provider.asked[-1].body)["messages"][0] == history[0]
+
+
+def test_count_tokens_gets_the_same_blocks_and_stores_nothing(
+    served: Served, provider: Upstream, client: httpx2.Client
+) -> None:
+    provider.reply = Reply([b'{"input_tokens": 9}'], "application/json", framing="length")
+    client.post(f"{served.root}{MESSAGES}/count_tokens", json=chat(HELLO))
+    client.post(served.root + MESSAGES, json=chat(HELLO))
+    assert provider.asked[0].body == provider.asked[1].body
+    assert block_of(provider.asked[0])
+    assert texts(served, 2) == []
+
+
+def test_a_resent_history_is_stored_once(
+    served: Served, provider: Upstream, client: httpx2.Client
+) -> None:
+    provider.reply = completion()
+    history: list[dict[str, Any]] = [HELLO]
+    expected = [f"user: {QUESTION}", f"assistant: {ANSWER}"]
+    client.post(served.root + CHAT, json=chat(*history))
+    # The client sends the answer back in another form.
+    parts = [{"type": "text", "text": ANSWER + " "}]
+    history += [{"role": "assistant", "content": parts}, asked("and then?")]
+    provider.reply = completion("Then we took Postgres.")
+    client.post(served.root + CHAT, json=chat(*history))
+    client.post(served.root + CHAT, json=chat(*history))
+    expected += ["user: and then?", "assistant: Then we took Postgres."]
+    assert texts(served, 3) == expected
+
+
+def test_a_retry_replaces_the_answer(
+    served: Served, provider: Upstream, client: httpx2.Client
+) -> None:
+    for text in ("No idea.", ANSWER):
+        provider.reply = completion(text)
+        client.post(served.root + CHAT, json=chat(HELLO))
+    assert texts(served, 2) == [f"user: {QUESTION}", f"assistant: {ANSWER}"]
+
+
+def test_side_requests_pass_untouched_and_are_not_stored(
+    served: Served, provider: Upstream, client: httpx2.Client
+) -> None:
+    provider.reply = completion("Redis")
+    title = {"role": "system", "content": "You are a title generator. Output a title."}
+    bodies = [
+        chat(title, HELLO),
+        chat(HELLO, max_tokens=1),
+        chat(asked(f"### Task:\nGenerate a title for: {QUESTION}")),
+    ]
+    for body in bodies:
+        answer = client.post(served.root + CHAT, json=body)
+        assert answer.headers["x-reservoir"] == "skipped; reason=side request"
+    assert [json.loads(request.body) for request in provider.asked] == bodies
+    assert texts(served, 3) == []
+
+
+@pytest.mark.parametrize("header", ["x-reservoir-bypass", "x-reservoir-store"])
+def test_headers_switch_the_memory_off(
+    served: Served, provider: Upstream, client: httpx2.Client, header: str
+) -> None:
+    provider.reply = completion()
+    value = {"x-reservoir-bypass": "1", "x-reservoir-store": "no"}[header]
+    client.post(served.root + CHAT, json=chat(HELLO), headers={header: value})
+    added = json.loads(provider.asked[0].body) != chat(HELLO)
+    assert added == (header == "x-reservoir-store")
+    assert texts(served, 1) == []
+
+
+def test_a_forgotten_message_does_not_come_back(
+    served: Served, provider: Upstream, client: httpx2.Client
+) -> None:
+    provider.reply = completion()
+    client.post(served.root + CHAT, json=chat(HELLO))
+    assert len(texts(served, 1)) == 2
+    with Reservoir.open(served.store) as reservoir:
+        reservoir.forget([row.key for row in reservoir.view(Scope("default", "proxy"), 0)])
+    client.post(served.root + CHAT, json=chat(HELLO, said(), asked("and then?")))
+    assert texts(served, 2) == ["user: and then?", f"assistant: {ANSWER}"]
+
+
+def test_partition_and_instance_come_from_the_path(
+    served: Served, provider: Upstream, client: httpx2.Client
+) -> None:
+    provider.reply = completion()
+    paths = {
+        "/work/desk/v1/chat/completions": ("work", "desk"),
+        "/partition/p%20q/instance/i/v1/chat/completions": ("p q", "i"),
+        "/v1/partition/w/instance/x/chat/completions": ("w", "x"),
+    }
+    for path in paths:
+        answer = client.post(served.root + path, json=chat(HELLO))
+        assert answer.headers["x-reservoir"] == "skipped; reason=no messages"
+    assert {request.path for request in provider.asked} == {CHAT}
+    served.settle(len(paths))
+    with Reservoir.open(served.store) as reservoir:
+        for place in paths.values():
+            assert len(reservoir.view(Scope(*place), 0)) == 2, place
+
+
+def test_a_compacted_conversation_goes_on_under_its_id(
+    served: Served, provider: Upstream, client: httpx2.Client
+) -> None:
+    provider.reply = completion()
+    headers = {"X-Claude-Code-Session-Id": "11111111-2222-4333-8444-555555555555"}
+    client.post(served.root + CHAT, json=chat(HELLO), headers=headers)
+    provider.reply = completion("Yes.")
+    shortened = [asked("Summary: Redis is gone."), said("ok"), HELLO, said(), asked("still?")]
+    client.post(served.root + CHAT, json=chat(*shortened), headers=headers)
+    assert texts(served, 2, "claude-code") == [
+        f"user: {QUESTION}",
+        f"assistant: {ANSWER}",
+        "user: Summary: Redis is gone.",
+        "assistant: ok",
+        "user: still?",
+        "assistant: Yes.",
+    ]
+    with Reservoir.open(served.store) as reservoir:
+        rows = reservoir.view(Scope("default", "claude-code"), 0)
+    assert {row.conversation_id for row in rows} == set(headers.values())
+
+
+def test_a_client_that_is_synced_is_not_stored(
+    place: Path, provider: Upstream, client: httpx2.Client, home: Path
+) -> None:
+    import proxied
+
+    home.mkdir(exist_ok=True)
+    settings = '[sources.codex]\npath = "/nowhere"\n'
+    (home / "reservoir.toml").write_text(settings, encoding="utf-8")
+    provider.reply = completion()
+    with proxied.serving(place, {"openai": provider.url}) as served:
+        for agent in ("codex_cli_rs/0.169", "python"):
+            client.post(served.root + CHAT, json=chat(HELLO), headers={"User-Agent": agent})
+        assert len(texts(served, 2)) == 2
+        assert texts(served, 2, "codex") == []
+
+
+def test_a_secret_is_masked_in_what_is_added(
+    served: Served, provider: Upstream, client: httpx2.Client
+) -> None:
+    key = "AKIA" + "Q7XN2VD4KLP3ZWTM"
+    with Reservoir.open(served.store) as reservoir:
+        reservoir.ingest([Message("user", f"the Redis job queue key is {key}")], embed=False)
+    provider.reply = completion()
+    client.post(served.root + CHAT, json=chat(HELLO))
+    assert "job queue key is" in block_of(provider.asked[0])
+    assert key.encode() not in provider.asked[0].body
+
+
+def event(kind: str, **data: Any) -> bytes:
+    return f"event: {kind}\ndata: {json.dumps({'type': kind, **data})}\n\n".encode()
+
+
+def delta(reason: str | None = None, **said: Any) -> bytes:
+    choice = {"index": 0, "delta": said, "finish_reason": reason}
+    return f"data: {json.dumps({'id': 'c', 'choices': [choice]})}\n\n".encode()
+
+
+CALL = {"type": "function_call", "call_id": "t1", "name": "look", "arguments": '{"q": 1}'}
+OUTPUT = {
+    "type": "message",
+    "id": "m1",
+    "role": "assistant",
+    "content": [{"type": "output_text", "text": ANSWER}],
+}
+STREAMS: dict[str, list[bytes]] = {
+    CHAT: [
+        delta(content="It lost "),
+        delta(content="jobs when it restarted."),
+        delta(tool_calls=[{"index": 0, "id": "t1", "function": {"name": "look"}}]),
+        delta(tool_calls=[{"index": 0, "function": {"arguments": '{"q": '}}]),
+        delta("tool_calls", tool_calls=[{"index": 0, "function": {"arguments": "1}"}}]),
+        b"data: [DONE]\n\n",
+    ],
+    MESSAGES: [
+        event("message_start", message={"id": "msg_1", "usage": {"cache_read_input_tokens": 7}}),
+        event("content_block_start", index=0, content_block={"type": "thinking", "thinking": ""}),
+        event("content_block_delta", index=0, delta={"type": "thinking_delta", "thinking": "hm"}),
+        event("content_block_start", index=1, content_block={"type": "text", "text": ""}),
+        event("ping"),
+        event("content_block_delta", index=1, delta={"type": "text_delta", "text": ANSWER}),
+        event("content_block_stop", index=1),
+        event(
+            "content_block_start",
+            index=2,
+            content_block={"type": "tool_use", "id": "t1", "name": "look", "input": {}},
+        ),
+        event(
+            "content_block_delta",
+            index=2,
+            delta={"type": "input_json_delta", "partial_json": '{"q": 1}'},
+        ),
+        event("message_delta", delta={"stop_reason": "tool_use"}),
+        event("message_stop"),
+    ],
+    RESPONSES: [
+        event("response.created", response={"id": "r1", "status": "in_progress"}),
+        event("response.output_text.delta", item_id="m1", content_index=0, delta=ANSWER[:9]),
+        event("response.output_text.delta", item_id="m1", content_index=0, delta=ANSWER[9:]),
+        event("response.output_item.done", output_index=0, item=OUTPUT),
+        event("response.output_item.done", output_index=1, item=CALL),
+        event(
+            "response.completed",
+            response={"id": "r1", "status": "completed", "output": [OUTPUT, CALL]},
+        ),
+    ],
+    OLLAMA_CHAT: [
+        b'{"message":{"role":"assistant","content":"It lost jobs "},"done":false}\n',
+        b'{"message":{"role":"assistant","content":"when it restarted.","tool_calls":'
+        b'[{"id":"t1","function":{"name":"look","arguments":{"q": 1}}}]},"done":false}\n',
+        b'{"message":{"role":"assistant","content":""},"done":true}\n',
+    ],
+}
+
+
+@pytest.mark.parametrize("path", STREAMS)
+def test_each_protocol_is_enriched_passed_and_stored(
+    served: Served, provider: Upstream, client: httpx2.Client, path: str
+) -> None:
+    kind = "application/x-ndjson" if path == OLLAMA_CHAT else "text/event-stream"
+    provider.reply = Reply(STREAMS[path], kind)
+    key = "input" if path == RESPONSES else "messages"
+    answer = client.post(served.root + path, json={"model": "m", key: [HELLO], "stream": True})
+    assert answer.content == provider.reply.whole
+    sent = json.loads(provider.asked[0].body)[key][0]["content"]
+    assert unwrap(sent).text == QUESTION
+    served.settle()
+    with Reservoir.open(served.store) as reservoir:
+        question, reply = reservoir.view(Scope("default", "proxy"), 0)
+    assert (question.content, reply.content) == (QUESTION, ANSWER)
+    assert question.trace_id == reply.trace_id
+    (call,) = reply.tool_calls
+    assert (call.id, call.name, json.loads(call.arguments)) == ("t1", "look", {"q": 1})
+    assert "partial" not in reply.tags
+
+
+@pytest.mark.parametrize(
+    ("path", "turn", "result"),
+    [
+        (
+            CHAT,
+            {"role": "assistant", "content": ANSWER, "tool_calls": [
+                {"id": "t1", "function": {"name": "look", "arguments": '{"q": 1}'}}
+            ]},
+            {"role": "tool", "tool_call_id": "t1", "content": "42"},
+        ),
+        (
+            MESSAGES,
+            {"role": "assistant", "content": [
+                {"type": "text", "text": ANSWER},
+                {"type": "tool_use", "id": "t1", "name": "look", "input": {"q": 1}},
+            ]},
+            {"role": "user", "content": [
+                {"type": "tool_result", "tool_use_id": "t1", "content": "42"}
+            ]},
+        ),
+    ],
+)  # fmt: skip
+def test_the_steps_of_an_agent_are_stored_once_and_ask_nothing_new(
+    served: Served, provider: Upstream, client: httpx2.Client, path: str, turn: Any, result: Any
+) -> None:
+    provider.reply = Reply(STREAMS[path])
+    client.post(served.root + path, json=chat(HELLO))
+    answer = client.post(served.root + path, json=chat(HELLO, turn, result))
+    assert answer.headers["x-reservoir"] == "replayed=1"
+    first, second = (json.loads(request.body)["messages"] for request in provider.asked)
+    assert second == [first[0], turn, result]
+    served.settle(2)
+    with Reservoir.open(served.store) as reservoir:
+        rows = reservoir.view(Scope("default", "proxy"), 0)
+    assert [row.role for row in rows] == ["user", "assistant", "tool", "assistant"]
+
+
+def test_fifty_streams_at_once_lose_nothing(
+    served: Served, provider: Upstream, client: httpx2.Client
+) -> None:
+    def reply(request: Asked) -> Reply:
+        number = unwrap(json.loads(request.body)["messages"][0]["content"]).text.split()[-1]
+        delta = {"index": 0, "delta": {"content": f"answer {number}"}, "finish_reason": "stop"}
+        return Reply([b"data: " + json.dumps({"choices": [delta]}).encode() + b"\n\n"])
+
+    provider.answer = reply
+
+    def ask(number: int) -> bytes:
+        return httpx2.post(
+            served.root + CHAT, json=chat(asked(f"what is number {number}")), timeout=120
+        ).content
+
+    with ThreadPoolExecutor(50) as pool:
+        answers = list(pool.map(ask, range(50)))
+    assert all(f"answer {number}".encode() in answer for number, answer in enumerate(answers))
+    rows = texts(served, 50)
+    assert sorted(rows) == sorted(
+        text for number in range(50)
+        for text in (f"user: what is number {number}", f"assistant: answer {number}")
+    )  # fmt: skip

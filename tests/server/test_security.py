@@ -1,0 +1,122 @@
+"""Who may ask: foreign hosts, origins and sites get 403, and nothing is read without the token."""
+
+import os
+import stat
+
+import httpx2
+import pytest
+from proxied import Served
+from upstream import Upstream
+
+from reservoir_cli.server import security, token
+from reservoir_cli.settings import paths
+
+ROUTES = ("/v1/models", "/v1/chat/completions", "/api/tags", "/mcp", "/ui/", "/nowhere")
+FOREIGN = (
+    {"Host": "evil.example"},
+    {"Host": "localhost.evil.example"},
+    {"Host": "127.0.0.1.evil.example:3017"},
+    {"Host": "10.0.0.1"},
+    {"Host": "evil.example@127.0.0.1"},
+    {"Origin": "http://evil.example"},
+    {"Origin": "null"},
+    {"Origin": "https://127.0.0.1"},
+    {"Origin": "http://127.0.0.1:1"},
+    {"Sec-Fetch-Site": "cross-site"},
+    {"Sec-Fetch-Site": "same-site"},
+    {"Sec-Fetch-Site": "anything"},
+)
+
+
+def test_foreign_hosts_origins_and_sites_are_refused_on_every_route(
+    served: Served, provider: Upstream
+) -> None:
+    origin = served.state.origin
+    with httpx2.Client(timeout=60) as client:
+        for headers in FOREIGN:
+            for root in (origin, served.root):
+                for path in ROUTES:
+                    answer = client.post(root + path, headers=headers)
+                    assert answer.status_code == 403, (headers, path)
+    assert provider.asked == []
+
+
+def test_own_names_pass(served: Served) -> None:
+    port = served.state.origin.rpartition(":")[2]
+    own = (
+        {"Host": "localhost"},
+        {"Host": f"LOCALHOST:{port}"},
+        {"Host": f"[::1]:{port}"},
+        {"Origin": served.state.origin},
+        {"Sec-Fetch-Site": "none"},
+        {"Sec-Fetch-Site": "same-origin"},
+    )
+    for headers in own:
+        assert httpx2.get(f"{served.root}/v1/models", headers=headers).status_code == 200
+
+
+def test_a_host_may_be_allowed_by_name_and_any_address_if_bound_to_all() -> None:
+    names = security.names_of("0.0.0.0", ["Host.Docker.Internal"])
+    for host in ("host.docker.internal:3017", "192.168.1.5:3017", "[fe80::1]:3017", "localhost"):
+        assert security.is_known_host(host, names)
+    for host in ("evil.example", "", "*", "192.168.1.5.evil.example", "::", "[::1", "a b"):
+        assert not security.is_known_host(host, names)
+
+
+def test_nothing_is_read_without_the_token(served: Served, provider: Upstream) -> None:
+    origin, right = served.state.origin, served.state.token
+    wrong = ("", "/k", "/k/", "/k/x", f"/k/{right[:-1]}", f"/k/{right}x", f"/k/{right.upper()}")
+    with httpx2.Client(timeout=60) as client:
+        for prefix in wrong:
+            for path in ("/v1/models", "/v1/chat/completions", "/api/tags", "/mcp", "/work/x/v1/y"):
+                answer = client.post(f"{origin}{prefix}{path}", json={})
+                assert answer.status_code == 401, (prefix, path)
+                assert right not in answer.text
+    assert provider.asked == []
+
+
+def test_an_open_proxy_opens_the_proxy_alone(place, provider: Upstream) -> None:
+    import proxied
+
+    with proxied.serving(place, {"openai": provider.url}, open_proxy=True) as server:
+        origin = server.state.origin
+        assert httpx2.get(f"{origin}/v1/models").status_code == 200
+        assert httpx2.get(f"{origin}/k/wrong/v1/models").status_code == 401
+        assert httpx2.post(f"{origin}/mcp", json={}).status_code == 404
+        assert httpx2.get(f"{origin}/v1/models", headers={"Host": "x.y"}).status_code == 403
+
+
+def test_paths_that_lead_elsewhere_are_404(served: Served, provider: Upstream) -> None:
+    with httpx2.Client(timeout=60) as client:
+        for path in ("/", "/v1", "/v2/models", "/work/v1/models", "/mcp/x", "/v1/%2e%2e/admin"):
+            assert client.get(served.root + path).status_code == 404, path
+    assert provider.asked == []
+
+
+def test_the_token_lies_in_a_private_file_and_stays_the_same() -> None:
+    made = token.load_token()
+    assert token.load_token() == made
+    assert len(made) >= 32
+    if os.name == "posix":
+        assert stat.S_IMODE(paths.token_file().stat().st_mode) == 0o600
+        paths.token_file().chmod(0o644)
+        assert token.load_token() == made
+        assert stat.S_IMODE(paths.token_file().stat().st_mode) == 0o600
+
+
+@pytest.mark.parametrize("text", ["", "short", "with/slash" * 5, "zwölf" * 9, "\0" * 40])
+def test_a_token_that_is_none_is_replaced(text: str, home) -> None:
+    home.mkdir()
+    paths.token_file().write_text(text, encoding="utf-8")
+    assert token.load_token() != text
+
+
+def test_the_log_has_a_line_a_request_without_token_text_or_key(served: Served) -> None:
+    body = {"messages": [{"role": "user", "content": "the secret plan"}]}
+    url = f"{served.root}/v1/chat/completions?key=sk-abc"
+    httpx2.post(url, json=body, headers={"Authorization": "Bearer sk-xyz"})
+    served.settle()
+    (line,) = served.lines
+    assert "POST /v1/chat/completions 200" in line
+    for secret in (served.state.token, "secret plan", "sk-"):
+        assert secret not in line

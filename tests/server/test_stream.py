@@ -1,0 +1,214 @@
+"""Answers pass byte for byte, whatever the provider sends."""
+
+import gzip
+import json
+import socket
+from urllib.parse import urlsplit
+
+import httpx2
+import pytest
+from proxied import Served
+from upstream import CUT, HOLD, Reply, Upstream
+
+from reservoir_cli.messages import Scope
+from reservoir_cli.reservoir import Reservoir
+
+CHAT = {"model": "m", "stream": True, "messages": [{"role": "user", "content": "why Redis?"}]}
+
+
+def chunk(text: str, **more: object) -> bytes:
+    choice = {"index": 0, "delta": {"content": text}, "finish_reason": None, **more}
+    return b"data: " + json.dumps({"id": "c1", "choices": [choice]}, ensure_ascii=False).encode()
+
+
+GREETING = chunk("Grüße, 世界 😀")
+END = chunk("", finish_reason="stop")
+#: Every shape of a stream that a provider may send: the pieces, and the text that is stored.
+STREAMS = {
+    "plain": ([GREETING + b"\n\n", END + b"\n\n", b"data: [DONE]\n\n"], "Grüße, 世界 😀"),
+    "no done": ([GREETING + b"\n\n", END + b"\n\n"], "Grüße, 世界 😀"),
+    "no blank line at the end": ([GREETING + b"\n\n", END], "Grüße, 世界 😀"),
+    "CRLF": ([GREETING + b"\r\n\r\n", END + b"\r\n\r\n"], "Grüße, 世界 😀"),
+    "CR": ([GREETING + b"\r\r", END + b"\r\r"], "Grüße, 世界 😀"),
+    "CRLF torn apart": ([GREETING + b"\r", b"\n\r", b"\n" + END + b"\r\n\r\n"], "Grüße, 世界 😀"),
+    "comments and events": (
+        [b": ping\n\nevent: x\nid: 7\nretry: 10\n" + GREETING + b"\n\n:\n\n", END + b"\n\n"],
+        "Grüße, 世界 😀",
+    ),
+    "a byte at a time": (
+        [bytes([byte]) for byte in GREETING + b"\n\n" + END + b"\n\n"],
+        "Grüße, 世界 😀",
+    ),
+    "no space behind data": (
+        [GREETING.replace(b"data: ", b"data:") + b"\n\n", END + b"\n\n"],
+        "Grüße, 世界 😀",
+    ),
+    "an error in the middle": (
+        [GREETING + b"\n\n", b'data: {"error": {"message": "overloaded"}}\n\n'],
+        "Grüße, 世界 😀",
+    ),
+    "no JSON between": ([b"data: oops\n\n" + GREETING + b"\n\n", END + b"\n\n"], "Grüße, 世界 😀"),
+    "no UTF-8": ([b"data: \xff\xfe\x00\n\n", GREETING + b"\n\n", END + b"\n\n"], "Grüße, 世界 😀"),
+}
+
+
+def stored(served: Served, scope: Scope = Scope(None), requests: int = 1) -> list[str]:  # noqa: B008
+    served.settle(requests)
+    with Reservoir.open(served.store) as reservoir:
+        return [f"{each.role}: {each.content}" for each in reservoir.view(scope, 0)]
+
+
+def raw(served: Served, path: str, body: bytes, *, root: str | None = None) -> bytes:
+    """Send a request through a socket, and return all bytes of the answer."""
+    parts = urlsplit((root or served.root) + path)
+    assert parts.hostname
+    with socket.create_connection((parts.hostname, parts.port or 80), timeout=60) as connection:
+        head = f"POST {parts.path} HTTP/1.1\r\nHost: {parts.netloc}\r\nConnection: close\r\n"
+        head += f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
+        connection.sendall(head.encode() + body)
+        answer = b""
+        while piece := connection.recv(65_536):
+            answer += piece
+        return answer
+
+
+@pytest.mark.parametrize("framing", ["chunked", "length", "close"])
+def test_a_stream_passes_unchanged_and_is_stored(
+    served: Served, provider: Upstream, framing: str
+) -> None:
+    with httpx2.Client(timeout=60) as client:
+        for name, (pieces, _) in STREAMS.items():
+            provider.reply = Reply(pieces, framing=framing)
+            answer = client.post(f"{served.root}/{name}/i/v1/chat/completions", json=CHAT)
+            assert answer.status_code == 200, name
+            assert answer.content == provider.reply.whole, name
+            assert answer.headers["content-type"] == "text/event-stream"
+    for name, (_, text) in STREAMS.items():
+        expected = ["user: why Redis?", f"assistant: {text}"]
+        assert stored(served, Scope(name, "i"), len(STREAMS)) == expected, name
+
+
+def test_the_first_piece_arrives_while_the_model_still_writes(
+    served: Served, provider: Upstream
+) -> None:
+    provider.reply = Reply([GREETING + b"\n\n", HOLD, END + b"\n\n"])
+    with httpx2.stream(
+        "POST", f"{served.root}/v1/chat/completions", json=CHAT, timeout=60
+    ) as answer:
+        pieces = answer.iter_raw()
+        assert next(pieces) == GREETING + b"\n\n"
+        assert not provider.going_on.is_set()
+        provider.going_on.set()
+        assert b"".join(pieces) == END + b"\n\n"
+
+
+@pytest.mark.parametrize("framing", ["chunked", "length"])
+def test_a_stream_that_is_cut_is_cut_for_the_client_and_marked(
+    served: Served, provider: Upstream, framing: str
+) -> None:
+    pieces = [GREETING + b"\n\n", CUT, b"" if framing == "chunked" else b"never sent"]
+    provider.reply = Reply(pieces, framing=framing)
+    with pytest.raises(httpx2.RemoteProtocolError):
+        httpx2.post(f"{served.root}/v1/chat/completions", json=CHAT)
+    assert stored(served) == ["user: why Redis?", "assistant: Grüße, 世界 😀"]
+    with Reservoir.open(served.store) as reservoir:
+        assert reservoir.view(Scope(None), 0)[-1].tags == ("partial",)
+
+
+def test_the_provider_is_left_when_the_client_goes(served: Served, provider: Upstream) -> None:
+    provider.reply = Reply([GREETING + b"\n\n", HOLD, END + b"\n\n"])
+    with httpx2.stream(
+        "POST", f"{served.root}/v1/chat/completions", json=CHAT, timeout=60
+    ) as answer:
+        assert next(answer.iter_raw())
+    assert provider.gone.wait(60)
+    assert stored(served)[-1] == "assistant: Grüße, 世界 😀"
+
+
+def test_gzip_that_nobody_asked_for_passes_and_is_read_along(
+    served: Served, provider: Upstream
+) -> None:
+    packed = gzip.compress(GREETING + b"\n\n" + END + b"\n\n")
+    provider.reply = Reply([packed[:9], packed[9:]], headers={"Content-Encoding": "gzip"})
+    with httpx2.stream("POST", f"{served.root}/v1/chat/completions", json=CHAT) as answer:
+        assert b"".join(answer.iter_raw()) == packed
+    assert provider.asked[0].header("accept-encoding") == "identity"
+    assert stored(served)[-1] == "assistant: Grüße, 世界 😀"
+
+
+def test_a_large_answer_passes_and_is_not_kept(served: Served, provider: Upstream) -> None:
+    block = chunk("x" * (1 << 20)) + b"\n\n"
+    provider.reply = Reply([block] * 40)
+    answer = httpx2.post(f"{served.root}/v1/chat/completions", json=CHAT, timeout=120)
+    assert answer.content == provider.reply.whole
+    assert stored(served) == []
+
+
+def test_a_large_request_arrives_whole(served: Served, provider: Upstream) -> None:
+    picture = {"type": "image_url", "image_url": {"url": "data:," + "A" * (20 << 20)}}
+    question = {"type": "text", "text": "what is this?"}
+    body = {"model": "m", "messages": [{"role": "user", "content": [question, picture]}]}
+    sent = json.dumps(body).encode()
+    answer = httpx2.post(f"{served.root}/v1/chat/completions", content=sent, timeout=120)
+    assert answer.status_code == 200
+    assert provider.asked[0].body == sent
+
+
+def test_more_than_32_mb_is_refused_before_it_goes_anywhere(
+    served: Served, provider: Upstream
+) -> None:
+    answer = httpx2.post(f"{served.root}/v1/messages", content=b" " * (33 << 20), timeout=120)
+    assert answer.status_code == 413
+    assert answer.json()["type"] == "error"
+    assert provider.asked == []
+
+
+@pytest.mark.parametrize("status", [204, 301, 400, 401, 429, 500, 529])
+def test_status_headers_and_body_of_an_error_pass(
+    served: Served, provider: Upstream, status: int
+) -> None:
+    body = [] if status == 204 else [b'{"error": "x"}']
+    headers = {"Retry-After": "7", "X-Request-Id": "r1", "Location": "http://127.0.0.1:9/"}
+    provider.reply = Reply(body, "application/json", status, "length", headers)
+    answer = httpx2.post(f"{served.root}/v1/chat/completions", json=CHAT)
+    assert (answer.status_code, answer.content) == (status, b"".join(body))
+    assert {name: answer.headers[name] for name in headers} == headers
+    assert len(provider.asked) == 1
+    assert stored(served) == []
+
+
+@pytest.mark.parametrize(
+    ("path", "shape"),
+    [
+        ("/v1/chat/completions", lambda body: body["error"]["message"]),
+        ("/v1/responses", lambda body: body["error"]["message"]),
+        ("/v1/messages", lambda body: body["error"]["message"]),
+        ("/api/chat", lambda body: body["error"]),
+        ("/v1/models", lambda body: body["error"]["message"]),
+    ],
+)
+def test_an_upstream_out_of_reach_is_told_as_the_protocol_does(
+    served: Served, provider: Upstream, path: str, shape
+) -> None:
+    provider.shutdown()
+    provider.server_close()
+    answer = httpx2.post(f"{served.root}{path}", json=CHAT)
+    assert answer.status_code == 502
+    assert "cannot be reached" in shape(answer.json())
+
+
+def test_the_raw_answer_differs_in_our_own_header_alone(served: Served, provider: Upstream) -> None:
+    body = json.dumps(CHAT).encode()
+    provider.reply = Reply(STREAMS["comments and events"][0])
+    through = raw(served, "/v1/chat/completions", body)
+    direct = raw(served, "/v1/chat/completions", body, root=provider.url)
+    assert through.partition(b"\r\n\r\n")[2] == direct.partition(b"\r\n\r\n")[2]
+    heads = [
+        {line.lower() for line in answer.partition(b"\r\n\r\n")[0].split(b"\r\n")}
+        for answer in (through, direct)
+    ]
+    assert heads[0] - heads[1] == {
+        b"x-reservoir: skipped; reason=no messages",
+        b"connection: close",
+    }
+    assert heads[1] - heads[0] == set()

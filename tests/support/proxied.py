@@ -1,0 +1,73 @@
+"""A real server in a thread of its own, in front of a provider that does what a test says."""
+
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from reservoir_cli.reservoir import Reservoir
+from reservoir_cli.server import run
+from reservoir_cli.server.app import build_app
+from reservoir_cli.server.security import names_of
+from reservoir_cli.server.state import ServerState
+from reservoir_cli.settings import config, upstreams
+
+PATIENCE = 60.0
+
+
+@dataclass
+class Served:
+    """A server that runs."""
+
+    state: ServerState
+    store: Path | str
+    lines: list[str]
+
+    @property
+    def root(self) -> str:
+        """The base URL of programs, without a version."""
+        return self.state.base_url.removesuffix("/v1")
+
+    def settle(self, requests: int = 1) -> None:
+        """Wait until so many requests have ended, and what is to be stored of them is."""
+        deadline = time.monotonic() + PATIENCE
+        while len(self.lines) < requests:
+            assert time.monotonic() < deadline, "the requests do not end"
+            time.sleep(0.005)
+        self.state.writer.submit(lambda _: None).result(PATIENCE)
+
+
+@contextmanager
+def serving(
+    store: Path | str, urls: Mapping[str, str] | None = None, **settings: Any
+) -> Iterator[Served]:
+    """Serve a store until the block ends."""
+    listener, lines = run.listen("127.0.0.1", 0), []  # type: ignore[var-annotated]
+    known = config.load()
+
+    def open_reservoir(*, create: bool, notify: Any) -> Reservoir:
+        return Reservoir.open(store, create=create, ready_only=True, patience=10, notify=notify)
+
+    options = {"hosts": names_of("127.0.0.1", ()), "log": lines.append, **settings}
+    state = run.new_state(
+        known,
+        open_reservoir,
+        origin=f"http://127.0.0.1:{listener.getsockname()[1]}",
+        upstreams=upstreams.resolve(known.upstreams, urls or {}),
+        **options,
+    )
+    ready = threading.Event()
+    server = run.build_server(build_app(state), ready.set)
+    thread = threading.Thread(target=server.run, args=([listener],), daemon=True)
+    thread.start()
+    try:
+        assert ready.wait(PATIENCE)
+        yield Served(state, store, lines)
+    finally:
+        server.should_exit = True
+        thread.join(PATIENCE)
+        run.close(state)
+        listener.close()

@@ -1,0 +1,99 @@
+"""What the proxy added is kept with the messages it quotes, and goes with them."""
+
+from datetime import timedelta
+
+import pytest
+from builders import NOW, Adding
+from test_marks import rows
+
+from reservoir_cli.messages import Key, Message
+from reservoir_cli.storage.base import Store
+from reservoir_cli.storage.ledger import LIFETIME, Ledger
+from reservoir_cli.storage.records import LedgerEntry
+from reservoir_cli.tokens import load_counter
+
+ENTRY = LedgerEntry(2, "hash", "a block of ünïcode\n", 7)
+
+
+@pytest.fixture
+def keys(store: Store, add: Adding) -> list[Key]:
+    said = [Message("user", text, source="s", source_id=text) for text in ("one", "two", "three")]
+    return [each.key for each in add(*said) if each]
+
+
+@pytest.fixture
+def ledger(store: Store) -> Ledger:
+    return Ledger(store)
+
+
+def put(ledger: Ledger, *keys: Key, entry: LedgerEntry = ENTRY, conversation: str = "c") -> bool:
+    return ledger.put("p", conversation, entry, [key.id for key in keys], now=NOW)
+
+
+def known(ledger: Ledger, conversation: str = "c", **given: object) -> list[LedgerEntry]:
+    options = {"masked": True, "now": NOW, **given}
+    return list(ledger.get("p", conversation, **options).values())
+
+
+def test_an_entry_is_found_by_conversation_ordinal_and_question(
+    ledger: Ledger, keys: list[Key]
+) -> None:
+    assert put(ledger, *keys)
+    assert ledger.get("p", "c", masked=True, now=NOW) == {(2, "hash"): ENTRY}
+    assert known(ledger, "other") == []
+    assert ledger.get("q", "c", masked=True, now=NOW) == {}
+    longer = LedgerEntry(2, "hash", "another", 3)
+    assert put(ledger, keys[0], entry=longer)
+    assert known(ledger) == [longer]
+
+
+def test_an_entry_is_not_stored_if_a_message_is_gone(
+    store: Store, ledger: Ledger, keys: list[Key]
+) -> None:
+    store.delete(keys[:1])
+    assert not put(ledger, *keys)
+    assert known(ledger) == []
+
+
+@pytest.mark.parametrize("change", ["delete", "edit", "replace", "secrets"])
+def test_an_entry_goes_with_each_message_that_it_quotes(
+    store: Store, ledger: Ledger, keys: list[Key], change: str
+) -> None:
+    put(ledger, *keys[:2])
+    put(ledger, keys[2], conversation="d")
+    counter = load_counter("approximate")
+    if change == "delete":
+        store.delete([keys[1]])
+    elif change == "edit":
+        store.edit(keys[1], Message("user", "new", source="s"), counter=counter, now=NOW)
+    elif change == "replace":
+        store.replace({keys[1]: Message("user", "new")}, counter=counter, now=NOW)
+    else:
+        store.mark_secrets({keys[1]: ["password"]})
+    assert known(ledger) == []
+    assert known(ledger, "d") == [ENTRY]
+    assert (rows(store, "ledger"), rows(store, "ledger_messages")) == (1, 1)
+
+
+def test_an_entry_ends_after_thirty_days_and_when_secrets_are_hidden(
+    store: Store, ledger: Ledger, keys: list[Key]
+) -> None:
+    shown = LedgerEntry(0, "other", "a secret", 3, masked=False)
+    put(ledger, keys[0])
+    put(ledger, keys[1], entry=shown)
+    assert known(ledger) == [ENTRY]
+    assert len(known(ledger, masked=False)) == 2
+    later = NOW + LIFETIME + timedelta(seconds=1)
+    assert known(ledger, now=later) == []
+    ledger.expire("p", masked=True, now=NOW)
+    assert known(ledger, masked=False) == [ENTRY]
+    ledger.expire("p", masked=True, now=later)
+    assert (rows(store, "ledger"), rows(store, "ledger_messages")) == (0, 0)
+
+
+def test_a_partition_that_moves_leaves_its_ledger_behind(
+    store: Store, ledger: Ledger, keys: list[Key]
+) -> None:
+    put(ledger, *keys)
+    store.move_partition("p", "q")
+    assert (rows(store, "ledger"), rows(store, "ledger_messages")) == (0, 0)
