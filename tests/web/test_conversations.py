@@ -56,9 +56,7 @@ def test_the_list_is_filtered(client) -> None:
     assert "Where jobs" not in listed("p=home")
     assert "Single messages" not in listed("p=work")
     assert "0 conversations" in listed("p=work&i=other")
-    assert "1 message<" in re.sub(
-        r" ·.*", "<", listed("role=tool").partition("work/chat · chatgpt · ")[2]
-    )
+    assert "work/chat · chatgpt · 1 message " in listed("role=tool")
     assert "Single messages" not in listed("until=2026-01-05T10:00Z")
     assert "Where jobs" not in listed("since=2026-01-05T10:00Z")
     assert "Nothing here" in listed("p=nowhere")
