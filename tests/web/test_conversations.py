@@ -136,8 +136,9 @@ def test_many_conversations_are_shown_by_pages(client, memory) -> None:
 
 
 @pytest.mark.parametrize("mode", ["mark", "mask"])
-def test_secrets_are_masked_as_everywhere(client, memory, monkeypatch, mode) -> None:
-    monkeypatch.setenv("RESERVOIR_REDACT", mode)  # the server opens the store at the first view
+def test_secrets_are_masked_as_everywhere(memory, monkeypatch, request, mode) -> None:
+    monkeypatch.setenv("RESERVOIR_REDACT", mode)
+    client = request.getfixturevalue("client")  # the server reads the settings when it starts
     key = "sk-proj-" + "a1B2c3D4e5F6g7H8" * 3
     memory.ingest([Message("user", f"the key is {key}")], partition="home", embed=False)
     for address in ("/ui/?q=key", "/ui/conversation?p=home&i=home", "/ui/window?q=key&p=home"):
