@@ -65,7 +65,7 @@ docs: $(VENV)/.documented ## Build the site of README and docs in site/
 
 soak: $(VENV)/.fuzzed ## Try for an hour or two to break the store, and to fool the readers
 	$(MEASURE) tests/durability/soak.py
-	$(MEASURE) tests/security/fuzz.py
+	PYTHONPATH=tests/support $(MEASURE) tests/security/fuzz.py
 
 clean: ## Remove what make made
 	rm -rf $(VENV) .clients .demo .pytest_cache site dist

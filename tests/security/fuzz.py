@@ -1,6 +1,6 @@
 """Hostile input at length: bytes for every parser, words for every command line.
 
-    python tests/security/fuzz.py [--trials N] [--seconds S] [--only PART…]
+    PYTHONPATH=tests/support python tests/security/fuzz.py [--trials N] [--seconds S] [--only PART…]
 
 ``parsers`` and ``zips`` run in this process; ``lines``, ``environments`` and ``settings`` run the
 whole command in a fork of it; ``processes`` starts it anew each time, and ``memory`` with files

@@ -14,6 +14,8 @@ from reservoir_cli.cli.lazy import EXAMPLES
 _PATHS = {"files", "file", "out", "target", "config_file", "db"}
 #: What reads may not do: these change the store, or may.
 _WRITERS = {"copy", "migrate", "index", "ingest", "embed", "forget", "backup", "doctor"}
+#: What goes on until somebody ends it.
+_ENDLESS = {"watch"}
 _WRITING = {"--save", "--rename", "--merge", "--delete"}
 
 
@@ -44,7 +46,8 @@ def lines(command: str) -> st.SearchStrategy[Line]:
     found: Any = typer.main.get_command(app)
     for name in command.split():
         found = found.commands[name]
-    own = st.lists(st.one_of(*map(_given, found.params)), max_size=4)
+    parameters = [each for each in found.params if each.name not in _ENDLESS]
+    own = st.lists(st.one_of(*map(_given, parameters)), max_size=4)
     before = st.lists(st.one_of(st.just(("--offline",)), _globals()), max_size=1)
     stdin = st.one_of(
         words.map(lambda text: text.encode("utf-8", "surrogateescape")),
@@ -77,4 +80,12 @@ def _given(parameter: Any) -> st.SearchStrategy[tuple[str, ...]]:
         return names.map(lambda name: (name,))
     if parameter.nargs == 2:
         return st.tuples(names, value, value)
-    return st.tuples(names, value)
+    return st.tuples(names, value).map(_told_apart)
+
+
+def _told_apart(pair: tuple[str, str]) -> tuple[str, ...]:
+    """An option and its value as one word where the value looks like an option."""
+    name, value = pair
+    if value != "--json":
+        return pair
+    return (f"{name}={value}" if name.startswith("--") else f"{name}{value}",)

@@ -1,0 +1,138 @@
+"""The page on JSON lists every field of every command, and what it lists is there."""
+
+import json
+import re
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import SAMPLES, Cli
+
+PAGE = (Path(__file__).parents[2] / "docs" / "json.md").read_text(encoding="utf-8")
+REDIS = "why did we drop Redis?"
+#: A command for each section; more than one where only another fills some fields.
+COMMANDS = {
+    "view": ["view 5 -p work -i backend"],
+    "search": ["search redis -p work --link", "search redis -p work --keyword"],
+    "context": [
+        "context 'why did we drop Redis?' -p work --format json --budget 600",
+        "context 'cast iron' -p home -i kitchen --format json --budget 3000",
+    ],
+    "recall": ["recall 'why did we drop Redis?' -p work", "recall hm -p work"],
+    "ingest": ["ingest FILE --dry-run", "ingest FILE BROKEN --dry-run"],
+    "conversations": ["conversations -p work"],
+    "partitions": ["partitions"],
+    "export": ["export -p work --format json"],
+    "forget": ["forget -p home --match yeast --all-instances --dry-run"],
+    "summarize": ["summarize -p home --dry-run"],
+    "budget": ["budget", "budget --model gpt-4"],
+    "models": ["models"],
+    "config": ["config"],
+    "stats": ["stats"],
+    "embed": ["embed"],
+    "sync": ["sync codex"],
+    "connect": ["connect"],
+    "disconnect": ["disconnect gemini --dry-run"],
+    "init": ["init --dry-run"],
+    "doctor": ["doctor"],
+    "backup": ["backup copy.db -y"],
+    "db status": ["db status"],
+    "An error": ["view 0 -p nobody --id 1"],
+}
+#: Fields of which these commands have none.
+RARE = {
+    *(f"messages[].tool_calls[].{field}" for field in ("id", "name", "arguments")),
+    *("sources[].failures[]", "sources[].reasons[]"),
+}
+FAILING = {"view 0 -p nobody --id 1": 1, "ingest FILE BROKEN --dry-run": 1, "init --dry-run": 1}
+KINDS = {
+    "integer": lambda value: isinstance(value, int) and not isinstance(value, bool),
+    "number": lambda value: isinstance(value, int | float) and not isinstance(value, bool),
+    "text": lambda value: isinstance(value, str),
+    "time": lambda value: re.fullmatch(r"\d{4}(-\d\d){2}T[\d:.]+\+00:00", value),
+    "boolean": lambda value: isinstance(value, bool),
+    "object": lambda value: isinstance(value, dict),
+    "list": lambda value: isinstance(value, list),
+    "null": lambda value: value is None,
+    "any": lambda _: True,
+}
+
+
+def sections() -> dict[str, dict[str, str]]:
+    """The page: what each section says of the type of each field."""
+    tables = {}
+    for section in PAGE.split("\n## ")[1:]:
+        rows = re.findall(r"^\| `(\S+)` \| (.+?) \|", section, re.MULTILINE)
+        assert len(rows) == len(dict(rows)), section.split("\n")[0]
+        tables[section.split("\n")[0]] = dict(rows)
+    message = tables["A message"]
+    for table in tables.values():
+        for field in [name for name, kind in table.items() if kind.startswith("[message]")]:
+            rows = {f"{field}.{name}": kind for name, kind in message.items()}
+            table |= {name: kind for name, kind in rows.items() if name not in table}
+            table[field] = "object"
+    return tables
+
+
+TABLES = sections()
+
+
+def fields(value: Any, known: dict[str, str], path: str = "") -> Iterator[tuple[str, Any]]:
+    """Every field of a document; what the page calls an object or a list is not entered."""
+    if isinstance(value, dict) and known.get(path, "object") == "object" and path != "secrets":
+        inner = [(f"{path}.{name}" if path else name, part) for name, part in value.items()]
+        if path in known and not any(name in known for name, _ in inner):
+            inner = []  # a table by names that are not ours
+            yield path, value
+    elif isinstance(value, list) and not known.get(path, "").startswith("list"):
+        inner = [(f"{path}[]", part) for part in value]
+    else:
+        yield path, value
+        inner = []
+        if isinstance(value, list):
+            inner = [(f"{path}[]", part) for part in value if isinstance(part, dict)]
+    for name, part in inner:
+        yield from fields(part, known, name)
+
+
+@pytest.fixture(scope="module")
+def person(sample_home, tmp_path_factory):
+    """A person with histories of some tools beside the samples, whose store was asked before."""
+    home = tmp_path_factory.mktemp("json") / "home"
+    shutil.copytree(sample_home, home, symlinks=True)
+    reader = Cli(home, model=True)
+    (home / "broken.jsonl").write_text('{"role": "user", "content": "ghp_' + "a8Kd03Lq92Xz" * 3)
+    session = home / ".codex" / "sessions" / "2026" / "05" / "rollout-a.jsonl"
+    session.parent.mkdir(parents=True)
+    session.write_text("")
+    reader("recall", REDIS, "-p", "work")
+    return reader
+
+
+def said(person: Cli, command: str) -> Any:
+    """The document that a command prints; one that fails prints one, too."""
+    words = [word.strip("'") for word in re.findall(r"'[^']*'|\S+", command)]
+    places = {"FILE": str(SAMPLES / "sourdough.jsonl"), "BROKEN": str(person.home / "broken.jsonl")}
+    form = () if "--format" in words else ("--json",)
+    code = FAILING.get(command, 0)
+    return json.loads(person(*(places.get(word, word) for word in words), *form, code=code).out)
+
+
+@pytest.mark.parametrize("section", COMMANDS)
+def test_the_page_lists_every_field(person, section):
+    known = TABLES[section]
+    seen = set()
+    for command in COMMANDS[section]:
+        for path, value in fields(said(person, command), known):
+            assert path in known, f"{command}: docs/json.md does not list {path}"
+            kinds = known[path].split(" or ")
+            assert any(KINDS[kind](value) for kind in kinds), f"{path} is no {known[path]}: {value}"
+            seen.add(path)
+    referring = {name for name, kind in known.items() if kind == "object" and name.endswith("]")}
+    assert known.keys() - seen - referring <= RARE
+
+
+def test_every_section_is_tried():
+    assert TABLES.keys() - COMMANDS.keys() == {"A message"}
