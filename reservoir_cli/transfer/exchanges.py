@@ -15,9 +15,8 @@ from reservoir_cli.storage.records import Filter
 from reservoir_cli.storage.sources import Sources
 from reservoir_cli.transfer.importers import Record
 from reservoir_cli.transfer.ingest import Destination, Ingestor
+from reservoir_cli.transfer.proxied import SOURCE
 
-#: Source of what the proxy stores.
-SOURCE = "proxy"
 #: Tag of an answer that was cut.
 PARTIAL = "partial"
 _STEP = timedelta(milliseconds=1)

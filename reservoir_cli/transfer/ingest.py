@@ -35,6 +35,7 @@ from reservoir_cli.transfer import importers
 from reservoir_cli.transfer.echoes import quotes, without_contexts
 from reservoir_cli.transfer.importers import File, Found, Record, Skipped, Vectors
 from reservoir_cli.transfer.importers.blocks import THINKING
+from reservoir_cli.transfer.proxied import Proxied
 from reservoir_cli.transfer.reports import ImportReport, report_secrets
 from reservoir_cli.util.times import is_far_ahead
 
@@ -299,6 +300,7 @@ class _FileImport:
         self._contexts: Counter[Origin] = Counter()
         self._counted: set[int] = set()
         self._retention: dict[str, timedelta | None] = {}
+        self._proxied = Proxied(self._store)
 
     def choose_model(self, batch: Sequence[Record | Skipped]) -> None:
         """Find out which embeddings the store takes, once the file has some."""
@@ -310,7 +312,9 @@ class _FileImport:
         self._contexts.clear()
         records = self._not_forgotten(batch)
         records = [cleaned for cleaned in map(self._without_contexts, records) if cleaned]
-        for scope, group in self._by_scope(records).items():
+        for scope, given in self._by_scope(records).items():
+            group = self._proxied.without(scope, given)
+            self.report.already += len(given) - len(group)
             self._store.add_conversations(scope, self._new_descriptions(scope, group))
             messages = [record.message for record in group]
             added = self._ingestor.add(scope, messages, self._now, counter=self._counter)

@@ -187,7 +187,8 @@ def test_a_command_in_a_sentence_exists(page, span):
     assert not unknown_options(span.removeprefix("reservoir ").split(" | ")[0])
 
 
-@pytest.mark.parametrize("name", EXAMPLES)
+# serve does not end by itself; see tests/server/test_process.py.
+@pytest.mark.parametrize("name", [name for name in EXAMPLES if name != "serve"])
 def test_the_example_of_a_help_text_runs(reader, name):
     typed(reader, EXAMPLES[name])
 

@@ -453,3 +453,44 @@ def test_fifty_streams_at_once_lose_nothing(
         text for number in range(50)
         for text in (f"user: what is number {number}", f"assistant: answer {number}")
     )  # fmt: skip
+
+
+def test_a_sync_of_the_same_session_adds_nothing(
+    served: Served, provider: Upstream, client: httpx2.Client, tmp_path: Path
+) -> None:
+    session = "11111111-2222-4333-8444-555555555555"
+    headers = {"X-Claude-Code-Session-Id": session}
+    provider.reply = Reply(STREAMS[MESSAGES])
+    client.post(served.root + MESSAGES, json=chat(HELLO), headers=headers)
+    assert len(texts(served, 1, "claude-code")) == 2
+    folder = tmp_path / "projects" / "p"
+    folder.mkdir(parents=True)
+    thinking = {"type": "thinking", "thinking": "hm"}
+    call = {"type": "tool_use", "id": "t1", "name": "look", "input": {"q": 1}}
+    blocks = [thinking, {"type": "text", "text": ANSWER}, call]
+    result = [{"type": "tool_result", "tool_use_id": "t1", "content": "42"}]
+    lines = [
+        ("user", {"role": "user", "content": QUESTION}),
+        ("assistant", {"role": "assistant", "id": "msg_1", "content": blocks}),
+        ("user", {"role": "user", "content": result}),
+        ("user", {"role": "user", "content": "Thanks. " + QUESTION}),
+    ]
+    rows = [
+        {
+            "type": kind,
+            "uuid": f"u{number}",
+            "parentUuid": f"u{number - 1}" if number else None,
+            "sessionId": session,
+            "timestamp": f"2026-05-09T12:00:0{number}Z",
+            "message": message,
+        }
+        for number, (kind, message) in enumerate(lines)
+    ]
+    log = folder / f"{session}.jsonl"
+    log.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    for imported in (2, 0):
+        with Reservoir.open(served.store) as reservoir:
+            assert reservoir.import_files(log, form="claude-code").imported == imported
+    stored = texts(served, 1, "claude-code")
+    said = ["user: Thanks. " + QUESTION, "user: " + QUESTION, "tool: 42", "assistant: " + ANSWER]
+    assert sorted(stored) == sorted(said)

@@ -26,7 +26,10 @@ def serve(
         str, typer.Option("--host", metavar="ADDRESS", help="Address to listen at.")
     ] = "127.0.0.1",
     port: Annotated[
-        int, typer.Option("--port", min=0, max=65_535, help="Port; 0 takes any that is free.")
+        int,
+        typer.Option(
+            "--port", metavar="N", min=0, max=65_535, help="Port; 0 takes any that is free."
+        ),
     ] = _PORT,
     upstream: Annotated[
         list[str] | None,
@@ -72,9 +75,8 @@ def serve(
     def ready(state: "ServerState") -> None:
         run.announce(state)
         if as_json:
-            console.write_json(
-                {"schema_version": 1, "base_url": state.base_url, "page": state.page}
-            )
+            ready = {"schema_version": 1, "base_url": state.base_url, "page": state.page}
+            console.lines([ready])
         else:
             console.write(f"{state.base_url}\n")
             console.note("a client's base URL is the line above; Ctrl-C ends the server")

@@ -18,6 +18,7 @@ from reservoir_cli.server.proxy.protocols import (
     RESPONSES,
 )
 from reservoir_cli.server.proxy.spans import Document, OddJSON, Span, read_document, string_end
+from reservoir_cli.transfer.proxied import normal
 
 #: The key of a request's messages, by its path.
 LISTS = {
@@ -155,7 +156,7 @@ class _Walk:
         span = document.members.get(key)
         if span is None or not isinstance(span.value, str):
             raise OddJSON("no messages")
-        said = turns.normal(span.value)
+        said = normal(span.value)
         if said:
             self._ask(Message("user", said), span.end - 1, newest=True)
 
@@ -190,7 +191,7 @@ def _end_of(text: str, span: Span) -> int | None:
 def _has_text(block: Any) -> bool:
     if not isinstance(block, dict) or block.get("type") not in ("text", "input_text"):
         return False
-    return isinstance(block.get("text"), str) and bool(turns.normal(block["text"]))
+    return isinstance(block.get("text"), str) and bool(normal(block["text"]))
 
 
 def conversation_of(values: Mapping[str, Any], headers: Mapping[str, str]) -> str | None:

@@ -1,29 +1,16 @@
 """What a request says: its messages without what clients and the proxy add to them."""
 
 import json
-import re
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
-from reservoir_cli.context.render import frame
-from reservoir_cli.messages import Message, ToolCall, call_from_dict, clean_text
+from reservoir_cli.messages import Message, ToolCall, call_from_dict
 from reservoir_cli.transfer.importers import blocks
 from reservoir_cli.transfer.importers.blocks import content_text
+from reservoir_cli.transfer.proxied import normal
 
-#: What clients write into a user's message, and no user has said.
-_NOT_SAID = re.compile(
-    r"<(system-reminder|environment_context|environment_details|user_instructions|"
-    r"permissions|session_context|local-command-caveat)\b[^>]*>.*?</\1[^>]*>",
-    re.DOTALL,
-)
 _SYSTEM = ("system", "developer")
-
-
-def normal(text: str) -> str:
-    """Return a text without what clients add to it, and without contexts of our own."""
-    text = _NOT_SAID.sub("", clean_text(text))
-    return frame.unwrap(text).text.strip()
 
 
 def of_element(element: Any) -> list[Message]:

@@ -13,9 +13,10 @@ from reservoir_cli.errors import UsageError
 from reservoir_cli.messages import Key, Message, Scope
 from reservoir_cli.storage.base import Store
 from reservoir_cli.storage.factory import open_store
+from reservoir_cli.storage.ledger import Ledger
 from reservoir_cli.storage.marks import Pins, Tags
 from reservoir_cli.storage.postgres import admin
-from reservoir_cli.storage.records import Filter
+from reservoir_cli.storage.records import Filter, LedgerEntry
 from reservoir_cli.tokens import load_counter
 from reservoir_cli.transfer import forget
 
@@ -146,8 +147,8 @@ def test_new_tables_of_a_guarded_store_are_guarded(postgres: PostgresServer) -> 
                 said = [Message("user", "x", tags=("a",), pinned_at=NOW)]
                 store.add(Scope(partition, "i"), said, counter=counter, now=datetime.now(UTC))
             admin.guard(store)
-        behind(url, "DROP TABLE tags, pins")
-        behind(url, "DELETE FROM migrations WHERE name = 'tags and pins of messages'")
+        behind(url, "DROP TABLE tags, pins, ledger, ledger_messages")
+        behind(url, "DELETE FROM migrations WHERE number >= 6")
         behind(url, "CREATE ROLE niobe LOGIN")
         behind(url, "GRANT reservoir_member TO niobe")
         behind(url, "INSERT INTO members VALUES ('niobe', 'm')")
@@ -158,6 +159,9 @@ def test_new_tables_of_a_guarded_store_are_guarded(postgres: PostgresServer) -> 
             assert marks(member) == {"m x": (("b",), None)}
             Pins(member).add(member.find(EVERYWHERE)[0], NOW)
             assert marks(member) == {"m x": (("b",), NOW)}
+            entry, number = LedgerEntry(0, "hash", "a block", 3), member.find(EVERYWHERE)[0].id
+            assert Ledger(member).put("m", "c", entry, [number], now=NOW)
+            assert Ledger(member).get("m", "c", masked=True, now=NOW) == {(0, "hash"): entry}
     finally:
         behind(url, "DROP OWNED BY niobe")
         behind(url, "DROP ROLE niobe")

@@ -262,7 +262,7 @@ def test_an_older_index_gets_other_spellings_and_forgets_whole_words(
             messages = [Message("user", text) for text in ("Łódź und Müller", "plain", "京都")]
             store.add(Scope("p", "i"), messages, counter=load_counter("approximate"), now=NOW)
     with closing(sqlite3.connect(path)) as file:
-        for table in ("summaries", "sources", "tags", "pins"):
+        for table in ("summaries", "sources", "tags", "pins", "ledger", "ledger_messages"):
             file.execute(f"DROP TABLE {table}")
         file.execute("DELETE FROM _sqlite_migrations WHERE name >= 'm007'")
         file.execute("PRAGMA user_version = 6")

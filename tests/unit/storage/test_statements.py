@@ -265,7 +265,7 @@ def test_rows_outside_a_new_range_are_counted_and_left(url: str) -> None:
         behind(url, f"DROP FUNCTION {name}")
     behind(url, "UPDATE messages SET created_at = 9000000000000000000")
     behind(url, "INSERT INTO properties VALUES ('last_forgotten_id:p', '9999999999999999')")
-    behind(url, "DROP TABLE summaries, sources, tags, pins")
+    behind(url, "DROP TABLE summaries, sources, tags, pins, ledger, ledger_messages")
     behind(url, "DELETE FROM migrations WHERE number >= 3")
     with closing(open_store(url)) as store:  # the store of an earlier version, brought up to date
         assert admin.facts(store)["outside_ranges"] == 1

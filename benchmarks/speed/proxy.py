@@ -1,0 +1,164 @@
+"""What a client waits for when ``reservoir serve`` stands in front of a model.
+
+    python benchmarks/speed/proxy.py [--messages 100000] [--requests 200] [--streams 50]
+                                     [--seconds 60] [--folder FOLDER]
+
+The provider is a process that answers at once. Requests to it and through the server take turns on
+open connections; the overhead is the time to the first byte through the server, less the median of
+the direct ones. Then as many streams as asked for run at once, and the memory of the server is read
+at the beginning and at the end.
+"""
+
+import argparse
+import http.client
+import itertools
+import json
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections import Counter
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import synthetic
+from processes import RESERVOIR, machine
+
+PROVIDER = """
+import asyncio
+CHUNK = b'data: {"choices":[{"index":0,"delta":{"content":"word "}}]}\\n\\n'
+END = b'data: {"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}\\n\\ndata: [DONE]\\n\\n'
+BODY = CHUNK * 20 + END
+HEAD = b"HTTP/1.1 200 OK\\r\\nContent-Type: text/event-stream\\r\\nContent-Length: %d\\r\\n\\r\\n"
+async def answer(reader, writer):
+    try:
+        while head := await reader.readuntil(b"\\r\\n\\r\\n"):
+            at = head.lower().index(b"content-length:") + 15
+            await reader.readexactly(int(head[at:].split(None, 1)[0]))
+            writer.write(HEAD % len(BODY) + BODY)
+            await writer.drain()
+    except (asyncio.IncompleteReadError, ConnectionError):
+        writer.close()
+async def main():
+    server = await asyncio.start_server(answer, "127.0.0.1", 0, backlog=512)
+    print(server.sockets[0].getsockname()[1], flush=True)
+    await server.serve_forever()
+asyncio.run(main())
+"""
+
+
+class Client:
+    """One open connection to a server."""
+
+    def __init__(self, base_url: str) -> None:
+        parts = urlsplit(base_url)
+        assert parts.hostname
+        self._connection = http.client.HTTPConnection(parts.hostname, parts.port)
+        self._path = f"{parts.path}/chat/completions"
+        self.notes: Counter[str] = Counter()
+
+    def ask(self, question: str) -> float:
+        """Ask a question; return the milliseconds to the first byte of the answer."""
+        body = json.dumps({"messages": [{"role": "user", "content": question}], "stream": True})
+        started = time.perf_counter()
+        self._connection.request("POST", self._path, body, {"Content-Type": "application/json"})
+        answer = self._connection.getresponse()
+        answer.read(1)
+        took = 1000 * (time.perf_counter() - started)
+        rest = answer.read()
+        assert rest.endswith(b"[DONE]\n\n")
+        self.notes[(answer.getheader("x-reservoir") or "").partition(";")[0]] += 1
+        return took
+
+
+def overhead(direct: str, through: str, requests: int) -> None:
+    """Print how much later the first byte comes through the server."""
+    clients = Client(direct), Client(through)
+    for question in synthetic.QUESTIONS * 2:
+        clients[1].ask(question)
+    times: tuple[list[float], list[float]] = ([], [])
+    for number in range(requests):
+        question = f"{synthetic.QUESTIONS[number % 4]} ({number})"
+        for client, taken in zip(clients, times, strict=True):
+            taken.append(client.ask(question))
+        time.sleep(0.02)
+    base = statistics.median(times[0])
+    added = sorted(taken - base for taken in times[1])
+    print(f"direct, median           {base:8.1f} ms")
+    print(f"overhead, median         {statistics.median(added):8.1f} ms")
+    print(f"overhead, 99th percentile{added[int(0.99 * (len(added) - 1))]:8.1f} ms")
+    print("decisions", dict(clients[1].notes))
+
+
+def load(through: str, streams: int, seconds: float, pid: int) -> None:
+    """Run many streams at once, and print what got through and what memory it took."""
+    end, counts, lock = time.monotonic() + seconds, Counter[str](), threading.Lock()
+    numbers = itertools.count()
+
+    def ask() -> None:
+        client = Client(through)
+        while time.monotonic() < end:
+            client.ask(f"{synthetic.QUESTIONS[next(numbers) % 4]} ({next(numbers)})")
+            with lock:
+                counts["answers"] += 1
+
+    threads = [threading.Thread(target=ask) for _ in range(streams)]
+    for thread in threads:
+        thread.start()
+    time.sleep(seconds / 10)
+    early = megabytes(pid)
+    for thread in threads:
+        thread.join()
+    print(f"{streams} streams for {seconds:.0f} s: {counts['answers']} answers, all of them whole")
+    print(f"memory after a tenth of it {early:.0f} MB, at its end {megabytes(pid):.0f} MB")
+
+
+def megabytes(pid: int) -> float:
+    """Return the memory a process holds now; 0 where the system does not tell."""
+    try:
+        status = Path(f"/proc/{pid}/status").read_text(encoding="ascii")
+    except OSError:
+        return 0.0
+    lines = (line.split() for line in status.splitlines() if line.startswith("VmRSS:"))
+    return next((int(words[1]) / 1024 for words in lines), 0.0)
+
+
+def main() -> None:
+    """Print the figures."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--messages", type=int, default=100_000)
+    parser.add_argument("--requests", type=int, default=200)
+    parser.add_argument("--streams", type=int, default=50)
+    parser.add_argument("--seconds", type=float, default=60)
+    parser.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir()) / "scaling")
+    given = parser.parse_args()
+    given.folder.mkdir(parents=True, exist_ok=True)
+    store = synthetic.build(given.folder, given.messages)
+    print(machine(), f"{given.messages:,} messages")
+    command = [sys.executable, "-c", PROVIDER]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as provider:
+        assert provider.stdout
+        direct = f"http://127.0.0.1:{provider.stdout.readline().strip()}/v1"
+        server = subprocess.Popen(
+            [RESERVOIR, "-q", "--db", store, "serve", "--port=0", f"--upstream=openai={direct}"],
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        try:
+            assert server.stdout
+            base = server.stdout.readline().strip().removesuffix("/v1")
+            through = f"{base}/part-0/bench/v1"
+            time.sleep(5)
+            overhead(direct, through, given.requests)
+            if given.seconds:
+                load(through, given.streams, given.seconds, server.pid)
+        finally:
+            server.terminate()
+            server.wait()
+            provider.terminate()
+
+
+if __name__ == "__main__":
+    main()

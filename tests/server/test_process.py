@@ -1,0 +1,159 @@
+"""``reservoir serve`` as a process: how it begins, how it ends, and what a kill leaves."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+from upstream import HOLD, Reply, Upstream
+
+from reservoir_cli.messages import Scope
+from reservoir_cli.reservoir import Reservoir
+
+RESERVOIR = str(Path(sys.executable).with_name("reservoir"))
+PATIENCE = 120
+CHUNK = b'data: {"choices":[{"index":0,"delta":{"content":"It lost jobs."}}]}\n\n'
+END = b'data: {"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}\n\n'
+
+
+@contextmanager
+def started(place: Path, *words: str) -> Iterator[tuple[subprocess.Popen[str], Any]]:
+    """Start a server, and give it and what it says when it is ready."""
+    command = [RESERVOIR, "--db", str(place), "serve", "--port", "0", "--json", *words]
+    process = subprocess.Popen(
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        encoding="utf-8",
+    )
+    try:
+        assert process.stdout
+        yield process, json.loads(process.stdout.readline())
+    finally:
+        process.kill()
+        process.communicate(timeout=PATIENCE)
+
+
+def ask(ready: Any, *said: dict[str, str]) -> bytes:
+    body = {"messages": [*said], "stream": True}
+    url = f"{ready['base_url']}/chat/completions"
+    return httpx2.post(url, json=body, timeout=PATIENCE).content
+
+
+def user(text: str) -> dict[str, str]:
+    return {"role": "user", "content": text}
+
+
+def test_it_says_where_it_is_and_ends_on_a_signal(place: Path, home: Path) -> None:
+    with started(place) as (process, ready):
+        root, _, token = ready["base_url"].removesuffix("/v1").partition("/k/")
+        assert ready == {
+            "schema_version": 1,
+            "base_url": f"{root}/k/{token}/v1",
+            "page": f"{root}/ui/",
+        }
+        assert token == (home / "serve.token").read_text(encoding="utf-8").strip()
+        announced = json.loads((home / "serve.json").read_text(encoding="utf-8"))
+        assert (announced["page"], announced["pid"]) == (ready["page"], process.pid)
+        process.terminate()
+        _, log = process.communicate(timeout=PATIENCE)
+        if os.name == "posix":
+            assert process.returncode == 143
+            assert not (home / "serve.json").exists()
+        assert "Traceback" not in log
+
+
+@pytest.mark.skipif(os.name != "posix", reason="Windows has no SIGINT for one process")
+def test_an_answer_in_progress_is_finished_before_the_end(place: Path, provider: Upstream) -> None:
+    provider.reply = Reply([CHUNK, HOLD, END])
+    with started(place, "--upstream", f"openai={provider.url}/v1") as (process, ready):
+        url = f"{ready['base_url']}/chat/completions"
+        body = {"messages": [user("why?")]}
+        with httpx2.stream("POST", url, json=body, timeout=PATIENCE) as answer:
+            pieces = answer.iter_raw()
+            assert next(pieces) == CHUNK
+            process.send_signal(signal.SIGINT)
+            provider.going_on.set()
+            assert b"".join(pieces) == END
+        assert process.wait(PATIENCE) == 130
+    with Reservoir.open(place) as reservoir:
+        rows = reservoir.view(Scope(None), 0)
+    assert [row.content for row in rows] == ["why?", "It lost jobs."]
+
+
+def test_what_a_kill_kept_from_the_store_comes_with_the_next_request(
+    place: Path, provider: Upstream
+) -> None:
+    provider.reply = Reply([CHUNK, END])
+    upstream = ("--upstream", f"openai={provider.url}/v1")
+    with started(place, *upstream) as (process, ready):
+        with Reservoir.open(place) as blocking, blocking.store.write():
+            # While another program writes, nothing is stored.
+            assert ask(ready, user("why?")) == CHUNK + END
+            process.kill()
+            process.wait(PATIENCE)
+    with Reservoir.open(place) as reservoir:
+        assert reservoir.view(Scope(None), 0) == []
+    with started(place, *upstream) as (process, ready):
+        reply = {"role": "assistant", "content": "It lost jobs."}
+        ask(ready, user("why?"), reply, user("and then?"))
+        process.terminate()
+        process.wait(PATIENCE)
+    with Reservoir.open(place) as reservoir:
+        rows = reservoir.view(Scope(None), 0)
+    said = ["why?", "It lost jobs.", "and then?", "It lost jobs."]
+    assert [row.content for row in rows] == (said if os.name == "posix" else said[: len(rows)])
+
+
+def failed(place: Path, *words: str, **environment: str) -> tuple[int, str]:
+    done = subprocess.run(
+        [RESERVOIR, "--db", str(place), "serve", *words],
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        timeout=PATIENCE,
+        env={**os.environ, **environment},
+        check=False,
+    )
+    assert done.stdout == ""
+    return done.returncode, done.stderr
+
+
+def test_a_port_that_is_taken_is_an_error(place: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        code, said = failed(place, "--port", port)
+    assert code == 1
+    assert said.startswith(f"error: cannot listen at 127.0.0.1:{port}: ")
+    assert "hint: " in said
+
+
+@pytest.mark.parametrize("typed", ["openai", "=http://x", "openai=", "openai=ftp://x", "a=x y"])
+def test_a_wrong_upstream_is_wrong_usage(place: Path, typed: str) -> None:
+    code, said = failed(place, "--upstream", typed)
+    assert code == 2
+    assert said.startswith("error: --upstream")
+
+
+def test_without_the_extra_it_says_what_to_install(place: Path, tmp_path: Path) -> None:
+    blocker = tmp_path / "blocked"
+    blocker.mkdir()
+    (blocker / "sitecustomize.py").write_text(
+        "import importlib.util as u\n"
+        "real = u.find_spec\n"
+        "u.find_spec = lambda name, *a: None if name == 'uvicorn' else real(name, *a)\n",
+        encoding="utf-8",
+    )
+    code, said = failed(place, PYTHONPATH=str(blocker))
+    assert code == 2
+    assert "hint: pip install 'reservoir-cli[serve]'" in said
