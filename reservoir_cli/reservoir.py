@@ -410,6 +410,8 @@ class Reservoir:
         trace_id: str | None = None,
         where: Filter = _ALL,
         now: datetime | None = None,
+        explain: bool = False,
+        without: Sequence[int] = (),
         **older: Value,
     ) -> "ContextWindow":
         """Build the best context for a question that a token budget can buy.
@@ -421,6 +423,8 @@ class Reservoir:
         :param save: store the question afterwards, as a user message with ``trace_id``.
         :param where: print only stored messages that pass; scores are those of the whole scope.
         :param now: the time of asking, aware; ``None`` for the wall clock.
+        :param explain: tell what each similarity is made of, too.
+        :param without: ids of messages to leave out; the scores of others stay as they are.
         :param older: ``recent``, ``similar``, ``threshold``, ``reserve`` and ``output_reserve``,
             which are fields of ``options`` now; and those fields themselves.
         :raises UsageError: an unknown model or format, or a budget that does not fit.
@@ -457,6 +461,8 @@ class Reservoir:
             reserve=asked.reserve,
             mask=self.redactor,
             where=where,
+            explain=explain,
+            without=without,
         )
         if save:
             self.save_question(window)
@@ -879,8 +885,9 @@ class Reservoir:
     def _load_embedder(self) -> "Embedder":
         if self._embedder is None:
             from reservoir_cli.embedding import load_embedder
+            from reservoir_cli.embedding.questions import RememberedQuestions
 
-            self._embedder = load_embedder(
+            loaded = load_embedder(
                 self.config.settings().embedding_model,
                 offline=self.offline,
                 progress=self._progress,
@@ -888,6 +895,7 @@ class Reservoir:
                 ready_only=self._ready_only,
                 serving=self.serving,
             )
+            self._embedder = RememberedQuestions(loaded)
         return self._embedder
 
 

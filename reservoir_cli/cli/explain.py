@@ -4,28 +4,14 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from reservoir_cli.cli import console, options
-from reservoir_cli.messages import Role, plain_text
+from reservoir_cli.context.reasons import describe_reason
+from reservoir_cli.messages import plain_text
 
 if TYPE_CHECKING:
     from reservoir_cli.context.render import ContextWindow
     from reservoir_cli.context.types import Candidate
 
 COLUMNS = ("id", "day", "role", "tier", "sim", "rec", "prio", "tokens", "", "why", "text")
-_WHY = {
-    "newest": "newest",
-    "priority": "by priority",
-    "excerpt": "the best parts",
-    "tier": "by tier",
-    "no room": "no room left",
-    "too large": "larger than the room",
-    "duplicate": "said already",
-    "question": "the question itself",
-    "orphan result": "its call is missing",
-    "unanswered call": "no result for its call",
-    "below min_cosine": "not similar enough",
-}
-
-
 #: What is left out where a terminal is narrow, the first of them first.
 _SPARE = ("text", "day", "tier", "rec", "sim")
 _LEGEND = (
@@ -56,14 +42,6 @@ def _first_words(candidate: "Candidate") -> str:
     return " ".join(plain_text(candidate.message)[:200].split())
 
 
-def _why(reason: str, candidate: "Candidate") -> str:
-    """Describe a reason; a call and its results are too large together."""
-    message = candidate.message
-    if reason == "too large" and (message.role is Role.TOOL or message.tool_calls):
-        return "too large with its call" if message.role is Role.TOOL else "too large with results"
-    return _WHY.get(reason, reason)
-
-
 def _cells(row: dict[str, Any], candidate: "Candidate") -> Sequence[str]:
     return (
         str(row["id"]),
@@ -75,6 +53,6 @@ def _cells(row: dict[str, Any], candidate: "Candidate") -> Sequence[str]:
         f"{row['priority']:.3f}",
         f"{row['tokens']:,}",
         "✓" if row["outcome"] == "kept" else "·",
-        _why(row["reason"], candidate),
+        describe_reason(row["reason"], candidate.message),
         _first_words(candidate),
     )

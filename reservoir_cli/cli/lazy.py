@@ -41,6 +41,7 @@ EXAMPLES = {
     "doctor": "reservoir doctor",
     "db": "reservoir db status",
     "mcp": "reservoir mcp -p work",
+    "open": "reservoir open",
     "serve": "reservoir serve --upstream openai=http://localhost:8080/v1",
 }
 

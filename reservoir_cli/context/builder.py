@@ -1,7 +1,7 @@
 """The core verb: from a question to a context window."""
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC
@@ -43,6 +43,8 @@ from reservoir_cli.retrieval.relevance import floor_property, recall_floor
 from reservoir_cli.retrieval.respelling import respelling_notes, without_known_words
 from reservoir_cli.settings.schema import Settings
 from reservoir_cli.storage.base import Store
+from reservoir_cli.storage.highlight import find_words
+from reservoir_cli.storage.keys import Keys
 from reservoir_cli.storage.records import Candidates, Filter, Talk
 from reservoir_cli.tokens import AnthropicCounter, counter_id
 
@@ -64,6 +66,8 @@ def build_context(
     reserve: int,
     mask: Redactor,
     where: Filter = Filter(),  # noqa: B008 - it is frozen
+    explain: bool = False,
+    without: Collection[int] = (),
 ) -> ContextWindow:
     """Choose the best context that a token budget can buy.
 
@@ -72,6 +76,8 @@ def build_context(
     :param reserve: tokens kept for the answer.
     :param where: consider only stored messages that pass.
     :param mask: hides the secrets of messages before they are weighed and printed.
+    :param explain: tell what each similarity is made of.
+    :param without: ids of messages that are left out; scores stay as they are.
     :raises UsageError: the budget does not fit the model.
     """
     started = perf_counter()
@@ -98,18 +104,22 @@ def build_context(
         if request.exclude_conversation:
             session = Filter(session=request.exclude_conversation)
             found = found.without(store.find(scope, session))
+        if without:
+            found = found.without(Keys((request.partition, number) for number in without))
         scored = ranking.score(
             found,
             settings,
             _time_of_asking(request, found),
             _date_scores(request, found),
+            parts=explain,
         )
         passing = filters.passing(found)
         in_threads = sessions.places_in_threads(found)[passing]
         scored = filters.keep(scored, passing)
         respelt = respelling_notes(found, store, scope, mask)
         found = scored.candidates
-        silent = _is_silent(scored, request, settings, store, embedder)
+        floor = _floor(settings, store, embedder)
+        silent = _is_silent(scored, request, floor)
         fill = fill and not silent
         room = int(budget.history / meter.factor) if fill else 0
         rules = _rules(settings, silent=silent)
@@ -171,6 +181,7 @@ def build_context(
         scored.relevance,
         silent,
         (*respelt, *_best_left_out(selection, request, budget, meter)),
+        floor,
     )
 
 
@@ -440,18 +451,16 @@ def _date_scores(request: ContextRequest, found: Candidates) -> ranking.Floats:
     return date_scores(spans, found.created_at, local.tzinfo or UTC)
 
 
-def _is_silent(
-    scored: Scored,
-    request: ContextRequest,
-    settings: Settings,
-    store: Store,
-    embedder: Embedder | None,
-) -> bool:
+def _floor(settings: Settings, store: Store, embedder: Embedder | None) -> float:
+    """Return the relevance below which nothing is recalled."""
+    model_id = embedder.model_id if embedder else None
+    return recall_floor(settings, model_id, store.get_property(floor_property(model_id)))
+
+
+def _is_silent(scored: Scored, request: ContextRequest, floor: float) -> bool:
     """Return whether no message fits the question well enough for any to be recalled."""
     if not request.query.strip() or not len(scored.candidates.ids):
         return False
-    model_id = embedder.model_id if embedder else None
-    floor = recall_floor(settings, model_id, store.get_property(floor_property(model_id)))
     return scored.relevance < floor
 
 
@@ -559,6 +568,7 @@ def _pool(
             float(scored.recency[place]),
             float(scored.priority[place]),
             not np.isnan(cosine),
+            _parts_of(scored, place),
         )
         cut = max_result_tokens > 0 and row.role is Role.TOOL and row.tokens > limit
         pool.append(
@@ -578,6 +588,13 @@ def _pool(
             )
         )
     return pool
+
+
+def _parts_of(scored: Scored, place: int) -> dict[str, float]:
+    """Return what the similarity of a message is made of, if that was asked for."""
+    if scored.parts is None:
+        return {}
+    return dict(zip(ranking.PARTS, scored.parts[:, place].tolist(), strict=True))
 
 
 def _costs(request: ContextRequest, budget: TokenBudget, meter: Meter) -> Costs:

@@ -35,6 +35,9 @@ class ContextOptions:
     :param follow: let the question follow up on a running session.
     :param recall_floor: recall nothing when no message fits the question this well; 0 is off.
     :param enough: recall only what is similar enough, even if there is room.
+    :param similarity_weight: weight of similarity in the priority, 0 to 1; ``recency_weight``, of
+        recency.
+    :param excerpt_over: messages with more tokens are recalled by their best parts.
     """
 
     reserve_tokens: int | None = None
@@ -49,6 +52,9 @@ class ContextOptions:
     follow: bool | None = None
     recall_floor: float | None = None
     enough: bool | None = None
+    similarity_weight: float | None = None
+    recency_weight: float | None = None
+    excerpt_over: int | None = None
 
     def flags(self) -> dict[str, Value]:
         """Return the options as settings for this run."""

@@ -123,6 +123,7 @@ def summarize(runs: Sequence[Mapping[str, Any]], holdings: Mapping[str, int]) ->
         },
         "models": dict(Counter(run["model"] or "" for run in runs).most_common()),
         "days": _by_day([from_epoch_ms(run["at"]) for run in runs]),
+        "by_day": _rows_by_day(runs, recalls),
         "recalls": {
             "runs": len(recalls),
             "skipped": sum(not run["kept"] for run in recalls),
@@ -141,6 +142,28 @@ def summarize(runs: Sequence[Mapping[str, Any]], holdings: Mapping[str, int]) ->
 def _by_day(moments: Sequence[datetime]) -> dict[str, int]:
     counts = Counter(moment.date().isoformat() for moment in moments)
     return dict(sorted(counts.items()))
+
+
+def _rows_by_day(
+    runs: Sequence[Mapping[str, Any]], recalls: Sequence[Mapping[str, Any]]
+) -> list[dict[str, Any]]:
+    """Return a row for each day on which something was asked, in order."""
+    by_day: dict[str, tuple[list[Mapping[str, Any]], list[Mapping[str, Any]]]] = {}
+    for kind, records in enumerate((runs, recalls)):
+        for run in records:
+            day = from_epoch_ms(run["at"]).date().isoformat()
+            by_day.setdefault(day, ([], []))[kind].append(run)
+    return [
+        {
+            "day": day,
+            "runs": len(built),
+            "truncated_runs": sum(run["truncations"] > 0 for run in built),
+            "input_tokens": sum(run["input_tokens"] for run in built),
+            "utilisation": _middle([float(run["utilisation"]) for run in built]),
+            "recalls": len(recalled),
+        }
+        for day, (built, recalled) in sorted(by_day.items())
+    ]
 
 
 def _middle(values: Sequence[float]) -> float | None:

@@ -1,7 +1,7 @@
 """The values that pass from a question to a context window. Each is made once and not changed."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 from typing import Literal, get_args
@@ -80,7 +80,10 @@ class ContextRequest:
 
 @dataclass(frozen=True, slots=True)
 class Scores:
-    """The scores of one message; ``cosine`` is 0 where it is not embedded."""
+    """The scores of one message; ``cosine`` is 0 where it is not embedded.
+
+    :param parts: what the similarity is made of, by name; empty unless it was asked for.
+    """
 
     similarity: float
     cosine: float
@@ -88,6 +91,7 @@ class Scores:
     recency: float
     priority: float
     embedded: bool
+    parts: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -50,4 +50,5 @@ def keep(scored: Scored, places: NDArray[np.intp]) -> Scored:
         similarity=scored.similarity[places],
         recency=scored.recency[places],
         priority=scored.priority[places],
+        parts=None if scored.parts is None else scored.parts[:, places],
     )

@@ -27,6 +27,9 @@ WINDOW_SHARE, WINDOW = 0.3, 10
 DATE_SHARE = 0.4
 #: The best of many passages is high by chance: what the cosine loses for each e-fold of them.
 LENGTH_PENALTY = 0.03
+#: What a similarity is made of: the meaning and words of the message itself, the question it
+#: answers, the best of its surroundings, and a date that the question names.
+PARTS = ("meaning", "words", "question", "surroundings", "date")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +42,8 @@ class Scored:
     :param recency: in 0…1.
     :param priority: in 0…1 for weights that add up to 1.
     :param relevance: how well the question fits the best of them; see ``relevance.py``.
+    :param parts: what the similarity is made of, shape (5, n), rows as in ``PARTS``, which add up
+        to it; ``None`` unless it was asked for.
     """
 
     candidates: Candidates
@@ -48,9 +53,17 @@ class Scored:
     recency: Floats
     priority: Floats
     relevance: float
+    parts: Floats | None = None
 
 
-def score(candidates: Candidates, settings: Settings, now_ms: int, dates: Floats) -> Scored:
+def score(
+    candidates: Candidates,
+    settings: Settings,
+    now_ms: int,
+    dates: Floats,
+    *,
+    parts: bool = False,
+) -> Scored:
     """Priority = similarity weight · similarity + recency weight · recency.
 
     A question that follows up on a running session is compared a second time, together with what
@@ -59,24 +72,29 @@ def score(candidates: Candidates, settings: Settings, now_ms: int, dates: Floats
 
     :param now_ms: the moment of asking, milliseconds since 1970.
     :param dates: shape (n,), nearness to a date the question names, 0…1; zeros if it names none.
+    :param parts: tell what each similarity is made of.
     """
     found = sessions(candidates, round(1000 * settings.session_gap))
     words = bm25(candidates.postings, candidates.terms, found)
     alike = _alike(candidates, candidates.cosine, words, dates, found, settings)
+    made_of = _parts(candidates, candidates.cosine, words, dates, found, settings, alike, parts)
     running, talk = _running(candidates, found), candidates.talk
     if talk is not None:
         said = words.copy()
         for weight, postings in talk.postings:
             said += weight * bm25(postings, candidates.terms, found)
         together = _alike(candidates, talk.cosine, said, dates, found, settings)
+        more = _parts(candidates, talk.cosine, said, dates, found, settings, together, parts)
         alike = np.where(running, alike, (alike + together) / 2)
+        if made_of is not None and more is not None:
+            made_of = np.where(running, made_of, (made_of + more) / 2)
     if settings.recency == "age":
         recent = recency_by_age(candidates.created_at, now_ms, settings.recency_half_life)
     else:
         recent = recency(np.arange(len(candidates.ids))[::-1])
     priority = settings.similarity_weight * alike + settings.recency_weight * recent
     fit = relevance(candidates, dates, running)
-    return Scored(candidates, words, dates, alike, recent, priority, fit)
+    return Scored(candidates, words, dates, alike, recent, priority, fit, made_of)
 
 
 def _alike(
@@ -90,6 +108,37 @@ def _alike(
     if settings.similarity == "cosine":
         return np.maximum(0.0, np.nan_to_num(cosine.astype(np.float64)))
     return similarity(candidates, cosine, words, dates, found)
+
+
+def _parts(
+    candidates: Candidates,
+    cosine: NDArray[np.float32],
+    words: Floats,
+    dates: Floats,
+    found: Sessions,
+    settings: Settings,
+    alike: Floats,
+    wanted: bool,
+) -> Floats | None:
+    """Divide similarities among what they are made of, shape (5, n)."""
+    if not wanted:
+        return None
+    if settings.similarity == "cosine":
+        return np.vstack([alike, *np.zeros((len(PARTS) - 1, len(alike)))])
+    own, inherited, around = _terms(candidates, cosine, words, found)
+    of_words = min_max(words)
+    of_words[~np.isnan(cosine)] *= BM25_SHARE
+    terms = np.vstack(
+        [
+            found.back(own) - of_words,
+            of_words,
+            found.back(inherited - own),
+            found.back(around - inherited),
+            DATE_SHARE * dates,
+        ]
+    )
+    whole = terms.sum(axis=0)
+    return np.asarray(terms * np.divide(alike, whole, out=np.zeros_like(whole), where=whole > 0))
 
 
 def _running(candidates: Candidates, found: Sessions) -> NDArray[np.bool_]:
@@ -116,6 +165,17 @@ def similarity(
         full.
     :returns: shape (n,), in 0…1.
     """
+    _, _, around = _terms(candidates, cosine, words, found)
+    return min_max(found.back(around) + DATE_SHARE * dates)
+
+
+def _terms(
+    candidates: Candidates, cosine: NDArray[np.float32], words: Floats, found: Sessions
+) -> tuple[Floats, Floats, Floats]:
+    """Return how a message fits by itself, with its question, and with its surroundings, too.
+
+    :returns: each of shape (n,), in session order.
+    """
     alike = min_max(words)
     known = ~np.isnan(cosine)
     meaning = cosine[known] - LENGTH_PENALTY * np.log(candidates.passages[known])
@@ -125,8 +185,7 @@ def similarity(
     answers = found.laid(candidates.asks)[:-1] & found.together(1)
     short = np.minimum(1.0, SHORT_REPLY / np.maximum(found.laid(candidates.terms)[1:], 1))
     inherited[1:] += REPLY_LINK * own[:-1] * answers * short
-    around = inherited + WINDOW_SHARE * window_max(inherited, found, WINDOW)
-    return min_max(found.back(around) + DATE_SHARE * dates)
+    return own, inherited, inherited + WINDOW_SHARE * window_max(inherited, found, WINDOW)
 
 
 def window_max(values: Floats, found: Sessions, reach: int) -> Floats:

@@ -10,7 +10,7 @@ PLACED = ("section", "tier", *SCORES, "excerpt_priority", "spans")
 #: A context as JSON, and the budget in it.
 DOCUMENT = (
     *("schema_version", "query", "trace_id", "scope", "model", "counter", "budget", "messages"),
-    *("dropped", "not_reached", "truncated", "relevance", "nothing_found", "excerpts"),
+    *("dropped", "not_reached", "truncated", "relevance", "floor", "nothing_found", "excerpts"),
     "timings_ms",
 )
 BUDGET = (

@@ -231,6 +231,7 @@ def context(
             ),
             trace_id=trace_id,
             where=where,
+            explain=explain,
         )
         if not window.kept:
             options.say_elsewhere(reservoir, window.request.partition, instance, where)

@@ -44,6 +44,7 @@ class ContextWindow:
     :param pieces_left_out: knowledge and episodes beyond their caps.
     :param notes: what a person should know about this window.
     :param relevance: how well the question fits the best message of the scope.
+    :param floor: the relevance below which nothing is recalled.
     :param nothing_found: that is below the floor, so nothing is recalled.
     :param hints: what a person may want to do about it.
     """
@@ -60,6 +61,7 @@ class ContextWindow:
     relevance: float = 0.0
     nothing_found: bool = False
     hints: tuple[str, ...] = ()
+    floor: float = 0.0
 
     @property
     def used(self) -> int:

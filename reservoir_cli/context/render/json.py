@@ -47,6 +47,7 @@ def to_json(window: "ContextWindow", *, explain: bool) -> dict[str, Any]:
         "not_reached": window.not_reached,
         "truncated": window.truncated,
         "relevance": window.relevance,
+        "floor": window.floor,
         "nothing_found": window.nothing_found,
         "excerpts": window.excerpts,
         "timings_ms": {name: round(ms, 1) for name, ms in window.timings_ms.items()},
@@ -85,6 +86,7 @@ def explained(window: "ContextWindow") -> list[dict[str, Any]]:
             "created_at": candidate.message.created_at.isoformat(),
             "outcome": outcome,
             "reason": reason,
+            "parts": dict(candidate.scores.parts),
         }
         for candidate, outcome, reason in told
         if candidate.message.id not in unsaid

@@ -1,21 +1,41 @@
-"""The page, which the server mounts.
+"""The page: conversations, the window of a question, and what contexts took.
 
-``routes()`` are served under ``/ui/`` and must each ask for a session themselves; Host, Origin and
-site are checked before. ``token_routes()`` are served under ``/k/TOKEN/ui/`` and are reached by
-programs that know the token only. Both find the running server in
-``request.app.state.server``, a :class:`~reservoir_cli.server.state.ServerState`.
+``access`` lets sessions in, ``views`` has the routes, ``conversations``, ``window`` and ``usage``
+ask the store, and ``templates`` and ``static`` are what a browser gets. Host, Origin and site are
+checked before by the server.
 """
 
 from collections.abc import Sequence
+from pathlib import Path
 
-from starlette.routing import BaseRoute
+from starlette.routing import BaseRoute, Mount, Route
+from starlette.staticfiles import StaticFiles
+
+from reservoir_cli.server.web import access, views
+
+_STATIC = Path(__file__).parent / "static"
 
 
 def routes() -> Sequence[BaseRoute]:
     """Return the routes below ``/ui``."""
-    return ()
+    return [
+        _view("/", views.index),
+        _view("/conversation", views.conversation),
+        _view("/message", views.message),
+        _view("/delete", views.delete, "GET", "POST"),
+        _view("/window", views.ask),
+        _view("/use", views.use),
+        _view("/leave", access.leave, "POST"),
+        Route("/enter", access.open_to_all(access.enter), methods=["GET", "POST"]),
+        Route("/csp", access.open_to_all(access.count_violation), methods=["POST"]),
+        Mount("/static", app=StaticFiles(directory=_STATIC)),
+    ]
+
+
+def _view(path: str, view: access.View, *methods: str) -> Route:
+    return Route(path, access.for_sessions(view), methods=list(methods or ("GET",)))
 
 
 def token_routes() -> Sequence[BaseRoute]:
     """Return the routes below ``/k/TOKEN/ui``."""
-    return ()
+    return [Route("/codes", access.open_to_all(access.make_code), methods=["POST"])]

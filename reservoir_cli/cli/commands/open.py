@@ -1,0 +1,105 @@
+"""``reservoir open``: open the page of the running server, or of one that is started for it."""
+
+import os
+import subprocess
+import sys
+import tempfile
+import time
+import webbrowser
+from typing import IO, Annotated
+from urllib.error import URLError
+from urllib.request import ProxyHandler, Request, build_opener
+
+import typer
+
+from reservoir_cli.cli import console, options
+from reservoir_cli.errors import ReservoirError
+from reservoir_cli.server import token
+
+#: Seconds that a server has to start, and to answer.
+_START, _ANSWER = 60.0, 10.0
+_PAUSE = 0.1
+
+
+def open(
+    ctx: typer.Context,
+    print_only: Annotated[
+        bool, typer.Option("--print", help="Print the address; open no browser.")
+    ] = False,
+) -> None:
+    """Open the page: conversations, the window of a question, and use.
+
+    Uses the server that runs, or starts `reservoir serve` in the background. The address has a
+    code that works once, for a minute. Without a display it is printed. Needs the extra serve.
+    """
+    address = _address()
+    if address is None:
+        address = _start(ctx)
+    elif options.globals_of(ctx).db:
+        console.note("a server runs already: the page shows its store, not that of --db")
+    if print_only or not _has_display() or not webbrowser.open(address):
+        console.write(f"{address}\n")
+        console.note("the address works once, for a minute")
+    else:
+        console.note(f"opened {address.partition('enter?')[0]}")
+
+
+def _address() -> str | None:
+    """Return an address with a one-time code; ``None`` if no server answers."""
+    ready = token.running() or {}
+    base, page = str(ready.get("base_url", "")).removesuffix("/v1"), ready.get("page")
+    if not base.startswith("http://"):
+        return None
+    request = Request(f"{base}/ui/codes", method="POST")
+    try:
+        # The token is for this machine alone, whatever proxy is set.
+        with build_opener(ProxyHandler({})).open(request, timeout=_ANSWER) as answer:
+            return f"{page}enter?code={answer.read(200).decode('ascii')}"
+    except (URLError, OSError, ValueError):
+        return None
+
+
+def _start(ctx: typer.Context) -> str:
+    """Start a server in the background; return an address with a one-time code.
+
+    :raises ReservoirError: it does not start.
+    """
+    with tempfile.TemporaryFile() as errors:
+        process = subprocess.Popen(
+            _command(ctx),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=errors,
+            start_new_session=True,
+        )
+        end = time.monotonic() + _START
+        while time.monotonic() < end and process.poll() is None:
+            if address := _address():
+                return address
+            time.sleep(_PAUSE)
+        raise _not_started(process, errors)
+
+
+def _command(ctx: typer.Context) -> list[str]:
+    given = options.globals_of(ctx)
+    command = [sys.executable, "-m", "reservoir_cli", "--quiet"]
+    command += ["--db", given.db] if given.db else []
+    command += ["--config", str(given.config)] if given.config else []
+    return [*command, *(["--offline"] if given.offline else []), "serve"]
+
+
+def _not_started(process: "subprocess.Popen[bytes]", errors: IO[bytes]) -> ReservoirError:
+    """Return the error for a server that does not answer; say what it said."""
+    process.terminate()
+    errors.seek(0)
+    said = errors.read(10_000).decode("utf-8", "replace")
+    lines = [line for line in said.splitlines() if line.startswith("error: ")]
+    why = lines[-1].removeprefix("error: ") if lines else "it does not answer"
+    hint = "reservoir serve --port N takes another port; then reservoir open finds it"
+    return ReservoirError(f"the server does not start: {why}", hint=hint)
+
+
+def _has_display() -> bool:
+    if sys.platform in ("win32", "darwin"):
+        return True
+    return bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))

@@ -1,0 +1,42 @@
+"""Keep the embeddings of the last questions: one that is asked again is not embedded again."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from reservoir_cli.embedding import Embedder
+
+_MOST = 16
+
+
+class RememberedQuestions:
+    """An embedder that keeps the vectors of the last questions in memory."""
+
+    def __init__(self, embedder: "Embedder") -> None:
+        self.name = embedder.name
+        self.model_id = embedder.model_id
+        self.dimensions = embedder.dimensions
+        self.engine = embedder.engine
+        self._embedder = embedder
+        self._vectors: dict[str, NDArray[np.float32]] = {}
+
+    def encode_query(self, text: str) -> "NDArray[np.float32]":
+        """Return the embedding of a question, shape (dimensions,)."""
+        vector = self._vectors.pop(text, None)
+        if vector is None:
+            vector = self._embedder.encode_query(text)
+        self._vectors[text] = vector
+        if len(self._vectors) > _MOST:
+            del self._vectors[next(iter(self._vectors))]
+        return vector
+
+    def encode_documents(self, texts: Sequence[str]) -> "NDArray[np.float32]":
+        """Return the embeddings of passages, in order, shape (len(texts), dimensions)."""
+        return self._embedder.encode_documents(texts)
+
+    def passages(self, text: str) -> Sequence[tuple[int, int]]:
+        """Return the character spans a text is embedded as."""
+        return self._embedder.passages(text)

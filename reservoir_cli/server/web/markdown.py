@@ -1,0 +1,80 @@
+"""Messages as HTML: Markdown is rendered, HTML in it is text, and the result is sanitised."""
+
+from collections.abc import MutableMapping, Sequence
+from functools import cache
+from typing import Any
+
+import nh3
+from markdown_it import MarkdownIt
+from markdown_it.renderer import RendererProtocol
+from markdown_it.token import Token
+from markdown_it.utils import OptionsDict
+from markupsafe import Markup
+
+from reservoir_cli.server.web.rendering import visible
+
+#: Characters of a message that are rendered; the rest is a link away.
+LONGEST = 20_000
+#: Characters of a block of code that is coloured.
+_LONGEST_CODE = 10_000
+#: Languages that are coloured, by what people write behind a fence.
+_LANGUAGES = frozenset(
+    "bash c console cpp css diff dockerfile go html ini java javascript js json makefile python py "
+    "ruby rust sh shell sql toml ts typescript xml yaml yml".split()
+)
+_HEADINGS = {"h1", "h2", "h3", "h4", "h5", "h6"}
+_TAGS = {
+    *("p", "br", "hr", "em", "strong", "s", "code", "pre", "span", "blockquote", "a"),
+    *("ul", "ol", "li", "table", "thead", "tbody", "tr", "th", "td"),
+    *_HEADINGS,
+}
+_ATTRIBUTES = {"a": {"href", "title"}, "span": {"class"}, "ol": {"start"}}
+_SCHEMES = {"http", "https", "mailto"}
+#: Headings of a message stand below those of the page.
+_LOWER = {f"h{level}": f"h{min(6, level + 2)}" for level in range(1, 7)}
+
+
+def to_html(text: str) -> Markup:
+    """Render a message; nothing in it loads or runs."""
+    dirty = _parser().render(visible(text[:LONGEST]))
+    return Markup(
+        nh3.clean(
+            dirty,
+            tags=_TAGS,
+            attributes=_ATTRIBUTES,
+            url_schemes=_SCHEMES,
+            link_rel="noopener noreferrer nofollow",
+        )
+    )
+
+
+@cache
+def _parser() -> MarkdownIt:
+    # Pictures are links: nothing is fetched from elsewhere.
+    parser = MarkdownIt("js-default", {"linkify": False, "highlight": _colour}).disable("image")
+    parser.add_render_rule("heading_open", _lower_heading)
+    parser.add_render_rule("heading_close", _lower_heading)
+    return parser
+
+
+def _lower_heading(
+    self: RendererProtocol,
+    tokens: Sequence[Token],
+    index: int,
+    options: OptionsDict,
+    _environment: MutableMapping[str, Any],
+) -> str:
+    token = tokens[index]
+    return f"</{_LOWER[token.tag]}>" if token.nesting < 0 else f"<{_LOWER[token.tag]}>"
+
+
+def _colour(code: str, language: str, _attributes: str) -> str:
+    """Return code with its words in spans; nothing if it stays as it is."""
+    if language.lower() not in _LANGUAGES or len(code) > _LONGEST_CODE:
+        return ""
+    from pygments import highlight
+    from pygments.formatters.html import HtmlFormatter
+    from pygments.lexers import get_lexer_by_name
+
+    coloured: str = highlight(code, get_lexer_by_name(language), HtmlFormatter(nowrap=True))
+    return coloured

@@ -1,0 +1,106 @@
+"""Templates, and how values are written in them."""
+
+import re
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from starlette.requests import Request
+from starlette.responses import HTMLResponse
+
+from reservoir_cli.messages import StoredMessage
+from reservoir_cli.util.times import to_local
+
+#: Characters that are not seen, or that change how others are: control characters but for tabs
+#: and line breaks, and marks that change the direction of writing.
+_UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+_PICTURES = 0x2400
+
+
+def visible(text: str) -> str:
+    """Replace characters that are not seen by what stands for them."""
+    return _UNSEEN.sub(_picture, text.replace("\r\n", "\n"))
+
+
+def _picture(match: re.Match[str]) -> str:
+    code = ord(match[0])
+    if code < 0x20:
+        return chr(_PICTURES + code)
+    return "␡" if code == 0x7F else f"[U+{code:04X}]"
+
+
+def first_words(text: str, length: int = 160) -> str:
+    """Return how a text begins, on one line."""
+    line = " ".join(text[: 4 * length].split())
+    return visible(line if len(line) <= length else f"{line[: length - 1]}…")
+
+
+def day(moment: datetime) -> str:
+    """Write the local day of a moment."""
+    return f"{to_local(moment):%Y-%m-%d}"
+
+
+def minute(moment: datetime) -> str:
+    """Write the local day and minute of a moment."""
+    return f"{to_local(moment):%Y-%m-%d %H:%M}"
+
+
+def number(value: float) -> str:
+    """Write a number with commas, without a fraction."""
+    return f"{value:,.0f}"
+
+
+def percent(value: float) -> str:
+    """Write a share."""
+    return f"{100 * value:.0f}%"
+
+
+def link(path: str, **query: object) -> str:
+    """Return an address of the page; parameters that are ``None`` or empty are left out."""
+    given = {name: value for name, value in query.items() if value not in (None, "")}
+    return f"/ui{path}?{urlencode(given)}" if given else f"/ui{path}"
+
+
+def link_to_message(message: StoredMessage) -> str:
+    """Return the permalink of a message."""
+    return link("/message", p=message.partition, id=message.id)
+
+
+def _environment() -> Environment:
+    environment = Environment(
+        loader=FileSystemLoader(Path(__file__).parent / "templates", encoding="utf-8"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {
+        "day": day,
+        "minute": minute,
+        "number": number,
+        "percent": percent,
+        "visible": visible,
+        "first_words": first_words,
+    }
+    environment.globals |= {"link": link, "link_to_message": link_to_message}
+    return environment
+
+
+_TEMPLATES = _environment()
+
+
+def render(
+    request: Request, template: str, *, status_code: int = 200, **values: Any
+) -> HTMLResponse:
+    """Return a page made of a template."""
+    session = getattr(request.state, "session", None)
+    shared = {"csrf": session.csrf if session else "", "session": session is not None}
+    text = _TEMPLATES.get_template(template).render({**shared, "spent": False, **values})
+    return HTMLResponse(text, status_code)
+
+
+def now() -> datetime:
+    """Return the wall clock."""
+    return datetime.now(UTC)

@@ -1,0 +1,163 @@
+// What the page does beyond plain forms and links. Without this file all of it can be read.
+"use strict";
+
+const $ = (selector, root = document) => root.querySelector(selector);
+const $$ = (selector, root = document) => [...root.querySelectorAll(selector)];
+
+// A form that answers while one types: one request at a time, the newest question wins.
+function live(form) {
+  const target = $(form.dataset.live);
+  const delay = "atOnce" in form.dataset ? 0 : 150;
+  let busy = false, waiting = false, timer = 0;
+
+  async function ask() {
+    if (busy) { waiting = true; return; }
+    busy = true;
+    const query = new URLSearchParams(new FormData(form));
+    for (const [name, value] of [...query]) if (!value && name !== "q") query.delete(name);
+    const address = `${form.getAttribute("action")}?${query}`;
+    try {
+      const answer = await fetch(`${address}&part=1`, { headers: { Accept: "text/html" } });
+      if (answer.status === 401) { location.reload(); return; }
+      replace(target, await answer.text(), !answer.ok);
+      history.replaceState(null, "", address);
+    } catch {
+      target.dataset.stale = "";  // the server is gone; what is shown stays
+    } finally {
+      busy = false;
+      if (waiting) { waiting = false; ask(); }
+    }
+  }
+
+  form.addEventListener("input", (event) => {
+    clearTimeout(timer);
+    const typing = event.target.matches("input:not([type=range])");
+    timer = setTimeout(ask, typing ? Math.max(delay, 200) : delay);
+  });
+  form.addEventListener("submit", (event) => { event.preventDefault(); clearTimeout(timer); ask(); });
+  target.addEventListener("click", (event) => {
+    const link = event.target.closest("a[data-without]");
+    if (!link) return;
+    event.preventDefault();
+    form.elements.without.value = link.dataset.without;
+    ask();
+  });
+  form.addEventListener("change", (event) => {
+    if (event.target.name === "q" && form.elements.without) form.elements.without.value = "";
+  });
+  return ask;
+}
+
+// Put an answer in place; what was open stays open.
+function replace(target, html, failed) {
+  const opened = new Set($$("details[open][data-key]", target).map((one) => one.dataset.key));
+  const answer = new DOMParser().parseFromString(html, "text/html");
+  const fresh = failed ? [$(".card", answer) || answer.body] : [...answer.body.childNodes];
+  target.replaceChildren(...fresh);
+  for (const one of $$("details[data-key]", target)) if (opened.has(one.dataset.key)) one.open = true;
+  enhance(target);
+}
+
+// Buttons that need this file are hidden without it.
+function enhance(root) {
+  for (const button of $$("[data-copy]", root)) {
+    button.hidden = false;
+    button.addEventListener("click", async () => {
+      const said = button.textContent;
+      try {
+        await navigator.clipboard.writeText(document.getElementById(button.dataset.copy).textContent);
+        button.textContent = "copied";
+      } catch { button.textContent = "copy it by hand"; }
+      setTimeout(() => { button.textContent = said; }, 1500);
+    });
+  }
+}
+
+// The budget is one number; its slider is logarithmic.
+function budget(form) {
+  const slider = $("[data-budget]", form), field = form.elements.budget;
+  if (!slider) return;
+  const least = 200, most = 128000, span = Math.log(most / least);
+  const place = () => {
+    const value = Number(field.value.replaceAll(",", ""));
+    if (value > 0) slider.value = 1000 * Math.log(Math.max(least, value) / least) / span;
+  };
+  slider.hidden = false;
+  place();
+  slider.addEventListener("input", () => {
+    const value = least * Math.exp(span * slider.value / 1000);
+    field.value = Math.round(value / 100) * 100;
+  });
+  field.addEventListener("input", place);
+}
+
+function sliders(form, ask) {
+  const ranges = $$(".slider input[name][type=range]", form);
+  const show = (range) => {
+    const label = range.closest("label");
+    $("output", label).textContent = Number(range.value);
+    label.classList.toggle("moved", Number(range.value) !== Number(range.dataset.was));
+  };
+  for (const range of ranges) { show(range); range.addEventListener("input", () => show(range)); }
+  const reset = $("[data-reset]", form);
+  if (!reset) return;
+  reset.hidden = false;
+  reset.addEventListener("click", (event) => {
+    event.preventDefault();
+    for (const range of ranges) { range.value = range.dataset.was; show(range); }
+    ask();
+  });
+}
+
+// Long lists go on when their end comes into sight.
+function goOn(list) {
+  const seen = new IntersectionObserver(async ([end]) => {
+    const next = end.isIntersecting && $$("nav.pages a[rel=next]").pop();
+    if (!next) return;
+    seen.disconnect();
+    const pages = next.closest("nav");
+    try {
+      const answer = await fetch(next.href);
+      if (!answer.ok) return;
+      const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+      list.append(...$("[data-more]", page).children);
+      const fresh = $$("nav.pages", page).pop();
+      pages.replaceWith(fresh);
+      if ($("a[rel=next]", fresh)) seen.observe(fresh);
+    } catch { /* the link stays */ }
+  }, { rootMargin: "600px" });
+  const pages = $$("nav.pages").pop();
+  if (pages) seen.observe(pages);
+}
+
+// Keys: / to search, j and k or the arrows from row to row.
+function move(step) {
+  const rows = $$("[data-row]");
+  if (!rows.length) return;
+  const at = rows.findIndex((row) => row.contains(document.activeElement));
+  const to = at < 0 ? (step > 0 ? 0 : rows.length - 1) : Math.min(rows.length - 1, Math.max(0, at + step));
+  rows[to].focus();
+  rows[to].scrollIntoView({ block: "nearest" });
+}
+
+document.addEventListener("keydown", (event) => {
+  if (event.ctrlKey || event.metaKey || event.altKey) return;
+  const typing = event.target.matches("input:not([type=range]), select, textarea");
+  if (typing) {
+    if (event.key === "Escape") event.target.blur();
+    return;
+  }
+  const onRow = document.activeElement.closest("[data-row]");
+  const steps = { j: 1, k: -1, ...(onRow ? { ArrowDown: 1, ArrowUp: -1 } : {}) };
+  if (event.key === "/") { event.preventDefault(); const field = $("[data-search]"); if (field) { field.focus(); field.select(); } else location.href = "/ui/"; }
+  else if (event.key in steps) { event.preventDefault(); move(steps[event.key]); }
+});
+
+for (const form of $$("[data-live]")) {
+  const ask = live(form);
+  budget(form);
+  sliders(form, ask);
+}
+for (const list of $$("[data-more]")) goOn(list);
+for (const form of $$("[data-submit]")) form.requestSubmit();
+enhance(document);

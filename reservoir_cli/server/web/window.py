@@ -1,0 +1,394 @@
+"""The view of the window: every candidate of a question, in or out, and why."""
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from reservoir_cli.context.reasons import describe_reason
+from reservoir_cli.context.render import ContextWindow
+from reservoir_cli.context.request import ContextOptions
+from reservoir_cli.context.types import FORMATS, Candidate, Dropped
+from reservoir_cli.context.window_message import WindowMessage
+from reservoir_cli.errors import UsageError
+from reservoir_cli.messages import StoredMessage, plain_text
+from reservoir_cli.reservoir import Reservoir
+from reservoir_cli.server.web.command import context_command
+from reservoir_cli.server.web.rendering import link
+from reservoir_cli.server.web.wanted import Query, name_of, number_of, share_of, text_of
+from reservoir_cli.settings.config import Config
+from reservoir_cli.settings.schema import Settings
+
+#: How many messages are shown that could only have filled the budget.
+_MOST_FILLERS = 100
+_BUDGET = 4_000
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What the form of the view asks for; an absent option is left to the settings."""
+
+    text: str
+    asked: bool
+    partition: str | None
+    instance: str | None
+    model: str | None
+    budget: int | None
+    form: str
+    options: ContextOptions
+    without: tuple[int, ...]
+
+    @classmethod
+    def of(cls, query: Query) -> "Question":
+        """Read the form.
+
+        :raises UsageError: something in it means nothing.
+        """
+        model, asked = name_of(query, "model"), "q" in query
+        budget = number_of(query, "budget")
+        form = text_of(query, "format") or "text"
+        if form not in FORMATS:
+            raise UsageError(f"unknown format {form!r}", hint=f"formats are {', '.join(FORMATS)}")
+        return cls(
+            "".join(
+                letter for letter in text_of(query, "q") if letter.isprintable() or letter == "\n"
+            ),
+            asked,
+            name_of(query, "p"),
+            name_of(query, "i"),
+            model,
+            _BUDGET if budget is None and model is None else budget,
+            form,
+            _options(query),
+            tuple(number for number in [number_of(query, "without")] if number),
+        )
+
+
+def _printable(text: str) -> str:
+    """Return a question without control characters: it is pasted into a terminal, too."""
+    return "".join(letter for letter in text if letter.isprintable() or letter == "\n")
+
+
+def _options(query: Query) -> ContextOptions:
+    """Read the sliders; one that is where it was has not been set.
+
+    A form sends all its sliders, and beside each what it was at first, ``was-NAME``.
+    """
+    excerpts, over = text_of(query, "excerpts"), number_of(query, "excerpt_over")
+    if excerpts not in ("", "auto", "off"):
+        raise UsageError("excerpts are auto or off")
+    return ContextOptions(
+        similarity_weight=_moved(query, "similarity_weight", 1),
+        recency_weight=_moved(query, "recency_weight", 1),
+        recall_floor=_moved(query, "recall_floor", 2),
+        excerpts=None if excerpts == text_of(query, "was-excerpts") else excerpts or None,
+        excerpt_over=None if _is_unmoved(query, "excerpt_over") else over,
+    )
+
+
+def _moved(query: Query, name: str, most: float) -> float | None:
+    value = share_of(query, name, most)
+    return None if _is_unmoved(query, name) else value
+
+
+def _is_unmoved(query: Query, name: str) -> bool:
+    return bool(text_of(query, name)) and text_of(query, name) == text_of(query, f"was-{name}")
+
+
+@dataclass(frozen=True, slots=True)
+class Slider:
+    """A number that is moved by hand.
+
+    :param was: where it stands when nobody moves it.
+    """
+
+    name: str
+    label: str
+    value: float
+    was: str
+    most: float
+    step: float
+
+
+def sliders(
+    query: Query, question: Question, shown: "Shown | None", config: Config
+) -> list[Slider]:
+    """Return the sliders, each where it stands now."""
+    usual = shown.usual if shown else config.settings(question.partition, question.model)
+    given = question.options
+    floor = text_of(query, "was-recall_floor") or f"{usual.recall_floor or 0:g}"
+    if shown and given.recall_floor is None:  # it goes by the model, and the store
+        floor = f"{shown.window.floor:g}"
+    return [
+        _slider("similarity_weight", "similarity", given, f"{usual.similarity_weight:g}", 1, 0.01),
+        _slider("recency_weight", "recency", given, f"{usual.recency_weight:g}", 1, 0.01),
+        _slider("recall_floor", "floor", given, floor, 1.5, 0.001),
+        _slider("excerpt_over", "excerpts over", given, f"{usual.excerpt_over:g}", 2_000, 1),
+    ]
+
+
+def _slider(
+    name: str, label: str, given: ContextOptions, was: str, most: float, step: float
+) -> Slider:
+    moved = getattr(given, name)
+    return Slider(name, label, float(was) if moved is None else moved, was, most, step)
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A part of a bar, from 0 to 1 of its whole."""
+
+    name: str
+    start: float
+    size: float
+    value: str
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A message that was weighed.
+
+    :param kept: it is in the window.
+    :param near: it would be if there were room.
+    :param tokens: what it counts, as ``--format json`` says.
+    :param running: tokens of the window with it and all above it; ``None`` if it is left out.
+    """
+
+    message: StoredMessage
+    text: str
+    tier: str
+    kept: bool
+    near: bool
+    why: str
+    excerpt: bool
+    section: str
+    tokens: int
+    running: int | None
+    similarity: float
+    cosine: float
+    bm25: float
+    recency: float
+    priority: float
+    parts: Sequence[Part]
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A window as the view shows it.
+
+    :param framing: tokens of titles, day lines and the like, so that all adds up to what is used.
+    :param above: tokens of what is never pruned: the question and the sections.
+    :param settings: with the sliders applied; ``usual`` without them.
+    :param milliseconds: that choosing took, without embedding the question.
+    """
+
+    question: Question
+    window: ContextWindow
+    settings: Settings
+    usual: Settings
+    kept: Sequence[Row]
+    left_out: Sequence[Row]
+    above: int
+    framing: int
+    bar: Sequence[Part]
+    printed: str
+    command: str
+    milliseconds: float
+    came: frozenset[int]
+
+    def address(self, **changed: object) -> str:
+        """Return the address of the same window, whole or without a message."""
+        asked = self.question
+        return link(
+            "/window",
+            q=asked.text,
+            p=asked.partition,
+            i=asked.instance,
+            model=asked.model,
+            budget=asked.budget,
+            format=asked.form,
+            **asked.options.flags(),
+            **changed,
+        )
+
+
+def choose(reservoir: Reservoir, question: Question, usual_store: str) -> Shown:
+    """Choose the window of a question.
+
+    :param usual_store: where the store is if nothing else is said.
+    :raises UsageError: an unknown model, or a budget that does not fit.
+    """
+    window = _window(reservoir, question)
+    partition = window.request.partition
+    usual = reservoir.config.settings(partition, window.request.model)
+    changed = reservoir.config.with_flags(question.options.flags())
+    settings = changed.settings(partition, window.request.model)
+    above = sum(window.budget.sections.values())
+    kept = list(_kept_rows(window, settings, above))
+    running = kept[-1].running if kept else above
+    return Shown(
+        question,
+        window,
+        settings,
+        usual,
+        kept,
+        list(_left_out_rows(window, settings)),
+        above,
+        window.used - (running or 0),
+        _budget_bar(window),
+        _printed(window),
+        context_command(
+            question.text,
+            database=None if reservoir.location == usual_store else reservoir.location,
+            partition=partition,
+            instance=question.instance,
+            model=question.model,
+            budget=question.budget,
+            form=question.form,
+            options=question.options,
+        ),
+        window.timings_ms["read"] + window.timings_ms["select"],
+        _came_in(reservoir, question, window),
+    )
+
+
+def _window(reservoir: Reservoir, question: Question) -> ContextWindow:
+    return reservoir.context(
+        question.text,
+        partition=question.partition,
+        instance=question.instance,
+        model=question.model,
+        budget=question.budget,
+        format=question.form,
+        options=question.options,
+        explain=True,
+        without=question.without,
+    )
+
+
+def _came_in(reservoir: Reservoir, question: Question, window: ContextWindow) -> frozenset[int]:
+    """Return the ids of what is in the window only because something is left out."""
+    if not question.without:
+        return frozenset()
+    whole = _window(reservoir, replace(question, without=()))
+    before = {candidate.message.id for candidate in whole.kept}
+    return frozenset(candidate.message.id for candidate in window.kept) - before
+
+
+def _kept_rows(window: ContextWindow, settings: Settings, running: int) -> Iterator[Row]:
+    """Yield what is in the window, in the order in which it was taken."""
+    candidates = {candidate.message.id: candidate for candidate in window.kept}
+    printed = {message.id: message for message in window.messages if message.id is not None}
+    reasons = window.selection.reasons
+    taken = [number for number in reasons if number in candidates]
+    taken += [number for number in candidates if number not in reasons]
+    for number in taken:
+        running += printed[number].tokens
+        reason = reasons.get(number, "")
+        yield _row(candidates[number], settings, reason, printed[number], running)
+
+
+def _left_out_rows(window: ContextWindow, settings: Settings) -> list[Row]:
+    """Return what was weighed and left out: what lacked room first, the best of it on top."""
+    fillers = sorted(window.selection.passed_over, key=_rank)[:_MOST_FILLERS]
+    left_out = sorted([*window.selection.dropped, *fillers], key=_rank)
+    return [_left_out_row(window, drop, settings) for drop in left_out]
+
+
+def _rank(drop: Dropped) -> tuple[bool, float, int]:
+    return not drop.for_room, -drop.candidate.scores.priority, -drop.candidate.message.id
+
+
+def _left_out_row(window: ContextWindow, drop: Dropped, settings: Settings) -> Row:
+    candidate = drop.candidate
+    return Row(
+        **_about(candidate, settings),
+        text=plain_text(candidate.message),
+        kept=False,
+        near=drop.for_room,
+        why=describe_reason(drop.reason, candidate.message),
+        excerpt=False,
+        section="",
+        tokens=window.meter.scaled(candidate.message.tokens),
+        running=None,
+    )
+
+
+def _row(
+    candidate: Candidate, settings: Settings, reason: str, printed: WindowMessage, running: int
+) -> Row:
+    excerpt = printed.row["spans"] is not None
+    return Row(
+        **_about(candidate, settings),
+        text=printed.content if excerpt else plain_text(candidate.message),
+        kept=True,
+        near=False,
+        why=describe_reason(reason, candidate.message),
+        excerpt=excerpt,
+        section=printed.section.value,
+        tokens=printed.tokens,
+        running=running,
+    )
+
+
+def _about(candidate: Candidate, settings: Settings) -> dict[str, Any]:
+    scores = candidate.scores
+    return {
+        "message": candidate.message,
+        "tier": candidate.tier.value,
+        "similarity": scores.similarity,
+        "cosine": scores.cosine,
+        "bm25": scores.bm25,
+        "recency": scores.recency,
+        "priority": scores.priority,
+        "parts": _stacked(
+            [
+                *((name, settings.similarity_weight * part) for name, part in scores.parts.items()),
+                ("recency", settings.recency_weight * scores.recency),
+            ],
+            settings.similarity_weight + settings.recency_weight,
+        ),
+    }
+
+
+def _stacked(values: Iterable[tuple[str, float]], whole: float) -> list[Part]:
+    """Return the parts of a bar, one behind the other."""
+    parts, start = [], 0.0
+    for name, value in values:
+        size = max(0.0, value) / whole if whole > 0 else 0.0
+        parts.append(Part(name, start, size, f"{value:.3f}"))
+        start += size
+    return parts
+
+
+def _budget_bar(window: ContextWindow) -> list[Part]:
+    """Return what takes the tokens of the budget; it is longer if the budget is exceeded."""
+    budget = window.budget
+    kept = {"recalled": 0, "history": 0}
+    for message in window.messages:
+        if message.id is not None:
+            kept[message.section.value] += message.tokens
+    named = [(section.value, tokens) for section, tokens in budget.sections.items()]
+    question = [pair for pair in named if pair[0] == "current"]
+    rest = window.history_used - sum(kept.values())
+    values = [
+        *(pair for pair in named if pair[0] != "current"),
+        *kept.items(),
+        ("titles", max(0, rest)),
+        *question,
+    ]
+    whole = max(budget.available, window.used)
+    values.append(("free", whole - window.used))
+    parts = _stacked(((name, float(tokens)) for name, tokens in values if tokens), float(whole))
+    return [Part(part.name, part.start, part.size, f"{float(part.value):,.0f}") for part in parts]
+
+
+def _printed(window: ContextWindow) -> str:
+    """Return the window as it is printed, or why it cannot be."""
+    try:
+        rendered = window.to()
+    except UsageError as error:
+        return f"{error.message}\n{error.hint or ''}".rstrip()
+    if isinstance(rendered, str):
+        return rendered
+    return json.dumps(rendered, ensure_ascii=False, indent=2)

@@ -1,0 +1,104 @@
+"""A small store, its page, and a client with a session."""
+
+import os
+import shutil
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import httpx2
+import page_server
+import pytest
+from builders import FakeEmbedder
+from page_server import PageServer
+
+from reservoir_cli.messages import Conversation, Message, Scope, ToolCall
+from reservoir_cli.reservoir import Reservoir
+
+if TYPE_CHECKING:
+    from selenium.webdriver.remote.webdriver import WebDriver
+
+#: Arguments of a browser that needs no display, and keeps nothing.
+ARGUMENTS = ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage")
+START = datetime(2026, 1, 5, 9, tzinfo=UTC)
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> str:
+    """Where the store is."""
+    return str(tmp_path / "reservoir.db")
+
+
+@pytest.fixture
+def memory(place: str) -> Iterator[Reservoir]:
+    """A store with two conversations, single messages, and a call with its result."""
+    with Reservoir.open(place, embedder=FakeEmbedder()) as reservoir:
+        about = [Conversation("queue", "Where jobs should live", "chatgpt")]
+        reservoir.store.add_conversations(Scope("work", "chat"), about)
+        reservoir.ingest(
+            [
+                said("user", "why did we drop **Redis** for the queue?", 0, "queue"),
+                said("assistant", "It lost jobs in the failover:\n\n```py\nx = 1\n```", 1, "queue"),
+                said("user", "and what is the cost?", 2, "queue"),
+                Message(
+                    "assistant",
+                    "I look it up.",
+                    START + timedelta(minutes=3),
+                    conversation_id="queue",
+                    tool_calls=(ToolCall("c1", "prices", '{"of": "redis"}'),),
+                ),
+                Message(
+                    "tool",
+                    "29 a month",
+                    START + timedelta(minutes=4),
+                    conversation_id="queue",
+                    tool_call_id="c1",
+                ),
+            ],
+            partition="work",
+            instance="chat",
+        )
+        reservoir.ingest([said("user", "buy flour", 90)], partition="home", instance="cli")
+        yield reservoir
+
+
+@pytest.fixture
+def server(memory: Reservoir, place: str) -> Iterator[PageServer]:
+    with page_server.serving(place, FakeEmbedder()) as running:
+        yield running
+
+
+@pytest.fixture
+def client(server: PageServer) -> Iterator[httpx2.Client]:
+    with server.client() as opened:
+        yield opened
+
+
+def said(role: str, text: str, minute: int, conversation: str | None = None) -> Message:
+    """Return a message said some minutes after the start."""
+    moment = START + timedelta(minutes=minute)
+    return Message(role, text, moment, conversation_id=conversation)
+
+
+@pytest.fixture(scope="session")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator["WebDriver"]:
+    """A Chromium without a window."""
+    chromium, driver = shutil.which("chromium"), shutil.which("chromedriver")
+    if not (chromium and driver and find_spec("selenium")):
+        reason = "needs chromium, chromedriver and selenium: apt install chromium chromium-driver"
+        if os.environ.get("RESERVOIR_TEST_BROWSER"):
+            pytest.fail(reason)
+        pytest.skip(reason)
+    from selenium.webdriver import Chrome, ChromeOptions, ChromeService
+
+    options = ChromeOptions()
+    options.binary_location = chromium
+    profile = tmp_path_factory.mktemp("profile")
+    for argument in (*ARGUMENTS, f"--user-data-dir={profile}"):
+        options.add_argument(argument)
+    opened = Chrome(options, ChromeService(driver))
+    opened.set_page_load_timeout(120)
+    yield opened
+    opened.quit()

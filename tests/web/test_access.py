@@ -1,0 +1,152 @@
+"""Who may see the page."""
+
+import httpx2
+import page_server
+from page_server import TOKEN, PageServer, csrf_of
+
+from reservoir_cli.server.web.sessions import CODE_LIFETIME, SESSION_LIFETIME, Sessions
+
+VIEWS = (
+    "/ui/",
+    "/ui/?q=redis",
+    "/ui/?q=redis&part=1",
+    "/ui/conversation?p=work&i=chat&c=queue",
+    "/ui/message?p=work&id=1",
+    "/ui/delete?p=work&id=1",
+    "/ui/window?q=redis&p=work",
+    "/ui/use",
+)
+
+
+FOREIGN = (
+    {"Host": "evil.example"},
+    {"Origin": "http://evil.example"},
+    {"Origin": "null"},
+    {"Sec-Fetch-Site": "cross-site"},
+    {"Sec-Fetch-Site": "same-site"},
+)
+
+
+def test_no_view_is_shown_without_a_session(server: PageServer) -> None:
+    with httpx2.Client(base_url=server.origin) as client:
+        for address in VIEWS:
+            for cookie in ("", "reservoir_session=x"):
+                answer = client.get(address, headers={"Cookie": cookie})
+                assert answer.status_code == 401, address
+                assert "Redis" not in answer.text
+                assert "queue" not in answer.text
+
+
+def test_other_sites_are_refused_even_with_a_session(client) -> None:
+    for address in (*VIEWS, "/ui/enter", "/ui/static/page.js"):
+        for headers in FOREIGN:
+            assert client.get(address, headers=headers).status_code == 403, (address, headers)
+
+
+def test_a_session_is_of_one_name_of_the_server(server: PageServer, client) -> None:
+    port = server.origin.rpartition(":")[2]
+    headers = {"Host": f"localhost:{port}"}
+    assert client.get("/ui/").status_code == 200
+    assert client.get("/ui/", headers=headers).status_code == 401
+
+
+def test_every_answer_has_the_policy_and_is_kept_nowhere(client) -> None:
+    for address in (*VIEWS, "/ui/enter", "/ui/message?p=work&id=77", "/ui/?role=x"):
+        headers = client.get(address).headers
+        assert "default-src 'none'; script-src 'self'" in headers["Content-Security-Policy"]
+        assert "unsafe" not in headers["Content-Security-Policy"]
+        assert headers["Cache-Control"] == "no-store"
+        assert headers["X-Content-Type-Options"] == "nosniff"
+
+
+def test_the_session_cookie_is_for_the_page_alone(server: PageServer) -> None:
+    answer = httpx2.post(f"{server.origin}/ui/enter", data={"code": server.code()})
+    assert answer.status_code == 303
+    cookie = answer.headers["Set-Cookie"]
+    assert all(word in cookie for word in ("HttpOnly", "SameSite=strict", "Path=/ui"))
+
+
+def test_a_code_works_once_and_only_when_a_form_sends_it(server: PageServer) -> None:
+    code = server.code()
+    shown = httpx2.get(f"{server.origin}/ui/enter", params={"code": code})
+    assert "Set-Cookie" not in shown.headers
+    send = {"url": f"{server.origin}/ui/enter", "data": {"code": code}}
+    assert [httpx2.post(**send).status_code for _ in range(2)] == [303, 401]
+
+
+def test_codes_are_made_only_for_who_knows_the_token(server: PageServer) -> None:
+    assert httpx2.post(f"{server.origin}/k/wrong/ui/codes").status_code == 401
+    assert httpx2.get(f"{server.origin}/k/{TOKEN}/ui/codes").is_error
+    assert httpx2.post(f"{server.origin}/ui/codes").is_error
+    evil = {"Origin": "http://evil.example"}
+    assert httpx2.post(f"{server.origin}/k/{TOKEN}/ui/codes", headers=evil).status_code == 403
+
+
+def test_codes_and_sessions_end() -> None:
+    now = 0.0
+    sessions = Sessions(lambda: now)
+    late, timely = sessions.new_code(), sessions.new_code()
+    assert (name := sessions.redeem(timely, "here"))
+    assert sessions.find(name, "here")
+    assert sessions.find(name, "elsewhere") is None
+    now = CODE_LIFETIME + 1
+    assert sessions.redeem(late, "here") is None
+    now += SESSION_LIFETIME + 1
+    assert sessions.find(name, "here") is None
+    many = [sessions.new_code() for _ in range(100)]
+    assert sessions.redeem(many[0], "here") is None
+    assert sessions.redeem(many[-1], "here")
+
+
+def test_a_form_without_the_token_of_the_session_changes_nothing(client, memory) -> None:
+    for data in ({"x": "y"}, {"csrf": ""}, {"csrf": "wrong"}):
+        assert client.post("/ui/delete?p=work&id=1", data=data).status_code == 403
+        assert client.post("/ui/leave", data=data).status_code == 403
+    body = csrf_of(client.get("/ui/").text)
+    assert client.post("/ui/delete?p=work&id=1", json={"csrf": body}).status_code == 403
+    assert memory.messages([1])
+
+
+def test_the_token_of_another_session_does_not_count(server: PageServer, client, memory) -> None:
+    with server.client() as other:
+        csrf = csrf_of(other.get("/ui/").text)
+    assert client.post("/ui/delete?p=work&id=1", data={"csrf": csrf}).status_code == 403
+    assert memory.messages([1])
+
+
+def test_signing_out_ends_the_session(client) -> None:
+    cookies = dict(client.cookies)
+    csrf = csrf_of(client.get("/ui/").text)
+    assert client.post("/ui/leave", data={"csrf": csrf}).status_code == 401
+    client.cookies.update(cookies)
+    assert client.get("/ui/").status_code == 401
+
+
+def test_no_words_of_an_address_are_logged(server: PageServer, client) -> None:
+    client.get("/ui/?q=sesame")
+    assert server.log
+    assert not any("sesame" in line or "code=" in line for line in server.log)
+
+
+def test_reports_are_counted(server: PageServer) -> None:
+    answer = httpx2.post(f"{server.origin}/ui/csp", content=b"{}")
+    assert answer.status_code == 204
+    assert server.violations == 1
+
+
+def test_an_overlong_form_is_no_form(client) -> None:
+    data = {"csrf": csrf_of(client.get("/ui/").text), "x": "y" * 70_000}
+    assert client.post("/ui/leave", data=data).status_code == 403
+
+
+def test_the_server_serves_its_own_files(server: PageServer) -> None:
+    for name in ("page.css", "page.js", "icon.svg"):
+        assert httpx2.get(f"{server.origin}/ui/static/{name}").status_code == 200
+    for name in ("../access.py", "%2e%2e/access.py", "..%2faccess.py"):
+        assert httpx2.get(f"{server.origin}/ui/static/{name}").is_error
+
+
+def test_two_servers_do_not_share_sessions(server: PageServer, client, tmp_path) -> None:
+    with page_server.serving(str(tmp_path / "other.db")) as other:
+        cookies = dict(client.cookies)
+        assert httpx2.get(f"{other.origin}/ui/", cookies=cookies).status_code == 401

@@ -1,0 +1,173 @@
+"""The page in a real browser."""
+
+from collections.abc import Callable, Iterator
+
+import pytest
+from conftest import said
+from page_server import PageServer
+from test_conversations import HOSTILE
+
+pytest.importorskip("selenium")
+from selenium.webdriver import Keys
+from selenium.webdriver.remote.webdriver import WebDriver
+from selenium.webdriver.support.wait import WebDriverWait
+
+pytestmark = pytest.mark.browser
+#: Seconds that a loaded machine may take.
+PATIENCE = 90
+VIEWS = (
+    "/ui/",
+    "/ui/?q=redis",
+    "/ui/conversation?p=work&i=chat&c=queue&page=1",
+    "/ui/window?q=why+did+we+drop+redis&p=work&budget=300",
+    "/ui/use",
+)
+
+
+@pytest.fixture
+def page(browser: WebDriver, server: PageServer) -> Iterator[WebDriver]:
+    """A browser that has redeemed a code."""
+    browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+    browser.get(f"{server.origin}/ui/enter?code={server.code()}")
+    until(browser, lambda: browser.title == "Conversations · Reservoir")
+    yield browser
+    browser.get("about:blank")
+    browser.delete_all_cookies()
+
+
+def until(browser: WebDriver, holds: Callable[[], object]) -> None:
+    WebDriverWait(browser, PATIENCE).until(lambda _: holds())
+
+
+def text(browser: WebDriver, selector: str) -> str:
+    return str(browser.execute_script(f"return document.querySelector({selector!r}).textContent"))
+
+
+def press(browser: WebDriver, *keys: str) -> None:
+    for key in keys:
+        browser.switch_to.active_element.send_keys(key)
+
+
+def test_hostile_messages_run_nothing_and_a_planted_one_is_stopped(
+    page: WebDriver, server: PageServer, memory
+) -> None:
+    probes = [probe.replace("alert(1)", "window.ran=1") for probe, _, _ in HOSTILE]
+    memory.ingest(
+        [said("user", f"redis {probe}", 200 + n, "evil") for n, probe in enumerate(probes)],
+        partition="work",
+        instance="chat",
+    )
+    memory.ingest([said("user", probes[0], 300, probes[1])], partition="work", instance="chat")
+    evil = "/ui/conversation?p=work&i=chat&c=evil&page=1"
+    for address in (*VIEWS, evil, "/ui/window?q=%3Cscript%3Ewindow.ran=1%3C/script%3E&p=work"):
+        page.get(server.origin + address)
+        until(page, lambda: page.execute_script("return document.readyState") == "complete")
+        assert page.execute_script("return window.ran") is None
+        assert "49" not in page.title
+    assert "{{7*7}}" in page.page_source or page.get(server.origin + evil) is None
+    assert "{{7*7}}" in page.page_source
+    assert server.violations == 0
+    plant = """document.body.insertAdjacentHTML("beforeend", '<svg onload="window.ran=1">')"""
+    page.execute_script(plant)
+    until(page, lambda: server.violations == 1)
+    assert page.execute_script("return window.ran") is None
+
+
+def test_a_search_answers_while_one_types(page: WebDriver, server: PageServer) -> None:
+    press(page, "/")
+    assert page.execute_script("return document.activeElement.name") == "q"
+    press(page, "redis")
+    until(page, lambda: "<mark>Redis</mark>" in page.page_source)
+    assert page.current_url == f"{server.origin}/ui/?q=redis"
+
+
+def test_keys_lead_from_row_to_row_and_open_one(page: WebDriver) -> None:
+    press(page, "j")
+    first = page.switch_to.active_element.get_attribute("href")
+    press(page, "j")
+    second = page.switch_to.active_element.get_attribute("href")
+    assert first != second
+    press(page, "k")
+    assert page.switch_to.active_element.get_attribute("href") == first
+    press(page, Keys.ARROW_DOWN, Keys.ENTER)
+    until(page, lambda: page.current_url.split("#")[0] == second)
+
+
+@pytest.mark.parametrize("address", VIEWS)
+def test_tab_reaches_everything(page: WebDriver, server: PageServer, address: str) -> None:
+    page.get(server.origin + address)
+    wanted = page.execute_script(
+        """
+        window.reached = new Set();
+        addEventListener("focusin", (event) => window.reached.add(event.target));
+        window.wanted = [...document.querySelectorAll(
+            "a[href], button, input:not([type=hidden]), select, summary, pre[tabindex='0']"
+        )].filter((one) => !one.hidden && one.closest("details:not([open])") === null
+            || one.matches("summary"));
+        return window.wanted.length;
+        """
+    )
+    missing = "return window.wanted.filter((one) => !window.reached.has(one)).length"
+    for _ in range(2 * wanted + 20):
+        press(page, Keys.TAB)
+        if not page.execute_script(missing):
+            break
+    assert page.execute_script(missing) == 0
+
+
+def test_a_slider_chooses_again(page: WebDriver, server: PageServer) -> None:
+    page.get(f"{server.origin}/ui/window?q=redis&p=work&budget=300")
+    before = text(page, ".legend")
+    page.execute_script("document.querySelector('[name=recency_weight]').focus()")
+    press(page, Keys.END)
+    until(page, lambda: text(page, ".legend") != before)
+    assert "+ 1 ×" in text(page, ".legend")
+    assert "RESERVOIR_RECENCY_WEIGHT=1.0" in text(page, "#command")
+    assert "recency_weight=1" in page.current_url
+    page.execute_script("document.querySelector('[data-reset]').click()")
+    until(page, lambda: text(page, ".legend") == before)
+
+
+def test_a_row_opens_and_stays_open(page: WebDriver, server: PageServer) -> None:
+    page.get(f"{server.origin}/ui/window?q=redis&p=work&budget=300")
+    press(page, "j", Keys.ENTER)
+    opened = "return document.querySelectorAll('.weigh details[open]').length"
+    until(page, lambda: page.execute_script(opened) == 1)
+    before = text(page, "#printed-title")
+    page.execute_script(
+        "const form = document.querySelector('[name=format]'); form.value = 'json';"
+        "form.dispatchEvent(new Event('input', {bubbles: true}))"
+    )
+    until(page, lambda: text(page, "#printed-title") != before)
+    assert page.execute_script(opened) == 1
+
+
+def test_ten_thousand_messages_scroll(page: WebDriver, server: PageServer, memory) -> None:
+    many = [said("user", f"turn {n}", 100 + n, "long") for n in range(10_000)]
+    memory.ingest(many, partition="work", instance="chat", embed=False)
+    page.get(f"{server.origin}/ui/conversation?p=work&i=chat&c=long&page=1")
+    count = "return document.querySelectorAll('article').length"
+    for least in (100, 150, 200):
+        page.execute_script("scrollTo(0, document.documentElement.scrollHeight)")
+        until(page, lambda least=least: page.execute_script(count) >= least)
+    ids = "return [...document.querySelectorAll('article')].map((one) => one.id)"
+    shown = page.execute_script(ids)
+    assert len(shown) == len(set(shown))
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [390, 1440])
+def test_every_view_fits_its_width(
+    page: WebDriver, server: PageServer, width: int, scheme: str
+) -> None:
+    size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 800}
+    page.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+    media = [{"name": "prefers-color-scheme", "value": scheme}]
+    page.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": media})
+    for address in VIEWS:
+        page.get(server.origin + address)
+        over = "return document.documentElement.scrollWidth - innerWidth"
+        assert page.execute_script(over) <= 0, address
+        ground = page.execute_script("return getComputedStyle(document.documentElement).background")
+        assert ("rgb(23, 25, 26)" in ground) == (scheme == "dark")
+    assert server.violations == 0

@@ -1,0 +1,175 @@
+"""The list of conversations, searching it, and one conversation."""
+
+import pytest
+from conftest import said
+from page_server import csrf_of
+
+from reservoir_cli.messages import Message
+from reservoir_cli.reservoir import Filter
+from reservoir_cli.server.web.conversations import CONVERSATIONS, MESSAGES
+from reservoir_cli.server.web.markdown import LONGEST, to_html
+
+#: What no message may become: (what is said, what must not be in its HTML, what must be).
+HOSTILE = (
+    ("<script>alert(1)</script>", "<script", "&lt;script&gt;"),
+    ("<img src=x onerror=alert(1)>", "<img", "&lt;img"),
+    ("[go](javascript:alert(1))", "href", "javascript:alert(1)"),
+    ("[go](JaVaScRiPt&#58;alert(1))", 'href="j', "go"),
+    ("![pixel](https://evil.example/x.png)", "<img", "pixel"),
+    ("{{7*7}} {% raw %}", "49", "{{7*7}} {% raw %}"),
+    ("<style>*{display:none}</style>", "<style", "&lt;style&gt;"),
+    ('```"><script>alert(1)</script>\nx\n```', "<script", "x"),
+    ("abc\u202egnp.exe", "\u202e", "[U+202E]"),
+    ("bell\x07 escape\x1b[31m", "\x1b", "␇"),
+    ('<a href="https://x" onclick="f()">y</a>', "<a", "onclick"),
+    ("|a|\n|:-|\n|1|", "style=", "<td>1</td>"),
+    ("# A heading", "<h1", "<h3>A heading</h3>"),
+)
+
+
+@pytest.mark.parametrize(("text", "never", "shown"), HOSTILE)
+def test_nothing_that_was_said_is_markup(text: str, never: str, shown: str) -> None:
+    html = to_html(text)
+    assert never not in html
+    assert shown in html
+
+
+def test_markdown_and_code_are_rendered() -> None:
+    html = to_html("**bold**\n\n```py\ndef f(): pass\n```\n\n[x](https://e.example)\n\n1. a")
+    assert "<strong>bold</strong>" in html
+    assert '<span class="k">def</span>' in html
+    assert '<a href="https://e.example" rel="noopener noreferrer nofollow">x</a>' in html
+    assert "<li>a</li>" in html
+
+
+def test_the_list_has_every_conversation_the_newest_first(client) -> None:
+    html = client.get("/ui/").text
+    assert "2 conversations, the newest first" in html
+    assert html.index("Single messages of cli") < html.index("Where jobs should live")
+    assert "work/chat · chatgpt · 5 messages" in html
+
+
+def test_the_list_is_filtered(client) -> None:
+    def listed(query: str) -> str:
+        return client.get(f"/ui/?{query}").text
+
+    assert "Where jobs" not in listed("p=home")
+    assert "Single messages" not in listed("p=work")
+    assert "0 conversations" in listed("p=work&i=other")
+    assert "work/chat · chatgpt · 1 message " in listed("role=tool")
+    assert "Single messages" not in listed("until=2026-01-05T10:00Z")
+    assert "Where jobs" not in listed("since=2026-01-05T10:00Z")
+    assert "Nothing here" in listed("p=nowhere")
+
+
+def test_a_wrong_filter_is_said_plainly(client) -> None:
+    for query in ("role=king", "since=soonish", "page=x", "page=0", "page=99999999999999999999"):
+        answer = client.get(f"/ui/?{query}")
+        assert answer.status_code == 400, query
+        assert "That did not work" in answer.text
+
+
+def test_a_search_shows_the_part_with_its_words_marked(client) -> None:
+    html = client.get("/ui/?q=redis&p=work").text
+    assert "<mark>Redis</mark>" in html
+    assert 'href="/ui/message?p=work&amp;id=1"' in html
+    part = client.get("/ui/?q=redis&p=work&part=1").text
+    assert "<mark>Redis</mark>" in part
+    assert "<html" not in part
+
+
+def test_a_search_is_filtered_too(client) -> None:
+    assert "<mark>" not in client.get("/ui/?q=redis&p=work&role=tool").text
+    assert "<mark>" not in client.get("/ui/?q=redis&p=home").text
+
+
+def test_a_permalink_leads_to_the_message(client) -> None:
+    answer = client.get("/ui/message?p=work&id=2")
+    assert answer.url.path == "/ui/conversation"
+    assert answer.url.fragment == "m2"
+    assert 'id="m2"' in answer.text
+    assert client.get("/ui/message?p=home&id=2").status_code == 404
+    assert client.get("/ui/message?p=work").status_code == 400
+
+
+def test_a_conversation_shows_calls_and_results_as_they_are(client) -> None:
+    html = client.get("/ui/conversation?p=work&i=chat&c=queue").text
+    assert "Where jobs should live" in html
+    assert "<strong>Redis</strong>" in html
+    assert "[call prices {&#34;of&#34;: &#34;redis&#34;}]" in html
+    assert "29 a month" in html
+    assert client.get("/ui/conversation?p=work&i=chat&c=other").status_code == 404
+
+
+def test_a_long_message_is_cut_and_can_be_read_whole(client, memory) -> None:
+    memory.ingest([Message("user", "long " * LONGEST)], partition="home", embed=False)
+    number = max(message.id for message in memory.view(memory.scope("home"), 0))
+    html = client.get(f"/ui/message?p=home&id={number}").text
+    assert f"{4 * LONGEST:,} more characters" in html
+    assert client.get(f"/ui/message?p=home&id={number}&whole=1").text.count("long ") == LONGEST
+
+
+def test_ten_thousand_messages_are_shown_by_pages(client, memory) -> None:
+    some = [said("user", f"turn {n}", 100 + n, "long") for n in range(10_000)]
+    memory.ingest(some, partition="work", instance="chat", embed=False)
+    address = "/ui/conversation?p=work&i=chat&c=long"
+    last = client.get(address).text
+    assert last.count("<article") == MESSAGES
+    assert "turn 9999" in last
+    assert "9,951–10,000 of 10,000" in last
+    first = client.get(f"{address}&page=1").text
+    assert 'rel="next"' in first
+    middle = memory.view(memory.scope("work", "chat"), 5_000, Filter(conversation_id="long"))[0]
+    found = client.get(f"/ui/message?p=work&id={middle.id}").text
+    assert f'id="m{middle.id}"' in found
+    assert found.count("<article") == MESSAGES
+
+
+def test_many_conversations_are_shown_by_pages(client, memory) -> None:
+    some = [said("user", f"question {n}", n, f"c{n}") for n in range(CONVERSATIONS + 5)]
+    memory.ingest(some, partition="many", embed=False)
+    first = client.get("/ui/?p=many").text
+    assert first.count("data-row ") == CONVERSATIONS
+    assert "page 1 of 2" in first
+    assert client.get("/ui/?p=many&page=2").text.count("data-row ") == 5
+    assert client.get("/ui/?p=many&page=9").text.count("data-row ") == 5
+
+
+@pytest.mark.parametrize("mode", ["mark", "mask"])
+def test_secrets_are_masked_as_everywhere(memory, monkeypatch, request, mode) -> None:
+    monkeypatch.setenv("RESERVOIR_REDACT", mode)
+    client = request.getfixturevalue("client")  # the server reads the settings when it starts
+    key = "sk-proj-" + "a1B2c3D4e5F6g7H8" * 3
+    memory.ingest([Message("user", f"the key is {key}")], partition="home", embed=False)
+    for address in ("/ui/?q=key", "/ui/conversation?p=home&i=home", "/ui/window?q=key&p=home"):
+        html = client.get(address).text
+        assert "the key is" in html.replace("<mark>", "").replace("</mark>", "")
+        assert (key in html) == (mode == "mark"), address
+
+
+def test_deleting_a_message_asks_first(client, memory) -> None:
+    asked = client.get("/ui/delete?p=work&id=3")
+    assert "Delete this message?" in asked.text
+    assert "and what is the cost?" in asked.text
+    assert memory.messages([3])
+    done = client.post("/ui/delete?p=work&id=3", data={"csrf": csrf_of(asked.text)})
+    assert "Deleted 1 message." in done.text
+    assert "and what is the cost?" not in done.text
+    assert not memory.messages([3])
+    assert client.get("/ui/delete?p=work&id=3").status_code == 404
+
+
+def test_deleting_a_conversation_deletes_all_of_it_alone(client, memory) -> None:
+    address = "/ui/delete?p=work&i=chat&c=queue"
+    asked = client.get(address).text
+    assert "Where jobs should live</b>, 5 messages" in asked
+    assert "Deleted 5 messages." in client.post(address, data={"csrf": csrf_of(asked)}).text
+    assert [message.content for message in memory.view(count=0, scope=memory.scope("home", "cli"))]
+    assert not memory.find(memory.scope("work", "chat"))
+
+
+def test_the_last_single_message_can_be_deleted(client) -> None:
+    csrf = csrf_of(client.get("/ui/delete?p=home&id=6").text)
+    done = client.post("/ui/delete?p=home&id=6", data={"csrf": csrf})
+    assert done.url.path == "/ui/"
+    assert "Deleted 1 message." in done.text

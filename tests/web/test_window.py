@@ -1,0 +1,216 @@
+"""The window of a question: its figures are those of the command."""
+
+import json
+import os
+import re
+import shlex
+import subprocess
+import sys
+from dataclasses import replace
+from html import unescape
+from pathlib import Path
+
+import pytest
+
+from reservoir_cli.context.request import ContextOptions
+from reservoir_cli.server.web.command import context_command
+from reservoir_cli.server.web.window import Question, choose
+
+QUESTION = "why did we drop redis for the queue?"
+
+
+def asked(**query: str) -> Question:
+    return Question.of({"q": QUESTION, "p": "work", "budget": "300", **query})
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        {},
+        {"budget": "90"},
+        {"format": "openai", "model": "gpt-4", "budget": ""},
+        {"recency_weight": "0.9", "similarity_weight": "0.1"},
+        {"excerpts": "off", "recall_floor": "0"},
+        {"recall_floor": "2"},
+    ],
+)
+def test_the_figures_are_those_of_the_json_document(memory, query) -> None:
+    question = asked(**query)
+    shown = choose(memory, question, memory.location)
+    document = memory.context(
+        QUESTION,
+        partition="work",
+        model=question.model,
+        budget=question.budget,
+        format=question.form,
+        options=question.options,
+        explain=True,
+    ).to("json", explain=True)
+    printed = {row["id"]: row for row in document["messages"] if row["id"]}
+    assert {row.message.id: row.tokens for row in shown.kept} == {
+        number: row["tokens"] for number, row in printed.items()
+    }
+    explained = {row["id"]: row for row in document["explain"]}
+    rows = [*shown.kept, *shown.left_out]
+    assert {row.message.id for row in rows} == set(explained)
+    for row in rows:
+        told = explained[row.message.id]
+        assert row.kept == (told["outcome"] == "kept")
+        for name in ("similarity", "cosine", "bm25", "recency", "priority"):
+            assert getattr(row, name) == told[name]
+        assert sum(float(part.value) for part in row.parts) == pytest.approx(
+            told["priority"], abs=0.004
+        )
+    fixed, budget = (
+        document["budget"]["used"] - document["budget"]["history_used"],
+        document["budget"],
+    )
+    assert shown.above == fixed
+    running = fixed
+    for row in shown.kept:
+        running += row.tokens
+        assert row.running == running
+    assert running + shown.framing == budget["used"]
+
+
+def test_parts_of_a_similarity_add_up_to_it(memory) -> None:
+    window = memory.context(QUESTION, partition="work", budget=300, explain=True)
+    for row in window.to("json", explain=True)["explain"]:
+        assert sum(row["parts"].values()) == pytest.approx(row["similarity"], abs=1e-9)
+        assert tuple(row["parts"]) == ("meaning", "words", "question", "surroundings", "date")
+    plain = memory.context(QUESTION, partition="work", budget=300).to("json", explain=True)
+    assert all(row["parts"] == {} for row in plain["explain"])
+
+
+def test_what_lacks_room_comes_first_below_the_line(memory) -> None:
+    rows = choose(memory, asked(budget="90"), memory.location).left_out
+    assert rows
+    assert [row.near for row in rows] == sorted((row.near for row in rows), reverse=True)
+    near = [row.priority for row in rows if row.near]
+    assert near == sorted(near, reverse=True)
+
+
+def test_without_a_message_others_come_in(memory) -> None:
+    whole = choose(memory, asked(budget="110"), memory.location)
+    best = max(whole.kept, key=lambda row: row.tokens)
+    without = choose(memory, replace(asked(budget="110"), without=(best.message.id,)), "")
+    kept = {row.message.id for row in without.kept}
+    assert best.message.id not in kept
+    assert without.came
+    assert without.came == kept - {row.message.id for row in whole.kept}
+    before = {row.message.id: row.priority for row in (*whole.kept, *whole.left_out)}
+    assert all(before[row.message.id] == row.priority for row in without.kept)
+
+
+def test_a_question_is_embedded_once(memory, place) -> None:
+    from builders import FakeEmbedder
+
+    from reservoir_cli.embedding.questions import RememberedQuestions
+
+    class Counting(FakeEmbedder):
+        asked = 0
+
+        def encode_query(self, text):
+            Counting.asked += 1
+            return super().encode_query(text)
+
+    embedder = RememberedQuestions(Counting())
+    for _ in range(3):
+        embedder.encode_query("why?")
+    assert Counting.asked == 1
+    for number in range(100):
+        embedder.encode_query(str(number))
+    embedder.encode_query("why?")
+    assert Counting.asked == 102
+
+
+def test_the_view_has_rows_budget_and_the_printed_form(client) -> None:
+    html = client.get("/ui/window", params={"q": QUESTION, "p": "work", "budget": "300"}).text
+    assert "budget 300" in html
+    assert html.count('class="weigh in"') >= 2
+    assert "[Reservoir context]" in html
+    for form in ("markdown", "json", "openai", "azure", "ollama", "anthropic"):
+        query = {"q": QUESTION, "p": "work", "budget": "300", "format": form, "part": "1"}
+        part = client.get("/ui/window", params=query).text
+        assert f"Printed as {form}" in part
+        assert "<html" not in part
+        printed = unescape(re.findall(r'<pre id="printed"[^>]*>(.*?)</pre>', part, re.DOTALL)[0])
+        assert form == "markdown" or json.loads(printed)
+
+
+def test_sliders_that_nobody_moved_set_nothing() -> None:
+    query = {"recency_weight": "0.3", "was-recency_weight": "0.3", "excerpts": "auto"}
+    query |= {"was-excerpts": "auto", "excerpt_over": "200", "was-excerpt_over": "200"}
+    assert Question.of({"q": "x", **query}).options == ContextOptions()
+    moved = Question.of({"q": "x", **query, "recency_weight": "0.5"}).options
+    assert moved == ContextOptions(recency_weight=0.5)
+
+
+def test_wrong_numbers_are_said_plainly(client) -> None:
+    for query in (
+        "budget=many",
+        "budget=-3",
+        "recency_weight=2",
+        "recall_floor=nan",
+        "excerpt_over=0",
+        "format=xml",
+        "model=nobody-knows-it",
+        "excerpts=maybe",
+        "without=x",
+    ):
+        answer = client.get(f"/ui/window?q=x&p=work&{query}")
+        assert answer.status_code == 400, query
+
+
+def test_an_empty_store_has_an_answer(client) -> None:
+    assert client.get("/ui/window?q=x&p=nowhere").status_code == 200
+    assert client.get("/ui/window?q=&p=work").status_code == 200
+
+
+def test_the_command_prints_what_the_page_shows(memory, place, tmp_path, monkeypatch) -> None:
+    question = asked(
+        q='it\'s $HOME; `date` "quoted"?', recency_weight="0.9", recall_floor="0", excerpts="off"
+    )
+    monkeypatch.setattr(memory, "_embedder", None)
+    monkeypatch.setenv("RESERVOIR_EMBEDDING_MODEL", "nobody/absent-model")
+    memory.store.give_up_model()
+    shown = choose(memory, replace(question, form="json"), "elsewhere")
+    words = shlex.split(shown.command)
+    assert words[:1] == ["RESERVOIR_RECENCY_WEIGHT=0.9"]
+    assert words[1:4] == ["reservoir", "--db", place]
+    settings = dict(word.split("=", 1) for word in words[:1])
+    ran = subprocess.run(
+        [sys.executable, "-m", "reservoir_cli", *words[2:]],
+        env={**os.environ, **settings},
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=Path(__file__).parents[2],
+    )
+    document = json.loads(ran.stdout)
+    assert document["query"] == question.text
+    kept = {row["id"]: row["tokens"] for row in document["messages"] if row["id"]}
+    assert kept == {row.message.id: row.tokens for row in shown.kept}
+
+
+def test_a_command_is_safe_in_a_shell() -> None:
+    evil = "-rf'; rm -rf ~ #\n$(x)"
+    command = context_command(
+        evil,
+        database=None,
+        partition="-p '$x",
+        instance=None,
+        model=None,
+        budget=5,
+        form="text",
+        options=ContextOptions(),
+    )
+    assert shlex.split(command) == [
+        "reservoir",
+        "context",
+        "--partition=-p '$x",
+        "--budget",
+        "5",
+        "--",
+        evil,
+    ]
