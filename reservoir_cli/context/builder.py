@@ -43,7 +43,6 @@ from reservoir_cli.retrieval.relevance import floor_property, recall_floor
 from reservoir_cli.retrieval.respelling import respelling_notes, without_known_words
 from reservoir_cli.settings.schema import Settings
 from reservoir_cli.storage.base import Store
-from reservoir_cli.storage.highlight import find_words
 from reservoir_cli.storage.keys import Keys
 from reservoir_cli.storage.records import Candidates, Filter, Talk
 from reservoir_cli.tokens import AnthropicCounter, counter_id

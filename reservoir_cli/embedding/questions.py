@@ -40,3 +40,7 @@ class RememberedQuestions:
     def passages(self, text: str) -> Sequence[tuple[int, int]]:
         """Return the character spans a text is embedded as."""
         return self._embedder.passages(text)
+
+    def knows(self, word: str) -> bool:
+        """Return whether a word is in the model's vocabulary."""
+        return self._embedder.knows(word)
