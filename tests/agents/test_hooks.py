@@ -16,6 +16,7 @@ from filling import room
 from trials import PATIENCE, Done, Home
 
 from reservoir_cli.agents.hooks import LARGEST_EVENT, LONGEST
+from reservoir_cli.agents.time_limit import LIMIT
 from reservoir_cli.context.recall import BY_WORDS
 from reservoir_cli.context.render.frame import unwrap
 
@@ -40,12 +41,15 @@ def event(**fields: object) -> str:
 def answered(home: Home, *arguments: str, stdin: str) -> Done:
     """Run the hook until it comes to its end; on a loaded machine its time may run out."""
     for _ in range(50):
+        started = time.monotonic()
         done = home("hook", *(arguments or ("user-prompt",)), stdin=stdin)
         assert (done.code, done.err) == (0, "")
-        if "hook ended" not in log(home):
+        # Where there was no time for a line in the log either, only the clock tells.
+        late = time.monotonic() - started > LIMIT - 0.5
+        if "hook ended" not in log(home) and (done.out or not late):
             return done
         assert done.out == ""
-        (home.folder / "reservoir.log").unlink()
+        (home.folder / "reservoir.log").unlink(missing_ok=True)
     pytest.skip("the machine is too busy: no hook came to its end in time")
 
 
