@@ -189,7 +189,7 @@ def test_help_is_help(person: Home) -> None:
 
 def test_without_a_store_nothing_is_made(tmp_path: Path) -> None:
     home = Home(tmp_path / "home")
-    assert home("hook", "user-prompt", stdin=event()).out == ""
+    assert answered(home, stdin=event()).out == ""
     assert list(home.folder.iterdir()) == []
 
 
