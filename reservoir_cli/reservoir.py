@@ -72,8 +72,7 @@ class Reservoir:
     ) -> None:
         self.store, self.config, self.offline = store, settings, offline
         self._ready_only = ready_only
-        #: Expect many questions: the model takes longer to load, and each question less.
-        self.serving = False
+        self._serving = False
         self._notify, self._progress, self._embedder = notify, progress, embedder
         self.redactor = Redactor(lambda name: str(self.config.lookup("redact", name)[0]))
 
@@ -137,6 +136,11 @@ class Reservoir:
     def close(self) -> None:
         """Close the store."""
         self.store.close()
+
+    def serve(self) -> None:
+        """Expect many questions: the first takes longer, each one after it less."""
+        self._serving = True
+        self.store.keep_warm()
 
     def scope(self, partition: str | None = None, instance: str | None = None) -> Scope:
         """Return a partition and an instance, the default ones if none is named."""
@@ -893,7 +897,7 @@ class Reservoir:
                 progress=self._progress,
                 notify=self._notify,
                 ready_only=self._ready_only,
-                serving=self.serving,
+                serving=self._serving,
             )
             self._embedder = RememberedQuestions(loaded)
         return self._embedder

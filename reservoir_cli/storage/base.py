@@ -86,6 +86,9 @@ class Session(ABC):
     def close(self) -> None:
         """Close the file or connection."""
 
+    def keep_warm(self) -> None:  # noqa: B027 - a server's database has a cache of its own
+        """Prepare for many questions."""
+
     @abstractmethod
     def write(
         self, wait: float | None = None, *, durable: bool = True

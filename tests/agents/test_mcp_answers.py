@@ -209,6 +209,25 @@ def test_what_was_recalled_is_not_remembered_again(answers, place) -> None:
         call(answers, "remember", text=recalled)
 
 
+def test_each_answer_sees_what_others_wrote_since_the_last_one(answers, place) -> None:
+    [first] = say(place, "Redis was dropped in May.")
+    for number in range(3):
+        assert "in May" in call(answers, "recall", question="when was Redis dropped?")
+        [more] = say(place, f"Redis came back as number {number}.")
+        assert f"number {number}" in call(answers, "recall", question="when did Redis come back?")
+        with Reservoir.open(place) as other:
+            other.edit(more, f"Redis left again with secret AWS {KEY}.")
+        edited = call(answers, "recall", question="when did Redis come back?")
+        assert f"number {number}" not in edited
+        assert KEY not in edited
+        with Reservoir.open(place) as other:
+            other.forget([more])
+        assert "left again" not in call(answers, "recall", question="when did Redis come back?")
+    with Reservoir.open(place) as other:
+        other.forget([first])
+    assert "Nothing recalled" in call(answers, "recall", question="when was Redis dropped?")
+
+
 def test_a_store_may_appear_vanish_and_be_replaced(answers, place) -> None:
     assert call(answers, "search", query="failover", mode="keyword") == "Nothing found."
     say(place, "the first failover")

@@ -76,7 +76,7 @@ class Answers:
             self.release()
             self._reservoir = self._open_reservoir(create=create, notify=self._notes.append)
             self._reservoir.redactor = self._reservoir.masking_redactor
-            self._reservoir.serving = True
+            self._reservoir.serve()
             self._identity = _identity(self._reservoir)
         return self._reservoir
 
