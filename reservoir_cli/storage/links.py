@@ -167,7 +167,6 @@ def _vectors(
         (SELECT 1 FROM embeddings e WHERE {connection.of_message("e")} AND e.model_id = ?)
     """
     bound = [*instance, *values, model_id]
-    in_partition, partition = connection.in_partition("e", thread[0])
     rows = connection.with_vectors(
         f"""
         SELECT e.message_id, e.vector FROM (
@@ -181,22 +180,9 @@ def _vectors(
                 ORDER BY m.created_at, m.id LIMIT ?
             ) c
         ) t JOIN embeddings e ON {connection.of_message("e", "t")} AND e.model_id = ?
-        WHERE {in_partition}
         ORDER BY t.created_at, t.id, e.passage
         """,
-        [
-            *bound,
-            *first,
-            BEFORE,
-            *bound,
-            *first,
-            *last,
-            *bound,
-            *last,
-            BEFORE,
-            model_id,
-            *partition,
-        ],
+        [*bound, *first, BEFORE, *bound, *first, *last, *bound, *last, BEFORE, model_id],
     )
     vectors = {
         number: [vector for _, vector in passages]
