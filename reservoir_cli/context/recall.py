@@ -129,9 +129,8 @@ def prepare_recall(
         trace_id=None,
         now=now,
     )
-    request = replace(
-        prepared.request, recall_only=True, exclude_conversation=exclude_conversation or None
-    )
+    session = clean_text(exclude_conversation or "") or None
+    request = replace(prepared.request, recall_only=True, exclude_conversation=session)
     return replace(prepared, request=request)
 
 

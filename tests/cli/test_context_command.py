@@ -220,6 +220,13 @@ def test_a_saved_question_lands_where_it_was_asked(cli):
     assert saved["content"] == QUESTION
 
 
+@pytest.mark.parametrize("option", ["-p", "-i", "--trace-id"])
+def test_a_question_that_cannot_be_saved_is_refused_before_anything_is_printed(cli, option):
+    refused = cli("context", QUESTION, "--save", option, "\x1b[31m", code=2)
+    assert not refused.out
+    assert "a name cannot contain control characters" in refused.err
+
+
 def test_an_empty_question_is_not_saved(cli):
     cli("context", "", "--save", code=2)
     assert not cli.rows()

@@ -46,6 +46,11 @@ def test_nothing_is_zero_bytes_with_the_reason_on_stderr(asked, arguments, reaso
     assert "note:" not in asked("-q", "recall", *arguments, "-p", "work").err
 
 
+def test_a_conversation_may_be_named_by_bytes_that_are_no_text(asked):
+    done = asked("recall", "Redis?", "-p", "work", "--exclude-conversation", "\udcff\udcfe")
+    assert "Redis" in done.out
+
+
 def test_json_is_a_document_either_way(asked):
     found = asked("recall", "why did we drop Redis?", "-p", "work", "--json").document
     assert list(found) == [

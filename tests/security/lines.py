@@ -80,4 +80,12 @@ def _given(parameter: Any) -> st.SearchStrategy[tuple[str, ...]]:
         return names.map(lambda name: (name,))
     if parameter.nargs == 2:
         return st.tuples(names, value, value)
-    return st.tuples(names, value)
+    return st.tuples(names, value).map(_told_apart)
+
+
+def _told_apart(pair: tuple[str, str]) -> tuple[str, ...]:
+    """An option and its value as one word where the value looks like an option."""
+    name, value = pair
+    if value != "--json":
+        return pair
+    return (f"{name}={value}" if name.startswith("--") else f"{name}{value}",)

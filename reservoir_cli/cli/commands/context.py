@@ -8,6 +8,7 @@ import typer
 from reservoir_cli.cli import completion, console, options
 from reservoir_cli.cli.explain import print_explanation
 from reservoir_cli.errors import UsageError
+from reservoir_cli.messages import check_name
 from reservoir_cli.settings.schema import Value, check_value
 
 if TYPE_CHECKING:
@@ -197,6 +198,9 @@ def context(
         since=since, until=until, role=role, source=source, project=project, tag=tag
     )
     question = _question(words)
+    if save:  # a name that cannot be stored is refused before anything is printed
+        for name in filter(None, (partition, instance, trace_id)):
+            check_name(name)
     with options.open_reservoir(ctx, create=save) as reservoir:
         window = reservoir.context(
             question,
