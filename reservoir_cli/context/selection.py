@@ -32,11 +32,11 @@ NEWEST_SHARE = 1 / 8
 #: Together with pinned messages, this part.
 PINNED_SHARE = 1 / 4
 #: When so many parts of long messages in a row did not fit, no more are tried.
-_FAILURES = 64
+_FAILURES = 256
 #: The first part of the best match waits at least at this share of its priority.
-BEST = 0.95
+BEST = 0.92
 #: That of the message whose cosine is highest waits at least at this one.
-NEAREST = 0.8
+NEAREST = 0.7
 
 
 @dataclass(frozen=True, slots=True)

@@ -102,7 +102,8 @@ def tiers_of(
 def fillers(scored: Scored, room: int, excerpt_over: int | None) -> list[int]:
     """Positions of what could fill the room some times over, by priority within each size.
 
-    Large messages do not take the places of small ones, so that more room never finds less.
+    Large messages do not take the places of small ones, so that more room never finds less; but in
+    very little room only what fits is read.
 
     :param room: tokens as messages are counted, without the factors of what is printed.
     :param excerpt_over: longer messages count with their first excerpt; ``None`` to count whole
@@ -118,12 +119,14 @@ def fillers(scored: Scored, room: int, excerpt_over: int | None) -> list[int]:
     total, count = len(tokens), 1_000
     while room > 0:
         by_priority = ranking.best(priority, count)
+        if room < _SMALL:
+            by_priority = by_priority[sizes[by_priority] <= room]
         kinds = _kinds(sizes[by_priority])
         chosen: list[int] = []
         full = False
         for kind in range(_kinds(np.array([room]))[0] + 1):
             places = by_priority[kinds == kind]
-            enough = np.cumsum(sizes[places]) <= _READ_AHEAD * max(room, _SMALL)
+            enough = np.cumsum(sizes[places]) <= _READ_AHEAD * room
             enough &= np.cumsum(tokens[places]) <= max(_MOST_READ, 2 * _READ_AHEAD * room)
             chosen += places[enough].tolist()
             full = full or (kind == 0 and not enough.all())

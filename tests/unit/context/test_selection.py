@@ -652,8 +652,8 @@ def by_part(candidate):
 def test_a_part_of_the_nearest_message_waits_less_than_those_of_others(cosine):
     some = pool(
         said(priority=0.9, cosine=0.5, tokens=20),
-        long_text(priority=0.7, cosine=cosine),
-        said(priority=0.6, cosine=0.5, tokens=120),
+        long_text(priority=0.8, cosine=cosine),
+        said(priority=0.52, cosine=0.5, tokens=120),
     )
     found = chosen(some, 190, costs=Costs(by_part, by_part, 0, 0))
     assert kept(found) == ([1, 2] if cosine == 0.8 else [1, 3])
