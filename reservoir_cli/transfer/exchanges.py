@@ -89,13 +89,13 @@ def _new(ingestor: Ingestor, exchange: Exchange, records: Sequence[Record]) -> l
     if ids[0] in known or len(records) < _SHORTENED:
         return new
     said = _said(ingestor, exchange)
-    *before, question, reply = new
-    kept = [
+    newest = {own for _, own in ids[-2:]}
+    return [
         record
-        for record in before
-        if (str(record.message.role), record.message.content) not in said
+        for record in new
+        if record.message.source_id in newest
+        or (str(record.message.role), record.message.content) not in said
     ]
-    return [*kept, question, reply]
 
 
 def _said(ingestor: Ingestor, exchange: Exchange) -> set[tuple[str, str]]:
