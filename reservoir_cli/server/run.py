@@ -20,7 +20,7 @@ from reservoir_cli.settings import upstreams
 from reservoir_cli.settings.config import Config
 
 #: Seconds that answers in progress have left when the server is asked to end.
-_LAST_ANSWERS = 5
+_LAST_ANSWERS = 10
 
 
 class Server(uvicorn.Server):

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 #: Seconds that the work of a thread has left when the server ends.
-_LAST_WORK = 10.0
+_LAST_WORK = 30.0
 #: Patience of threads that a request waits for: what they write can be done without.
 HASTE = 0.02
 
@@ -30,7 +30,7 @@ class StoreThread:
     :param patience: seconds that a write waits while others write; reads never do.
     """
 
-    def __init__(self, open_reservoir: "Opener", name: str, patience: float = 10.0) -> None:
+    def __init__(self, open_reservoir: "Opener", name: str, patience: float = 30.0) -> None:
         self._open_reservoir, self._patience = open_reservoir, patience
         self._pool = ThreadPoolExecutor(1, name)
         self._reservoir: Reservoir | None = None

@@ -246,8 +246,9 @@ def test_a_forgotten_message_does_not_come_back(
     assert len(texts(served, 1)) == 2
     with Reservoir.open(served.store) as reservoir:
         reservoir.forget([row.key for row in reservoir.view(Scope("default", "proxy"), 0)])
-    client.post(served.root + CHAT, json=chat(HELLO, said(), asked("and then?")))
-    assert texts(served, 2) == ["user: and then?", f"assistant: {ANSWER}"]
+    for _ in range(2):
+        client.post(served.root + CHAT, json=chat(HELLO, said(), asked("and then?")))
+    assert texts(served, 3) == ["user: and then?", f"assistant: {ANSWER}"]
 
 
 def test_partition_and_instance_come_from_the_path(
