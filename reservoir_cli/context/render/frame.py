@@ -25,8 +25,8 @@ TEXT_LABEL = "user: "
 QUESTION_HEADING = "Current Message"
 MARKDOWN_LABEL = f"## {QUESTION_HEADING}\n\n**user:** "
 _LABELS = (MARKDOWN_LABEL, TEXT_LABEL, "")
-#: White space, and characters of no width, which some tools drop.
-_INVISIBLE = re.compile(r"[\s\u200b-\u200d\ufeff]+")
+#: Characters of no width, which some tools drop, as they do white space.
+_NO_WIDTH = "\u200b\u200c\u200d\ufeff"
 _END = re.compile(r"\[/Reservoir ([a-z]{7})\]")
 #: So many beginnings without an end of their own are tried, each with so many ends: a text made
 #: of nothing else takes no longer to read.
@@ -118,7 +118,10 @@ def _skip(text: str, start: int, label: str) -> int | None:
 
 def _checksum(text: str, before: int = 0) -> int:
     """Continue a checksum with more text."""
-    return crc32(_INVISIBLE.sub("", text).encode("utf-8", "surrogatepass"), before)
+    visible = "".join(text.split())  # a regular expression takes five times as long
+    for character in _NO_WIDTH:
+        visible = visible.replace(character, "")
+    return crc32(visible.encode("utf-8", "surrogatepass"), before)
 
 
 def _letters(checksum: int) -> str:
