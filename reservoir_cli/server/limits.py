@@ -1,11 +1,14 @@
 """Bounds on what one request may take."""
 
+import anyio
 from starlette.types import Receive
 
 #: Bytes of a request's body: long histories with pictures are a few MB.
 LARGEST_BODY = 32 << 20
 #: Connections at once.
 MOST_CONNECTIONS = 512
+#: Seconds in which the next piece of a request must come.
+PATIENCE = 60.0
 
 
 class BodyTooLarge(Exception):
@@ -24,7 +27,11 @@ async def read_body(receive: Receive, most: int = LARGEST_BODY) -> bytes:
     """
     body = bytearray()
     while True:
-        message = await receive()
+        try:
+            with anyio.fail_after(PATIENCE):
+                message = await receive()
+        except TimeoutError:
+            raise ClientGone from None
         if message["type"] == "http.disconnect":
             raise ClientGone
         body += message.get("body", b"")

@@ -15,12 +15,12 @@ from reservoir_cli.server.app import build_app
 from reservoir_cli.server.limits import MOST_CONNECTIONS
 from reservoir_cli.server.security import names_of
 from reservoir_cli.server.state import Opener, ServerState
-from reservoir_cli.server.stores import StoreThread
+from reservoir_cli.server.stores import HASTE, StoreThread
 from reservoir_cli.settings import upstreams
 from reservoir_cli.settings.config import Config
 
 #: Seconds that answers in progress have left when the server is asked to end.
-_LAST_ANSWERS = 5
+_LAST_ANSWERS = 10
 
 
 class Server(uvicorn.Server):
@@ -82,7 +82,7 @@ def new_state(config: Config, open_reservoir: Opener, **others: Any) -> ServerSt
         config=config,
         open_reservoir=open_reservoir,
         token=token.load_token(),
-        reader=StoreThread(open_reservoir, "questions"),
+        reader=StoreThread(open_reservoir, "questions", HASTE),
         writer=StoreThread(open_reservoir, "writes"),
         **others,
     )

@@ -15,11 +15,14 @@ if TYPE_CHECKING:
 class Opener(Protocol):
     """Opens the store of the settings."""
 
-    def __call__(self, *, create: bool, notify: Callable[[str], None]) -> "Reservoir":
+    def __call__(
+        self, *, create: bool, notify: Callable[[str], None], patience: float = 10.0
+    ) -> "Reservoir":
         """Open it.
 
         :param create: make it if there is none.
         :param notify: called with what a person should know.
+        :param patience: seconds to wait while others write.
         """
 
 

@@ -18,17 +18,20 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 #: Seconds that the work of a thread has left when the server ends.
-_LAST_WORK = 10.0
+_LAST_WORK = 30.0
+#: Patience of threads that a request waits for: what they write can be done without.
+HASTE = 0.02
 
 
 class StoreThread:
     """Runs functions one after the other in a thread that has the store open.
 
     :param name: of the thread.
+    :param patience: seconds that a write waits while others write; reads never do.
     """
 
-    def __init__(self, open_reservoir: "Opener", name: str) -> None:
-        self._open_reservoir = open_reservoir
+    def __init__(self, open_reservoir: "Opener", name: str, patience: float = 30.0) -> None:
+        self._open_reservoir, self._patience = open_reservoir, patience
         self._pool = ThreadPoolExecutor(1, name)
         self._reservoir: Reservoir | None = None
         self._identity: tuple[int, int] | None = None
@@ -56,7 +59,9 @@ class StoreThread:
         if self._reservoir and _identity(self._reservoir) != self._identity:
             self._release()
         if self._reservoir is None:
-            self._reservoir = self._open_reservoir(create=True, notify=lambda _: None)
+            self._reservoir = self._open_reservoir(
+                create=True, notify=lambda _: None, patience=self._patience
+            )
             self._identity = _identity(self._reservoir)
         return self._reservoir
 

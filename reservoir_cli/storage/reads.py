@@ -34,7 +34,11 @@ _ABOUT_PROJECT = """EXISTS (
     SELECT 1 FROM conversations c WHERE c.partition = m.partition AND c.instance = m.instance
     AND c.id = m.conversation_id AND c.project = ?
 )"""
-_IN_SESSION = "(m.conversation_id = ? OR (m.conversation_id > ? AND m.conversation_id < ?))"
+_IN_SESSION = (
+    # One range, which an index finds; "0" follows "/".
+    "(m.conversation_id >= ? AND m.conversation_id < ? "
+    "AND (m.conversation_id = ? OR m.conversation_id > ?))"
+)
 #: No text of a message or a name goes on with a character behind it.
 _LAST_CHARACTER = "\U0010ffff"
 #: Ids that are read for a prefix: enough to show that it is ambiguous.
@@ -71,7 +75,7 @@ def conditions(connection: Connection, scope: Scope, where: Filter) -> tuple[str
             bound.append(value)
     if where.session is not None:
         parts.append(_IN_SESSION)
-        bound += [where.session, f"{where.session}/", f"{where.session}0"]  # "0" follows "/"
+        bound += [where.session, f"{where.session}0", where.session, f"{where.session}/"]
     for wanted, (condition, values) in (
         (where.tag is not None, mark_rows.tagged(connection, scope.partition, where.tag or "")),
         (where.pinned, mark_rows.pinned(connection, scope.partition)),
@@ -350,7 +354,9 @@ def count_unembedded(connection: Connection, table: str, scope: Scope) -> int:
 
 def find(connection: Connection, scope: Scope, where: Filter) -> Keys:
     """Return the keys of messages in order of time."""
-    order = "ORDER BY m.created_at, m.id"
+    # With the sign an index on conversations is taken, where there is one, not that of times.
+    sign = "+" if where.session or where.conversation_id else ""
+    order = f"ORDER BY {sign}m.created_at, m.id"
     if where.text or scope.partition is None:
         return Keys(_stream(connection, "m.partition, m.id", scope, where, order))
     condition, bound = conditions(connection, scope, where)

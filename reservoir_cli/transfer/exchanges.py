@@ -19,6 +19,8 @@ from reservoir_cli.transfer.proxied import SOURCE
 
 #: Tag of an answer that was cut.
 PARTIAL = "partial"
+#: A history that was shortened has a summary, a question and its answer at least.
+_SHORTENED = 3
 _STEP = timedelta(milliseconds=1)
 
 
@@ -45,25 +47,23 @@ def store(ingestor: Ingestor, exchange: Exchange, now: datetime) -> int:
 
     :returns: how many messages were added.
     """
-    fresh = _new_segment(ingestor, exchange)
-    report = ingestor.load(
-        _records(exchange, fresh, now),
-        Destination(str(exchange.scope.partition), exchange.scope.instance, ""),
-        where=SOURCE,
-        now=now,
-    )
+    records = _new(ingestor, exchange, list(_records(exchange, now)))
+    added = 0
+    if records:
+        destination = Destination(str(exchange.scope.partition), exchange.scope.instance, "")
+        added = ingestor.load(records, destination, where=SOURCE, now=now).imported
     if exchange.reply:
         _renew(ingestor, exchange, exchange.reply, now)
-    return report.imported
+    return added
 
 
-def _records(exchange: Exchange, messages: Sequence[Message], now: datetime) -> Iterator[Record]:
+def _records(exchange: Exchange, now: datetime) -> Iterator[Record]:
     about = Conversation(exchange.conversation, source=SOURCE, model=exchange.model)
     replies = [] if exchange.reply is None else [exchange.reply]
     if exchange.partial:
         replies = [replace(reply, tags=(PARTIAL,)) for reply in replies]
-    trace, moment = "", now - _STEP * (len(messages) + len(replies))
-    for message in [*messages, *replies]:
+    trace, moment = "", now - _STEP * (len(exchange.messages) + len(replies))
+    for message in [*exchange.messages, *replies]:
         moment += _STEP
         if message.role == "user" or not trace:
             trace = str(uuid.uuid5(uuid.NAMESPACE_OID, str(message.source_id)))
@@ -77,20 +77,25 @@ def _records(exchange: Exchange, messages: Sequence[Message], now: datetime) -> 
         yield Record(whole, conversation=about)
 
 
-def _new_segment(ingestor: Ingestor, exchange: Exchange) -> Sequence[Message]:
-    """Return the messages of a request without those that its conversation has already.
+def _new(ingestor: Ingestor, exchange: Exchange, records: Sequence[Record]) -> list[Record]:
+    """Return the records that are not stored yet.
 
     A client that shortens its history begins a new list under the same id, in which some of the
     old messages come again under new identities.
     """
-    if not exchange.messages:
-        return exchange.messages
-    known = _stored(ingestor, exchange, [exchange.messages[0]])
-    if known:
-        return exchange.messages
+    ids = [(SOURCE, str(record.message.source_id)) for record in records]
+    known = Sources(ingestor.store).present([exchange.scope], ids)
+    new = [record for record, own in zip(records, ids, strict=True) if own not in known]
+    if ids[0] in known or len(records) < _SHORTENED:
+        return new
     said = _said(ingestor, exchange)
-    *before, last = exchange.messages
-    return [*(each for each in before if (str(each.role), each.content) not in said), last]
+    newest = {own for _, own in ids[-2:]}
+    return [
+        record
+        for record in new
+        if record.message.source_id in newest
+        or (str(record.message.role), record.message.content) not in said
+    ]
 
 
 def _said(ingestor: Ingestor, exchange: Exchange) -> set[tuple[str, str]]:

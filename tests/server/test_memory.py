@@ -159,6 +159,19 @@ def test_a_forgotten_or_edited_message_is_not_quoted_again(
         assert json.loads(provider.asked[-1].body)["messages"][0] == history[0]
 
 
+def test_while_another_program_writes_blocks_are_added_and_added_again(
+    served: Served, provider: Upstream, client: httpx2.Client
+) -> None:
+    provider.reply = completion()
+    with Reservoir.open(served.store) as writing, writing.store.write():
+        for messages in ([HELLO], [HELLO, said(), asked("ok")]):
+            client.post(served.root + CHAT, json=chat(*messages))
+    first, second = (json.loads(request.body)["messages"][0] for request in provider.asked)
+    assert unwrap(first["content"]).contexts == 1
+    assert second == first
+    assert len(texts(served, 2)) == 4
+
+
 def test_count_tokens_gets_the_same_blocks_and_stores_nothing(
     served: Served, provider: Upstream, client: httpx2.Client
 ) -> None:
@@ -233,8 +246,9 @@ def test_a_forgotten_message_does_not_come_back(
     assert len(texts(served, 1)) == 2
     with Reservoir.open(served.store) as reservoir:
         reservoir.forget([row.key for row in reservoir.view(Scope("default", "proxy"), 0)])
-    client.post(served.root + CHAT, json=chat(HELLO, said(), asked("and then?")))
-    assert texts(served, 2) == ["user: and then?", f"assistant: {ANSWER}"]
+    for _ in range(2):
+        client.post(served.root + CHAT, json=chat(HELLO, said(), asked("and then?")))
+    assert texts(served, 3) == ["user: and then?", f"assistant: {ANSWER}"]
 
 
 def test_partition_and_instance_come_from_the_path(

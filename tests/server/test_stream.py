@@ -7,6 +7,8 @@ from urllib.parse import urlsplit
 
 import httpx2
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from proxied import Served
 from upstream import CUT, HOLD, Reply, Upstream
 
@@ -212,3 +214,28 @@ def test_the_raw_answer_differs_in_our_own_header_alone(served: Served, provider
         b"connection: close",
     }
     assert heads[1] - heads[0] == set()
+
+
+#: Pieces of streams, whole and broken, and anything else.
+PIECES = st.one_of(
+    st.sampled_from(
+        [GREETING, END, b"\n", b"\r\n", b"\r", b"data: ", b"event: x\n", b": \n", b"{"]
+    ),
+    st.binary(min_size=1, max_size=60),
+)
+
+
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    st.lists(PIECES, max_size=12),
+    st.sampled_from(["chunked", "length", "close"]),
+    st.sampled_from(["text/event-stream", "application/x-ndjson", "application/json", "x/y"]),
+    st.sampled_from(["/v1/chat/completions", "/v1/messages", "/v1/responses", "/api/chat"]),
+)
+def test_any_bytes_pass(
+    served: Served, provider: Upstream, pieces, framing: str, kind: str, path: str
+) -> None:
+    provider.reply = Reply(pieces, kind, framing=framing)
+    body = CHAT | {"input": CHAT["messages"]}
+    answer = httpx2.post(served.root + path, json=body, timeout=120)
+    assert (answer.status_code, answer.content) == (200, b"".join(pieces))

@@ -48,8 +48,10 @@ def serving(
     listener, lines = run.listen("127.0.0.1", 0), []  # type: ignore[var-annotated]
     known = config.load()
 
-    def open_reservoir(*, create: bool, notify: Any) -> Reservoir:
-        return Reservoir.open(store, create=create, ready_only=True, patience=10, notify=notify)
+    def open_reservoir(*, create: bool, notify: Any, patience: float = 10.0) -> Reservoir:
+        return Reservoir.open(
+            store, create=create, ready_only=True, patience=patience, notify=notify
+        )
 
     options = {"hosts": names_of("127.0.0.1", ()), "log": lines.append, **settings}
     state = run.new_state(

@@ -59,7 +59,9 @@ def serve(
     known, given = options.load_config(ctx), options.globals_of(ctx)
     from reservoir_cli.server import run
 
-    def open_reservoir(*, create: bool, notify: Callable[[str], None]) -> "Reservoir":
+    def open_reservoir(
+        *, create: bool, notify: Callable[[str], None], patience: float = _PATIENCE
+    ) -> "Reservoir":
         from reservoir_cli.reservoir import Reservoir
 
         return Reservoir.open(
@@ -68,7 +70,7 @@ def serve(
             create=create,
             offline=given.offline,
             ready_only=True,
-            patience=_PATIENCE,
+            patience=patience,
             notify=notify,
         )
 

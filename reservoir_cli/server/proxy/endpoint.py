@@ -116,7 +116,7 @@ class Proxy:
         if not clients.is_stored(client, self._state.config):
             return None
         place = (self._partition(target), target.instance or client)
-        return Listener(self._state.writer, target.path, parsed, place)
+        return Listener(self._state, target.path, parsed, place)
 
     async def _exchange(
         self,

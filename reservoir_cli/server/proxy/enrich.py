@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable
+from concurrent.futures import Future
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, TypeVar
@@ -12,7 +13,7 @@ from reservoir_cli.reservoir import LedgerEntry
 from reservoir_cli.server.proxy.request import ParsedRequest, Question
 from reservoir_cli.server.proxy.spans import insert
 from reservoir_cli.server.state import ServerState
-from reservoir_cli.server.stores import StoreThread
+from reservoir_cli.server.stores import HASTE, StoreThread
 
 if TYPE_CHECKING:
     from reservoir_cli.reservoir import Reservoir
@@ -50,15 +51,20 @@ class Enricher:
 
     def __init__(self, state: ServerState) -> None:
         self._state = state
-        # A thread of its own: what was added before is added again even if questions wait.
-        self._ledger = StoreThread(state.open_reservoir, "ledger")
+        # Threads of their own: what was added before is added again even if questions wait, or
+        # another program writes.
+        self._ledger = StoreThread(state.open_reservoir, "ledger", HASTE)
+        self._ledger_writes = StoreThread(state.open_reservoir, "ledger writes")
+        self._unwritten: dict[tuple[str, str], dict[tuple[int, str], LedgerEntry]] = {}
         self._put = 0
-        self._ledger.submit(lambda _: None)  # opens the store
+        for thread in (self._ledger, self._ledger_writes):
+            thread.submit(lambda _: None)  # opens the store
         state.reader.warm()
 
     def close(self) -> None:
         """Close the store."""
         self._ledger.close()
+        self._ledger_writes.close()
 
     async def enrich(self, request: ParsedRequest, partition: str) -> Enriched:
         """Return a request with what fits its newest question.
@@ -77,6 +83,7 @@ class Enricher:
         )
         if known is None:
             return Enriched(request.text.encode(), "skipped; reason=store")
+        known = known | self._unwritten.get((partition, request.conversation), {})
         entries = {
             question.at: entry
             for question in request.questions
@@ -153,8 +160,24 @@ class Enricher:
             if clear:
                 reservoir.ledger.expire(partition, masked=masked, now=now)
 
-        self._ledger.submit(put)
+        self._wait_for(self._ledger_writes.submit(put), (partition, request.conversation), entry)
         return entry
+
+    def _wait_for(
+        self, written: Future[None], conversation: tuple[str, str], entry: LedgerEntry
+    ) -> None:
+        """Remember an entry until it is written, or cannot be."""
+        entries = self._unwritten.setdefault(conversation, {})
+        key = (entry.ordinal, entry.question)
+        entries[key] = entry
+        loop = asyncio.get_running_loop()
+
+        def drop() -> None:
+            entries.pop(key, None)
+            if not entries:
+                self._unwritten.pop(conversation, None)
+
+        written.add_done_callback(lambda _: loop.call_soon_threadsafe(drop))
 
     def _why_full(self, request: ParsedRequest, used: int) -> str | None:
         """Return why nothing more may be added to a conversation, or ``None``."""

@@ -31,7 +31,13 @@ class UpstreamError(Exception):
 
 def new_client() -> httpx2.AsyncClient:
     """Return a client that changes nothing: it follows no redirects and adds no headers."""
-    return httpx2.AsyncClient(timeout=_TIMEOUT, limits=_LIMITS, follow_redirects=False)
+    return httpx2.AsyncClient(
+        timeout=_TIMEOUT,
+        limits=_LIMITS,
+        follow_redirects=False,
+        # A proxy of the environment is for models elsewhere.
+        mounts=dict.fromkeys(("all://127.0.0.1", "all://localhost", "all://[::1]")),
+    )
 
 
 @asynccontextmanager

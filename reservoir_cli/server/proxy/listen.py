@@ -1,14 +1,16 @@
 """Read an answer along as it passes, and store the exchange when it has ended."""
 
 from collections.abc import Mapping
+from concurrent.futures import Future
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from reservoir_cli.errors import ReservoirError
 from reservoir_cli.messages import Scope
 from reservoir_cli.server.proxy.answers import Answer, taker
 from reservoir_cli.server.proxy.events import Reader, Unreadable
 from reservoir_cli.server.proxy.request import ParsedRequest
-from reservoir_cli.server.stores import StoreThread
+from reservoir_cli.server.state import ServerState
 
 if TYPE_CHECKING:
     from reservoir_cli.transfer.exchanges import Exchange
@@ -21,9 +23,9 @@ class Listener:
     """
 
     def __init__(
-        self, writer: StoreThread, path: str, request: ParsedRequest, place: tuple[str, str]
+        self, state: ServerState, path: str, request: ParsedRequest, place: tuple[str, str]
     ) -> None:
-        self._writer, self._path = writer, path
+        self._writer, self._log, self._path = state.writer, state.log, path
         self._request, self._scope = request, Scope(*place)
         self._answer = Answer()
         self._reader: Reader | None = None
@@ -61,8 +63,15 @@ class Listener:
         words = [] if self._answer.cached is None else [f"cached={self._answer.cached}"]
         if exchange is None:
             return words
-        self._writer.submit(lambda reservoir: reservoir.store_exchange(exchange))
+        stored = self._writer.submit(lambda reservoir: reservoir.store_exchange(exchange))
+        stored.add_done_callback(self._report)
         return [*words, "cut" if exchange.partial else "stored"]
+
+    def _report(self, stored: Future[int]) -> None:
+        """Log why an exchange could not be stored; the text of a foreign error might quote it."""
+        if not stored.cancelled() and (error := stored.exception()):
+            why = error.message if isinstance(error, ReservoirError) else type(error).__name__
+            self._log(f"an exchange could not be stored: {why}")
 
     def _exchange(self) -> "Exchange | None":
         from reservoir_cli.transfer.exchanges import Exchange

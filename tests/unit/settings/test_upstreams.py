@@ -1,0 +1,101 @@
+"""The tables ``[upstreams.NAME]`` and ``[proxy]`` of the settings."""
+
+from pathlib import Path
+
+import pytest
+
+from reservoir_cli.errors import UsageError
+from reservoir_cli.settings import config, upstreams
+from reservoir_cli.settings import file as settings_file
+from reservoir_cli.settings.upstreams import Upstream
+
+
+@pytest.fixture
+def file(home: Path) -> Path:
+    home.mkdir()
+    return home / "reservoir.toml"
+
+
+def written(file: Path, text: str) -> config.Config:
+    file.write_text(text, encoding="utf-8")
+    return config.load()
+
+
+def test_upstreams_are_the_usual_ones_those_of_the_settings_and_those_of_a_run(file) -> None:
+    known = written(
+        file,
+        '[upstreams.openai]\nurl = "http://localhost:8080/v1/"\n'
+        '[upstreams.groq]\nurl = "https://api.groq.com/openai/v1"\n'
+        '[upstreams.other]\nurl = "http://[::1]:9"\nprotocol = "anthropic"\n',
+    )
+    found = upstreams.resolve(known.upstreams, {"ollama": "http://10.0.0.2:11434", "x": "http://x"})
+    assert found == {
+        "openai": Upstream("openai", "openai", "http://localhost:8080/v1"),
+        "anthropic": Upstream("anthropic", "anthropic", "https://api.anthropic.com/v1"),
+        "ollama": Upstream("ollama", "ollama", "http://10.0.0.2:11434"),
+        "groq": Upstream("groq", "openai", "https://api.groq.com/openai/v1"),
+        "other": Upstream("other", "anthropic", "http://[::1]:9"),
+        "x": Upstream("x", "openai", "http://x"),
+    }
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "",
+        "localhost:8080",
+        "ftp://x",
+        "file:///etc/passwd",
+        "http://",
+        "http://user:password@x",
+        "http://x/?key=1",
+        "http://x#y",
+        "http://x y",
+        "http://x\\n",
+        "http://x:port",
+    ],
+)
+def test_an_upstream_must_be_a_plain_url(file, url: str) -> None:
+    with pytest.raises(UsageError):
+        written(file, f'[upstreams.openai]\nurl = "{url}"')
+    with pytest.raises(UsageError, match="--upstream a"):
+        upstreams.resolve({}, {"a": url})
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "upstreams = 3",
+        '[upstreams]\nurl = "http://x"',
+        '[upstreams.a]\nurl = "http://x"\nprotocol = "gopher"',
+        '[upstreams.a]\nkey = "sk"',
+        "proxy = 3",
+        "[proxy]\nstore = 3",
+        '[proxy]\nstore = "sometimes"',
+        '[proxy]\nkeep = "always"',
+    ],
+)
+def test_what_is_no_upstream_or_choice_is_refused(file, text: str) -> None:
+    with pytest.raises(UsageError):
+        written(file, text)
+
+
+def test_an_upstream_without_a_url_is_refused_when_it_is_used(file) -> None:
+    known = written(file, '[upstreams.a]\nprotocol = "openai"')
+    with pytest.raises(UsageError, match="has no url"):
+        upstreams.resolve(known.upstreams)
+
+
+def test_both_are_set_shown_and_removed_like_other_settings(file) -> None:
+    settings_file.edit(file, {"upstreams.a.url": "http://x/v1", "proxy.store": "always"})
+    known = config.load()
+    assert (known.proxy_store, known.upstreams) == ("always", {"a": {"url": "http://x/v1"}})
+    assert config.effective(known, "upstreams.a.url") == ("http://x/v1", "file")
+    assert config.effective(known, "upstreams.b.url") == (None, "default")
+    assert config.effective(known, "proxy.store") == ("always", "file")
+    listed = {key: value for key, value, _ in config.listed(known)}
+    assert listed["upstreams.a.url"] == "http://x/v1"
+    assert listed["proxy.store"] == "always"
+    settings_file.edit(file, {"upstreams.a.url": None, "proxy.store": None})
+    assert config.load().proxy_store == "unless-synced"
+    assert upstreams.resolve(config.load().upstreams).keys() == upstreams.DEFAULTS.keys()
