@@ -14,7 +14,7 @@ ENVIRONMENTS = $(BIN)/python tests/packaging/environments.py dist
 MEASURE := HF_HUB_OFFLINE=1 $(BIN)/python
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test clients lint dist smoke slim packages bench soak docs clean
+.PHONY: help install demo test clients browser lint dist smoke slim packages bench soak docs clean
 
 help: ## Show what there is
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "make %-8s %s\n", $$1, $$2}'
@@ -33,6 +33,9 @@ clients: $(VENV)/.developed .clients/.installed ## Connect real Claude Code, Cod
 		RESERVOIR_TEST_INSPECTOR=$(CURDIR)/.clients/node_modules/.bin/mcp-inspector \
 		PATH="$(CURDIR)/.clients/node_modules/.bin:$$PATH" \
 		$(BIN)/python -m pytest -q -m clients tests/agents
+
+browser: $(VENV)/.developed ## Try the page in a real Chromium
+	RESERVOIR_TEST_BROWSER=1 $(BIN)/python -m pytest -q -m browser tests/web
 
 lint: $(VENV)/.developed ## Check style, types and the plan of the house
 	$(BIN)/ruff check .

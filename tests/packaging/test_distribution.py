@@ -100,6 +100,8 @@ def test_the_slim_wheel_holds_the_package_and_the_command(slim: Path) -> None:
     name = "reservoir_cli_slim"
     assert set(contents(slim)) == {*package(), page(name), *described(name)}
     assert "reservoir_cli/py.typed" in package()
+    assert "reservoir_cli/server/web/templates/base.html" in package()
+    assert "reservoir_cli/server/web/static/page.css" in package()
     assert commands(slim) == ["[console_scripts]", "reservoir", "=", *main(), *plugin()]
 
 

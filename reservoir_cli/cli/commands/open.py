@@ -6,6 +6,7 @@ import sys
 import tempfile
 import time
 import webbrowser
+from collections.abc import Sequence
 from typing import IO, Annotated
 from urllib.error import URLError
 from urllib.request import ProxyHandler, Request, build_opener
@@ -26,6 +27,12 @@ def open(
     print_only: Annotated[
         bool, typer.Option("--print", help="Print the address; open no browser.")
     ] = False,
+    port: Annotated[
+        int,
+        typer.Option(
+            min=0, max=65_535, help="Port of a server that is started; 0 takes any that is free."
+        ),
+    ] = 3017,
 ) -> None:
     """Open the page: conversations, the window of a question, and use.
 
@@ -34,7 +41,7 @@ def open(
     """
     address = _address()
     if address is None:
-        address = _start(ctx)
+        address = _start(_command(ctx, port))
     elif options.globals_of(ctx).db:
         console.note("a server runs already: the page shows its store, not that of --db")
     if print_only or not _has_display() or not webbrowser.open(address):
@@ -59,14 +66,14 @@ def _address() -> str | None:
         return None
 
 
-def _start(ctx: typer.Context) -> str:
+def _start(command: Sequence[str]) -> str:
     """Start a server in the background; return an address with a one-time code.
 
     :raises ReservoirError: it does not start.
     """
     with tempfile.TemporaryFile() as errors:
         process = subprocess.Popen(
-            _command(ctx),
+            command,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=errors,
@@ -80,12 +87,12 @@ def _start(ctx: typer.Context) -> str:
         raise _not_started(process, errors)
 
 
-def _command(ctx: typer.Context) -> list[str]:
+def _command(ctx: typer.Context, port: int) -> list[str]:
     given = options.globals_of(ctx)
     command = [sys.executable, "-m", "reservoir_cli", "--quiet"]
     command += ["--db", given.db] if given.db else []
     command += ["--config", str(given.config)] if given.config else []
-    return [*command, *(["--offline"] if given.offline else []), "serve"]
+    return [*command, *(["--offline"] if given.offline else []), "serve", "--port", str(port)]
 
 
 def _not_started(process: "subprocess.Popen[bytes]", errors: IO[bytes]) -> ReservoirError:
@@ -95,7 +102,7 @@ def _not_started(process: "subprocess.Popen[bytes]", errors: IO[bytes]) -> Reser
     said = errors.read(10_000).decode("utf-8", "replace")
     lines = [line for line in said.splitlines() if line.startswith("error: ")]
     why = lines[-1].removeprefix("error: ") if lines else "it does not answer"
-    hint = "reservoir serve --port N takes another port; then reservoir open finds it"
+    hint = "--port N takes another port; reservoir serve says more"
     return ReservoirError(f"the server does not start: {why}", hint=hint)
 
 

@@ -25,7 +25,7 @@ TEXT_LABEL = "user: "
 QUESTION_HEADING = "Current Message"
 MARKDOWN_LABEL = f"## {QUESTION_HEADING}\n\n**user:** "
 _LABELS = (MARKDOWN_LABEL, TEXT_LABEL, "")
-#: Characters of no width, which some tools drop.
+#: Characters of no width, which some tools drop, as they do white space.
 _NO_WIDTH = "\u200b\u200c\u200d\ufeff"
 _END = re.compile(r"\[/Reservoir ([a-z]{7})\]")
 #: So many beginnings without an end of their own are tried, each with so many ends: a text made

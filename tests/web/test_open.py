@@ -1,0 +1,84 @@
+"""``reservoir open``: it finds the server that runs, or starts one."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx2
+import pytest
+
+RESERVOIR = str(Path(sys.executable).with_name("reservoir"))
+PATIENCE = 180
+
+
+@pytest.fixture(autouse=True)
+def quiet(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No display, and no model."""
+    monkeypatch.setenv("RESERVOIR_EMBEDDING_MODEL", "nobody/absent-model")
+    monkeypatch.delenv("DISPLAY", raising=False)
+    monkeypatch.delenv("WAYLAND_DISPLAY", raising=False)
+
+
+@pytest.fixture
+def ended(home: Path) -> Iterator[None]:
+    """End the server that was started in the background."""
+    yield
+    file = home / "serve.json"
+    if file.exists():
+        os.kill(json.loads(file.read_text(encoding="utf-8"))["pid"], signal.SIGTERM)
+
+
+def run(*words: str) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run(
+        [RESERVOIR, *words],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        check=False,
+        timeout=PATIENCE,
+    )
+
+
+@pytest.mark.usefixtures("ended")
+def test_it_starts_a_server_and_finds_it_again() -> None:
+    addresses = []
+    for _ in range(2):
+        ran = run("open", "--print", "--port", "0")
+        assert ran.returncode == 0, ran.stderr
+        addresses.append(ran.stdout.strip())
+        assert "works once" in ran.stderr
+    (page, _, first), (again, _, second) = (each.partition("enter?code=") for each in addresses)
+    assert page == again
+    assert first != second
+    with httpx2.Client(follow_redirects=True, timeout=PATIENCE) as client:
+        answer = client.post(f"{page}enter", data={"code": second})
+    assert "conversations, the newest first" in answer.text
+
+
+def test_a_server_that_does_not_start_is_an_error() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        ran = run("open", "--print", "--port", str(port))
+    assert ran.returncode == 1
+    assert ran.stdout == ""
+    assert f"error: the server does not start: cannot listen at 127.0.0.1:{port}" in ran.stderr
+    assert "hint: --port N" in ran.stderr
+
+
+def test_what_a_killed_server_left_is_no_server(home: Path) -> None:
+    home.mkdir(exist_ok=True)
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+    left = {"base_url": f"http://127.0.0.1:{port}/k/x/v1", "page": "http://x/ui/", "pid": 1}
+    (home / "serve.json").write_text(json.dumps(left), encoding="utf-8")
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        ran = run("open", "--print", "--port", str(other.getsockname()[1]))
+    assert ran.returncode == 1
+    assert "cannot listen" in ran.stderr
+    (home / "serve.json").unlink(missing_ok=True)
