@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 #: The fewest questions that a floor is measured on, and the most.
 FEWEST, MOST = 100, 1_000
+#: So many show a loss of 0.2%. With fewer a single question decides, and a model's floor stays.
+ENOUGH = 500
 _EVERYWHERE = Scope(None)
 
 
@@ -58,13 +60,19 @@ def calibrate(
     A question of the store is asked twice: without itself and its reply among the messages, and
     without its whole session. The floor is the highest that refuses at most 0.2% of the first. The
     reply is left out because it repeats the question's words; later questions will use others.
+    Fewer than 500 questions do not lower the floor that was measured for the model elsewhere.
 
     :raises ReservoirError: messages are not embedded by this model, there are too few questions,
         or they are all of one session.
     """
     import numpy as np
 
-    from reservoir_cli.retrieval.relevance import floor_property, highest_floor, recall_floor
+    from reservoir_cli.retrieval.relevance import (
+        FLOORS,
+        floor_property,
+        highest_floor,
+        recall_floor,
+    )
 
     _require_embedded(store, embedder)
     replies = _replies(store)
@@ -87,6 +95,8 @@ def calibrate(
     name = floor_property(embedder.model_id)
     before = recall_floor(unset, embedder.model_id, store.get_property(name))
     floor = highest_floor(related)
+    if len(related) < ENOUGH:
+        floor = max(floor, FLOORS.get(embedder.model_id, 0.0))
     store.set_property(name, str(floor))
     return Calibration(
         embedder.name,

@@ -113,8 +113,10 @@ def test_a_store_with_few_questions_is_not_calibrated(cli_with_model):
 def test_a_calibrated_floor_is_kept_and_reported(samples):
     measured = samples("doctor", "--calibrate", "--json").document["calibration"]
     assert measured["questions"] >= 100
-    assert (measured["before"], measured["lost"]) == (0.36, 0)
-    assert 0.1 < measured["recall_floor"] < measured["related_median"]
+    # The samples have too few questions to lower what was measured for the model.
+    assert (measured["before"], measured["recall_floor"]) == (0.36, 0.36)
+    assert measured["questions"] < 500
+    assert 0 < measured["lost"] < measured["refused"]
     assert measured["unrelated_median"] < measured["related_median"]
     (check,) = (
         check
