@@ -56,9 +56,17 @@ def csrf_of(html: str) -> str:
 def serving(location: str, embedder: Embedder | None = None) -> Iterator[PageServer]:
     """Serve the page of a store at a free port."""
 
-    def open_reservoir(*, create: bool, notify: Callable[[str], None]) -> Reservoir:
+    def open_reservoir(
+        *, create: bool, patience: float | None = None, notify: Callable[[str], None]
+    ) -> Reservoir:
         return Reservoir.open(
-            location, create=create, notify=notify, embedder=embedder, offline=True, ready_only=True
+            location,
+            create=create,
+            patience=30.0 if patience is None else patience,
+            notify=notify,
+            embedder=embedder,
+            offline=True,
+            ready_only=True,
         )
 
     listener, log, ready = listen("127.0.0.1", 0), [], threading.Event()
