@@ -5,12 +5,14 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 
 import httpx2
 import uvicorn
 from starlette.applications import Starlette
 
 from reservoir_cli.embedding import Embedder
+from reservoir_cli.messages import Message
 from reservoir_cli.reservoir import Reservoir
 from reservoir_cli.server.app import build_app
 from reservoir_cli.server.run import Server, listen
@@ -20,6 +22,23 @@ from reservoir_cli.server.stores import StoreThread
 from reservoir_cli.settings import config
 
 TOKEN = "a-token-for-tests-only"
+START = datetime(2026, 1, 5, 9, tzinfo=UTC)
+#: What no message may become: (what is said, what must not be in its HTML, what must be).
+HOSTILE = (
+    ("<script>alert(1)</script>", "<script", "&lt;script&gt;"),
+    ("<img src=x onerror=alert(1)>", "<img", "&lt;img"),
+    ("[go](javascript:alert(1))", "href", "javascript:alert(1)"),
+    ("[go](JaVaScRiPt&#58;alert(1))", 'href="j', "go"),
+    ("![pixel](https://evil.example/x.png)", "<img", "pixel"),
+    ("{{7*7}} {% raw %}", "49", "{{7*7}} {% raw %}"),
+    ("<style>*{display:none}</style>", "<style", "&lt;style&gt;"),
+    ('```"><script>alert(1)</script>\nx\n```', "<script", "x"),
+    ("abc\u202egnp.exe", "\u202e", "[U+202E]"),
+    ("bell\x07 escape\x1b[31m", "\x1b", "␇"),
+    ('<a href="https://x" onclick="f()">y</a>', "<a", "onclick"),
+    ("|a|\n|:-|\n|1|", "style=", "<td>1</td>"),
+    ("# A heading", "<h1", "<h3>A heading</h3>"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,9 +75,17 @@ def csrf_of(html: str) -> str:
 def serving(location: str, embedder: Embedder | None = None) -> Iterator[PageServer]:
     """Serve the page of a store at a free port."""
 
-    def open_reservoir(*, create: bool, notify: Callable[[str], None]) -> Reservoir:
+    def open_reservoir(
+        *, create: bool, patience: float | None = None, notify: Callable[[str], None]
+    ) -> Reservoir:
         return Reservoir.open(
-            location, create=create, notify=notify, embedder=embedder, offline=True, ready_only=True
+            location,
+            create=create,
+            patience=30.0 if patience is None else patience,
+            notify=notify,
+            embedder=embedder,
+            offline=True,
+            ready_only=True,
         )
 
     listener, log, ready = listen("127.0.0.1", 0), [], threading.Event()
@@ -85,3 +112,9 @@ def serving(location: str, embedder: Embedder | None = None) -> Iterator[PageSer
         listener.close()
         state.reader.close()
         state.writer.close()
+
+
+def said(role: str, text: str, minute: int, conversation: str | None = None) -> Message:
+    """Return a message said some minutes after the start."""
+    moment = START + timedelta(minutes=minute)
+    return Message(role, text, moment, conversation_id=conversation)

@@ -3,7 +3,7 @@
 import os
 import shutil
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,7 +12,7 @@ import httpx2
 import page_server
 import pytest
 from builders import FakeEmbedder
-from page_server import PageServer
+from page_server import START, PageServer, said
 
 from reservoir_cli.messages import Conversation, Message, Scope, ToolCall
 from reservoir_cli.reservoir import Reservoir
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
 #: Arguments of a browser that needs no display, and keeps nothing.
 ARGUMENTS = ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage")
-START = datetime(2026, 1, 5, 9, tzinfo=UTC)
 
 
 @pytest.fixture
@@ -74,12 +73,6 @@ def server(memory: Reservoir, place: str) -> Iterator[PageServer]:
 def client(server: PageServer) -> Iterator[httpx2.Client]:
     with server.client() as opened:
         yield opened
-
-
-def said(role: str, text: str, minute: int, conversation: str | None = None) -> Message:
-    """Return a message said some minutes after the start."""
-    moment = START + timedelta(minutes=minute)
-    return Message(role, text, moment, conversation_id=conversation)
 
 
 @pytest.fixture(scope="session")

@@ -3,9 +3,7 @@
 from collections.abc import Callable, Iterator
 
 import pytest
-from conftest import said
-from page_server import PageServer
-from test_conversations import HOSTILE
+from page_server import HOSTILE, PageServer, said
 
 pytest.importorskip("selenium")
 from selenium.webdriver import Keys

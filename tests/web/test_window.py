@@ -14,7 +14,8 @@ import pytest
 
 from reservoir_cli.context.request import ContextOptions
 from reservoir_cli.server.web.command import context_command
-from reservoir_cli.server.web.window import Question, choose
+from reservoir_cli.server.web.question import Question
+from reservoir_cli.server.web.window import choose
 
 QUESTION = "why did we drop redis for the queue?"
 

@@ -12,6 +12,7 @@ from reservoir_cli.messages import Key
 from reservoir_cli.reservoir import Reservoir
 from reservoir_cli.server.state import ServerState
 from reservoir_cli.server.web import conversations, usage, window
+from reservoir_cli.server.web import question as question_form
 from reservoir_cli.server.web.rendering import link, render
 from reservoir_cli.server.web.wanted import ROLES, Wanted, name_of, number_of
 from reservoir_cli.settings import paths
@@ -129,7 +130,7 @@ async def _delete_message(request: Request) -> Response:
 async def ask(request: Request) -> Response:
     """Show why each message is in the window of a question, or not."""
     query = request.query_params
-    question = window.Question.of(query)
+    question = question_form.Question.of(query)
     state: ServerState = request.app.state.server
     usual_store = paths.store_location(state.config.database())
     places = await read(request, lambda reservoir: reservoir.places())
@@ -144,7 +145,7 @@ async def ask(request: Request) -> Response:
         "chosen.html" if part else "window.html",
         question=question,
         shown=shown,
-        sliders=window.sliders(query, question, shown, state.config),
+        sliders=question_form.sliders(query, question, shown, state.config),
         models=[] if part else [model.name for model in state.config.known_models()],
         partitions=sorted({partition for partition, _, _ in places}),
         formats=FORMATS,

@@ -1,30 +1,12 @@
 """The list of conversations, searching it, and one conversation."""
 
 import pytest
-from conftest import said
-from page_server import csrf_of
+from page_server import HOSTILE, csrf_of, said
 
 from reservoir_cli.messages import Message
 from reservoir_cli.reservoir import Filter
 from reservoir_cli.server.web.conversations import CONVERSATIONS, MESSAGES
 from reservoir_cli.server.web.markdown import LONGEST, to_html
-
-#: What no message may become: (what is said, what must not be in its HTML, what must be).
-HOSTILE = (
-    ("<script>alert(1)</script>", "<script", "&lt;script&gt;"),
-    ("<img src=x onerror=alert(1)>", "<img", "&lt;img"),
-    ("[go](javascript:alert(1))", "href", "javascript:alert(1)"),
-    ("[go](JaVaScRiPt&#58;alert(1))", 'href="j', "go"),
-    ("![pixel](https://evil.example/x.png)", "<img", "pixel"),
-    ("{{7*7}} {% raw %}", "49", "{{7*7}} {% raw %}"),
-    ("<style>*{display:none}</style>", "<style", "&lt;style&gt;"),
-    ('```"><script>alert(1)</script>\nx\n```', "<script", "x"),
-    ("abc\u202egnp.exe", "\u202e", "[U+202E]"),
-    ("bell\x07 escape\x1b[31m", "\x1b", "␇"),
-    ('<a href="https://x" onclick="f()">y</a>', "<a", "onclick"),
-    ("|a|\n|:-|\n|1|", "style=", "<td>1</td>"),
-    ("# A heading", "<h1", "<h3>A heading</h3>"),
-)
 
 
 @pytest.mark.parametrize(("text", "never", "shown"), HOSTILE)
