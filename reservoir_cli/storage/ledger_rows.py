@@ -27,8 +27,8 @@ def forget(connection: Connection, partition: str, ids: Sequence[int]) -> None:
     listed, bound = connection.in_list("q.message_id", ids)
     connection.execute(
         "DELETE FROM ledger WHERE partition = ? AND EXISTS "
-        f"(SELECT 1 FROM ledger_messages q WHERE q.partition = ? AND {_ROW_OF} AND {listed})",
-        [partition, partition, *bound],
+        f"(SELECT 1 FROM ledger_messages q WHERE {_ROW_OF} AND {listed})",
+        [partition, *bound],
     )
     drop_quoted(connection, partition)
 

@@ -66,7 +66,7 @@ MISTAKES = [
     ("context why --model gpt4o", 2, "gpt-4o"),
     ("context why --format yaml", 2, "text, markdown, json"),
     ("export --format csv", 2, "jsonl"),
-    ("stats -p work", 2, "reservoir stats --help"),
+    ("stats -p work", 0, "stored messages\t1"),
     ("backup", 2, "reservoir backup --help"),
 ]
 

@@ -321,7 +321,7 @@ def test_users_of_before_may_use_the_tables_that_a_migration_adds(
     behind(url, 'CREATE ROLE "Eva R" LOGIN')
     behind(url, "CREATE ROLE otto LOGIN")
     try:
-        behind(url, "DROP TABLE summaries, sources, tags, pins")
+        behind(url, "DROP TABLE summaries, sources, tags, pins, ledger, ledger_messages")
         behind(url, "DELETE FROM migrations WHERE number >= 4")
         behind(url, 'GRANT USAGE ON SCHEMA reservoir TO "Eva R", otto')
         behind(url, 'GRANT SELECT ON ALL TABLES IN SCHEMA reservoir TO "Eva R", otto')

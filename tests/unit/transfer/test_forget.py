@@ -148,8 +148,8 @@ def test_of_many_messages_forgotten_at_once_no_word_is_left(
 def test_everything_that_was_made_of_a_message_goes_with_it(
     store: Store, add: Adding, fake_embedder: Embedder
 ) -> None:
-    kept, secret, pending = (
-        each for each in add(Message("user", "kept"), SECRET, Message("user", "pending")) if each
+    pending, secret, kept = (
+        each for each in add(Message("user", "pending"), SECRET, Message("user", "kept")) if each
     )
     with store.write():
         store.activate_model(fake_embedder.model_id, fake_embedder.name)
