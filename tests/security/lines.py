@@ -14,8 +14,9 @@ from reservoir_cli.cli.lazy import EXAMPLES
 _PATHS = {"files", "file", "out", "target", "config_file", "db"}
 #: What reads may not do: these change the store, or may.
 _WRITERS = {"copy", "migrate", "index", "ingest", "embed", "forget", "backup", "doctor"}
-#: What goes on until somebody ends it.
+#: What goes on until somebody ends it: options, and commands.
 _ENDLESS = {"watch"}
+_SERVERS = {"open", "serve"}
 _WRITING = {"--save", "--rename", "--merge", "--delete"}
 
 
@@ -33,11 +34,14 @@ class Line:
 
 
 def commands() -> list[str]:
-    """The commands as they are typed, such as ``view`` and ``db status``."""
+    """The commands as they are typed, such as ``view`` and ``db status``, but those that serve."""
     group: Any = typer.main.get_command(app)
     own = {name: getattr(group.commands[name], "commands", {}) for name in EXAMPLES}
     return [
-        typed for name in EXAMPLES for typed in [f"{name} {each}" for each in own[name]] or [name]
+        typed
+        for name in EXAMPLES
+        if name not in _SERVERS
+        for typed in [f"{name} {each}" for each in own[name]] or [name]
     ]
 
 
