@@ -56,12 +56,13 @@ def serve(
     :param log: prints one line.
     :raises ReservoirError: the port is taken, or the store cannot be opened.
     """
+    resolved = upstreams.resolve(config.upstreams, typed_upstreams)
     listener = listen(host, port)
     state = new_state(
         config,
         open_reservoir,
         origin=f"http://{_shown(host)}:{listener.getsockname()[1]}",
-        upstreams=upstreams.resolve(config.upstreams, typed_upstreams),
+        upstreams=resolved,
         open_proxy=open_proxy,
         hosts=names_of(host, allowed_hosts),
         log=log,

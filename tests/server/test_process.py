@@ -140,7 +140,9 @@ def test_a_port_that_is_taken_is_an_error(place: Path) -> None:
 
 @pytest.mark.parametrize("typed", ["openai", "=http://x", "openai=", "openai=ftp://x", "a=x y"])
 def test_a_wrong_upstream_is_wrong_usage(place: Path, typed: str) -> None:
-    code, said = failed(place, "--upstream", typed)
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        code, said = failed(place, "--port", port, "--upstream", typed)
     assert code == 2
     assert said.startswith("error: --upstream")
 
