@@ -13,6 +13,9 @@ CLIENTS ?= @anthropic-ai/claude-code@2.1 @openai/codex@0.169 @google/gemini-cli@
 ENVIRONMENTS = $(BIN)/python tests/packaging/environments.py dist
 MEASURE := HF_HUB_OFFLINE=1 $(BIN)/python
 
+# Tests wait a third of their time, for processes, servers and a browser.
+WORKERS ?= $(shell $(PYTHON) -c 'import os; print(3 * (os.cpu_count() or 2) // 2)')
+
 .DEFAULT_GOAL := help
 .PHONY: help install demo test clients browser lint dist smoke slim packages bench soak docs clean
 
@@ -25,7 +28,7 @@ demo: $(VENV)/.installed ## Ask three questions of the sample conversations
 	@RESERVOIR_HOME=.demo HF_HUB_OFFLINE=1 $(BIN)/python samples/demo.py
 
 test: lint ## Check the code, then run every test
-	$(BIN)/python -m pytest -q -n auto --dist worksteal
+	$(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal
 
 clients: $(VENV)/.developed .clients/.installed ## Connect real Claude Code, Codex, Gemini CLI and opencode
 	RESERVOIR_TEST_CLIENTS=$(CURDIR)/.clients/node_modules/.bin \
@@ -67,7 +70,7 @@ docs: $(VENV)/.documented ## Build the site of README and docs in site/
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 soak: $(VENV)/.fuzzed ## Try for an hour or two to break the store, and to fool the readers
-	$(MEASURE) tests/durability/soak.py
+	PYTHONPATH=tests/support $(MEASURE) tests/durability/soak.py
 	PYTHONPATH=tests/support $(MEASURE) tests/security/fuzz.py
 
 clean: ## Remove what make made

@@ -1,6 +1,6 @@
 """The long form of ``tests/durability``: kills, damage, full disks, load, servers that vanish.
 
-    python tests/durability/soak.py [--trials N] [--damages N] [--seconds N] [--seed N] [KIND…]
+    PYTHONPATH=tests/support python tests/durability/soak.py [OPTION…] [KIND…]
 
 Prints Markdown tables; exits with 1 if anything is lost or wrong.
 """
