@@ -17,6 +17,7 @@ from upstream import HOLD, Reply, Upstream
 
 from reservoir_cli.messages import Scope
 from reservoir_cli.reservoir import Reservoir
+from reservoir_cli.server import run
 
 RESERVOIR = str(Path(sys.executable).with_name("reservoir"))
 PATIENCE = 120
@@ -127,6 +128,14 @@ def failed(place: Path, *words: str, **environment: str) -> tuple[int, str]:
     )
     assert done.stdout == ""
     return done.returncode, done.stderr
+
+
+def test_answers_are_sent_without_waiting_for_more_of_them() -> None:
+    with run.listen("127.0.0.1", 0) as listener:
+        client = socket.create_connection(listener.getsockname())
+        accepted, _ = listener.accept()
+        with client, accepted:
+            assert accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
 
 
 def test_a_port_that_is_taken_is_an_error(place: Path) -> None:
