@@ -129,7 +129,7 @@ def globals_(
 def _check_environment(config_file: Path | None) -> None:
     """Warn about variables that say something and have no effect."""
     named = os.environ.get("RESERVOIR_CONFIG")
-    if named and config_file is None and not Path(named).expanduser().exists():
+    if named and config_file is None and not os.path.exists(os.path.expanduser(named)):
         console.warn(
             f"RESERVOIR_CONFIG names {named}, which is not there: all settings are default"
         )

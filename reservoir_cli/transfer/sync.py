@@ -120,7 +120,7 @@ def configured(config: Config) -> list[Source]:
             )
         folders = tuple(excluded) if isinstance(excluded, list) else ()
         where = str(table.get("partition") or usual)
-        sources.append(Source(name, str(tool), Path(str(path)).expanduser(), where, folders))
+        sources.append(Source(name, str(tool), paths.expand_user(str(path)), where, folders))
     return sources
 
 

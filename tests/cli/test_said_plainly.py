@@ -122,6 +122,11 @@ def test_variables_without_effect_are_warned_about(cli):
     assert f"warning: RESERVOIR_CONFIG names {absent}, which is not there" in done.err
 
 
+def test_a_settings_file_in_the_home_of_nobody_is_an_error_of_one_line(cli):
+    done = cli("view", env={"RESERVOIR_CONFIG": "~nobody-is-called-so/x"}, code=2)
+    assert "error: there is no home folder for ~nobody-is-called-so/x\n" in done.err
+
+
 def test_a_store_that_was_named_and_is_absent_is_said(cli):
     absent = str(cli.home / "absent.db")
     done = cli("--db", absent, "view")

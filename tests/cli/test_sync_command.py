@@ -91,6 +91,10 @@ def test_a_hook_reads_only_what_the_settings_name(machine):
     ("settings", "complaint"),
     [
         ('[sources.x]\ntool = "nothing"\npath = "/a"\n', "unknown tool 'nothing'"),
+        (
+            '[sources.codex]\npath = "~nobody-is-called-so/a"\n',
+            "there is no home folder for ~nobody",
+        ),
         ('[sources.codex]\ntool = "codex"\n', "has no path"),
         ('[sources.codex]\npath = "/a"\nfolder = "b"\n', "unknown setting 'folder'"),
         ('[sources.codex]\npath = "/a"\nexclude = 3\n', "must be a list of texts"),
