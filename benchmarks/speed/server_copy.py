@@ -27,7 +27,7 @@ from reservoir_cli.storage.factory import open_store
 sys.path.append(str(Path(__file__).parents[2] / "tests" / "support"))
 from postgres_server import PostgresServer
 
-#: Of the server that is started: it waits for the disk, and cleans up by itself.
+#: Settings of the test server: commits wait for the disk, and autovacuum runs.
 _SETTINGS = {
     "fsync": "on",
     "autovacuum": "on",

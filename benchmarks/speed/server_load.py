@@ -44,7 +44,7 @@ _TOGETHER = 20  # messages that are embedded at once
 _VECTORS = 2_000
 _LINKED = 0.85
 _KINDS = ("write", "embed 20", "search by words", "rank by vectors", "last ten")
-#: Of the server that is started: it waits for the disk, and cleans up by itself.
+#: Settings of the test server: commits wait for the disk, and autovacuum runs.
 _SETTINGS = {
     "fsync": "on",
     "autovacuum": "on",

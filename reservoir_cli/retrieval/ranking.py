@@ -172,7 +172,7 @@ def similarity(
 def _terms(
     candidates: Candidates, cosine: NDArray[np.float32], words: Floats, found: Sessions
 ) -> tuple[Floats, Floats, Floats]:
-    """Return how a message fits by itself, with its question, and with its surroundings, too.
+    """Return each message's score alone, then with its question added, then with its neighbours.
 
     :returns: each of shape (n,), in session order.
     """

@@ -5,11 +5,10 @@ import gc
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
-from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from reservoir_cli.errors import ReservoirError, StoreError
-from reservoir_cli.settings.location import is_on_a_server
+from reservoir_cli.settings.location import file_identity
 
 if TYPE_CHECKING:
     from reservoir_cli.reservoir import Reservoir
@@ -56,13 +55,13 @@ class StoreThread:
 
     def _opened(self) -> "Reservoir":
         """Return the store; open it again if its file was removed or replaced."""
-        if self._reservoir and _identity(self._reservoir) != self._identity:
+        if self._reservoir and file_identity(self._reservoir.location) != self._identity:
             self._release()
         if self._reservoir is None:
             self._reservoir = self._open_reservoir(
                 create=True, notify=lambda _: None, patience=self._patience
             )
-            self._identity = _identity(self._reservoir)
+            self._identity = file_identity(self._reservoir.location)
         return self._reservoir
 
     def _release(self) -> None:
@@ -78,6 +77,7 @@ class StoreThread:
         """Open the store and load the model, so that the first question does not wait for them."""
 
         def load(reservoir: "Reservoir") -> None:
+            reservoir.serve()
             reservoir.load_engine()
             reservoir.context("", budget=1_000)  # imports what builds one
 
@@ -88,14 +88,3 @@ class StoreThread:
         with suppress(TimeoutError, RuntimeError):
             self._pool.submit(self._release).result(_LAST_WORK)
         self._pool.shutdown(wait=False, cancel_futures=True)
-
-
-def _identity(reservoir: "Reservoir") -> tuple[int, int] | None:
-    """Return what tells the file of a store from another of its name; ``None`` without a file."""
-    if is_on_a_server(reservoir.location):
-        return (0, 0)
-    try:
-        state = Path(reservoir.location).stat()
-    except OSError:
-        return None
-    return state.st_dev, state.st_ino

@@ -1,5 +1,7 @@
 """The location of a store: the path of a file, or the URL of a server."""
 
+from pathlib import Path
+
 from reservoir_cli.errors import UsageError
 
 #: URL schemes of a store on a server.
@@ -15,6 +17,17 @@ def is_on_a_server(location: str) -> bool:
     """Return whether a store's location is the URL of a supported server."""
     scheme, url, _ = location.partition("://")
     return bool(url) and scheme in SERVERS
+
+
+def file_identity(location: str) -> tuple[int, int] | None:
+    """Return what tells the file of a store from another of its name; ``None`` without a file."""
+    if is_on_a_server(location):
+        return (0, 0)
+    try:
+        state = Path(location).stat()
+    except OSError:
+        return None
+    return state.st_dev, state.st_ino
 
 
 def check_location(location: str, where: str = "") -> None:

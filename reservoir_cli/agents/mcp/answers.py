@@ -5,12 +5,11 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from reservoir_cli.errors import ReservoirError, StoreError
 from reservoir_cli.messages import Message, Scope, StoredMessage, plain_text
-from reservoir_cli.settings.location import is_on_a_server
+from reservoir_cli.settings.location import file_identity
 from reservoir_cli.util.times import parse_time, to_local
 
 if TYPE_CHECKING:
@@ -70,14 +69,14 @@ class Answers:
 
     def _opened(self, *, create: bool) -> "Reservoir":
         """Return the store; reopen it if its file was removed, replaced or missing."""
-        if self._reservoir and _identity(self._reservoir) != self._identity:
+        if self._reservoir and file_identity(self._reservoir.location) != self._identity:
             self.release()
         if self._reservoir is None or (create and self._identity is None):
             self.release()
             self._reservoir = self._open_reservoir(create=create, notify=self._notes.append)
             self._reservoir.redactor = self._reservoir.masking_redactor
             self._reservoir.serve()
-            self._identity = _identity(self._reservoir)
+            self._identity = file_identity(self._reservoir.location)
         return self._reservoir
 
     def release(self) -> None:
@@ -142,17 +141,6 @@ class Answers:
         if not stored:
             raise ReservoirError("nothing was stored: the text quotes earlier conversations only")
         return f"Stored as [#{stored[0].id}]."
-
-
-def _identity(reservoir: "Reservoir") -> tuple[int, int] | None:
-    """Return what tells the file of a store from another of its name; ``None`` without a file."""
-    if is_on_a_server(reservoir.location):
-        return (0, 0)
-    try:
-        state = Path(reservoir.location).stat()
-    except OSError:
-        return None
-    return state.st_dev, state.st_ino
 
 
 def _hit_line(hit: "Hit") -> str:
