@@ -39,6 +39,11 @@ class Ledger:
         entries = [LedgerEntry(row[0], row[1], row[2], row[3], bool(row[4])) for row in rows]
         return {(entry.ordinal, entry.question): entry for entry in entries}
 
+    def version(self, partition: str) -> int:
+        """Return a number that grows when a text of a partition changes or is deleted."""
+        with self._store.snapshot():
+            return ledger_rows.version(self._connection, partition)
+
     def put(
         self,
         partition: str,
@@ -46,11 +51,13 @@ class Ledger:
         entry: LedgerEntry,
         quoted: Sequence[int],
         *,
+        version: int,
         now: datetime,
     ) -> bool:
-        """Store an entry unless a message that it quotes is gone meanwhile.
+        """Store an entry unless a text of the partition changed since it was quoted.
 
         :param quoted: the ids of the messages.
+        :param version: what :meth:`version` was before they were read.
         :returns: whether it was stored.
         """
         key = [conversation, entry.ordinal, entry.question]
@@ -58,7 +65,7 @@ class Ledger:
 
         def write() -> bool:
             self._connection.lock([partition])
-            if len(self._present(partition, quoted)) < len(set(quoted)):
+            if ledger_rows.version(self._connection, partition) != version:
                 return False
             self._connection.execute(ledger_rows.PUT, [partition, *key, *values])
             self._connection.executemany(
@@ -67,13 +74,6 @@ class Ledger:
             return True
 
         return self._store._written(write)
-
-    def _present(self, partition: str, ids: Sequence[int]) -> list[int]:
-        listed, bound = self._connection.in_list("id", ids)
-        rows = self._connection.execute(
-            f"SELECT id FROM messages WHERE partition = ? AND {listed}", [partition, *bound]
-        )
-        return [row[0] for row in rows]
 
     def expire(self, partition: str, *, masked: bool, now: datetime) -> None:
         """Delete entries that are too old, or show secrets that are to be hidden now."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from reservoir_cli.storage import properties
 from reservoir_cli.storage.sql import Connection
 
 #: What was added to one message of the user, in place of what was there.
@@ -22,6 +23,19 @@ _ROW_OF = """
 """
 
 
+def version(connection: Connection, partition: str) -> int:
+    """Return a number that grows when a text of a partition changes or is deleted."""
+    return int(properties.get(connection, _version_key(partition)) or 0)
+
+
+def _version_key(partition: str) -> str:
+    return properties.of_partition(properties.TEXTS_VERSION, partition)
+
+
+def _raise_version(connection: Connection, partition: str) -> None:
+    properties.put(connection, _version_key(partition), str(version(connection, partition) + 1))
+
+
 def forget(connection: Connection, partition: str, ids: Sequence[int]) -> None:
     """Delete the rows that quote messages; call it in the transaction that changes these."""
     listed, bound = connection.in_list("q.message_id", ids)
@@ -31,6 +45,7 @@ def forget(connection: Connection, partition: str, ids: Sequence[int]) -> None:
         [partition, *bound],
     )
     drop_quoted(connection, partition)
+    _raise_version(connection, partition)  # rows that are being written may quote them, too
 
 
 def drop_quoted(connection: Connection, partition: str) -> None:
@@ -48,3 +63,4 @@ def clear(connection: Connection, partition: str) -> None:
     """Delete all rows of a partition."""
     for table in ("ledger_messages", "ledger"):
         connection.execute(f"DELETE FROM {table} WHERE partition = ?", [partition])
+    _raise_version(connection, partition)

@@ -46,6 +46,30 @@ class Enriched:
     note: str
 
 
+@dataclass(frozen=True, slots=True)
+class _Turn:
+    """A request, and what was known when it came.
+
+    :param masked: secrets must be hidden.
+    :param version: of the texts of the partition; see :meth:`Ledger.version`.
+    :param deadline: when it has waited long enough, in seconds of the event loop.
+    """
+
+    request: ParsedRequest
+    partition: str
+    masked: bool
+    version: int
+    deadline: float
+
+
+@dataclass(frozen=True, slots=True)
+class _Unwritten:
+    """An entry on its way to the ledger, and the version of the texts that it quotes."""
+
+    entry: LedgerEntry
+    version: int
+
+
 class Enricher:
     """Enriches requests from the store."""
 
@@ -55,7 +79,7 @@ class Enricher:
         # another program writes.
         self._ledger = StoreThread(state.open_reservoir, "ledger", HASTE)
         self._ledger_writes = StoreThread(state.open_reservoir, "ledger writes")
-        self._unwritten: dict[tuple[str, str], dict[tuple[int, str], LedgerEntry]] = {}
+        self._unwritten: dict[tuple[str, str], dict[tuple[int, str], _Unwritten]] = {}
         self._put = 0
         for thread in (self._ledger, self._ledger_writes):
             thread.submit(lambda _: None)  # opens the store
@@ -73,103 +97,88 @@ class Enricher:
         """
         deadline = asyncio.get_running_loop().time() + PATIENCE
         masked = self._is_masked(partition)
-        known = await _within(
-            deadline,
-            self._ledger.run(
-                lambda reservoir: reservoir.ledger.get(
-                    partition, request.conversation, masked=masked, now=datetime.now(UTC)
-                )
-            ),
-        )
-        if known is None:
+
+        def read(reservoir: "Reservoir") -> tuple[int, dict[tuple[int, str], LedgerEntry]]:
+            now, ledger = datetime.now(UTC), reservoir.ledger
+            version = ledger.version(partition)
+            return version, ledger.get(partition, request.conversation, masked=masked, now=now)
+
+        ledger = await _within(deadline, self._ledger.run(read))
+        if ledger is None:
             return Enriched(request.text.encode(), "skipped; reason=store")
-        known = known | self._unwritten.get((partition, request.conversation), {})
+        version, known = ledger
+        unwritten = self._unwritten.get((partition, request.conversation), {})
+        known = known | {
+            key: kept.entry for key, kept in unwritten.items() if kept.version == version
+        }
         entries = {
             question.at: entry
             for question in request.questions
             if (entry := known.get((question.ordinal, question.id)))
         }
-        note = await self._add_newest(request, partition, entries, deadline, masked)
+        turn = _Turn(request, partition, masked, version, deadline)
+        note = await self._add_newest(turn, entries)
         text = insert(request.text, {at: f"\n\n{entry.block}" for at, entry in entries.items()})
         return Enriched(text.encode(), note)
 
-    async def _add_newest(
-        self,
-        request: ParsedRequest,
-        partition: str,
-        entries: dict[int, LedgerEntry],
-        deadline: float,
-        masked: bool,
-    ) -> str:
+    async def _add_newest(self, turn: _Turn, entries: dict[int, LedgerEntry]) -> str:
         """Add an entry for the newest question if it has none; return what was done."""
-        again, newest = len(entries), request.questions[-1]
+        again, newest = len(entries), turn.request.questions[-1]
         behind = f"; replayed={again}" if again else ""
         if not newest.newest or newest.at in entries:
             return f"replayed={again}" if again else "skipped; reason=no question"
         used = sum(entry.tokens for entry in entries.values())
-        reason = self._why_full(request, used)
+        reason = self._why_full(turn.request, used)
         if reason is None:
             budget = min(BUDGET, MOST_OF_CONVERSATION - used)
-            found = await self._recall(request, newest, partition, budget, deadline)
+            found = await self._recall(turn, newest, budget)
             if isinstance(found, Recall):
-                entries[newest.at] = self._keep(request, newest, partition, found, masked)
+                entries[newest.at] = self._keep(turn, newest, found)
                 return f"added; tokens={found.tokens}; messages={len(found.messages)}{behind}"
             reason = found
         return f"skipped; reason={reason}{behind}"
 
-    async def _recall(
-        self,
-        request: ParsedRequest,
-        question: Question,
-        partition: str,
-        budget: int,
-        deadline: float,
-    ) -> Recall | str:
+    async def _recall(self, turn: _Turn, question: Question, budget: int) -> Recall | str:
         """Return what was said earlier about a question, or why there is nothing."""
 
         def ask(reservoir: "Reservoir") -> Recall | Skipped:
             return reservoir.recall(
                 question.text,
-                partition=partition,
+                partition=turn.partition,
                 budget=budget,
-                exclude_conversation=request.conversation,
+                exclude_conversation=turn.request.conversation,
             )
 
-        found = await _within(deadline, self._state.reader.run(ask))
+        found = await _within(turn.deadline, self._state.reader.run(ask))
         if found is None:
             return "timeout"
         return found if isinstance(found, Recall) else found.reason.value
 
-    def _keep(
-        self,
-        request: ParsedRequest,
-        question: Question,
-        partition: str,
-        found: Recall,
-        masked: bool,
-    ) -> LedgerEntry:
+    def _keep(self, turn: _Turn, question: Question, found: Recall) -> LedgerEntry:
         """Write down what is added, so that it is added again."""
+        partition, conversation, masked = turn.partition, turn.request.conversation, turn.masked
         entry = LedgerEntry(question.ordinal, question.id, found.text.strip(), found.tokens, masked)
         quoted = [message.id for message in found.messages if message.id is not None]
         self._put += 1
         clear = self._put % _CLEAR_AFTER == 1
 
         def put(reservoir: "Reservoir") -> None:
-            now = datetime.now(UTC)
-            reservoir.ledger.put(partition, request.conversation, entry, quoted, now=now)
+            ledger, now = reservoir.ledger, datetime.now(UTC)
+            ledger.put(partition, conversation, entry, quoted, version=turn.version, now=now)
             if clear:
-                reservoir.ledger.expire(partition, masked=masked, now=now)
+                ledger.expire(partition, masked=masked, now=now)
 
-        self._wait_for(self._ledger_writes.submit(put), (partition, request.conversation), entry)
+        unwritten = _Unwritten(entry, turn.version)
+        self._wait_for(self._ledger_writes.submit(put), (partition, conversation), unwritten)
         return entry
 
     def _wait_for(
-        self, written: Future[None], conversation: tuple[str, str], entry: LedgerEntry
+        self, written: Future[None], conversation: tuple[str, str], unwritten: _Unwritten
     ) -> None:
         """Remember an entry until it is written, or cannot be."""
         entries = self._unwritten.setdefault(conversation, {})
-        key = (entry.ordinal, entry.question)
-        entries[key] = entry
+        key = (unwritten.entry.ordinal, unwritten.entry.question)
+        entries[key] = unwritten
         loop = asyncio.get_running_loop()
 
         def drop() -> None:
