@@ -9,14 +9,13 @@ import os
 import re
 import sys
 import time
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, TextIO
 
 from reservoir_cli.cli import tables
 from reservoir_cli.cli.pace import pace
 from reservoir_cli.errors import ReservoirError
-from reservoir_cli.messages import Scope, StoredMessage, plain_text
+from reservoir_cli.messages import StoredMessage, plain_text
 from reservoir_cli.util.times import to_local
 
 if TYPE_CHECKING:
@@ -33,8 +32,6 @@ ROLE_STYLES = {
 #: What could command a terminal, or show text in another order than it has: control characters,
 #: and those that embed, override and isolate directions. Tab and line feed may stay.
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
-#: So many other places are named when one is empty.
-_MOST_NAMED = 3
 _color = True
 _quiet = False
 
@@ -182,82 +179,6 @@ def error(failure: ReservoirError, *, as_json: bool) -> None:
                 }
             }
         )
-
-
-def elsewhere(
-    scope: Scope,
-    places: Sequence[tuple[str, str, int]],
-    *,
-    in_partition: str = "",
-    beyond: str = "",
-) -> None:
-    """Say where messages are, after a read that found none in its scope."""
-    if said := whereabouts(scope, places, in_partition=in_partition, beyond=beyond):
-        note(said)
-
-
-def place(scope: Scope) -> str:
-    """Name a scope in a sentence: a partition, or an instance of one."""
-    if scope.partition is None:
-        return "the store"
-    return scope.partition if scope.instance is None else str(scope)
-
-
-def whereabouts(
-    scope: Scope,
-    places: Sequence[tuple[str, str, int]],
-    *,
-    in_partition: str = "",
-    beyond: str = "",
-) -> str:
-    """Say where messages are, if a scope has none; nothing if they are in it.
-
-    :param in_partition: an option that takes in the whole partition, if that needs one.
-    :param beyond: an option that takes in all partitions, for a command that takes one instance.
-    """
-    if not places:
-        return "nothing is stored yet: reservoir ingest"
-    if all(_inside(scope, each) for each in places):
-        return ""
-    own = [each for each in places if each[0] == scope.partition]
-    if own:
-        _, instance, count = max(own, key=lambda each: each[2])
-        ways = ", or ".join(filter(None, (f"-i {instance}", in_partition)))
-        there = f"{_messages(count)} in {scope.partition}/{instance} ({ways})"
-    elif beyond and not _nearest(scope, places):
-        partition, instance, count = max(places, key=lambda each: each[2])
-        ways = f"-p {partition} -i {instance}, or {beyond}"
-        there = f"{_messages(count)} in {partition}/{instance} ({ways})"
-    else:
-        near = _nearest(scope, places) or _fullest(places)
-        there = ", ".join(f"{_messages(count)} in {name} (-p {name})" for name, count in near)
-    return f"nothing in {place(scope)}; {there}"
-
-
-def _fullest(places: Sequence[tuple[str, str, int]]) -> list[tuple[str, int]]:
-    """Return the partitions with the most messages, and how many they are."""
-    counts: Counter[str] = Counter()
-    for partition, _, count in places:
-        counts[partition] += count
-    return counts.most_common(_MOST_NAMED)
-
-
-def _nearest(scope: Scope, places: Sequence[tuple[str, str, int]]) -> list[tuple[str, int]]:
-    """Partitions whose names are almost the one that was typed, if there is none of that name."""
-    counts: Counter[str] = Counter()
-    for partition, _, count in places:
-        counts[partition] += count
-    if scope.partition is None or scope.partition in counts:
-        return []
-    from difflib import get_close_matches
-
-    typed = {each.casefold(): each for each in counts}
-    near = get_close_matches(scope.partition.casefold(), typed)
-    return [(typed[each], counts[typed[each]]) for each in near]
-
-
-def _messages(count: int) -> str:
-    return f"{count:,} {'message' if count == 1 else 'messages'}"
 
 
 def messages(
@@ -540,7 +461,3 @@ def _written_out(match: re.Match[str]) -> str:
 def _line(text: str) -> str:
     """Text for a terminal on one line."""
     return escaped(text.replace("\n", "\\n"))
-
-
-def _inside(scope: Scope, place: tuple[str, str, int]) -> bool:
-    return scope.partition in (None, place[0]) and scope.instance in (None, place[1])

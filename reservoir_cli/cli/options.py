@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from reservoir_cli.cli import completion, console
+from reservoir_cli.cli import completion, console, whereabouts
 from reservoir_cli.errors import ReservoirError, StoreCorruptError, UsageError
 from reservoir_cli.messages import Scope, StoredMessage, clean_text, parse_role
 from reservoir_cli.settings.location import is_on_a_server
@@ -331,14 +331,14 @@ _FILTERS = {"text": "match", "trace_id": "trace-id", "conversation_id": "convers
 def why_nothing(reservoir: "Reservoir", scope: Scope, where: "Filter") -> str:
     """Why a read found nothing: the filters that no message passes, or where messages are."""
     if not reservoir.view(scope, 1):
-        return console.whereabouts(scope, reservoir.places())
+        return whereabouts.sentence(scope, reservoir.places())
     open_to_all = asdict(type(where)())
     typed = [
         f"--{_FILTERS.get(name, name)}"
         for name, value in asdict(where).items()
         if value != open_to_all[name]
     ]
-    return f"no message in {console.place(scope)} passes {' and '.join(typed)}" if typed else ""
+    return f"no message in {whereabouts.place(scope)} passes {' and '.join(typed)}" if typed else ""
 
 
 def message_number(typed: str, name: str = "--id") -> int:
@@ -391,7 +391,7 @@ def no_message(reservoir: "Reservoir", number: int, scope: Scope) -> ReservoirEr
     hint = None
     for each in reservoir.messages([number]):
         hint = f"it is in partition {each.partition}: -p {each.partition}"
-    return ReservoirError(f"no message {number} in {console.place(scope)}", hint=hint)
+    return ReservoirError(f"no message {number} in {whereabouts.place(scope)}", hint=hint)
 
 
 def can_ask() -> bool:
@@ -464,6 +464,6 @@ def say_elsewhere(
 
     scope = Scope(partition, instance)
     if not reservoir.view(scope, 1):
-        console.elsewhere(scope, reservoir.places(), in_partition="--recall-scope partition")
+        whereabouts.tell(scope, reservoir.places(), in_partition="--recall-scope partition")
     elif where != Filter() and not reservoir.view(scope, 1, where):
         console.note(why_nothing(reservoir, scope, where))

@@ -4,8 +4,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from reservoir_cli.errors import ReservoirError
-from reservoir_cli.settings import file as settings_file
+from reservoir_cli.settings import edit_file
 from reservoir_cli.settings.config import Config, required_window
+from reservoir_cli.settings.keys import dotted_key, split_key
 from reservoir_cli.tokens import load_counter
 
 #: A counter that asks the network needs a key, which a settings file does not hold.
@@ -19,12 +20,12 @@ def check_changes(known: Config, changes: Mapping[str, str | None]) -> None:
     :raises UsageError: a wrong setting, an unknown counter, or an unknown model.
     :raises ModelUnavailableError: the counter is not on this machine.
     """
-    contents = settings_file.contents_after(known.path, changes)
+    contents = edit_file.contents_after(known.path, changes)
     changed = replace(
         known, values=contents.values, partitions=contents.partitions, models=contents.models
     )
     for key, text in changes.items():
-        table, _, setting = settings_file.split_key(key)
+        table, _, setting = split_key(key)
         if text is None:
             continue
         if setting == "token_counter":
@@ -52,7 +53,7 @@ def _named_counters(known: Config) -> Iterator[tuple[str, str]]:
     for table, group in (("partitions", known.partitions), ("models", known.models)):
         for name, values in group.items():
             if "token_counter" in values:
-                key = settings_file.dotted_key(table, name, "token_counter")
+                key = dotted_key(table, name, "token_counter")
                 yield key, str(values["token_counter"])
 
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Literal
 from reservoir_cli.errors import UsageError
 from reservoir_cli.settings import file as settings_file
 from reservoir_cli.settings import mcp, paths, projects, proxy
+from reservoir_cli.settings.keys import dotted_key, known_key, split_written_key
 from reservoir_cli.settings.schema import (
     DEFAULT_RESERVE,
     DEFAULTS,
@@ -235,7 +236,7 @@ def _checked(flags: Mapping[str, Value]) -> dict[str, Value]:
     written = {}
     for name, value in flags.items():
         if value is not None:
-            settings_file.known_key(name, None)
+            known_key(name, None)
             written[name] = check_value(name, value, name)
     return resolve_aliases(written)[0]
 
@@ -247,7 +248,7 @@ def effective(known: Config, key: str) -> tuple[Value, Origin]:
         ``projects`` is the partition that it belongs to.
     :raises UsageError: there is no such setting.
     """
-    table, name, written = settings_file.split_written_key(key)
+    table, name, written = split_written_key(key)
     if table == projects.TABLE:
         partition = projects.partition_of(known.projects, written)
         return (partition, "file") if partition else known.lookup("partition")
@@ -291,12 +292,12 @@ def listed(known: Config) -> list[tuple[str, Value, Origin]]:
         ("upstreams", "file", known.upstreams),
     ):
         rows += [
-            (settings_file.dotted_key(table, name, key), value, origin)  # type: ignore[misc]
+            (dotted_key(table, name, key), value, origin)  # type: ignore[misc]
             for name, values in group.items()
             for key, value in values.items()
         ]
     rows += [
-        (settings_file.dotted_key(projects.TABLE, "", folder), partition, "file")
+        (dotted_key(projects.TABLE, "", folder), partition, "file")
         for folder, partition in known.projects.items()
     ]
     rows += [(mcp.KEY, *_offered(known))] if known.mcp_partitions else []

@@ -5,8 +5,8 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 from reservoir_cli.redaction import Mode, describe_secrets
-from reservoir_cli.settings import file as settings_file
 from reservoir_cli.settings.config import Config
+from reservoir_cli.settings.keys import dotted_key
 
 #: So many reasons are kept; of a file in which everything is wrong, the others are only counted.
 _REASONS = 1_000
@@ -126,5 +126,5 @@ def masking_command(config: Config, partition: str | None) -> str:
     _, origin = config.lookup("redact", partition)
     key = "redact"
     if origin == "partition":
-        key = settings_file.dotted_key("partitions", partition or "", key)
+        key = dotted_key("partitions", partition or "", key)
     return f"config --set {shlex.quote(f'{key}=mask')}"

@@ -2,7 +2,7 @@ import tomllib
 
 import pytest
 
-from reservoir_cli.settings import file as settings_file
+from reservoir_cli.settings.keys import split_key
 
 MODEL_KEY = "models.gpt-3.5-turbo.reserve_tokens"
 
@@ -86,7 +86,7 @@ def test_a_name_may_stand_in_quotes_as_in_the_file(cli, file, key, table, name, 
     assert list(tomllib.loads(file.read_text())[table]) == [name]
     assert cli("config", "--get", key).out == f"{value}\n"
     listed = {line.split("\t")[0]: line.split("\t")[1] for line in cli("config").out.splitlines()}
-    assert value in [listed[each] for each in listed if settings_file.split_key(each)[1] == name]
+    assert value in [listed[each] for each in listed if split_key(each)[1] == name]
     cli("config", "--unset", key)
     assert tomllib.loads(file.read_text()).get(table, {}) == {}
 

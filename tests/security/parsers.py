@@ -71,7 +71,7 @@ def _importer(name: str) -> Parser:
 
 def _settings(data: bytes) -> None:
     with suppress(UsageError, UnicodeDecodeError):
-        settings_file._read(config_file(), data.decode())
+        settings_file.contents_of(config_file(), data.decode())
 
 
 def _text(data: bytes) -> str:

@@ -60,7 +60,7 @@ def config(
     settings file is.
     """
     from reservoir_cli.settings import config as settings
-    from reservoir_cli.settings import file as settings_file
+    from reservoir_cli.settings.keys import split_key
     from reservoir_cli.settings.schema import format_value
 
     options.one_form(get=get is not None, list=show, path=path, set=bool(changes or unset))
@@ -74,7 +74,7 @@ def config(
         file = _change(given, edits)
         for key in edits:
             if key.rpartition(".")[2] == "redact":
-                _count_stored_secrets(ctx, settings_file.split_key(key)[1])
+                _count_stored_secrets(ctx, split_key(key)[1])
         if as_json:
             console.document({"path": str(file)})
         return
@@ -85,7 +85,7 @@ def config(
     known = options.load_config(ctx)
     if get is not None:
         value, origin = settings.effective(known, get)
-        text = format_value(settings_file.split_key(get)[2], value)
+        text = format_value(split_key(get)[2], value)
         _print_value(text, {"key": get, "value": value, "origin": origin}, as_json)
     else:
         _print_list(known, as_json)
@@ -150,13 +150,12 @@ def _count_stored_secrets(ctx: typer.Context, partition: str | None) -> None:
 def _change(given: Path | None, changes: dict[str, str | None]) -> Path:
     """Change the settings file, and tell of names that are older ones."""
     from reservoir_cli.maintenance.availability import check_changes
-    from reservoir_cli.settings import config
-    from reservoir_cli.settings import file as settings_file
+    from reservoir_cli.settings import config, edit_file
 
     file = _file(given)
     if any(text is not None for text in changes.values()):
         check_changes(config.load(given), changes)
-    settings_file.edit(file, changes)
+    edit_file.edit(file, changes)
     for key, text in changes.items():
         if text is not None and (note := _note(key, text)):
             console.note(note)
@@ -165,10 +164,10 @@ def _change(given: Path | None, changes: dict[str, str | None]) -> Path:
 
 def _note(key: str, text: str) -> str:
     """Describe what an older name of a key stands for."""
-    from reservoir_cli.settings import file as settings_file
+    from reservoir_cli.settings.keys import split_written_key
     from reservoir_cli.settings.schema import from_alias, parse_value, setting_of
 
-    written = settings_file.split_written_key(key)[2]
+    written = split_written_key(key)[2]
     if (setting := setting_of(written)) == written:
         return ""
     value = from_alias(written, given := parse_value(written, text, key))
@@ -189,11 +188,11 @@ def _file(given: Path | None) -> Path:
 
 
 def _changes(changes: list[str], unset: list[str]) -> dict[str, str | None]:
-    from reservoir_cli.settings import file as settings_file
+    from reservoir_cli.settings.keys import split_assignment
 
     parsed: dict[str, str | None] = dict.fromkeys(unset)
     for each in changes:
-        key, value = settings_file.split_assignment(each)
+        key, value = split_assignment(each)
         parsed[key] = value
     return parsed
 

@@ -68,7 +68,7 @@ def _say_unfinished(state: "EmbeddingState") -> None:
 
 def _keep_setting(config: "Config", name: str) -> None:
     """Let questions be embedded by the model that the messages are embedded by."""
-    from reservoir_cli.settings import file as settings_file
+    from reservoir_cli.settings import edit_file
 
     value, origin = config.lookup("embedding_model")
     if value == name:
@@ -76,5 +76,5 @@ def _keep_setting(config: "Config", name: str) -> None:
     if origin == "environment":
         console.warn(f"RESERVOIR_EMBEDDING_MODEL names another model: set it to {name}")
         return
-    settings_file.edit(config.path, {"embedding_model": name})
+    edit_file.edit(config.path, {"embedding_model": name})
     console.note(f"setting embedding_model is {name} from here on")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from reservoir_cli.cli import console, options
+from reservoir_cli.cli import console, options, whereabouts
 from reservoir_cli.errors import UsageError
 from reservoir_cli.messages import Key, Scope
 
@@ -84,7 +84,7 @@ def forget(
             count = options.counted(len(found), "message")
             if not yes:
                 _preview(reservoir, found)
-            options.confirm(f"forget {count} in {console.place(scope)} for good?", yes)
+            options.confirm(f"forget {count} in {whereabouts.place(scope)} for good?", yes)
             reservoir.forget(found)
             console.aside(f"forgot {options.counted(len(found), 'message')}")
             console.note("backups and exports made earlier still have them")
@@ -181,11 +181,11 @@ def _say_nothing_found(
         return
     others = [] if which.expired else reservoir.places(which.where())
     if others:
-        console.elsewhere(scope, others, **_WIDER)
+        whereabouts.tell(scope, others, **_WIDER)
     elif reservoir.view(scope, 1):
-        console.note(f"nothing to forget in {console.place(scope)}")
+        console.note(f"nothing to forget in {whereabouts.place(scope)}")
     else:
-        console.elsewhere(scope, reservoir.places(), **_WIDER)
+        whereabouts.tell(scope, reservoir.places(), **_WIDER)
 
 
 def _preview(reservoir: "Reservoir", found: Sequence[Key]) -> None:

@@ -227,14 +227,14 @@ def _import(
 
     :returns: everything that was read, with what was done of it.
     """
-    from reservoir_cli.settings import file as settings_file
+    from reservoir_cli.settings import edit_file
 
     done = []
     with options.open_reservoir(ctx, create=True) as reservoir:
         config = reservoir.config
         if home != config.lookup("partition")[0]:
             # First: if the import is broken off, the next one goes on in the same place.
-            settings_file.edit(config.path, {"partition": home})
+            edit_file.edit(config.path, {"partition": home})
             console.note(f"{home} is the partition from now on: reservoir config --get partition")
         for each in read:
             if each not in chosen:

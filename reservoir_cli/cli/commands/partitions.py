@@ -166,12 +166,12 @@ def _move(reservoir: "Reservoir", old: str, new: str, done: str) -> None:
 
 def _move_sources(config: "Config", old: str, new: str) -> None:
     """Let what is synced into a partition go to where its messages are."""
-    from reservoir_cli.settings import file as settings_file
+    from reservoir_cli.settings import edit_file
 
     if not any(table.get("partition") == old for table in config.sources.values()):
         return
     try:
-        names = settings_file.move_sources(config.path, old, new)
+        names = edit_file.move_sources(config.path, old, new)
     except UsageError as problem:
         console.warn(problem.message)
         return
@@ -184,13 +184,13 @@ def _settings_follow(config: "Config", old: str, new: str, *, table: bool) -> bo
     :param table: whether its table is renamed, and not only what names the partition.
     :returns: whether the table was renamed.
     """
-    from reservoir_cli.settings import file as settings_file
+    from reservoir_cli.settings import edit_file
 
     is_named = old in config.projects.values() or old in config.mcp_partitions
     if not is_named and not (table and config.partitions.get(old)):
         return False
     try:
-        renamed = settings_file.rename_partition(config.path, old, new, table=table)
+        renamed = edit_file.rename_partition(config.path, old, new, table=table)
         if is_named:
             console.note(f"[projects] and [mcp] in {config.path} name {new} now")
         if not renamed:

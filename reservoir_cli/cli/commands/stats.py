@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from reservoir_cli.cli import console, options
+from reservoir_cli.cli import console, options, whereabouts
 from reservoir_cli.messages import Scope
 from reservoir_cli.util.times import parse_time
 
@@ -34,7 +34,7 @@ def stats(
     with options.open_reservoir(ctx) as reservoir:
         summary = reservoir.stats(moment, partition)
         if partition and not summary["store"]["messages"]:
-            console.elsewhere(Scope(partition), reservoir.places())
+            whereabouts.tell(Scope(partition), reservoir.places())
     if as_json:
         console.document(summary)
         return

@@ -128,7 +128,7 @@ def _sources(reservoir: "Reservoir", names: list[str]) -> "list[Source]":
 
 def keep(reservoir: "Reservoir", sources: "list[Source]") -> None:
     """Write sources to the settings file, unless they are there already."""
-    from reservoir_cli.settings import file as settings_file
+    from reservoir_cli.settings import edit_file
 
     tables: dict[str, dict[str, Any]] = {
         source.name: {
@@ -139,7 +139,7 @@ def keep(reservoir: "Reservoir", sources: "list[Source]") -> None:
         for source in unknown(reservoir, sources)
     }
     if tables:
-        settings_file.add_sources(reservoir.config.path, tables)
+        edit_file.add_sources(reservoir.config.path, tables)
         console.note(
             f"{', '.join(tables)} in [sources] of {reservoir.config.path}: reservoir sync "
             "keeps them current"

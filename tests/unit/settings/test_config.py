@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reservoir_cli.errors import UsageError
-from reservoir_cli.settings import config
-from reservoir_cli.settings import file as settings_file
+from reservoir_cli.settings import config, edit_file
+from reservoir_cli.settings.keys import dotted_key, split_assignment, split_key
 from reservoir_cli.settings.schema import (
     DEFAULTS,
     MODEL_ONLY,
@@ -256,7 +256,7 @@ def test_a_name_and_a_longer_name_are_two_models(file: Path) -> None:
 def test_a_byte_order_mark_and_windows_line_ends_are_read(file: Path, data: bytes) -> None:
     file.write_bytes(data)
     assert config.load(file).values == {"model": "gpt-4"}
-    settings_file.edit(file, {"partition": "p"})
+    edit_file.edit(file, {"partition": "p"})
     assert config.load(file).values == {"model": "gpt-4", "partition": "p"}
 
 
@@ -300,7 +300,7 @@ def test_a_broken_file_is_a_usage_error_and_is_never_edited(
     assert caught.value.hint
     assert "--list" not in caught.value.hint  # it would fail as well
     with pytest.raises(UsageError):
-        settings_file.edit(file, {"fill": "true"})
+        edit_file.edit(file, {"fill": "true"})
     assert file.read_text() == text
 
 
@@ -333,7 +333,7 @@ def test_a_file_that_was_asked_for_must_be_there(file: Path) -> None:
 )
 def test_an_unknown_key_is_told_its_nearest_names(file: Path, key: str, near: str) -> None:
     with pytest.raises(UsageError, match="unknown setting") as caught:
-        settings_file.edit(file, {key: "1"})
+        edit_file.edit(file, {key: "1"})
     assert near in str(caught.value.hint)
     with pytest.raises(UsageError, match="unknown setting"):
         config.effective(config.load(), key)
@@ -341,7 +341,7 @@ def test_an_unknown_key_is_told_its_nearest_names(file: Path, key: str, near: st
 
 def test_a_key_like_no_other_is_told_where_to_look() -> None:
     with pytest.raises(UsageError) as caught:
-        settings_file.split_key("zzzzzz")
+        split_key("zzzzzz")
     assert "--list" in str(caught.value.hint)
 
 
@@ -506,7 +506,7 @@ KEYS = [
 
 @pytest.mark.parametrize(("key", "parts"), KEYS)
 def test_a_dotted_key_reaches_into_a_table(key: str, parts: tuple) -> None:
-    assert settings_file.split_key(key) == parts
+    assert split_key(key) == parts
 
 
 @pytest.mark.parametrize(
@@ -514,7 +514,7 @@ def test_a_dotted_key_reaches_into_a_table(key: str, parts: tuple) -> None:
 )
 def test_a_key_that_names_no_setting_is_refused(key: str) -> None:
     with pytest.raises(UsageError):
-        settings_file.split_key(key)
+        split_key(key)
 
 
 @pytest.mark.parametrize(
@@ -533,7 +533,7 @@ def test_a_key_that_names_no_setting_is_refused(key: str) -> None:
 )
 def test_misplaced_quotes_get_a_hint(file: Path, key: str) -> None:
     with pytest.raises(UsageError, match="misplaced quotes in") as caught:
-        settings_file.edit(file, {key: "mask"})
+        edit_file.edit(file, {key: "mask"})
     assert '."NAME".' in str(caught.value.hint)
     assert not file.exists()
 
@@ -541,7 +541,7 @@ def test_misplaced_quotes_get_a_hint(file: Path, key: str) -> None:
 @pytest.mark.parametrize("key", ['partitions.""."fill"', 'partitions."fill"', '"models"."a"'])
 def test_a_quoted_key_that_names_no_setting_is_refused(key: str) -> None:
     with pytest.raises(UsageError):
-        settings_file.split_key(key)
+        split_key(key)
 
 
 @pytest.mark.parametrize(
@@ -558,7 +558,7 @@ def test_a_quoted_key_that_names_no_setting_is_refused(key: str) -> None:
 def test_an_assignment_ends_its_key_at_the_first_equals_sign_outside_of_quotes(
     text: str, parts: tuple[str, str]
 ) -> None:
-    assert settings_file.split_assignment(text) == parts
+    assert split_assignment(text) == parts
 
 
 EFFECTIVE = [
@@ -586,7 +586,7 @@ def test_the_effective_value_of_a_key(file: Path, key: str, found: tuple) -> Non
 
 def test_comments_and_order_are_kept(file: Path) -> None:
     written(file, EVERY_TABLE)
-    settings_file.edit(
+    edit_file.edit(
         file,
         {
             "token_multiplier": "1.5",
@@ -600,7 +600,7 @@ def test_comments_and_order_are_kept(file: Path) -> None:
 
 def test_new_settings_of_the_file_come_before_its_tables(file: Path) -> None:
     written(file, "[models.gpt-4]\nreserve_tokens = 1\n")
-    settings_file.edit(file, {"model": "gpt-4", "partitions.p.fill": "on"})
+    edit_file.edit(file, {"model": "gpt-4", "partitions.p.fill": "on"})
     known = config.load(file)
     assert known.values == {"model": "gpt-4"}
     assert known.models == {"gpt-4": {"reserve_tokens": 1}}
@@ -623,7 +623,7 @@ reserve_tokens = 6
 )
 def test_an_unquoted_header_is_renamed_and_not_doubled(file: Path, header: str) -> None:
     written(file, UNQUOTED.replace("[models.gpt-3.5-turbo]", header))
-    settings_file.edit(file, {"models.gpt-3.5-turbo.context_window": "7"})
+    edit_file.edit(file, {"models.gpt-3.5-turbo.context_window": "7"})
     text = file.read_text()
     assert text.count("5-turbo") == 1
     assert '[models."gpt-3.5-turbo"] # mine\nreserve_tokens = 5 # five\n' in text
@@ -636,13 +636,13 @@ def test_an_unquoted_header_is_renamed_and_not_doubled(file: Path, header: str) 
 def test_a_quoted_header_stays_as_it_is(file: Path) -> None:
     text = "[models.'gpt-3.5-turbo']\nreserve_tokens = 5\n"
     written(file, text)
-    settings_file.edit(file, {"models.gpt-3.5-turbo.reserve_tokens": "6"})
+    edit_file.edit(file, {"models.gpt-3.5-turbo.reserve_tokens": "6"})
     assert file.read_text() == text.replace("5\n", "6\n")
 
 
 def test_another_name_of_a_model_changes_its_table(file: Path) -> None:
     written(file, EVERY_TABLE)
-    settings_file.edit(file, {"models.openai/gpt-3.5-turbo.reserve_tokens": "9"})
+    edit_file.edit(file, {"models.openai/gpt-3.5-turbo.reserve_tokens": "9"})
     assert file.read_text() == EVERY_TABLE.replace("512", "9")
 
 
@@ -682,8 +682,8 @@ def test_a_change_is_made_in_any_shape_of_file_and_touches_nothing_else(
     if text:
         written(file, text)
     before = _said(config.load())
-    settings_file.edit(file, {key: CHANGES[key]})
-    setting = settings_file.split_key(key)[2]
+    edit_file.edit(file, {key: CHANGES[key]})
+    setting = split_key(key)[2]
     assert _said(config.load(file)) == {**before, key: parse_value(setting, CHANGES[key], key)}
 
 
@@ -691,7 +691,7 @@ def _said(known: config.Config) -> dict[str, Value]:
     """What a file says, by dotted key."""
     tables = {"partitions": known.partitions, "models": known.models}
     inside = {
-        settings_file.dotted_key(table, name, key): value
+        dotted_key(table, name, key): value
         for table, group in tables.items()
         for name, values in group.items()
         for key, value in values.items()
@@ -705,7 +705,7 @@ def test_both_spellings_of_a_header_in_one_file_are_an_error_of_ours(file: Path)
     )
     written(file, text)
     try:
-        settings_file.edit(file, {"models.gpt-3.5-turbo.profile": "small"})
+        edit_file.edit(file, {"models.gpt-3.5-turbo.profile": "small"})
     except UsageError:
         assert file.read_text() == text
     else:
@@ -718,24 +718,22 @@ def test_both_spellings_of_a_header_in_one_file_are_an_error_of_ours(file: Path)
 
 def test_a_setting_is_taken_out(file: Path) -> None:
     written(file, EVERY_TABLE)
-    settings_file.edit(
-        file, {"recent_context_size": None, "models.gpt-3.5-turbo.reserve_tokens": None}
-    )
+    edit_file.edit(file, {"recent_context_size": None, "models.gpt-3.5-turbo.reserve_tokens": None})
     kept = EVERY_TABLE.replace("recent_context_size = 11\n", "")
     assert file.read_text() == kept.replace("reserve_tokens = 512\n", "")
 
 
 def test_taking_out_what_is_not_there_changes_nothing(file: Path) -> None:
     written(file, EVERY_TABLE)
-    settings_file.edit(file, {"fill": None, "partitions.coding.fill": None})
+    edit_file.edit(file, {"fill": None, "partitions.coding.fill": None})
     assert config.load(file).values == config.load(written(file, EVERY_TABLE)).values
 
 
 def test_the_other_name_of_a_setting_is_changed_where_it_stands(file: Path) -> None:
     written(file, "output_reserve = 5\n")
-    settings_file.edit(file, {"output_reserve": "6"})
+    edit_file.edit(file, {"output_reserve": "6"})
     assert config.load(file).values == {"reserve_tokens": 6}
-    settings_file.edit(file, {"token_reserve": None})
+    edit_file.edit(file, {"token_reserve": None})
     assert config.load(file).values == {}
 
 
@@ -755,7 +753,7 @@ def test_several_changes_are_made_together_or_not_at_all(
     if text:
         written(file, text)
     with pytest.raises(UsageError):
-        settings_file.edit(file, changes)
+        edit_file.edit(file, changes)
     assert file.exists() is bool(text)
     assert not text or file.read_text() == text
     assert len(list(file.parent.iterdir())) == bool(text)
@@ -764,10 +762,10 @@ def test_several_changes_are_made_together_or_not_at_all(
 READ_ONLY = """
 import sys
 from pathlib import Path
-from reservoir_cli.settings import config, file as settings_file
+from reservoir_cli.settings import config, edit_file
 from reservoir_cli.errors import UsageError
 try:
-    settings_file.edit(Path(sys.argv[1]), {"fill": "true"})
+    edit_file.edit(Path(sys.argv[1]), {"fill": "true"})
 except UsageError as error:
     sys.exit(f"{error.exit_code} {error.message}")
 """
@@ -819,7 +817,7 @@ def _keys() -> st.SearchStrategy[tuple[str, str]]:
     def dotted(table: str, keys: list[str]) -> st.SearchStrategy[tuple[str, str]]:
         names = st.lists(NAMES, min_size=1, max_size=3).map(".".join)
         return st.tuples(names, st.sampled_from(keys)).map(
-            lambda pair: (settings_file.dotted_key(table, *pair), pair[1])
+            lambda pair: (dotted_key(table, *pair), pair[1])
         )
 
     return tops | dotted("partitions", in_partitions) | dotted("models", in_models)
@@ -837,7 +835,7 @@ def test_what_is_set_is_read_again_as_the_same(change: tuple[str, str, Value], t
         file = Path(folder) / "reservoir.toml"
         if text:
             written(file, text)
-        settings_file.edit(file, {key: format_value(setting, value)})
+        edit_file.edit(file, {key: format_value(setting, value)})
         found = _said(config.load(file))[key]
         assert found == value
         assert type(found) is type(value)

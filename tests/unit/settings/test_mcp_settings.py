@@ -5,8 +5,7 @@ from pathlib import Path
 import pytest
 
 from reservoir_cli.errors import UsageError
-from reservoir_cli.settings import config
-from reservoir_cli.settings import file as settings_file
+from reservoir_cli.settings import config, edit_file
 
 
 @pytest.fixture
@@ -51,17 +50,17 @@ def test_what_is_no_list_of_partitions_is_refused(file, text, problem) -> None:
 @pytest.mark.parametrize("before", ["", "# mine\n[mcp]\npartitions = [\n  'old', # why\n]\n"])
 def test_the_command_line_sets_and_removes_them(file, before) -> None:
     file.write_text(f"partition = 'x' # kept\n{before}", encoding="utf-8")
-    settings_file.edit(file, {"mcp.partitions": "work, home"})
+    edit_file.edit(file, {"mcp.partitions": "work, home"})
     assert config.load().mcp_partitions == ("work", "home")
     assert "# kept" in file.read_text(encoding="utf-8")
-    settings_file.edit(file, {"mcp.partitions": None})
+    edit_file.edit(file, {"mcp.partitions": None})
     assert config.load().mcp_partitions == ()
     assert config.load().lookup("partition")[0] == "x"
 
 
 def test_a_partition_that_is_renamed_keeps_its_place(file) -> None:
     file.write_text('[mcp]\npartitions = ["home", "work"]\n', encoding="utf-8")
-    settings_file.rename_partition(file, "work", "acme")
+    edit_file.rename_partition(file, "work", "acme")
     assert config.load().mcp_partitions == ("home", "acme")
-    settings_file.rename_partition(file, "acme", "home")
+    edit_file.rename_partition(file, "acme", "home")
     assert config.load().mcp_partitions == ("home",)

@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 
 from reservoir_cli.errors import UsageError
-from reservoir_cli.settings import config, paths
-from reservoir_cli.settings import file as settings_file
+from reservoir_cli.settings import config, edit_file, paths
 from reservoir_cli.settings.projects import partition_of
 
 
@@ -77,26 +76,26 @@ def test_a_wrong_project_is_refused_by_name(file, text, reason):
 
 def test_projects_are_set_and_unset_among_comments(file):
     file.write_text('# mine\npartition = "home" # usual\n', encoding="utf-8")
-    settings_file.edit(file, {"projects.~/code/a.b": "work", 'projects."/x = y"': "other"})
+    edit_file.edit(file, {"projects.~/code/a.b": "work", 'projects."/x = y"': "other"})
     text = file.read_text(encoding="utf-8")
     assert text.startswith('# mine\npartition = "home" # usual\n')
     assert config.load().projects == {"~/code/a.b": "work", "/x = y": "other"}
-    settings_file.edit(file, {"projects.~/code/a.b": "app"})
+    edit_file.edit(file, {"projects.~/code/a.b": "app"})
     assert config.load().projects == {"~/code/a.b": "app", "/x = y": "other"}
-    settings_file.edit(file, {"projects.~/code/a.b": None, 'projects."/x = y"': None})
+    edit_file.edit(file, {"projects.~/code/a.b": None, 'projects."/x = y"': None})
     assert file.read_text(encoding="utf-8").strip() == '# mine\npartition = "home" # usual'
 
 
 @pytest.mark.parametrize("key", ["projects.app", "projects.", "projects"])
 def test_a_key_without_a_whole_path_is_refused(file, key):
     with pytest.raises(UsageError):
-        settings_file.edit(file, {key: "work"})
+        edit_file.edit(file, {key: "work"})
     assert not file.exists()
 
 
 def test_projects_follow_a_partition_that_is_renamed(file):
     known = written(file, '[projects]\n"/a" = "work"\n"/b" = "home"\n')
-    settings_file.rename_partition(known.path, "work", "acme")
+    edit_file.rename_partition(known.path, "work", "acme")
     assert config.load().projects == {"/a": "acme", "/b": "home"}
 
 

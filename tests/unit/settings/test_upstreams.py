@@ -5,8 +5,7 @@ from pathlib import Path
 import pytest
 
 from reservoir_cli.errors import UsageError
-from reservoir_cli.settings import config, upstreams
-from reservoir_cli.settings import file as settings_file
+from reservoir_cli.settings import config, edit_file, upstreams
 from reservoir_cli.settings.upstreams import Upstream
 
 
@@ -87,7 +86,7 @@ def test_an_upstream_without_a_url_is_refused_when_it_is_used(file) -> None:
 
 
 def test_both_are_set_shown_and_removed_like_other_settings(file) -> None:
-    settings_file.edit(file, {"upstreams.a.url": "http://x/v1", "proxy.store": "always"})
+    edit_file.edit(file, {"upstreams.a.url": "http://x/v1", "proxy.store": "always"})
     known = config.load()
     assert (known.proxy_store, known.upstreams) == ("always", {"a": {"url": "http://x/v1"}})
     assert config.effective(known, "upstreams.a.url") == ("http://x/v1", "file")
@@ -96,6 +95,6 @@ def test_both_are_set_shown_and_removed_like_other_settings(file) -> None:
     listed = {key: value for key, value, _ in config.listed(known)}
     assert listed["upstreams.a.url"] == "http://x/v1"
     assert listed["proxy.store"] == "always"
-    settings_file.edit(file, {"upstreams.a.url": None, "proxy.store": None})
+    edit_file.edit(file, {"upstreams.a.url": None, "proxy.store": None})
     assert config.load().proxy_store == "unless-synced"
     assert upstreams.resolve(config.load().upstreams).keys() == upstreams.DEFAULTS.keys()

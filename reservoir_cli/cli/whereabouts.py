@@ -1,0 +1,90 @@
+"""Say where messages are, when a command found none where it looked."""
+
+from collections import Counter
+from collections.abc import Sequence
+
+from reservoir_cli.cli import console
+from reservoir_cli.messages import Scope
+
+#: So many other places are named when one is empty.
+_MOST_NAMED = 3
+
+
+def tell(
+    scope: Scope,
+    places: Sequence[tuple[str, str, int]],
+    *,
+    in_partition: str = "",
+    beyond: str = "",
+) -> None:
+    """Say where messages are, after a read that found none in its scope."""
+    if said := sentence(scope, places, in_partition=in_partition, beyond=beyond):
+        console.note(said)
+
+
+def place(scope: Scope) -> str:
+    """Name a scope in a sentence: a partition, or an instance of one."""
+    if scope.partition is None:
+        return "the store"
+    return scope.partition if scope.instance is None else str(scope)
+
+
+def sentence(
+    scope: Scope,
+    places: Sequence[tuple[str, str, int]],
+    *,
+    in_partition: str = "",
+    beyond: str = "",
+) -> str:
+    """Say where messages are, if a scope has none; nothing if they are in it.
+
+    :param in_partition: an option that takes in the whole partition, if that needs one.
+    :param beyond: an option that takes in all partitions, for a command that takes one instance.
+    """
+    if not places:
+        return "nothing is stored yet: reservoir ingest"
+    if all(_inside(scope, each) for each in places):
+        return ""
+    own = [each for each in places if each[0] == scope.partition]
+    if own:
+        _, instance, count = max(own, key=lambda each: each[2])
+        ways = ", or ".join(filter(None, (f"-i {instance}", in_partition)))
+        there = f"{_messages(count)} in {scope.partition}/{instance} ({ways})"
+    elif beyond and not _nearest(scope, places):
+        partition, instance, count = max(places, key=lambda each: each[2])
+        ways = f"-p {partition} -i {instance}, or {beyond}"
+        there = f"{_messages(count)} in {partition}/{instance} ({ways})"
+    else:
+        near = _nearest(scope, places) or _fullest(places)
+        there = ", ".join(f"{_messages(count)} in {name} (-p {name})" for name, count in near)
+    return f"nothing in {place(scope)}; {there}"
+
+
+def _fullest(places: Sequence[tuple[str, str, int]]) -> list[tuple[str, int]]:
+    """Return the partitions with the most messages, and how many they are."""
+    counts: Counter[str] = Counter()
+    for partition, _, count in places:
+        counts[partition] += count
+    return counts.most_common(_MOST_NAMED)
+
+
+def _nearest(scope: Scope, places: Sequence[tuple[str, str, int]]) -> list[tuple[str, int]]:
+    """Partitions whose names are almost the one that was typed, if there is none of that name."""
+    counts: Counter[str] = Counter()
+    for partition, _, count in places:
+        counts[partition] += count
+    if scope.partition is None or scope.partition in counts:
+        return []
+    from difflib import get_close_matches
+
+    typed = {each.casefold(): each for each in counts}
+    near = get_close_matches(scope.partition.casefold(), typed)
+    return [(typed[each], counts[typed[each]]) for each in near]
+
+
+def _messages(count: int) -> str:
+    return f"{count:,} {'message' if count == 1 else 'messages'}"
+
+
+def _inside(scope: Scope, place: tuple[str, str, int]) -> bool:
+    return scope.partition in (None, place[0]) and scope.instance in (None, place[1])

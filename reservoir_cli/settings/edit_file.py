@@ -1,0 +1,326 @@
+"""Edit the settings file without changing anything else in it."""
+
+import re
+import secrets
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from reservoir_cli.errors import UsageError
+from reservoir_cli.settings import mcp, projects
+from reservoir_cli.settings.file import Contents, contents_of, read, read_text
+from reservoir_cli.settings.keys import (
+    OTHER_TABLES,
+    quoted_parts,
+    split_key,
+    split_written_key,
+)
+from reservoir_cli.settings.schema import (
+    ALIASES,
+    Value,
+    aliases_of,
+    check_value,
+    from_alias,
+    is_duration,
+    parse_value,
+    setting_of,
+)
+from reservoir_cli.util.private import exclusive_lock, make_private_dir, resolve_path, write_private
+
+_Change = tuple[str | None, str | None, str, Value]
+
+
+def edit(path: Path, changes: Mapping[str, str | None]) -> None:
+    """Apply all changes to the settings file, or none; comments and order are kept.
+
+    :param changes: the new text of each dotted key, or ``None`` to remove it.
+    :raises UsageError: a name or value is invalid, or the file cannot be edited.
+    """
+    if not any(text is not None for text in changes.values()):
+        try:
+            read(path, required=False)
+            for key in changes:
+                split_key(key)
+        except UsageError as error:
+            _remove_keys(path, list(changes), error)
+            return
+    parsed = _parsed_changes(changes)
+    _change(path, lambda _: parsed)
+
+
+def _parsed_changes(changes: Mapping[str, str | None]) -> list[_Change]:
+    """Check changes; among several names of one setting its own wins."""
+    parsed: dict[tuple[str | None, str | None, str], _Change] = {}
+    own_last = sorted(changes, key=lambda key: split_written_key(key)[2] not in ALIASES)
+    for key in own_last:
+        change = _parsed_change(key, changes[key])
+        parsed[change[:3]] = change
+    return list(parsed.values())
+
+
+def _parsed_change(key: str, text: str | None) -> _Change:
+    table, name, written = split_written_key(key)
+    setting = setting_of(written)
+    if text is None:
+        return table, name, setting, None
+    if table in OTHER_TABLES:
+        return table, name, setting, OTHER_TABLES[table](setting, text)
+    value = from_alias(written, parse_value(written, text, key))
+    return table, name, setting, _as_written(setting, value, text)
+
+
+def contents_after(path: Path, changes: Mapping[str, str | None]) -> Contents:
+    """Return the contents the file would have after changes, without writing it.
+
+    :raises UsageError: a name or value is invalid, or the file cannot be read.
+    """
+    parsed = _parsed_changes(changes)
+    return _changed(read(path, required=False), parsed)
+
+
+def _remove_keys(path: Path, keys: list[str], error: UsageError) -> None:
+    """Remove keys from an invalid file, or unknown keys from a valid one.
+
+    :param error: the error to raise on failure.
+    :raises UsageError: the keys are not in the file, or it is not TOML.
+    """
+    import tomlkit
+    from tomlkit.exceptions import TOMLKitError
+
+    try:
+        document = tomlkit.parse(read_text(path, required=False))
+        for key in keys:
+            parts = quoted_parts(key) if '"' in key or "'" in key else key.split(".")
+            joined = [parts[0], ".".join(parts[1:-1]), parts[-1]]
+            table: Any = None
+            for path_in_file in (parts, joined):
+                table = document
+                for part in path_in_file[:-1]:
+                    table = table.get(part) if isinstance(table, dict) else None
+                if isinstance(table, dict) and parts[-1] in table:
+                    break
+            else:
+                raise error
+            del table[parts[-1]]
+        write_private(path, tomlkit.dumps(document))
+    except (TOMLKitError, OSError):
+        raise error from None
+
+
+def rename_partition(path: Path, old: str, new: str, *, table: bool = True) -> bool:
+    """Rename a partition's table in the file, unless the new name already has one.
+
+    Its projects, and its place in ``[mcp]``, follow in any case.
+
+    :param table: whether to rename its table.
+    :returns: whether a table was renamed.
+    :raises UsageError: the file cannot be edited; nothing changes.
+    """
+    moved: list[tuple[str, Value]] = []
+
+    def changes_of(contents: Contents) -> list[_Change]:
+        if table and not contents.partitions.get(new):
+            moved.extend(contents.partitions.get(old, {}).items())
+        added: list[_Change] = [("partitions", new, *entry) for entry in moved]
+        folders = [folder for folder, name in contents.projects.items() if name == old]
+        added += [(projects.TABLE, None, folder, new) for folder in folders]
+        if old in (offered := contents.mcp.get(mcp.PARTITIONS, ())):
+            renamed: Any = list(dict.fromkeys(new if name == old else name for name in offered))
+            added.append((mcp.TABLE, None, mcp.PARTITIONS, renamed))
+        return [*added, *(("partitions", old, key, None) for key, _ in moved)]
+
+    _change(path, changes_of)
+    return bool(moved)
+
+
+def add_sources(path: Path, sources: Mapping[str, Mapping[str, Value]]) -> None:
+    """Add ``[sources.NAME]`` tables, or change what they say.
+
+    :raises UsageError: the file cannot be edited; nothing changes.
+    """
+    changes = [
+        ("sources", name, key, value)
+        for name, table in sources.items()
+        for key, value in table.items()
+    ]
+    _change(path, lambda _: list(changes))
+
+
+def move_sources(path: Path, old: str, new: str) -> list[str]:
+    """Let the sources of a partition go to another one.
+
+    :returns: their names.
+    :raises UsageError: the file cannot be edited; nothing changes.
+    """
+    moved: list[str] = []
+
+    def changes_of(contents: Contents) -> list[_Change]:
+        named = contents.sources.items()
+        moved.extend(name for name, table in named if table.get("partition") == old)
+        return [("sources", name, "partition", new) for name in moved]
+
+    _change(path, changes_of)
+    return moved
+
+
+def _change(path: Path, changes_of: Callable[[Contents], list[_Change]]) -> None:
+    try:
+        make_private_dir(resolve_path(path).parent)
+        with exclusive_lock(resolve_path(path).parent):
+            before = read_text(path, required=False)
+            # An invalid file is reported, not overwritten.
+            contents = contents_of(path, before)
+            changes = changes_of(contents)
+            wanted = _changed(contents, changes)
+            if changes:
+                write_private(path, _edited(path, before, changes, wanted))
+    except OSError as error:
+        raise UsageError(
+            f"cannot write {path}: {error.strerror}",
+            hint="check the disk space and the permissions of the folder",
+        ) from None
+
+
+def _changed(contents: Contents, changes: list[_Change]) -> Contents:
+    """Apply changes to contents, and return them."""
+    from reservoir_cli.settings.models import match_name
+
+    for table, name, setting, value in changes:
+        group = contents.table(table)
+        key = (match_name(name or "", group) if table == "models" else None) or name or ""
+        values = group.setdefault(key, {})
+        values.pop(setting, None)
+        if value is not None:
+            other = table in OTHER_TABLES
+            values[setting] = value if other else check_value(setting, value, setting)
+    return contents
+
+
+def _edited(path: Path, text: str, changes: list[_Change], wanted: Contents) -> str:
+    """Return the new text of the file, in which nothing but the changes differs.
+
+    :raises UsageError: the file cannot be edited safely.
+    """
+    if not text.strip():
+        return _new_file(changes)
+    # tomlkit keeps comments and order; it is imported only to edit an existing file.
+    from tomlkit.exceptions import TOMLKitError
+
+    for edit_text in (_edited_in_place, _appended):
+        try:
+            after = edit_text(text, changes)
+            if _without_empty(contents_of(path, after)) == _without_empty(wanted):
+                return after
+        except (TOMLKitError, UsageError, ValueError, TypeError, KeyError, AttributeError):
+            continue
+    raise UsageError(
+        f"cannot change {path} without touching other settings", hint="edit the file by hand"
+    )
+
+
+def _new_file(changes: list[_Change]) -> str:
+    import tomli_w
+
+    document: dict[str, Any] = {}
+    for table, name, setting, value in changes:
+        if value is not None:
+            values = document
+            for part in (table, name):
+                values = values if part is None else values.setdefault(part, {})
+            values[setting] = value
+    return tomli_w.dumps(document)
+
+
+def _edited_in_place(text: str, changes: list[_Change]) -> str:
+    import tomlkit
+
+    from reservoir_cli.settings.models import match_name
+
+    for table, name, _, _ in changes:
+        if table and name and "." in name:
+            text = _quote_header(text, table, name)
+    document = tomlkit.parse(text)
+    renamed: dict[str, tuple[str, str, Value]] = {}
+    for table, name, setting, value in changes:
+        entries: Any = document
+        group: Any = None
+        if table is not None:
+            if value is None and not document.get(table):
+                continue
+            group = document.setdefault(table, tomlkit.table(name is not None))
+            # The file may use another name of the same model.
+            key = match_name(name or "", group) if table == "models" else None
+            inline = isinstance(group, tomlkit.items.InlineTable)
+            made = tomlkit.inline_table() if inline else tomlkit.table()
+            entries = group if name is None else group.setdefault(key or name, made)
+        if value is not None:
+            renamed |= _set_in_place(entries, setting, value)
+            continue
+        for written in (setting, *aliases_of(setting)):
+            entries.pop(written, None)
+        if group is not None and not entries.as_string().strip(" {}\n"):  # not even a comment
+            (document if name is None else group).pop(key or name or table)
+    return _renamed(tomlkit.dumps(document), renamed)
+
+
+def _set_in_place(entries: Any, setting: str, value: Value) -> dict[str, tuple[str, str, Value]]:
+    """Set a value, in the line of an alias if there is one.
+
+    :returns: for a placeholder written in place of the value: the old key, the new key, the value.
+    """
+    aliases = [alias for alias in aliases_of(setting) if alias in entries]
+    for alias in aliases if setting in entries else aliases[1:]:
+        entries.pop(alias)
+    if setting in entries or not aliases:
+        entries[setting] = value
+        return {}
+    mark = f"value of {setting}, {secrets.token_hex(16)}"
+    entries[aliases[0]] = mark
+    return {mark: (aliases[0], setting, value)}
+
+
+def _renamed(text: str, renamed: Mapping[str, tuple[str, str, Value]]) -> str:
+    """Replace placeholders and their keys; tomlkit cannot rename a key in place."""
+    import tomlkit
+
+    for mark, (alias, setting, value) in renamed.items():
+        before, placeholder, rest = text.partition(f'"{mark}"')
+        if placeholder:
+            line, equals, _ = before.rpartition("=")
+            head = re.sub(rf"""(["']?){alias}\1(\s*)$""", rf"{setting}\2", line)
+            text = f"{head}{equals} {tomlkit.item(value).as_string()}{rest}"
+    return text
+
+
+def _appended(text: str, changes: list[_Change]) -> str:
+    """Append the changes as new tables, for files that use dotted keys."""
+    tables = [change for change in changes if change[0] is not None]
+    if len(tables) < len(changes) or any(change[3] is None for change in changes):
+        raise ValueError("only new keys of tables can be appended")
+    return f"{text.rstrip()}\n\n{_new_file(changes)}"
+
+
+def _without_empty(contents: Contents) -> Contents:
+    """Return the contents without empty tables."""
+    return Contents(
+        contents.values,
+        {name: table for name, table in contents.partitions.items() if table},
+        {name: table for name, table in contents.models.items() if table},
+        contents.projects,
+        contents.mcp,
+        {name: table for name, table in contents.sources.items() if table},
+        contents.proxy,
+        {name: table for name, table in contents.upstreams.items() if table},
+    )
+
+
+def _quote_header(text: str, table: str, name: str) -> str:
+    """Quote the name in an unquoted header, so that tomlkit finds a name with dots."""
+    dotted = r"\s*\.\s*".join(re.escape(part) for part in [table, *name.split(".")])
+    return re.sub(
+        rf"(?mi)^(\s*)\[\s*{dotted}\s*\]", lambda match: f'{match[1]}[{table}."{name}"]', text
+    )
+
+
+def _as_written(setting: str, value: Value, text: str | None) -> Value:
+    return text.strip() if text is not None and is_duration(setting) else value

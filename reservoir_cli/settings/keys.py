@@ -1,0 +1,158 @@
+"""Names of settings: dotted keys, and the tables of the file that they stand in."""
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from reservoir_cli.errors import UsageError
+from reservoir_cli.settings import mcp, projects, proxy, upstreams
+from reservoir_cli.settings.schema import (
+    ALIASES,
+    MODEL_ONLY,
+    SETTINGS,
+    SOURCE_KEYS,
+    UPSTREAM_KEYS,
+    setting_of,
+)
+
+#: Tables of tables.
+GROUPS = ("partitions", "models", "sources", upstreams.TABLE)
+#: Tables of the file that are not settings of partitions or models, and the check of an entry.
+OTHER_TABLES: Mapping[str | None, Callable[[str, Any], Any]] = {
+    projects.TABLE: projects.check_project,
+    mcp.TABLE: mcp.check_entry,
+    proxy.TABLE: proxy.check_entry,
+}
+#: A key with balanced quotes, and a value.
+_ASSIGNMENT = re.compile(r"""((?:"(?:\\.|[^"\\])*"|'[^']*'|[^="'])*)(=)(.*)""", re.DOTALL)
+
+
+def split_key(key: str) -> tuple[str | None, str | None, str]:
+    """Split a dotted key into (one of :data:`GROUPS` or ``None``, name, setting).
+
+    A folder of ``projects`` stands in place of the setting.
+
+    Names may contain dots, ``models.gpt-3.5-turbo.reserve_tokens``, and quotes as in the file,
+    ``models."my-model:7b".context_window``.
+
+    :raises UsageError: there is no such setting, or it cannot be set in that table.
+    """
+    table, name, written = split_written_key(key)
+    return table, name, setting_of(written)
+
+
+def split_written_key(key: str) -> tuple[str | None, str | None, str]:
+    """Split a dotted key like :func:`split_key`, but keep an alias.
+
+    :raises UsageError: there is no such setting, or it cannot be set in that table.
+    """
+    if folder := projects.folder_of_key(key):
+        return projects.TABLE, None, folder
+    if key == mcp.KEY:
+        return mcp.TABLE, None, mcp.PARTITIONS
+    if key == proxy.KEY:
+        return proxy.TABLE, None, proxy.STORE
+    quoted = '"' in key or "'" in key
+    parts = quoted_parts(key) if quoted else key.split(".")
+    table = parts[0] if parts[0] in GROUPS else None
+    if table is None:
+        name, written = None, ".".join(parts)
+    elif len(parts) < 3 or not all(parts[1:]):
+        raise UsageError(f"{key!r} is not a setting", hint=f"write {table}.NAME.SETTING=VALUE")
+    else:
+        name, written = ".".join(parts[1:-1]), parts[-1]
+    known_key(written, table)
+    if table == "partitions" and name and "/" in name and not quoted:
+        partition = name.partition("/")[0]
+        raise UsageError(
+            f"instances have no settings: {key!r}",
+            hint=f"set it for the partition: {table}.{partition}.{written}; if its name "
+            f'contains /, quote it: {table}."{name}".{written}',
+        )
+    return table, name, written
+
+
+def split_assignment(text: str) -> tuple[str, str]:
+    """Split ``KEY=VALUE``; an equals sign in quotes belongs to the key.
+
+    :raises UsageError: there is no equals sign.
+    """
+    match = _ASSIGNMENT.fullmatch(text)
+    key, equals, value = match.group(1, 2, 3) if match else text.partition("=")
+    if not equals:
+        raise UsageError(f"{text!r} is not an assignment", hint="write --set KEY=VALUE")
+    return key.strip(), value
+
+
+def dotted_key(table: str, name: str, setting: str) -> str:
+    """Join a dotted key, the inverse of :func:`split_key`."""
+    if table == projects.TABLE:
+        return f'{table}."{setting}"'
+    if table in (mcp.TABLE, proxy.TABLE):
+        return f"{table}.{setting}"
+    if '"' in name or "'" in name or (table == "partitions" and "/" in name):
+        import tomli_w
+
+        name = tomli_w.dumps({name: 0}).removesuffix(" = 0\n")
+    return f"{table}.{name}.{setting}"
+
+
+def quoted_parts(key: str) -> list[str]:
+    """Split a dotted key as TOML does.
+
+    :raises UsageError: the key is not valid TOML.
+    """
+    import tomllib
+
+    parts: list[str] = []
+    try:
+        value: Any = tomllib.loads(f"{key} = 0")
+        while isinstance(value, dict):
+            ((part, value),) = value.items()
+            parts.append(part)
+    except ValueError:  # invalid TOML, or more than one key
+        value = None
+    if value != 0:
+        raise UsageError(
+            f"misplaced quotes in {key!r}",
+            hint='put quotes around a whole name: TABLE."NAME".SETTING',
+        )
+    return parts
+
+
+def known_key(
+    key: str,
+    table: str | None,
+    name: str | None = None,
+    *,
+    otherwise: str = "reservoir config --list shows all settings",
+) -> str:
+    """Return the setting for a name or an alias.
+
+    :param table: one of :data:`GROUPS`, or ``None`` for the top level of the file.
+    :param name: the name of the table, for the error.
+    :param otherwise: the hint if no name is similar.
+    :raises UsageError: there is no such setting in that table; the hint names similar ones.
+    """
+    key = setting_of(key)
+    if table is None:
+        allowed = list(SETTINGS)
+    elif table == "sources":
+        allowed = list(SOURCE_KEYS)
+    elif table == upstreams.TABLE:
+        allowed = list(UPSTREAM_KEYS)
+    else:
+        kind = "partition" if table == "partitions" else "model"
+        allowed = [setting for setting, field in SETTINGS.items() if field.metadata[kind]]
+        allowed += list(MODEL_ONLY) if table == "models" else []
+    if key in allowed:
+        return key
+    import difflib
+
+    near = difflib.get_close_matches(key, [*allowed, *ALIASES], 3)
+    near = [f"{alias} (now {setting_of(alias)})" if alias in ALIASES else alias for alias in near]
+    location = f" in [{table}.{name}]" if name else f" for {table}" if table else ""
+    raise UsageError(
+        f"unknown setting {key!r}{location}",
+        hint=f"did you mean {', '.join(near)}?" if near else otherwise,
+    )
