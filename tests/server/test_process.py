@@ -17,7 +17,8 @@ from upstream import HOLD, Reply, Upstream
 
 from reservoir_cli.messages import Scope
 from reservoir_cli.reservoir import Reservoir
-from reservoir_cli.server import run
+from reservoir_cli.server import run, running
+from reservoir_cli.server.running import Running
 
 RESERVOIR = str(Path(sys.executable).with_name("reservoir"))
 PATIENCE = 120
@@ -64,14 +65,33 @@ def test_it_says_where_it_is_and_ends_on_a_signal(place: Path, home: Path) -> No
             "page": f"{root}/ui/",
         }
         assert token == (home / "serve.token").read_text(encoding="utf-8").strip()
-        announced = json.loads((home / "serve.json").read_text(encoding="utf-8"))
-        assert (announced["page"], announced["pid"]) == (ready["page"], process.pid)
+        assert running.running() == [Running(ready["base_url"], ready["page"], process.pid)]
         process.terminate()
         _, log = process.communicate(timeout=PATIENCE)
         if os.name == "posix":
             assert process.returncode == 143
-            assert not (home / "serve.json").exists()
+            assert running.running() == []
         assert "Traceback" not in log
+
+
+def test_the_end_of_one_server_leaves_the_record_of_another(place: Path) -> None:
+    with started(place) as (_, first), started(place) as (second, _):
+        second.terminate()
+        second.communicate(timeout=PATIENCE)
+        pages = [server.page for server in running.running() if server.code()]
+    assert pages == [first["page"]]
+
+
+def test_servers_are_ended_by_a_command(place: Path) -> None:
+    with started(place) as (first, _), started(place) as (second, _):
+        second.kill()
+        second.communicate(timeout=PATIENCE)
+        code, said = failed(place, "--stop")
+        assert first.wait(PATIENCE) == 143 if os.name == "posix" else True
+        assert code == 0
+        assert said.startswith("note: ended the server at http://127.0.0.1:")
+        assert running.running() == []
+        assert failed(place, "--stop") == (0, "note: no server runs\n")
 
 
 @pytest.mark.skipif(os.name != "posix", reason="Windows has no SIGINT for one process")
