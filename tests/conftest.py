@@ -1,6 +1,7 @@
 """What every test stands on: a home of its own, a real store, and embedders."""
 
 import fcntl
+import gc
 import os
 import signal
 import warnings
@@ -46,6 +47,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if {"compiled_models", "tiny_model"} & set(getattr(item, "fixturenames", ())):
             item.add_marker("model")
+
+
+def pytest_collection_finish() -> None:
+    """Look for garbage only in what tests make: a server that ends looks through all there is."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(autouse=True)
@@ -146,6 +153,7 @@ def compiled_models(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with (home / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # other workers wait here until one has compiled
         _load_real_model(home)
+    pytest_collection_finish()  # what compiles it stays loaded
     return home / "cache" / "models"
 
 
