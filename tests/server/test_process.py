@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx2
+import plain_http
 import pytest
 from upstream import HOLD, Reply, Upstream
 
@@ -48,7 +49,7 @@ def started(place: Path, *words: str) -> Iterator[tuple[subprocess.Popen[str], A
 def ask(ready: Any, *said: dict[str, str]) -> bytes:
     body = {"messages": [*said], "stream": True}
     url = f"{ready['base_url']}/chat/completions"
-    return httpx2.post(url, json=body, timeout=PATIENCE).content
+    return plain_http.post(url, json=body, timeout=PATIENCE).content
 
 
 def user(text: str) -> dict[str, str]:
