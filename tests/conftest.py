@@ -4,6 +4,7 @@ import fcntl
 import gc
 import os
 import signal
+import sys
 import warnings
 from collections.abc import Callable, Iterator
 from datetime import datetime
@@ -27,6 +28,8 @@ hypothesis.settings.load_profile("reservoir")
 
 #: Bytes that the folders of a run may take.
 _ROOM = 4 * 2**30
+#: How many modules were loaded when garbage was last collected everywhere.
+_known_modules = 0
 
 # A shell ignores Ctrl-C for what it runs in the background, and children inherit that.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
@@ -51,6 +54,17 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 def pytest_collection_finish() -> None:
     """Look for garbage only in what tests make: a server that ends looks through all there is."""
+    _set_aside_what_is_loaded()
+
+
+def pytest_runtest_teardown() -> None:
+    if len(sys.modules) > _known_modules + 200:  # such as those of torch
+        _set_aside_what_is_loaded()
+
+
+def _set_aside_what_is_loaded() -> None:
+    global _known_modules
+    _known_modules = len(sys.modules)
     gc.collect()
     gc.freeze()
 
@@ -153,7 +167,6 @@ def compiled_models(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with (home / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # other workers wait here until one has compiled
         _load_real_model(home)
-    pytest_collection_finish()  # what compiles it stays loaded
     return home / "cache" / "models"
 
 
