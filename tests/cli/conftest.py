@@ -205,6 +205,12 @@ class Cli:
             process.wait()
 
 
+@pytest.fixture(scope="session")
+def new_cli():
+    """Gives a person with a home somewhere."""
+    return Cli
+
+
 @pytest.fixture
 def cli(tmp_path):
     """A person with an empty store and no embedding model."""
