@@ -528,7 +528,7 @@ def test_two_imports_at_once_lose_nothing(cli, tmp_path):
         rows = ({"role": "user", "content": f"{name} {number}"} for number in range(200))
         file.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
         running.append(cli.start("ingest", "--no-embed", str(file)))
-    assert [each.wait(120) for each in running] == [0, 0]
+    assert [each.wait(300) for each in running] == [0, 0]
     contents = {row["content"] for row in cli.rows()}
     assert contents == {f"{name} {number}" for name in "ab" for number in range(200)}
 

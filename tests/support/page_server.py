@@ -105,7 +105,7 @@ def serving(location: str, embedder: Embedder | None = None) -> Iterator[PageSer
     thread = threading.Thread(target=server.run, args=([listener],), name="server")
     thread.start()
     try:
-        assert ready.wait(30), "the server does not answer"
+        assert ready.wait(120), "the server does not answer"
         yield PageServer(state.origin, app, log)
     finally:
         server.should_exit = True

@@ -43,7 +43,7 @@ def run(environment: dict[str, str]) -> Run:
             capture_output=True,
             check=True,
             text=True,
-            timeout=120,
+            timeout=600,
         )
 
     return running
