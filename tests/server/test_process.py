@@ -11,7 +11,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import forked
 import httpx2
+import plain_http
 import pytest
 from upstream import HOLD, Reply, Upstream
 
@@ -49,7 +51,7 @@ def started(place: Path, *words: str) -> Iterator[tuple[subprocess.Popen[str], A
 def ask(ready: Any, *said: dict[str, str]) -> bytes:
     body = {"messages": [*said], "stream": True}
     url = f"{ready['base_url']}/chat/completions"
-    return httpx2.post(url, json=body, timeout=PATIENCE).content
+    return plain_http.post(url, json=body, timeout=PATIENCE).content
 
 
 def user(text: str) -> dict[str, str]:
@@ -136,6 +138,13 @@ def test_what_a_kill_kept_from_the_store_comes_with_the_next_request(
     assert [row.content for row in rows] == (said if os.name == "posix" else said[: len(rows)])
 
 
+def refused(place: Path, *words: str) -> tuple[int, str]:
+    """Start a server that cannot start, in a forked process."""
+    done = forked.run("--db", str(place), "serve", *words, env=os.environ, folder=place.parent)
+    assert done.out == b""
+    return done.code, done.err
+
+
 def failed(place: Path, *words: str, **environment: str) -> tuple[int, str]:
     done = subprocess.run(
         [RESERVOIR, "--db", str(place), "serve", *words],
@@ -161,7 +170,7 @@ def test_answers_are_sent_without_waiting_for_more_of_them() -> None:
 def test_a_port_that_is_taken_is_an_error(place: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
-        code, said = failed(place, "--port", port)
+        code, said = refused(place, "--port", port)
     assert code == 1
     assert said.startswith(f"error: cannot listen at 127.0.0.1:{port}: ")
     assert "hint: " in said
@@ -171,7 +180,7 @@ def test_a_port_that_is_taken_is_an_error(place: Path) -> None:
 def test_a_wrong_upstream_is_wrong_usage(place: Path, typed: str) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
-        code, said = failed(place, "--port", port, "--upstream", typed)
+        code, said = refused(place, "--port", port, "--upstream", typed)
     assert code == 2
     assert said.startswith("error: --upstream")
 

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-import httpx2
+import plain_http
 import pytest
 
 RESERVOIR = str(Path(sys.executable).with_name("reservoir"))
@@ -52,7 +52,7 @@ def test_it_starts_a_server_and_finds_it_again() -> None:
     (page, _, first), (again, _, second) = (each.partition("enter?code=") for each in addresses)
     assert page == again
     assert first != second
-    with httpx2.Client(follow_redirects=True, timeout=PATIENCE) as client:
+    with plain_http.client(follow_redirects=True, timeout=PATIENCE) as client:
         answer = client.post(f"{page}enter", data={"code": second})
     assert "conversations, the newest first" in answer.text
 
