@@ -1,6 +1,6 @@
 """Rows of the ledger: how they are written, and deleted with the messages they quote."""
 
-import secrets
+import os
 import time
 from collections.abc import Sequence
 
@@ -34,7 +34,7 @@ def version(connection: Connection, partition: str) -> int:
 
 def _change_version(connection: Connection, partition: str) -> None:
     """Put another number into the row of no conversation, which only holds it."""
-    number, now = secrets.randbits(31), int(time.time() * 1000)
+    number, now = int.from_bytes(os.urandom(4)) >> 1, int(time.time() * 1000)
     connection.execute(PUT, [partition, "", 0, "", "", number, 1, now])
 
 
