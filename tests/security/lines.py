@@ -13,7 +13,7 @@ from reservoir_cli.cli.lazy import EXAMPLES
 #: What is a path, and must stay in the folder of the run.
 _PATHS = {"files", "file", "out", "target", "config_file", "db"}
 #: What reads may not do: these change the store, or may.
-_WRITERS = {"copy", "migrate", "index", "ingest", "embed", "forget", "backup", "doctor"}
+_WRITERS = {"copy", "migrate", "index", "ingest", "embed", "forget", "backup", "doctor", "edit"}
 #: What goes on until somebody ends it: options, and commands.
 _ENDLESS = {"watch"}
 _SERVERS = {"open", "serve"}
