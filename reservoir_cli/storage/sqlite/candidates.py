@@ -96,21 +96,6 @@ def _documents(connection: Connection, scope: Scope, own: str | None) -> NDArray
     return np.array([row[0] for row in rows], np.int64)
 
 
-def lengths(
-    connection: Connection, scope: Scope, model_id: str | None
-) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-    """Return the messages of a scope, ids ascending, shape (n,), and their words, shape (n,)."""
-    import numpy as np
-
-    columns = _pending(connection, scope, None, 1)
-    if model_id is not None:
-        scanned = vectors.scan(connection, scope, None, model_id, None)
-        for name in ("ids", "terms"):
-            columns[name] = np.concatenate([scanned.arrays[name], columns[name]])
-    ids, first = np.unique(columns["ids"], return_index=True)
-    return ids, columns["terms"][first]
-
-
 def _pending(connection: Connection, scope: Scope, own: str | None, asked: int) -> Columns:
     """Return the messages that have no vector yet, in the form of a scan.
 
