@@ -1,7 +1,7 @@
 """Read the settings file, and edit it without changing anything else in it."""
 
+import os
 import re
-import secrets
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -561,7 +561,7 @@ def _set_in_place(entries: Any, setting: str, value: Value) -> dict[str, tuple[s
     if setting in entries or not aliases:
         entries[setting] = value
         return {}
-    mark = f"value of {setting}, {secrets.token_hex(16)}"
+    mark = f"value of {setting}, {os.urandom(16).hex()}"
     entries[aliases[0]] = mark
     return {mark: (aliases[0], setting, value)}
 

@@ -106,19 +106,23 @@ def ranked(
     :returns: (id, BM25) best first, ties newest first, and whether the hits hold all terms.
     """
     allowed = lengths.keys() if matching is None else lengths.keys() & matching.ids
-    mean = sum(lengths.values()) / len(lengths)
-    scores: defaultdict[int, float] = defaultdict(float)
-    held: list[set[int]] = []
-    for counts in found:
-        known = counts.keys() & lengths.keys()
-        rarity = bm25.rarity(len(lengths), len(known))
-        for message in known:
-            norm = bm25.norm(lengths[message], mean)
-            scores[message] += rarity * bm25.saturated(counts[message], norm)
-        held.append(known & allowed)
+    terms = [(counts, counts.keys() & lengths.keys()) for counts in found]
+    held = [known & allowed for _, known in terms]
     whole = set.intersection(*held) if held else set()
     hits = whole or set().union(*held)
-    best = sorted((-scores[message], -message) for message in hits)
+    mean = sum(lengths.values()) / len(lengths)
+    weighted = [(bm25.rarity(len(lengths), len(known)), counts) for counts, known in terms]
+
+    def score(message: int) -> float:
+        norm = bm25.norm(lengths[message], mean)
+        gains = (
+            rarity * bm25.saturated(counts[message], norm)
+            for rarity, counts in weighted
+            if message in counts
+        )
+        return sum(gains)
+
+    best = sorted((-score(message), -message) for message in hits)
     best = best[:limit] if limit >= 0 else best
     return [(-message, -score) for score, message in best], bool(whole or not hits)
 
