@@ -8,7 +8,7 @@ Without numpy: loading it takes longer than the search.
 
 import sys
 from array import array
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
