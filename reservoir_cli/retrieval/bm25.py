@@ -32,8 +32,10 @@ def bm25(postings: Sequence[Posting], terms: NDArray[np.int32], found: Sessions)
     if not postings or not total:
         return scores
     words = found.laid(terms)
-    around = _around(words, found)
-    length_norms = norm(around, float(around.mean()))
+    if "norms" not in found.known:
+        around = _around(words, found)
+        found.known["norms"] = norm(around, float(around.mean()))
+    length_norms = found.known["norms"]
     spot_of = found.back(np.arange(total))
     for posting in postings:
         where, counts = _with_neighbours(spot_of[posting.places], posting.counts, words, found)

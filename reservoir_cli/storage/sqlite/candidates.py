@@ -6,7 +6,7 @@ What is embedded comes from the chunks, what is pending from its rows; nothing e
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from reservoir_cli.messages import DOCUMENT_SOURCES, Scope
@@ -74,6 +74,7 @@ def candidates(
         postings=(),
         absent=0,
         passages=laid.passages,
+        known=laid.known,
     )
     documents, _ = found.places(_documents(connection, scope, own))
     found.own[documents] = False
@@ -161,6 +162,7 @@ class Laid:
     :param first: the place of each message's first passage in this order.
     :param by_id: the places of the messages in order of id.
     :param passages: int32, how many passages each has.
+    :param known: what was computed of them that no question changes.
     """
 
     columns: Columns
@@ -168,6 +170,7 @@ class Laid:
     first: NDArray[np.intp]
     by_id: NDArray[np.intp]
     passages: NDArray[np.int32]
+    known: dict[int, Any] = field(default_factory=dict)
 
     def best(self, cosine: NDArray[np.float32]) -> NDArray[np.float32]:
         """Return the best cosines of each message, from those of the passages as they were read.
