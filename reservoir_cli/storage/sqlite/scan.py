@@ -21,6 +21,10 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    #: The codes of a block, int8, shape (n, dimensions), and their scales, shape (n, 1). Without
+    #: dimensions if nothing in it is embedded.
+    _Codes = tuple[NDArray[np.int8], NDArray[np.float32]]
+
 #: The columns of a block but for its codes.
 HEAD = tuple(name for name in vector_blocks.COLUMNS if name != "codes")
 #: Bytes of codes that are kept between questions.
@@ -62,15 +66,17 @@ class KeptBlocks:
     """The blocks of the scopes that were asked last, with their codes."""
 
     def __init__(self) -> None:
-        self._kept: dict[tuple[Scope, str], tuple[Blocks, dict[int, bytes]]] = {}
+        self._kept: dict[tuple[Scope, str], tuple[Blocks, dict[int, _Codes]]] = {}
         self._too_large: set[tuple[Scope, str]] = set()
 
     def read(
-        self, connection: Connection, scope: Scope, model_id: str
-    ) -> tuple[Blocks, Iterable[bytes]] | None:
+        self, connection: Connection, scope: Scope, model_id: str, width: int
+    ) -> tuple[Blocks, Iterable[_Codes]] | None:
         """Return the blocks of a scope and their codes; ``None`` if they are too many to keep.
 
         Blocks that have not changed are the same object as the last time.
+
+        :param width: the dimensions of a vector.
         """
         if (scope, model_id) in self._too_large:
             return None
@@ -83,7 +89,8 @@ class KeptBlocks:
             if _size(codes) + _unread_size(connection, missing) > MOST_KEPT:
                 self._too_large.add((scope, model_id))
                 return None
-            codes |= _codes(connection, missing)
+            read = _codes(connection, missing)
+            codes |= {row[0]: _decoded(row, read[row[0]], width) for row in rows if row[0] in read}
             blocks = Blocks(rows)
         self._kept[scope, model_id] = blocks, codes
         while sum(_size(kept) for _, kept in self._kept.values()) > MOST_KEPT:
@@ -91,8 +98,8 @@ class KeptBlocks:
         return blocks, (codes[row[0]] for row in rows)
 
 
-def _size(codes: dict[int, bytes]) -> int:
-    return sum(map(len, codes.values()))
+def _size(codes: dict[int, _Codes]) -> int:
+    return sum(integers.nbytes for integers, _ in codes.values())
 
 
 def _unread_size(connection: Connection, numbers: Sequence[int]) -> int:
@@ -134,24 +141,24 @@ def scan(
     if asked is None:
         blocks = Blocks(_select(connection, scope, model_id, HEAD).fetchall())
         return blocks, np.full((len(blocks.arrays["ids"]), 1), np.nan, np.float32)
-    blocks, codes = (kept and kept.read(connection, scope, model_id)) or (Blocks([]), None)
-    pairs = _read(connection, scope, model_id, blocks.rows)
-    if codes is not None:
-        pairs = zip(blocks.rows, codes, strict=True)
-    scratch = np.empty((vector_blocks.SIZE, asked.shape[1]), np.float32)
-    cosines = [_cosines(row[-1], code, row[2], asked, scratch) for row, code in pairs]
+    width = asked.shape[1]
+    blocks, codes = (kept and kept.read(connection, scope, model_id, width)) or (Blocks([]), None)
+    if codes is None:
+        codes = _read(connection, scope, model_id, width, blocks.rows)
+    scratch = np.empty((vector_blocks.SIZE, width), np.float32)
+    cosines = [_cosines(code, asked, scratch) for code in codes]
     cosine = np.concatenate([np.empty((0, len(asked)), np.float32), *cosines])
     cosine[(blocks.arrays["flags"] & vector_blocks.EMBEDDED) == 0] = np.nan
     return blocks, cosine
 
 
 def _read(
-    connection: Connection, scope: Scope, model_id: str, rows: list[tuple[Any, ...]]
-) -> Iterator[tuple[tuple[Any, ...], bytes]]:
-    """Yield the rows and codes of blocks one by one; append the rows to a list, too."""
+    connection: Connection, scope: Scope, model_id: str, width: int, rows: list[tuple[Any, ...]]
+) -> Iterator[_Codes]:
+    """Yield the codes of blocks one by one, and append the rest of them to a list."""
     for *row, codes in _select(connection, scope, model_id, (*HEAD, "codes")):
         rows.append(tuple(row))
-        yield rows[-1], codes
+        yield _decoded(rows[-1], codes, width)
 
 
 def _select(
@@ -165,26 +172,35 @@ def _select(
     )
 
 
-def _cosines(
-    scales: bytes,
-    codes: bytes,
-    length: int,
-    asked: NDArray[np.float32],
-    scratch: NDArray[np.float32],
-) -> NDArray[np.float32]:
-    """Return the cosines of one chunk; numpy multiplies float32 far faster than int8.
+def _decoded(row: tuple[Any, ...], codes: bytes, width: int) -> _Codes:
+    """Return the codes of a block.
 
-    :param length: how many passages it has.
+    :param row: the rest of the block, the scales last.
+    :param width: the dimensions of a vector.
     """
     import numpy as np
 
+    length, scales = row[2], row[-1]
     with decoding("blocks of vectors"):
-        floats = scratch[:length]
-        vector_blocks.require_length([floats], length)
-        if len(codes) != floats.size:  # nothing in this chunk is embedded
-            return np.full((length, len(asked)), np.nan, np.float32)
-        np.copyto(floats.reshape(-1), np.frombuffer(codes, np.int8))
+        integers = np.frombuffer(codes, np.int8)
+        width = width if len(integers) == length * width else 0
+        if length > vector_blocks.SIZE:
+            raise ValueError("a block is too long")
         factors = np.frombuffer(scales, "<f4").reshape(length, 1)
+    return integers[: length * width].reshape(length, width), factors
+
+
+def _cosines(
+    codes: _Codes, asked: NDArray[np.float32], scratch: NDArray[np.float32]
+) -> NDArray[np.float32]:
+    """Return the cosines of one block; numpy multiplies float32 far faster than int8."""
+    import numpy as np
+
+    integers, factors = codes
+    if not integers.shape[1]:
+        return np.full((len(integers), len(asked)), np.nan, np.float32)
+    floats = scratch[: len(integers)]
+    np.copyto(floats, integers)
     cosines: NDArray[np.float32] = floats @ asked.T
     cosines *= factors
     return cosines

@@ -158,4 +158,4 @@ def test_what_is_too_large_to_be_kept_is_read_each_time(
     add_and_embed(other)
     assert_answers_like_new(warm)
     kept = [codes for _, codes in warm._kept.blocks._kept.values()]
-    assert sum(len(code) for of_scope in kept for code in of_scope.values()) <= most
+    assert sum(code.nbytes for of_scope in kept for code, _ in of_scope.values()) <= most
