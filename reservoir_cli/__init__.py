@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     )
     from reservoir_cli.messages import Message, Scope, StoredMessage, ToolCall
     from reservoir_cli.reservoir import Reservoir
-    from reservoir_cli.retrieval.search import Hit
+    from reservoir_cli.retrieval.hits import Hit
     from reservoir_cli.storage.records import Filter
     from reservoir_cli.transfer.reports import ExportReport, ImportReport
 
@@ -32,7 +32,7 @@ _HOME = {
     "ContextWindow": "context.render",
     "ExportReport": "transfer.reports",
     "Filter": "storage.records",
-    "Hit": "retrieval.search",
+    "Hit": "retrieval.hits",
     "ImportReport": "transfer.reports",
     "Message": "messages",
     "ModelUnavailableError": "errors",

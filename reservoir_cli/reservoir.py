@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from reservoir_cli.maintenance.calibrate import Calibration
     from reservoir_cli.maintenance.database import EmbeddingState
     from reservoir_cli.maintenance.doctor import Check
+    from reservoir_cli.retrieval.hits import Hit
     from reservoir_cli.retrieval.indexing import Indexer
-    from reservoir_cli.retrieval.search import Hit
     from reservoir_cli.settings.models import Model
     from reservoir_cli.storage.ledger import Ledger
     from reservoir_cli.storage.sqlite.salvage import Lost

@@ -24,10 +24,12 @@ class Run:
 
     :param seconds: by the wall clock.
     :param megabytes: the most it held at once.
+    :param computed: seconds of processor time, which other load on the machine changes less.
     """
 
     seconds: float
     megabytes: float
+    computed: float
 
 
 def run(command: Sequence[str], stdin: str = "", env: Mapping[str, str] | None = None) -> Run:
@@ -55,14 +57,16 @@ def run(command: Sequence[str], stdin: str = "", env: Mapping[str, str] | None =
     if process.returncode:
         raise RuntimeError(f"{' '.join(command)}: {said.decode()}")
     # Linux counts kilobytes, macOS bytes.
-    return Run(seconds, usage.ru_maxrss / (1024 if sys.platform == "linux" else 1024**2))
+    megabytes = usage.ru_maxrss / (1024 if sys.platform == "linux" else 1024**2)
+    return Run(seconds, megabytes, usage.ru_utime + usage.ru_stime)
 
 
 def medians(runs: Sequence[Run]) -> Run:
-    """Return the median time and the median memory of several runs."""
+    """Return the median of each figure of several runs."""
     return Run(
         statistics.median(each.seconds for each in runs),
         statistics.median(each.megabytes for each in runs),
+        statistics.median(each.computed for each in runs),
     )
 
 

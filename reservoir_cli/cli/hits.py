@@ -13,7 +13,7 @@ from reservoir_cli.util.times import to_local
 if TYPE_CHECKING:
     from rich.text import Text
 
-    from reservoir_cli.retrieval.search import Hit
+    from reservoir_cli.retrieval.hits import Hit
 
 #: Characters of a passage in a pipe.
 _SNIPPET = 300

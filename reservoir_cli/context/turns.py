@@ -121,9 +121,11 @@ def recalled_turn(
     """
     if not recalled:
         return []
+    days = [_day(message) for message in recalled]
+    befores = zip((None, *recalled), (None, *days), strict=True)
     quoted = [
-        _heading(message, before) + recalled_text(message, numbered=numbered)
-        for before, message in zip((None, *recalled), recalled, strict=False)
+        _heading(message, day, *before) + recalled_text(message, numbered=numbered)
+        for message, day, before in zip(recalled, days, befores, strict=False)
     ]
     notes = [RECALLED_TITLE, RECALLED_NOTE, *([note] if note else [])]
     if explained and any(candidate.spans is not None for candidate in recalled):
@@ -191,12 +193,16 @@ def defused(text: str) -> str:
     return _CONTROL.sub("\\g<0>\u200b", text)
 
 
-def _heading(candidate: Candidate, before: Candidate | None) -> str:
-    """Return the separator between a recalled message and the one before it."""
-    heading, day = "", _day(candidate)
+def _heading(candidate: Candidate, day: str, before: Candidate | None, last: str | None) -> str:
+    """Return the separator between a recalled message and the one before it.
+
+    :param day: of the message.
+    :param last: the day of the one before it.
+    """
+    heading = ""
     if before:
         heading = "\n\n" if _follows(candidate, before) else f"\n{GAP}\n"
-    if not before or day != _day(before):
+    if day != last:
         heading += f"{day}\n"
     if not before or _conversation(candidate) != _conversation(before):
         heading += title_line(candidate)

@@ -4,6 +4,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
+from threading import Thread
 from typing import TYPE_CHECKING, Any
 
 from reservoir_cli.embedding import Engine
@@ -36,14 +37,17 @@ class CompiledEmbedder:
         """Open a compiled model; any error of the libraries means that it is damaged."""
         from tokenizers import Tokenizer
 
+        opening = _Opening(folder / MODEL)
         self.name = name
         self.model_id = manifest.model_id
         self.dimensions = manifest.dimensions
         self.engine = engine
         self._manifest = manifest
-        self._tokenizer = Tokenizer.from_file(str(folder / TOKENIZER))
         self._model = folder / MODEL
-        self._session = _session(self._model)
+        try:
+            self._tokenizer = Tokenizer.from_file(str(folder / TOKENIZER))
+        finally:
+            self._session = opening.result()
         self._inputs = [node.name for node in self._session.get_inputs()]
 
     def encode_query(self, text: str) -> "NDArray[np.float32]":
@@ -137,6 +141,33 @@ def _threads() -> int:
         len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     )
     return min(processors or 1, _MOST_THREADS)
+
+
+class _Opening(Thread):
+    """Opens a model while this thread loads its tokenizer: the runtime does not need Python."""
+
+    def __init__(self, model: Path) -> None:
+        super().__init__()
+        self._model = model
+        self._error: Exception | None = None
+        self._session: Any = None
+        import onnxruntime  # noqa: F401 - imported here, as imports wait for each other
+
+        self.start()
+
+    def run(self) -> None:
+        """Open it."""
+        try:
+            self._session = _session(self._model)
+        except Exception as error:
+            self._error = error
+
+    def result(self) -> Any:
+        """Return the session, or raise what went wrong."""
+        self.join()
+        if self._error:
+            raise self._error
+        return self._session
 
 
 def _session(model: Path, *, packed: bool = False) -> Any:

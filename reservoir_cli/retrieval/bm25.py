@@ -7,7 +7,9 @@ from numpy.typing import NDArray
 
 from reservoir_cli.retrieval.sessions import Places, Sessions
 from reservoir_cli.storage.records import Posting
-from reservoir_cli.util.bm25 import Floats, norms, rarity, saturated
+from reservoir_cli.util.bm25 import norm, rarity, saturated
+
+Floats = NDArray[np.float64]
 
 #: What a neighbour's word counts, and how many neighbours there are on each side.
 NEIGHBOUR_WORDS, NEIGHBOURS = 0.3, 2
@@ -30,7 +32,10 @@ def bm25(postings: Sequence[Posting], terms: NDArray[np.int32], found: Sessions)
     if not postings or not total:
         return scores
     words = found.laid(terms)
-    length_norms = norms(_around(words, found))
+    if "norms" not in found.known:
+        around = _around(words, found)
+        found.known["norms"] = norm(around, float(around.mean()))
+    length_norms = found.known["norms"]
     spot_of = found.back(np.arange(total))
     for posting in postings:
         where, counts = _with_neighbours(spot_of[posting.places], posting.counts, words, found)

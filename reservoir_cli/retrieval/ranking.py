@@ -178,13 +178,17 @@ def _terms(
     """
     alike = min_max(words)
     known = ~np.isnan(cosine)
-    meaning = cosine[known] - LENGTH_PENALTY * np.log(candidates.passages[known])
+    if "penalties" not in found.known:
+        found.known["penalties"] = LENGTH_PENALTY * np.log(candidates.passages)
+    meaning = cosine[known] - found.known["penalties"][known]
     alike[known] = COSINE_SHARE * min_max(meaning) + BM25_SHARE * alike[known]
     own = found.laid(alike)
     inherited = own.copy()
-    answers = found.laid(candidates.asks)[:-1] & found.together(1)
-    short = np.minimum(1.0, SHORT_REPLY / np.maximum(found.laid(candidates.terms)[1:], 1))
-    inherited[1:] += REPLY_LINK * own[:-1] * answers * short
+    if "answers" not in found.known:
+        answers = found.laid(candidates.asks)[:-1] & found.together(1)
+        short = np.minimum(1.0, SHORT_REPLY / np.maximum(found.laid(candidates.terms)[1:], 1))
+        found.known["answers"] = answers * short
+    inherited[1:] += REPLY_LINK * own[:-1] * found.known["answers"]
     return own, inherited, inherited + WINDOW_SHARE * window_max(inherited, found, WINDOW)
 
 

@@ -8,7 +8,8 @@ from numpy.typing import NDArray
 
 from reservoir_cli.settings.schema import Settings
 from reservoir_cli.storage.records import Candidates, Posting
-from reservoir_cli.util.bm25 import Floats
+
+Floats = NDArray[np.float64]
 
 #: What the share of the question's words, and a date it names, count beside the cosine.
 WORDS_SHARE, DATE_SHARE = 0.4, 0.4

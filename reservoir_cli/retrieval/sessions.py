@@ -1,6 +1,7 @@
 """Group messages into sessions: conversations, or what no long silence interrupts. Pure numpy."""
 
-from dataclasses import dataclass
+from collections.abc import Hashable
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -18,10 +19,12 @@ class Sessions:
     :param order: shape (n,), the place of each one among the candidates; ``None`` if they stand
         in this order already.
     :param number: int32, shape (n,), of its session, in this order; ascending.
+    :param known: arrays that were computed of them, which no question changes.
     """
 
     order: Places | None
     number: NDArray[np.int32]
+    known: dict[Hashable, NDArray[Any]] = field(default_factory=dict, repr=False, compare=False)
 
     def laid(self, values: NDArray[Any]) -> NDArray[Any]:
         """Values of the candidates in this order."""
@@ -40,11 +43,20 @@ class Sessions:
 
         :returns: shape (n - distance,), in this order.
         """
-        return np.asarray(self.number[distance:] == self.number[:-distance])
+        if distance not in self.known:
+            self.known[distance] = self.number[distance:] == self.number[:-distance]
+        return self.known[distance]
 
 
 def sessions(candidates: Candidates, gap_ms: int) -> Sessions:
     """Group messages: a conversation is a session, and outside of one a silence ends it."""
+    grouped: Sessions | None = candidates.known.get(gap_ms)
+    if grouped is None:
+        grouped = candidates.known[gap_ms] = _sessions(candidates, gap_ms)
+    return grouped
+
+
+def _sessions(candidates: Candidates, gap_ms: int) -> Sessions:
     thread = candidates.thread
     order = _by_thread(thread)
     created_at, loose = candidates.created_at, candidates.loose

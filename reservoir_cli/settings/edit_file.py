@@ -1,7 +1,7 @@
 """Edit the settings file without changing anything else in it."""
 
+import os
 import re
-import secrets
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -274,7 +274,7 @@ def _set_in_place(entries: Any, setting: str, value: Value) -> dict[str, tuple[s
     if setting in entries or not aliases:
         entries[setting] = value
         return {}
-    mark = f"value of {setting}, {secrets.token_hex(16)}"
+    mark = f"value of {setting}, {os.urandom(16).hex()}"
     entries[aliases[0]] = mark
     return {mark: (aliases[0], setting, value)}
 

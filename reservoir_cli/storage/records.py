@@ -1,9 +1,9 @@
 """What a store takes and gives: values that pass between it and its callers."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from reservoir_cli.messages import Conversation
 from reservoir_cli.storage.keys import Keys
@@ -187,6 +187,7 @@ class Candidates:
     :param respelt: words of the question that other words were searched for instead of.
     :param talk: the same for the question and what was said before it, if that was asked for.
     :param matching: bool, whether the filter lets a message through; ``None`` without a filter.
+    :param known: what was computed of them that no question changes.
     """
 
     ids: "NDArray[np.int64]"
@@ -205,6 +206,7 @@ class Candidates:
     respelt: tuple[Respelt, ...] = ()
     talk: TalkScores | None = None
     matching: "NDArray[np.bool_] | None" = None
+    known: dict[int, Any] = field(default_factory=dict, repr=False, compare=False)
 
     def mark(self, keys: Keys | None) -> "Candidates":
         """Return the same candidates, marking these messages as those that match a filter."""

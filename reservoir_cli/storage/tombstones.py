@@ -1,7 +1,7 @@
 """What stays of a forgotten message: a keyed fingerprint of its source and id, for imports."""
 
 import json
-import secrets
+import os
 from collections.abc import Iterable
 
 from reservoir_cli.messages import StoredMessage
@@ -30,7 +30,7 @@ def edited(connection: Connection, messages: Iterable[StoredMessage]) -> list[St
 
 
 def _mark(connection: Connection, sources: Iterable[tuple[str, str]]) -> None:
-    properties.put_first(connection, properties.FORGOTTEN_KEY, secrets.token_hex(32))
+    properties.put_first(connection, properties.FORGOTTEN_KEY, os.urandom(32).hex())
     key = str(properties.get(connection, properties.FORGOTTEN_KEY))
     marks = {fingerprint(key, *source) for source in sources}
     connection.insert("forgotten", "mark", [(mark,) for mark in sorted(marks)], ignore=True)

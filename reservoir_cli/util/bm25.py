@@ -1,12 +1,18 @@
-"""The parts of BM25 that ranking and keyword search share. Pure numpy.
+"""The parts of BM25 that ranking and keyword search share, of numbers and of arrays alike.
 
 Robertson and Zaragoza, "The Probabilistic Relevance Framework: BM25 and Beyond", 2009.
 """
 
-import numpy as np
-from numpy.typing import NDArray
+import math
+from typing import TYPE_CHECKING, TypeVar
 
-Floats = NDArray[np.float64]
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float64]
+
+_Value = TypeVar("_Value", float, "Floats")
 
 K1, B = 1.2, 0.75
 
@@ -17,20 +23,21 @@ def rarity(total: int, holding: float) -> float:
     :param total: messages of the scope.
     :param holding: those that hold the term.
     """
-    return max(float(np.log((total - holding + 0.5) / (holding + 0.5))), 1e-6)
+    return max(math.log((total - holding + 0.5) / (holding + 0.5)), 1e-6)
 
 
-def norms(lengths: NDArray[np.number]) -> Floats:
+def norm(length: _Value, mean: float) -> _Value:
     """Return what a message's length adds to the counts of its terms.
 
-    :param lengths: words of each message, shape (n,).
+    :param length: words of a message.
+    :param mean: words of the messages of the scope.
     """
-    return np.asarray(K1 * (1 - B + B * lengths / max(float(lengths.mean()), 1e-9)))
+    return K1 * (1 - B + B * length / max(mean, 1e-9))
 
 
-def saturated(counts: NDArray[np.number], length_norms: Floats) -> Floats:
+def saturated(count: _Value, norm: _Value) -> _Value:
     """Return the gain of so many occurrences of a term, below K1 + 1.
 
-    :param length_norms: of the same messages, by :func:`norms`.
+    :param norm: of the same message, by :func:`norm`.
     """
-    return np.asarray((K1 + 1) * counts / (counts + length_norms))
+    return (K1 + 1) * count / (count + norm)

@@ -22,6 +22,8 @@ LIGHT = [
     (["ingest", "--no-embed"], ("rich",)),
     (["stats"], ("rich",)),
     (["export"], ("rich",)),
+    (["search", "--keyword", '"up to" date*'], ("rich",)),
+    (["search", "--keyword", "store", "--json", "--link", "--role", "user"], ("rich",)),
     (["partitions"], ("rich",)),
     (["conversations"], ("rich",)),
     (["models"], ("rich", "sqlite3")),
@@ -51,12 +53,13 @@ def test_a_light_command_imports_nothing_heavy(cli, arguments, others):
     assert not too_heavy
 
 
-def test_a_keyword_search_and_a_context_load_no_model(cli):
-    cli.say("hello")
+@pytest.mark.model
+def test_a_keyword_search_of_embedded_messages_loads_neither_numpy_nor_the_model(samples):
     command = (sys.executable, "-X", "importtime", "-m", "reservoir_cli")
-    done = cli("search", "--keyword", "hello", command=command)
+    done = samples("search", "--keyword", "redis queue", "-p", "work", command=command)
+    assert "redis" in done.out.lower()
     assert "reservoir_cli.retrieval.search" in done.err
-    assert not re.search(r"\| +(torch|sentence_transformers|transformers)$", done.err, re.M)
+    assert not re.search(r"\| +(numpy|onnxruntime|tokenizers|torch|transformers)$", done.err, re.M)
 
 
 TORCH = ("torch", "sentence_transformers", "transformers", "huggingface_hub", "onnx", "onnxscript")
@@ -77,7 +80,7 @@ def test_a_model_that_is_compiled_needs_no_torch(samples, arguments):
     done = samples(*arguments, stdin="hello", command=command)
     imported = set(re.findall(r"^import time:.*\| +([\w.]+)$", done.err, re.M))
     assert {"onnxruntime", "tokenizers"} <= imported
-    assert not imported & set(TORCH)
+    assert not imported & {*TORCH, "numpy.ma"}
 
 
 def test_the_commands_of_this_version_are_registered():

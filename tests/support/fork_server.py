@@ -41,6 +41,7 @@ def load_all() -> None:
         "storage.sqlite.delete",
         "storage.sqlite.repair",
         "storage.sqlite.schema",
+        "retrieval.meaning",
         "retrieval.search",
     ):
         import_module(f"reservoir_cli.{name}")

@@ -15,7 +15,7 @@ from reservoir_cli.util.times import parse_time, to_local
 if TYPE_CHECKING:
     from reservoir_cli.context.budget import Meter
     from reservoir_cli.reservoir import Reservoir
-    from reservoir_cli.retrieval.search import Hit
+    from reservoir_cli.retrieval.hits import Hit
 
 #: Source and instance of what agents store.
 SOURCE = "mcp"

@@ -11,7 +11,7 @@ from reservoir_cli.messages import Scope
 
 if TYPE_CHECKING:
     from reservoir_cli.reservoir import Filter, Reservoir
-    from reservoir_cli.retrieval.search import Hit
+    from reservoir_cli.retrieval.hits import Hit
 
 #: What the columns of --explain are.
 _LEGEND = (

@@ -6,8 +6,8 @@ as those of the store in a file.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
-from functools import reduce
 from typing import TYPE_CHECKING
 
 from reservoir_cli.messages import Scope
@@ -32,8 +32,6 @@ _FEW = 40
 _OFTEN = 32
 #: A misspelt word is looked for among words with so many of its letters, in so many rows.
 _BEGINNING, _SAMPLED = 3, 500
-#: Places as one number: message above, position below.
-_SHIFT = 32
 
 
 def index(
@@ -247,24 +245,21 @@ def search(
         f"FROM (SELECT m.id, m.terms FROM messages m WHERE {condition} ORDER BY m.id) t",
         values,
     )
-    if not terms or not len(scoped["ids"]):
+    lengths = dict(zip(scoped["ids"].tolist(), scoped["terms"].tolist(), strict=True))
+    if not terms or not lengths:
         return [], True
     cut = stemmer.stems([term.rstrip("*").strip('"') for term in terms])
     typed = [(some, term.endswith("*")) for some, term in zip(cut, terms, strict=True) if some]
-    found = (_held(connection, scope, scoped["ids"], *each) for each in typed)
-    return keyword_search.ranked(scoped["ids"], scoped["terms"], found, limit, matching)
+    found = (_held(connection, scope, *each) for each in typed)
+    return keyword_search.ranked(lengths, found, limit, matching)
 
 
-def _held(
-    connection: Connection, scope: Scope, ids: _Ints, stems: list[str], is_prefix: bool
-) -> tuple[_Ints, _Ints]:
-    """Find the messages that hold stems in sequence, the last as a prefix, and how often."""
-    import numpy as np
-
+def _held(connection: Connection, scope: Scope, stems: list[str], is_prefix: bool) -> Counter[int]:
+    """Return how often each message holds stems in sequence, the last as a prefix, by its id."""
     names = [quoted(stem) for stem in stems]
     names[-1] += ":*" if is_prefix else ""
     where, values = _where(scope, " | ".join(dict.fromkeys(names)))
-    places: list[list[int]] = [[] for _ in stems]
+    starts: list[set[tuple[int, int]]] = [set() for _ in stems]
     for number, start, lexeme, positions in connection.rows(
         f"""
         SELECT w.message_id, w.start, u.lexeme, u.positions
@@ -273,15 +268,9 @@ def _held(
         """,
         [*values, stems, is_prefix, stems[-1]],
     ):
-        doc = int(ids.searchsorted(number))
-        if doc < len(ids) and ids[doc] == number:
-            for at in _matching(stems, is_prefix, lexeme):
-                places[at] += [(doc << _SHIFT) + start + each for each in positions]
-    together = reduce(
-        np.intersect1d, (np.unique(np.array(some, np.int64)) - at for at, some in enumerate(places))
-    )
-    docs, counts = np.unique(together >> _SHIFT, return_counts=True)
-    return ids[docs], counts
+        for at in _matching(stems, is_prefix, lexeme):
+            starts[at].update((number, start + position - at) for position in positions)
+    return Counter(message for message, _ in set.intersection(*starts))
 
 
 def _matching(stems: list[str], is_prefix: bool, lexeme: str) -> Iterator[int]:

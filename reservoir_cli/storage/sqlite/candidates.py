@@ -6,7 +6,7 @@ What is embedded comes from the chunks, what is pending from its rows; nothing e
 from __future__ import annotations
 
 import json
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from reservoir_cli.messages import DOCUMENT_SOURCES, Scope
@@ -16,6 +16,7 @@ from reservoir_cli.storage.sql import decoding, placeholders
 from reservoir_cli.storage.sqlite import vector_blocks, vectors
 from reservoir_cli.storage.sqlite.connection import Connection
 from reservoir_cli.storage.sqlite.postings import postings, respell
+from reservoir_cli.storage.sqlite.scan import Blocks, KeptBlocks, scan
 
 if TYPE_CHECKING:
     import numpy as np
@@ -33,6 +34,7 @@ def candidates(
     model_id: str | None,
     vector: NDArray[np.float32] | None,
     talk: Talk | None = None,
+    kept: Kept | None = None,
 ) -> Candidates:
     """Gather a scope for ranking.
 
@@ -40,35 +42,39 @@ def candidates(
     :param model_id: the model whose vectors are compared; ``None`` before the first.
     :param vector: of the question, by that model.
     :param talk: what was said just before; its vector is by that model, too.
+    :param kept: what is kept between questions.
     """
     import numpy as np
 
     asked = [each for each in (vector, talk.vector if talk else None) if each is not None]
     matrix = np.stack(asked) if vector is not None else None
-    columns = _pending(connection, scope, own, len(asked) if matrix is not None else 1)
+    columns = _pending(connection, scope, own)
+    cosine = np.full((len(columns["ids"]), len(asked) if matrix is not None else 1), np.nan, "f4")
+    blocks = None
     if model_id is not None:
-        scanned = vectors.scan(connection, scope, own, model_id, matrix)
-        embedded = {**scanned.arrays, "own": scanned.own, "cosine": scanned.cosine}
-        columns = {name: np.concatenate([embedded[name], columns[name]]) for name in columns}
-    columns = by_message(in_order(columns))
-    ids, flags, cosine = columns["ids"], columns["flags"], columns["cosine"]
+        blocks, scanned = scan(connection, scope, model_id, matrix, kept.blocks if kept else None)
+        cosine = np.concatenate([scanned, cosine])
+    laid = kept.laid(blocks, columns, own) if kept else lay(blocks, columns, own)
+    cosine = laid.best(cosine)
+    ids, flags = laid.columns["ids"], laid.columns["flags"]
     if model_id is not None and matrix is not None:
         nearest = _nearest(cosine, vectors.RESCORED)
         cosine[nearest] = vectors.exact(connection, model_id, ids[nearest], matrix)
     found = Candidates(
         ids=ids,
-        created_at=columns["created_at"],
-        tokens=columns["tokens"],
-        terms=columns["terms"],
+        created_at=laid.columns["created_at"],
+        tokens=laid.columns["tokens"],
+        terms=laid.columns["terms"],
         asks=(flags & vector_blocks.ASKS) > 0,
-        own=columns["own"],
-        thread=columns["threads"],
+        own=laid.columns["own"].copy(),
+        thread=laid.columns["threads"],
         loose=(flags & vector_blocks.LOOSE) > 0,
         cosine=np.ascontiguousarray(cosine[:, 0]),
-        by_id=np.argsort(ids, kind="stable"),
+        by_id=laid.by_id,
         postings=(),
         absent=0,
-        passages=columns["passages"],
+        passages=laid.passages,
+        known=laid.known,
     )
     documents, _ = found.places(_documents(connection, scope, own))
     found.own[documents] = False
@@ -96,23 +102,8 @@ def _documents(connection: Connection, scope: Scope, own: str | None) -> NDArray
     return np.array([row[0] for row in rows], np.int64)
 
 
-def lengths(
-    connection: Connection, scope: Scope, model_id: str | None
-) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-    """Return the messages of a scope, ids ascending, shape (n,), and their words, shape (n,)."""
-    import numpy as np
-
-    columns = _pending(connection, scope, None, 1)
-    if model_id is not None:
-        scanned = vectors.scan(connection, scope, None, model_id, None)
-        for name in ("ids", "terms"):
-            columns[name] = np.concatenate([scanned.arrays[name], columns[name]])
-    ids, first = np.unique(columns["ids"], return_index=True)
-    return ids, columns["terms"][first]
-
-
-def _pending(connection: Connection, scope: Scope, own: str | None, asked: int) -> Columns:
-    """Return the messages that have no vector yet, in the form of a scan.
+def _pending(connection: Connection, scope: Scope, own: str | None) -> Columns:
+    """Return the messages that have no vector yet, in the form of blocks.
 
     They come as one row of columns: after a large import, rows of messages take twice as long.
     """
@@ -144,7 +135,6 @@ def _pending(connection: Connection, scope: Scope, own: str | None, asked: int) 
         "terms": terms.astype(np.int32),
         "flags": (vector_blocks.ASKS * (asks != 0) + vector_blocks.LOOSE * loose).astype(np.uint8),
         "own": owned.astype(bool),
-        "cosine": np.full((len(ids), asked), np.nan, np.float32),
     }
 
 
@@ -163,17 +153,77 @@ def in_order(columns: Columns) -> Columns:
     return columns
 
 
-def by_message(columns: Columns) -> Columns:
-    """Join passages to messages: of each the best cosines, and how many there are."""
+@dataclass(frozen=True, slots=True)
+class Laid:
+    """The messages of a scope in order of time, whatever is asked; arrays of shape (n,).
+
+    :param columns: what is known of them, by name.
+    :param order: the places of their passages as they were read, shape (passages,).
+    :param first: the place of each message's first passage in this order.
+    :param by_id: the places of the messages in order of id.
+    :param passages: int32, how many passages each has.
+    :param known: what was computed of them that no question changes.
+    """
+
+    columns: Columns
+    order: NDArray[np.intp]
+    first: NDArray[np.intp]
+    by_id: NDArray[np.intp]
+    passages: NDArray[np.int32]
+    known: dict[int, Any] = field(default_factory=dict)
+
+    def best(self, cosine: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Return the best cosines of each message, from those of the passages as they were read.
+
+        :param cosine: shape (passages, vectors).
+        """
+        import numpy as np
+
+        ordered = cosine[self.order]
+        if len(self.first) == len(ordered):
+            return ordered
+        best: NDArray[np.float32] = np.fmax.reduceat(ordered, self.first)
+        return best
+
+
+def lay(blocks: Blocks | None, pending: Columns, own: str | None) -> Laid:
+    """Bring passages in order of time, and join them to messages.
+
+    :param pending: messages without vectors.
+    :param own: the instance that history comes from.
+    """
     import numpy as np
 
-    ids = columns["ids"]
-    first = np.flatnonzero(np.concatenate([[True], ids[1:] != ids[:-1]])[: len(ids)])
-    passages = np.diff(first, append=len(ids)).astype(np.int32)
-    if len(first) < len(ids):
-        best = np.fmax.reduceat(columns["cosine"], first)
-        columns = {**{name: values[first] for name, values in columns.items()}, "cosine": best}
-    return {**columns, "passages": passages}
+    columns = pending
+    if blocks:
+        embedded = {**blocks.arrays, "own": blocks.of_instance(own)}
+        columns = {name: np.concatenate([embedded[name], pending[name]]) for name in pending}
+    count = len(columns["ids"])
+    columns = in_order({**columns, "order": np.arange(count)})
+    order, ids = columns.pop("order"), columns["ids"]
+    first = np.flatnonzero(np.concatenate([[True], ids[1:] != ids[:-1]])[:count])
+    if len(first) < count:
+        columns = {name: values[first] for name, values in columns.items()}
+    by_id = np.argsort(columns["ids"], kind="stable")
+    for values in (*columns.values(), by_id):
+        values.flags.writeable = False
+    return Laid(columns, order, first, by_id, np.diff(first, append=count).astype(np.int32))
+
+
+class Kept:
+    """What a process that answers many questions keeps between them."""
+
+    def __init__(self) -> None:
+        self.blocks = KeptBlocks()
+        self._last: tuple[Blocks | None, str | None, Laid] | None = None
+
+    def laid(self, blocks: Blocks | None, pending: Columns, own: str | None) -> Laid:
+        """Return :func:`lay`, once as long as nothing has changed and nothing is pending."""
+        if len(pending["ids"]):
+            return lay(blocks, pending, own)
+        if self._last is None or self._last[0] is not blocks or self._last[1] != own:
+            self._last = blocks, own, lay(blocks, pending, own)
+        return self._last[2]
 
 
 def _nearest(cosine: NDArray[np.float32], count: int) -> NDArray[np.intp]:
@@ -185,6 +235,7 @@ def _nearest(cosine: NDArray[np.float32], count: int) -> NDArray[np.intp]:
 
     known = np.flatnonzero(~np.isnan(cosine[:, 0]))
     if len(known) > count:
-        nearest = np.argpartition(-cosine[known], count, axis=0)[:count]
-        known = known[np.unique(nearest)]
+        nearest = np.zeros(len(known), bool)  # np.unique would load numpy's masked arrays: 10 ms
+        nearest[np.argpartition(-cosine[known], count, axis=0)[:count]] = True
+        known = known[nearest]
     return known

@@ -2,30 +2,25 @@
 
 The words are looked up in the index's own lists of places. FTS5's ranking would do nearly the
 same, but it takes frequencies of the whole file, so that text in other partitions moves scores.
+
+Without numpy: loading it takes longer than the search.
 """
 
-from __future__ import annotations
-
-from collections.abc import Iterable, Sequence
-from functools import reduce
-from typing import TYPE_CHECKING
+import sys
+from array import array
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from reservoir_cli.errors import UsageError
 from reservoir_cli.messages import Scope, StoredMessage, clean_text, plain_text
-from reservoir_cli.storage import fulltext
+from reservoir_cli.storage import fulltext, reads
 from reservoir_cli.storage.keys import Keys
-from reservoir_cli.storage.sqlite import candidates, postings
+from reservoir_cli.storage.sql import decoding
+from reservoir_cli.storage.sqlite import postings
 from reservoir_cli.storage.sqlite.connection import Connection
+from reservoir_cli.util import bm25
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    _Ints = NDArray[np.int64]
-
-#: Places in the index as one number: the message's place in the scope above, position below.
-#: Not its id, which takes 53 bits where it comes from a server.
-_SHIFT = 32
 #: More words take seconds, and nobody types them.
 MOST_STEMS = 10_000
 
@@ -82,14 +77,14 @@ def search(
     :returns: (id, BM25) best first, ties newest first, and whether the hits hold all of it.
     """
     terms = list(dict.fromkeys(fulltext.typed_terms(text)))
-    ids, lengths = candidates.lengths(connection, scope, model_id)
-    if not terms or not len(ids):
+    lengths = _lengths(connection, scope, model_id)
+    if not terms or not lengths:
         return [], True
     stemmed = _stems(connection, terms)
     if sum(len(stems) for stems, _ in stemmed) > MOST_STEMS:
         raise too_many()
-    found = (_held(connection, ids, *each) for each in stemmed)
-    return ranked(ids, lengths, found, limit, matching)
+    found = (_held(connection, *each) for each in stemmed)
+    return ranked(lengths, found, limit, matching)
 
 
 def too_many() -> UsageError:
@@ -98,41 +93,66 @@ def too_many() -> UsageError:
 
 
 def ranked(
-    ids: _Ints,
-    lengths: NDArray[np.int32],
-    found: Iterable[tuple[_Ints, _Ints]],
+    lengths: Mapping[int, int],
+    found: Iterable[Mapping[int, int]],
     limit: int,
     matching: Keys | None = None,
 ) -> tuple[list[tuple[int, float]], bool]:
     """Find the messages that hold all terms, or else any of them.
 
-    :param ids: of the messages of a scope, ascending.
-    :param lengths: their words.
-    :param found: of each term the messages that hold it, and how often they do.
+    :param lengths: the words of each message of a scope, by its id.
+    :param found: for each term how often a message holds it, by its id; of any scope.
     :param matching: the only messages that may be hits.
     :returns: (id, BM25) best first, ties newest first, and whether the hits hold all terms.
     """
-    import numpy as np
+    allowed = lengths.keys() if matching is None else lengths.keys() & matching.ids
+    terms = [(counts, counts.keys() & lengths.keys()) for counts in found]
+    held = [known & allowed for _, known in terms]
+    whole = set.intersection(*held) if held else set()
+    hits = whole or set().union(*held)
+    mean = sum(lengths.values()) / len(lengths)
+    weighted = [(bm25.rarity(len(lengths), len(known)), counts) for counts, known in terms]
 
-    from reservoir_cli.util import bm25  # it loads numpy
+    def score(message: int) -> float:
+        norm = bm25.norm(lengths[message], mean)
+        gains = (
+            rarity * bm25.saturated(counts[message], norm)
+            for rarity, counts in weighted
+            if message in counts
+        )
+        return sum(gains)
 
-    allowed = None if matching is None else np.isin(ids, matching.ids)
-    norms = bm25.norms(lengths)
-    scores, held = np.zeros(len(ids)), []
-    for messages, counts in found:
-        places = np.minimum(np.searchsorted(ids, messages), len(ids) - 1)
-        known = ids[places] == messages
-        places, counts = places[known], counts[known]
-        gain = bm25.saturated(counts, norms[places])
-        scores[places] += bm25.rarity(len(ids), len(places)) * gain
-        held.append(places if allowed is None else places[allowed[places]])
-    hits = reduce(np.intersect1d, held)
-    all_words = len(hits) > 0
-    if not all_words:
-        hits = reduce(np.union1d, held)
-    best = hits[np.lexsort((-ids[hits], -scores[hits]))]
+    best = sorted((-score(message), -message) for message in hits)
     best = best[:limit] if limit >= 0 else best
-    return [(int(ids[at]), float(scores[at])) for at in best], all_words or not len(hits)
+    return [(-message, -score) for score, message in best], bool(whole or not hits)
+
+
+def _lengths(connection: Connection, scope: Scope, model_id: str | None) -> dict[int, int]:
+    """Return the words of each message of a scope, by its id."""
+    where, values = reads.where_scope(scope)
+    lengths: dict[int, int] = dict(
+        connection.execute(
+            "SELECT m.id, m.terms FROM pending p CROSS JOIN messages m ON m.id = p.message_id "
+            f"WHERE {where}",
+            values,
+        )
+    )
+    blocks = connection.execute(
+        f"SELECT m.ids, m.terms FROM vector_chunks m WHERE m.model_id = ? AND {where}",
+        [model_id, *values],
+    )
+    with decoding("blocks of vectors"):
+        for ids, terms in blocks:
+            lengths.update(zip(_unpacked("q", ids), _unpacked("i", terms), strict=True))
+    return lengths
+
+
+def _unpacked(kind: str, blob: bytes) -> "array[int]":
+    """Return the integers of a column of a block, which are little-endian."""
+    integers = array(kind, blob)
+    if sys.byteorder == "big":
+        integers.byteswap()
+    return integers
 
 
 def _stems(connection: Connection, terms: list[str]) -> list[tuple[list[str], bool]]:
@@ -151,32 +171,22 @@ def _stems(connection: Connection, terms: list[str]) -> list[tuple[list[str], bo
     return [(stems, terms[number].endswith("*")) for number, stems in found.items()]
 
 
-def _held(
-    connection: Connection, ids: _Ints, stems: list[str], is_prefix: bool
-) -> tuple[_Ints, _Ints]:
-    """Find the messages that hold stems in sequence, the last as a prefix, and how often."""
-    import numpy as np
-
+def _held(connection: Connection, stems: list[str], is_prefix: bool) -> Counter[int]:
+    """Return how often each message holds stems in sequence, the last as a prefix, by its id."""
     last = len(stems) - 1
-    found = [
-        _occurrences(connection, ids, stem, is_prefix and at == last) - at
-        for at, stem in enumerate(stems)
+    starts = [
+        _starts(connection, stem, at, is_prefix and at == last) for at, stem in enumerate(stems)
     ]
-    together = reduce(np.intersect1d, found)
-    places, counts = np.unique(together >> _SHIFT, return_counts=True)
-    return ids[places], counts
+    return Counter(message for message, _ in set.intersection(*starts))
 
 
-def _occurrences(connection: Connection, ids: _Ints, stem: str, is_prefix: bool) -> _Ints:
-    import numpy as np
+def _starts(connection: Connection, stem: str, before: int, is_prefix: bool) -> set[Any]:
+    """Return (id, position) of where a sequence may start.
 
-    condition, values = ("term = ?", [stem])
+    :param before: how many stems of the sequence stand before this one.
+    """
+    condition, values = "term = ?", [stem]
     if is_prefix:
-        condition, values = ("term >= ? AND term < ?", [stem, stem + "\U0010ffff"])
-    rows = connection.execute(
-        f"SELECT doc, offset FROM temp.stem_places WHERE {condition} AND col = 'text'", values
-    ).fetchall()
-    docs, offsets = np.array(rows, np.int64).reshape(-1, 2).T
-    places = np.minimum(ids.searchsorted(docs), len(ids) - 1)
-    known = ids[places] == docs
-    return np.unique((places[known] << _SHIFT) + offsets[known])
+        condition, values = "term >= ? AND term < ?", [stem, stem + "\U0010ffff"]
+    places = f"SELECT doc, offset - ? FROM temp.stem_places WHERE {condition} AND col = 'text'"
+    return set(connection.execute(places, [before, *values]))

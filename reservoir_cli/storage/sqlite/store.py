@@ -37,6 +37,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from reservoir_cli.storage.sqlite.candidates import Kept
+
 #: The number of migrations in ``schema.py``.
 SCHEMA_VERSION = 10
 #: Stands in the file's header and says whose it is: "Rsvr".
@@ -57,6 +59,7 @@ class SqliteStore(Store):
         self.read_only = self.receiving = False
         self._patience = patience
         self._lock = threading.RLock()
+        self._kept: Kept | None = None
         with self._errors():
             path = _path(location)
             self.location = str(path)
@@ -190,8 +193,15 @@ class SqliteStore(Store):
         self._connection.close()
 
     def keep_warm(self) -> None:
-        """Keep pages between questions; SQLite drops them when another connection has written."""
+        """Keep pages and vectors between questions.
+
+        SQLite drops pages when another connection has written; vectors are read again if they
+        changed.
+        """
+        from reservoir_cli.storage.sqlite.candidates import Kept
+
         self._connection.execute(f"PRAGMA cache_size = -{_WARM_PAGES}")
+        self._kept = Kept()
 
     def files(self) -> list[Path]:
         """See :class:`~reservoir_cli.storage.base.Store`."""
@@ -464,7 +474,7 @@ class SqliteStore(Store):
             active = self.active_model()
             model_id = active[0] if active else None
             gathered = candidates.candidates(
-                self._connection, scope, own, question, model_id, vector, talk
+                self._connection, scope, own, question, model_id, vector, talk, self._kept
             )
             return gathered.mark(self._matching(scope, where))
 

@@ -1,0 +1,113 @@
+"""What a search finds, and the reading of it."""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from reservoir_cli.messages import Scope, StoredMessage
+from reservoir_cli.redaction import Redactor
+from reservoir_cli.storage.base import Store
+from reservoir_cli.storage.records import Filter
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """A message that was found.
+
+    :param rank: 1 for the best.
+    :param score: what hits are ordered by: similarity, BM25, or cosine.
+    :param cosine: ``None`` when the message or the question has no vector.
+    :param linked: messages tied to it by a synapse or its trace, if they were asked for.
+    :param all_words: a keyword search found all the words in it, not just any.
+    :param passage: where the part nearest to the question stands in the text, if it was asked for
+        and the message has more than one.
+    :param words: where words of the question stand in the text, if it was asked for.
+    :param title: of its conversation, if it was asked for.
+    :param notes: what a person should know about the search.
+    """
+
+    message: StoredMessage
+    rank: int
+    score: float
+    similarity: float | None = None
+    cosine: float | None = None
+    bm25: float | None = None
+    linked: tuple[StoredMessage, ...] = ()
+    all_words: bool = True
+    passage: tuple[int, int] | None = None
+    words: tuple[tuple[int, int], ...] = ()
+    title: str | None = None
+    notes: tuple[str, ...] = ()
+
+    def masked(self, mask: Redactor) -> "Hit":
+        """Return the hit as it may be printed."""
+        message = mask.message(self.message)
+        return replace(
+            self,
+            message=message,
+            linked=tuple(mask.messages(self.linked)),
+            passage=self.passage if message is self.message else None,
+            title=self.title and mask.text(message.partition, self.title),
+        )
+
+    def to_row(self) -> dict[str, Any]:
+        """Return the hit as plain JSON values."""
+        return {
+            **self.message.to_row(),
+            "rank": self.rank,
+            "score": self.score,
+            "similarity": self.similarity,
+            "cosine": self.cosine,
+            "bm25": self.bm25,
+            "linked": [each.to_row() for each in self.linked],
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What hits are to be like; see :func:`reservoir_cli.retrieval.search.search`."""
+
+    scope: Scope
+    limit: int
+    threshold: float | None
+    link: bool
+    deduplicate: bool
+    where: Filter
+    redactor: Redactor | None
+
+
+def rows_of(store: Store, numbers: list[int], wanted: Wanted) -> list[StoredMessage]:
+    """Return the first messages of an order, without repetitions if that is asked for.
+
+    Where several partitions of a server use one id, all who have it are told.
+    """
+    numbers = list(dict.fromkeys(numbers))
+    chosen: list[StoredMessage] = []
+    said: set[str] = set()
+    limit = wanted.limit
+    while numbers and len(chosen) < limit:
+        some, numbers = numbers[: 2 * limit], numbers[2 * limit :]
+        rows: dict[int, list[StoredMessage]] = {}
+        for row in _those_passing(store.by_id(some, wanted.scope), store, wanted):
+            rows.setdefault(row.id, []).append(row)
+        for row in (row for number in some for row in rows[number]):
+            if not wanted.deduplicate or row.content.strip() not in said:
+                said.add(row.content.strip())
+                chosen.append(row)
+    return chosen[:limit]
+
+
+def _those_passing(rows: list[StoredMessage], store: Store, wanted: Wanted) -> list[StoredMessage]:
+    """Drop messages of other partitions that share an id with one that passes the filter."""
+    if wanted.where == Filter() or wanted.scope.partition is not None:
+        return rows
+    passing = set(store.find(wanted.scope, wanted.where))
+    return [row for row in rows if row.key in passing]
+
+
+def linked_with(store: Store, row: StoredMessage, wanted: Wanted) -> tuple[StoredMessage, ...]:
+    """Return the messages that are tied to a hit, if they were asked for."""
+    if not wanted.link:
+        return ()
+    scope = Scope(row.partition, wanted.scope.instance)
+    near = [row.id, *store.linked([row.id], 1, scope)]
+    return tuple(each for each in store.with_partners(near, scope) if each.id != row.id)

@@ -1,0 +1,161 @@
+"""A store that keeps vectors between questions answers like one that has just been opened."""
+
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import fields
+from datetime import timedelta
+from pathlib import Path
+
+import numpy as np
+import pytest
+from builders import NOW, FakeEmbedder, embed
+
+from reservoir_cli.messages import Message, Scope
+from reservoir_cli.retrieval import indexing
+from reservoir_cli.retrieval.ranking import Scored, score
+from reservoir_cli.settings.schema import Settings
+from reservoir_cli.storage.base import Store
+from reservoir_cli.storage.factory import open_store
+from reservoir_cli.storage.records import Candidates, Filter
+from reservoir_cli.storage.sqlite import scan
+from reservoir_cli.tokens import load_counter
+
+pytestmark = pytest.mark.sqlite("a server keeps vectors in its own memory")
+MODEL = FakeEmbedder()
+SCOPES = (Scope("p"), Scope("p", "i"), Scope("q"), Scope(None))
+QUESTION = "which of the notes was it?"
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "store.db"
+
+
+@pytest.fixture
+def other(path: Path) -> Iterator[Store]:
+    """The store as another program has it open."""
+    with closing(open_store(str(path), create=True)) as store:
+        store.activate_model(MODEL.model_id, MODEL.name)
+        say(store, 600, Scope("p", "i"))
+        say(store, 30, Scope("p", "j"))
+        say(store, 20, Scope("q", "i"))
+        embed(store, MODEL)
+        yield store
+
+
+@pytest.fixture
+def warm(path: Path, other: Store) -> Iterator[Store]:
+    with closing(open_store(str(path), create=False)) as store:
+        store.keep_warm()
+        yield store
+
+
+def say(store: Store, count: int, scope: Scope) -> None:
+    messages = [
+        Message("user", f"note {at} of {scope}?", created_at=NOW + timedelta(minutes=at))
+        for at in range(count)
+    ]
+    store.add(scope, messages, counter=load_counter("approximate"), now=NOW)
+
+
+def answers(store: Store) -> list[tuple[Candidates, Scored]]:
+    vector = MODEL.encode_query(QUESTION)
+    found = [store.candidates(scope, "i", QUESTION, vector) for scope in SCOPES]
+    dates = [np.zeros(len(each.ids)) for each in found]
+    return [
+        (each, score(each, Settings(), 0, near)) for each, near in zip(found, dates, strict=True)
+    ]
+
+
+def assert_answers_like_new(warm: Store) -> None:
+    with closing(open_store(warm.location, create=False)) as fresh:
+        expected = answers(fresh)
+    for _ in range(2):
+        for (found, scored), (known, right) in zip(answers(warm), expected, strict=True):
+            for name in [each.name for each in fields(Candidates)]:
+                if isinstance(getattr(known, name), np.ndarray):
+                    np.testing.assert_array_equal(getattr(found, name), getattr(known, name))
+            np.testing.assert_array_equal(scored.priority, right.priority)
+
+
+def forget(store: Store, *places: int) -> None:
+    keys = store.find(Scope("p"), Filter())
+    store.delete([keys[place] for place in places])
+
+
+def add_and_embed(store: Store) -> None:
+    say(store, 7, Scope("p", "k"))
+    embed(store, MODEL)
+
+
+def exchange_one_for_another(store: Store) -> None:
+    forget(store, 5)
+    say(store, 1, Scope("p", "late"))
+    embed(store, MODEL)
+
+
+class Opposite(FakeEmbedder):
+    """Vectors of the same lengths and scales, that point the other way."""
+
+    def encode_query(self, text: str) -> np.ndarray:
+        return -super().encode_query(text)
+
+
+def build_anew(store: Store) -> None:
+    indexing.rebuild(store, Opposite(), synapse_threshold=0.85, progress=lambda *_: None)
+
+
+CHANGES = {
+    "nothing": lambda store: None,
+    "another program's own notes": lambda store: store.set_property("note", "written"),
+    "a message without a vector": lambda store: say(store, 1, Scope("p", "k")),
+    "messages with vectors": add_and_embed,
+    "some forgotten": lambda store: forget(store, 0, 299, 300, 629),
+    "one for another": exchange_one_for_another,
+    "a partition moved": lambda store: store.move_partition("q", "p"),
+    "another model": lambda store: store.activate_model("none-8", "none"),
+    "vectors made anew": build_anew,
+}
+
+
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
+@pytest.mark.parametrize("by", ["another program", "itself"])
+def test_a_change_is_seen_whoever_makes_it(warm: Store, other: Store, change, by: str) -> None:
+    assert_answers_like_new(warm)
+    change(warm if by == "itself" else other)
+    assert_answers_like_new(warm)
+
+
+def test_codes_are_read_again_only_for_blocks_that_changed(
+    warm: Store, other: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[int] = []
+    codes = scan._codes
+
+    def noted(connection, numbers):
+        read.extend(numbers)
+        return codes(connection, numbers)
+
+    monkeypatch.setattr(scan, "_codes", noted)
+    ask = MODEL.encode_query(QUESTION)
+    warm.candidates(Scope("p"), None, QUESTION, ask)
+    assert len(read) == 4  # of i three blocks, of j one
+    read.clear()
+    warm.candidates(Scope("p"), None, "and now?", ask)
+    assert read == []
+    say(other, 1, Scope("p", "j"))
+    embed(other, MODEL)
+    warm.candidates(Scope("p"), None, QUESTION, ask)
+    assert len(read) == 1
+
+
+@pytest.mark.parametrize("most", [0, 700, 5_000, 6_000])
+def test_what_is_too_large_to_be_kept_is_read_each_time(
+    warm: Store, other: Store, monkeypatch: pytest.MonkeyPatch, most: int
+) -> None:
+    monkeypatch.setattr(scan, "MOST_KEPT", most)
+    assert_answers_like_new(warm)
+    add_and_embed(other)
+    assert_answers_like_new(warm)
+    kept = [codes for _, codes in warm._kept.blocks._kept.values()]
+    assert sum(code.nbytes for of_scope in kept for code, _ in of_scope.values()) <= most
