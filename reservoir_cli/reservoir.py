@@ -234,6 +234,15 @@ class Reservoir:
             self._indexer.embed_if_possible(exchange.scope, backlog=added + CATCH_UP)
         return added
 
+    def continued(self, scope: Scope, messages: Sequence[Message]) -> str | None:
+        """Return the conversation that a request to a model goes on with, if one is stored.
+
+        :param messages: with the identities that the proxy gives them.
+        """
+        from reservoir_cli.transfer import exchanges
+
+        return exchanges.continued(self._ingestor, scope, messages)
+
     @property
     def ledger(self) -> "Ledger":
         """What the proxy added to questions."""

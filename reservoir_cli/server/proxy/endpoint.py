@@ -100,8 +100,12 @@ class Proxy:
             return _Outgoing(body, "skipped; reason=form")
         if parsed.side and not target.path.endswith("/count_tokens"):
             return _Outgoing(body, "skipped; reason=side request")
-        enriched = await self._enricher.enrich(parsed, self._partition(target))
+        enriched = await self._enricher.enrich(parsed, *self._place(target, headers))
         return _Outgoing(enriched.body, enriched.note, None if parsed.side else parsed)
+
+    def _place(self, target: Target, headers: Headers) -> tuple[str, str]:
+        """Return the partition and the instance of a request."""
+        return self._partition(target), target.instance or clients.client_of(headers)
 
     def _partition(self, target: Target) -> str:
         return target.partition or str(self._state.config.lookup("partition")[0])
@@ -115,8 +119,7 @@ class Proxy:
             return None
         if not clients.is_stored(client, self._state.config):
             return None
-        place = (self._partition(target), target.instance or client)
-        return Listener(self._state, target.path, parsed, place)
+        return Listener(self._state, target.path, parsed, self._place(target, headers))
 
     async def _exchange(
         self,

@@ -3,11 +3,12 @@
 import asyncio
 from collections.abc import Awaitable
 from concurrent.futures import Future
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, TypeVar
 
 from reservoir_cli.context.recall import Recall, Skipped
+from reservoir_cli.messages import Scope
 from reservoir_cli.redaction import Mode
 from reservoir_cli.reservoir import LedgerEntry
 from reservoir_cli.server.proxy.request import ParsedRequest, Question
@@ -90,7 +91,7 @@ class Enricher:
         self._ledger.close()
         self._ledger_writes.close()
 
-    async def enrich(self, request: ParsedRequest, partition: str) -> Enriched:
+    async def enrich(self, request: ParsedRequest, partition: str, instance: str) -> Enriched:
         """Return a request with what fits its newest question.
 
         It takes 0.3 seconds at most, and whatever goes wrong, less is added.
@@ -98,15 +99,20 @@ class Enricher:
         deadline = asyncio.get_running_loop().time() + PATIENCE
         masked = self._is_masked(partition)
 
-        def read(reservoir: "Reservoir") -> tuple[int, dict[tuple[int, str], LedgerEntry]]:
+        def read(reservoir: "Reservoir") -> tuple[str, int, dict[tuple[int, str], LedgerEntry]]:
             now, ledger = datetime.now(UTC), reservoir.ledger
-            version = ledger.version(partition)
-            return version, ledger.get(partition, request.conversation, masked=masked, now=now)
+            known = None
+            if not request.named:
+                known = reservoir.continued(Scope(partition, instance), request.messages)
+            conversation, version = known or request.conversation, ledger.version(partition)
+            entries = ledger.get(partition, conversation, masked=masked, now=now)
+            return conversation, version, entries
 
         ledger = await _within(deadline, self._ledger.run(read))
         if ledger is None:
             return Enriched(request.text.encode(), "skipped; reason=store")
-        version, known = ledger
+        conversation, version, known = ledger
+        request = replace(request, conversation=conversation)
         unwritten = self._unwritten.get((partition, request.conversation), {})
         known = known | {
             key: kept.entry for key, kept in unwritten.items() if kept.version == version

@@ -86,4 +86,5 @@ class Listener:
             self._request.messages,
             replace(message, source_id=self._request.reply_id),
             partial=not self._answer.complete or self._answer.failed,
+            named=self._request.named,
         )
