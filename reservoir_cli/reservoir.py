@@ -74,7 +74,10 @@ class Reservoir:
         self._ready_only = ready_only
         self._serving = False
         self._notify, self._progress, self._embedder = notify, progress, embedder
-        self.redactor = Redactor(lambda name: str(self.config.lookup("redact", name)[0]))
+        self.redactor = self._new_redactor()
+
+    def _new_redactor(self) -> Redactor:
+        return Redactor(lambda name: str(self.config.lookup("redact", name)[0]))
 
     @classmethod
     def open(
@@ -83,6 +86,7 @@ class Reservoir:
         *,
         settings: Mapping[str, Value] | None = None,
         config_file: Path | None = None,
+        known: Config | None = None,
         create: bool = True,
         embedder: "Embedder | None" = None,
         offline: bool = False,
@@ -95,6 +99,7 @@ class Reservoir:
 
         :param location: a file, or the URL of a server; ``None`` for the user's own store.
         :param settings: settings above all others, such as ``{"recency_weight": 0.0}``.
+        :param known: settings that were read before, in place of ``settings`` and ``config_file``.
         :param create: create the file if it does not exist.
         :param embedder: use this instead of the model that the settings name.
         :param ready_only: neither download nor compile a model, and embed nothing to answer a
@@ -107,9 +112,10 @@ class Reservoir:
         """
         from reservoir_cli.maintenance.store_access import open_for_use
 
-        known = config.load(config_file, settings)
-        for warning in known.warnings:
-            notify(warning)
+        if known is None:
+            known = config.load(config_file, settings)
+            for warning in known.warnings:
+                notify(warning)
         place = _location(location, known.database())
         store = open_for_use(place, create=create, patience=patience, notify=notify)
         return cls(
@@ -136,6 +142,13 @@ class Reservoir:
     def close(self) -> None:
         """Close the store."""
         self.store.close()
+
+    def use(self, settings: Config) -> None:
+        """Go on with other settings; the store and the model stay those that are open."""
+        if settings is not self.config:
+            self.config, self.redactor = settings, self._new_redactor()
+            for made in ("masking_redactor", "_ingestor"):
+                self.__dict__.pop(made, None)
 
     def serve(self) -> None:
         """Expect many questions: the first takes longer, each one after it less."""
@@ -866,7 +879,7 @@ class Reservoir:
         return Indexer(
             self.store,
             self._load_embedder,
-            link_threshold=self.config.synapse_threshold,
+            link_threshold=lambda partition: self.config.synapse_threshold(partition),
             notify=self._notify,
             progress=self._progress,
         )

@@ -320,6 +320,47 @@ def test_a_secret_is_masked_in_what_is_added(
     assert key.encode() not in provider.asked[0].body
 
 
+def test_settings_hold_as_soon_as_they_are_changed(
+    served: Served, provider: Upstream, client: httpx2.Client, home: Path
+) -> None:
+    key = "AKIA" + "Q7XN2VD4KLP3ZWTM"
+    with Reservoir.open(served.store) as reservoir:
+        reservoir.ingest([Message("user", f"the Redis job queue key is {key}")], embed=False)
+    provider.reply = completion()
+    home.mkdir(exist_ok=True)
+    file, shown, stored = home / "reservoir.toml", [], []
+    broken, empty = 'redact = "off', home / "empty.toml"
+    empty.write_text('redact = "off"', encoding="utf-8")
+    for number, text in enumerate(('redact = "off"', 'redact = "remove"', broken, broken)):
+        if number < 3:
+            file.write_text(text, encoding="utf-8")
+        client.post(served.root + CHAT, json=chat(asked(f"{QUESTION} {number} {key}")))
+        shown.append(provider.asked[-1].body.count(key.encode()) > 1)
+        served.settle(number + 1)
+        with Reservoir.open(served.store, config_file=empty) as reservoir:
+            rows = reservoir.view(Scope("default", "proxy"), 0)
+        stored.append(key in rows[-2].content)
+    assert shown == stored == [True, False, False, False]
+    said = [line for line in served.lines if "settings" in line]
+    assert len(said) == 1
+    assert str(file) in said[0]
+
+
+def test_upstreams_and_partition_follow_the_settings(
+    served: Served, provider: Upstream, client: httpx2.Client, home: Path
+) -> None:
+    provider.reply = completion()
+    home.mkdir(exist_ok=True)
+    text = f'partition = "work"\n[upstreams.other]\nurl = "{provider.url}/v1"\n'
+    other = {"x-reservoir-upstream": "other"}
+    assert client.post(served.root + CHAT, json=chat(HELLO), headers=other).status_code == 404
+    (home / "reservoir.toml").write_text(text, encoding="utf-8")
+    assert client.post(served.root + CHAT, json=chat(HELLO), headers=other).status_code == 200
+    served.settle(2)
+    with Reservoir.open(served.store) as reservoir:
+        assert len(reservoir.view(Scope("work", "proxy"), 0)) == 2
+
+
 def event(kind: str, **data: Any) -> bytes:
     return f"event: {kind}\ndata: {json.dumps({'type': kind, **data})}\n\n".encode()
 

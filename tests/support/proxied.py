@@ -13,7 +13,7 @@ from reservoir_cli.server import run
 from reservoir_cli.server.app import build_app
 from reservoir_cli.server.security import names_of
 from reservoir_cli.server.state import ServerState
-from reservoir_cli.settings import config, upstreams
+from reservoir_cli.settings import config
 
 PATIENCE = 60.0
 
@@ -48,17 +48,15 @@ def serving(
     listener, lines = run.listen("127.0.0.1", 0), []  # type: ignore[var-annotated]
     known = config.load()
 
-    def open_reservoir(*, create: bool, notify: Any, patience: float = 10.0) -> Reservoir:
-        return Reservoir.open(
-            store, create=create, ready_only=True, patience=patience, notify=notify
-        )
+    def open_reservoir(*, create: bool, notify: Any, **options: Any) -> Reservoir:
+        return Reservoir.open(store, create=create, ready_only=True, notify=notify, **options)
 
     options = {"hosts": names_of("127.0.0.1", ()), "log": lines.append, **settings}
     state = run.new_state(
         known,
         open_reservoir,
         origin=f"http://127.0.0.1:{listener.getsockname()[1]}",
-        upstreams=upstreams.resolve(known.upstreams, urls or {}),
+        typed_upstreams=urls or {},
         **options,
     )
     ready = threading.Event()

@@ -78,8 +78,8 @@ class Enricher:
         self._state = state
         # Threads of their own: what was added before is added again even if questions wait, or
         # another program writes.
-        self._ledger = StoreThread(state.open_reservoir, "ledger", HASTE)
-        self._ledger_writes = StoreThread(state.open_reservoir, "ledger writes")
+        self._ledger = StoreThread(state.open_reservoir, state.settings, "ledger", HASTE)
+        self._ledger_writes = StoreThread(state.open_reservoir, state.settings, "ledger writes")
         self._unwritten: dict[tuple[str, str], dict[tuple[int, str], _Unwritten]] = {}
         self._put = 0
         for thread in (self._ledger, self._ledger_writes):
