@@ -837,6 +837,16 @@ class Reservoir:
 
         self._record(add)
 
+    def record_answer(self, scope: Scope, model: str | None, tokens: int, cached: int) -> None:
+        """Keep a record of the tokens that a provider reports of a request, for ``stats``.
+
+        :param cached: those that it had in its cache.
+        """
+        from reservoir_cli.context import runs
+
+        now = datetime.now(UTC)
+        self._record(lambda: runs.record_answer(self.store, scope, model, tokens, cached, now))
+
     def _record(self, add: Callable[[], None]) -> None:
         """Record a run; if that fails, only notify."""
         try:

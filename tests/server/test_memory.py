@@ -361,6 +361,34 @@ def test_upstreams_and_partition_follow_the_settings(
         assert len(reservoir.view(Scope("work", "proxy"), 0)) == 2
 
 
+def test_what_providers_had_in_their_caches_is_counted(
+    served: Served, provider: Upstream, client: httpx2.Client, home: Path
+) -> None:
+    home.mkdir(exist_ok=True)
+    settings = '[sources.codex]\npath = "/nowhere"\n'  # its conversations are not stored here
+    (home / "reservoir.toml").write_text(settings, encoding="utf-8")
+    details = {"prompt_tokens": 40, "prompt_tokens_details": {"cached_tokens": 30}}
+    last = b"data: " + json.dumps({"usage": details}).encode()
+    provider.reply = Reply([*STREAMS[CHAT][:-1], last])
+    client.post(served.root + CHAT, json=chat(HELLO))
+    usage = {"input_tokens": 10, "cache_read_input_tokens": 20, "cache_creation_input_tokens": 30}
+    provider.reply = Reply([event("message_start", message={"id": "m", "usage": usage})])
+    client.post(served.root + MESSAGES, json=chat(HELLO), headers={"x-reservoir-store": "no"})
+    provider.reply = Reply([event("message_start", message={"id": "m", "usage": usage})])
+    client.post(served.root + MESSAGES, json=chat(HELLO), headers={"User-Agent": "codex/1"})
+    odd = {"prompt_tokens": -1, "prompt_tokens_details": {"cached_tokens": True}}
+    provider.reply = Reply([b"data: " + json.dumps({"usage": odd}).encode()])
+    client.post(served.root + CHAT, json=chat(HELLO))
+    served.settle(4)
+    with Reservoir.open(served.store) as reservoir:
+        counted = {"count": 2, "request_tokens": 100, "cached_tokens": 50, "cached_share": 0.5}
+        stats = reservoir.stats()
+        assert stats["answers"] == counted
+        assert stats["runs"] == 0
+        assert reservoir.view(Scope("default", "codex"), 0) == []
+    assert [line.rpartition("cached=")[2].split()[0] for line in served.lines[::2]] == ["30", "20"]
+
+
 def event(kind: str, **data: Any) -> bytes:
     return f"event: {kind}\ndata: {json.dumps({'type': kind, **data})}\n\n".encode()
 

@@ -113,13 +113,12 @@ class Proxy:
     def _listener(
         self, target: Target, headers: Headers, parsed: ParsedRequest | None
     ) -> Listener | None:
-        """Return what reads the answer along, if the exchange is to be stored."""
-        client = clients.client_of(headers)
+        """Return what reads the answer along, unless the client wants nothing kept of it."""
         if parsed is None or headers.get("x-reservoir-store", "").lower() in ("no", "0", "false"):
             return None
-        if not clients.is_stored(client, self._state.config):
-            return None
-        return Listener(self._state, target.path, parsed, self._place(target, headers))
+        storing = clients.is_stored(clients.client_of(headers), self._state.config)
+        place = self._place(target, headers)
+        return Listener(self._state, target.path, parsed, place, storing=storing)
 
     async def _exchange(
         self,

@@ -20,11 +20,19 @@ class Listener:
     """Listens to one answer.
 
     :param place: partition and instance to store it in.
+    :param storing: keep what is said; else only what the provider counts.
     """
 
     def __init__(
-        self, state: ServerState, path: str, request: ParsedRequest, place: tuple[str, str]
+        self,
+        state: ServerState,
+        path: str,
+        request: ParsedRequest,
+        place: tuple[str, str],
+        *,
+        storing: bool,
     ) -> None:
+        self._storing = storing
         self._writer, self._log, self._path = state.writer, state.log, path
         self._request, self._scope = request, Scope(*place)
         self._answer = Answer()
@@ -60,12 +68,21 @@ class Listener:
             exchange = self._exchange()
         except Exception:
             return ["not stored"]
-        words = [] if self._answer.cached is None else [f"cached={self._answer.cached}"]
-        if exchange is None:
+        words = self._count()
+        if exchange is None or not self._storing:
             return words
         stored = self._writer.submit(lambda reservoir: reservoir.store_exchange(exchange))
         stored.add_done_callback(self._report)
         return [*words, "cut" if exchange.partial else "stored"]
+
+    def _count(self) -> list[str]:
+        """Record how much of the request the provider had in its cache; return it for the log."""
+        tokens, cached = self._answer.tokens, self._answer.cached
+        if cached is None:
+            return []
+        model = self._request.model
+        self._writer.submit(lambda store: store.record_answer(self._scope, model, tokens, cached))
+        return [f"cached={cached}"]
 
     def _report(self, stored: Future[int]) -> None:
         """Log why an exchange could not be stored; the text of a foreign error might quote it."""
