@@ -2,11 +2,13 @@
 
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from starlette.types import ASGIApp
 
 from reservoir_cli.reservoir import Reservoir
 from reservoir_cli.server import run
@@ -42,9 +44,15 @@ class Served:
 
 @contextmanager
 def serving(
-    store: Path | str, urls: Mapping[str, str] | None = None, **settings: Any
+    store: Path | str,
+    urls: Mapping[str, str] | None = None,
+    wrap: Callable[[ASGIApp], ASGIApp] = lambda app: app,
+    **settings: Any,
 ) -> Iterator[Served]:
-    """Serve a store until the block ends."""
+    """Serve a store until the block ends.
+
+    :param wrap: stands between the clients and the server.
+    """
     listener, lines = run.listen("127.0.0.1", 0), []  # type: ignore[var-annotated]
     known = config.load()
 
@@ -60,7 +68,7 @@ def serving(
         **options,
     )
     ready = threading.Event()
-    server = run.build_server(build_app(state), ready.set)
+    server = run.build_server(wrap(build_app(state)), ready.set)
     thread = threading.Thread(target=server.run, args=([listener],), daemon=True)
     thread.start()
     try:
