@@ -237,15 +237,17 @@ class Reservoir:
     def store_exchange(self, exchange: "Exchange", now: datetime | None = None) -> int:
         """Store what is new of a request to a model and its answer; return how many messages.
 
-        See :mod:`reservoir_cli.transfer.exchanges`. New messages are embedded if a model is there.
+        See :mod:`reservoir_cli.transfer.exchanges`. :meth:`embed_added` embeds them.
         """
-        from reservoir_cli.retrieval.indexing import CATCH_UP
         from reservoir_cli.transfer import exchanges
 
-        added = exchanges.store(self._ingestor, exchange, now or datetime.now(UTC))
-        if added:
-            self._indexer.embed_if_possible(exchange.scope, backlog=added + CATCH_UP)
-        return added
+        return exchanges.store(self._ingestor, exchange, now or datetime.now(UTC))
+
+    def embed_added(self, scope: Scope, count: int) -> None:
+        """Embed messages that were just stored, and a few older ones, if a model is there."""
+        from reservoir_cli.retrieval.indexing import CATCH_UP
+
+        self._indexer.embed_if_possible(scope, backlog=count + CATCH_UP)
 
     def continued(self, scope: Scope, messages: Sequence[Message]) -> str | None:
         """Return the conversation that a request to a model goes on with, if one is stored.

@@ -96,6 +96,7 @@ def new_state(
         token=token.load_token(),
         reader=StoreThread(open_reservoir, settings, "questions", HASTE),
         writer=StoreThread(open_reservoir, settings, "writes"),
+        embedder=StoreThread(open_reservoir, settings, "embedding"),
         typed_upstreams=typed_upstreams,
         log=log,
         **others,
@@ -106,6 +107,7 @@ def close(state: ServerState) -> None:
     """Finish what is to be stored, and close the store."""
     state.reader.close()
     state.writer.close()
+    state.embedder.close()
 
 
 def build_server(app: Starlette, on_ready: Callable[[], None]) -> Server:

@@ -45,6 +45,7 @@ class ServerState:
     :param reader: the thread for questions. A function that is passed to its ``run`` gets a
         :class:`~reservoir_cli.reservoir.Reservoir` of that thread's own.
     :param writer: the thread for everything that writes or takes long.
+    :param embedder: the thread that embeds what was stored: storing never waits for the model.
     :param typed_upstreams: URLs of models by name, for this run only.
     :param open_proxy: the proxy's routes work without the token.
     :param hosts: names by which requests may call this machine; see :mod:`.security`.
@@ -57,6 +58,7 @@ class ServerState:
     open_reservoir: Opener
     reader: "StoreThread"
     writer: "StoreThread"
+    embedder: "StoreThread"
     typed_upstreams: Mapping[str, str] = field(default_factory=dict)
     open_proxy: bool = False
     hosts: frozenset[str] = frozenset()

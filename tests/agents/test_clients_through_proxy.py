@@ -235,11 +235,16 @@ def test_an_agent_asks_calls_tools_and_goes_on(between: Between, user: Path, nam
     assert len(results) == 1
     assert "42" in results[0]
     assert len({row.conversation_id for row in rows}) == 1
+    between.tell()
     form, below = HISTORIES[name]
     with Reservoir.open(between.served.store) as reservoir:
         report = reservoir.import_files(user / below, form=form)
-    assert (report.imported, report.already) == (0, len(rows))
-    between.tell()
+        assert (report.imported, report.already) == (0, len(rows))
+        # Nor does a history bring back what was forgotten.
+        reservoir.forget([row.key for row in rows])
+        report = reservoir.import_files(user / below, form=form)
+        assert report.imported == 0
+        assert report.forgotten >= len(rows)
 
 
 def agent_of(user: Path, name: str, root: str) -> Person:

@@ -1,6 +1,7 @@
 """What is added to requests, what is added again, and what of them is stored."""
 
 import json
+import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
@@ -318,6 +319,20 @@ def test_a_secret_is_masked_in_what_is_added(
     client.post(served.root + CHAT, json=chat(HELLO))
     assert "job queue key is" in block_of(provider.asked[0])
     assert key.encode() not in provider.asked[0].body
+
+
+def test_storing_does_not_wait_for_the_embedding_of_another_answer(
+    served: Served, provider: Upstream, client: httpx2.Client
+) -> None:
+    provider.reply = completion()
+    embedded = threading.Event()
+    busy = served.state.embedder.submit(lambda _: embedded.wait(60))
+    try:
+        client.post(served.root + CHAT, json=chat(HELLO))
+        assert len(texts(served, 1)) == 2
+        assert not busy.done()
+    finally:
+        embedded.set()
 
 
 def test_settings_hold_as_soon_as_they_are_changed(

@@ -103,6 +103,7 @@ def serving(location: str, embedder: Embedder | None = None) -> Iterator[PageSer
         open_reservoir=open_reservoir,
         reader=StoreThread(open_reservoir, settings, "questions"),
         writer=StoreThread(open_reservoir, settings, "writes"),
+        embedder=StoreThread(open_reservoir, settings, "embedding"),
         hosts=names_of("127.0.0.1", ()),
         log=log.append,
     )
