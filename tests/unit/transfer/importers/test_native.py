@@ -131,6 +131,12 @@ def test_an_export_of_the_original_reservoir_is_read() -> None:
     assert (found.partition, found.instance) == ("p", "i")
 
 
+@pytest.mark.parametrize("blank", ["", " ", "\t\u3000"])
+def test_a_blank_name_is_that_of_no_place(blank: str) -> None:
+    found = record(ORIGINAL | {"partition": blank, "instance": blank})
+    assert (found.partition, found.instance) == (None, None)
+
+
 def test_equal_rows_without_identities_stay_apart() -> None:
     later = {**ORIGINAL, "trace_id": "u", "timestamp": ORIGINAL["timestamp"] + 60_000}
     found = [each for each in read(ORIGINAL, later) if isinstance(each, Record)]
