@@ -43,6 +43,7 @@ def record(row: dict[str, Any]) -> Record:
 
 TEXT = st.text(st.characters(codec="utf-8", exclude_characters="\0"))
 NAMED = TEXT.filter(bool)
+PLACES = TEXT.filter(str.strip)
 CALLS = st.builds(ToolCall, TEXT, NAMED, TEXT)
 MOMENTS = st.integers(0, 4_102_444_800_000).map(
     lambda ms: datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=ms)
@@ -52,8 +53,8 @@ STORED = st.builds(
     id=st.integers(1),
     trace_id=NAMED,
     conversation_id=st.none() | NAMED,
-    partition=NAMED,
-    instance=NAMED,
+    partition=PLACES,
+    instance=PLACES,
     role=st.sampled_from(Role),
     content=TEXT.filter(str.strip),
     name=st.none() | NAMED,
