@@ -5,7 +5,7 @@ What is known is known by the identities that the proxy gives; see
 """
 
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
@@ -78,24 +78,23 @@ def continued(ingestor: Ingestor, scope: Scope, messages: Sequence[Message]) -> 
         return stored[before].conversation_id
     for start in asked[:-1][:_TRIED]:
         said = messages[start : min(start + _COMPARED, asked[-1])]
-        parts = [
-            part
-            for message in said
-            for part in parts_of(ingestor.redactor.scan(message, str(scope.partition))[0])
-        ]
         for conversation in sources.conversations(scope, SOURCE, text_mark(said[0].content)):
-            if _holds(ingestor, scope, conversation, parts):
+            if _holds(ingestor, scope, conversation, said):
                 return conversation
     return None
 
 
-def _holds(ingestor: Ingestor, scope: Scope, conversation: str, parts: list[str]) -> bool:
-    """Return whether these parts follow each other in a conversation."""
-    messages = ingestor.store.last(scope, 0, Filter(conversation_id=conversation))
-    there = [part for message in messages for part in parts_of(message)]
-    return any(
-        there[at : at + len(parts)] == parts for at, part in enumerate(there) if part == parts[0]
-    )
+def _holds(ingestor: Ingestor, scope: Scope, conversation: str, said: Sequence[Message]) -> bool:
+    """Return whether messages follow each other in a conversation."""
+    partition = str(scope.partition)
+    parts = _parts(ingestor.redactor.scan(message, partition)[0] for message in said)
+    stored = _parts(ingestor.store.last(scope, 0, Filter(conversation_id=conversation)))
+    starts = [at for at, part in enumerate(stored) if parts[:1] == [part]]
+    return any(stored[at : at + len(parts)] == parts for at in starts)
+
+
+def _parts(messages: Iterable[Message | StoredMessage]) -> list[str]:
+    return [part for message in messages for part in parts_of(message)]
 
 
 def _records(exchange: Exchange, now: datetime) -> Iterator[Record]:
@@ -169,8 +168,7 @@ def _redacted(ingestor: Ingestor, exchange: Exchange, message: Message) -> Messa
 def _said(ingestor: Ingestor, exchange: Exchange) -> set[str]:
     """Return what is stored of a conversation."""
     where = Filter(conversation_id=exchange.conversation)
-    messages = ingestor.store.last(exchange.scope, 0, where)
-    return {part for message in messages for part in parts_of(message)}
+    return set(_parts(ingestor.store.last(exchange.scope, 0, where)))
 
 
 def _stored(
