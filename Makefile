@@ -5,10 +5,13 @@ BIN := $(VENV)/bin
 # The pins of constraints.txt are what was tested; torch's is a CPU build there.
 PIP := $(BIN)/python -m pip --disable-pip-version-check install -c constraints.txt
 
-# Real clients, for `make clients` only: 1.3 GB from npm, and the older MCP SDK from PyPI. Their
-# newest versions may be tried with make clients CLIENTS="…".
+# Real clients, for `make clients` only: 1.3 GB from npm, and from PyPI the older MCP SDK and
+# libraries that ask models. Newest versions may be tried with make clients CLIENTS="…" LIBRARIES="…".
 CLIENTS ?= @anthropic-ai/claude-code@2.1 @openai/codex@0.169 @google/gemini-cli@0.61 \
-	opencode-ai@1.18 @modelcontextprotocol/inspector@2.12 node@22
+	opencode-ai@1.18 @modelcontextprotocol/inspector@2.12 node@22 ai@6 @ai-sdk/openai@3 \
+	@ai-sdk/anthropic@3
+LIBRARIES ?= openai==3.* anthropic==2.* ollama==0.6.* langchain-openai==1.* \
+	langchain-anthropic==1.* llm==0.36.*
 
 ENVIRONMENTS = $(BIN)/python tests/packaging/environments.py dist
 MEASURE := HF_HUB_OFFLINE=1 $(BIN)/python
@@ -30,9 +33,10 @@ demo: $(VENV)/.installed ## Ask three questions of the sample conversations
 test: lint ## Check the code, then run every test
 	$(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal
 
-clients: $(VENV)/.developed .clients/.installed ## Connect real Claude Code, Codex, Gemini CLI and opencode
+clients: $(VENV)/.developed .clients/.installed ## Let real agents and libraries use the store, and the server
 	RESERVOIR_TEST_CLIENTS=$(CURDIR)/.clients/node_modules/.bin \
 		RESERVOIR_TEST_MCP_1=$(CURDIR)/.clients/mcp-1/bin/python \
+		RESERVOIR_TEST_LIBRARIES=$(CURDIR)/.clients/libraries/bin/python \
 		RESERVOIR_TEST_INSPECTOR=$(CURDIR)/.clients/node_modules/.bin/mcp-inspector \
 		PATH="$(CURDIR)/.clients/node_modules/.bin:$$PATH" \
 		$(BIN)/python -m pytest -q -m clients tests/agents
@@ -80,6 +84,8 @@ clean: ## Remove what make made
 	npm install --prefix .clients --no-fund --no-audit $(CLIENTS)
 	$(PYTHON) -m venv .clients/mcp-1
 	.clients/mcp-1/bin/python -m pip install -q 'mcp==1.30.*'
+	$(PYTHON) -m venv .clients/libraries
+	.clients/libraries/bin/python -m pip install -q $(LIBRARIES)
 	@touch $@
 
 $(VENV)/.measured: $(VENV)/.developed

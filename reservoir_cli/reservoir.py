@@ -74,7 +74,10 @@ class Reservoir:
         self._ready_only = ready_only
         self._serving = False
         self._notify, self._progress, self._embedder = notify, progress, embedder
-        self.redactor = Redactor(lambda name: str(self.config.lookup("redact", name)[0]))
+        self.redactor = self._new_redactor()
+
+    def _new_redactor(self) -> Redactor:
+        return Redactor(lambda name: str(self.config.lookup("redact", name)[0]))
 
     @classmethod
     def open(
@@ -83,6 +86,7 @@ class Reservoir:
         *,
         settings: Mapping[str, Value] | None = None,
         config_file: Path | None = None,
+        known: Config | None = None,
         create: bool = True,
         embedder: "Embedder | None" = None,
         offline: bool = False,
@@ -95,6 +99,7 @@ class Reservoir:
 
         :param location: a file, or the URL of a server; ``None`` for the user's own store.
         :param settings: settings above all others, such as ``{"recency_weight": 0.0}``.
+        :param known: settings that were read before, in place of ``settings`` and ``config_file``.
         :param create: create the file if it does not exist.
         :param embedder: use this instead of the model that the settings name.
         :param ready_only: neither download nor compile a model, and embed nothing to answer a
@@ -107,9 +112,10 @@ class Reservoir:
         """
         from reservoir_cli.maintenance.store_access import open_for_use
 
-        known = config.load(config_file, settings)
-        for warning in known.warnings:
-            notify(warning)
+        if known is None:
+            known = config.load(config_file, settings)
+            for warning in known.warnings:
+                notify(warning)
         place = _location(location, known.database())
         store = open_for_use(place, create=create, patience=patience, notify=notify)
         return cls(
@@ -136,6 +142,13 @@ class Reservoir:
     def close(self) -> None:
         """Close the store."""
         self.store.close()
+
+    def use(self, settings: Config) -> None:
+        """Go on with other settings; the store and the model stay those that are open."""
+        if settings is not self.config:
+            self.config, self.redactor = settings, self._new_redactor()
+            for made in ("masking_redactor", "_ingestor"):
+                self.__dict__.pop(made, None)
 
     def serve(self) -> None:
         """Expect many questions: the first takes longer, each one after it less."""
@@ -224,15 +237,26 @@ class Reservoir:
     def store_exchange(self, exchange: "Exchange", now: datetime | None = None) -> int:
         """Store what is new of a request to a model and its answer; return how many messages.
 
-        See :mod:`reservoir_cli.transfer.exchanges`. New messages are embedded if a model is there.
+        See :mod:`reservoir_cli.transfer.exchanges`. :meth:`embed_added` embeds them.
         """
-        from reservoir_cli.retrieval.indexing import CATCH_UP
         from reservoir_cli.transfer import exchanges
 
-        added = exchanges.store(self._ingestor, exchange, now or datetime.now(UTC))
-        if added:
-            self._indexer.embed_if_possible(exchange.scope, backlog=added + CATCH_UP)
-        return added
+        return exchanges.store(self._ingestor, exchange, now or datetime.now(UTC))
+
+    def embed_added(self, scope: Scope, count: int) -> None:
+        """Embed messages that were just stored, and a few older ones, if a model is there."""
+        from reservoir_cli.retrieval.indexing import CATCH_UP
+
+        self._indexer.embed_if_possible(scope, backlog=count + CATCH_UP)
+
+    def continued(self, scope: Scope, messages: Sequence[Message]) -> str | None:
+        """Return the conversation that a request to a model goes on with, if one is stored.
+
+        :param messages: with the identities that the proxy gives them.
+        """
+        from reservoir_cli.transfer import exchanges
+
+        return exchanges.continued(self._ingestor, scope, messages)
 
     @property
     def ledger(self) -> "Ledger":
@@ -815,6 +839,16 @@ class Reservoir:
 
         self._record(add)
 
+    def record_answer(self, scope: Scope, model: str | None, tokens: int, cached: int) -> None:
+        """Keep a record of the tokens that a provider reports of a request, for ``stats``.
+
+        :param cached: those that it had in its cache.
+        """
+        from reservoir_cli.context import runs
+
+        now = datetime.now(UTC)
+        self._record(lambda: runs.record_answer(self.store, scope, model, tokens, cached, now))
+
     def _record(self, add: Callable[[], None]) -> None:
         """Record a run; if that fails, only notify."""
         try:
@@ -857,7 +891,7 @@ class Reservoir:
         return Indexer(
             self.store,
             self._load_embedder,
-            link_threshold=self.config.synapse_threshold,
+            link_threshold=lambda partition: self.config.synapse_threshold(partition),
             notify=self._notify,
             progress=self._progress,
         )

@@ -11,7 +11,7 @@ from typing import Any
 
 from reservoir_cli.context.render import ContextWindow
 from reservoir_cli.context.types import ContextRequest
-from reservoir_cli.messages import from_epoch_ms, to_epoch_ms
+from reservoir_cli.messages import Scope, from_epoch_ms, to_epoch_ms
 from reservoir_cli.settings import log
 from reservoir_cli.storage.base import Store
 
@@ -19,6 +19,12 @@ from reservoir_cli.storage.base import Store
 _PATIENCE = 0.1
 #: What the record of a recall has in place of a format.
 RECALL = "recall"
+#: What the record of an answer that passed the proxy has there.
+_ANSWER = "answer"
+#: More tokens than any provider reports, and as many as a record holds.
+_MOST_TOKENS = 2**31 - 1
+_CACHED = "cached"
+_NUMBERS = ("context_window", "reserve", "reserve_used", "kept", "dropped", "truncations", "ms")
 
 
 def record(store: Store, window: ContextWindow) -> None:
@@ -40,6 +46,23 @@ def record_recall(store: Store, request: ContextRequest, window: ContextWindow |
     _add(store, {**run, **tokens, "format": RECALL})
 
 
+def record_answer(
+    store: Store, scope: Scope, model: str | None, tokens: int, cached: int, now: datetime
+) -> None:
+    """Add what a provider says of a request to the store.
+
+    :param tokens: of the request.
+    :param cached: those of them that the provider had in its cache.
+    :raises StoreLockedError: others write just now; the record is not worth waiting for.
+    """
+    tokens = min(max(tokens, 0), _MOST_TOKENS)
+    names = {"partition": scope.partition, "instance": scope.instance, "model": model}
+    given = {"format": _ANSWER, "input_tokens": tokens, "utilisation": 0.0, "counter": ""}
+    sections = json.dumps({_CACHED: min(max(cached, 0), tokens)})
+    numbers = dict.fromkeys((*_NUMBERS, "available"), 0)
+    _add(store, {**numbers, **names, **given, "at": to_epoch_ms(now), "sections": sections})
+
+
 def _add(store: Store, run: Mapping[str, Any]) -> None:
     with store.write(wait=_PATIENCE, durable=False):
         store.add_run(run)
@@ -47,9 +70,8 @@ def _add(store: Store, run: Mapping[str, Any]) -> None:
 
 def _no_run(request: ContextRequest) -> dict[str, Any]:
     """Return the record of a question that was not looked for."""
-    numbers = ("context_window", "reserve", "reserve_used", "kept", "dropped", "truncations", "ms")
     return {
-        **dict.fromkeys(numbers, 0),
+        **dict.fromkeys(_NUMBERS, 0),
         "at": to_epoch_ms(request.now),
         "partition": request.partition,
         "instance": "",
@@ -102,9 +124,13 @@ def log_truncation(window: ContextWindow) -> None:
 
 
 def summarize(runs: Sequence[Mapping[str, Any]], holdings: Mapping[str, int]) -> dict[str, Any]:
-    """Return counts, medians and 95th percentiles of runs, by model and by day; recalls apart."""
+    """Return counts, medians and 95th percentiles of runs, by model and by day.
+
+    Recalls are apart, and so are answers that passed the proxy.
+    """
     recalls = [run for run in runs if run["format"] == RECALL]
-    runs = [run for run in runs if run["format"] != RECALL]
+    answers = [run for run in runs if run["format"] == _ANSWER]
+    runs = [run for run in runs if run["format"] not in (RECALL, _ANSWER)]
     shares = [run["input_tokens"] / max(1, run["context_window"]) for run in runs]
     return {
         "runs": len(runs),
@@ -123,7 +149,7 @@ def summarize(runs: Sequence[Mapping[str, Any]], holdings: Mapping[str, int]) ->
         },
         "models": dict(Counter(run["model"] or "" for run in runs).most_common()),
         "days": _by_day([from_epoch_ms(run["at"]) for run in runs]),
-        "by_day": _rows_by_day(runs, recalls),
+        "by_day": _rows_by_day(runs, recalls, answers),
         "recalls": {
             "runs": len(recalls),
             "skipped": sum(not run["kept"] for run in recalls),
@@ -135,8 +161,17 @@ def summarize(runs: Sequence[Mapping[str, Any]], holdings: Mapping[str, int]) ->
                 }.items()
             },
         },
+        "answers": {"count": len(answers), **_reuse(answers)},
         "store": dict(holdings),
     }
+
+
+def _reuse(answers: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return what providers had to read for some answers, and had in their caches."""
+    tokens = sum(run["input_tokens"] for run in answers)
+    cached = sum(json.loads(run["sections"]).get(_CACHED, 0) for run in answers)
+    share = round(cached / tokens, 3) if tokens else None
+    return {"request_tokens": tokens, "cached_tokens": cached, "cached_share": share}
 
 
 def _by_day(moments: Sequence[datetime]) -> dict[str, int]:
@@ -145,14 +180,17 @@ def _by_day(moments: Sequence[datetime]) -> dict[str, int]:
 
 
 def _rows_by_day(
-    runs: Sequence[Mapping[str, Any]], recalls: Sequence[Mapping[str, Any]]
+    *kinds: Sequence[Mapping[str, Any]],
 ) -> list[dict[str, Any]]:
-    """Return a row for each day on which something was asked, in order."""
-    by_day: dict[str, tuple[list[Mapping[str, Any]], list[Mapping[str, Any]]]] = {}
-    for kind, records in enumerate((runs, recalls)):
+    """Return a row for each day on which something was asked, in order.
+
+    :param kinds: contexts, recalls, and answers.
+    """
+    by_day: dict[str, tuple[list[Mapping[str, Any]], ...]] = {}
+    for kind, records in enumerate(kinds):
         for run in records:
             day = from_epoch_ms(run["at"]).date().isoformat()
-            by_day.setdefault(day, ([], []))[kind].append(run)
+            by_day.setdefault(day, ([], [], []))[kind].append(run)
     return [
         {
             "day": day,
@@ -161,8 +199,10 @@ def _rows_by_day(
             "input_tokens": sum(run["input_tokens"] for run in built),
             "utilisation": _middle([float(run["utilisation"]) for run in built]),
             "recalls": len(recalled),
+            "answers": len(answers),
+            **_reuse(answers),
         }
-        for day, (built, recalled) in sorted(by_day.items())
+        for day, (built, recalled, answers) in sorted(by_day.items())
     ]
 
 

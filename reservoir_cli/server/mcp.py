@@ -21,10 +21,9 @@ class McpEndpoint:
 
     def __init__(self, state: ServerState) -> None:
         self._worker = Worker(Answers(state.open_reservoir))
-        partition = str(state.config.lookup("partition")[0])
 
         async def scope_of(_context: ServerRequestContext[Any, Any]) -> str:
-            return partition
+            return str(state.config.lookup("partition")[0])
 
         server = build_server(tools(state.config.mcp_partitions), self._worker, scope_of)
         self._manager = StreamableHTTPSessionManager(

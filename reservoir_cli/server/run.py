@@ -19,6 +19,7 @@ from reservoir_cli.server.state import Opener, ServerState
 from reservoir_cli.server.stores import HASTE, StoreThread
 from reservoir_cli.settings import upstreams
 from reservoir_cli.settings.config import Config
+from reservoir_cli.settings.live import LiveConfig
 
 #: Seconds that answers in progress have left when the server is asked to end.
 _LAST_ANSWERS = 10
@@ -57,13 +58,13 @@ def serve(
     :param log: prints one line.
     :raises ReservoirError: the port is taken, or the store cannot be opened.
     """
-    resolved = upstreams.resolve(config.upstreams, typed_upstreams)
+    upstreams.resolve(config.upstreams, typed_upstreams)
     listener = listen(host, port)
     state = new_state(
         config,
         open_reservoir,
         origin=f"http://{_shown(host)}:{listener.getsockname()[1]}",
-        upstreams=resolved,
+        typed_upstreams=typed_upstreams,
         open_proxy=open_proxy,
         hosts=names_of(host, allowed_hosts),
         log=log,
@@ -78,14 +79,27 @@ def serve(
         listener.close()
 
 
-def new_state(config: Config, open_reservoir: Opener, **others: Any) -> ServerState:
+def new_state(
+    config: Config,
+    open_reservoir: Opener,
+    *,
+    typed_upstreams: Mapping[str, str],
+    log: Callable[[str], None],
+    **others: Any,
+) -> ServerState:
     """Return the state of a server that begins."""
+    settings = LiveConfig(
+        config, log, lambda known: upstreams.resolve(known.upstreams, typed_upstreams)
+    )
     return ServerState(
-        config=config,
+        settings=settings,
         open_reservoir=open_reservoir,
         token=token.load_token(),
-        reader=StoreThread(open_reservoir, "questions", HASTE),
-        writer=StoreThread(open_reservoir, "writes"),
+        reader=StoreThread(open_reservoir, settings, "questions", HASTE),
+        writer=StoreThread(open_reservoir, settings, "writes"),
+        embedder=StoreThread(open_reservoir, settings, "embedding"),
+        typed_upstreams=typed_upstreams,
+        log=log,
         **others,
     )
 
@@ -94,6 +108,7 @@ def close(state: ServerState) -> None:
     """Finish what is to be stored, and close the store."""
     state.reader.close()
     state.writer.close()
+    state.embedder.close()
 
 
 def build_server(app: Starlette, on_ready: Callable[[], None]) -> Server:

@@ -4,7 +4,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
+from reservoir_cli.settings import upstreams
 from reservoir_cli.settings.config import Config
+from reservoir_cli.settings.live import LiveConfig
 from reservoir_cli.settings.upstreams import Upstream
 
 if TYPE_CHECKING:
@@ -16,10 +18,16 @@ class Opener(Protocol):
     """Opens the store of the settings."""
 
     def __call__(
-        self, *, create: bool, notify: Callable[[str], None], patience: float = 10.0
+        self,
+        *,
+        create: bool,
+        notify: Callable[[str], None],
+        patience: float = 10.0,
+        known: Config | None = None,
     ) -> "Reservoir":
         """Open it.
 
+        :param known: the settings, if they were read before.
         :param create: make it if there is none.
         :param notify: called with what a person should know.
         :param patience: seconds to wait while others write.
@@ -30,28 +38,41 @@ class Opener(Protocol):
 class ServerState:
     """A running server; ``app.state.server``, and so ``request.app.state.server``.
 
+    :param settings: read again when their file changes.
     :param origin: such as ``http://127.0.0.1:3017``, without a slash at the end.
     :param token: what programs have in the path.
     :param open_reservoir: opens the store once more; prefer ``reader`` and ``writer``.
     :param reader: the thread for questions. A function that is passed to its ``run`` gets a
         :class:`~reservoir_cli.reservoir.Reservoir` of that thread's own.
     :param writer: the thread for everything that writes or takes long.
-    :param upstreams: where models are, by name.
+    :param embedder: the thread that embeds what was stored: storing never waits for the model.
+    :param typed_upstreams: URLs of models by name, for this run only.
     :param open_proxy: the proxy's routes work without the token.
     :param hosts: names by which requests may call this machine; see :mod:`.security`.
     :param log: prints one line.
     """
 
-    config: Config
+    settings: LiveConfig
     origin: str
     token: str
     open_reservoir: Opener
     reader: "StoreThread"
     writer: "StoreThread"
-    upstreams: Mapping[str, Upstream] = field(default_factory=dict)
+    embedder: "StoreThread"
+    typed_upstreams: Mapping[str, str] = field(default_factory=dict)
     open_proxy: bool = False
     hosts: frozenset[str] = frozenset()
     log: Callable[[str], None] = lambda _: None
+
+    @property
+    def config(self) -> Config:
+        """The settings as they are now."""
+        return self.settings.current()
+
+    @property
+    def upstreams(self) -> Mapping[str, Upstream]:
+        """Where models are, by name."""
+        return upstreams.resolve(self.config.upstreams, self.typed_upstreams)
 
     @property
     def base_url(self) -> str:

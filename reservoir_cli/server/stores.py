@@ -8,6 +8,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, TypeVar
 
 from reservoir_cli.errors import ReservoirError, StoreError
+from reservoir_cli.settings.live import LiveConfig
 from reservoir_cli.settings.location import file_identity
 
 if TYPE_CHECKING:
@@ -25,12 +26,15 @@ HASTE = 0.02
 class StoreThread:
     """Runs functions one after the other in a thread that has the store open.
 
+    :param settings: hold for the open store, too, when they change.
     :param name: of the thread.
     :param patience: seconds that a write waits while others write; reads never do.
     """
 
-    def __init__(self, open_reservoir: "Opener", name: str, patience: float = 30.0) -> None:
-        self._open_reservoir, self._patience = open_reservoir, patience
+    def __init__(
+        self, open_reservoir: "Opener", settings: LiveConfig, name: str, patience: float = 30.0
+    ) -> None:
+        self._open_reservoir, self._settings, self._patience = open_reservoir, settings, patience
         self._pool = ThreadPoolExecutor(1, name)
         self._reservoir: Reservoir | None = None
         self._identity: tuple[int, int] | None = None
@@ -54,14 +58,16 @@ class StoreThread:
             raise
 
     def _opened(self) -> "Reservoir":
-        """Return the store; open it again if its file was removed or replaced."""
+        """Return the store with the settings of now; open it again if its file was replaced."""
+        known = self._settings.current()
         if self._reservoir and file_identity(self._reservoir.location) != self._identity:
             self._release()
         if self._reservoir is None:
             self._reservoir = self._open_reservoir(
-                create=True, notify=lambda _: None, patience=self._patience
+                create=True, notify=lambda _: None, patience=self._patience, known=known
             )
             self._identity = file_identity(self._reservoir.location)
+        self._reservoir.use(known)
         return self._reservoir
 
     def _release(self) -> None:

@@ -591,6 +591,17 @@ class Store(Writes):
         gone = self._seen(lambda: tombstones.forgotten(self._connection, sources))
         return [source in gone for source in sources]
 
+    def forgotten_sessions(self, conversations: Iterable[str | None]) -> set[str]:
+        """Return the sessions of conversations of which something was deleted."""
+        return self._seen(lambda: tombstones.sessions(self._connection, conversations))
+
+    def forgotten_said(self, messages: Sequence[Message]) -> list[bool]:
+        """Return of each message whether what it says in its conversation was deleted since.
+
+        Messages of any source are meant; one without a time was said before.
+        """
+        return self._seen(lambda: tombstones.said(self._connection, messages))
+
     def runs(self, since: datetime | None, partition: str | None = None) -> list[dict[str, Any]]:
         """Return the records of contexts, oldest first."""
         moment = to_epoch_ms(since) if since else 0

@@ -95,6 +95,23 @@ class Sources:
             }
         return {own: messages[number] for own, number in rows}
 
+    def conversations(self, scope: Scope, source: str, beginning: str) -> list[str]:
+        """Return the conversations with messages of a place whose source id begins so.
+
+        The newest come first, and few are enough.
+
+        :param beginning: hexadecimal digits, as are those behind it.
+        """
+        with self._store.snapshot():
+            rows = self._connection.execute(
+                "SELECT conversation_id, max(created_at) FROM messages "
+                "WHERE partition = ? AND instance = ? AND source = ? "
+                "AND source_id BETWEEN ? AND ? AND conversation_id IS NOT NULL "
+                "GROUP BY conversation_id ORDER BY 2 DESC, 1 LIMIT 8",
+                [scope.partition, scope.instance, source, beginning, f"{beginning}{'f' * 65}"],
+            ).fetchall()
+        return [row[0] for row in rows]
+
     def marked(self, partition: str, machine: str, tool: str) -> list[str]:
         """Return the states of files with a conversation that is not to be stored."""
         with self._store.snapshot():

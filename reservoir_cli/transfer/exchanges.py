@@ -5,22 +5,25 @@ What is known is known by the identities that the proxy gives; see
 """
 
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from reservoir_cli.messages import Conversation, Message, Scope, StoredMessage
 from reservoir_cli.storage.marks import Tags
 from reservoir_cli.storage.records import Filter
+from reservoir_cli.storage.said import parts_of
 from reservoir_cli.storage.sources import Sources
 from reservoir_cli.transfer.importers import Record
 from reservoir_cli.transfer.ingest import Destination, Ingestor
-from reservoir_cli.transfer.proxied import SOURCE
+from reservoir_cli.transfer.proxied import SOURCE, text_mark
 
 #: Tag of an answer that was cut.
 PARTIAL = "partial"
 #: A history that was shortened has a summary, a question and its answer at least.
 _SHORTENED = 3
+#: So many questions of a shortened history are looked for, and so many messages compared.
+_TRIED, _COMPARED = 8, 6
 _STEP = timedelta(milliseconds=1)
 
 
@@ -32,6 +35,7 @@ class Exchange:
     :param messages: of the request, with their identities as ``source_id``.
     :param reply: likewise; ``None`` if there was none.
     :param partial: the reply was cut.
+    :param named: the client names its conversation.
     """
 
     scope: Scope
@@ -40,6 +44,7 @@ class Exchange:
     messages: tuple[Message, ...]
     reply: Message | None
     partial: bool = False
+    named: bool = True
 
 
 def store(ingestor: Ingestor, exchange: Exchange, now: datetime) -> int:
@@ -47,6 +52,9 @@ def store(ingestor: Ingestor, exchange: Exchange, now: datetime) -> int:
 
     :returns: how many messages were added.
     """
+    if not exchange.named:
+        known = continued(ingestor, exchange.scope, exchange.messages)
+        exchange = replace(exchange, conversation=known or exchange.conversation)
     records = _new(ingestor, exchange, list(_records(exchange, now)))
     added = 0
     if records:
@@ -55,6 +63,38 @@ def store(ingestor: Ingestor, exchange: Exchange, now: datetime) -> int:
     if exchange.reply:
         _renew(ingestor, exchange, exchange.reply, now)
     return added
+
+
+def continued(ingestor: Ingestor, scope: Scope, messages: Sequence[Message]) -> str | None:
+    """Return the conversation that a list of messages goes on with, if one is stored.
+
+    The list may lack the beginning of the conversation, as clients drop their oldest messages.
+    """
+    asked = [number for number, message in enumerate(messages) if message.role == "user"]
+    if len(asked) < 2:
+        return None
+    sources, before = Sources(ingestor.store), messages[asked[-2]].source_id or ""
+    if stored := sources.stored(scope, SOURCE, [before]):
+        return stored[before].conversation_id
+    for start in asked[:-1][:_TRIED]:
+        said = messages[start : min(start + _COMPARED, asked[-1])]
+        for conversation in sources.conversations(scope, SOURCE, text_mark(said[0].content)):
+            if _holds(ingestor, scope, conversation, said):
+                return conversation
+    return None
+
+
+def _holds(ingestor: Ingestor, scope: Scope, conversation: str, said: Sequence[Message]) -> bool:
+    """Return whether messages follow each other in a conversation."""
+    partition = str(scope.partition)
+    parts = _parts(ingestor.redactor.scan(message, partition)[0] for message in said)
+    stored = _parts(ingestor.store.last(scope, 0, Filter(conversation_id=conversation)))
+    starts = [at for at, part in enumerate(stored) if parts[:1] == [part]]
+    return any(stored[at : at + len(parts)] == parts for at in starts)
+
+
+def _parts(messages: Iterable[Message | StoredMessage]) -> list[str]:
+    return [part for message in messages for part in parts_of(message)]
 
 
 def _records(exchange: Exchange, now: datetime) -> Iterator[Record]:
@@ -78,14 +118,19 @@ def _records(exchange: Exchange, now: datetime) -> Iterator[Record]:
 
 
 def _new(ingestor: Ingestor, exchange: Exchange, records: Sequence[Record]) -> list[Record]:
-    """Return the records that are not stored yet.
+    """Return the records that are not stored yet, nor forgotten under the id of another source.
 
     A client that shortens its history begins a new list under the same id, in which some of the
     old messages come again under new identities.
     """
     ids = [(SOURCE, str(record.message.source_id)) for record in records]
     known = Sources(ingestor.store).present([exchange.scope], ids)
-    new = [record for record, own in zip(records, ids, strict=True) if own not in known]
+    gone = _forgotten_before(ingestor, exchange)
+    new = [
+        record
+        for record, own in zip(records, ids, strict=True)
+        if own not in known and own[1] not in gone
+    ]
     if ids[0] in known or len(records) < _SHORTENED:
         return new
     said = _said(ingestor, exchange)
@@ -94,15 +139,36 @@ def _new(ingestor: Ingestor, exchange: Exchange, records: Sequence[Record]) -> l
         record
         for record in new
         if record.message.source_id in newest
-        or (str(record.message.role), record.message.content) not in said
+        or not said.issuperset(parts_of(_redacted(ingestor, exchange, record.message)))
     ]
 
 
-def _said(ingestor: Ingestor, exchange: Exchange) -> set[tuple[str, str]]:
-    """Return role and text of what is stored of a conversation."""
+def _forgotten_before(ingestor: Ingestor, exchange: Exchange) -> set[str]:
+    """Return the identities of messages that the client repeats, though they were forgotten."""
+    if not ingestor.store.forgotten_sessions([exchange.conversation]):
+        return set()
+    roles = [message.role for message in exchange.messages]
+    replies = [number for number, role in enumerate(roles) if role == "assistant"]
+    repeated = [
+        replace(
+            _redacted(ingestor, exchange, message),
+            conversation_id=exchange.conversation,
+            created_at=None,
+        )
+        for message in exchange.messages[: replies[-1] + 1 if replies else 0]
+    ]
+    gone = ingestor.store.forgotten_said(repeated)
+    return {str(each.source_id) for each, was in zip(repeated, gone, strict=True) if was}
+
+
+def _redacted(ingestor: Ingestor, exchange: Exchange, message: Message) -> Message:
+    return ingestor.redactor.scan(message, str(exchange.scope.partition))[0]
+
+
+def _said(ingestor: Ingestor, exchange: Exchange) -> set[str]:
+    """Return what is stored of a conversation."""
     where = Filter(conversation_id=exchange.conversation)
-    messages = ingestor.store.last(exchange.scope, 0, where)
-    return {(str(message.role), message.content) for message in messages}
+    return set(_parts(ingestor.store.last(exchange.scope, 0, where)))
 
 
 def _stored(

@@ -300,7 +300,8 @@ class _FileImport:
         self._contexts: Counter[Origin] = Counter()
         self._counted: set[int] = set()
         self._retention: dict[str, timedelta | None] = {}
-        self._proxied = Proxied(self._store)
+        self._proxied = Proxied(self._store, self._redacted)
+        self._left_out_reply = False
 
     def choose_model(self, batch: Sequence[Record | Skipped]) -> None:
         """Find out which embeddings the store takes, once the file has some."""
@@ -315,6 +316,7 @@ class _FileImport:
         for scope, given in self._by_scope(records).items():
             group = self._proxied.without(scope, given)
             self.report.already += len(given) - len(group)
+            group = self._not_forgotten_elsewhere(scope, group)
             self._store.add_conversations(scope, self._new_descriptions(scope, group))
             messages = [record.message for record in group]
             added = self._ingestor.add(scope, messages, self._now, counter=self._counter)
@@ -384,6 +386,24 @@ class _FileImport:
             gone = [a or b for a, b in zip(gone, self._store.forgotten(clean), strict=True)]
         self.report.forgotten += sum(gone)
         return [record for record, was in zip(records, gone, strict=True) if not was]
+
+    def _not_forgotten_elsewhere(self, scope: Scope, records: list[Record]) -> list[Record]:
+        """Return records without what was forgotten under the id of another source."""
+        conversations = {record.message.conversation_id for record in records}
+        if not self._store.forgotten_sessions(conversations):
+            return records
+        messages = [self._redacted(record.message, str(scope.partition)) for record in records]
+        kept: list[Record] = []
+        for record, gone in zip(records, self._store.forgotten_said(messages), strict=True):
+            if record.message.name != THINKING:  # it goes with the reply before it
+                self._left_out_reply = gone
+            if not (gone or (record.message.name == THINKING and self._left_out_reply)):
+                kept.append(record)
+        self.report.forgotten += len(records) - len(kept)
+        return kept
+
+    def _redacted(self, message: Message, partition: str) -> Message:
+        return self._ingestor.redactor.scan(message, partition)[0]
 
     def _without_contexts(self, record: Record) -> Record | None:
         """Return a record without contexts, and without the embedding and the title of those."""

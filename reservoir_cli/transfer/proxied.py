@@ -4,43 +4,48 @@ The proxy and a client's own log know a message by different ids. What they shar
 conversation, and what was said.
 """
 
-import re
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from datetime import datetime, timedelta
 
 from reservoir_cli.context.render import frame
-from reservoir_cli.messages import Message, Scope, StoredMessage, clean_text
+from reservoir_cli.messages import Message, Scope
 from reservoir_cli.storage.base import Store
 from reservoir_cli.storage.records import Filter
+from reservoir_cli.storage.said import parts_of, plain, session_of
 from reservoir_cli.storage.sources import Sources
 from reservoir_cli.transfer.importers import Record
 from reservoir_cli.transfer.importers.blocks import THINKING
 
 #: Source of what the proxy stores.
 SOURCE = "proxy"
-#: What clients write into a user's message, and no user has said.
-_NOT_SAID = re.compile(
-    r"<(system-reminder|environment_context|environment_details|user_instructions|"
-    r"permissions|session_context|local-command-caveat)\b[^>]*>.*?</\1[^>]*>",
-    re.DOTALL,
-)
-#: Role, text, ids of calls, and the id of the call that it answers.
-_Said = tuple[str, str, tuple[str, ...], str | None]
+#: The proxy stores a message after it was said, and clocks differ a little.
+_SLACK = timedelta(minutes=1)
+#: What was said, and when it was stored.
+_Said = dict[str, list[datetime]]
 
 
 def normal(text: str) -> str:
     """Return a text without what clients add to it, and without contexts of our own."""
-    text = _NOT_SAID.sub("", clean_text(text))
-    return frame.unwrap(text).text.strip()
+    return frame.unwrap(plain(text)).text.strip()
+
+
+def text_mark(text: str) -> str:
+    """Return what the identity of a user's message begins with, whatever it follows."""
+    import hashlib  # loads OpenSSL
+
+    return hashlib.sha256(" ".join(text.split()).encode()).hexdigest()[:16]
 
 
 class Proxied:
-    """What the proxy has stored, as far as an import asks for it."""
+    """What the proxy has stored, as far as an import asks for it.
 
-    def __init__(self, store: Store) -> None:
-        self._store = store
+    :param redacted: returns a message as it would be stored.
+    """
+
+    def __init__(self, store: Store, redacted: Callable[[Message, str], Message]) -> None:
+        self._store, self._redacted = store, redacted
         self._partitions: set[str | None] | None = None
-        self._left: dict[tuple[str, str], Counter[_Said]] = {}
+        self._left: dict[tuple[str, str], _Said] = {}
         self._dropped_reply = False
 
     def without(self, scope: Scope, records: Sequence[Record]) -> list[Record]:
@@ -60,23 +65,33 @@ class Proxied:
                 continue
             if message.name == THINKING and self._dropped_reply:
                 continue
-            known = self._of(partition, message.conversation_id)
-            self._dropped_reply = known[_said(message)] > 0
-            if self._dropped_reply:
-                known[_said(message)] -= 1
-            else:
+            left = self._of(partition, session_of(message.conversation_id))
+            self._dropped_reply = bool(left) and _take(left, self._redacted(message, partition))
+            if not self._dropped_reply:
                 yield record
 
-    def _of(self, partition: str, conversation: str) -> Counter[_Said]:
+    def _of(self, partition: str, conversation: str) -> _Said:
         """Return what is stored of a conversation and no record was found for yet."""
         key = (partition, conversation)
         if key not in self._left:
             where = Filter(conversation_id=conversation, source=SOURCE)
-            messages = self._store.last(Scope(partition), 0, where)
-            self._left[key] = Counter(map(_said, messages))
+            left = self._left[key] = {}
+            for message in self._store.last(Scope(partition), 0, where):
+                for part in parts_of(message):
+                    left.setdefault(part, []).append(message.created_at)
         return self._left[key]
 
 
-def _said(message: Message | StoredMessage) -> _Said:
-    calls = tuple(call.id for call in message.tool_calls)
-    return str(message.role), normal(message.content), calls, message.tool_call_id
+def _take(left: _Said, message: Message) -> bool:
+    """Take what a message says out of what is left, if all of it is there; return whether it is."""
+    since = message.created_at and message.created_at - _SLACK
+    times = [left.get(part, []) for part in parts_of(message)]
+    first = [
+        next((at for at, stored in enumerate(moments) if not since or stored >= since), None)
+        for moments in times
+    ]
+    if not times or None in first:
+        return False
+    for moments, at in zip(times, first, strict=True):
+        del moments[at or 0 : (at or 0) + 1]
+    return True

@@ -384,6 +384,7 @@ class _FileSync:
         self._sync, self._row, self._path, self._start = sync, row, path, start
         self._own_marks: set[str] = set()
         self._time = time
+        self._resumes = False
 
     def run(self, *, old: bool) -> None:
         """Store what is new.
@@ -419,7 +420,12 @@ class _FileSync:
     def _part(self, *, old: bool) -> File:
         """Return the part of the file to read: complete lines, or all of an old one."""
         with open_regular(self._path) as stream:
-            if growing.is_database(stream) or not isinstance(self._sync.importer, Resumable):
+            is_database = growing.is_database(stream)
+            importer = self._sync.importer
+            self._resumes = isinstance(importer, Resumable) and (
+                is_database or not importer.only_databases
+            )
+            if is_database or not self._resumes:
                 return File.of_path(self._path, os.fstat(stream.fileno()))
             end = self._row.size
             if not old:
@@ -428,7 +434,7 @@ class _FileSync:
 
     def _items(self, file: File) -> Iterator[Item | Checkpoint]:
         importer = self._sync.importer
-        if isinstance(importer, Resumable):
+        if isinstance(importer, Resumable) and self._resumes:
             yield from importer.resume(file, self._start)
         else:
             for item in importer.read(file):

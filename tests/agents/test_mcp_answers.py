@@ -273,3 +273,24 @@ def test_released_answers_open_the_store_again(answers, place) -> None:
     answers.release()
     answers.release()
     assert call(answers, "search", query="failover", mode="keyword") == before
+
+
+def test_a_setting_that_changes_holds_for_the_next_call(place: Path, home: Path) -> None:
+    key = "AKIA" + "Q7XN2VD4KLP3ZWTM"
+    home.mkdir(exist_ok=True)
+    settings = home / "reservoir.toml"
+    settings.write_text('redact = "off"', encoding="utf-8")
+    say(place, f"the Redis key is {key}")
+
+    def open_reservoir(*, create: bool, notify: object) -> Reservoir:
+        return Reservoir.open(place, create=create, ready_only=True)
+
+    opened = Answers(open_reservoir)
+    assert key in call(opened, "search", query="Redis key")
+    settings.write_text('redact = "mark"', encoding="utf-8")
+    assert key not in call(opened, "search", query="Redis key")
+    settings.write_text('redact = "of', encoding="utf-8")
+    answer = call(opened, "search", query="Redis key")
+    assert key not in answer
+    assert "note: the settings stay as they are" in answer
+    opened.release()

@@ -1,6 +1,7 @@
 """What is added to requests, what is added again, and what of them is stored."""
 
 import json
+import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
@@ -319,6 +320,89 @@ def test_a_secret_is_masked_in_what_is_added(
     client.post(served.root + CHAT, json=chat(HELLO))
     assert "job queue key is" in block_of(provider.asked[0])
     assert key.encode() not in provider.asked[0].body
+
+
+def test_storing_does_not_wait_for_the_embedding_of_another_answer(
+    served: Served, provider: Upstream, client: httpx2.Client
+) -> None:
+    provider.reply = completion()
+    embedded = threading.Event()
+    busy = served.state.embedder.submit(lambda _: embedded.wait(60))
+    try:
+        client.post(served.root + CHAT, json=chat(HELLO))
+        assert len(texts(served, 1)) == 2
+        assert not busy.done()
+    finally:
+        embedded.set()
+
+
+def test_settings_hold_as_soon_as_they_are_changed(
+    served: Served, provider: Upstream, client: httpx2.Client, home: Path
+) -> None:
+    key = "AKIA" + "Q7XN2VD4KLP3ZWTM"
+    with Reservoir.open(served.store) as reservoir:
+        reservoir.ingest([Message("user", f"the Redis job queue key is {key}")], embed=False)
+    provider.reply = completion()
+    home.mkdir(exist_ok=True)
+    file, shown, stored = home / "reservoir.toml", [], []
+    broken, empty = 'redact = "off', home / "empty.toml"
+    empty.write_text('redact = "off"', encoding="utf-8")
+    for number, text in enumerate(('redact = "off"', 'redact = "remove"', broken, broken)):
+        if number < 3:
+            file.write_text(text, encoding="utf-8")
+        client.post(served.root + CHAT, json=chat(asked(f"{QUESTION} {number} {key}")))
+        shown.append(provider.asked[-1].body.count(key.encode()) > 1)
+        served.settle(number + 1)
+        with Reservoir.open(served.store, config_file=empty) as reservoir:
+            rows = reservoir.view(Scope("default", "proxy"), 0)
+        stored.append(key in rows[-2].content)
+    assert shown == stored == [True, False, False, False]
+    said = [line for line in served.lines if "settings" in line]
+    assert len(said) == 1
+    assert str(file) in said[0]
+
+
+def test_upstreams_and_partition_follow_the_settings(
+    served: Served, provider: Upstream, client: httpx2.Client, home: Path
+) -> None:
+    provider.reply = completion()
+    home.mkdir(exist_ok=True)
+    text = f'partition = "work"\n[upstreams.other]\nurl = "{provider.url}/v1"\n'
+    other = {"x-reservoir-upstream": "other"}
+    assert client.post(served.root + CHAT, json=chat(HELLO), headers=other).status_code == 404
+    (home / "reservoir.toml").write_text(text, encoding="utf-8")
+    assert client.post(served.root + CHAT, json=chat(HELLO), headers=other).status_code == 200
+    served.settle(2)
+    with Reservoir.open(served.store) as reservoir:
+        assert len(reservoir.view(Scope("work", "proxy"), 0)) == 2
+
+
+def test_what_providers_had_in_their_caches_is_counted(
+    served: Served, provider: Upstream, client: httpx2.Client, home: Path
+) -> None:
+    home.mkdir(exist_ok=True)
+    settings = '[sources.codex]\npath = "/nowhere"\n'  # its conversations are not stored here
+    (home / "reservoir.toml").write_text(settings, encoding="utf-8")
+    details = {"prompt_tokens": 40, "prompt_tokens_details": {"cached_tokens": 30}}
+    last = b"data: " + json.dumps({"usage": details}).encode()
+    provider.reply = Reply([*STREAMS[CHAT][:-1], last])
+    client.post(served.root + CHAT, json=chat(HELLO))
+    usage = {"input_tokens": 10, "cache_read_input_tokens": 20, "cache_creation_input_tokens": 30}
+    provider.reply = Reply([event("message_start", message={"id": "m", "usage": usage})])
+    client.post(served.root + MESSAGES, json=chat(HELLO), headers={"x-reservoir-store": "no"})
+    provider.reply = Reply([event("message_start", message={"id": "m", "usage": usage})])
+    client.post(served.root + MESSAGES, json=chat(HELLO), headers={"User-Agent": "codex/1"})
+    odd = {"prompt_tokens": -1, "prompt_tokens_details": {"cached_tokens": True}}
+    provider.reply = Reply([b"data: " + json.dumps({"usage": odd}).encode()])
+    client.post(served.root + CHAT, json=chat(HELLO))
+    served.settle(4)
+    with Reservoir.open(served.store) as reservoir:
+        counted = {"count": 2, "request_tokens": 100, "cached_tokens": 50, "cached_share": 0.5}
+        stats = reservoir.stats()
+        assert stats["answers"] == counted
+        assert stats["runs"] == 0
+        assert reservoir.view(Scope("default", "codex"), 0) == []
+    assert [line.rpartition("cached=")[2].split()[0] for line in served.lines[::2]] == ["30", "20"]
 
 
 def event(kind: str, **data: Any) -> bytes:

@@ -1,6 +1,6 @@
-"""A provider of models for real clients: it calls the tool ``recall`` once, then answers.
+"""A provider of models for real clients: it calls a tool once, then answers.
 
-It speaks the streaming protocols of Anthropic, OpenAI (both) and Gemini, on 127.0.0.1 only.
+It speaks the protocols of Anthropic, OpenAI (both), Ollama and Gemini, on 127.0.0.1 only.
 """
 
 import json
@@ -13,14 +13,29 @@ from typing import Any
 ANSWER = "It lost jobs."
 QUESTION = json.dumps({"question": "what happened to Redis?"})
 Event = dict[str, Any]
+#: A call of a tool: its name, its arguments as JSON, and the name space if it has one.
+Tool = dict[str, str]
+#: Tools that are called if the client has them, with their arguments.
+CALLS = {
+    "look": {"question": "what happened to Redis?"},
+    "Bash": {"command": "echo $((6*7))", "description": "count"},
+    "bash": {"command": "echo $((6*7))", "description": "count"},
+    "exec_command": {"cmd": "echo $((6*7))"},
+    "shell_command": {"command": "echo $((6*7))"},
+}
 
 
 class FakeProvider(ThreadingHTTPServer):
-    """The requests that clients sent are in ``bodies``."""
+    """The requests that clients sent are in ``bodies``, as bytes in ``raw``.
+
+    Answers are in ``answers``, in the order in which they were sent.
+    """
 
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
         self.bodies: list[Any] = []
+        self.raw: list[bytes] = []
+        self.answers: list[bytes] = []
 
     @property
     def url(self) -> str:
@@ -53,15 +68,30 @@ class _Handler(BaseHTTPRequestHandler):
         self._send("text/plain", "")
 
     def do_POST(self) -> None:
-        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        raw = self.rfile.read(int(self.headers["Content-Length"]))
+        body = json.loads(raw)
         self.server.bodies.append(body)
+        self.server.raw.append(raw)
         path = self.path.split("?")[0]
-        tool = None if was_answered(body) else recall_tool(body)
+        tool = None if was_answered(body) else tool_of(body)
+        kind, text = self._answer(body, path, tool)
+        self.server.answers.append(text.encode())
+        self._send(kind, text)
+
+    def _answer(self, body: Any, path: str, tool: Tool | None) -> tuple[str, str]:
+        """Return the kind and the text of an answer."""
+        stream = bool(body.get("stream", path.endswith("/api/chat")))
+        if path.endswith("/api/chat"):
+            lines = [json.dumps(line) for line in _ollama(body, tool)]
+            whole = "".join(f"{line}\n" for line in lines) if stream else lines[0]
+            return ("application/x-ndjson" if stream else "application/json"), whole
         for end, events in _PROTOCOLS.items():
             if path.endswith(end):
-                self._send("text/event-stream", "".join(map(_event, events(body, tool))))
-                return
-        self._send("application/json", json.dumps({"input_tokens": 10}))
+                listed = list(events(body, tool))
+                if stream or end.startswith(":"):
+                    return "text/event-stream", "".join(map(_event, listed))
+                return "application/json", json.dumps(_WHOLE[end](listed))
+        return "application/json", json.dumps({"input_tokens": 10})
 
     def _send(self, kind: str, text: str) -> None:
         self.send_response(200)
@@ -71,15 +101,18 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(text.encode())
 
 
-def recall_tool(body: Any) -> dict[str, str] | None:
-    """Return the name of our tool as a client tells it, and its name space if it has one."""
+def tool_of(body: Any) -> Tool | None:
+    """Return a call of our tool, as a client tells its name, or of one of :data:`CALLS`."""
+    others: Tool | None = None
     for tool in body.get("tools") or []:
         for inner in tool.get("functionDeclarations") or tool.get("tools") or [tool]:
             name = str(inner.get("name") or inner.get("function", {}).get("name"))
             if name == "recall" or name.endswith("_recall"):
                 space = {"namespace": str(tool["name"])} if tool.get("type") == "namespace" else {}
-                return {"name": name, **space}
-    return None
+                return {"name": name, "arguments": QUESTION, **space}
+            if name in CALLS:
+                others = {"name": name, "arguments": json.dumps(CALLS[name])}
+    return others
 
 
 def was_answered(body: Any) -> bool:
@@ -96,7 +129,7 @@ def _event(event: Event | str) -> str:
     return f"{name}data: {json.dumps(event)}\n\n"
 
 
-def _anthropic(body: Any, tool: dict[str, str] | None) -> Iterable[Event | str]:
+def _anthropic(body: Any, tool: Tool | None) -> Iterable[Event | str]:
     usage = {"input_tokens": 1, "output_tokens": 1}
     message = {"id": "msg_1", "type": "message", "role": "assistant", "model": body.get("model")}
     message |= {"content": [], "stop_reason": None, "stop_sequence": None, "usage": usage}
@@ -104,7 +137,7 @@ def _anthropic(body: Any, tool: dict[str, str] | None) -> Iterable[Event | str]:
     delta: Event = {"type": "text_delta", "text": ANSWER}
     if tool:
         block = {"type": "tool_use", "id": "call_1", "name": tool["name"], "input": {}}
-        delta = {"type": "input_json_delta", "partial_json": QUESTION}
+        delta = {"type": "input_json_delta", "partial_json": tool["arguments"]}
     reason = {"stop_reason": "tool_use" if tool else "end_turn", "stop_sequence": None}
     yield {"type": "message_start", "message": message}
     yield {"type": "content_block_start", "index": 0, "content_block": block}
@@ -114,14 +147,13 @@ def _anthropic(body: Any, tool: dict[str, str] | None) -> Iterable[Event | str]:
     yield {"type": "message_stop"}
 
 
-def _responses(body: Any, tool: dict[str, str] | None) -> Iterable[Event | str]:
+def _responses(body: Any, tool: Tool | None) -> Iterable[Event | str]:
     response: Event = {"id": "resp_1", "object": "response", "status": "in_progress"}
     response |= {"created_at": 1, "model": body.get("model"), "output": []}
     text = {"type": "output_text", "text": ANSWER, "annotations": []}
     item: Event = {"type": "message", "id": "msg_1", "role": "assistant", "content": [text]}
     if tool:
-        item = {"type": "function_call", "id": "fc_1", "call_id": "call_1", "arguments": QUESTION}
-        item |= tool
+        item = {"type": "function_call", "id": "fc_1", "call_id": "call_1", **tool}
     item["status"] = "completed"
     usage = {"input_tokens": 1, "output_tokens": 1, "total_tokens": 2}
     done = {**response, "status": "completed", "output": [item], "usage": usage}
@@ -130,10 +162,10 @@ def _responses(body: Any, tool: dict[str, str] | None) -> Iterable[Event | str]:
     yield {"type": "response.completed", "response": done}
 
 
-def _chat(body: Any, tool: dict[str, str] | None) -> Iterable[Event | str]:
+def _chat(body: Any, tool: Tool | None) -> Iterable[Event | str]:
     delta: Event = {"role": "assistant", "content": ANSWER}
     if tool:
-        function = {"name": tool["name"], "arguments": QUESTION}
+        function = {"name": tool["name"], "arguments": tool["arguments"]}
         call = {"index": 0, "id": "call_1", "type": "function", "function": function}
         delta = {"role": "assistant", "content": None, "tool_calls": [call]}
     for part, reason in ((delta, None), ({}, "tool_calls" if tool else "stop")):
@@ -143,14 +175,51 @@ def _chat(body: Any, tool: dict[str, str] | None) -> Iterable[Event | str]:
     yield "[DONE]"
 
 
-def _gemini(_body: Any, tool: dict[str, str] | None) -> Iterable[Event | str]:
+def _gemini(_body: Any, tool: Tool | None) -> Iterable[Event | str]:
     part: Event = {"text": ANSWER}
     if tool:
-        part = {"functionCall": {"name": tool["name"], "args": json.loads(QUESTION)}}
+        part = {"functionCall": {"name": tool["name"], "args": json.loads(tool["arguments"])}}
     content = {"role": "model", "parts": [part]}
     yield json.dumps({"candidates": [{"content": content, "finishReason": "STOP", "index": 0}]})
 
 
+def _ollama(body: Any, tool: Tool | None) -> Iterable[Event]:
+    message: Event = {"role": "assistant", "content": "" if tool else ANSWER}
+    if tool:
+        function = {"name": tool["name"], "arguments": json.loads(tool["arguments"])}
+        message["tool_calls"] = [{"function": function}]
+    about = {"model": body.get("model"), "created_at": "2026-05-09T12:00:00Z"}
+    done = {"done": True, "done_reason": "stop", "eval_count": 1, "prompt_eval_count": 1}
+    if not body.get("stream", True):
+        yield {**about, "message": message, **done}
+        return
+    yield {**about, "message": message, "done": False}
+    yield {**about, "message": {"role": "assistant", "content": ""}, **done}
+
+
+def _whole_message(events: list[Any]) -> Event:
+    message: Event = events[0]["message"]
+    block, delta = events[1]["content_block"], events[2]["delta"]
+    if block["type"] == "text":
+        block = {**block, "text": delta["text"]}
+    else:
+        block = {**block, "input": json.loads(delta["partial_json"])}
+    return {**message, "content": [block], **events[4]["delta"]}
+
+
+def _whole_completion(events: list[Any]) -> Event:
+    first, last = (json.loads(event) for event in events[:2])
+    message = {"role": "assistant", **first["choices"][0]["delta"]}
+    choice = {"index": 0, "message": message, **last["choices"][0], "delta": None}
+    usage = {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}
+    return {**first, "object": "chat.completion", "choices": [choice], "usage": usage}
+
+
+_WHOLE = {
+    "/messages": _whole_message,
+    "/responses": lambda events: events[-1]["response"],
+    "/chat/completions": _whole_completion,
+}
 _PROTOCOLS = {
     "/messages": _anthropic,
     "/responses": _responses,

@@ -21,6 +21,7 @@ from reservoir_cli.server.security import names_of
 from reservoir_cli.server.state import ServerState
 from reservoir_cli.server.stores import StoreThread
 from reservoir_cli.settings import config
+from reservoir_cli.settings.live import LiveConfig
 
 TOKEN = "a-token-for-tests-only"
 START = datetime(2026, 1, 5, 9, tzinfo=UTC)
@@ -77,10 +78,15 @@ def serving(location: str, embedder: Embedder | None = None) -> Iterator[PageSer
     """Serve the page of a store at a free port."""
 
     def open_reservoir(
-        *, create: bool, patience: float | None = None, notify: Callable[[str], None]
+        *,
+        create: bool,
+        patience: float | None = None,
+        notify: Callable[[str], None],
+        known: config.Config | None = None,
     ) -> Reservoir:
         return Reservoir.open(
             location,
+            known=known,
             create=create,
             patience=30.0 if patience is None else patience,
             notify=notify,
@@ -90,13 +96,15 @@ def serving(location: str, embedder: Embedder | None = None) -> Iterator[PageSer
         )
 
     listener, log, ready = listen("127.0.0.1", 0), [], threading.Event()
+    settings = LiveConfig(config.load(None), log.append)
     state = ServerState(
-        config=config.load(None),
+        settings=settings,
         origin=f"http://127.0.0.1:{listener.getsockname()[1]}",
         token=TOKEN,
         open_reservoir=open_reservoir,
-        reader=StoreThread(open_reservoir, "questions"),
-        writer=StoreThread(open_reservoir, "writes"),
+        reader=StoreThread(open_reservoir, settings, "questions"),
+        writer=StoreThread(open_reservoir, settings, "writes"),
+        embedder=StoreThread(open_reservoir, settings, "embedding"),
         hosts=names_of("127.0.0.1", ()),
         log=log.append,
     )

@@ -2,18 +2,20 @@
 
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from starlette.types import ASGIApp
 
 from reservoir_cli.reservoir import Reservoir
 from reservoir_cli.server import run
 from reservoir_cli.server.app import build_app
 from reservoir_cli.server.security import names_of
 from reservoir_cli.server.state import ServerState
-from reservoir_cli.settings import config, upstreams
+from reservoir_cli.settings import config
 
 PATIENCE = 60.0
 
@@ -42,27 +44,31 @@ class Served:
 
 @contextmanager
 def serving(
-    store: Path | str, urls: Mapping[str, str] | None = None, **settings: Any
+    store: Path | str,
+    urls: Mapping[str, str] | None = None,
+    wrap: Callable[[ASGIApp], ASGIApp] = lambda app: app,
+    **settings: Any,
 ) -> Iterator[Served]:
-    """Serve a store until the block ends."""
+    """Serve a store until the block ends.
+
+    :param wrap: stands between the clients and the server.
+    """
     listener, lines = run.listen("127.0.0.1", 0), []  # type: ignore[var-annotated]
     known = config.load()
 
-    def open_reservoir(*, create: bool, notify: Any, patience: float = 10.0) -> Reservoir:
-        return Reservoir.open(
-            store, create=create, ready_only=True, patience=patience, notify=notify
-        )
+    def open_reservoir(*, create: bool, notify: Any, **options: Any) -> Reservoir:
+        return Reservoir.open(store, create=create, ready_only=True, notify=notify, **options)
 
     options = {"hosts": names_of("127.0.0.1", ()), "log": lines.append, **settings}
     state = run.new_state(
         known,
         open_reservoir,
         origin=f"http://127.0.0.1:{listener.getsockname()[1]}",
-        upstreams=upstreams.resolve(known.upstreams, urls or {}),
+        typed_upstreams=urls or {},
         **options,
     )
     ready = threading.Event()
-    server = run.build_server(build_app(state), ready.set)
+    server = run.build_server(wrap(build_app(state)), ready.set)
     thread = threading.Thread(target=server.run, args=([listener],), daemon=True)
     thread.start()
     try:

@@ -2,6 +2,7 @@
 
 from datetime import UTC, datetime
 
+from reservoir_cli.messages import Scope
 from reservoir_cli.server.web.usage import DAYS, bars, summarize
 
 
@@ -21,6 +22,18 @@ def test_the_view_has_the_figures_of_stats(memory, client) -> None:
     assert "2026-02-03: 1 contexts" in html
     assert "<dt>contexts built</dt><dd>3</dd>" in html
     assert "<dt>messages</dt><dd>6</dd>" in html
+
+
+def test_the_view_has_what_came_from_caches(memory, client) -> None:
+    assert "from providers" not in client.get("/ui/use").text
+    memory.record_answer(Scope("work", "i"), "m", 4_000, 3_000)
+    memory.record_answer(Scope("work", "i"), "m", 2**40, -1)
+    counted = memory.stats()["answers"]
+    assert counted["request_tokens"] == 4_000 + 2**31 - 1
+    assert counted["cached_tokens"] == 3_000
+    html = client.get("/ui/use").text
+    assert "in 2 requests</small>" in html
+    assert "No context was built yet" in html
 
 
 def test_nothing_asked_draws_nothing() -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from reservoir_cli.errors import ReservoirError, StoreError
 from reservoir_cli.messages import Message, Scope, StoredMessage, plain_text
+from reservoir_cli.settings.live import LiveConfig
 from reservoir_cli.settings.location import file_identity
 from reservoir_cli.util.times import parse_time, to_local
 
@@ -44,6 +45,7 @@ class Answers:
         self._open_reservoir = open_reservoir
         self._reservoir: Reservoir | None = None
         self._identity: tuple[int, int] | None = None
+        self._settings: LiveConfig | None = None
         self._notes: list[str] = []
         self._answers: Mapping[str, Callable[..., str]] = {
             "recall": self._recall,
@@ -61,6 +63,7 @@ class Answers:
         try:
             reservoir = self._opened(create=tool == "remember")
             self._notes.clear()
+            self._renew_settings(reservoir)
             text: str = self._answers[tool](reservoir, partition, **arguments)
         except StoreError:
             self.release()  # the next call connects again
@@ -75,9 +78,16 @@ class Answers:
             self.release()
             self._reservoir = self._open_reservoir(create=create, notify=self._notes.append)
             self._reservoir.redactor = self._reservoir.masking_redactor
+            self._settings = LiveConfig(self._reservoir.config, self._notes.append)
             self._reservoir.serve()
             self._identity = file_identity(self._reservoir.location)
         return self._reservoir
+
+    def _renew_settings(self, reservoir: "Reservoir") -> None:
+        known = self._settings.current() if self._settings else reservoir.config
+        if known is not reservoir.config:
+            reservoir.use(known)
+            reservoir.redactor = reservoir.masking_redactor
 
     def release(self) -> None:
         """Close the store, and give the memory of the model back."""

@@ -12,6 +12,7 @@ from reservoir_cli.errors import ReservoirError, UsageError
 if TYPE_CHECKING:
     from reservoir_cli.reservoir import Reservoir
     from reservoir_cli.server.state import ServerState
+    from reservoir_cli.settings.config import Config
 
 _PORT = 3017
 #: Seconds that a request's messages wait while others write.
@@ -61,17 +62,22 @@ def serve(
             "reservoir serve needs more packages",
             hint="pip install 'reservoir-cli[serve]', in a checkout: pip install -e '.[serve]'",
         )
-    known, given = options.load_config(ctx), options.globals_of(ctx)
+    config, given = options.load_config(ctx), options.globals_of(ctx)
     from reservoir_cli.server import run
 
     def open_reservoir(
-        *, create: bool, notify: Callable[[str], None], patience: float = _PATIENCE
+        *,
+        create: bool,
+        notify: Callable[[str], None],
+        patience: float = _PATIENCE,
+        known: "Config | None" = None,
     ) -> "Reservoir":
         from reservoir_cli.reservoir import Reservoir
 
         return Reservoir.open(
             given.db,
             config_file=given.config,
+            known=known,
             create=create,
             offline=given.offline,
             ready_only=True,
@@ -89,7 +95,7 @@ def serve(
             console.note("a client's base URL is the line above; Ctrl-C ends the server")
 
     run.serve(
-        known,
+        config,
         open_reservoir,
         host=host,
         port=port,

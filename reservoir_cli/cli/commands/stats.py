@@ -63,6 +63,11 @@ def stats(
     recalls = summary["recalls"]
     if recalls["runs"]:
         rows.append(("recalls", f"{recalls['runs']:,}, {recalls['skipped']:,} of them empty"))
+    answers = summary["answers"]
+    if answers["cached_share"] is not None:
+        share = _number(answers["cached_share"], percent=True)
+        of = f"{answers['request_tokens']:,} tokens in {answers['count']:,}"
+        rows.append(("requests from providers' caches", f"{share} of {of}"))
     held = summary["store"]
     rows += [(f"stored {_NAMES.get(name, name)}", f"{count:,}") for name, count in held.items()]
     if without := held["messages"] - held["embedded"] - held["pending"]:

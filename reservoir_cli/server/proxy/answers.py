@@ -28,7 +28,8 @@ class Answer:
 
     :param id: the provider's.
     :param complete: the model said that it has finished.
-    :param cached: tokens of the request that the provider had in its cache, if it says so.
+    :param tokens: of the request, as the provider reports them.
+    :param cached: those of them that the provider had in its cache, if it says so.
     """
 
     id: str = ""
@@ -36,6 +37,7 @@ class Answer:
     calls: dict[Any, _Call] = field(default_factory=dict)
     complete: bool = False
     failed: bool = False
+    tokens: int = 0
     cached: int | None = None
 
     def message(self) -> Message | None:
@@ -78,10 +80,19 @@ def _list(value: Any) -> list[Any]:
 
 
 def _take_usage(answer: Answer, usage: Mapping[str, Any]) -> None:
+    """Take what a provider reports; Anthropic does not count cached tokens among the others."""
     details = _obj(usage.get("prompt_tokens_details") or usage.get("input_tokens_details"))
-    for number in (details.get("cached_tokens"), usage.get("cache_read_input_tokens")):
-        if isinstance(number, int):
-            answer.cached = number
+    if _count(details.get("cached_tokens")) is not None:
+        tokens = _count(usage.get("prompt_tokens")) or _count(usage.get("input_tokens"))
+        answer.tokens, answer.cached = tokens or 0, _count(details.get("cached_tokens"))
+    elif _count(usage.get("cache_read_input_tokens")) is not None:
+        keys = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
+        answer.tokens = sum(_count(usage.get(key)) or 0 for key in keys)
+        answer.cached = _count(usage.get("cache_read_input_tokens"))
+
+
+def _count(value: Any) -> int | None:
+    return value if type(value) is int and value >= 0 else None
 
 
 def _chat(answer: Answer, value: Mapping[str, Any]) -> None:

@@ -100,8 +100,12 @@ class Proxy:
             return _Outgoing(body, "skipped; reason=form")
         if parsed.side and not target.path.endswith("/count_tokens"):
             return _Outgoing(body, "skipped; reason=side request")
-        enriched = await self._enricher.enrich(parsed, self._partition(target))
+        enriched = await self._enricher.enrich(parsed, *self._place(target, headers))
         return _Outgoing(enriched.body, enriched.note, None if parsed.side else parsed)
+
+    def _place(self, target: Target, headers: Headers) -> tuple[str, str]:
+        """Return the partition and the instance of a request."""
+        return self._partition(target), target.instance or clients.client_of(headers)
 
     def _partition(self, target: Target) -> str:
         return target.partition or str(self._state.config.lookup("partition")[0])
@@ -109,14 +113,12 @@ class Proxy:
     def _listener(
         self, target: Target, headers: Headers, parsed: ParsedRequest | None
     ) -> Listener | None:
-        """Return what reads the answer along, if the exchange is to be stored."""
-        client = clients.client_of(headers)
+        """Return what reads the answer along, unless the client wants nothing kept of it."""
         if parsed is None or headers.get("x-reservoir-store", "").lower() in ("no", "0", "false"):
             return None
-        if not clients.is_stored(client, self._state.config):
-            return None
-        place = (self._partition(target), target.instance or client)
-        return Listener(self._state, target.path, parsed, place)
+        storing = clients.is_stored(clients.client_of(headers), self._state.config)
+        place = self._place(target, headers)
+        return Listener(self._state, target.path, parsed, place, storing=storing)
 
     async def _exchange(
         self,

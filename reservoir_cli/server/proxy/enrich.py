@@ -3,11 +3,12 @@
 import asyncio
 from collections.abc import Awaitable
 from concurrent.futures import Future
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, TypeVar
 
 from reservoir_cli.context.recall import Recall, Skipped
+from reservoir_cli.messages import Scope
 from reservoir_cli.redaction import Mode
 from reservoir_cli.reservoir import LedgerEntry
 from reservoir_cli.server.proxy.request import ParsedRequest, Question
@@ -77,8 +78,8 @@ class Enricher:
         self._state = state
         # Threads of their own: what was added before is added again even if questions wait, or
         # another program writes.
-        self._ledger = StoreThread(state.open_reservoir, "ledger", HASTE)
-        self._ledger_writes = StoreThread(state.open_reservoir, "ledger writes")
+        self._ledger = StoreThread(state.open_reservoir, state.settings, "ledger", HASTE)
+        self._ledger_writes = StoreThread(state.open_reservoir, state.settings, "ledger writes")
         self._unwritten: dict[tuple[str, str], dict[tuple[int, str], _Unwritten]] = {}
         self._put = 0
         for thread in (self._ledger, self._ledger_writes):
@@ -90,7 +91,7 @@ class Enricher:
         self._ledger.close()
         self._ledger_writes.close()
 
-    async def enrich(self, request: ParsedRequest, partition: str) -> Enriched:
+    async def enrich(self, request: ParsedRequest, partition: str, instance: str) -> Enriched:
         """Return a request with what fits its newest question.
 
         It takes 0.3 seconds at most, and whatever goes wrong, less is added.
@@ -98,18 +99,26 @@ class Enricher:
         deadline = asyncio.get_running_loop().time() + PATIENCE
         masked = self._is_masked(partition)
 
-        def read(reservoir: "Reservoir") -> tuple[int, dict[tuple[int, str], LedgerEntry]]:
+        def read(reservoir: "Reservoir") -> tuple[str, int, dict[tuple[int, str], LedgerEntry]]:
             now, ledger = datetime.now(UTC), reservoir.ledger
-            version = ledger.version(partition)
-            return version, ledger.get(partition, request.conversation, masked=masked, now=now)
+            known = None
+            if not request.named:
+                known = reservoir.continued(Scope(partition, instance), request.messages)
+            conversation, version = known or request.conversation, ledger.version(partition)
+            entries = ledger.get(partition, conversation, masked=masked, now=now)
+            return conversation, version, entries
 
+        # What is written while the ledger is read may be in neither.
+        unwritten = {talk: dict(entries) for talk, entries in self._unwritten.items()}
         ledger = await _within(deadline, self._ledger.run(read))
         if ledger is None:
             return Enriched(request.text.encode(), "skipped; reason=store")
-        version, known = ledger
-        unwritten = self._unwritten.get((partition, request.conversation), {})
+        conversation, version, known = ledger
+        request = replace(request, conversation=conversation)
         known = known | {
-            key: kept.entry for key, kept in unwritten.items() if kept.version == version
+            key: kept.entry
+            for key, kept in unwritten.get((partition, conversation), {}).items()
+            if kept.version == version
         }
         entries = {
             question.at: entry

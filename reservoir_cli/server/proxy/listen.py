@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from concurrent.futures import Future
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -20,12 +21,21 @@ class Listener:
     """Listens to one answer.
 
     :param place: partition and instance to store it in.
+    :param storing: keep what is said; else only what the provider counts.
     """
 
     def __init__(
-        self, state: ServerState, path: str, request: ParsedRequest, place: tuple[str, str]
+        self,
+        state: ServerState,
+        path: str,
+        request: ParsedRequest,
+        place: tuple[str, str],
+        *,
+        storing: bool,
     ) -> None:
-        self._writer, self._log, self._path = state.writer, state.log, path
+        self._storing = storing
+        self._writer, self._embedder = state.writer, state.embedder
+        self._log, self._path = state.log, path
         self._request, self._scope = request, Scope(*place)
         self._answer = Answer()
         self._reader: Reader | None = None
@@ -60,18 +70,35 @@ class Listener:
             exchange = self._exchange()
         except Exception:
             return ["not stored"]
-        words = [] if self._answer.cached is None else [f"cached={self._answer.cached}"]
-        if exchange is None:
+        words = self._count()
+        if exchange is None or not self._storing:
             return words
         stored = self._writer.submit(lambda reservoir: reservoir.store_exchange(exchange))
-        stored.add_done_callback(self._report)
+        stored.add_done_callback(self._stored)
         return [*words, "cut" if exchange.partial else "stored"]
 
-    def _report(self, stored: Future[int]) -> None:
-        """Log why an exchange could not be stored; the text of a foreign error might quote it."""
-        if not stored.cancelled() and (error := stored.exception()):
+    def _count(self) -> list[str]:
+        """Record how much of the request the provider had in its cache; return it for the log."""
+        tokens, cached = self._answer.tokens, self._answer.cached
+        if cached is None:
+            return []
+        model = self._request.model
+        self._writer.submit(lambda store: store.record_answer(self._scope, model, tokens, cached))
+        return [f"cached={cached}"]
+
+    def _stored(self, stored: Future[int]) -> None:
+        """Embed what was stored, or log why it could not be.
+
+        The text of a foreign error might quote it.
+        """
+        if stored.cancelled():
+            return
+        if error := stored.exception():
             why = error.message if isinstance(error, ReservoirError) else type(error).__name__
             self._log(f"an exchange could not be stored: {why}")
+        elif added := stored.result():
+            with suppress(RuntimeError):  # the server ends
+                self._embedder.submit(lambda store: store.embed_added(self._scope, added))
 
     def _exchange(self) -> "Exchange | None":
         from reservoir_cli.transfer.exchanges import Exchange
@@ -86,4 +113,5 @@ class Listener:
             self._request.messages,
             replace(message, source_id=self._request.reply_id),
             partial=not self._answer.complete or self._answer.failed,
+            named=self._request.named,
         )

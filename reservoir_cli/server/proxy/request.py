@@ -18,7 +18,7 @@ from reservoir_cli.server.proxy.protocols import (
     RESPONSES,
 )
 from reservoir_cli.server.proxy.spans import Document, OddJSON, Span, read_document, string_end
-from reservoir_cli.transfer.proxied import normal
+from reservoir_cli.transfer.proxied import normal, text_mark
 
 #: The key of a request's messages, by its path.
 LISTS = {
@@ -163,7 +163,8 @@ class _Walk:
     def _ask(self, message: Message, at: int | None, *, newest: bool) -> None:
         linked = json.dumps([self._chain, message.content]).encode()
         self._chain, self._behind = hashlib.sha256(linked).hexdigest(), 0
-        self.messages.append(replace(message, source_id=self._chain))
+        own = f"{text_mark(message.content)}{self._chain}"
+        self.messages.append(replace(message, source_id=own))
         if at is not None:
             self.questions.append(Question(self._asked, self._chain, message.content, at, newest))
         self._asked += 1

@@ -17,6 +17,7 @@ class Bar:
 
     :param height: of its runs, beside the day with the most.
     :param short: the share of its runs that were short of room.
+    :param cached: the share of the tokens of its requests that providers had in their caches.
     """
 
     day: str
@@ -27,6 +28,7 @@ class Bar:
     utilisation: float | None
     height: float
     short: float
+    cached: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,4 +73,5 @@ def _bar(day: str, row: Mapping[str, Any], most: int) -> Bar:
         row.get("utilisation"),
         asked / most,
         truncated / asked if asked else 0.0,
+        row.get("cached_share"),
     )

@@ -41,6 +41,7 @@ class ClaudeCode:
     name = "claude-code"
     instance = "claude-code"
     version = 1
+    only_databases = False
 
     def detect(self, head: str) -> bool:
         """Its lines name a session, or the line they belong to."""

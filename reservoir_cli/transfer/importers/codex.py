@@ -53,6 +53,7 @@ class Codex:
     name = "codex"
     instance = "codex"
     version = 1
+    only_databases = False
 
     def detect(self, head: str) -> bool:
         """Each line has a payload of one of a few types."""

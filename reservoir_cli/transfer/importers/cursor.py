@@ -8,6 +8,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 from reservoir_cli.errors import ReservoirError
@@ -23,7 +24,14 @@ from reservoir_cli.transfer.importers.coerce import (
     uri_folder_name,
 )
 from reservoir_cli.transfer.importers.conversations import SourceIds, Thread, source_ids
-from reservoir_cli.transfer.importers.database import Database, read_database
+from reservoir_cli.transfer.importers.database import (
+    Database,
+    Talk,
+    octets,
+    read_database,
+    resume_database,
+)
+from reservoir_cli.transfer.importers.resume import Checkpoint
 
 _TABLE = "cursorDiskKV"
 _COLUMNS = {_TABLE: "key value", "composerHeaders": "composerId value"}
@@ -38,6 +46,8 @@ class Cursor:
 
     name = "cursor"
     instance = "cursor"
+    version = 1
+    only_databases = True
 
     def detect(self, head: str) -> bool:
         """Recognise no text: a database is known by its tables."""
@@ -48,24 +58,48 @@ class Cursor:
 
         :raises ReservoirError: it is another program's database, or cannot be opened.
         """
-        return read_database(file, _COLUMNS, lambda database: self._read(database, file.name))
-
-    def _read(self, database: Database, name: str) -> Iterator[Record | Skipped]:
-        if _TABLE not in database.tables:
-            raise ReservoirError(f"{name} is a database, but not Cursor's")
-        database.refuse_computed(f"{name} is no database as Cursor writes it")
-        # The character behind the colon ends the range of keys.
-        rows = database.connection.execute(
-            f"SELECT key FROM {_TABLE} WHERE key >= ? AND key < ? ORDER BY key",
-            (_COMPOSER, _COMPOSER[:-1] + ";"),
+        return read_database(
+            file,
+            _COLUMNS,
+            lambda database: (item for talk in _talks(database, file.name) for item in talk.read()),
         )
-        for (key,) in rows:
-            identity = text(str(key)[len(_COMPOSER) :])
-            composer = _value(database, key)
-            if composer is None or identity is None:
-                yield Skipped(f"conversation {identity}", "not a JSON object")
-            else:
-                yield from _Composer(database, identity, composer).read()
+
+    def resume(self, file: File, start: Checkpoint) -> Iterator[Record | Skipped | Checkpoint]:
+        """Yield the messages of conversations that are new or have changed.
+
+        :raises ReservoirError: it is another program's database, or cannot be opened.
+        """
+        return resume_database(file, _COLUMNS, start, lambda found: _talks(found, file.name))
+
+
+def _talks(database: Database, name: str) -> Iterator[Talk]:
+    if _TABLE not in database.tables:
+        raise ReservoirError(f"{name} is a database, but not Cursor's")
+    database.refuse_computed(f"{name} is no database as Cursor writes it")
+    # The character behind the colon ends the range of keys.
+    composers = database.connection.execute(
+        f"SELECT key, rowid, {octets('value')} FROM {_TABLE} "
+        "WHERE key >= ? AND key < ? ORDER BY key",
+        (_COMPOSER, _COMPOSER[:-1] + ";"),
+    )
+    # A row that is written anew has another number.
+    bubbles = (
+        f"SELECT count(*), max(rowid), sum(rowid), sum({octets('value')}) FROM {_TABLE} "
+        "WHERE key >= ? AND key < ?"
+    )
+    for key, *about in composers:
+        prefix = f"{_BUBBLE}{str(key)[len(_COMPOSER) :]}"
+        said = database.connection.execute(bubbles, (f"{prefix}:", f"{prefix};")).fetchone()
+        yield Talk(key, (about, tuple(said)), partial(_read, database, key))
+
+
+def _read(database: Database, key: Any) -> Iterator[Record | Skipped]:
+    identity = text(str(key)[len(_COMPOSER) :])
+    composer = _value(database, key)
+    if composer is None or identity is None:
+        yield Skipped(f"conversation {identity}", "not a JSON object")
+    else:
+        yield from _Composer(database, identity, composer).read()
 
 
 class _Composer:

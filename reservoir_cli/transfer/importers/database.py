@@ -4,14 +4,18 @@ Reading one is bounded by its size: a small file may hold what takes hours to re
 of memory.
 """
 
+import hashlib
+import json
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
 from reservoir_cli.errors import ReservoirError
-from reservoir_cli.transfer.importers import File, Skipped
+from reservoir_cli.transfer.importers import File, Record, Skipped
+from reservoir_cli.transfer.importers.resume import Checkpoint
 from reservoir_cli.util.files import LARGEST
 
 #: Errors of a damaged database: SQLite may quote bytes that are not text, and a column may have
@@ -22,9 +26,25 @@ _LONGEST_DEFAULT = 1_000
 #: The work that reading may take: steps of SQLite's virtual machine and bytes read, by file size.
 STEPS, STEPS_A_BYTE = 100_000_000, 200
 _STEPS_A_QUERY, _TICK = 1_000, 10_000
+#: Conversations are known by so many digests at most: what is known of a file stays small.
+_GROUPS = 1_024
 
 Row = dict[str, Any]
 Item = TypeVar("Item")
+
+
+@dataclass(frozen=True, slots=True)
+class Talk:
+    """A conversation in a database.
+
+    :param key: its id.
+    :param version: numbers that change with any of its rows: times, counts, lengths.
+    :param read: yields its messages.
+    """
+
+    key: Any
+    version: tuple[Any, ...]
+    read: Callable[[], Iterator[Record | Skipped]]
 
 
 class TooMuch(Exception):
@@ -102,6 +122,26 @@ class Database:
         """Return the first row of a table with a value; an empty one if there is none."""
         return next(iter(self.rows(table, key, value, key)), {})
 
+    def grouped(self, table: str, key: str, columns: Mapping[str, str]) -> dict[Any, list[Any]]:
+        """Return, by a key, how many rows a table has, and what changes when one of them does.
+
+        :param columns: numbers to add up, and texts whose lengths are added up, by ``sum`` and
+            ``length``; those that the table lacks are left out.
+        """
+        if table not in self.tables:
+            return {}
+        listed = self.connection.execute(f"PRAGMA table_info([{table}])")
+        there = {str(row["name"]) for row in listed}
+        sums = [
+            f"sum([{name}])" if how == "sum" else f"sum({octets(f'[{name}]')})"
+            for name, how in columns.items()
+            if name in there
+        ]
+        found = self.connection.execute(
+            f"SELECT [{key}], {', '.join(['count(*)', *sums])} FROM [{table}] GROUP BY [{key}]"
+        )
+        return {row[0]: list(row[1:]) for row in found}
+
     def _counted(self, row: Row) -> Row:
         self.spend(sum(len(value) for value in row.values() if isinstance(value, str | bytes)))
         return row
@@ -129,6 +169,55 @@ def read_database(
                 return
             name = getattr(error, "sqlite_errorname", type(error).__name__)
             yield Skipped("what follows", f"the database cannot be read: {name}")
+
+
+def octets(column: str) -> str:
+    """Return the expression for the bytes of a column, which need not be read where that is so."""
+    known = sqlite3.sqlite_version_info >= (3, 43)
+    return f"octet_length({column})" if known else f"length(CAST({column} AS BLOB))"
+
+
+def resume_database(
+    file: File,
+    columns: Mapping[str, str],
+    start: Checkpoint,
+    talks: Callable[[Database], Iterator[Talk]],
+) -> Iterator[Record | Skipped | Checkpoint]:
+    """Yield the messages of conversations that are new or have changed.
+
+    :param talks: yields all conversations.
+    :raises ReservoirError: it cannot be opened.
+    """
+
+    def read(database: Database) -> Iterator[Record | Skipped | Checkpoint]:
+        known = (start.state or {}).get("read", {})
+        listed = list(talks(database))
+        digests = _digests(listed)
+        for talk in listed:
+            group = _group(talk)
+            for item in talk.read() if digests[group] != known.get(group) else ():
+                yield item
+                yield Checkpoint(state=start.state)
+        yield Checkpoint(state={"read": digests}, last=True)
+
+    return read_database(file, columns, read)
+
+
+def _digests(talks: list[Talk]) -> dict[str, str]:
+    """Return a digest of the versions of each group of conversations."""
+    versions: dict[str, list[str]] = {}
+    for talk in talks:
+        version = json.dumps([talk.key, talk.version], default=str)
+        versions.setdefault(_group(talk), []).append(version)
+    return {group: _hash("\n".join(sorted(lines)))[:16] for group, lines in versions.items()}
+
+
+def _group(talk: Talk) -> str:
+    return str(int(_hash(str(talk.key))[:8], 16) % _GROUPS)
+
+
+def _hash(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()
 
 
 def tables_of(path: Path) -> frozenset[str]:

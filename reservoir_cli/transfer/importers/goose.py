@@ -8,14 +8,21 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 from reservoir_cli.messages import Conversation, Message
 from reservoir_cli.transfer.importers import SQLITE, File, Record, Skipped, blocks, has_key, is_json
 from reservoir_cli.transfer.importers.coerce import folder_name, moment, moment_ms, obj, text
 from reservoir_cli.transfer.importers.conversations import SourceIds, Thread
-from reservoir_cli.transfer.importers.database import Database, read_database
+from reservoir_cli.transfer.importers.database import (
+    Database,
+    Talk,
+    read_database,
+    resume_database,
+)
 from reservoir_cli.transfer.importers.json_stream import entries
+from reservoir_cli.transfer.importers.resume import Checkpoint
 
 _COLUMNS = {
     "sessions": "id name description session_type working_dir model_config_json",
@@ -30,6 +37,8 @@ class Goose:
 
     name = "goose"
     instance = "goose"
+    version = 1
+    only_databases = True
 
     def detect(self, head: str) -> bool:
         """Return whether the first line names a folder."""
@@ -39,20 +48,35 @@ class Goose:
     def read(self, file: File) -> Iterator[Record | Skipped]:
         """Session by session; what is only meant for the model or the screen is passed over."""
         if file.head().startswith(SQLITE):
-            return read_database(file, _COLUMNS, _sessions)
+            return read_database(
+                file,
+                _COLUMNS,
+                lambda database: (item for talk in _talks(database) for item in talk.read()),
+            )
         return _lines(file)
 
+    def resume(self, file: File, start: Checkpoint) -> Iterator[Record | Skipped | Checkpoint]:
+        """Yield the messages of sessions in a database that are new or have changed."""
+        return resume_database(file, _COLUMNS, start, _talks)
 
-def _sessions(database: Database) -> Iterator[Record | Skipped]:
+
+def _talks(database: Database) -> Iterator[Talk]:
     database.refuse_computed("not a database as Goose writes it")
+    changing = {"id": "sum", "content_json": "length", "metadata_json": "length"}
+    messages = database.grouped("messages", "session_id", changing)
     order = "SELECT rowid FROM sessions ORDER BY created_at, id"
     for (number,) in database.connection.execute(order):
         about = database.one("sessions", "rowid", number)
-        identity = text(about.get("id"))
-        if identity is None:
-            yield Skipped(f"session {number}", "no id")
-        elif about.get("session_type") != "hidden":
-            yield from _messages(database, _Session(identity, about))
+        version = (about, messages.get(about.get("id")))
+        yield Talk(about.get("id"), version, partial(_session, database, number, about))
+
+
+def _session(database: Database, number: int, about: dict[str, Any]) -> Iterator[Record | Skipped]:
+    identity = text(about.get("id"))
+    if identity is None:
+        yield Skipped(f"session {number}", "no id")
+    elif about.get("session_type") != "hidden":
+        yield from _messages(database, _Session(identity, about))
 
 
 def _messages(database: Database, session: "_Session") -> Iterator[Record | Skipped]:

@@ -54,6 +54,7 @@ class Llm:
     name = "llm"
     instance = "llm"
     version = 1
+    only_databases = False
 
     def detect(self, head: str) -> bool:
         """Recognise no text: a SQLite file is known by its first bytes."""

@@ -136,8 +136,8 @@ def _record(row: Any) -> Record:
     )
     return Record(
         message,
-        _text(row, "partition"),
-        _text(row, "instance"),
+        _place(row, "partition"),
+        _place(row, "instance"),
         _conversation(row),
         _vectors(row, len(plain_text(message))),
     )
@@ -188,6 +188,12 @@ def _text(row: dict[str, Any], key: str) -> str | None:
     if not isinstance(value, str):
         raise ValueError(f"{key} is not a text")
     return clean_text(value) or None
+
+
+def _place(row: dict[str, Any], key: str) -> str | None:
+    """Return the name of a partition or instance; a blank one is none."""
+    name = _text(row, key)
+    return name if name and name.strip() else None
 
 
 def _time(value: Any) -> datetime | None:

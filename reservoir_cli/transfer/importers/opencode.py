@@ -9,6 +9,7 @@ import os
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -25,8 +26,14 @@ from reservoir_cli.transfer.importers import (
 )
 from reservoir_cli.transfer.importers.coerce import folder_name, moment_ms, obj, text
 from reservoir_cli.transfer.importers.conversations import Thread, source_ids
-from reservoir_cli.transfer.importers.database import Database, read_database
+from reservoir_cli.transfer.importers.database import (
+    Database,
+    Talk,
+    read_database,
+    resume_database,
+)
 from reservoir_cli.transfer.importers.json_stream import entries
+from reservoir_cli.transfer.importers.resume import Checkpoint
 from reservoir_cli.util.files import LARGEST, open_regular, read_stream
 
 _COLUMNS = {
@@ -48,6 +55,8 @@ class OpenCode:
 
     name = "opencode"
     instance = "opencode"
+    version = 1
+    only_databases = True
 
     def detect(self, head: str) -> bool:
         """Recognise a session of older versions; a database is known by its tables."""
@@ -60,32 +69,53 @@ class OpenCode:
         :raises ReservoirError: it is another program's database, or cannot be opened.
         """
         if file.head().startswith(SQLITE):
-            return read_database(file, _COLUMNS, lambda database: _read(database, file.name))
+            return read_database(
+                file,
+                _COLUMNS,
+                lambda database: (
+                    item for talk in _talks(database, file.name) for item in talk.read()
+                ),
+            )
         return _read_tree(file)
 
+    def resume(self, file: File, start: Checkpoint) -> Iterator[Record | Skipped | Checkpoint]:
+        """Yield the messages of sessions in a database that are new or have changed.
 
-def _read(database: Database, name: str) -> Iterator[Record | Skipped]:
+        :raises ReservoirError: it is another program's database, or cannot be opened.
+        """
+        return resume_database(file, _COLUMNS, start, lambda found: _talks(found, file.name))
+
+
+def _talks(database: Database, name: str) -> Iterator[Talk]:
     if not _COLUMNS.keys() <= database.tables:
         raise ReservoirError(f"{name} is a database, but not opencode's")
     database.refuse_computed(f"{name} is no database as opencode writes it")
+    changing = {"time_updated": "sum", "data": "length"}
+    messages = database.grouped("message", "session_id", changing)
+    parts = database.grouped("part", "session_id", changing)
     order = "SELECT id FROM session ORDER BY time_created, id"
     for (identity,) in database.connection.execute(order):
         about = database.one("session", "id", identity)
-        key = text(identity)
-        if key is None:
-            yield Skipped("a session", "no id")
-            continue
-        messages = "SELECT id FROM message WHERE session_id = ? ORDER BY time_created, id"
-        ids = [row[0] for row in database.connection.execute(messages, (identity,))]
-        database.spend(len(ids))
-        yield from _session(
-            _about(key, about),
-            (_placed(f"message {own}", database.one("message", "id", own)) for own in ids),
-            lambda own: (
-                _placed(f"part {row.get('id')}", row)
-                for row in database.rows("part", "message_id", own, "id")
-            ),
-        )
+        version = (about, messages.get(identity), parts.get(identity))
+        yield Talk(identity, version, partial(_read, database, identity, about))
+
+
+def _read(database: Database, identity: Any, about: dict[str, Any]) -> Iterator[Record | Skipped]:
+    key = text(identity)
+    if key is None:
+        yield Skipped("a session", "no id")
+        return
+    messages = "SELECT id FROM message WHERE session_id = ? ORDER BY time_created, id"
+    ids = [row[0] for row in database.connection.execute(messages, (identity,))]
+    database.spend(len(ids))
+    yield from _session(
+        _about(key, about),
+        (_placed(f"message {own}", database.one("message", "id", own)) for own in ids),
+        lambda own: (
+            _placed(f"part {row.get('id')}", row)
+            for row in database.rows("part", "message_id", own, "id")
+        ),
+    )
 
 
 def _placed(place: str, row: dict[str, Any]) -> Placed:

@@ -43,6 +43,8 @@ class Resumable(Protocol):
 
     name: str
     version: int
+    #: It reads on in databases, and reads other files whole.
+    only_databases: bool
 
     def resume(self, file: File, start: Checkpoint) -> Iterator[Record | Skipped | Checkpoint]:
         """Yield what follows a place, and now and then a place to go on from.

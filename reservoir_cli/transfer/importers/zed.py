@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import partial
 from importlib import import_module
 from types import ModuleType
 from typing import Any
@@ -15,7 +16,14 @@ from reservoir_cli.transfer.importers import File, Record, Skipped, blocks
 from reservoir_cli.transfer.importers.blocks import file_marker
 from reservoir_cli.transfer.importers.coerce import folder_name, moment, obj, objects, text
 from reservoir_cli.transfer.importers.conversations import Thread, source_ids
-from reservoir_cli.transfer.importers.database import Database, read_database
+from reservoir_cli.transfer.importers.database import (
+    Database,
+    Talk,
+    octets,
+    read_database,
+    resume_database,
+)
+from reservoir_cli.transfer.importers.resume import Checkpoint
 from reservoir_cli.util.files import LARGEST
 
 _COLUMNS = {"threads": "id summary updated_at created_at folder_paths data_type data"}
@@ -33,6 +41,8 @@ class Zed:
 
     name = "zed"
     instance = "zed"
+    version = 1
+    only_databases = True
 
     def detect(self, head: str) -> bool:
         """Return false: a database is known by its tables."""
@@ -45,29 +55,48 @@ class Zed:
         """
         return read_database(file, _COLUMNS, _threads)
 
+    def resume(self, file: File, start: Checkpoint) -> Iterator[Record | Skipped | Checkpoint]:
+        """Yield the messages of threads that are new or have changed.
+
+        :raises ReservoirError: threads are packed, and no library for that is installed.
+        """
+        return resume_database(file, _COLUMNS, start, _talks)
+
 
 def _threads(database: Database) -> Iterator[Record | Skipped]:
-    database.refuse_computed("not a database as Zed writes it")
     if "threads" not in database.tables:
         yield Skipped("the file", "a database, but not of Zed")
+        return
+    for talk in _talks(database):
+        yield from talk.read()
+
+
+def _talks(database: Database) -> Iterator[Talk]:
+    database.refuse_computed("not a database as Zed writes it")
+    if "threads" not in database.tables:
         return
     packed = database.connection.execute(
         "SELECT count(*) FROM threads WHERE data_type = 'zstd'"
     ).fetchone()[0]
     unpack = _unpacker() if packed else None
-    for (number,) in database.connection.execute("SELECT rowid FROM threads ORDER BY updated_at"):
-        row = database.one("threads", "rowid", number)
-        place = f"thread {number}"
-        try:
-            value = _parsed(database, row, unpack)
-        except ValueError as error:
-            yield Skipped(place, str(error))
-            continue
-        identity = text(row.get("id"))
-        if identity is None:
-            yield Skipped(place, "no id")
-            continue
-        yield from _Thread(identity, row, value).read(place)
+    order = f"SELECT rowid, id, updated_at, {octets('data')} FROM threads ORDER BY updated_at"
+    for row in database.connection.execute(order):
+        yield Talk(row[1], tuple(row), partial(_read, database, row[0], unpack))
+
+
+def _read(database: Database, number: int, unpack: Unpack | None) -> Iterator[Record | Skipped]:
+    row = database.one("threads", "rowid", number)
+    place = f"thread {number}"
+    try:
+        value = _parsed(database, row, unpack)
+    except ValueError as error:
+        yield Skipped(place, str(error))
+        return
+    identity = text(row.get("id"))
+    if identity is None:
+        yield Skipped(place, "no id")
+        return
+    yield from _Thread(identity, row, value).read(place)
 
 
 def _parsed(database: Database, row: dict[str, Any], unpack: Unpack | None) -> dict[str, Any]:

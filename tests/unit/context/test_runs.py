@@ -11,7 +11,7 @@ import pytest
 
 from reservoir_cli import Reservoir
 from reservoir_cli.context import runs as telemetry
-from reservoir_cli.messages import Message
+from reservoir_cli.messages import Message, Scope
 from reservoir_cli.settings import paths
 from reservoir_cli.storage.factory import open_store
 
@@ -216,3 +216,16 @@ def test_one_run_is_its_own_percentile():
         "median": 42,
         "p95": 42,
     }
+
+
+def test_answers_of_the_proxy_are_counted_by_themselves(location):
+    with Reservoir.open(location) as reservoir:
+        for tokens, cached in ((100, 0), (300, 200)):
+            reservoir.record_answer(Scope("p", "i"), None, tokens, cached)
+        stats = reservoir.stats()
+    counted = {"request_tokens": 400, "cached_tokens": 200, "cached_share": 0.5}
+    assert stats["answers"] == {"count": 2, **counted}
+    assert stats["runs"] == stats["recalls"]["runs"] == 0
+    [day] = stats["by_day"]
+    assert counted.items() <= day.items()
+    assert (day["answers"], day["runs"]) == (2, 0)

@@ -13,6 +13,7 @@ import pytest
 
 from reservoir_cli.messages import Scope
 from reservoir_cli.reservoir import Reservoir
+from reservoir_cli.transfer.reports import ImportReport
 from reservoir_cli.transfer.sync import Source, SourceReport
 
 sys.path.append(str(Path(__file__).parent / "importers"))
@@ -98,6 +99,55 @@ TELL: dict[str, Tell] = {
 }
 
 
+def copy_opencode(database: sqlite3.Connection, number: int) -> None:
+    for table, columns in (("session", 1), ("message", 2), ("part", 3)):
+        rows = database.execute(f"SELECT * FROM {table} WHERE id NOT LIKE '%-%'").fetchall()
+        for row in rows:
+            ids = [f"{value}-{number}" if value else value for value in row[:columns]]
+            rest = list(row[columns:])
+            if table == "session":
+                rest[0] = None
+            marks = ", ".join("?" * len(row))
+            database.execute(f"INSERT INTO {table} VALUES ({marks})", [*ids, *rest])
+
+
+def copy_cursor(database: sqlite3.Connection, number: int) -> None:
+    copied = "INSERT INTO cursorDiskKV SELECT replace(key, 'c1', ?), value FROM cursorDiskKV "
+    where = "WHERE key = 'composerData:c1' OR key LIKE 'bubbleId:c1:%'"
+    database.execute(copied + where, [f"x{number}"])
+
+
+def copy_goose(database: sqlite3.Connection, number: int) -> None:
+    for table, own in (("sessions", "id"), ("messages", "session_id")):
+        rows = database.execute(f"SELECT * FROM {table} WHERE {own} = '20260509_2'").fetchall()
+        names = [each[1] for each in database.execute(f"PRAGMA table_info({table})")]
+        for row in rows:
+            values = dict(zip(names, row, strict=True)) | {own: f"x{number}"}
+            if table == "messages":
+                values["id"] += 1_000 * (number + 1)
+            columns, marks = ", ".join(values), ", ".join("?" * len(values))
+            database.execute(
+                f"INSERT INTO {table} ({columns}) VALUES ({marks})", [*values.values()]
+            )
+
+
+def copy_zed(database: sqlite3.Connection, number: int) -> None:
+    names = [each[1] for each in database.execute("PRAGMA table_info(threads)") if each[1] != "id"]
+    columns = ", ".join(names)
+    database.execute(
+        f"INSERT INTO threads (id, {columns}) SELECT ?, {columns} FROM threads WHERE id = 'z-old'",
+        [f"x{number}"],
+    )
+
+
+COPY = {
+    "opencode": copy_opencode,
+    "cursor": copy_cursor,
+    "goose": copy_goose,
+    "zed": copy_zed,
+}
+
+
 @pytest.fixture
 def reservoir(tmp_path: Path) -> Iterator[Reservoir]:
     with Reservoir.open(tmp_path / "store.db") as opened:
@@ -148,3 +198,39 @@ def test_a_conversation_goes_on_and_nothing_is_stored_twice(
         *((("user", "assistant")[number % 2], f"word {number}") for number in range(2, 6)),
     ]
     assert len(said()) == len(first) + len(more)
+
+
+@pytest.mark.parametrize("tool", TELL)
+def test_of_many_conversations_only_those_that_changed_are_read(
+    reservoir: Reservoir, tmp_path: Path, tool: str
+) -> None:
+    if tool == "zed" and not (importlib.util.find_spec("backports") or sys.version_info >= (3, 14)):
+        pytest.skip("the extra zed is not installed")
+    path = made_database(tmp_path, tool)
+
+    def sync() -> ImportReport:
+        source = Source(tool, tool, path, "work")
+        [report] = reservoir.sync([source], embed=False, now=LATER).sources
+        assert report.failures == []
+        return report.imports
+
+    with closing(sqlite3.connect(path, isolation_level=None)) as database:
+        first = sync().imported
+        for number in range(100):
+            COPY[tool](database, number)
+        copies = sync()
+        assert copies.imported >= 100
+        TELL[tool](database, 0, "user", "Do they dive?")
+        told = sync()
+        assert told.imported == 1
+        assert told.already <= first + copies.imported // 10
+        # A row of an older conversation changes later.
+        TELL[tool](database, 1, "assistant", "They")
+        COPY[tool](database, 100)
+        sync()
+        TELL[tool](database, 1, "assistant", "They do, from ten metres.")
+        grown = sync()
+        assert (grown.imported, grown.renewed) == ((1, 0) if tool == "goose" else (0, 1))
+        assert grown.already <= first + copies.imported // 10
+    [last] = [row for row in reservoir.view(Scope("work"), 0) if row.content.startswith("They do")]
+    assert last.role == "assistant"

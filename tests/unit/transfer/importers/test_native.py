@@ -43,6 +43,7 @@ def record(row: dict[str, Any]) -> Record:
 
 TEXT = st.text(st.characters(codec="utf-8", exclude_characters="\0"))
 NAMED = TEXT.filter(bool)
+PLACES = TEXT.filter(str.strip)
 CALLS = st.builds(ToolCall, TEXT, NAMED, TEXT)
 MOMENTS = st.integers(0, 4_102_444_800_000).map(
     lambda ms: datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=ms)
@@ -52,8 +53,8 @@ STORED = st.builds(
     id=st.integers(1),
     trace_id=NAMED,
     conversation_id=st.none() | NAMED,
-    partition=NAMED,
-    instance=NAMED,
+    partition=PLACES,
+    instance=PLACES,
     role=st.sampled_from(Role),
     content=TEXT.filter(str.strip),
     name=st.none() | NAMED,
@@ -129,6 +130,12 @@ def test_an_export_of_the_original_reservoir_is_read() -> None:
     assert found.message.created_at == datetime(2026, 5, 9, 14, 23, 1, 234_000, tzinfo=UTC)
     assert found.message.trace_id == "t"
     assert (found.partition, found.instance) == ("p", "i")
+
+
+@pytest.mark.parametrize("blank", ["", " ", "\t\u3000"])
+def test_a_blank_name_is_that_of_no_place(blank: str) -> None:
+    found = record(ORIGINAL | {"partition": blank, "instance": blank})
+    assert (found.partition, found.instance) == (None, None)
 
 
 def test_equal_rows_without_identities_stay_apart() -> None:

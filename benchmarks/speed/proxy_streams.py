@@ -1,0 +1,215 @@
+"""Whether long streams pass ``reservoir serve`` whole: silent ones, large ones, and many at once.
+
+    python benchmarks/speed/proxy_streams.py [--silence SECONDS] [--bytes N]
+                                             [--streams N --seconds SECONDS] [--pause SECONDS]
+
+Nothing is done without an option. The same request goes to the provider directly and through the
+server, and the bytes of both answers are compared. Of many streams each is a question of its own,
+whose answer takes three seconds; at the end the store must hold all questions and answers. Exits
+with 1 if a byte is lost, or if memory grows by more than a tenth after the first minute.
+"""
+
+import argparse
+import hashlib
+import http.client
+import json
+import os
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, contextmanager
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from processes import RESERVOIR, machine
+from proxy import megabytes
+
+#: Answers as the model's name says: ``silence=600``, ``bytes=1000000``, or ``slow=3``.
+PROVIDER = """
+import asyncio, json
+def event(text):
+    return b"data: " + json.dumps({"choices": [{"index": 0, "delta": {"content": text}}]},
+                                  ensure_ascii=False).encode() + b"\\n\\n"
+END = b'data: {"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}\\n\\ndata: [DONE]\\n\\n'
+HEAD = (b"HTTP/1.1 200 OK\\r\\nContent-Type: text/event-stream\\r\\nTransfer-Encoding: chunked"
+        b"\\r\\nConnection: close\\r\\n\\r\\n")
+async def pieces(kind, amount, question):
+    yield event("Gr\\u00fc\\u00dfe, \\u4e16\\u754c: ")
+    if kind == "silence":
+        await asyncio.sleep(amount)
+    elif kind == "bytes":
+        sent = 0
+        while sent < amount:
+            piece = event("".join(f"{number} \\u4e16 " for number in range(sent, sent + 8_000)))
+            sent += len(piece)
+            yield piece
+    else:
+        for number in range(10):
+            await asyncio.sleep(amount / 10)
+            yield event(f"part {number} ")
+    yield event("the end of " + question)
+    yield END
+async def answer(reader, writer):
+    try:
+        head = await reader.readuntil(b"\\r\\n\\r\\n")
+        at = head.lower().index(b"content-length:") + 15
+        body = json.loads(await reader.readexactly(int(head[at:].split(None, 1)[0])))
+        kind, _, amount = body["model"].partition("=")
+        question = body["messages"][-1]["content"].split("\\n")[0]
+        writer.write(HEAD)
+        async for piece in pieces(kind, float(amount), question):
+            for half in (piece[:17], piece[17:]):  # in the middle of a character
+                writer.write(b"%x\\r\\n%b\\r\\n" % (len(half), half))
+            await writer.drain()
+        writer.write(b"0\\r\\n\\r\\n")
+        await writer.drain()
+    except (asyncio.IncompleteReadError, ConnectionError):
+        pass
+    writer.close()
+async def main():
+    server = await asyncio.start_server(answer, "127.0.0.1", 0, backlog=512)
+    print(server.sockets[0].getsockname()[1], flush=True)
+    await server.serve_forever()
+asyncio.run(main())
+"""
+
+
+def ask(base_url: str, model: str, question: str) -> tuple[int, str]:
+    """Ask a question; return how many bytes the answer has, and a hash of them."""
+    parts = urlsplit(base_url)
+    assert parts.hostname
+    with closing(http.client.HTTPConnection(parts.hostname, parts.port)) as connection:
+        body = {"model": model, "messages": [{"role": "user", "content": question}], "stream": True}
+        headers = {"Content-Type": "application/json"}
+        path = f"{parts.path}/chat/completions"
+        connection.request("POST", path, json.dumps(body), headers)
+        answer, size, digest = connection.getresponse(), 0, hashlib.sha256()
+        while piece := answer.read1(1 << 20):
+            size += len(piece)
+            digest.update(piece)
+    return size, digest.hexdigest()
+
+
+def compare(direct: str, through: str, model: str, pid: int) -> bool:
+    """Print whether an answer has the same bytes with the server and without."""
+    before, started = megabytes(pid), time.monotonic()
+    with ThreadPoolExecutor(2) as pool:
+        asked = [pool.submit(ask, url, model, f"what is {model}?") for url in (direct, through)]
+        (size, wanted), (passed, came) = (each.result() for each in asked)
+    same = (size, wanted) == (passed, came)
+    took = time.monotonic() - started
+    print(f"{model}: {size:,} bytes, {passed:,} through the server, equal: {same}, {took:.0f} s")
+    print(f"  memory before it {before:.0f} MB, after it {megabytes(pid):.0f} MB", flush=True)
+    return same
+
+
+def crowd(through: str, given: argparse.Namespace, store: Path, pid: int) -> bool:
+    """Run many streams at once; print what was stored of them, and the memory of each minute."""
+    counts, lock = Counter[str](), threading.Lock()
+    started = time.monotonic()
+
+    def run(stream: int) -> None:
+        time.sleep(given.pause * stream / given.streams)
+        number = 0
+        while time.monotonic() < started + given.seconds:
+            question = f"what did stream {stream} say in part {number}?"
+            size, _ = ask(through, "slow=3", question)
+            number += 1
+            with lock:
+                counts["answers"] += 1
+                counts["bytes"] += size
+            time.sleep(given.pause)
+
+    threads = [threading.Thread(target=run, args=(stream,)) for stream in range(given.streams)]
+    for thread in threads:
+        thread.start()
+    memory = []
+    for minute in range(1, int(given.seconds // 60) + 1):
+        time.sleep(max(started + 60 * minute - time.monotonic(), 0))
+        memory.append(megabytes(pid))
+        print(f"  minute {minute}: {memory[-1]:.0f} MB, {counts['answers']} answers", flush=True)
+    for thread in threads:
+        thread.join()
+    return _report(counts, store, memory)
+
+
+def _report(counts: Counter[str], store: Path, memory: list[float]) -> bool:
+    wanted = 2 * counts["answers"]
+    deadline = time.monotonic() + 60
+    while (stored := _stored(store)) != wanted and time.monotonic() < deadline:
+        time.sleep(0.5)
+    print(f"{counts['answers']} answers of {counts['bytes']:,} bytes, {stored} of {wanted} stored")
+    if len(memory) < 2:
+        return stored == wanted
+    grown = memory[-1] / memory[0]
+    print(f"memory at the end / after a minute: {grown:.3f}")
+    return stored == wanted and grown <= 1.1
+
+
+def _stored(store: Path) -> int:
+    """Return how many messages of whole exchanges the proxy has stored."""
+    with closing(sqlite3.connect(f"file:{store}?mode=ro", uri=True)) as connection:
+        sql = "SELECT count(*) FROM messages WHERE source = 'proxy' AND content LIKE ?"
+        return sum(
+            connection.execute(sql, [text]).fetchone()[0]
+            for text in ("what did stream%", "%the end of what did stream%")
+        )
+
+
+@contextmanager
+def serving(store: Path) -> Iterator[tuple[str, str, int]]:
+    """Yield the URL of a provider, that of a server before it, and the server's process id."""
+    command = [sys.executable, "-c", PROVIDER]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as provider:
+        assert provider.stdout
+        direct = f"http://127.0.0.1:{provider.stdout.readline().strip()}/v1"
+        server = subprocess.Popen(
+            [RESERVOIR, "-q", "--db", store, "serve", "--port=0", f"--upstream=openai={direct}"],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+        )
+        try:
+            assert server.stdout
+            through = server.stdout.readline().strip()
+            time.sleep(5)
+            yield direct, through, server.pid
+        finally:
+            server.terminate()
+            server.wait()
+            provider.terminate()
+
+
+def main() -> int:
+    """Try what is asked for, and print."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--silence", type=float, default=0, help="seconds within one answer")
+    parser.add_argument("--bytes", type=int, default=0, help="of one answer")
+    parser.add_argument("--streams", type=int, default=50)
+    parser.add_argument("--seconds", type=float, default=0, help="of many streams at once")
+    parser.add_argument("--pause", type=float, default=10, help="seconds between two questions")
+    given = parser.parse_args()
+    print(machine(), flush=True)
+    ok = True
+    with tempfile.TemporaryDirectory() as folder:
+        os.environ["RESERVOIR_HOME"] = folder
+        store = Path(folder) / "reservoir.db"
+        subprocess.run([RESERVOIR, "-q", "--db", store, "ingest"], input=b"hello", check=True)
+        with serving(store) as (direct, through, pid):
+            if given.bytes:
+                ok &= compare(direct, through, f"bytes={given.bytes}", pid)
+            if given.silence:
+                ok &= compare(direct, through, f"silence={given.silence}", pid)
+            if given.seconds:
+                ok &= crowd(through, given, store, pid)
+    return 0 if ok else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

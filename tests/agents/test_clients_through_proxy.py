@@ -1,0 +1,256 @@
+"""Real libraries and agents ask through ``reservoir serve``: nothing of theirs is changed but once.
+
+``make clients`` installs them and runs this. What a client sends is compared with what the provider
+gets, and the other way round, byte for byte.
+"""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fake_provider import ANSWER, FakeProvider, running
+from real_clients import KEYS, PROGRAMS, QUIET, Person, write_settings
+
+from reservoir_cli.messages import Message, Scope, StoredMessage
+from reservoir_cli.reservoir import Reservoir
+
+if all(map(find_spec, ("starlette", "uvicorn", "httpx2", "mcp_types"))):
+    import proxied
+    from proxied import Served
+    from starlette.types import ASGIApp, Receive, Send
+
+    from reservoir_cli.server.proxy import enrich
+
+pytestmark = [
+    pytest.mark.clients,
+    pytest.mark.skipif(PROGRAMS is None, reason="needs real clients: make clients"),
+    pytest.mark.skipif(find_spec("uvicorn") is None, reason="the extra serve is not installed"),
+    pytest.mark.skipif(os.name != "posix", reason="the clients are run in a POSIX environment"),
+]
+
+#: The Python that has the libraries, which ``make clients`` sets.
+LIBRARIES = os.environ.get("RESERVOIR_TEST_LIBRARIES")
+SCRIPTS = Path(__file__).with_name("sdks")
+OLDER = "We drop Redis for the job queue because it lost jobs in March."
+QUESTION, NEXT = "why did we drop Redis for the job queue?", "and what of the job queue then?"
+_BLOCK = re.compile(rb"\\n\\n\[Reservoir context\].*?\[/Reservoir [a-z]{7}\]", re.DOTALL)
+#: Clients, what they are asked with, and how they go on.
+AGENTS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
+    "claude": (("-p", "--allowedTools", "Bash", "--"), ("--continue",)),
+    "codex": (
+        ("exec", "--skip-git-repo-check", "--sandbox", "danger-full-access"),
+        ("resume", "--last"),
+    ),
+    "opencode": (("run",), ("-c",)),
+}
+#: What their own histories are, and where they lie below a home.
+HISTORIES = {
+    "claude": ("claude-code", ".claude/projects"),
+    "codex": ("codex", ".codex/sessions"),
+    "opencode": ("opencode", ".local/share/opencode/opencode.db"),
+}
+
+
+@dataclass
+class Tap:
+    """What clients send to our server, and what they get."""
+
+    sent: list[bytes] = field(default_factory=list)
+    got: list[bytes] = field(default_factory=list)
+
+    def __call__(self, app: "ASGIApp") -> "ASGIApp":
+        async def listening(scope: Any, receive: "Receive", send: "Send") -> None:
+            if scope["type"] != "http" or scope["method"] != "POST":
+                await app(scope, receive, send)
+                return
+            sent, got = bytearray(), bytearray()
+
+            async def hear() -> Any:
+                message = await receive()
+                sent.extend(message.get("body", b""))
+                return message
+
+            async def say(message: Any) -> None:
+                got.extend(message.get("body", b""))
+                await send(message)
+
+            await app(scope, hear, say)
+            self.sent.append(bytes(sent))
+            self.got.append(bytes(got))
+
+        return listening
+
+
+@dataclass
+class Between:
+    """Our server between a client and a provider."""
+
+    served: "Served"
+    provider: FakeProvider
+    tap: Tap
+
+    def stored(self) -> list[StoredMessage]:
+        """Return what the proxy stored."""
+        self.served.settle(0)
+        with Reservoir.open(self.served.store) as reservoir:
+            rows = reservoir.view(Scope("default"), 0)
+        return [row for row in rows if row.source == "proxy"]
+
+    def check_bytes(self) -> None:
+        """Compare what went in with what came out."""
+        assert sorted(_BLOCK.sub(b"", raw) for raw in self.provider.raw) == sorted(self.tap.sent)
+        assert sorted(self.provider.answers) == sorted(self.tap.got)
+
+    def tell(self) -> None:
+        """Print figures, which ``pytest -rP`` shows."""
+        sizes = [len(raw) for raw in self.provider.raw]
+        told = f"{len(sizes)} requests of {sizes} bytes, blocks {self.blocks()}"
+        roles = " ".join(str(row.role) for row in self.stored())
+        sys.stdout.write(f"{told}; stored: {roles}\n")
+
+    def blocks(self) -> list[int]:
+        """Return how many blocks each request had that was not a client's own."""
+        counts = [len(_BLOCK.findall(raw)) for raw in self.provider.raw]
+        return [count for count in counts if count]
+
+
+@pytest.fixture
+def between(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Between]:
+    monkeypatch.setenv("RESERVOIR_EMBEDDING_MODEL", "nobody/absent-model")
+    monkeypatch.setenv("TZ", "UTC")
+    monkeypatch.setattr(enrich, "PATIENCE", 60.0)  # a loaded machine is no failure
+    store, tap = tmp_path / "store.db", Tap()
+    with Reservoir.open(store) as reservoir:
+        spring = datetime(2026, 3, 5, 12, tzinfo=UTC)
+        reservoir.ingest([Message("user", OLDER, created_at=spring)], embed=False)
+    with running() as provider:
+        urls = dict.fromkeys(("openai", "anthropic", "ollama"), provider.url)
+        with proxied.serving(store, urls, tap) as served:
+            yield Between(served, provider, tap)
+
+
+def asked(*command: str | Path, cwd: Path, **env: str) -> list[str]:
+    """Run a program to its end, and return the lines that it printed."""
+    plain = {"PATH": f"{PROGRAMS}:/usr/bin:/bin", "LANG": "C.UTF-8", "HOME": str(cwd)}
+    done = subprocess.run(
+        command,
+        cwd=cwd,
+        env=plain | KEYS | env,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        encoding="utf-8",
+        timeout=180,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()
+
+
+def library(name: str) -> str:
+    """Return the Python that has a library."""
+    if LIBRARIES is None:
+        pytest.skip("RESERVOIR_TEST_LIBRARIES names no Python with the libraries")
+    found = subprocess.run([LIBRARIES, "-c", f"import {name}"], capture_output=True, check=False)
+    if found.returncode:
+        pytest.skip(f"{name} is not installed for {LIBRARIES}")
+    return LIBRARIES
+
+
+def check(between: Between, printed: list[str], answers: int) -> list[StoredMessage]:
+    """Check what a library printed, sent and left in the store."""
+    assert printed == [ANSWER] * answers
+    between.check_bytes()
+    assert set(between.blocks()) == {1}
+    assert len(between.blocks()) == len(between.provider.raw)
+    rows = between.stored()
+    assert [row.content for row in rows if row.role == "user"] == [QUESTION]
+    assert [row.content for row in rows if row.role == "tool"] == ["42"]
+    assert ANSWER in [row.content for row in rows if row.role == "assistant"]
+    assert [call.name for row in rows for call in row.tool_calls] == ["look"]
+    between.tell()
+    return rows
+
+
+@pytest.mark.parametrize(
+    ("name", "answers"), [("openai", 4), ("anthropic", 2), ("ollama", 2), ("langchain", 4)]
+)
+def test_a_library_asks_streams_and_calls_tools(
+    between: Between, tmp_path: Path, name: str, answers: int
+) -> None:
+    python = library({"langchain": "langchain_openai, langchain_anthropic"}.get(name, name))
+    script = SCRIPTS / f"{name}_client.py"
+    printed = asked(python, script, between.served.root, QUESTION, cwd=tmp_path)
+    check(between, printed, answers)
+
+
+def test_the_ai_sdk_asks_streams_and_calls_tools(between: Between, tmp_path: Path) -> None:
+    node = shutil.which("node", path=PROGRAMS)
+    modules = Path(str(PROGRAMS)).parent
+    if node is None or not (modules / "ai").is_dir():
+        pytest.skip(f"node and ai are not in {modules}")
+    script = SCRIPTS / "ai_client.mjs"
+    printed = asked(node, script, between.served.root, QUESTION, str(modules), cwd=tmp_path)
+    check(between, printed, 4)
+
+
+def test_llm_asks_streams_and_calls_tools(between: Between, tmp_path: Path) -> None:
+    python = library("llm")
+    model = {"model_id": "fake", "model_name": "m", "supports_tools": "true"}
+    model |= {"api_base": f"{between.served.root}/v1"}
+    lines = "".join(f"  {key}: {value}\n" for key, value in model.items())
+    (tmp_path / "extra-openai-models.yaml").write_text(f"-{lines[1:]}", encoding="utf-8")
+    ask = (python, "-m", "llm", "prompt", "-m", "fake", QUESTION)
+    function = "def look(question: str) -> str:\n    return '42'\n"
+    env = {"LLM_USER_PATH": str(tmp_path)}
+    printed = asked(*ask, "--no-stream", cwd=tmp_path, **env)
+    printed += asked(*ask, "--functions", function, cwd=tmp_path, **env)
+    check(between, [line for line in printed if line], 2)
+
+
+@pytest.mark.parametrize("name", AGENTS)
+def test_an_agent_asks_calls_tools_and_goes_on(between: Between, user: Path, name: str) -> None:
+    if shutil.which(name, path=PROGRAMS) is None:
+        pytest.skip(f"{name} is not in {PROGRAMS}")
+    person = agent_of(user, name, between.served.root)
+    first, going_on = AGENTS[name]
+    options = [*first[:1], *going_on, *first[1:]] if name == "opencode" else [*going_on, *first]
+    options = [*first, *going_on] if name == "codex" else options
+    assert ANSWER in person.run(name, *first, QUESTION)
+    assert ANSWER in person.run(name, *options, NEXT)
+    between.check_bytes()
+    assert 1 in between.blocks()
+    rows = between.stored()
+    said = [row.content.strip('"') for row in rows if row.role == "user"]
+    assert said == [QUESTION, NEXT]  # opencode quotes prompts
+    results = [row.content for row in rows if row.role == "tool"]
+    assert len(results) == 1
+    assert "42" in results[0]
+    assert len({row.conversation_id for row in rows}) == 1
+    between.tell()
+    form, below = HISTORIES[name]
+    with Reservoir.open(between.served.store) as reservoir:
+        report = reservoir.import_files(user / below, form=form)
+        assert (report.imported, report.already) == (0, len(rows))
+        # Nor does a history bring back what was forgotten.
+        reservoir.forget([row.key for row in rows])
+        report = reservoir.import_files(user / below, form=form)
+        assert report.imported == 0
+        assert report.forgotten >= len(rows)
+
+
+def agent_of(user: Path, name: str, root: str) -> Person:
+    """Return a person whose client asks our server."""
+    (user / "project").mkdir()
+    write_settings(name, root)
+    env = {"HOME": str(user), "PATH": f"{PROGRAMS}:/usr/bin:/bin", "LANG": "C.UTF-8"}
+    env |= QUIET | KEYS | {"TERM": "dumb", "ANTHROPIC_BASE_URL": root}
+    return Person(user, name, env)

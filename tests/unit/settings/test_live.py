@@ -1,0 +1,52 @@
+"""Settings of a running program follow their file."""
+
+from pathlib import Path
+
+from reservoir_cli.errors import UsageError
+from reservoir_cli.settings import config
+from reservoir_cli.settings.config import Config
+from reservoir_cli.settings.live import LiveConfig
+
+
+def refuse_home(known: Config) -> None:
+    if known.settings().partition == "refused":
+        raise UsageError("not that one")
+
+
+def test_a_file_is_read_when_it_changes_and_only_then(tmp_path: Path) -> None:
+    file, log = tmp_path / "settings.toml", []
+    file.write_text('partition = "a"', encoding="utf-8")
+    live = LiveConfig(config.load(file), log.append, refuse_home)
+    first = live.current()
+    assert live.current() is first
+    for text, partition, lines in (
+        ('partition = "b"', "b", 0),
+        ('partition = "b', "b", 1),
+        ('partition = "refused"', "b", 2),
+        ('partition = "other"', "other", 2),
+    ):
+        file.write_text(text, encoding="utf-8")
+        assert live.current().settings().partition == partition
+        assert live.current().settings().partition == partition
+        assert len(log) == lines
+    file.unlink()
+    assert live.current().settings().partition == "other"
+    assert len(log) == 3
+
+
+def test_flags_and_the_environment_stay_above_the_file(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setenv("RESERVOIR_REDACT", "mask")
+    file = tmp_path / "settings.toml"
+    file.write_text("", encoding="utf-8")
+    live = LiveConfig(config.load(file, {"partition": "mine"}), print)
+    file.write_text('partition = "b"\nredact = "off"\nrecency_weight = 0.5', encoding="utf-8")
+    settings = live.current().settings()
+    assert (settings.partition, settings.redact, settings.recency_weight) == ("mine", "mask", 0.5)
+
+
+def test_a_file_that_is_made_later_is_read(tmp_path: Path, home: Path) -> None:
+    live = LiveConfig(config.load(), print)
+    assert live.current().settings().partition == "default"
+    home.mkdir(exist_ok=True)
+    (home / "reservoir.toml").write_text('partition = "b"', encoding="utf-8")
+    assert live.current().settings().partition == "b"

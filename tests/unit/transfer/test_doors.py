@@ -1,0 +1,241 @@
+"""A conversation that comes through the proxy and in the client's own log is known as one."""
+
+import json
+from datetime import UTC, datetime, timedelta
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from reservoir_cli.messages import Scope
+from reservoir_cli.reservoir import Reservoir
+from reservoir_cli.server.proxy.protocols import CHAT, MESSAGES, RESPONSES
+from reservoir_cli.server.proxy.request import parse
+from reservoir_cli.transfer.exchanges import Exchange
+
+SESSION = "11111111-2222-4333-8444-555555555555"
+QUESTION, ANSWER = "why did we drop Redis?", "It lost jobs.\n\nSee the log."
+NEXT, LAST = "and then?", "We took Postgres."
+KEY = "AKIA" + "Q7XN2VD4KLP3ZWTM"
+#: When it was said, by the client's log.
+SAID = datetime.now(UTC) - timedelta(hours=1)
+
+
+@pytest.fixture
+def reservoir(location: str, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("RESERVOIR_EMBEDDING_MODEL", "nobody/absent-model")
+    with Reservoir.open(location) as opened:
+        yield opened
+
+
+def claude_turns(question: str = QUESTION, answer: str = ANSWER) -> list[Any]:
+    call = {"type": "tool_use", "id": "t1", "name": "look", "input": {"q": 1}}
+    result = {"type": "tool_result", "tool_use_id": "t1", "content": "42"}
+    return [
+        {"role": "user", "content": [{"type": "text", "text": question}]},
+        {"role": "assistant", "content": [{"type": "text", "text": answer}, call]},
+        {"role": "user", "content": [result]},
+        {"role": "assistant", "content": [{"type": "text", "text": LAST}]},
+        {"role": "user", "content": NEXT},
+    ]
+
+
+def codex_turns() -> list[Any]:
+    said = {"type": "output_text", "text": ANSWER}
+    return [
+        {"type": "message", "role": "user", "content": [{"type": "input_text", "text": QUESTION}]},
+        {"type": "message", "role": "assistant", "content": [said]},
+        {"type": "function_call", "name": "look", "arguments": '{"q": 1}', "call_id": "t1"},
+        {"type": "function_call_output", "call_id": "t1", "output": "42"},
+        {"type": "message", "role": "assistant", "content": [{**said, "text": LAST}]},
+        {"type": "message", "role": "user", "content": [{"type": "input_text", "text": NEXT}]},
+    ]
+
+
+TURNS = {"claude-code": claude_turns, "codex": codex_turns}
+PATHS = {"claude-code": MESSAGES, "codex": RESPONSES}
+#: Beginnings of requests of each client, as far as the second question.
+STEPS = {"claude-code": (1, 3, 5), "codex": (1, 4, 6)}
+
+
+def exchanged(reservoir: Reservoir, client: str, turns: list[Any], reply: Any = None) -> int:
+    """Let a request and its answer pass the proxy."""
+    path, key = PATHS.get(client, CHAT), "input" if client == "codex" else "messages"
+    headers = {"codex": "session-id", "claude-code": "x-claude-code-session-id"}
+    named = {headers[client]: SESSION} if client in headers else {}
+    request = parse(path, json.dumps({key: turns}).encode(), named)
+    answer = None
+    if reply is not None:
+        whole = parse(path, json.dumps({key: [*turns, *reply, turns[0]]}).encode(), named)
+        answer = whole.messages[len(request.messages)]
+    exchange = Exchange(
+        Scope("p", client),
+        request.conversation,
+        "m",
+        request.messages,
+        answer,
+        named=request.named,
+    )
+    return reservoir.store_exchange(exchange)
+
+
+def session(reservoir: Reservoir, client: str, turns: list[Any]) -> None:
+    """Let all requests of a session pass the proxy, step by step."""
+    steps = [*STEPS[client], len(turns)]
+    for start, end in pairwise(steps):
+        exchanged(reservoir, client, turns[:start], turns[start:end] if start < end else None)
+    exchanged(reservoir, client, turns)
+
+
+def log(folder: Path, client: str, turns: list[Any], since: datetime = SAID) -> Path:
+    """Write the log that a client keeps of a session."""
+    moments = [since + timedelta(seconds=number) for number in range(len(turns))]
+    lines: list[Any] = [
+        {
+            "type": turn["role"],
+            "uuid": f"u{number}",
+            "sessionId": SESSION,
+            "timestamp": moment.isoformat(),
+            "message": {"id": f"msg_{number}", **turn},
+        }
+        for number, (turn, moment) in enumerate(zip(turns, moments, strict=True))
+        if client == "claude-code"
+    ]
+    if client == "codex":
+        meta = {"type": "session_meta", "timestamp": SAID.isoformat(), "payload": {"id": SESSION}}
+        lines = [meta] + [
+            {"type": "response_item", "timestamp": moment.isoformat(), "payload": turn}
+            for turn, moment in zip(turns, moments, strict=True)
+        ]
+    path = folder / f"{SESSION}.jsonl"
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+    return path
+
+
+def texts(reservoir: Reservoir) -> list[str]:
+    return [message.content for message in reservoir.view(Scope("p"), 0)]
+
+
+def forget(reservoir: Reservoir, *said: str) -> None:
+    rows = reservoir.view(Scope("p"), 0)
+    keys = [row.key for row in rows if row.content in said]
+    assert len(keys) == len(said)
+    reservoir.forget(keys)
+
+
+@pytest.mark.parametrize("client", TURNS)
+def test_a_log_of_what_the_proxy_stored_adds_nothing(reservoir, tmp_path, client):
+    turns = TURNS[client]()
+    session(reservoir, client, turns)
+    stored = texts(reservoir)
+    assert sorted(stored) == sorted([QUESTION, ANSWER, "42", LAST, NEXT])
+    report = reservoir.import_files(log(tmp_path, client, turns), form=client, partition="p")
+    assert (report.imported, report.forgotten) == (0, 0)
+    assert texts(reservoir) == stored
+
+
+@pytest.mark.parametrize("client", TURNS)
+def test_what_the_proxy_stored_and_was_forgotten_stays_so(reservoir, tmp_path, client):
+    turns = TURNS[client]()
+    session(reservoir, client, turns)
+    forget(reservoir, QUESTION, ANSWER)
+    report = reservoir.import_files(log(tmp_path, client, turns), form=client, partition="p")
+    assert report.imported == 0
+    assert report.forgotten == {"claude-code": 2, "codex": 3}[client]
+    assert texts(reservoir) == ["42", LAST, NEXT]
+
+
+@pytest.mark.parametrize("client", TURNS)
+def test_what_was_imported_and_forgotten_does_not_pass_the_proxy(reservoir, tmp_path, client):
+    turns = TURNS[client]()
+    reservoir.import_files(log(tmp_path, client, turns[:-1]), form=client, partition="p")
+    forget(reservoir, QUESTION, "42")
+    exchanged(reservoir, client, turns)
+    assert QUESTION not in texts(reservoir)
+    assert "42" not in texts(reservoir)
+    assert sorted(texts(reservoir))[-1] == NEXT
+
+
+@pytest.mark.parametrize("client", TURNS)
+def test_what_is_said_again_after_that_is_new(reservoir, tmp_path, client):
+    turns = TURNS[client]()
+    session(reservoir, client, turns)
+    forget(reservoir, QUESTION)
+    later = datetime.now(UTC) + timedelta(minutes=5)
+    file = log(tmp_path, client, [turns[0]], since=later)
+    assert reservoir.import_files(file, form=client, partition="p").imported == 1
+    # Through the proxy, it is the newest message of a list.
+    forget(reservoir, NEXT)
+    again = [*turns, {"role": "assistant", "content": "So it was."}, turns[-1]]
+    exchanged(reservoir, client, again)
+    assert texts(reservoir).count(NEXT) == 1
+
+
+def test_the_old_text_of_an_edited_message_stays_out(reservoir, tmp_path):
+    session(reservoir, "claude-code", claude_turns())
+    [row] = [row for row in reservoir.view(Scope("p"), 0) if row.content == QUESTION]
+    reservoir.edit(row.key, "something else")
+    before = texts(reservoir)
+    file = log(tmp_path, "claude-code", claude_turns())
+    assert reservoir.import_files(file, form="claude-code", partition="p").imported == 0
+    assert texts(reservoir) == before
+
+
+@pytest.mark.parametrize("gone", [False, True])
+def test_secrets_that_were_removed_do_not_tell_two_apart(location, tmp_path, monkeypatch, gone):
+    monkeypatch.setenv("RESERVOIR_REDACT", "remove")
+    monkeypatch.setenv("RESERVOIR_EMBEDDING_MODEL", "nobody/absent-model")
+    turns = claude_turns(f"the key is {KEY}", f"I see {KEY} there")
+    with Reservoir.open(location) as reservoir:
+        session(reservoir, "claude-code", turns)
+        if gone:
+            forget(reservoir, *[text for text in texts(reservoir) if "redacted" in text])
+        before = texts(reservoir)
+        file = log(tmp_path, "claude-code", turns)
+        assert reservoir.import_files(file, form="claude-code", partition="p").imported == 0
+        assert texts(reservoir) == before
+
+
+def test_helpers_of_a_session_are_known_by_it(reservoir, tmp_path):
+    turns = claude_turns()
+    session(reservoir, "claude-code", turns)
+    file = log(tmp_path, "claude-code", turns)
+    rows = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
+    marks = {"isSidechain": True, "agentId": "a1"}
+    file.write_text("".join(json.dumps(row | marks) + "\n" for row in rows), encoding="utf-8")
+    assert reservoir.import_files(file, form="claude-code", partition="p").imported == 0
+
+
+def test_a_client_that_drops_its_oldest_messages_stays_in_its_conversation(reservoir):
+    history: list[Any] = []
+    for number in range(8):
+        history += [{"role": "user", "content": f"what about step {number}?"}]
+        window = history[-5:]
+        if number == 6:  # a summary takes the place of what was dropped
+            window = [
+                {"role": "user", "content": "Summary."},
+                {"role": "assistant", "content": "ok"},
+            ]
+            window += history[-3:]
+        reply = {"role": "assistant", "content": f"Step {number} is done."}
+        exchanged(reservoir, "proxy", window, [reply])
+        history += [reply]
+    rows = reservoir.view(Scope("p"), 0)
+    assert len({row.conversation_id for row in rows}) == 1
+    said = [row.content for row in rows if row.content not in ("Summary.", "ok")]
+    assert said == [turn["content"] for turn in history]
+
+
+def test_another_conversation_that_begins_in_between_is_one_of_its_own(reservoir):
+    reply = {"role": "assistant", "content": "Fine."}
+    shared = {"role": "user", "content": "go on"}
+    for first in ("one", "two"):
+        exchanged(reservoir, "proxy", [{"role": "user", "content": first}], [reply])
+        turns = [{"role": "user", "content": first}, reply, shared]
+        exchanged(reservoir, "proxy", turns, [{"role": "assistant", "content": f"{first}!"}])
+    # It begins with words that both have, and gets another answer.
+    turns = [shared, {"role": "assistant", "content": "No."}, {"role": "user", "content": "why?"}]
+    exchanged(reservoir, "proxy", turns, [reply])
+    rows = reservoir.view(Scope("p"), 0)
+    assert len({row.conversation_id for row in rows}) == 3
