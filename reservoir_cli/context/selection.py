@@ -35,8 +35,9 @@ NEWEST_SHARE_OVER = 1 / 32
 PINNED_SHARE = 1 / 4
 #: When so many parts of long messages in a row did not fit, no more are tried.
 _FAILURES = 256
-#: The first part of the best match waits at least at this share of its priority.
-BEST = 0.92
+#: The first part of the best match waits at least at this share of its priority; at the second one
+#: if the question is about the one who asks.
+BEST, BEST_ABOUT_ASKER = 1.0, 0.92
 #: That of the message whose cosine is highest waits at least at this one.
 NEAREST = 0.7
 
@@ -239,9 +240,10 @@ def _take_by_score(
 def _leading(units: Sequence[Unit]) -> dict[int, float]:
     """Return the shares of the best match and of the nearest message, by id."""
     embedded = (unit for unit in units if unit.members[0].scores.embedded)
+    about_asker = any(member.about_asker for unit in units for member in unit.members)
     by_share = {
         NEAREST: max(embedded, key=lambda unit: unit.members[0].scores.cosine, default=None),
-        BEST: max(units, key=lambda unit: unit.priority, default=None),
+        BEST_ABOUT_ASKER if about_asker else BEST: max(units, key=lambda unit: unit.priority, default=None),
     }
     return {unit.members[0].message.id: share for share, unit in by_share.items() if unit}
 

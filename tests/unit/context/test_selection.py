@@ -657,3 +657,12 @@ def test_a_part_of_the_nearest_message_waits_less_than_those_of_others(cosine):
     )
     found = chosen(some, 190, costs=Costs(by_part, by_part, 0, 0))
     assert kept(found) == ([1, 2] if cosine == 0.8 else [1, 3])
+
+
+@pytest.mark.parametrize(("about_asker", "first"), [(False, [1]), (True, [2])])
+def test_a_part_of_the_best_match_waits_for_nothing_unless_it_is_about_the_asker(
+    about_asker, first
+):
+    some = pool(long_text(priority=1.0), said(priority=0.95, tokens=100))
+    some = [replace(candidate, about_asker=about_asker) for candidate in some]
+    assert kept(chosen(some, 100, costs=Costs(by_part, by_part, 0, 0))) == first
