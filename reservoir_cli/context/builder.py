@@ -18,7 +18,7 @@ from reservoir_cli.context import excerpts, passages, render, summaries, turns
 from reservoir_cli.context.budget import Meter
 from reservoir_cli.context.layout import Costs
 from reservoir_cli.context.render import ContextWindow
-from reservoir_cli.context.selection import NEWEST_SHARE, NEWEST_SHARE_OVER, Rules, select
+from reservoir_cli.context.selection import NEWEST_SHARE, Rules, select
 from reservoir_cli.context.tiers import ages, fillers, not_printable, tiers_of, unread
 from reservoir_cli.context.types import (
     PROVIDERS,
@@ -122,7 +122,7 @@ def build_context(
         silent = _is_silent(scored, request, floor)
         fill = fill and not silent
         room = int(budget.history / meter.factor) if fill else 0
-        rules = _rules(settings, _runs(request, settings, found), silent=silent)
+        rules = _rules(settings, silent=silent)
         hidden, unasked = not_printable(scored, request.query, settings, rules, store, scope)
         tiers = tiers_of(scored, bool(request.query.strip()), settings, store, scope, hidden)
         if silent:
@@ -346,21 +346,13 @@ def _exceeded(counted: int, limit: int) -> tuple[str, ...]:
     return (f"the provider counts {counted:,} tokens, {counted - limit:,} more than the budget",)
 
 
-def _rules(settings: Settings, runs: bool, *, silent: bool) -> Rules:
+def _rules(settings: Settings, *, silent: bool) -> Rules:
     return Rules(
         "tiers" if silent else settings.order,
         settings.min_history_messages,
         settings.min_cosine,
         settings.include_system,
-        NEWEST_SHARE if runs else NEWEST_SHARE_OVER,
     )
-
-
-def _runs(request: ContextRequest, settings: Settings, found: Candidates) -> bool:
-    """Return whether the session that history comes from still runs, or nothing is asked."""
-    own = found.created_at[found.own]
-    silence = to_epoch_ms(request.now) - (int(own[-1]) if len(own) else 0)
-    return not request.query.strip() or silence <= 1000 * settings.session_gap
 
 
 def _section_tokens(request: ContextRequest, meter: Meter) -> dict[Section, int]:

@@ -29,8 +29,6 @@ PINNED = "pinned"
 _TIERS = list(Tier)
 #: The newest messages come first while they take at most this part of the budget.
 NEWEST_SHARE = 1 / 8
-#: When their session is over, this part.
-NEWEST_SHARE_OVER = 1 / 32
 #: Together with pinned messages, this part.
 PINNED_SHARE = 1 / 4
 #: When something did not fit, and less than this part of the budget is left, nothing is taken whose
@@ -50,8 +48,8 @@ class Rules:
     """The settings that choosing goes by.
 
     :param order: ``score`` or ``tiers``.
-    :param min_history_messages: the newest messages that come first, while they take at most
-        ``newest_share`` of the budget.
+    :param min_history_messages: the newest messages that come first, while they take at most a
+        an eighth of the budget.
     :param min_cosine: messages with a lower one are not recalled; 0 is off.
     """
 
@@ -59,7 +57,6 @@ class Rules:
     min_history_messages: int = 2
     min_cosine: float = 0.0
     include_system: bool = False
-    newest_share: float = NEWEST_SHARE
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +136,7 @@ def select(
     units = [each for each in units if not _unlike(each, rules.min_cosine)]
 
     for unit in _newest(units, rules.min_history_messages):
-        if not packing.add(unit.members, int(budget * rules.newest_share), "newest"):
+        if not packing.add(unit.members, int(budget * NEWEST_SHARE), "newest"):
             break
     for unit in _pinned(units):
         packing.add(unit.members, int(budget * PINNED_SHARE), PINNED)

@@ -817,16 +817,6 @@ def test_by_default_the_best_scored_are_kept_and_by_tiers_the_recent(memory):
     assert by_tiers == new[-len(by_tiers) :]
 
 
-@pytest.mark.parametrize(("hours", "first"), [(1, True), (24, False)])
-def test_the_newest_come_first_while_their_session_runs(memory, hours, first):
-    memory.fill(40, words=12, cosine=0.9)
-    newest = memory.say(text(50, 12), cosine=-0.9)
-    now = NOW + timedelta(minutes=memory.minute, hours=hours)
-    window = memory.ask(budget=400, now=now)
-    assert window.used > 300
-    assert (newest in kept(window)) is first
-
-
 @pytest.mark.parametrize(
     ("cosine", "stays"),
     [
