@@ -46,6 +46,7 @@ from reservoir_cli.storage.base import Store
 from reservoir_cli.storage.keys import Keys
 from reservoir_cli.storage.records import Candidates, Filter, Talk
 from reservoir_cli.tokens import AnthropicCounter, counter_id
+from reservoir_cli.util.languages import is_about_speaker
 
 #: A counter that asks its provider is asked so often, aims at this share of the budget, and is
 #: content with this one.
@@ -141,7 +142,10 @@ def build_context(
     parts = passages.as_printed(parts, stored, rows)
     read = perf_counter()
     limit = settings.max_tool_result_tokens
-    pool = _pool(rows, scored, in_threads, tiers, pins, limit, meter, titles, parts, cosines)
+    of_asker = is_about_speaker(request.query)
+    pool = _pool(
+        rows, scored, in_threads, tiers, pins, limit, meter, titles, parts, cosines, of_asker
+    )
     not_reached = len(found.ids) - len(pool) if fill else 0
     too_large = unread(scored, pool, room)
     chooser = _Chooser(request, pool, budget, rules, meter, not_reached, too_large, silent)
@@ -550,6 +554,7 @@ def _pool(
     titles: Mapping[tuple[str, str | None], str],
     parts: Mapping[int, Sequence[Span]],
     cosines: Mapping[int, tuple[float, ...]],
+    about_asker: bool,
 ) -> list[Candidate]:
     """Rows with their scores; long tool results are cut."""
     found = scored.candidates
@@ -581,6 +586,7 @@ def _pool(
                 place=int(in_threads[place]),
                 title=titles.get((row.instance, row.conversation_id)),
                 replies=row.role is Role.ASSISTANT and (row.instance, row.trace_id) in asked,
+                about_asker=about_asker,
                 parts=tuple(parts.get(row.id, ())),
                 cosines=cosines.get(row.id, ()),
                 pinned=place in pins,

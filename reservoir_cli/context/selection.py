@@ -31,10 +31,14 @@ _TIERS = list(Tier)
 NEWEST_SHARE = 1 / 8
 #: Together with pinned messages, this part.
 PINNED_SHARE = 1 / 4
+#: When something did not fit, and less than this part of the budget is left, nothing is taken whose
+#: turn comes at less than this share of the priority of what was taken last.
+_LITTLE_LEFT, _FAR_BELOW = 0.15, 0.75
 #: When so many parts of long messages in a row did not fit, no more are tried.
 _FAILURES = 256
-#: The first part of the best match waits at least at this share of its priority.
-BEST = 0.92
+#: The first part of the best match waits at least at this share of its priority; at the second one
+#: if the question is about the one who asks.
+BEST, BEST_ABOUT_ASKER = 1.0, 0.92
 #: That of the message whose cosine is highest waits at least at this one.
 NEAREST = 0.7
 
@@ -203,6 +207,7 @@ def _take_by_score(
     in the order.
     """
     ties, cutter, reason, failed = count(), Excerpter(query), "priority", 0
+    last, missed = 0.0, False
     leading = _leading([unit for units in exchanges for unit in units])
     steps: list[tuple[tuple[float, ...], int, list[Unit], int]] = []
 
@@ -216,29 +221,46 @@ def _take_by_score(
     for exchange in exchanges:
         push(exchange)
     while steps and packing.room(budget) > 0:
-        _, _, units, part = heapq.heappop(steps)
+        (below, *_), _, units, part = heapq.heappop(steps)
+        far_below = missed and -below < _FAR_BELOW * last
+        if far_below and packing.room(budget) < _LITTLE_LEFT * budget:
+            return
         if units[0].is_long:
             if failed < _FAILURES:
                 done, fits = _take_parts(units[0].members[0], part, cutter, packing, budget, reason)
-                failed = 0 if fits else failed + 1
+                failed, last = (0, -below) if fits else (failed + 1, last)
+                missed = missed or not fits
                 if part + done < len(units[0].members[0].parts):
                     push(units, part + done)
             continue
-        left = _left(units, packing)
-        if not left or packing.add(_members(left), budget, reason) or len(left) == 1:
-            continue
-        better, *others = sorted(left, key=Unit.by_score)
-        packing.add(better.members, budget, reason)
+        kept, fits, others = _take_exchange(_left(units, packing), packing, budget, reason)
+        last, missed = -below if kept else last, missed or not fits
         for unit in others:
             push([unit])
+
+
+def _take_exchange(
+    units: Sequence[Unit], packing: Packing, budget: int, reason: str
+) -> tuple[bool, bool, list[Unit]]:
+    """Add an exchange, or its better half if not all of it fits.
+
+    :returns: whether anything was added, whether all was, and what is to be tried later.
+    """
+    if not units or packing.add(_members(units), budget, reason):
+        return bool(units), True, []
+    better, *others = sorted(units, key=Unit.by_score)
+    return bool(others) and packing.add(better.members, budget, reason), False, others
 
 
 def _leading(units: Sequence[Unit]) -> dict[int, float]:
     """Return the shares of the best match and of the nearest message, by id."""
     embedded = (unit for unit in units if unit.members[0].scores.embedded)
+    about_asker = any(member.about_asker for unit in units for member in unit.members)
     by_share = {
         NEAREST: max(embedded, key=lambda unit: unit.members[0].scores.cosine, default=None),
-        BEST: max(units, key=lambda unit: unit.priority, default=None),
+        BEST_ABOUT_ASKER if about_asker else BEST: max(
+            units, key=lambda unit: unit.priority, default=None
+        ),
     }
     return {unit.members[0].message.id: share for share, unit in by_share.items() if unit}
 

@@ -109,6 +109,7 @@ class Candidate:
         conversation has the next one.
     :param title: of its conversation, as an import gave it.
     :param replies: it is the reply to a question that is stored, too.
+    :param about_asker: the question speaks of the one who asks.
     :param parts: the passages that a long message may be printed by, in order.
     :param cosines: how near each of them is to the question; empty without vectors.
     :param spans: what is printed of its text; ``None`` for all of it.
@@ -126,6 +127,7 @@ class Candidate:
     place: int | None = None
     title: str | None = None
     replies: bool = False
+    about_asker: bool = True
     parts: tuple[Span, ...] = ()
     cosines: tuple[float, ...] = ()
     spans: tuple[Span, ...] | None = None

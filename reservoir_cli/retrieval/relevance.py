@@ -13,6 +13,9 @@ Floats = NDArray[np.float64]
 
 #: What the share of the question's words, and a date it names, count beside the cosine.
 WORDS_SHARE, DATE_SHARE = 0.4, 0.4
+#: A question of few words says little that could fit: it is given this share of one over their
+#: number, counted from two on, above what one of three or four words is given.
+FEW_WORDS, FEWEST, USUAL = 0.3, 2, 0.3
 #: The measured floors by the identity of the embedding model.
 FLOORS = {"a2cf0741a1a1aae893fd8821c3ff77da": 0.36}
 #: The floor where there are no vectors to compare.
@@ -63,7 +66,8 @@ def highest_floor(related: Floats) -> float:
 def relevance(candidates: Candidates, dates: Floats, running: NDArray[np.bool_]) -> float:
     """Return the greatest of cosine + 0.4 · share of words + 0.4 · date over all messages.
 
-    Messages that a filter leaves out do not count.
+    To that 0.3 · (1 / words of the question - 0.3) is added, which asks more of long questions:
+    they are near to something by chance. Messages that a filter leaves out do not count.
 
     The share is that of the question's words that stand in the message. A message without a
     vector has words and date alone. A follow-up fits by itself or together with what was said
@@ -75,14 +79,23 @@ def relevance(candidates: Candidates, dates: Floats, running: NDArray[np.bool_])
     held, whole = _weights(candidates.postings, candidates.absent, len(candidates.ids))
     passing = np.ones(len(running), bool) if candidates.matching is None else candidates.matching
     fit = _best(candidates.cosine[passing], (held / (whole or 1))[passing], dates[passing])
+    more_for_few = _more_for_few_words(candidates, passing)
     if candidates.talk is None:
-        return fit
+        return max(0.0, fit + more_for_few)
     for weight, postings in candidates.talk.postings:
         more, total = _weights(postings, 0, len(candidates.ids))
         held, whole = held + weight * more, whole + weight * total
     elsewhere = ~running & passing
     near = candidates.talk.cosine[elsewhere], (held / (whole or 1))[elsewhere], dates[elsewhere]
-    return max(fit, _best(*near))
+    return max(0.0, max(fit, _best(*near)) + more_for_few)
+
+
+def _more_for_few_words(candidates: Candidates, passing: NDArray[np.bool_]) -> float:
+    """Return what a question is given for its number of words; 0 where words alone decide."""
+    if np.isnan(candidates.cosine[passing]).all():
+        return 0.0
+    words = max(FEWEST, len(candidates.postings) + candidates.absent)
+    return FEW_WORDS * (1 / words - USUAL)
 
 
 def _best(cosine: NDArray[np.float32], share: Floats, dates: Floats) -> float:

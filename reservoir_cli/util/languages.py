@@ -24,8 +24,22 @@ _FUNCTION_WORDS = {
     "waarom dat die zijn ook naar bij",
 }
 _WORDS = {language: frozenset(words.split()) for language, words in _FUNCTION_WORDS.items()}
+#: Words by which a speaker means only themselves, in lower case.
+_FIRST_PERSON_WORDS = {
+    "en": "i my me mine myself",
+    "de": "ich mich mir mein meine meinen meinem meiner meines",
+    "fr": "je j moi mon ma mes",
+    "es": "yo mi mis me mí",
+    "it": "io mio mia miei mie mi me",
+    "pt": "eu meu minha meus minhas me mim",
+    "nl": "ik mij mijn me",
+}
+_FIRST_PERSON = {
+    language: frozenset(words.split()) for language, words in _FIRST_PERSON_WORDS.items()
+}
 # Compiled when first needed: most commands ask nothing.
 _WORD, _CHINESE, _KANA = r"[^\W\d_]+", "[\u3400-\u4dbf\u4e00-\u9fff]", "[\u3040-\u30ff]"
+_FIRST_PERSON_CHINESE = "我(?!们|們)"
 _LATIN_END = "\u024f"
 #: A text of more words is judged by its first ones.
 _ENOUGH = 200
@@ -50,6 +64,19 @@ def guess_language(text: str) -> str | None:
     most = max(counts.values())
     best = [language for language, count in counts.items() if count == most]
     return best[0] if most and len(best) == 1 else None
+
+
+def is_about_speaker(text: str) -> bool:
+    """Return whether a question speaks of the one who asks ("my", "I"); "we" does not.
+
+    A short question that no language is told by is taken for English; in a language without a
+    list of words, every question counts.
+    """
+    language = guess_language(text) or "en"
+    if language == "zh":
+        return bool(re.search(_FIRST_PERSON_CHINESE, text))
+    known = _FIRST_PERSON.get(language)
+    return known is None or not known.isdisjoint(re.findall(_WORD, text.lower()))
 
 
 def are_function_words(words: Collection[str]) -> bool:

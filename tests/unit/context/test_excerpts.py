@@ -468,7 +468,14 @@ def test_excerpts_are_explained_where_there_is_room(opened):
     assert all(window.used <= window.budget.available for window in windows)
 
 
-def test_excerpts_of_replies_wait_longer_than_those_of_texts(opened):
+@pytest.mark.parametrize(
+    ("query", "budget", "of_reply"),
+    [
+        ("delta1 delta2", 800, excerpts.OF_REPLY),
+        ("my delta1 delta2", 600, excerpts.OF_REPLY_ABOUT_ASKER),
+    ],
+)
+def test_excerpts_of_replies_wait_longer_than_those_of_texts(opened, query, budget, of_reply):
     with opened() as reservoir:
         tell(
             reservoir,
@@ -476,10 +483,10 @@ def test_excerpts_of_replies_wait_longer_than_those_of_texts(opened):
             Message("user", "what then", trace_id="t"),
             Message("assistant", long_reply(*TOPICS), trace_id="t"),
         )
-        rows = stored_rows(ask(reservoir, budget=600))
+        rows = stored_rows(ask(reservoir, query, budget=budget))
     shares = [row["excerpt_priority"] / row["priority"] for row in rows if row["spans"]]
-    assert shares == pytest.approx([excerpts.FIRST, excerpts.OF_REPLY])
-    assert excerpts.OF_REPLY < excerpts.FIRST
+    assert shares == pytest.approx([excerpts.FIRST, of_reply])
+    assert excerpts.OF_REPLY_ABOUT_ASKER < excerpts.OF_REPLY < excerpts.FIRST
 
 
 @pytest.fixture(scope="module")

@@ -657,3 +657,39 @@ def test_a_part_of_the_nearest_message_waits_less_than_those_of_others(cosine):
     )
     found = chosen(some, 190, costs=Costs(by_part, by_part, 0, 0))
     assert kept(found) == ([1, 2] if cosine == 0.8 else [1, 3])
+
+
+@pytest.mark.parametrize(("about_asker", "first"), [(False, [1]), (True, [2])])
+def test_a_part_of_the_best_match_waits_for_nothing_unless_it_is_about_the_asker(
+    about_asker, first
+):
+    some = pool(long_text(priority=1.0), said(priority=0.95, tokens=100))
+    some = [replace(candidate, about_asker=about_asker) for candidate in some]
+    assert kept(chosen(some, 100, costs=Costs(by_part, by_part, 0, 0))) == first
+
+
+# What little room is left for
+
+
+@pytest.mark.parametrize(("priority", "ids"), [(0.8, [1, 2]), (0.7, [1])])
+def test_in_little_room_nothing_far_below_what_was_taken_last_is_taken(priority, ids):
+    some = pool(
+        said(priority=1.0, tokens=920),
+        said(priority=priority, tokens=10),
+        said(priority=0.9, tokens=500),
+    )
+    assert kept(chosen(some, 1_000)) == ids
+
+
+def test_in_more_room_whatever_fits_is_taken():
+    some = pool(
+        said(priority=1.0, tokens=500),
+        said(priority=0.1, tokens=10),
+        said(priority=0.9, tokens=600),
+    )
+    assert kept(chosen(some, 1_000)) == [1, 2]
+
+
+def test_what_fits_as_a_whole_is_taken_however_little_room_is_left():
+    some = pool(said(priority=1.0, tokens=920), said(priority=0.1, tokens=10))
+    assert kept(chosen(some, 1_000)) == [1, 2]

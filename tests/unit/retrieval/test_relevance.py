@@ -16,6 +16,8 @@ from reservoir_cli.settings.schema import Settings
 from reservoir_cli.storage.records import Candidates, Posting, TalkScores
 
 NOWHERE = np.zeros(4, bool)
+#: What a question of one or two words is given, and one of four.
+TWO_WORDS, FOUR_WORDS = 0.3 * (1 / 2 - 0.3), 0.3 * (1 / 4 - 0.3)
 
 
 def stands(*places):
@@ -50,12 +52,12 @@ def fit(found, *, dates=0.0, running=None):
 
 def test_it_is_the_best_of_cosine_and_four_tenths_of_the_words():
     found = candidates([0.3, 0.1, 0, 0], stands(1), stands(1))
-    assert fit(found) == pytest.approx(0.1 + 0.4)
+    assert fit(found) == pytest.approx(0.1 + 0.4 + TWO_WORDS)
 
 
 def test_a_stem_found_nowhere_weighs_as_much_as_the_rarest():
     found = candidates([0, 0, 0, 0], stands(2), absent=3)
-    assert fit(found) == pytest.approx(0.4 / 4)
+    assert fit(found) == pytest.approx(0.4 / 4 + FOUR_WORDS)
 
 
 def test_a_common_word_weighs_less_than_a_rare_one():
@@ -66,11 +68,26 @@ def test_a_common_word_weighs_less_than_a_rare_one():
 
 def test_without_a_vector_the_words_alone_decide():
     found = candidates([np.nan, 0.1, 0.1, 0.1], stands(0), stands(0, 1))
-    assert fit(found) == pytest.approx(1)
+    assert fit(found) == pytest.approx(1 + TWO_WORDS)
+
+
+def test_more_is_asked_of_a_question_of_many_words():
+    few, many = (candidates([0.4, 0, 0, 0], *[stands(3)] * words) for words in (2, 10))
+    assert fit(few) == pytest.approx(0.4 + 0.3 * (1 / 2 - 0.3))
+    assert fit(many) == pytest.approx(0.4 + 0.3 * (1 / 10 - 0.3))
+
+
+def test_where_words_alone_decide_their_number_does_not():
+    found = candidates([np.nan] * 4, stands(0), stands(1), absent=2)
+    assert fit(found) == pytest.approx(1 / 4)
+
+
+def test_relevance_is_never_below_zero():
+    assert fit(candidates([0.01] * 4, absent=20)) == 0
 
 
 def test_a_message_of_the_day_that_is_asked_about_counts():
-    assert fit(candidates([0.1] * 4), dates=1.0) == pytest.approx(0.1 + 0.4)
+    assert fit(candidates([0.1] * 4), dates=1.0) == pytest.approx(0.1 + 0.4 + TWO_WORDS)
 
 
 def test_nothing_is_relevant_in_an_empty_store():
@@ -81,9 +98,9 @@ def test_a_follow_up_fits_by_either_query_but_not_by_the_talk_itself():
     talk = TalkScores(np.array([0.9, 0.5, 0, 0], np.float32), ((0.5, (stands(1),)),))
     found = candidates([0.1] * 4, talk=talk)
     running = np.array([True, False, False, False])
-    assert fit(found, running=running) == pytest.approx(0.5 + 0.4)
-    assert fit(found, running=~NOWHERE) == pytest.approx(0.1)
-    assert fit(replace(found, talk=None), running=running) == pytest.approx(0.1)
+    assert fit(found, running=running) == pytest.approx(0.5 + 0.4 + TWO_WORDS)
+    assert fit(found, running=~NOWHERE) == pytest.approx(0.1 + TWO_WORDS)
+    assert fit(replace(found, talk=None), running=running) == pytest.approx(0.1 + TWO_WORDS)
 
 
 def test_the_floor_is_the_one_set_else_the_one_measured_for_the_model():
