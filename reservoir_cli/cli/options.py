@@ -399,18 +399,18 @@ def can_ask() -> bool:
     return sys.stdin is not None and sys.stdin.isatty()
 
 
-def require_answer(yes: bool) -> None:
-    """Refuse to go on where nobody can be asked.
+def require_answer(question: str, yes: bool) -> None:
+    """Refuse to go on where a question cannot be asked.
 
     :raises UsageError: stdin is no terminal, and ``--yes`` was not given.
     """
     if not yes and not can_ask():
-        raise UsageError("there is no terminal to ask at", hint="add --yes")
+        raise UsageError(f"there is no terminal to ask at: {question}", hint="add --yes")
 
 
 def confirm(question: str, yes: bool) -> None:
     """Ask a person, unless they said yes beforehand; without a yes the run ends with 1."""
-    require_answer(yes)
+    require_answer(question, yes)
     if not yes and not console.ask(question):
         console.note("nothing was changed")
         raise typer.Exit(1)

@@ -54,6 +54,14 @@ def test_the_last_line_on_stderr_says_what_was_spent(talk):
     assert summary.endswith(" · reserve 1,024 · gpt-3.5-turbo")
 
 
+@pytest.mark.parametrize("budget", [60, 300, 900])
+def test_the_summary_counts_what_each_section_shows(talk, budget):
+    done = talk("context", QUESTION, "--budget", str(budget), "--format", "json")
+    sections = [row["section"] for row in done.document["messages"]]
+    counts = f"{sections.count('history')} recent · {sections.count('recalled')} recalled"
+    assert f" · {counts} · " in done.err
+
+
 def test_an_empty_question_gives_recent_history_and_no_current_message(talk):
     document = talk("context", "", "--format", "json").document
     assert {row["section"] for row in document["messages"]} <= {"recalled", "history"}

@@ -83,7 +83,9 @@ def test_wrong_usage_is_exit_2_and_changes_nothing(spread, options):
 @pytest.mark.parametrize("options", [["--scope"], ["--match", "not there"]], ids=" ".join)
 def test_a_pipe_without_yes_is_exit_2(spread, options):
     done = spread("forget", *options, stdin="y\n", code=2)
-    assert done.err == "error: there is no terminal to ask at\nhint: add --yes\n"
+    count = "0 messages" if "--match" in options else "2 messages"
+    question = f"forget {count} in default/default for good?"
+    assert done.err == f"error: there is no terminal to ask at: {question}\nhint: add --yes\n"
     assert left(spread) == ALL
 
 

@@ -70,6 +70,14 @@ def test_pins_are_listed_and_taken_off(said):
     assert row["pinned_at"]
 
 
+def test_a_pin_that_does_not_fit_is_named(said):
+    number = said.say("an invoice " + "with many lines " * 40)
+    said("pin", str(number))
+    note = f"note: pinned #{number} is left out, larger than the room: pins take at most a quarter"
+    assert note in said("context", "the train?", "--budget", "60").err
+    assert "is left out" not in said("context", "the train?", "--budget", "9000").err
+
+
 def test_an_export_brings_tags_and_pins_back(said, tmp_path):
     said("tag", "1", "decision", "京都")
     said("pin", "1")

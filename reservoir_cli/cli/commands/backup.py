@@ -22,7 +22,7 @@ def backup(
     """
     # Both are False for what no file could be called.
     if os.path.exists(file) and not os.path.isdir(file):
-        options.confirm(f"replace {file}?", yes)
+        options.confirm(f"{file} exists; replace it?", yes)
     with options.open_reservoir(ctx) as reservoir:
         reservoir.backup(file)
     size = file.stat().st_size

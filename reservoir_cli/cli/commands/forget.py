@@ -1,9 +1,8 @@
 """``reservoir forget``: delete messages for good."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -75,18 +74,21 @@ def forget(
             one_instance=not which.by_name,
         )
         which = which.resolved(reservoir, scope)
-        found = which.found(reservoir, scope, partial(options.require_answer, yes or dry_run))
+        found = which.found(reservoir, scope)
+        count = options.counted(len(found or ()), "message")
+        question = f"forget {count} in {whereabouts.place(scope)} for good?"
+        if found is not None:
+            options.require_answer(question, yes or dry_run)
         if not found:
             _say_nothing_found(reservoir, scope, which, found)
         elif dry_run:
             _show(reservoir, found, as_json)
         else:
-            count = options.counted(len(found), "message")
             if not yes:
                 _preview(reservoir, found)
-            options.confirm(f"forget {count} in {whereabouts.place(scope)} for good?", yes)
+            options.confirm(question, yes)
             reservoir.forget(found)
-            console.aside(f"forgot {options.counted(len(found), 'message')}")
+            console.aside(f"forgot {count}")
             console.note("backups and exports made earlier still have them")
     if as_json:
         forgotten = [key.id for key in found or ()]
@@ -149,23 +151,15 @@ class _Which:
             where = replace(where, until=where.until - timedelta(milliseconds=1))
         return where
 
-    def found(
-        self, reservoir: "Reservoir", scope: Scope, require_answer: Callable[[], object]
-    ) -> Sequence[Key] | None:
+    def found(self, reservoir: "Reservoir", scope: Scope) -> Sequence[Key] | None:
         """Return the messages that are meant; ``None`` if nothing ever expires.
 
-        :param require_answer: called before the store is searched for what is named.
         :raises ReservoirError: one that is named is not there.
         """
         if self.expired:
-            expired = reservoir.find_expired(scope)
-            if expired is not None:
-                require_answer()
-            return expired
-        where = self.where()
-        require_answer()
+            return reservoir.find_expired(scope)
         if not self.ids:
-            return reservoir.find(scope, where)
+            return reservoir.find(scope, self.where())
         keys = reservoir.find_ids(self.ids, scope)
         if missing := sorted(set(self.ids) - {key.id for key in keys}):
             raise options.no_message(reservoir, missing[0], scope)

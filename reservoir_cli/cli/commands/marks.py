@@ -41,7 +41,7 @@ def untag(
 
 
 def pin(ctx: typer.Context, number: Number, partition: options.Partition = None) -> None:
-    """Put a message into every context of its partition.
+    """Put a message into every context of its partition, if it fits.
 
     Pinned messages take at most a quarter of the room; the newest pin comes first.
     """

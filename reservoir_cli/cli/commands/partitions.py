@@ -53,8 +53,6 @@ def partitions(
     flags = {"rename": rename, "merge": merge, "delete": (delete,) if delete is not None else None}
     typed = [(each, *given) for each, given in flags.items() if given is not None]
     verb, *names = _one_action([*typed, *([tuple(words)] if words else [])])
-    if verb != "list":
-        options.require_answer(yes)
     with options.open_reservoir(ctx) as reservoir:
         if verb == "rename":
             _rename(reservoir, names[0], names[1], yes)

@@ -111,7 +111,7 @@ def search(
         if not found:
             _say_nothing_found(reservoir, scope, where, keyword)
     if found and not any(map(str.isalnum, term)):
-        console.note("no word was asked for: these go by meaning alone")
+        console.note("the term contains no words; ranked by embedding similarity only")
     for note in found[0].notes if found else ():
         console.note(note)
     if found and not found[0].all_words:
