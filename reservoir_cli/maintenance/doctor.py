@@ -222,7 +222,7 @@ def _model_checks(
             "vectors",
             Status.FAULT,
             f"the vectors of the store are of another model ({active[1]})",
-            f"reservoir embed --rebuild, or config --set embedding_model={active[1]}",
+            f"reservoir embed --rebuild, or reservoir config set embedding_model={active[1]}",
         )
     elif store is not None:
         if embedder:

@@ -1,6 +1,7 @@
 """``reservoir forget``: delete messages for good."""
 
-from collections.abc import Sequence
+import shlex
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Annotated
@@ -17,8 +18,6 @@ if TYPE_CHECKING:
 _AT_ONCE = 1_000
 #: How many messages are shown before a person is asked.
 _PREVIEWED = 3
-#: The options that take more than one instance.
-_WIDER = {"in_partition": "--all-instances", "beyond": "--all-partitions"}
 
 
 def forget(
@@ -175,11 +174,25 @@ def _say_nothing_found(
         return
     others = [] if which.expired else reservoir.places(which.where())
     if others:
-        whereabouts.tell(scope, others, **_WIDER)
+        # Something else was meant: --quiet does not hide that.
+        _tell(scope, others, console.warn)
     elif reservoir.view(scope, 1):
         console.note(f"nothing to forget in {whereabouts.place(scope)}")
+        if which.conversation is not None:
+            words = ["reservoir", "conversations", "--match", which.conversation]
+            words += ["-p", scope.partition] if scope.partition else ["--all-partitions"]
+            console.note(f"{shlex.join(words)} looks in titles and messages")
     else:
-        whereabouts.tell(scope, reservoir.places(), **_WIDER)
+        _tell(scope, reservoir.places(), console.note)
+
+
+def _tell(
+    scope: Scope, places: Sequence[tuple[str, str, int]], say: Callable[[str], object]
+) -> None:
+    """Say where messages are, with the options that take more than one instance."""
+    whereabouts.tell(
+        scope, places, in_partition="--all-instances", beyond="--all-partitions", say=say
+    )
 
 
 def _preview(reservoir: "Reservoir", found: Sequence[Key]) -> None:

@@ -33,6 +33,7 @@ from reservoir_cli.context.types import (
 from reservoir_cli.context.window_message import WindowMessage
 from reservoir_cli.errors import UsageError
 from reservoir_cli.settings.models import find_model
+from reservoir_cli.util.formats import unknown_format
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,7 +176,7 @@ def parse_format(name: str) -> Format:
     """
     if name in FORMATS:
         return cast(Format, name)
-    raise UsageError(f"unknown format {name!r}", hint=f"formats are {', '.join(FORMATS)}")
+    raise unknown_format(name, FORMATS)
 
 
 def written(

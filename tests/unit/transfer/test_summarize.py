@@ -148,7 +148,7 @@ def test_what_a_command_cannot_do_skips_the_conversation(
 def test_a_command_that_cannot_be_started_ends_the_run(
     reservoir: Reservoir, tmp_path: Path
 ) -> None:
-    with pytest.raises(CannotRunError, match="cannot run .*absent: No such file") as caught:
+    with pytest.raises(CannotRunError, match=r"cannot run .*absent: No such file") as caught:
         run(reservoir, str(tmp_path / "absent"))
     assert caught.value.exit_code == 1
     assert texts(reservoir) == {}
