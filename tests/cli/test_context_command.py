@@ -35,7 +35,7 @@ def test_an_empty_store_gives_the_question(cli):
     done = cli("context", QUESTION)
     assert alone(done.out)
     note, summary = done.err.splitlines()
-    assert note == "note: nothing is stored yet: reservoir ingest"
+    assert note == "note: nothing is stored yet: reservoir init, or reservoir ingest FILE"
     assert SUMMARY.fullmatch(summary)
     assert not cli.db.exists()
 
