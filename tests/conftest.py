@@ -1,10 +1,13 @@
 """What every test stands on: a home of its own, a real store, and embedders."""
 
 import fcntl
+import gc
 import os
 import signal
+import sys
 import warnings
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
 
@@ -15,6 +18,7 @@ from postgres_server import PostgresServer, installed
 
 from reservoir_cli.embedding import Embedder, load_embedder
 from reservoir_cli.messages import Message, Scope, StoredMessage
+from reservoir_cli.reservoir import Reservoir
 from reservoir_cli.settings.schema import DEFAULT_MODEL_NAME
 from reservoir_cli.storage.base import Store
 from reservoir_cli.storage.factory import open_store
@@ -24,8 +28,11 @@ from reservoir_cli.tokens import load_counter
 hypothesis.settings.register_profile("reservoir", deadline=None, derandomize=True)
 hypothesis.settings.load_profile("reservoir")
 
+SAMPLES = Path(__file__).parents[1] / "samples"
 #: Bytes that the folders of a run may take.
 _ROOM = 4 * 2**30
+#: How many modules were loaded when garbage was last collected everywhere.
+_known_modules = 0
 
 # A shell ignores Ctrl-C for what it runs in the background, and children inherit that.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
@@ -46,6 +53,23 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if {"compiled_models", "tiny_model"} & set(getattr(item, "fixturenames", ())):
             item.add_marker("model")
+
+
+def pytest_collection_finish() -> None:
+    """Look for garbage only in what tests make: a server that ends looks through all there is."""
+    _set_aside_what_is_loaded()
+
+
+def pytest_runtest_teardown() -> None:
+    if len(sys.modules) > _known_modules + 200:  # such as those of torch
+        _set_aside_what_is_loaded()
+
+
+def _set_aside_what_is_loaded() -> None:
+    global _known_modules
+    _known_modules = len(sys.modules)
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(autouse=True)
@@ -137,14 +161,28 @@ def fake_embedder() -> FakeEmbedder:
 
 
 @pytest.fixture(scope="session")
-def compiled_models(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A ``models`` folder with the real model compiled in it, once for all tests and workers."""
-    parallel = "PYTEST_XDIST_WORKER" in os.environ
+def shared_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder of all workers, for what one of them makes for all."""
     base = tmp_path_factory.getbasetemp()
-    home = (base.parent if parallel else base) / "compiled"
+    folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "shared"
+    folder.mkdir(mode=0o700, exist_ok=True)
+    return folder
+
+
+@contextmanager
+def _one_worker(lock: Path) -> Iterator[None]:
+    """Let the other workers wait until one has come to the end of a block."""
+    with lock.open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+@pytest.fixture(scope="session")
+def compiled_models(shared_folder: Path) -> Path:
+    """A ``models`` folder with the real model compiled in it, once for all tests and workers."""
+    home = shared_folder / "compiled"
     home.mkdir(mode=0o700, exist_ok=True)
-    with (home / "lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)  # other workers wait here until one has compiled
+    with _one_worker(home / "lock"):
         _load_real_model(home)
     return home / "cache" / "models"
 
@@ -153,6 +191,19 @@ def compiled_models(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def embedder(compiled_models: Path) -> Embedder:
     """The real model, loaded once; tests that ask for it are marked ``model``."""
     return _load_real_model(compiled_models.parent.parent)
+
+
+@pytest.fixture(scope="session")
+def sample_store(shared_folder: Path, embedder: Embedder) -> Path:
+    """A store of the samples with their vectors, made once for all workers: to be copied."""
+    store, unfinished = shared_folder / "samples.db", shared_folder / "unfinished.db"
+    with _one_worker(shared_folder / "samples.lock"):
+        if not store.exists():
+            with Reservoir.open(unfinished, embedder=embedder) as reservoir:
+                reservoir.import_files(*sorted(SAMPLES.glob("*.jsonl")))
+                reservoir.embed()
+            unfinished.rename(store)
+    return store
 
 
 def _load_real_model(home: Path) -> Embedder:

@@ -1,6 +1,7 @@
 """The process of the server: its socket, its signals and its end."""
 
 import logging
+import os
 import socket
 from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
@@ -10,7 +11,7 @@ import uvicorn
 from starlette.applications import Starlette
 
 from reservoir_cli.errors import ReservoirError
-from reservoir_cli.server import token
+from reservoir_cli.server import running, token
 from reservoir_cli.server.app import build_app
 from reservoir_cli.server.limits import MOST_CONNECTIONS
 from reservoir_cli.server.security import names_of
@@ -72,7 +73,7 @@ def serve(
         # A signal ends the loop; it is raised again at the end.
         build_server(build_app(state), lambda: ready(state)).run(sockets=[listener])
     finally:
-        token.withdraw()
+        running.withdraw()
         close(state)
         listener.close()
 
@@ -130,7 +131,7 @@ def listen(host: str, port: int) -> socket.socket:
         listener = socket.create_server(address[:2], family=family)
     except OSError as error:
         hint = "another server runs there; --port N takes another port"
-        problem = error.strerror or str(error)
+        problem = os.strerror(error.errno) if error.errno else str(error)
         raise ReservoirError(f"cannot listen at {host}:{port}: {problem}", hint=hint) from None
     # Connections inherit it. Else an answer's first bytes wait 40 ms behind its head: asyncio does
     # not know these sockets as TCP's.
@@ -148,4 +149,4 @@ def _shown(host: str) -> str:
 def announce(state: ServerState) -> None:
     """Write down where the server is."""
     with suppress(OSError):
-        token.announce(state.base_url, state.page)
+        running.announce(state.base_url, state.page)

@@ -1,11 +1,8 @@
-"""The token that every program must know to use the server, and the address of a running one."""
+"""The token that every program must know to use the server."""
 
-import json
 import os
 import secrets
-from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 from reservoir_cli.errors import ReservoirError
 from reservoir_cli.settings import paths
@@ -42,28 +39,3 @@ def _read(file: Path) -> str:
         return ""
     safe = all(character.isalnum() or character in "-_" for character in token)
     return token if safe and len(token) >= _SHORTEST else ""
-
-
-def announce(base_url: str, page: str) -> None:
-    """Write down where the server runs, for ``reservoir open``.
-
-    :raises OSError: the file cannot be written.
-    """
-    ready = {"base_url": base_url, "page": page, "pid": os.getpid()}
-    write_private(paths.server_file(), json.dumps(ready) + "\n")
-
-
-def running() -> dict[str, Any] | None:
-    """Return what the last server wrote down, if it did not end in good order."""
-    with suppress(OSError, ValueError):
-        ready = json.loads(paths.server_file().read_text(encoding="utf-8"))
-        return ready if isinstance(ready, dict) else None
-    return None
-
-
-def withdraw() -> None:
-    """Remove what this process announced."""
-    ready = running()
-    if ready and ready.get("pid") == os.getpid():
-        with suppress(OSError):
-            paths.server_file().unlink()

@@ -40,7 +40,7 @@ class Ledger:
         return {(entry.ordinal, entry.question): entry for entry in entries}
 
     def version(self, partition: str) -> int:
-        """Return a number that grows when a text of a partition changes or is deleted."""
+        """Return a number that differs when a text of a partition has changed or is deleted."""
         with self._store.snapshot():
             return ledger_rows.version(self._connection, partition)
 
@@ -54,7 +54,7 @@ class Ledger:
         version: int,
         now: datetime,
     ) -> bool:
-        """Store an entry unless a text of the partition changed since it was quoted.
+        """Store an entry unless a text of the partition changed since it was quoted, or moved away.
 
         :param quoted: the ids of the messages.
         :param version: what :meth:`version` was before they were read.
@@ -65,7 +65,8 @@ class Ledger:
 
         def write() -> bool:
             self._connection.lock([partition])
-            if ledger_rows.version(self._connection, partition) != version:
+            changed = ledger_rows.version(self._connection, partition) != version
+            if changed or not self._are_there(partition, quoted):
                 return False
             self._connection.execute(ledger_rows.PUT, [partition, *key, *values])
             self._connection.executemany(
@@ -74,6 +75,14 @@ class Ledger:
             return True
 
         return self._store._written(write)
+
+    def _are_there(self, partition: str, ids: Sequence[int]) -> bool:
+        """Return whether messages are in the partition; it may have been moved."""
+        listed, bound = self._connection.in_list("id", ids)
+        rows = self._connection.execute(
+            f"SELECT COUNT(*) FROM messages WHERE partition = ? AND {listed}", [partition, *bound]
+        )
+        return bool(rows.fetchone()[0] == len(set(ids)))
 
     def expire(self, partition: str, *, masked: bool, now: datetime) -> None:
         """Delete entries that are too old, or show secrets that are to be hidden now."""

@@ -1,8 +1,9 @@
 """Rows of the ledger: how they are written, and deleted with the messages they quote."""
 
+import os
+import time
 from collections.abc import Sequence
 
-from reservoir_cli.storage import properties
 from reservoir_cli.storage.sql import Connection
 
 #: What was added to one message of the user, in place of what was there.
@@ -24,16 +25,17 @@ _ROW_OF = """
 
 
 def version(connection: Connection, partition: str) -> int:
-    """Return a number that grows when a text of a partition changes or is deleted."""
-    return int(properties.get(connection, _version_key(partition)) or 0)
+    """Return a number that differs when a text of a partition has changed or is deleted."""
+    row = connection.execute(
+        "SELECT tokens FROM ledger WHERE partition = ? AND conversation = ''", [partition]
+    ).fetchone()
+    return int(row[0]) if row else 0
 
 
-def _version_key(partition: str) -> str:
-    return properties.of_partition(properties.TEXTS_VERSION, partition)
-
-
-def _raise_version(connection: Connection, partition: str) -> None:
-    properties.put(connection, _version_key(partition), str(version(connection, partition) + 1))
+def _change_version(connection: Connection, partition: str) -> None:
+    """Put another number into the row of no conversation, which only holds it."""
+    number, now = int.from_bytes(os.urandom(4)) >> 1, int(time.time() * 1000)
+    connection.execute(PUT, [partition, "", 0, "", "", number, 1, now])
 
 
 def forget(connection: Connection, partition: str, ids: Sequence[int]) -> None:
@@ -45,7 +47,7 @@ def forget(connection: Connection, partition: str, ids: Sequence[int]) -> None:
         [partition, *bound],
     )
     drop_quoted(connection, partition)
-    _raise_version(connection, partition)  # rows that are being written may quote them, too
+    _change_version(connection, partition)  # rows that are being written may quote them, too
 
 
 def drop_quoted(connection: Connection, partition: str) -> None:
@@ -63,4 +65,3 @@ def clear(connection: Connection, partition: str) -> None:
     """Delete all rows of a partition."""
     for table in ("ledger_messages", "ledger"):
         connection.execute(f"DELETE FROM {table} WHERE partition = ?", [partition])
-    _raise_version(connection, partition)

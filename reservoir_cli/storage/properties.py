@@ -20,8 +20,6 @@ FORGOTTEN_KEY = "forgotten_key"
 UNFINISHED = "unfinished_forgetting"
 #: Describes the approximate index of a partition, which only a server has.
 INDEX = "index"
-#: Grows when a text of a partition changes or is deleted.
-TEXTS_VERSION = "texts_version"
 
 
 def of_partition(key: str, partition: str) -> str:

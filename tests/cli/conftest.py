@@ -205,6 +205,12 @@ class Cli:
             process.wait()
 
 
+@pytest.fixture(scope="session")
+def new_cli():
+    """Gives a person with a home somewhere."""
+    return Cli
+
+
 @pytest.fixture
 def cli(tmp_path):
     """A person with an empty store and no embedding model."""
@@ -212,10 +218,10 @@ def cli(tmp_path):
 
 
 @pytest.fixture(scope="session")
-def sample_home(tmp_path_factory, compiled_models):
-    """The samples with their vectors, made once; tests take a copy."""
+def sample_home(tmp_path_factory, sample_store, compiled_models):
+    """The samples with their vectors; tests take a copy."""
     home = tmp_path_factory.mktemp("samples") / "home"
-    _with_model(home, compiled_models)("ingest", *map(str, sorted(SAMPLES.glob("*.jsonl"))))
+    shutil.copy(sample_store, _with_model(home, compiled_models).db)
     return home
 
 

@@ -324,7 +324,7 @@ def _reading(cli, *arguments):
 def test_a_signal_while_it_reads_ends_it_without_a_traceback(cli, command, number, code):
     process = _reading(cli, *command)
     process.send_signal(number)
-    out, err = process.communicate(timeout=60)
+    out, err = process.communicate(timeout=300)
     assert process.returncode == code
     assert out == b""
     assert b"Traceback" not in err

@@ -1,6 +1,5 @@
 """kill -9 at random instants of everything that writes: short forms of ``make soak``."""
 
-import random
 import re
 import shutil
 import subprocess
@@ -11,11 +10,13 @@ import pytest
 from trials import RESERVOIR, Home
 
 TRIALS = 6
+#: A run tries what the last one tried; `make soak` tries more.
+SEED = 1
 
 
 @pytest.mark.parametrize("kind", killing.KINDS)
 def test_a_kill_loses_nothing_and_leaves_nothing_half_written(tmp_path: Path, kind: str) -> None:
-    tally = killing.KINDS[kind](tmp_path, random.randrange(10**6), TRIALS)
+    tally = killing.KINDS[kind](tmp_path, SEED, TRIALS)
     assert tally.trials == TRIALS
     assert tally.clean, tally
 
@@ -23,7 +24,7 @@ def test_a_kill_loses_nothing_and_leaves_nothing_half_written(tmp_path: Path, ki
 def test_a_kill_while_embedding_leaves_complete_vectors(
     tmp_path: Path, compiled_models: Path
 ) -> None:
-    tally = killing.embed(tmp_path, random.randrange(10**6), 3, compiled_models, count=40)
+    tally = killing.embed(tmp_path, SEED, 3, compiled_models, count=40)
     assert tally.clean, tally
 
 

@@ -17,7 +17,7 @@ def shell(world: Path, line: str, **more: str) -> "subprocess.CompletedProcess[b
     """Run a line of bash, in which ``reservoir`` is ours."""
     env = {**worlds.environment(world), "PATH": f"{RESERVOIR.parent}:/usr/bin:/bin", **more}
     return subprocess.run(
-        ["bash", "-c", line], env=env, cwd=world, capture_output=True, timeout=60, check=False
+        ["bash", "-c", line], env=env, cwd=world, capture_output=True, timeout=300, check=False
     )
 
 

@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-import httpx2
+import plain_http
 import pytest
 from proxied import Served
 
@@ -25,7 +25,7 @@ def older(place) -> None:
 def call(served: Served, method: str, params: Any, version: str = "2025-06-18") -> Any:
     request = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
     headers = {**HEADERS, "MCP-Protocol-Version": version}
-    answer = httpx2.post(f"{served.root}/mcp", json=request, headers=headers, timeout=60)
+    answer = plain_http.post(f"{served.root}/mcp", json=request, headers=headers, timeout=60)
     assert answer.status_code == 200, answer.text
     line = next(line for line in answer.text.splitlines() if line.startswith("data: {"))
     return json.loads(line.removeprefix("data: "))["result"]
@@ -62,7 +62,7 @@ def test_a_client_of_the_newest_revision_needs_no_session(served: Served) -> Non
 def test_without_token_or_with_a_foreign_host_there_is_nothing(served: Served) -> None:
     request = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}
     origin = served.state.origin
-    assert httpx2.post(f"{origin}/mcp", json=request, headers=HEADERS).status_code == 401
+    assert plain_http.post(f"{origin}/mcp", json=request, headers=HEADERS).status_code == 401
     for foreign in ({"Host": "evil.example"}, {"Origin": "http://evil.example"}):
         url = f"{served.root}/mcp"
-        assert httpx2.post(url, json=request, headers=HEADERS | foreign).status_code == 403
+        assert plain_http.post(url, json=request, headers=HEADERS | foreign).status_code == 403

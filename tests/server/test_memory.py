@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx2
+import plain_http
 import pytest
 from proxied import Served
 from upstream import Asked, Reply, Upstream
@@ -33,7 +34,7 @@ def older(place: Path) -> None:
 
 @pytest.fixture
 def client() -> Iterator[httpx2.Client]:
-    with httpx2.Client(timeout=60) as opened:
+    with plain_http.client(timeout=60) as opened:
         yield opened
 
 
@@ -455,7 +456,7 @@ def test_fifty_streams_at_once_lose_nothing(
     provider.answer = reply
 
     def ask(number: int) -> bytes:
-        return httpx2.post(
+        return plain_http.post(
             served.root + CHAT, json=chat(asked(f"what is number {number}")), timeout=120
         ).content
 

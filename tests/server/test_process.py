@@ -11,13 +11,16 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import forked
 import httpx2
+import plain_http
 import pytest
 from upstream import HOLD, Reply, Upstream
 
 from reservoir_cli.messages import Scope
 from reservoir_cli.reservoir import Reservoir
-from reservoir_cli.server import run
+from reservoir_cli.server import run, running
+from reservoir_cli.server.running import Running
 
 RESERVOIR = str(Path(sys.executable).with_name("reservoir"))
 PATIENCE = 120
@@ -48,7 +51,7 @@ def started(place: Path, *words: str) -> Iterator[tuple[subprocess.Popen[str], A
 def ask(ready: Any, *said: dict[str, str]) -> bytes:
     body = {"messages": [*said], "stream": True}
     url = f"{ready['base_url']}/chat/completions"
-    return httpx2.post(url, json=body, timeout=PATIENCE).content
+    return plain_http.post(url, json=body, timeout=PATIENCE).content
 
 
 def user(text: str) -> dict[str, str]:
@@ -64,14 +67,33 @@ def test_it_says_where_it_is_and_ends_on_a_signal(place: Path, home: Path) -> No
             "page": f"{root}/ui/",
         }
         assert token == (home / "serve.token").read_text(encoding="utf-8").strip()
-        announced = json.loads((home / "serve.json").read_text(encoding="utf-8"))
-        assert (announced["page"], announced["pid"]) == (ready["page"], process.pid)
+        assert running.running() == [Running(ready["base_url"], ready["page"], process.pid)]
         process.terminate()
         _, log = process.communicate(timeout=PATIENCE)
         if os.name == "posix":
             assert process.returncode == 143
-            assert not (home / "serve.json").exists()
+            assert running.running() == []
         assert "Traceback" not in log
+
+
+def test_the_end_of_one_server_leaves_the_record_of_another(place: Path) -> None:
+    with started(place) as (_, first), started(place) as (second, _):
+        second.terminate()
+        second.communicate(timeout=PATIENCE)
+        pages = [server.page for server in running.running() if server.code()]
+    assert pages == [first["page"]]
+
+
+def test_servers_are_ended_by_a_command(place: Path) -> None:
+    with started(place) as (first, _), started(place) as (second, _):
+        second.kill()
+        second.communicate(timeout=PATIENCE)
+        code, said = failed(place, "--stop")
+        assert first.wait(PATIENCE) == 143 if os.name == "posix" else True
+        assert code == 0
+        assert said.startswith("note: ended the server at http://127.0.0.1:")
+        assert running.running() == []
+        assert failed(place, "--stop") == (0, "note: no server runs\n")
 
 
 @pytest.mark.skipif(os.name != "posix", reason="Windows has no SIGINT for one process")
@@ -116,6 +138,13 @@ def test_what_a_kill_kept_from_the_store_comes_with_the_next_request(
     assert [row.content for row in rows] == (said if os.name == "posix" else said[: len(rows)])
 
 
+def refused(place: Path, *words: str) -> tuple[int, str]:
+    """Start a server that cannot start, in a forked process."""
+    done = forked.run("--db", str(place), "serve", *words, env=os.environ, folder=place.parent)
+    assert done.out == b""
+    return done.code, done.err
+
+
 def failed(place: Path, *words: str, **environment: str) -> tuple[int, str]:
     done = subprocess.run(
         [RESERVOIR, "--db", str(place), "serve", *words],
@@ -141,7 +170,7 @@ def test_answers_are_sent_without_waiting_for_more_of_them() -> None:
 def test_a_port_that_is_taken_is_an_error(place: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
-        code, said = failed(place, "--port", port)
+        code, said = refused(place, "--port", port)
     assert code == 1
     assert said.startswith(f"error: cannot listen at 127.0.0.1:{port}: ")
     assert "hint: " in said
@@ -151,7 +180,7 @@ def test_a_port_that_is_taken_is_an_error(place: Path) -> None:
 def test_a_wrong_upstream_is_wrong_usage(place: Path, typed: str) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
-        code, said = failed(place, "--port", port, "--upstream", typed)
+        code, said = refused(place, "--port", port, "--upstream", typed)
     assert code == 2
     assert said.startswith("error: --upstream")
 

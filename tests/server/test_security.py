@@ -3,7 +3,7 @@
 import os
 import stat
 
-import httpx2
+import plain_http
 import pytest
 from proxied import Served
 from upstream import Upstream
@@ -32,7 +32,7 @@ def test_foreign_hosts_origins_and_sites_are_refused_on_every_route(
     served: Served, provider: Upstream
 ) -> None:
     origin = served.state.origin
-    with httpx2.Client(timeout=60) as client:
+    with plain_http.client(timeout=60) as client:
         for headers in FOREIGN:
             for root in (origin, served.root):
                 for path in ROUTES:
@@ -52,7 +52,7 @@ def test_own_names_pass(served: Served) -> None:
         {"Sec-Fetch-Site": "same-origin"},
     )
     for headers in own:
-        assert httpx2.get(f"{served.root}/v1/models", headers=headers).status_code == 200
+        assert plain_http.get(f"{served.root}/v1/models", headers=headers).status_code == 200
 
 
 def test_a_host_may_be_allowed_by_name_and_any_address_if_bound_to_all() -> None:
@@ -66,7 +66,7 @@ def test_a_host_may_be_allowed_by_name_and_any_address_if_bound_to_all() -> None
 def test_nothing_is_read_without_the_token(served: Served, provider: Upstream) -> None:
     origin, right = served.state.origin, served.state.token
     wrong = ("", "/k", "/k/", "/k/x", f"/k/{right[:-1]}", f"/k/{right}x", f"/k/{right.upper()}")
-    with httpx2.Client(timeout=60) as client:
+    with plain_http.client(timeout=60) as client:
         for prefix in wrong:
             for path in ("/v1/models", "/v1/chat/completions", "/api/tags", "/mcp", "/work/x/v1/y"):
                 answer = client.post(f"{origin}{prefix}{path}", json={})
@@ -80,14 +80,14 @@ def test_an_open_proxy_opens_the_proxy_alone(place, provider: Upstream) -> None:
 
     with proxied.serving(place, {"openai": provider.url}, open_proxy=True) as server:
         origin = server.state.origin
-        assert httpx2.get(f"{origin}/v1/models").status_code == 200
-        assert httpx2.get(f"{origin}/k/wrong/v1/models").status_code == 401
-        assert httpx2.post(f"{origin}/mcp", json={}).status_code == 404
-        assert httpx2.get(f"{origin}/v1/models", headers={"Host": "x.y"}).status_code == 403
+        assert plain_http.get(f"{origin}/v1/models").status_code == 200
+        assert plain_http.get(f"{origin}/k/wrong/v1/models").status_code == 401
+        assert plain_http.post(f"{origin}/mcp", json={}).status_code == 404
+        assert plain_http.get(f"{origin}/v1/models", headers={"Host": "x.y"}).status_code == 403
 
 
 def test_paths_that_lead_elsewhere_are_404(served: Served, provider: Upstream) -> None:
-    with httpx2.Client(timeout=60) as client:
+    with plain_http.client(timeout=60) as client:
         for path in ("/", "/v1", "/v2/models", "/work/v1/models", "/mcp/x", "/v1/%2e%2e/admin"):
             assert client.get(served.root + path).status_code == 404, path
     assert provider.asked == []
@@ -114,7 +114,7 @@ def test_a_token_that_is_none_is_replaced(text: str, home) -> None:
 def test_the_log_has_a_line_a_request_without_token_text_or_key(served: Served) -> None:
     body = {"messages": [{"role": "user", "content": "the secret plan"}]}
     url = f"{served.root}/v1/chat/completions?key=sk-abc"
-    httpx2.post(url, json=body, headers={"Authorization": "Bearer sk-xyz"})
+    plain_http.post(url, json=body, headers={"Authorization": "Bearer sk-xyz"})
     served.settle()
     (line,) = served.lines
     assert "POST /v1/chat/completions 200" in line

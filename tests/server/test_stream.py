@@ -6,6 +6,7 @@ import socket
 from urllib.parse import urlsplit
 
 import httpx2
+import plain_http
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -78,7 +79,7 @@ def raw(served: Served, path: str, body: bytes, *, root: str | None = None) -> b
 def test_a_stream_passes_unchanged_and_is_stored(
     served: Served, provider: Upstream, framing: str
 ) -> None:
-    with httpx2.Client(timeout=60) as client:
+    with plain_http.client(timeout=60) as client:
         for name, (pieces, _) in STREAMS.items():
             provider.reply = Reply(pieces, framing=framing)
             answer = client.post(f"{served.root}/{name}/i/v1/chat/completions", json=CHAT)
@@ -111,7 +112,7 @@ def test_a_stream_that_is_cut_is_cut_for_the_client_and_marked(
     pieces = [GREETING + b"\n\n", CUT, b"" if framing == "chunked" else b"never sent"]
     provider.reply = Reply(pieces, framing=framing)
     with pytest.raises(httpx2.RemoteProtocolError):
-        httpx2.post(f"{served.root}/v1/chat/completions", json=CHAT)
+        plain_http.post(f"{served.root}/v1/chat/completions", json=CHAT)
     assert stored(served) == ["user: why Redis?", "assistant: Grüße, 世界 😀"]
     with Reservoir.open(served.store) as reservoir:
         assert reservoir.view(Scope(None), 0)[-1].tags == ("partial",)
@@ -141,7 +142,7 @@ def test_gzip_that_nobody_asked_for_passes_and_is_read_along(
 def test_a_large_answer_passes_and_is_not_kept(served: Served, provider: Upstream) -> None:
     block = chunk("x" * (1 << 20)) + b"\n\n"
     provider.reply = Reply([block] * 40)
-    answer = httpx2.post(f"{served.root}/v1/chat/completions", json=CHAT, timeout=120)
+    answer = plain_http.post(f"{served.root}/v1/chat/completions", json=CHAT, timeout=120)
     assert answer.content == provider.reply.whole
     assert stored(served) == []
 
@@ -151,7 +152,7 @@ def test_a_large_request_arrives_whole(served: Served, provider: Upstream) -> No
     question = {"type": "text", "text": "what is this?"}
     body = {"model": "m", "messages": [{"role": "user", "content": [question, picture]}]}
     sent = json.dumps(body).encode()
-    answer = httpx2.post(f"{served.root}/v1/chat/completions", content=sent, timeout=120)
+    answer = plain_http.post(f"{served.root}/v1/chat/completions", content=sent, timeout=120)
     assert answer.status_code == 200
     assert provider.asked[0].body == sent
 
@@ -159,7 +160,7 @@ def test_a_large_request_arrives_whole(served: Served, provider: Upstream) -> No
 def test_more_than_32_mb_is_refused_before_it_goes_anywhere(
     served: Served, provider: Upstream
 ) -> None:
-    answer = httpx2.post(f"{served.root}/v1/messages", content=b" " * (33 << 20), timeout=120)
+    answer = plain_http.post(f"{served.root}/v1/messages", content=b" " * (33 << 20), timeout=120)
     assert answer.status_code == 413
     assert answer.json()["type"] == "error"
     assert provider.asked == []
@@ -172,7 +173,7 @@ def test_status_headers_and_body_of_an_error_pass(
     body = [] if status == 204 else [b'{"error": "x"}']
     headers = {"Retry-After": "7", "X-Request-Id": "r1", "Location": "http://127.0.0.1:9/"}
     provider.reply = Reply(body, "application/json", status, "length", headers)
-    answer = httpx2.post(f"{served.root}/v1/chat/completions", json=CHAT)
+    answer = plain_http.post(f"{served.root}/v1/chat/completions", json=CHAT)
     assert (answer.status_code, answer.content) == (status, b"".join(body))
     assert {name: answer.headers[name] for name in headers} == headers
     assert len(provider.asked) == 1
@@ -194,7 +195,7 @@ def test_an_upstream_out_of_reach_is_told_as_the_protocol_does(
 ) -> None:
     provider.shutdown()
     provider.server_close()
-    answer = httpx2.post(f"{served.root}{path}", json=CHAT)
+    answer = plain_http.post(f"{served.root}{path}", json=CHAT)
     assert answer.status_code == 502
     assert "cannot be reached" in shape(answer.json())
 
@@ -237,5 +238,5 @@ def test_any_bytes_pass(
 ) -> None:
     provider.reply = Reply(pieces, kind, framing=framing)
     body = CHAT | {"input": CHAT["messages"]}
-    answer = httpx2.post(served.root + path, json=body, timeout=120)
+    answer = plain_http.post(served.root + path, json=body, timeout=120)
     assert (answer.status_code, answer.content) == (200, b"".join(pieces))

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 import httpx2
+import plain_http
 import uvicorn
 from starlette.applications import Starlette
 
@@ -56,12 +57,12 @@ class PageServer:
 
     def code(self) -> str:
         """Return a one-time code, as ``reservoir open`` gets it."""
-        return httpx2.post(f"{self.origin}/k/{TOKEN}/ui/codes").raise_for_status().text
+        return plain_http.post(f"{self.origin}/k/{TOKEN}/ui/codes").raise_for_status().text
 
     @contextmanager
     def client(self) -> Iterator[httpx2.Client]:
         """Return a client with a session."""
-        with httpx2.Client(base_url=self.origin, follow_redirects=True) as client:
+        with plain_http.client(base_url=self.origin, follow_redirects=True) as client:
             client.post("/ui/enter", data={"code": self.code()}).raise_for_status()
             yield client
 
@@ -104,7 +105,7 @@ def serving(location: str, embedder: Embedder | None = None) -> Iterator[PageSer
     thread = threading.Thread(target=server.run, args=([listener],), name="server")
     thread.start()
     try:
-        assert ready.wait(30), "the server does not answer"
+        assert ready.wait(120), "the server does not answer"
         yield PageServer(state.origin, app, log)
     finally:
         server.should_exit = True

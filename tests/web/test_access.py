@@ -1,7 +1,7 @@
 """Who may see the page."""
 
-import httpx2
 import page_server
+import plain_http
 from page_server import TOKEN, PageServer, csrf_of
 
 from reservoir_cli.server.web.sessions import CODE_LIFETIME, SESSION_LIFETIME, Sessions
@@ -28,7 +28,7 @@ FOREIGN = (
 
 
 def test_no_view_is_shown_without_a_session(server: PageServer) -> None:
-    with httpx2.Client(base_url=server.origin) as client:
+    with plain_http.client(base_url=server.origin) as client:
         for address in VIEWS:
             for cookie in ("", "reservoir_session=x"):
                 answer = client.get(address, headers={"Cookie": cookie})
@@ -60,7 +60,7 @@ def test_every_answer_has_the_policy_and_is_kept_nowhere(client) -> None:
 
 
 def test_the_session_cookie_is_for_the_page_alone(server: PageServer) -> None:
-    answer = httpx2.post(f"{server.origin}/ui/enter", data={"code": server.code()})
+    answer = plain_http.post(f"{server.origin}/ui/enter", data={"code": server.code()})
     assert answer.status_code == 303
     cookie = answer.headers["Set-Cookie"]
     assert all(word in cookie for word in ("HttpOnly", "SameSite=strict", "Path=/ui"))
@@ -68,18 +68,18 @@ def test_the_session_cookie_is_for_the_page_alone(server: PageServer) -> None:
 
 def test_a_code_works_once_and_only_when_a_form_sends_it(server: PageServer) -> None:
     code = server.code()
-    shown = httpx2.get(f"{server.origin}/ui/enter", params={"code": code})
+    shown = plain_http.get(f"{server.origin}/ui/enter", params={"code": code})
     assert "Set-Cookie" not in shown.headers
     send = {"url": f"{server.origin}/ui/enter", "data": {"code": code}}
-    assert [httpx2.post(**send).status_code for _ in range(2)] == [303, 401]
+    assert [plain_http.post(**send).status_code for _ in range(2)] == [303, 401]
 
 
 def test_codes_are_made_only_for_who_knows_the_token(server: PageServer) -> None:
-    assert httpx2.post(f"{server.origin}/k/wrong/ui/codes").status_code == 401
-    assert httpx2.get(f"{server.origin}/k/{TOKEN}/ui/codes").is_error
-    assert httpx2.post(f"{server.origin}/ui/codes").is_error
+    assert plain_http.post(f"{server.origin}/k/wrong/ui/codes").status_code == 401
+    assert plain_http.get(f"{server.origin}/k/{TOKEN}/ui/codes").is_error
+    assert plain_http.post(f"{server.origin}/ui/codes").is_error
     evil = {"Origin": "http://evil.example"}
-    assert httpx2.post(f"{server.origin}/k/{TOKEN}/ui/codes", headers=evil).status_code == 403
+    assert plain_http.post(f"{server.origin}/k/{TOKEN}/ui/codes", headers=evil).status_code == 403
 
 
 def test_codes_and_sessions_end() -> None:
@@ -129,7 +129,7 @@ def test_no_words_of_an_address_are_logged(server: PageServer, client) -> None:
 
 
 def test_reports_are_counted(server: PageServer) -> None:
-    answer = httpx2.post(f"{server.origin}/ui/csp", content=b"{}")
+    answer = plain_http.post(f"{server.origin}/ui/csp", content=b"{}")
     assert answer.status_code == 204
     assert server.violations == 1
 
@@ -141,12 +141,12 @@ def test_an_overlong_form_is_no_form(client) -> None:
 
 def test_the_server_serves_its_own_files(server: PageServer) -> None:
     for name in ("page.css", "page.js", "icon.svg"):
-        assert httpx2.get(f"{server.origin}/ui/static/{name}").status_code == 200
+        assert plain_http.get(f"{server.origin}/ui/static/{name}").status_code == 200
     for name in ("../access.py", "%2e%2e/access.py", "..%2faccess.py"):
-        assert httpx2.get(f"{server.origin}/ui/static/{name}").is_error
+        assert plain_http.get(f"{server.origin}/ui/static/{name}").is_error
 
 
 def test_two_servers_do_not_share_sessions(server: PageServer, client, tmp_path) -> None:
     with page_server.serving(str(tmp_path / "other.db")) as other:
         cookies = dict(client.cookies)
-        assert httpx2.get(f"{other.origin}/ui/", cookies=cookies).status_code == 401
+        assert plain_http.get(f"{other.origin}/ui/", cookies=cookies).status_code == 401

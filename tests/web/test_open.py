@@ -1,15 +1,13 @@
 """``reservoir open``: it finds the server that runs, or starts one."""
 
 import json
-import os
-import signal
 import socket
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-import httpx2
+import plain_http
 import pytest
 
 RESERVOIR = str(Path(sys.executable).with_name("reservoir"))
@@ -28,9 +26,7 @@ def quiet(monkeypatch: pytest.MonkeyPatch) -> None:
 def ended(home: Path) -> Iterator[None]:
     """End the server that was started in the background."""
     yield
-    file = home / "serve.json"
-    if file.exists():
-        os.kill(json.loads(file.read_text(encoding="utf-8"))["pid"], signal.SIGTERM)
+    run("serve", "--stop")
 
 
 def run(*words: str) -> "subprocess.CompletedProcess[str]":
@@ -56,7 +52,7 @@ def test_it_starts_a_server_and_finds_it_again() -> None:
     (page, _, first), (again, _, second) = (each.partition("enter?code=") for each in addresses)
     assert page == again
     assert first != second
-    with httpx2.Client(follow_redirects=True, timeout=PATIENCE) as client:
+    with plain_http.client(follow_redirects=True, timeout=PATIENCE) as client:
         answer = client.post(f"{page}enter", data={"code": second})
     assert "conversations, the newest first" in answer.text
 
@@ -76,7 +72,7 @@ def test_what_a_killed_server_left_is_no_server(home: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
     left = {"base_url": f"http://127.0.0.1:{port}/k/x/v1", "page": "http://x/ui/", "pid": 1}
-    (home / "serve.json").write_text(json.dumps(left), encoding="utf-8")
+    (home / "serve.json").write_text(json.dumps([left]), encoding="utf-8")
     with socket.create_server(("127.0.0.1", 0)) as other:
         ran = run("open", "--print", "--port", str(other.getsockname()[1]))
     assert ran.returncode == 1

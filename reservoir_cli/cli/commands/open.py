@@ -8,17 +8,15 @@ import time
 import webbrowser
 from collections.abc import Sequence
 from typing import IO, Annotated
-from urllib.error import URLError
-from urllib.request import ProxyHandler, Request, build_opener
 
 import typer
 
 from reservoir_cli.cli import console, options
 from reservoir_cli.errors import ReservoirError
-from reservoir_cli.server import token
+from reservoir_cli.server import running
 
-#: Seconds that a server has to start, and to answer.
-_START, _ANSWER = 60.0, 10.0
+#: Seconds that a server has to start.
+_START = 60.0
 _PAUSE = 0.1
 
 
@@ -42,6 +40,7 @@ def open(
     address = _address()
     if address is None:
         address = _start(_command(ctx, port))
+        console.note("a server runs in the background; reservoir serve --stop ends it")
     elif options.globals_of(ctx).db:
         console.note("a server runs already: the page shows its store, not that of --db")
     if print_only or not _has_display() or not webbrowser.open(address):
@@ -53,17 +52,10 @@ def open(
 
 def _address() -> str | None:
     """Return an address with a one-time code; ``None`` if no server answers."""
-    ready = token.running() or {}
-    base, page = str(ready.get("base_url", "")).removesuffix("/v1"), ready.get("page")
-    if not base.startswith("http://"):
-        return None
-    request = Request(f"{base}/ui/codes", method="POST")
-    try:
-        # The token is for this machine alone, whatever proxy is set.
-        with build_opener(ProxyHandler({})).open(request, timeout=_ANSWER) as answer:
-            return f"{page}enter?code={answer.read(200).decode('ascii')}"
-    except (URLError, OSError, ValueError):
-        return None
+    for server in reversed(running.running()):
+        if code := server.code():
+            return f"{server.page}enter?code={code}"
+    return None
 
 
 def _start(command: Sequence[str]) -> str:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from reservoir_cli.cli import console, options
-from reservoir_cli.errors import UsageError
+from reservoir_cli.errors import ReservoirError, UsageError
 
 if TYPE_CHECKING:
     from reservoir_cli.reservoir import Reservoir
@@ -43,6 +43,7 @@ def serve(
         list[str] | None,
         typer.Option("--allow-host", metavar="NAME", help="Answer to this host name, too."),
     ] = None,
+    stop: Annotated[bool, typer.Option("--stop", help="End the servers that run.")] = False,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print one line of JSON when it is ready.")
     ] = False,
@@ -52,9 +53,13 @@ def serve(
     Each request gets what earlier conversations say about its question, the answer passes
     unchanged, and both are stored. The URL holds a secret token. Needs the extra serve.
     """
+    if stop:
+        _stop_servers()
+        return
     if any(find_spec(part) is None for part in _PARTS):
         raise UsageError(
-            "reservoir serve needs more packages", hint="pip install 'reservoir-cli[serve]'"
+            "reservoir serve needs more packages",
+            hint="pip install 'reservoir-cli[serve]', in a checkout: pip install -e '.[serve]'",
         )
     known, given = options.load_config(ctx), options.globals_of(ctx)
     from reservoir_cli.server import run
@@ -94,6 +99,26 @@ def serve(
         ready=ready,
         log=console.aside,
     )
+
+
+def _stop_servers() -> None:
+    """End every server of this home that answers, and forget those that were killed."""
+    from reservoir_cli.server import running
+
+    servers = running.running()
+    answering = [server for server in servers if server.code()]
+    for server in servers:
+        if server not in answering:
+            running.forget(server)
+        elif server.stop():
+            console.note(f"ended the server at {server.page}")
+        else:
+            raise ReservoirError(
+                f"the server at {server.page} does not end",
+                hint="it may be sending an answer; try again",
+            )
+    if not answering:
+        console.note("no server runs")
 
 
 def _name_and_url(text: str) -> tuple[str, str]:

@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import re
+import shutil
 from datetime import timedelta
 from pathlib import Path
 
@@ -1021,11 +1022,9 @@ def test_a_context_keeps_its_budget_its_scope_and_its_word(
 
 
 @pytest.fixture(scope="module")
-def samples(embedder, tmp_path_factory):
-    with Reservoir.open(tmp_path_factory.mktemp("samples") / "samples.db") as reservoir:
-        reservoir.import_files(*sorted(SAMPLES.glob("*.jsonl")))
-        reservoir._embedder = embedder
-        reservoir.embed()
+def samples(embedder, sample_store, tmp_path_factory):
+    copy = shutil.copy(sample_store, tmp_path_factory.mktemp("samples"))
+    with Reservoir.open(copy, embedder=embedder) as reservoir:
         yield reservoir
 
 

@@ -14,13 +14,13 @@ import pytest
 
 RESERVOIR = Path(sys.executable).with_name("reservoir")
 COUNT = 30
-#: Groups of four, each of which takes its time, so that there is one to be killed in.
+#: Groups of four, of which the fourth takes its time, so that there is one to be killed in.
 SLOWLY = """
 import time
 import reservoir_cli.retrieval.indexing as indexing
 indexing.GROUP = 4
-embedded = indexing.embedded
-indexing.embedded = lambda *given: (time.sleep(0.3), embedded(*given))[1]
+embedded, pauses = indexing.embedded, iter((0, 0, 0, 600))
+indexing.embedded = lambda *given: (time.sleep(next(pauses)), embedded(*given))[1]
 """
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
@@ -43,7 +43,7 @@ def run(environment: dict[str, str]) -> Run:
             capture_output=True,
             check=True,
             text=True,
-            timeout=120,
+            timeout=600,
         )
 
     return running

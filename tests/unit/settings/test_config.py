@@ -779,7 +779,7 @@ def test_a_folder_that_cannot_be_written_is_a_usage_error(file: Path) -> None:
         if not shutil.which("setpriv"):
             pytest.skip("root is stopped by no file mode, and setpriv is not here")
         command[:0] = ["setpriv", "--bounding-set=-dac_override,-dac_read_search"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
     file.parent.chmod(0o700)
     assert done.stderr == f"2 cannot write {file}: Permission denied\n"
     assert file.read_text() == "# mine\n"

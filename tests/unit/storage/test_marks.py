@@ -160,7 +160,8 @@ def test_new_tables_of_a_guarded_store_are_guarded(postgres: PostgresServer) -> 
             Pins(member).add(member.find(EVERYWHERE)[0], NOW)
             assert marks(member) == {"m x": (("b",), NOW)}
             entry, number = LedgerEntry(0, "hash", "a block", 3), member.find(EVERYWHERE)[0].id
-            assert Ledger(member).put("m", "c", entry, [number], now=NOW)
+            version = Ledger(member).version("m")
+            assert Ledger(member).put("m", "c", entry, [number], version=version, now=NOW)
             assert Ledger(member).get("m", "c", masked=True, now=NOW) == {(0, "hash"): entry}
     finally:
         behind(url, "DROP OWNED BY niobe")

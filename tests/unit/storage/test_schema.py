@@ -31,7 +31,7 @@ def version(path: str | Path) -> int:
 
 def run(script: str, *arguments: str) -> str:
     command = [sys.executable, "-c", script, *arguments]
-    return subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout
+    return subprocess.run(command, capture_output=True, text=True, check=True, timeout=300).stdout
 
 
 @pytest.mark.sqlite("it is in the header of a file")

@@ -410,7 +410,7 @@ def test_a_pool_in_transaction_mode_may_stand_in_between(
     writers = [
         subprocess.Popen([sys.executable, "-c", WRITE, url, str(number)]) for number in range(6)
     ]
-    assert [each.wait(120) for each in writers] == [0] * 6
+    assert [each.wait(300) for each in writers] == [0] * 6
     with closing(open_store(direct)) as store:
         assert store.holdings()["messages"] == 1 + 6 * 20
         assert store.problems() == []
