@@ -21,8 +21,6 @@ from reservoir_cli.storage.highlight import find_words
 from reservoir_cli.storage.records import Filter, Passage
 
 Mode = Literal["hybrid", "keyword", "semantic"]
-#: Said when the words of a hybrid search are in no message.
-_NO_WORD = "no message has any of these words; these are the nearest in meaning"
 MODES: tuple[str, ...] = get_args(Mode)
 
 
@@ -136,15 +134,10 @@ def _by_rank(
     found = without_known_words(found, embedder)
     dates = date_scores(find_dates(term, now), found.created_at, now.tzinfo or UTC)
     scored = ranking.score(found, settings, to_epoch_ms(now), dates)
-    passing = filters.keep(scored, filters.passing(found))
-    hits = _by_score(store, passing, mode, wanted)
-    if mode == "semantic":
+    hits = _by_score(store, filters.keep(scored, filters.passing(found)), mode, wanted)
+    if mode == "semantic" or wanted.redactor is None:
         return hits
-    notes: tuple[str, ...] = ()
-    if wanted.redactor is not None:
-        notes = respelling_notes(found, store, wanted.scope, wanted.redactor)
-    if any(map(str.isalnum, term)) and not (passing.bm25.any() or dates.any()):
-        notes += (_NO_WORD,)
+    notes = respelling_notes(found, store, wanted.scope, wanted.redactor)
     return [replace(hit, notes=notes) for hit in hits] if notes else hits
 
 

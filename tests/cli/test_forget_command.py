@@ -123,8 +123,14 @@ def test_a_message_that_is_not_there_is_exit_1_and_the_others_stay(spread):
 
 
 NOTES = [
-    (["--match", "secret", "-i", "empty"], "warning: nothing in default/empty; 1 message in default/"),
-    (["--match", "three"], "warning: nothing in default/default; 1 message in work/work (-p work -i work"),
+    (
+        ["--match", "secret", "-i", "empty"],
+        "warning: nothing in default/empty; 1 message in default/",
+    ),
+    (
+        ["--match", "three"],
+        "warning: nothing in default/default; 1 message in work/work (-p work -i work",
+    ),
     (["--match", "absent"], "note: nothing to forget in default/default"),
     (["--conversation", "absent"], "note: nothing to forget in default"),
     (["--scope", "-p", "nowhere"], "warning: nothing in nowhere/nowhere; 2 messages in "),

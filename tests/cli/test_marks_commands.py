@@ -43,7 +43,9 @@ def test_what_lies_elsewhere_is_said_to(said, command):
     assert done.out == ""
     assert done.err == ("error: no message 4 in default\nhint: it is in partition work: -p work\n")
     assert said(*command, "-p", "work").err.startswith("#4 user: at work\n")
-    assert said(command[0], "99", *command[2:], code=1).err.startswith("error: no message 99 in default\nhint: on a")
+    assert said(command[0], "99", *command[2:], code=1).err.startswith(
+        "error: no message 99 in default\nhint: on a"
+    )
 
 
 @pytest.mark.parametrize(

@@ -271,7 +271,10 @@ def test_finding_no_conversation_says_why(spread):
 
 def test_an_empty_store_says_so(cli):
     for command in ("partitions", "conversations"):
-        assert cli(command).err == "note: nothing is stored yet: reservoir init, or reservoir ingest FILE\n"
+        assert (
+            cli(command).err
+            == "note: nothing is stored yet: reservoir init, or reservoir ingest FILE\n"
+        )
 
 
 @pytest.mark.parametrize("option", [["--rename", "work", "x"], ["--delete", "work"]])

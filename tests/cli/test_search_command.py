@@ -152,7 +152,7 @@ def test_a_search_without_a_word_says_how_it_goes(samples):
 
 @pytest.mark.model
 def test_words_that_are_in_no_message_are_said_not_to_be_there(samples):
-    note = "note: no message has any of these words; these are the nearest in meaning\n"
+    note = "note: none of these has any of the words; they are the nearest in meaning\n"
     for options in ((), ("-p", "work"), ("--role", "user")):
         done = samples("search", "qqzzxxwv", *options, "-n", "2")
         assert done.err == (note if done.out else done.err)

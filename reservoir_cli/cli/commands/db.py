@@ -5,8 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
-from reservoir_cli.cli import console, options
-from reservoir_cli.cli.commands.stats import HELD
+from reservoir_cli.cli import console, options, tables
 from reservoir_cli.cli.help import HelpfulCommand, HelpfulGroup
 
 db = typer.Typer(
@@ -38,7 +37,7 @@ def status(ctx: typer.Context, as_json: options.Json = False) -> None:
         for name, value in facts.items()
         if name not in lists
     ]
-    rows += [(HELD.get(name, name), f"{count:,}") for name, count in held.items()]
+    rows += [(tables.HELD.get(name, name), f"{count:,}") for name, count in held.items()]
     for name, entries in lists.items():
         rows += [_described(_LABELS[name], entry) for entry in entries[:_MOST]]
     console.table(("", ""), rows)

@@ -112,6 +112,8 @@ def search(
             _say_nothing_found(reservoir, scope, where, keyword)
     if found and not any(map(str.isalnum, term)):
         console.note("the term contains no words; ranked by embedding similarity only")
+    elif found and not (semantic or keyword) and not any(hit.bm25 for hit in found):
+        console.note("none of these has any of the words; they are the nearest in meaning")
     for note in found[0].notes if found else ():
         console.note(note)
     if found and not found[0].all_words:

@@ -6,14 +6,13 @@ from typing import Annotated, Any
 
 import typer
 
-from reservoir_cli.cli import console, options, whereabouts
+from reservoir_cli.cli import console, options, tables, whereabouts
 from reservoir_cli.messages import Scope
 from reservoir_cli.util.times import parse_time
 
 _BARS = "▁▂▃▄▅▆▇█"
 _DAYS = 30
-#: What a store holds, in words where these are not the names of the fields.
-HELD = {"pending": "not embedded yet", "synapses": "links between messages"}
+_NAMES = tables.HELD
 
 
 def stats(
@@ -66,7 +65,7 @@ def stats(
     if recalls["runs"]:
         rows.append(("recalls", f"{recalls['runs']:,}, {recalls['skipped']:,} of them empty"))
     held = summary["store"]
-    rows += [(f"stored {HELD.get(name, name)}", f"{count:,}") for name, count in held.items()]
+    rows += [(f"stored {_NAMES.get(name, name)}", f"{count:,}") for name, count in held.items()]
     if without := held["messages"] - held["embedded"] - held["pending"]:
         rows.append(("stored without text", f"{without:,}"))
     console.table(("", ""), rows)
