@@ -69,7 +69,9 @@ def globals_(
     ] = None,
     offline: Annotated[
         bool,
-        typer.Option("--offline", help="Never use the network, but to reach a store on a server."),
+        typer.Option(
+            "--offline", help="Never use the network, except to reach a store on a server."
+        ),
     ] = False,
     _no_color: Annotated[
         bool,

@@ -148,6 +148,10 @@ Tag = Annotated[
     str | None,
     typer.Option(metavar="NAME", help="Only messages with this tag.", callback=_name),
 ]
+ConversationTag = Annotated[
+    str | None,
+    typer.Option(metavar="NAME", help="Only conversations that have this tag.", callback=_name),
+]
 Timestamps = Annotated[bool, typer.Option("--timestamps", help="Put time and trace id in front.")]
 OneLine = Annotated[
     bool, typer.Option("--oneline", help="One message a line; line breaks become \\n.")

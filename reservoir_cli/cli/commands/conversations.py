@@ -28,7 +28,7 @@ def conversations(
     ] = None,
     project: options.Project = None,
     since: options.Since = None,
-    tag: options.Tag = None,
+    tag: options.ConversationTag = None,
     as_json: options.Json = False,
 ) -> None:
     """List the conversations of a partition or instance.

@@ -108,7 +108,7 @@ def copy(
 ) -> None:
     """Copy a whole store, from a file to a server or the other way, and compare the two.
 
-    What is broken off goes on where it was when the command is run again.
+    Run it again to resume an interrupted copy.
     """
     from reservoir_cli.reservoir import Reservoir
 

@@ -14,7 +14,7 @@ def doctor(
     ctx: typer.Context,
     repair: Annotated[
         bool,
-        typer.Option("--repair", help="Make again what is derived, and make our files private."),
+        typer.Option("--repair", help="Rebuild derived data, and fix file permissions."),
     ] = False,
     salvage: Annotated[
         Path | None,
