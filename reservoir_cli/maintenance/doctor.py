@@ -169,7 +169,7 @@ def _store_checks(store: Store, *, repaired: bool) -> Iterator[Check]:
             "secrets",
             Status.NOTE,
             f"found in {secret:,} {noun}",
-            "reservoir view 0 --secrets --all-partitions; forget --id N deletes one",
+            "reservoir view 0 --secrets --all-partitions; reservoir forget --id N deletes one",
         )
 
 

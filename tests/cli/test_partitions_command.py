@@ -67,7 +67,7 @@ def test_the_settings_of_a_renamed_partition_go_with_it(spread):
     spread("ingest", "--no-embed", stdin="AKIAIOSFODNN7EXAMPLX is the key")
     assert "AKIA" not in spread("view", "1").out
     done = spread("partitions", "--rename", "default", "home.2", "--yes")
-    assert "reservoir config --set partition=home.2" in done.err
+    assert "reservoir config set partition=home.2" in done.err
     assert f"[partitions.default] in {file} is [partitions.home.2] now" in done.err
     assert "AKIA" not in spread("view", "1", "-p", "home.2").out
     assert tomllib.loads(file.read_text()) == {

@@ -221,9 +221,9 @@ def test_a_partition_may_have_its_own_way(cli):
 def test_the_advice_is_for_the_setting_that_holds(cli):
     cli("config", "--set", "partitions.work.redact=mark")
     said = cli("ingest", "--no-embed", "-p", "work", stdin=SAYS)
-    assert "config --set partitions.work.redact=mask" in said.err
-    assert "config --set partitions.work.redact=mask" in cli("context", "queue", "-p", "work").err
-    assert "config --set redact=mask" in cli("ingest", "--no-embed", stdin=SAYS).err
+    assert "config set partitions.work.redact=mask" in said.err
+    assert "config set partitions.work.redact=mask" in cli("context", "queue", "-p", "work").err
+    assert "config set redact=mask" in cli("ingest", "--no-embed", stdin=SAYS).err
 
 
 def test_a_question_that_is_saved_is_searched_too(cli):

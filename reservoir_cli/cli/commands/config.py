@@ -167,7 +167,7 @@ def _count_stored_secrets(ctx: typer.Context, partition: str | None) -> None:
             console.note(
                 f"{options.counted(count, 'stored message')} {verb} secrets: they are hidden in "
                 "what is printed, and not removed; reservoir view 0 --secrets --all-partitions "
-                "lists them, forget --id N deletes one"
+                "lists them, reservoir forget --id N deletes one"
             )
 
 

@@ -40,7 +40,7 @@ def doctor(
     given = options.globals_of(ctx)
     if calibrate:
         if repair or salvage is not None:
-            raise UsageError("--calibrate stands alone", hint="run doctor --repair first")
+            raise UsageError("--calibrate stands alone", hint="run reservoir doctor --repair first")
         _calibrate(ctx, as_json)
         return
     if salvage is not None:

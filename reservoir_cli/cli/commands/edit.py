@@ -35,7 +35,9 @@ def edit(
         before = message.content
         after = _edited(before) if text is None else options.text_or_stdin(text)
         if not after.strip():
-            console.note("the new text is empty: nothing was changed; forget deletes a message")
+            console.note(
+                "the new text is empty: nothing was changed; reservoir forget deletes a message"
+            )
         elif after == before:
             console.note("the text is the same: nothing was changed")
         else:
