@@ -155,9 +155,9 @@ def _with_option(typed: str, command: Any) -> str | None:
     number = typed[1:] if re.fullmatch(r"-\d+", typed) else ""
     if typed not in words:
         return None
-    has = {name for each in command.params for name in (*each.opts, each.metavar)}
+    known = {name for parameter in command.params for name in (*parameter.opts, parameter.metavar)}
     for meant in _MEANT_OPTIONS.get("-n" if number else typed, ()):
-        if meant in has:
+        if meant in known:
             shown = [*([] if meant == _COUNT else [meant]), *([number] if number else [])]
             at = words.index(typed)
             return _typed([*words[:at], *shown, *words[at + 1 :]])
@@ -186,6 +186,8 @@ def _with_extra(extra: str, name: str) -> str | None:
         return None
     is_number = extra.removeprefix("#").isdecimal()
     option = _STANDS_FOR[name][0 if is_number else 1]
+    if option == "-p" and {"-p", "--partition"} & set(words):
+        return None
     return _typed([*before, option, extra.removeprefix("#") if is_number else extra, *behind])
 
 
@@ -200,7 +202,7 @@ def _place(text: str, words: Sequence[str]) -> tuple[int, int] | None:
 
 def _replaced(word: str, other: str) -> str | None:
     """Return what was typed with another word in place of one."""
-    return _typed([other if each == word else each for each in sys.argv[1:]])
+    return _typed([other if typed == word else typed for typed in sys.argv[1:]])
 
 
 def swapped(one: str, other: str) -> str | None:

@@ -342,10 +342,10 @@ def why_nothing(reservoir: "Reservoir", scope: Scope, where: "Filter") -> str:
         for name, value in asdict(where).items()
         if value != open_to_all[name]
     ]
-    return fails("message", scope, typed, where) if typed else ""
+    return describe_no_match("message", scope, typed, where) if typed else ""
 
 
-def fails(noun: str, scope: Scope, typed: Sequence[str], where: "Filter") -> str:
+def describe_no_match(noun: str, scope: Scope, typed: Sequence[str], where: "Filter") -> str:
     """Say that nothing in a scope passes the filters that were typed."""
     does = f"has the tag {where.tag}" if typed == ["--tag"] else f"passes {' and '.join(typed)}"
     return f"no {noun} in {whereabouts.place(scope)} {does}"

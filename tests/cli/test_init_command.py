@@ -205,6 +205,12 @@ def test_without_a_terminal_it_needs_yes_and_then_asks_nothing(machine):
     assert machine("config", "--get", "partition").out == "work\n"
 
 
+def test_where_nothing_is_found_there_is_nothing_to_ask(cli):
+    done = cli("init")
+    assert done.err.startswith("found no history on this machine")
+    assert not cli.db.exists()
+
+
 def test_a_dry_run_shows_everything_and_makes_nothing(machine):
     document = machine("init", "--yes", "--dry-run", "--json").document
     counts = ("files", "conversations", "messages", "already_there", "new", "imported", "skipped")

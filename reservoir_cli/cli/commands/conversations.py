@@ -90,7 +90,7 @@ def _say_nothing_found(
         names = [
             f"--{name}" for name in ("match", "project", "since", "tag") if _typed(where, name)
         ]
-        console.note(options.fails("conversation", scope, names, where))
+        console.note(options.describe_no_match("conversation", scope, names, where))
     else:
         console.note(f"the messages in {whereabouts.place(scope)} are in no conversation")
 

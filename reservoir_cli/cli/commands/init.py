@@ -83,7 +83,7 @@ def init(
     places = discover.look()
     there = [each for each in places if each.files]
     _show_places(places, there)
-    if not dry_run:
+    if there and not dry_run:
         options.require_answer(_READ, yes)
     asked = not yes and options.can_ask()  # without a terminal, only to say what would be done
     if there and asked and not console.ask(_READ, usual=True):
@@ -102,7 +102,7 @@ def init(
     elif there and not chosen:
         _keep_current(ctx, read, home, asked=asked, dry_run=dry_run)
     _name_agents(read)
-    question = None if dry_run else _try(ctx, read, home, offer=not (yes or as_json))
+    question = None if dry_run else _try(ctx, read, home, offer=asked and not as_json)
     if as_json:
         _print(places, read, home, question, dry_run)
     if any(each.failure for each in read):
