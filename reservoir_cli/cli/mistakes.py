@@ -78,7 +78,8 @@ def command_line(words: list[str]) -> list[str]:
         hint = _typed([*words[before:], *words[:before]])
         raise UsageError(f"{words[0]} goes behind the command", hint=hint)
     if _names_a_partition_first(words):
-        hint = _typed([*words[1:], "-p", words[0]])
+        place = [] if words[0] == "reservoir" else ["-p", words[0]]
+        hint = _typed([*words[1:], *place])
         raise UsageError(f"no such command {words[0]!r}", hint=hint)
     return words
 

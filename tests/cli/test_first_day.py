@@ -9,6 +9,7 @@ MISTAKES = [
     ("help view", 0, "Usage: reservoir view"),
     ("version", 0, "reservoir 0."),
     ("ls", 2, "reservoir view lists messages, reservoir conversations lists conversations"),
+    ("reservoir view 3", 2, "hint: reservoir view 3\n"),
     ("work context redis", 2, "hint: reservoir context redis -p work"),
     ("list", 2, "reservoir view lists messages, reservoir conversations lists conversations"),
     ("show 1", 2, "reservoir view --id N"),
