@@ -48,7 +48,7 @@ class StoreCorruptError(StoreError):
     #: The default hint.
     WAY_OUT = (
         "run reservoir doctor --repair; if that fails, restore a backup, "
-        "or use doctor --salvage FILE"
+        "or use reservoir doctor --salvage FILE"
     )
 
 

@@ -614,7 +614,7 @@ class Reservoir:
             old words in the files.
         """
         if not text.strip():
-            raise UsageError("the new text is empty", hint="forget deletes a message")
+            raise UsageError("the new text is empty", hint="reservoir forget deletes a message")
         key = self._key(message, scope)
         self._ingestor.edit(self.store.by_key([key])[0], clean_text(text))
         return self.messages([key])[0]

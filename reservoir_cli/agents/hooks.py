@@ -51,7 +51,7 @@ def answer(
 def _recalled(event: Any, config_file: Path | None, db: str | None, budget: int | None) -> str:
     """Return what the client is to know beside a prompt; empty if nothing."""
     # Loads numpy, which other events do not need.
-    from reservoir_cli.context.recall import BUDGET, Recall
+    from reservoir_cli.context.recall import BUDGET, Reason, Recall
 
     prompt, session, folder = (_text(event, name) for name in ("prompt", "session_id", "cwd"))
     if not prompt:
@@ -66,11 +66,22 @@ def _recalled(event: Any, config_file: Path | None, db: str | None, budget: int 
                 prompt, partition=partition, budget=budget, exclude_conversation=session
             )
             if not isinstance(recall, Recall):
+                if recall.reason is Reason.EMPTY:
+                    _log_empty(reservoir, partition)
                 break
             if len(recall.text) <= LONGEST:
                 return recall.text
             budget = int(0.95 * budget * LONGEST / len(recall.text))
     return ""
+
+
+def _log_empty(reservoir: Reservoir, partition: str | None) -> None:
+    """Write to the log that the partition of a prompt is empty, if others are not."""
+    name = reservoir.scope(partition).partition
+    partitions = {place[0] for place in reservoir.places()}
+    if partitions and name not in partitions:
+        hint = "setting partition, or projects for a folder, names another"
+        _log("user-prompt", ReservoirError(f"partition {name} is empty: {hint}"))
 
 
 def _text(event: Any, name: str) -> str | None:

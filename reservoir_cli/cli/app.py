@@ -2,7 +2,6 @@
 
 import os
 import re
-import shlex
 import signal
 import sys
 from contextlib import suppress
@@ -13,22 +12,11 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 from reservoir_cli import __version__
-from reservoir_cli.cli import console, shells
-from reservoir_cli.cli.lazy import EXAMPLES, CommandGroup
+from reservoir_cli.cli import console, mistakes, shells
+from reservoir_cli.cli.lazy import CommandGroup
 from reservoir_cli.cli.options import Globals
-from reservoir_cli.errors import ReservoirError, UsageError
+from reservoir_cli.errors import ReservoirError
 from reservoir_cli.settings.location import check_location
-
-#: Options of all commands, and what they take.
-BEFORE_COMMAND = {"--config": " FILE", "--db": " PATH", "--offline": "", "--no-color": ""}
-#: What the option parser says, and how one says it.
-_IN_WORDS = (
-    (r"'\[?([A-Z]+)\]?'", r"\1"),
-    (r"is not a valid int\w*( range)?$", "is not a whole number"),
-    (r"is not a valid float( range)?$", "is not a number"),
-    (r"is not in the range x>=(\S+)$", r"is less than \1"),
-    (r"is not in the range (\S+)<=x<=(\S+)$", r"is not between \1 and \2"),
-)
 
 #: Variables that are no settings, behind ``RESERVOIR_``.
 _OWN_VARIABLE = re.compile("HOME|CONFIG|DB|DEBUG|MODEL_CACHE|TEST_.*")
@@ -81,7 +69,9 @@ def globals_(
     ] = None,
     offline: Annotated[
         bool,
-        typer.Option("--offline", help="Never use the network, but to reach a store on a server."),
+        typer.Option(
+            "--offline", help="Never use the network, except to reach a store on a server."
+        ),
     ] = False,
     _no_color: Annotated[
         bool,
@@ -200,53 +190,10 @@ def _leave(code: int) -> NoReturn:
     os._exit(code)
 
 
-#: Words that are no commands, each with the commands that may be meant.
-_NO_COMMANDS = {
-    "list": "reservoir view lists messages, reservoir conversations lists conversations",
-    "show": "reservoir view --id N",
-    "get": "reservoir config get KEY",
-    "set": "reservoir config set KEY=VALUE",
-    "import": "reservoir ingest FILE",
-    "add": 'echo "…" | reservoir ingest',
-    "ask": 'reservoir context "…"',
-    "delete": "reservoir forget --id N",
-    "remove": "reservoir forget --id N",
-    "rm": "reservoir forget --id N",
-    "find": "reservoir search TERM",
-    "grep": "reservoir search --keyword TERM",
-}
-
-
-def _command_line(words: list[str]) -> list[str]:
-    """Return the command line; `help` and `version` are commands as in other programs.
-
-    :raises UsageError: what is typed is no command; the hint is the one that is meant.
-    """
-    if words[:1] == ["help"]:
-        return [*words[1:2], "--help"]
-    if words[:1] == ["version"]:
-        return ["--version"]
-    if words and (meant := _NO_COMMANDS.get(words[0])):
-        raise UsageError(f"no such command {words[0]!r}", hint=meant)
-    before = _scope_before(words)
-    if before and len(words) > before and words[before] in EXAMPLES:
-        moved = ["reservoir", *words[before:], *words[:before]]
-        raise UsageError(f"{words[0]} goes behind the command", hint=shlex.join(moved))
-    return words
-
-
-def _scope_before(words: list[str]) -> int:
-    """Return how many words of a partition and an instance stand before the command."""
-    count = 0
-    while words[count : count + 1] and re.match("-[pi]|--(partition|instance)", words[count]):
-        count += 1 if re.match("-[pi].|--[a-z]+=", words[count]) else 2
-    return count
-
-
 def _run() -> int:
     try:
         outcome: Any = app(
-            _command_line(sys.argv[1:]), prog_name="reservoir", standalone_mode=False
+            mistakes.command_line(sys.argv[1:]), prog_name="reservoir", standalone_mode=False
         )
         return outcome if isinstance(outcome, int) else 0
     except ReservoirError as failure:
@@ -262,7 +209,7 @@ def _run() -> int:
         return 130
     except Exception as failure:
         if hasattr(failure, "format_message"):  # the command line itself was wrong
-            return _failed(_as_usage(failure))
+            return _failed(mistakes.as_usage_error(failure, typer.main.get_command(app)))
         _debug(failure)
         return _failed(_as_failure(failure))
 
@@ -279,37 +226,6 @@ def _as_failure(failure: BaseException) -> ReservoirError:
     if isinstance(failure, OSError) and failure.errno:
         return ReservoirError(f"the system refused: {os.strerror(failure.errno)}", hint=hint)
     return ReservoirError(f"unexpected {type(failure).__name__}", hint=hint)
-
-
-def _as_usage(failure: Any) -> UsageError:
-    """Turn a complaint of the option parser into an error of ours."""
-    context = getattr(failure, "ctx", None)
-    name = context.command_path if context else "reservoir"
-    option = getattr(failure, "option_name", None)
-    if option in BEFORE_COMMAND:
-        return UsageError(
-            f"{option} goes before the command",
-            hint=name.replace(" ", f" {option}{BEFORE_COMMAND[option]} ", 1),
-        )
-    message = " ".join(failure.format_message().split()).rstrip(".")
-    for pattern, words in _IN_WORDS:
-        message = re.sub(pattern, words, message)
-    hint = None if context else _as_written(getattr(failure, "option_name", None))
-    return UsageError(message[:1].lower() + message[1:], hint=hint or f"{name} --help")
-
-
-def _as_written(option: str | None) -> str | None:
-    """How an option is written with its values, such as ``reservoir view --since T``."""
-    name = next((word for word in sys.argv[1:] if word in EXAMPLES), None)
-    if name is None:
-        return None
-    group: Any = typer.main.get_command(app)
-    command = group.commands[name]
-    with typer.Context(command) as context:
-        for each in command.params:
-            if option in each.opts:
-                return f"reservoir {name} {option} {each.make_metavar(context)}"
-    return None
 
 
 def _failed(failure: ReservoirError) -> int:

@@ -191,10 +191,10 @@ def messages(
     :param focus: id of a message whose id is set off.
     """
     if sys.stdout.isatty():
-        width = max((len(str(each.id)) for each in found), default=0)
+        width = max((len(f"#{each.id}") for each in found), default=0)
         name_of = _place_names(found)
         for each in found:
-            shown = _dim(f"{each.id:>{width}} ")
+            shown = _dim(f"#{each.id} ".rjust(width + 1))
             if each.id == focus:
                 shown.stylize("not dim bold reverse", 0, width)
             shown.append(escaped(name_of(each)), "dim")

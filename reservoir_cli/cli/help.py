@@ -71,4 +71,11 @@ class HelpfulCommand(_Helpful, TyperCommand):
 
 
 class HelpfulGroup(_Helpful, TyperGroup):
-    """A group of commands."""
+    """A group of commands. Without a command it prints its help."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Print the help if nothing is typed."""
+        if not args and self.no_args_is_help and not ctx.resilient_parsing:
+            console.write(ctx.get_help() + "\n")
+            ctx.exit()
+        return super().parse_args(ctx, args)

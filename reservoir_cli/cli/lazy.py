@@ -28,7 +28,7 @@ EXAMPLES = {
     "conversations": "reservoir conversations -p work --since 30d",
     "partitions": "reservoir partitions rename work acme",
     "backup": "reservoir backup reservoir-copy.db",
-    "edit": 'reservoir edit 1 "We fly on 3 May." -p home',
+    "edit": 'id=$(echo "We fly in Mai." | reservoir ingest); reservoir edit "$id" "We fly in May."',
     "tag": "reservoir tag 1 travel japan -p home",
     "untag": "reservoir untag 1 japan -p home",
     "pin": "reservoir pin 1 -p home",

@@ -148,6 +148,10 @@ Tag = Annotated[
     str | None,
     typer.Option(metavar="NAME", help="Only messages with this tag.", callback=_name),
 ]
+ConversationTag = Annotated[
+    str | None,
+    typer.Option(metavar="NAME", help="Only conversations that have this tag.", callback=_name),
+]
 Timestamps = Annotated[bool, typer.Option("--timestamps", help="Put time and trace id in front.")]
 OneLine = Annotated[
     bool, typer.Option("--oneline", help="One message a line; line breaks become \\n.")
@@ -338,7 +342,19 @@ def why_nothing(reservoir: "Reservoir", scope: Scope, where: "Filter") -> str:
         for name, value in asdict(where).items()
         if value != open_to_all[name]
     ]
-    return f"no message in {whereabouts.place(scope)} passes {' and '.join(typed)}" if typed else ""
+    return describe_no_match("message", scope, typed, where) if typed else ""
+
+
+def describe_no_match(noun: str, scope: Scope, typed: Sequence[str], where: "Filter") -> str:
+    """Say that nothing in a scope passes the filters that were typed."""
+    does = f"has the tag {where.tag}" if typed == ["--tag"] else f"passes {' and '.join(typed)}"
+    return f"no {noun} in {whereabouts.place(scope)} {does}"
+
+
+def is_number(typed: str) -> bool:
+    """Return whether a text is a number, with or without ``#``."""
+    digits = typed.strip().removeprefix("#")
+    return digits.isascii() and digits.isdigit()
 
 
 def message_number(typed: str, name: str = "--id") -> int:
@@ -348,7 +364,7 @@ def message_number(typed: str, name: str = "--id") -> int:
     :raises UsageError: it is no number that a message can have.
     """
     digits = typed.strip().removeprefix("#")
-    if not (digits.isascii() and digits.isdigit()):
+    if not is_number(typed):
         raise UsageError(f"{name}: {typed!r} is not a message number", hint="use 12 or '#12'")
     if not 1 <= int(digits[:20]) <= MOST:
         raise UsageError(f"{name}: {typed} is not between 1 and {MOST}", hint="use 12 or '#12'")
@@ -388,7 +404,7 @@ def first_words(message: StoredMessage) -> str:
 
 def no_message(reservoir: "Reservoir", number: int, scope: Scope) -> ReservoirError:
     """Return the error for a message that is not where it was looked for; say where it is."""
-    hint = None
+    hint = "on a terminal, reservoir view and reservoir search show the numbers"
     for each in reservoir.messages([number]):
         hint = f"it is in partition {each.partition}: -p {each.partition}"
     return ReservoirError(f"no message {number} in {whereabouts.place(scope)}", hint=hint)
@@ -399,18 +415,18 @@ def can_ask() -> bool:
     return sys.stdin is not None and sys.stdin.isatty()
 
 
-def require_answer(yes: bool) -> None:
-    """Refuse to go on where nobody can be asked.
+def require_answer(question: str, yes: bool) -> None:
+    """Refuse to go on where a question cannot be asked.
 
     :raises UsageError: stdin is no terminal, and ``--yes`` was not given.
     """
     if not yes and not can_ask():
-        raise UsageError("there is no terminal to ask at", hint="add --yes")
+        raise UsageError(f"there is no terminal to ask at: {question}", hint="add --yes")
 
 
 def confirm(question: str, yes: bool) -> None:
     """Ask a person, unless they said yes beforehand; without a yes the run ends with 1."""
-    require_answer(yes)
+    require_answer(question, yes)
     if not yes and not console.ask(question):
         console.note("nothing was changed")
         raise typer.Exit(1)

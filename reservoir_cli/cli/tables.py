@@ -17,6 +17,8 @@ LEGIBLE = 24
 _LONG = {"title", "value", "found", "to do", "message", "text"}
 #: Columns that are left out where there is no room, the first of them first.
 SPARE = ("bytes", "source", "first", "messages", "reserve", "recommended", "available", "last")
+#: What a store holds, in words where these are not the names of the fields.
+HELD = {"pending": "not embedded yet", "synapses": "links between messages"}
 _MOMENT = re.compile(r"\A\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\+00:00\Z")
 _MINUTE = re.compile(r"\A(\d{4}-\d\d-\d\d) \d\d:\d\d\Z")
 

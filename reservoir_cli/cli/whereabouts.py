@@ -1,11 +1,13 @@
 """Say where messages are, when a command found none where it looked."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from reservoir_cli.cli import console
 from reservoir_cli.messages import Scope
 
+#: Said of an empty store.
+NOTHING_STORED = "nothing is stored yet: reservoir init, or reservoir ingest FILE"
 #: So many other places are named when one is empty.
 _MOST_NAMED = 3
 
@@ -16,10 +18,11 @@ def tell(
     *,
     in_partition: str = "",
     beyond: str = "",
+    say: Callable[[str], object] = console.note,
 ) -> None:
-    """Say where messages are, after a read that found none in its scope."""
+    """Say where messages are, after a command that found none in its scope."""
     if said := sentence(scope, places, in_partition=in_partition, beyond=beyond):
-        console.note(said)
+        say(said)
 
 
 def place(scope: Scope) -> str:
@@ -42,7 +45,7 @@ def sentence(
     :param beyond: an option that takes in all partitions, for a command that takes one instance.
     """
     if not places:
-        return "nothing is stored yet: reservoir ingest"
+        return NOTHING_STORED
     if all(_inside(scope, each) for each in places):
         return ""
     own = [each for each in places if each[0] == scope.partition]

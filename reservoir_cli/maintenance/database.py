@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from reservoir_cli.errors import StoreError, UsageError
+from reservoir_cli.settings.location import is_on_a_server
 from reservoir_cli.storage import replicate
 from reservoir_cli.storage.base import Store
 from reservoir_cli.storage.factory import open_store
@@ -106,9 +107,9 @@ def copy(source: str, target: str, progress: Progress) -> dict[str, int]:
 
 def shard_statements() -> list[str]:
     """Return the statements that spread a store over the machines of a Citus cluster."""
-    from reservoir_cli.storage.postgres import admin
+    from reservoir_cli.storage.postgres import tables
 
-    return admin.sharding()
+    return tables.sharding()
 
 
 def build_index(store: Store, partition: str, progress: Progress) -> float:
@@ -139,10 +140,15 @@ def _on_server(store: Store) -> "PostgresStore":
 
     :raises UsageError: it is in a file, or not there yet.
     """
+    if not is_on_a_server(store.location):
+        raise UsageError(
+            f"{store.location} is a file: this is for a store on a server",
+            hint="name the server before the command: --db postgresql://USER@HOST/DATABASE",
+        )
     from reservoir_cli.storage.postgres.store import PostgresStore
 
     if not isinstance(store, PostgresStore):
         raise UsageError(
-            "this is for a store on a server", hint="--db postgresql://USER@HOST/DATABASE"
+            f"there is no store at {store.location} yet", hint="reservoir db migrate makes it"
         )
     return store

@@ -169,7 +169,7 @@ def _store_checks(store: Store, *, repaired: bool) -> Iterator[Check]:
             "secrets",
             Status.NOTE,
             f"found in {secret:,} {noun}",
-            "reservoir view 0 --secrets --all-partitions; forget --id N deletes one",
+            "reservoir view 0 --secrets --all-partitions; reservoir forget --id N deletes one",
         )
 
 
@@ -222,7 +222,7 @@ def _model_checks(
             "vectors",
             Status.FAULT,
             f"the vectors of the store are of another model ({active[1]})",
-            f"reservoir embed --rebuild, or config --set embedding_model={active[1]}",
+            f"reservoir embed --rebuild, or reservoir config set embedding_model={active[1]}",
         )
     elif store is not None:
         if embedder:

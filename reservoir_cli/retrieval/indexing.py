@@ -350,7 +350,7 @@ def _another_model(embedder: Embedder, active: str) -> tuple[str, str]:
     """Return message and hint for a store whose embeddings are of another model."""
     return (
         f"the vectors of this store are of another model than {embedder.name}",
-        f"reservoir embed --rebuild, or config --set embedding_model={active}",
+        f"reservoir embed --rebuild, or reservoir config set embedding_model={active}",
     )
 
 

@@ -354,10 +354,11 @@ def recommended_budget(model: str | None, budget: int | str | None, available: i
         return min(known.recommended, available) if known and known.recommended else available
     text = str(budget).replace(",", "").replace("_", "")
     if not text.isascii() or not text.isdigit() or not 1 <= int(text[:20]) <= _MOST_TOKENS:
+        thousands = text[:-1].isdecimal() and text[-1] in "kK"
         raise UsageError(
             f"--budget must be a positive whole number or recommended, not {budget!r}",
-            hint="use --budget 4000, or --model NAME --budget recommended; the default is the "
-            "model's limit",
+            hint=f"use --budget {f'{text[:-1]}000' if thousands else 4000}, or --model NAME "
+            "--budget recommended; the default is the model's limit",
         )
     return int(text)
 

@@ -58,7 +58,10 @@ def split_written_key(key: str) -> tuple[str | None, str | None, str]:
     if table is None:
         name, written = None, ".".join(parts)
     elif len(parts) < 3 or not all(parts[1:]):
-        raise UsageError(f"{key!r} is not a setting", hint=f"write {table}.NAME.SETTING=VALUE")
+        raise UsageError(
+            f"{key!r} is not a setting",
+            hint=f"a setting is {table}.NAME.SETTING; reservoir config list shows all",
+        )
     else:
         name, written = ".".join(parts[1:-1]), parts[-1]
     known_key(written, table)
@@ -80,7 +83,7 @@ def split_assignment(text: str) -> tuple[str, str]:
     match = _ASSIGNMENT.fullmatch(text)
     key, equals, value = match.group(1, 2, 3) if match else text.partition("=")
     if not equals:
-        raise UsageError(f"{text!r} is not an assignment", hint="write --set KEY=VALUE")
+        raise UsageError(f"{text!r} is not an assignment", hint="reservoir config set KEY=VALUE")
     return key.strip(), value
 
 
@@ -125,7 +128,7 @@ def known_key(
     table: str | None,
     name: str | None = None,
     *,
-    otherwise: str = "reservoir config --list shows all settings",
+    otherwise: str = "reservoir config list shows all settings",
 ) -> str:
     """Return the setting for a name or an alias.
 

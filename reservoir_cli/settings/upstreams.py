@@ -80,7 +80,7 @@ def resolve(
         url = table.get("url") or (usual and usual.url)
         if not url:
             raise UsageError(
-                f"{TABLE}.{name} has no url", hint=f"config --set {TABLE}.{name}.url=…"
+                f"{TABLE}.{name} has no url", hint=f"reservoir config set {TABLE}.{name}.url=…"
             )
         upstreams[name] = Upstream(name, protocol, check_url(url, f"{TABLE}.{name}.url"))
     for name, url in (typed or {}).items():

@@ -127,4 +127,4 @@ def masking_command(config: Config, partition: str | None) -> str:
     key = "redact"
     if origin == "partition":
         key = dotted_key("partitions", partition or "", key)
-    return f"config --set {shlex.quote(f'{key}=mask')}"
+    return f"reservoir config set {shlex.quote(f'{key}=mask')}"

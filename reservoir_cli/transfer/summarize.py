@@ -21,6 +21,10 @@ _SECONDS, LONGEST = 120, 2_000
 EXTRACT = "extract"
 
 
+class CannotRunError(ReservoirError):
+    """The command cannot be started, for this conversation or any other."""
+
+
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """What became of one conversation.
@@ -49,6 +53,7 @@ def summarize(
     :param command: a program and its arguments, which reads a conversation on stdin and prints
         the summary; without it the summary is made of the conversation's own sentences.
     :param announce: called with the command before its first run.
+    :raises CannotRunError: the command cannot be started.
     """
     made_by = Path(command[0]).name if command else EXTRACT
     summaries = Summaries(store)
@@ -72,6 +77,8 @@ def summarize(
             announce = _silent
         try:
             text = _run(command, messages) if command else _extracted(store, messages, embedder)
+        except CannotRunError:
+            raise
         except ReservoirError as error:
             yield Outcome(conversation, reason=error.message)
             continue
@@ -135,6 +142,7 @@ def _extracted(store: Store, messages: Sequence[StoredMessage], embedder: Embedd
 def _run(command: Sequence[str], messages: Sequence[StoredMessage]) -> str:
     """Return what a command prints about a conversation.
 
+    :raises CannotRunError: there is no such program, or it may not be run.
     :raises ReservoirError: it fails, takes too long, or prints nothing or too much.
     """
     text = "\n\n".join(f"{message.role}: {plain_text(message)}" for message in messages)
@@ -150,7 +158,10 @@ def _run(command: Sequence[str], messages: Sequence[StoredMessage]) -> str:
         raise ReservoirError(f"{command[0]} took more than {_SECONDS} s") from None
     except (OSError, ValueError) as error:
         why = getattr(error, "strerror", None) or "not a command"
-        raise ReservoirError(f"cannot run {command[0]}: {why}") from None
+        raise CannotRunError(
+            f"cannot run {command[0]}: {why}",
+            hint="install it, or leave --with out: then summaries are made here",
+        ) from None
     printed = clean_text(done.stdout.decode("utf-8", "replace")).strip()
     if done.returncode:
         raise ReservoirError(f"{command[0]} ended with {done.returncode}")

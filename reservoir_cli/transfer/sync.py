@@ -116,7 +116,7 @@ def configured(config: Config) -> list[Source]:
         if not path:
             raise UsageError(
                 f"[sources.{name}] in {config.path} has no path",
-                hint=f"reservoir config --set sources.{name}.path=FOLDER",
+                hint=f"reservoir config set sources.{name}.path=FOLDER",
             )
         folders = tuple(excluded) if isinstance(excluded, list) else ()
         where = str(table.get("partition") or usual)
@@ -144,8 +144,9 @@ def named(sources: Sequence[Source], names: Sequence[str]) -> list[Source]:
     """
     for name in names:
         if not any(name in (source.name, source.tool) for source in sources):
-            known = ", ".join(source.name for source in sources) or "none"
-            raise UsageError(f"there is no source {name!r}", hint=f"sources are {known}")
+            known = ", ".join(source.name for source in sources)
+            hint = f"sources are {known}" if known else "reservoir init finds those of this machine"
+            raise UsageError(f"there is no source {name!r}", hint=hint)
     return [source for source in sources if not names or {source.name, source.tool} & set(names)]
 
 

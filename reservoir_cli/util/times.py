@@ -14,7 +14,15 @@ _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800, "y": 31557600}
 _DURATION = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([smhdwy]?)\s*", re.ASCII)
 
 
-_AGO = re.compile(r"(\d{1,6}) (second|minute|hour|day|week|year)s? ago", re.ASCII)
+_NUMBERS = dict.fromkeys(("a", "an", "one"), 1) | {
+    word: number
+    for number, word in enumerate("two three four five six seven eight nine ten".split(), 2)
+}
+_AGO = re.compile(
+    rf"(\d{{1,6}}|{'|'.join(_NUMBERS)}) (second|minute|hour|day|week|month|year)s?(?: ago)?",
+    re.ASCII,
+)
+_MONTH = _UNITS["y"] / 12
 
 
 def unix_time() -> float:
@@ -64,15 +72,13 @@ def parse_time(text: str, now: datetime) -> datetime:
 
     :raises UsageError: it is none of these, or out of range.
     """
-    hint = "use 2026-05-09, 2026-05-09T14:23, an age such as 12h or 7d, yesterday or 'last week'"
+    hint = "use 2026-05-09, 2026-05-09T14:23, an age such as 12h or 7d, yesterday or '2 weeks ago'"
     text = " ".join(text.split())
     if (start := _start_of(text.lower(), now)) is not None:
         return start
-    if match := _AGO.fullmatch(text.lower()):
-        text = f"{match[1]}{match[2][0]}"
-    if _DURATION.fullmatch(text) and not text.isdigit():
+    if (age := _parse_age(text.lower())) is not None:
         try:
-            return now - timedelta(seconds=parse_duration(text))
+            return now - timedelta(seconds=age)
         except OverflowError:
             raise UsageError(f"the age {text!r} is out of range", hint=hint) from None
     try:
@@ -82,6 +88,14 @@ def parse_time(text: str, now: datetime) -> datetime:
     except (ValueError, OverflowError, OSError):
         pass
     raise UsageError(f"{text!r} is not a time", hint=hint)
+
+
+def _parse_age(text: str) -> float | None:
+    """Return the seconds of an age such as ``7d``, ``7 days`` or ``two weeks ago``."""
+    if match := _AGO.fullmatch(text):
+        number = _NUMBERS.get(match[1]) or int(match[1])
+        return number * (_MONTH if match[2] == "month" else _UNITS[match[2][0]])
+    return parse_duration(text) if _DURATION.fullmatch(text) and not text.isdigit() else None
 
 
 def _start_of(words: str, now: datetime) -> datetime | None:

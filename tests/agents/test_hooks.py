@@ -83,6 +83,11 @@ def test_a_prompt_gets_what_is_recalled_in_the_shape_that_clients_read(person: H
     assert BY_WORDS in output["additionalContext"]
 
 
+def test_an_empty_partition_is_named_in_the_log(person: Home) -> None:
+    assert answered(person, stdin=event()).out == ""
+    assert 'hook "user-prompt": "partition default is empty: setting partition' in log(person)
+
+
 def test_the_folder_of_the_work_chooses_the_partition(person: Home, tmp_path: Path) -> None:
     app = tmp_path / "code" / "app"
     (app / "deep").mkdir(parents=True)

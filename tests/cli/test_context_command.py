@@ -35,7 +35,7 @@ def test_an_empty_store_gives_the_question(cli):
     done = cli("context", QUESTION)
     assert alone(done.out)
     note, summary = done.err.splitlines()
-    assert note == "note: nothing is stored yet: reservoir ingest"
+    assert note == "note: nothing is stored yet: reservoir init, or reservoir ingest FILE"
     assert SUMMARY.fullmatch(summary)
     assert not cli.db.exists()
 
@@ -52,6 +52,14 @@ def test_the_last_line_on_stderr_says_what_was_spent(talk):
     assert SUMMARY.fullmatch(summary)
     assert " of 3,072 tokens " in summary
     assert summary.endswith(" · reserve 1,024 · gpt-3.5-turbo")
+
+
+@pytest.mark.parametrize("budget", [60, 300, 900])
+def test_the_summary_counts_what_each_section_shows(talk, budget):
+    done = talk("context", QUESTION, "--budget", str(budget), "--format", "json")
+    sections = [row["section"] for row in done.document["messages"]]
+    counts = f"{sections.count('history')} recent · {sections.count('recalled')} recalled"
+    assert f" · {counts} · " in done.err
 
 
 def test_an_empty_question_gives_recent_history_and_no_current_message(talk):

@@ -208,7 +208,7 @@ def test_a_file_may_have_such_a_name_in_a_folder(cli):
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [
-        (["db", "migrate", "--rls"], 2, "for a store on a server"),
+        (["db", "migrate", "--rls"], 2, "reservoir.db is a file: this is for a store on a server"),
         (["db", "index", "-p", "p"], 2, "for a store on a server"),
         (["db", "copy", "nowhere.db", "x.db"], 3, "there is no store"),
         (["--db", "mysql://h/d", "view"], 2, "not supported"),
@@ -227,6 +227,21 @@ def test_a_file_has_a_status_too_and_a_cluster_its_statements(cli):
     assert (
         "create_distributed_table('reservoir.messages', 'partition')" in cli("db", "shard-sql").out
     )
+
+
+def test_what_needs_no_server_needs_no_driver(cli, tmp_path):
+    (tmp_path / "psycopg.py").write_text("raise ImportError")
+    without = {"PYTHONPATH": str(tmp_path)}
+    assert "create_reference_table" in cli("db", "shard-sql", env=without).out
+    refused = cli("db", "index", "-p", "p", env=without, code=2).err
+    assert "is a file: this is for a store on a server" in refused
+    away = cli("--db", "postgresql://h/d", "view", env=without, code=3).err
+    assert "needs psycopg" in away
+
+
+def test_without_a_command_a_group_prints_its_help(cli):
+    assert cli("db").out == cli("db", "--help").out
+    assert cli("db").out.startswith("Usage: reservoir db")
 
 
 def test_a_question_finds_the_same_meanings_in_a_file_and_on_a_server(

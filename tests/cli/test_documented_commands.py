@@ -25,8 +25,9 @@ from pathlib import Path
 import pytest
 import typer
 
-from reservoir_cli.cli.app import BEFORE_COMMAND, app
+from reservoir_cli.cli.app import app
 from reservoir_cli.cli.lazy import EXAMPLES
+from reservoir_cli.cli.mistakes import BEFORE_COMMAND
 
 ROOT = Path(__file__).parents[2]
 PATIENCE = 300

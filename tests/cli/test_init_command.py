@@ -195,12 +195,20 @@ def test_nothing_is_opened_before_the_yes(machine, tmp_path):
 
 def test_without_a_terminal_it_needs_yes_and_then_asks_nothing(machine):
     done = machine("init", stdin="y\n", code=2)
-    assert done.err == "error: there is no terminal to ask at\nhint: add --yes\n"
+    assert "claude-code" in done.err.lower() or "Claude Code" in done.err
+    asked = "Read them, to see what they hold?"
+    assert done.err.endswith(f"error: there is no terminal to ask at: {asked}\nhint: add --yes\n")
     assert machine("init", "--json", code=2).document["error"]["kind"] == "usage"
     done = machine("init", "--yes", "--no-embed", "-p", "work")
     assert done.out == ""
     assert stored(machine) == everything("work")
     assert machine("config", "--get", "partition").out == "work\n"
+
+
+def test_where_nothing_is_found_there_is_nothing_to_ask(cli):
+    done = cli("init")
+    assert done.err.startswith("found no history on this machine")
+    assert not cli.db.exists()
 
 
 def test_a_dry_run_shows_everything_and_makes_nothing(machine):

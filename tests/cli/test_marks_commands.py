@@ -32,7 +32,7 @@ def test_a_tag_finds_its_messages_everywhere(said):
     found = said("conversations", "--tag", "travel", "--json").document["conversations"]
     assert [each["id"] for each in found] == ["c2"]
     nothing = said("view", "--tag", "nothing")
-    assert (nothing.out, nothing.err) == ("", "note: no message in default passes --tag\n")
+    assert (nothing.out, nothing.err) == ("", "note: no message in default has the tag nothing\n")
     done = said("untag", "1", "a b", "c")
     assert done.err.splitlines()[1:] == ["tags: decision", "note: it had no tag c"]
 
@@ -43,7 +43,9 @@ def test_what_lies_elsewhere_is_said_to(said, command):
     assert done.out == ""
     assert done.err == ("error: no message 4 in default\nhint: it is in partition work: -p work\n")
     assert said(*command, "-p", "work").err.startswith("#4 user: at work\n")
-    assert said(command[0], "99", *command[2:], code=1).err == "error: no message 99 in default\n"
+    assert said(command[0], "99", *command[2:], code=1).err.startswith(
+        "error: no message 99 in default\nhint: on a"
+    )
 
 
 @pytest.mark.parametrize(
@@ -68,6 +70,14 @@ def test_pins_are_listed_and_taken_off(said):
     [row] = said("view", "--pinned", "--json").document["messages"]
     assert row["pinned"] is True
     assert row["pinned_at"]
+
+
+def test_a_pin_that_does_not_fit_is_named(said):
+    number = said.say("an invoice " + "with many lines " * 40)
+    said("pin", str(number))
+    note = f"note: pinned #{number} is left out, larger than the room: pins take at most a quarter"
+    assert note in said("context", "the train?", "--budget", "60").err
+    assert "is left out" not in said("context", "the train?", "--budget", "9000").err
 
 
 def test_an_export_brings_tags_and_pins_back(said, tmp_path):

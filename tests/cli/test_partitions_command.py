@@ -67,7 +67,7 @@ def test_the_settings_of_a_renamed_partition_go_with_it(spread):
     spread("ingest", "--no-embed", stdin="AKIAIOSFODNN7EXAMPLX is the key")
     assert "AKIA" not in spread("view", "1").out
     done = spread("partitions", "--rename", "default", "home.2", "--yes")
-    assert "reservoir config --set partition=home.2" in done.err
+    assert "reservoir config set partition=home.2" in done.err
     assert f"[partitions.default] in {file} is [partitions.home.2] now" in done.err
     assert "AKIA" not in spread("view", "1", "-p", "home.2").out
     assert tomllib.loads(file.read_text()) == {
@@ -171,8 +171,10 @@ def test_two_partitions_are_merged(spread):
         ),
         (["--delete"], 2, "requires an argument\nhint: reservoir partitions --delete P\n"),
         (["--rename", "work", "x", "--delete", "work"], 2, "choose one of"),
-        (["--delete", "work"], 2, "add --yes"),
-        (["--rename", "work", "x"], 2, "add --yes"),
+        (["--delete", "work"], 2, "ask at: forget all of work, 1 message, for good?"),
+        (["--rename", "work", "x"], 2, "ask at: rename work to x, with 1 message in 1 instance?"),
+        (["delete", "wrok"], 1, "there is no partition wrok"),
+        (["rename", "wrok", "x"], 1, "there is no partition wrok"),
         (["--merge", "work", "default"], 2, "add --yes"),
         (["--merge", "work", "default", "--json"], 2, "add --yes"),
     ],
@@ -269,7 +271,10 @@ def test_finding_no_conversation_says_why(spread):
 
 def test_an_empty_store_says_so(cli):
     for command in ("partitions", "conversations"):
-        assert cli(command).err == "note: nothing is stored yet: reservoir ingest\n"
+        assert (
+            cli(command).err
+            == "note: nothing is stored yet: reservoir init, or reservoir ingest FILE\n"
+        )
 
 
 @pytest.mark.parametrize("option", [["--rename", "work", "x"], ["--delete", "work"]])

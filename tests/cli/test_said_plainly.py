@@ -180,6 +180,6 @@ def test_stats_shows_how_much_of_the_window_is_used(cli):
     cli("ingest", "--no-embed", stdin="hello")
     cli("context", "hello?")
     shown = cli("stats").out
-    assert "utilisation of what is available\t" in shown
-    assert "utilisation of the window\t" in shown
+    assert "share of the budget used\t" in shown
+    assert "share of the context window used\t" in shown
     assert cli("stats", "--json").document["window_utilisation"]["median"] is not None

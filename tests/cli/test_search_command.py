@@ -142,12 +142,24 @@ def test_hybrid_hits_are_ordered_by_similarity_and_carry_every_score(samples):
 
 @pytest.mark.model
 def test_a_search_without_a_word_says_how_it_goes(samples):
-    note = "note: no word was asked for: these go by meaning alone\n"
+    note = "note: the term contains no words; ranked by embedding similarity only\n"
     for term in ("*", "…"):
         done = samples("search", term, "--all-partitions", "-n", "1")
         assert done.out.startswith("1. ")
         assert done.err == note
     assert note not in samples("search", "Redis", "--all-partitions", "-n", "1").err
+
+
+@pytest.mark.model
+def test_words_that_are_in_no_message_are_said_not_to_be_there(samples):
+    note = "note: none of these has any of the words; they are the nearest in meaning\n"
+    for options in ((), ("-p", "work"), ("--role", "user")):
+        done = samples("search", "qqzzxxwv", *options, "-n", "2")
+        assert done.err == (note if done.out else done.err)
+    assert note in samples("search", "qqzzxxwv", "--all-partitions").err
+    for typed in ("qqzzxxwv Redis", "Redis"):
+        assert note not in samples("search", typed, "--all-partitions").err
+    assert note not in samples("search", "--semantic", "qqzzxxwv", "--all-partitions").err
 
 
 def test_words_without_quotes_are_one_term(notes):

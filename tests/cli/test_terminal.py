@@ -95,9 +95,9 @@ def test_control_characters_of_names_are_not_obeyed_on_stderr(cli):
 def test_a_terminal_shows_the_same_words_as_a_pipe_behind_dim_ids(said):
     piped = said("view", "--timestamps").out
     shown = said.on_terminal("view", "--timestamps").out
-    assert re.sub(r"(?m)^\d ", "", COLOUR.sub("", shown)) == piped
+    assert re.sub(r"(?m)^#\d ", "", COLOUR.sub("", shown)) == piped
     for row in said.rows():
-        assert f"\x1b[2m{row['id']} \x1b[0m" in shown
+        assert f"\x1b[2m#{row['id']} \x1b[0m" in shown
 
 
 def test_a_search_on_a_terminal_shows_three_lines_with_the_words_marked(cli):
@@ -125,7 +125,7 @@ def test_a_search_on_a_terminal_shows_three_lines_with_the_words_marked(cli):
 def test_times_are_local_on_a_terminal(cli):
     cli.say("hello", "--role", "assistant", "--at", "2026-05-09T23:30:00Z")
     zone = {"TZ": "CET-1", "NO_COLOR": "1"}
-    assert "1 2026-05-10T00:30:00+01:00 [" in cli.on_terminal("view", "--timestamps", env=zone).out
+    assert "#1 2026-05-10T00:30:00+01:00 [" in cli.on_terminal("view", "--timestamps", env=zone).out
     assert " · 2026-05-10 · " in cli.on_terminal("search", "hello", env=zone).out
     recalled = cli("context", "and then?", "--recent", "0", "--floor", "0", env=zone)
     assert "\n2026-05-10\n" in recalled.out
@@ -137,9 +137,9 @@ def test_a_view_on_a_terminal_names_the_instance_where_there_are_several(cli):
     plain = {"NO_COLOR": "1"}
     assert (
         cli.on_terminal("view", env=plain).out
-        == "1 default · user: mine\n2 other · user: next door\n"
+        == "#1 default · user: mine\n#2 other · user: next door\n"
     )
-    assert cli.on_terminal("view", "-i", "other", env=plain).out == "2 user: next door\n"
+    assert cli.on_terminal("view", "-i", "other", env=plain).out == "#2 user: next door\n"
 
 
 def test_a_table_gives_way_to_a_narrow_terminal(said):
@@ -182,13 +182,13 @@ def test_what_is_said_of_an_error_has_the_colour_of_the_terminal(cli):
 def test_a_long_line_is_not_broken_on_a_terminal(cli):
     text = "word " * 200 + "end"
     cli.say(text)
-    assert COLOUR.sub("", cli.on_terminal("view").out) == f"1 user: {text}\n"
+    assert COLOUR.sub("", cli.on_terminal("view").out) == f"#1 user: {text}\n"
 
 
 def test_markup_of_rich_in_a_message_is_only_text(cli):
     cli.say("[bold]not bold[/bold] :smile: [/] 3 [link=x]")
     shown = COLOUR.sub("", cli.on_terminal("view").out)
-    assert shown == "1 user: [bold]not bold[/bold] :smile: [/] 3 [link=x]\n"
+    assert shown == "#1 user: [bold]not bold[/bold] :smile: [/] 3 [link=x]\n"
 
 
 def test_a_context_without_a_question_on_a_terminal_is_wrong_usage(cli):

@@ -41,7 +41,7 @@ def with_options(config: Path | None, db: str | None) -> list[str]:
         if is_on_a_server(db) and urlsplit(db).password:
             raise UsageError(
                 "--db has a password, which would be written to another program's settings",
-                hint="write the URL to our settings: reservoir config --set database=URL",
+                hint="write the URL to our settings: reservoir config set database=URL",
             )
         options += ["--db", db if is_on_a_server(db) else os.path.abspath(db)]
     return [*program(), *options]

@@ -15,14 +15,14 @@ def backup(
     yes: options.Yes = False,
     as_json: options.Json = False,
 ) -> None:
-    """Copy the store to a file, while others go on writing.
+    """Copy the store to a file, even while other programs write to it.
 
     The copy is of one moment, and a store of its own: --db FILE reads it. A file that is there
     is replaced only if you say so, and only when the copy is whole.
     """
     # Both are False for what no file could be called.
     if os.path.exists(file) and not os.path.isdir(file):
-        options.confirm(f"replace {file}?", yes)
+        options.confirm(f"{file} exists; replace it?", yes)
     with options.open_reservoir(ctx) as reservoir:
         reservoir.backup(file)
     size = file.stat().st_size

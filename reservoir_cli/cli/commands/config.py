@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
-from reservoir_cli.cli import completion, console, options
+from reservoir_cli.cli import completion, console, options, whereabouts
 from reservoir_cli.errors import ReservoirError, UsageError
 from reservoir_cli.messages import Scope
 
@@ -72,6 +72,7 @@ def config(
     if changes or unset:
         edits = _changes(changes or [], unset or [])
         file = _change(given, edits)
+        _say_if_empty(ctx, edits.get("partition"))
         for key in edits:
             if key.rpartition(".")[2] == "redact":
                 _count_stored_secrets(ctx, split_key(key)[1])
@@ -109,15 +110,29 @@ def _spoken(words: list[str]) -> tuple[list[str], list[str], str | None, bool]:
         return [], [], None, verb == "path"
     if verb in ("get", "set", "unset", "list", "path"):
         raise UsageError(f"{verb} takes {_TAKES[verb]}", hint=_USAGE)
+    if verb in _OTHER_VERBS or len(rest) > 1:
+        raise UsageError(f"config cannot {verb}", hint=_ours(verb, rest))
     if "=" in verb and not rest:
         _refuse("a change needs the word set", f"set {verb}")
     if len(rest) == 1:
         _refuse("a change needs the word set", f"set {verb}={rest[0]}")
-    if rest:
-        raise UsageError(f"config cannot {verb}", hint=_USAGE)
     return [], [], verb, False
 
 
+def _ours(verb: str, rest: list[str]) -> str:
+    """Return the command that does what a verb of other programs does."""
+    if verb not in _OTHER_VERBS:
+        return _USAGE
+    return shlex.join(["reservoir", "config", _OTHER_VERBS[verb], *rest])
+
+
+#: Verbs of other programs, each with ours; the file that `path` prints is there to be edited.
+_OTHER_VERBS = {
+    **dict.fromkeys(("edit", "open", "file"), "path"),
+    **dict.fromkeys(("remove", "delete", "rm", "reset"), "unset"),
+    **dict.fromkeys(("show", "ls"), "list"),
+    "add": "set",
+}
 _TAKES = {
     "get": "one KEY",
     "set": "KEY=VALUE",
@@ -129,6 +144,15 @@ _TAKES = {
 
 def _refuse(what: str, meant: str) -> NoReturn:
     raise UsageError(what, hint=f"reservoir config {shlex.join(meant.split(' ', 1))}")
+
+
+def _say_if_empty(ctx: typer.Context, partition: str | None) -> None:
+    """Say that the partition that is used from now on holds nothing, if others hold something."""
+    if partition is None:
+        return
+    with suppress(ReservoirError), options.open_reservoir(ctx) as reservoir:
+        if places := reservoir.places():
+            whereabouts.tell(Scope(partition), places)
 
 
 def _count_stored_secrets(ctx: typer.Context, partition: str | None) -> None:
@@ -143,7 +167,7 @@ def _count_stored_secrets(ctx: typer.Context, partition: str | None) -> None:
             console.note(
                 f"{options.counted(count, 'stored message')} {verb} secrets: they are hidden in "
                 "what is printed, and not removed; reservoir view 0 --secrets --all-partitions "
-                "lists them, forget --id N deletes one"
+                "lists them, reservoir forget --id N deletes one"
             )
 
 

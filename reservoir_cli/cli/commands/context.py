@@ -281,6 +281,7 @@ def _print(window: "ContextWindow", explain: bool, reservoir: "Reservoir") -> No
         console.note("nothing about this was found (--floor 0 recalls the nearest anyway)")
     for hint in window.hints:
         console.note(hint)
+    _say_pins_left_out(window)
     if cut := sum(each.cut for each in window.kept):
         console.note(f"long tool results are cut: {cut} (max_tool_result_tokens; 0 never cuts)")
     if secret := sum(bool(each.message.secrets) for each in window.kept):
@@ -298,6 +299,19 @@ def _print(window: "ContextWindow", explain: bool, reservoir: "Reservoir") -> No
     if request.format in ("openai", "azure", "ollama", "anthropic") and not request.model:
         console.note("no model is named: the request has no model key (--model adds it)")
     console.aside(window.summary())
+
+
+def _say_pins_left_out(window: "ContextWindow") -> None:
+    """Name the pinned messages that the budget has no room for."""
+    from reservoir_cli.context.reasons import describe_reason
+
+    for dropped in window.selection.dropped:
+        if dropped.candidate.pinned and dropped.for_room:
+            message = dropped.candidate.message
+            console.note(
+                f"pinned #{message.id} is left out, {describe_reason(dropped.reason, message)}: "
+                "pins take at most a quarter of the budget"
+            )
 
 
 def _copy(window: "ContextWindow", explain: bool) -> None:

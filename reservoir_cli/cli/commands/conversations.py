@@ -28,7 +28,7 @@ def conversations(
     ] = None,
     project: options.Project = None,
     since: options.Since = None,
-    tag: options.Tag = None,
+    tag: options.ConversationTag = None,
     as_json: options.Json = False,
 ) -> None:
     """List the conversations of a partition or instance.
@@ -90,7 +90,7 @@ def _say_nothing_found(
         names = [
             f"--{name}" for name in ("match", "project", "since", "tag") if _typed(where, name)
         ]
-        console.note(f"no conversation in {whereabouts.place(scope)} passes {' and '.join(names)}")
+        console.note(options.describe_no_match("conversation", scope, names, where))
     else:
         console.note(f"the messages in {whereabouts.place(scope)} are in no conversation")
 

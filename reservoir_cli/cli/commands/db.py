@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
-from reservoir_cli.cli import console, options
+from reservoir_cli.cli import console, options, tables
 from reservoir_cli.cli.help import HelpfulCommand, HelpfulGroup
 
 db = typer.Typer(
@@ -37,7 +37,7 @@ def status(ctx: typer.Context, as_json: options.Json = False) -> None:
         for name, value in facts.items()
         if name not in lists
     ]
-    rows += [(name, f"{count:,}") for name, count in held.items()]
+    rows += [(tables.HELD.get(name, name), f"{count:,}") for name, count in held.items()]
     for name, entries in lists.items():
         rows += [_described(_LABELS[name], entry) for entry in entries[:_MOST]]
     console.table(("", ""), rows)
@@ -57,7 +57,9 @@ def _described(label: str, entry: Mapping[str, Any]) -> tuple[str, str]:
     """Return a row about a partition, a table, a machine or an index."""
     name, *values = entry.values()
     described = (
-        f"{value:,} {what.replace('_', ' ')}" if isinstance(value, int) else f"{what} {value}"
+        options.counted(value, what.replace("_", " ").removesuffix("s"))
+        if isinstance(value, int)
+        else f"{what} {value}"
         for what, value in zip(list(entry)[1:], values, strict=True)
     )
     return f"{label} {name}", ", ".join(described)
@@ -106,7 +108,7 @@ def copy(
 ) -> None:
     """Copy a whole store, from a file to a server or the other way, and compare the two.
 
-    What is broken off goes on where it was when the command is run again.
+    Run it again to resume an interrupted copy.
     """
     from reservoir_cli.reservoir import Reservoir
 

@@ -14,7 +14,7 @@ def doctor(
     ctx: typer.Context,
     repair: Annotated[
         bool,
-        typer.Option("--repair", help="Make again what is derived, and make our files private."),
+        typer.Option("--repair", help="Rebuild derived data, and fix file permissions."),
     ] = False,
     salvage: Annotated[
         Path | None,
@@ -40,7 +40,7 @@ def doctor(
     given = options.globals_of(ctx)
     if calibrate:
         if repair or salvage is not None:
-            raise UsageError("--calibrate stands alone", hint="run doctor --repair first")
+            raise UsageError("--calibrate stands alone", hint="run reservoir doctor --repair first")
         _calibrate(ctx, as_json)
         return
     if salvage is not None:

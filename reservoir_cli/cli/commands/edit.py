@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from reservoir_cli.cli import console, options
-from reservoir_cli.cli.commands.marks import Number, find
+from reservoir_cli.cli.commands.marks import Number, check_order, find
 from reservoir_cli.errors import ReservoirError, UsageError
 
 
@@ -28,13 +28,16 @@ def edit(
     summary of its conversation is deleted until the next `summarize`. Importing the file again does
     not bring the old text back. Backups and exports made earlier still have it.
     """
+    check_order(number, [text or ""])
     with options.open_reservoir(ctx) as reservoir:
         key = find(reservoir, number, partition)
         [message] = reservoir.messages([key])
         before = message.content
         after = _edited(before) if text is None else options.text_or_stdin(text)
         if not after.strip():
-            console.note("the new text is empty: nothing was changed; forget deletes a message")
+            console.note(
+                "the new text is empty: nothing was changed; reservoir forget deletes a message"
+            )
         elif after == before:
             console.note("the text is the same: nothing was changed")
         else:

@@ -22,7 +22,7 @@ def embed(
     ] = False,
     as_json: options.Json = False,
 ) -> None:
-    """Embed messages that are not yet, to find them by meaning.
+    """Embed messages that have no embedding yet.
 
     With --model or --rebuild new vectors are made beside the old ones, which are used until the
     new ones are complete. Broken off, the same command goes on where it was.

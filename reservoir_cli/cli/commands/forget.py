@@ -1,9 +1,9 @@
 """``reservoir forget``: delete messages for good."""
 
+import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 _AT_ONCE = 1_000
 #: How many messages are shown before a person is asked.
 _PREVIEWED = 3
-#: The options that take more than one instance.
-_WIDER = {"in_partition": "--all-instances", "beyond": "--all-partitions"}
 
 
 def forget(
@@ -75,18 +73,21 @@ def forget(
             one_instance=not which.by_name,
         )
         which = which.resolved(reservoir, scope)
-        found = which.found(reservoir, scope, partial(options.require_answer, yes or dry_run))
+        found = which.found(reservoir, scope)
+        count = options.counted(len(found or ()), "message")
+        question = f"forget {count} in {whereabouts.place(scope)} for good?"
+        if found is not None:
+            options.require_answer(question, yes or dry_run)
         if not found:
             _say_nothing_found(reservoir, scope, which, found)
         elif dry_run:
             _show(reservoir, found, as_json)
         else:
-            count = options.counted(len(found), "message")
             if not yes:
                 _preview(reservoir, found)
-            options.confirm(f"forget {count} in {whereabouts.place(scope)} for good?", yes)
+            options.confirm(question, yes)
             reservoir.forget(found)
-            console.aside(f"forgot {options.counted(len(found), 'message')}")
+            console.aside(f"forgot {count}")
             console.note("backups and exports made earlier still have them")
     if as_json:
         forgotten = [key.id for key in found or ()]
@@ -149,23 +150,15 @@ class _Which:
             where = replace(where, until=where.until - timedelta(milliseconds=1))
         return where
 
-    def found(
-        self, reservoir: "Reservoir", scope: Scope, require_answer: Callable[[], object]
-    ) -> Sequence[Key] | None:
+    def found(self, reservoir: "Reservoir", scope: Scope) -> Sequence[Key] | None:
         """Return the messages that are meant; ``None`` if nothing ever expires.
 
-        :param require_answer: called before the store is searched for what is named.
         :raises ReservoirError: one that is named is not there.
         """
         if self.expired:
-            expired = reservoir.find_expired(scope)
-            if expired is not None:
-                require_answer()
-            return expired
-        where = self.where()
-        require_answer()
+            return reservoir.find_expired(scope)
         if not self.ids:
-            return reservoir.find(scope, where)
+            return reservoir.find(scope, self.where())
         keys = reservoir.find_ids(self.ids, scope)
         if missing := sorted(set(self.ids) - {key.id for key in keys}):
             raise options.no_message(reservoir, missing[0], scope)
@@ -181,11 +174,25 @@ def _say_nothing_found(
         return
     others = [] if which.expired else reservoir.places(which.where())
     if others:
-        whereabouts.tell(scope, others, **_WIDER)
+        # Something else was meant: --quiet does not hide that.
+        _tell(scope, others, console.warn)
     elif reservoir.view(scope, 1):
         console.note(f"nothing to forget in {whereabouts.place(scope)}")
+        if which.conversation is not None:
+            words = ["reservoir", "conversations", "--match", which.conversation]
+            words += ["-p", scope.partition] if scope.partition else ["--all-partitions"]
+            console.note(f"{shlex.join(words)} looks in titles and messages")
     else:
-        whereabouts.tell(scope, reservoir.places(), **_WIDER)
+        _tell(scope, reservoir.places(), console.note)
+
+
+def _tell(
+    scope: Scope, places: Sequence[tuple[str, str, int]], say: Callable[[str], object]
+) -> None:
+    """Say where messages are, with the options that take more than one instance."""
+    whereabouts.tell(
+        scope, places, in_partition="--all-instances", beyond="--all-partitions", say=say
+    )
 
 
 def _preview(reservoir: "Reservoir", found: Sequence[Key]) -> None:

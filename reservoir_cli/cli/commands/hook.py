@@ -24,7 +24,7 @@ def hook(
         typer.Option(metavar="N", min=1, help="Tokens of what user-prompt prints (default: 1500)."),
     ] = None,
 ) -> None:
-    """Answer an event of Claude Code or Codex, whose JSON is read from stdin.
+    """Answer an event of Claude Code, Codex or Gemini CLI, whose JSON is read from stdin.
 
     At user-prompt it prints what `reservoir recall` finds for the prompt, as JSON that the client
     puts behind it. At the other events an import of the histories is started, and nothing is

@@ -14,6 +14,8 @@ from reservoir_cli.util.files import LARGEST
 #: Blank lines around a text; what is indented stays indented.
 _OUTER_BLANK_LINES = re.compile(r"\A(?:[ \t]*\r?\n)+|(?:\r?\n[ \t]*)+\Z")
 
+#: What is a path and no message: no blanks, and a separator or a suffix.
+_LIKE_A_PATH = re.compile(r"\S*[/\\]\S*|\S+\.\w{1,8}")
 #: What is shown of a path that leads nowhere: it may be a whole message.
 _LONGEST_NAME = 200
 
@@ -117,10 +119,10 @@ def _check_there(sources: list[str]) -> None:
         if each != "-" and not os.path.lexists(each):
             words = " ".join(each.split())
             name = words if len(words) <= _LONGEST_NAME else f"{words[:_LONGEST_NAME]}…"
-            raise ReservoirError(
-                f"cannot read {name}: no such file or folder",
-                hint='a message is piped in: echo "…" | reservoir ingest',
-            )
+            hint = 'a message is piped in: echo "…" | reservoir ingest'
+            if _LIKE_A_PATH.fullmatch(each):
+                hint = "check the path; a relative one begins in the current folder"
+            raise ReservoirError(f"cannot read {name}: no such file or folder", hint=hint)
 
 
 def _one_message(

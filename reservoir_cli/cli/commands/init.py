@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from reservoir_cli.transfer.reports import ImportReport
     from reservoir_cli.transfer.sync import Source
 
+_READ = "Read them, to see what they hold?"
 #: So many conversations are looked through for a question to try.
 _MOST_LOOKED_AT = 100
 #: A question that fits a prompt: one line, and neither a command nor markup.
@@ -79,13 +80,13 @@ def init(
     """
     from reservoir_cli.transfer.importers import discover
 
-    if not dry_run:
-        options.require_answer(yes)
     places = discover.look()
     there = [each for each in places if each.files]
     _show_places(places, there)
+    if there and not dry_run:
+        options.require_answer(_READ, yes)
     asked = not yes and options.can_ask()  # without a terminal, only to say what would be done
-    if there and asked and not console.ask("Read them, to see what they hold?", usual=True):
+    if there and asked and not console.ask(_READ, usual=True):
         console.note("nothing was read")
         raise typer.Exit(1)
     with options.open_reservoir(ctx) as reservoir:
@@ -101,7 +102,7 @@ def init(
     elif there and not chosen:
         _keep_current(ctx, read, home, asked=asked, dry_run=dry_run)
     _name_agents(read)
-    question = None if dry_run else _try(ctx, read, home, offer=not (yes or as_json))
+    question = None if dry_run else _try(ctx, read, home, offer=asked and not as_json)
     if as_json:
         _print(places, read, home, question, dry_run)
     if any(each.failure for each in read):

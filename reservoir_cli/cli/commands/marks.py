@@ -1,10 +1,12 @@
 """``reservoir tag``, ``untag``, ``pin``, ``unpin``: mark messages."""
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from reservoir_cli.cli import console, options
+from reservoir_cli.cli import console, mistakes, options
+from reservoir_cli.errors import UsageError
 from reservoir_cli.messages import Key, Scope, StoredMessage, check_name
 
 if TYPE_CHECKING:
@@ -22,6 +24,7 @@ def tag(
     --tag of view, search, context, export and conversations finds it by them.
     """
     names = list(map(check_name, names))
+    check_order(number, names)
     with options.open_reservoir(ctx) as reservoir:
         key = find(reservoir, number, partition)
         _say_tags(reservoir.tag(key, *names))
@@ -31,6 +34,7 @@ def untag(
     ctx: typer.Context, number: Number, names: Names, partition: options.Partition = None
 ) -> None:
     """Take tags from a message."""
+    check_order(number, names)
     with options.open_reservoir(ctx) as reservoir:
         key = find(reservoir, number, partition)
         before = set(reservoir.messages([key])[0].tags)
@@ -41,7 +45,7 @@ def untag(
 
 
 def pin(ctx: typer.Context, number: Number, partition: options.Partition = None) -> None:
-    """Put a message into every context of its partition.
+    """Put a message into every context of its partition, if it fits.
 
     Pinned messages take at most a quarter of the room; the newest pin comes first.
     """
@@ -59,6 +63,18 @@ def unpin(ctx: typer.Context, number: Number, partition: options.Partition = Non
         if not reservoir.messages([key])[0].pinned_at:
             console.note("it is not pinned")
         reservoir.unpin(key)
+
+
+def check_order(number: str, others: Sequence[str]) -> None:
+    """Refuse a number that does not stand first.
+
+    :raises UsageError: it stands behind; the hint is the command in the right order.
+    """
+    if not options.is_number(number):
+        for other in filter(options.is_number, others):
+            raise UsageError(
+                f"ID: {number!r} is not a message number", hint=mistakes.swapped(number, other)
+            )
 
 
 def find(reservoir: "Reservoir", typed: str, partition: str | None) -> Key:

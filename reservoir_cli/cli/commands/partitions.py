@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from reservoir_cli.cli import completion, console, options
+from reservoir_cli.cli import completion, console, options, whereabouts
 from reservoir_cli.errors import ReservoirError, UsageError
 from reservoir_cli.messages import Scope, check_name
 from reservoir_cli.settings.schema import format_value
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 #: What can be done, with how many names.
 _VERBS = {"list": 0, "rename": 2, "merge": 2, "delete": 1}
+#: Verbs of other programs, each with ours.
+_OTHER_VERBS = {"remove": "delete", "rm": "delete", "move": "rename", "mv": "rename", "ls": "list"}
 _USAGE = "reservoir partitions [list | rename A B | merge A B | delete P]"
 
 
@@ -53,8 +55,6 @@ def partitions(
     flags = {"rename": rename, "merge": merge, "delete": (delete,) if delete is not None else None}
     typed = [(each, *given) for each, given in flags.items() if given is not None]
     verb, *names = _one_action([*typed, *([tuple(words)] if words else [])])
-    if verb != "list":
-        options.require_answer(yes)
     with options.open_reservoir(ctx) as reservoir:
         if verb == "rename":
             _rename(reservoir, names[0], names[1], yes)
@@ -75,7 +75,8 @@ def _one_action(actions: list[tuple[str, ...]]) -> tuple[str, ...]:
         raise UsageError("choose one of rename, merge and delete", hint="do one after the other")
     verb, *names = actions[0] if actions else ("list",)
     if verb not in _VERBS:
-        raise UsageError(f"partitions cannot {verb}", hint=_USAGE)
+        hint = _command(_OTHER_VERBS[verb], *names) if verb in _OTHER_VERBS else _USAGE
+        raise UsageError(f"partitions cannot {verb}", hint=hint)
     if len(names) == _VERBS[verb] and not any(name.startswith("-") for name in names):
         return (verb, *names)
     meant = [part for name in names if not name.startswith("-") for part in name.split("=")]
@@ -158,7 +159,7 @@ def _move(reservoir: "Reservoir", old: str, new: str, done: str) -> None:
     config = reservoir.config
     _move_sources(config, old, new)
     if config.settings().partition == old:
-        console.note(f"{old} is used when -p is not given: reservoir config --set partition={new}")
+        console.note(f"{old} is used when -p is not given: reservoir config set partition={new}")
     followed = _settings_follow(config, old, new, table=done == "renamed")
     if config.partitions.get(old) and not followed:
         console.note(f"[partitions.{old}] in {config.path} stays, and holds for nothing that moved")
@@ -243,4 +244,4 @@ def _list(reservoir: "Reservoir", as_json: bool) -> None:
     if rows:
         console.table(columns, rows, numeric=("messages", "bytes"))
     else:
-        console.note("nothing is stored yet: reservoir ingest")
+        console.note(whereabouts.NOTHING_STORED)

@@ -110,12 +110,8 @@ def search(
         )
         if not found:
             _say_nothing_found(reservoir, scope, where, keyword)
-    if found and not any(map(str.isalnum, term)):
-        console.note("no word was asked for: these go by meaning alone")
-    for note in found[0].notes if found else ():
-        console.note(note)
-    if found and not found[0].all_words:
-        console.note("no message has all the words; these have some of them")
+        else:
+            _say_how_found(found, term, hybrid=not (semantic or keyword))
     if explain:
         console.side_table(
             ("rank", "id", "score", "similarity", "cosine", "bm25", "text"),
@@ -130,6 +126,18 @@ def search(
         console.lines(each.to_row() for each in found)
     else:
         print_hits(found, form)
+
+
+def _say_how_found(found: "Sequence[Hit]", term: str, *, hybrid: bool) -> None:
+    """Say what a person should know about hits."""
+    if not any(map(str.isalnum, term)):
+        console.note("the term contains no words; ranked by embedding similarity only")
+    elif hybrid and not any(hit.bm25 for hit in found):
+        console.note("none of these has any of the words; they are the nearest in meaning")
+    for note in found[0].notes:
+        console.note(note)
+    if not found[0].all_words:
+        console.note("no message has all the words; these have some of them")
 
 
 def _say_nothing_found(

@@ -6,13 +6,13 @@ from typing import Annotated, Any
 
 import typer
 
-from reservoir_cli.cli import console, options, whereabouts
+from reservoir_cli.cli import console, options, tables, whereabouts
 from reservoir_cli.messages import Scope
 from reservoir_cli.util.times import parse_time
 
 _BARS = "▁▂▃▄▅▆▇█"
 _DAYS = 30
-_NAMES = {"pending": "not embedded yet", "synapses": "ties between messages"}
+_NAMES = tables.HELD
 
 
 def stats(
@@ -26,9 +26,10 @@ def stats(
 ) -> None:
     """Show what contexts took over time, and what the store holds.
 
-    Short of room are contexts from which a recent, similar or linked message was left out or cut
-    because the budget was spent, or whose question and sections alone exceed it. Every message is
-    embedded, waits for `reservoir embed`, or is without text.
+    A budget that is filled leaves something out as a rule: counted are the contexts that had no
+    room for a recent, similar or linked message, or had to cut one. More than 100% of the budget
+    is used where the question and sections alone exceed it. Every message is embedded, waits for
+    `reservoir embed`, or is without text.
     """
     moment = parse_time(since, datetime.now(UTC)) if since else None
     with options.open_reservoir(ctx) as reservoir:
@@ -40,20 +41,20 @@ def stats(
         return
     rows = [
         ("contexts built", f"{summary['runs']:,}"),
-        ("short of room", f"{summary['truncated_runs']:,}"),
-        ("left out or cut", f"{summary['truncation_events']:,}"),
+        ("contexts that left something out", f"{summary['truncated_runs']:,}"),
+        ("messages left out or cut", f"{summary['truncation_events']:,}"),
     ]
     for key, name in (
         ("input_tokens", "tokens"),
         ("reserve_used", "reserve used"),
-        ("utilisation", "utilisation of what is available"),
-        ("window_utilisation", "utilisation of the window"),
+        ("utilisation", "share of the budget used"),
+        ("window_utilisation", "share of the context window used"),
         ("ms", "milliseconds"),
     ):
         if summary[key]["median"] is not None:
             percent = key.endswith("utilisation")
             middle, high = (_number(summary[key][part], percent) for part in ("median", "p95"))
-            rows.append((name, f"median {middle}, 95% at most {high}"))
+            rows.append((name, f"median {middle}, 95th percentile {high}"))
     rows += [
         (f"model {name}" if name else "without a model", bar)
         for name, bar in _bars(summary["models"])

@@ -8,6 +8,7 @@ import typer
 
 from reservoir_cli.cli import completion, console, options
 from reservoir_cli.errors import ReservoirError, UsageError
+from reservoir_cli.util.formats import unknown_format
 
 #: A smaller budget would not hold one exchange.
 _LEAST = 500
@@ -58,7 +59,7 @@ def trim(
     from reservoir_cli.tokens import storing_counter
 
     if form not in _FORMATS:
-        raise UsageError(f"unknown format {form!r}", hint=f"formats are {', '.join(_FORMATS)}")
+        raise unknown_format(form, _FORMATS)
     known = options.load_config(ctx)
     settings = known.settings(partition, model)
     required_window(known, model, settings)

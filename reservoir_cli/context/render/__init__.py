@@ -33,6 +33,7 @@ from reservoir_cli.context.types import (
 from reservoir_cli.context.window_message import WindowMessage
 from reservoir_cli.errors import UsageError
 from reservoir_cli.settings.models import find_model
+from reservoir_cli.util.formats import unknown_format
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,14 +153,13 @@ class ContextWindow:
     def summary(self) -> str:
         """One line about the run, for people."""
         share = 100 * self.used / self.budget.available
-        recent, pinned = (
-            sum(each.tier is tier for each in self.kept) for tier in (Tier.RECENT, Tier.PINNED)
-        )
+        pinned = sum(candidate.tier is Tier.PINNED for candidate in self.kept)
+        history = sum(candidate.tier is not Tier.PINNED for candidate in self.selection.history)
         parts = [
             f"{self.meter.mark}{self.used:,} of {self.budget.available:,} tokens ({share:.0f}%)",
-            f"{recent} recent{self._from}",
+            f"{history} recent{self._from}",
             *([f"{pinned} pinned"] if pinned else []),
-            f"{len(self.kept) - recent - pinned} recalled",
+            f"{len(self.kept) - history - pinned} recalled",
             *([f"{self.excerpts} by excerpts"] if self.excerpts else []),
             f"{len(self.selection.dropped)} dropped",
             *([f"{self.budget.overflow:,} too many"] if self.budget.overfull else []),
@@ -176,7 +176,7 @@ def parse_format(name: str) -> Format:
     """
     if name in FORMATS:
         return cast(Format, name)
-    raise UsageError(f"unknown format {name!r}", hint=f"formats are {', '.join(FORMATS)}")
+    raise unknown_format(name, FORMATS)
 
 
 def written(

@@ -1,4 +1,4 @@
-"""What the owner of a database does: guard rows, spread tables over a cluster, build indexes."""
+"""What the owner of a database does: guard rows, build indexes."""
 
 from collections.abc import Callable
 from typing import Any
@@ -18,23 +18,6 @@ def guard(store: PostgresStore) -> None:
             store._connection.execute(statement)
 
     store._written(apply)
-
-
-def sharding() -> list[str]:
-    """Return the statements that spread a store over a Citus cluster, by partition."""
-    name = schema.SCHEMA
-    whole = [f"SELECT create_reference_table('{name}.{table}');" for table in schema.EVERYWHERE]
-    first, *others = schema.SPREAD
-    return [
-        "CREATE EXTENSION IF NOT EXISTS citus;",
-        *whole,
-        f"SELECT create_distributed_table('{name}.{first}', 'partition');",
-        *(
-            f"SELECT create_distributed_table('{name}.{table}', 'partition', "
-            f"colocate_with => '{name}.{first}');"
-            for table in others
-        ),
-    ]
 
 
 def facts(store: PostgresStore) -> dict[str, Any]:

@@ -17,8 +17,8 @@ from reservoir_cli.messages import Scope
 from reservoir_cli.storage import properties
 from reservoir_cli.storage.postgres import vectors
 from reservoir_cli.storage.postgres.connection import Connection, errors
-from reservoir_cli.storage.postgres.schema import SCHEMA
 from reservoir_cli.storage.postgres.session import Session
+from reservoir_cli.storage.postgres.tables import SCHEMA
 
 if TYPE_CHECKING:
     import numpy as np

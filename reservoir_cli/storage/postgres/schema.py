@@ -16,28 +16,10 @@ from reservoir_cli.messages import FIRST_MS, LAST_MS
 from reservoir_cli.storage.postgres import locks, vectors
 from reservoir_cli.storage.postgres.connection import Connection
 from reservoir_cli.storage.postgres.ids import LIMIT
+from reservoir_cli.storage.postgres.tables import SCHEMA, SPREAD
 
 #: What a server has to be at least.
 _POSTGRES, _VECTOR = 15, (0, 8)
-SCHEMA = "reservoir"
-#: Tables that a cluster spreads by partition, those that every machine has whole.
-SPREAD = (
-    "messages",
-    "words",
-    "embeddings",
-    "pending",
-    "rebuilding",
-    "synapses",
-    "conversations",
-    "context_runs",
-    "summaries",
-    "sources",
-    "tags",
-    "pins",
-    "ledger",
-    "ledger_messages",
-)
-EVERYWHERE = ("properties", "forgotten", "members", "migrations")
 
 #: What holds of each row, whoever writes it. Rows of before are left as they are.
 RANGES = {

@@ -4,8 +4,8 @@ from contextlib import suppress
 from typing import Any
 
 from reservoir_cli.errors import StoreError
-from reservoir_cli.storage.postgres.schema import SCHEMA
 from reservoir_cli.storage.postgres.session import Session
+from reservoir_cli.storage.postgres.tables import SCHEMA
 
 _TABLES = f"""
     SELECT c.relname, pg_table_size(c.oid), pg_indexes_size(c.oid) FROM pg_class c

@@ -20,9 +20,9 @@ from reservoir_cli.storage.postgres import (
     vectors,
 )
 from reservoir_cli.storage.postgres.connection import errors
-from reservoir_cli.storage.postgres.schema import SCHEMA
 from reservoir_cli.storage.postgres.session import Session
 from reservoir_cli.storage.postgres.stemmer import Stemmer
+from reservoir_cli.storage.postgres.tables import SCHEMA
 from reservoir_cli.storage.records import (
     Candidates,
     Filter,

@@ -15,6 +15,7 @@ from reservoir_cli.storage.base import Store
 from reservoir_cli.storage.records import Filter, Progress
 from reservoir_cli.transfer.exporters import saving
 from reservoir_cli.transfer.reports import ExportReport
+from reservoir_cli.util.formats import unknown_format
 
 if TYPE_CHECKING:
     from reservoir_cli.transfer.exporters.conversations import Thread
@@ -96,7 +97,7 @@ def export(
     if form in ROWS:
         return _rows(store, scope, where, form, report, mask, embeddings, progress)
     if form not in CONVERSATIONS:
-        raise UsageError(f"unknown format {form!r}", hint=f"formats are {', '.join(FORMATS)}")
+        raise unknown_format(form, FORMATS)
     if embeddings:
         raise UsageError(f"the format {form} has no place for embeddings", hint="use jsonl or json")
     return _conversations(store, scope, where, form, report, mask, progress)

@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path, PurePath
 from typing import Protocol
 
-from reservoir_cli.errors import ReservoirError, UsageError
+from reservoir_cli.errors import ReservoirError
 from reservoir_cli.messages import Conversation, Message
 from reservoir_cli.transfer.importers.files import File, Unreadable, decode, gather, read_text
+from reservoir_cli.util.formats import unknown_format
 
 #: Formats of lists of messages, which other files may resemble, and of texts of any kind. In a
 #: folder or zip they count only where nothing more particular lies.
@@ -233,7 +234,7 @@ def _rank(found: Found) -> int:
 def _named(form: str) -> Importer:
     known = importers()
     if form not in known:
-        raise UsageError(f"unknown format {form!r}", hint=_formats())
+        raise unknown_format(form, known)
     return known[form]
 
 

@@ -342,7 +342,7 @@ def test_an_unknown_key_is_told_its_nearest_names(file: Path, key: str, near: st
 def test_a_key_like_no_other_is_told_where_to_look() -> None:
     with pytest.raises(UsageError) as caught:
         split_key("zzzzzz")
-    assert "--list" in str(caught.value.hint)
+    assert "config list" in str(caught.value.hint)
 
 
 @pytest.mark.parametrize("flags", [{"nonsense": 1}, {"context_window": 1}, {"models": {}}])

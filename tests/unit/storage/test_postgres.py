@@ -24,7 +24,7 @@ from reservoir_cli.retrieval import indexing
 from reservoir_cli.storage import replicate
 from reservoir_cli.storage.base import Store
 from reservoir_cli.storage.factory import open_store
-from reservoir_cli.storage.postgres import admin, ids, keyword_search, locks, schema
+from reservoir_cli.storage.postgres import admin, ids, keyword_search, locks, schema, tables
 from reservoir_cli.storage.postgres.connection import place_of
 from reservoir_cli.storage.postgres.stemmer import Stemmer
 from reservoir_cli.storage.records import Passage
@@ -949,10 +949,10 @@ def test_three_servers_with_partitions_routed_by_hash_answer_as_one(
 
 
 def test_the_statements_for_a_cluster_name_every_table_once() -> None:
-    statements = "\n".join(admin.sharding())
-    for table in schema.SPREAD:
+    statements = "\n".join(tables.sharding())
+    for table in tables.SPREAD:
         assert statements.count(f"create_distributed_table('reservoir.{table}', 'partition'") == 1
-    for table in schema.EVERYWHERE:
+    for table in tables.EVERYWHERE:
         assert statements.count(f"create_reference_table('reservoir.{table}')") == 1
 
 
@@ -965,8 +965,8 @@ def test_keys_begin_with_the_partition_and_nothing_counts_up_on_the_server(url: 
         WHERE i.indisunique AND c.relnamespace = 'reservoir'::regnamespace
         """,
     )
-    assert {table for table, _ in keys} == {*schema.SPREAD, *schema.EVERYWHERE}
-    assert {first for table, first in keys if table in schema.SPREAD} == {"partition"}
+    assert {table for table, _ in keys} == {*tables.SPREAD, *tables.EVERYWHERE}
+    assert {first for table, first in keys if table in tables.SPREAD} == {"partition"}
     assert (
         behind(
             url,

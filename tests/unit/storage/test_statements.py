@@ -25,7 +25,7 @@ from reservoir_cli.retrieval import indexing
 from reservoir_cli.storage import reads, replicate
 from reservoir_cli.storage.base import Store
 from reservoir_cli.storage.factory import open_store
-from reservoir_cli.storage.postgres import admin, schema
+from reservoir_cli.storage.postgres import admin, schema, tables
 from reservoir_cli.storage.summaries import Summaries, Summary
 from reservoir_cli.tokens import load_counter
 from reservoir_cli.transfer import forget
@@ -83,7 +83,7 @@ ADMINISTRATIVE = {
 #: Conditions made by ``where_scope`` and ``in_partition``, which name the partition of every scope
 #: that has one.
 CONDITIONS = r"\{(where|condition|in_partition|in_scope|embedded)\}"
-_TABLE = rf"(?:\{{SCHEMA\}}\.)?({'|'.join(schema.SPREAD)}|\{{table\}}|\{{embeddings\}})(?!\w)"
+_TABLE = rf"(?:\{{SCHEMA\}}\.)?({'|'.join(tables.SPREAD)}|\{{table\}}|\{{embeddings\}})(?!\w)"
 _SPREAD = re.compile(rf"\b(FROM|JOIN|INTO|UPDATE|VACUUM \(SKIP_LOCKED\))\s+{_TABLE}")
 _BOUND = re.compile(rf"\bpartition = (\?|%s)|{CONDITIONS}|c\.partition = m\.partition")
 _INSERTED = re.compile(r"INSERT INTO \S+( AS \w)?\s*\(([^)]*)\bpartition\b|INTO messages \(\{")
@@ -130,8 +130,8 @@ def _text(node: ast.AST) -> str | None:
 def test_every_statement_on_a_spread_table_names_its_partition() -> None:
     found = list(statements())
     assert len(found) > 60
-    assert {table for _, text in found for table in schema.SPREAD if table in text} == set(
-        schema.SPREAD
+    assert {table for _, text in found for table in tables.SPREAD if table in text} == set(
+        tables.SPREAD
     )
     without = {
         where
@@ -223,7 +223,7 @@ def test_what_is_done_in_a_partition_is_asked_of_that_partition(
 
 def test_no_policy_has_a_sub_select() -> None:
     policies = [each for each in admin.guarding() if "CREATE POLICY" in each]
-    assert len(policies) == len(schema.SPREAD) + 3
+    assert len(policies) == len(tables.SPREAD) + 3
     assert not [each for each in policies if re.search(r"\bSELECT\b(?! TO)", each)]
 
 
@@ -441,7 +441,7 @@ def round_url(request: pytest.FixtureRequest) -> Iterator[str]:
             pytest.skip("RESERVOIR_TEST_CITUS names no coordinator")
         behind(CITUS, "DROP SCHEMA IF EXISTS reservoir CASCADE")
         open_store(CITUS).close()
-        for statement in admin.sharding():
+        for statement in tables.sharding():
             behind(CITUS, statement)
         yield CITUS
         return

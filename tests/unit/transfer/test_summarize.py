@@ -17,7 +17,7 @@ from reservoir_cli.reservoir import Reservoir
 from reservoir_cli.storage.factory import open_store
 from reservoir_cli.storage.replicate import copy
 from reservoir_cli.storage.summaries import Summaries
-from reservoir_cli.transfer.summarize import LONGEST, Outcome
+from reservoir_cli.transfer.summarize import LONGEST, CannotRunError, Outcome
 
 HERE = Scope("p", "i")
 TALK = [
@@ -142,6 +142,15 @@ def test_what_a_command_cannot_do_skips_the_conversation(
     outcomes = run(reservoir, program(tmp_path, script))
     assert all(reason in str(outcome.reason) for outcome in outcomes)
     assert len(outcomes) == 2
+    assert texts(reservoir) == {}
+
+
+def test_a_command_that_cannot_be_started_ends_the_run(
+    reservoir: Reservoir, tmp_path: Path
+) -> None:
+    with pytest.raises(CannotRunError, match=r"cannot run .*absent: No such file") as caught:
+        run(reservoir, str(tmp_path / "absent"))
+    assert caught.value.exit_code == 1
     assert texts(reservoir) == {}
 
 
