@@ -11,7 +11,7 @@ CLIENTS ?= @anthropic-ai/claude-code@2.1 @openai/codex@0.169 @google/gemini-cli@
 	opencode-ai@1.18 @modelcontextprotocol/inspector@2.12 node@22 ai@6 @ai-sdk/openai@3 \
 	@ai-sdk/anthropic@3
 LIBRARIES ?= openai==3.* anthropic==2.* ollama==0.6.* langchain-openai==1.* \
-	langchain-anthropic==1.* llm==0.36.*
+	langchain-anthropic~=1.7.7 llm==0.36.*
 
 ENVIRONMENTS = $(BIN)/python tests/packaging/environments.py dist
 MEASURE := HF_HUB_OFFLINE=1 $(BIN)/python
