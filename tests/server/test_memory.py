@@ -220,12 +220,13 @@ def test_side_requests_pass_untouched_and_are_not_stored(
         chat(title, HELLO),
         chat(HELLO, max_tokens=1),
         chat(asked(f"### Task:\nGenerate a title for: {QUESTION}")),
+        chat(asked("Generate a title for this conversation:\n"), HELLO),
     ]
     for body in bodies:
         answer = client.post(served.root + CHAT, json=body)
         assert answer.headers["x-reservoir"] == "skipped; reason=side request"
     assert [json.loads(request.body) for request in provider.asked] == bodies
-    assert texts(served, 3) == []
+    assert texts(served, 4) == []
 
 
 @pytest.mark.parametrize("header", ["x-reservoir-bypass", "x-reservoir-store"])

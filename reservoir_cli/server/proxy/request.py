@@ -3,7 +3,7 @@
 import hashlib
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -42,6 +42,8 @@ _SIDE = re.compile(
     r"|\bisNewTopic\b"
 )
 _TASK = re.compile(r"(?s)\s*### Task:\s")
+#: What opencode asks first, in a message of its own.
+_TITLE = re.compile(r"\s*Generate a title for this conversation:\s*")
 _LOOKED_AT = 1_000
 
 
@@ -112,7 +114,7 @@ def parse(path: str, body: bytes, headers: Mapping[str, str]) -> ParsedRequest:
         tuple(walk.questions),
         tuple(walk.messages),
         walk.next_id(),
-        path == COUNT_TOKENS or _is_side(values, walk.questions[-1]),
+        path == COUNT_TOKENS or _is_side(values, walk.questions),
         len(text),
         named is not None,
     )
@@ -215,13 +217,14 @@ def conversation_of(values: Mapping[str, Any], headers: Mapping[str, str]) -> st
     return clean_name(texts[0].strip())[:_LONGEST_ID] if texts else None
 
 
-def _is_side(values: Mapping[str, Any], question: Question) -> bool:
+def _is_side(values: Mapping[str, Any], questions: Sequence[Question]) -> bool:
     """Return whether a client asks for itself: for a title, or only whether a model is there."""
     for key in ("max_tokens", "max_completion_tokens", "max_output_tokens"):
         if isinstance(values.get(key), int) and values[key] <= 1:
             return True
     system = _system_of(values)[:_LOOKED_AT]
-    return bool(_SIDE.search(system) or _TASK.match(question.text))
+    first, newest = questions[0].text, questions[-1].text
+    return bool(_SIDE.search(system) or _TASK.match(newest) or _TITLE.fullmatch(first))
 
 
 def _system_of(values: Mapping[str, Any]) -> str:
