@@ -122,7 +122,7 @@ def build_context(
         silent = _is_silent(scored, request, floor)
         fill = fill and not silent
         room = int(budget.history / meter.factor) if fill else 0
-        rules = _rules(settings, silent=silent)
+        rules = _rules(settings, meter, silent=silent)
         hidden, unasked = not_printable(scored, request.query, settings, rules, store, scope)
         tiers = tiers_of(scored, bool(request.query.strip()), settings, store, scope, hidden)
         if silent:
@@ -346,12 +346,14 @@ def _exceeded(counted: int, limit: int) -> tuple[str, ...]:
     return (f"the provider counts {counted:,} tokens, {counted - limit:,} more than the budget",)
 
 
-def _rules(settings: Settings, *, silent: bool) -> Rules:
+def _rules(settings: Settings, meter: Meter, *, silent: bool) -> Rules:
     return Rules(
         "tiers" if silent else settings.order,
         settings.min_history_messages,
         settings.min_cosine,
         settings.include_system,
+        # Three requests come near to the budget only if all of it can be used.
+        to_the_last=isinstance(meter.counter, AnthropicCounter),
     )
 
 

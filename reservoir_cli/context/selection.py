@@ -51,12 +51,14 @@ class Rules:
     :param min_history_messages: the newest messages that come first, while they take at most a
         an eighth of the budget.
     :param min_cosine: messages with a lower one are not recalled; 0 is off.
+    :param to_the_last: give the last tokens to what is far below the rest, too.
     """
 
     order: str = "score"
     min_history_messages: int = 2
     min_cosine: float = 0.0
     include_system: bool = False
+    to_the_last: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,8 +142,12 @@ def select(
             break
     for unit in _pinned(units):
         packing.add(unit.members, int(budget * PINNED_SHARE), PINNED)
-    take = _take_by_tier if rules.order == "tiers" else _take_by_score
-    take(list(_together(units, exchanges)), packing, budget, query)
+    together = list(_together(units, exchanges))
+    if rules.order == "tiers":
+        _take_by_tier(together, packing, budget, query)
+    else:
+        spare = 0.0 if rules.to_the_last else _LITTLE_LEFT * budget
+        _take_by_score(together, packing, budget, query, spare)
 
     layout = packing.lay_out()
     dropped += [Dropped(each, DUPLICATE) for each in layout.duplicates]
@@ -199,12 +205,14 @@ def _without_too_large(
 
 
 def _take_by_score(
-    exchanges: Sequence[list[Unit]], packing: Packing, budget: int, query: str
+    exchanges: Sequence[list[Unit]], packing: Packing, budget: int, query: str, spare: float
 ) -> None:
     """Try every exchange by priority, long messages by their parts; skip what does not fit.
 
     If not all of an exchange fits, its better half is tried, and the other one at its own place
     in the order.
+
+    :param spare: fewer tokens than these are not given to what is far below the rest.
     """
     ties, cutter, reason, failed = count(), Excerpter(query), "priority", 0
     last, missed = 0.0, False
@@ -223,7 +231,7 @@ def _take_by_score(
     while steps and packing.room(budget) > 0:
         (below, *_), _, units, part = heapq.heappop(steps)
         far_below = missed and -below < _FAR_BELOW * last
-        if far_below and packing.room(budget) < _LITTLE_LEFT * budget:
+        if far_below and packing.room(budget) < spare:
             return
         if units[0].is_long:
             if failed < _FAILURES:

@@ -10,6 +10,11 @@ from reservoir_cli.storage.records import Posting, Respelt
 
 #: Shorter stems have too many neighbours; from the second length on, two slips are allowed.
 SHORTEST, LONG = 5, 9
+#: What the stemmer takes off the end of a word if it is spelt right.
+_ENDINGS = (
+    *("ation", "ations", "ization", "ement", "ments", "ment", "ness", "ence", "ance"),
+    *("able", "ible", "ities", "ously", "fully", "ively"),
+)
 #: So many words of a question are looked up, and so many neighbours of each are tried.
 _WORDS, _TRIED = 3, 5
 
@@ -49,8 +54,12 @@ def respell(
 def _nearest(stem: str, vocabulary: Iterable[tuple[str, int]]) -> list[str]:
     """Return the stems that differ least, of equally near ones the most common first."""
     most, letters = slips_allowed(stem), set(stem)
+    shorter = without_ending(stem)
     near = []
     for other, count in vocabulary:
+        if other in shorter:
+            near.append((1, -count, other))
+            continue
         # Each slip changes at most two letters of the set: nearly all stems end here.
         if (
             abs(len(other) - len(stem)) > most
@@ -60,6 +69,15 @@ def _nearest(stem: str, vocabulary: Iterable[tuple[str, int]]) -> list[str]:
         if other.isalpha() and (slips := count_slips(stem, other)) <= most:
             near.append((slips, -count, other))
     return [other for *_, other in sorted(near)]
+
+
+def without_ending(stem: str) -> list[str]:
+    """Return beginnings of a stem behind which an ending with one slip stands."""
+    return [
+        stem[:length]
+        for length in range(SHORTEST, len(stem) - 2)
+        if any(count_slips(stem[length:], ending) == 1 for ending in _ENDINGS)
+    ]
 
 
 def count_slips(one: str, other: str) -> int:

@@ -49,7 +49,7 @@ def postings(
         if is_whole or large:
             posting = _counted(found, docs)
         else:
-            posting = _held(connection, found, scope, stem)
+            posting = _held(connection, found, scope, _as_typed(connection, words)[stem])
         if large and not (is_whole and len(posting.places) <= COMMON * len(found.ids)):
             common.append(posting)
         elif len(posting.places):
@@ -66,22 +66,36 @@ def respell(
 
     :param absent: their stems, as :func:`postings` just returned them for the same question.
     """
-    words = fulltext.content_words(question).split()
-    places = dict(connection.execute("SELECT term, offset FROM temp.question_places").fetchall())
-    typed = {stem: words[places[stem]] for stem in absent if places.get(stem, 0) < len(words)}
+    words = _as_typed(connection, fulltext.content_words(question))
+    typed = {stem: words[stem] for stem in absent if stem in words}
     letters = 1 if len(found.ids) <= LARGE else 2
 
     def vocabulary(stem: str) -> list[tuple[str, int]]:
         first, most = stem[:letters], spelling.slips_allowed(stem)
-        return connection.execute(
+        near = connection.execute(
             """
             SELECT term, doc FROM temp.stem_counts
             WHERE term >= ? AND term < ? AND length(term) BETWEEN ? AND ?
             """,
             [first, first + "\U0010ffff", len(stem) - most, len(stem) + most],
         ).fetchall()
+        for shorter in spelling.without_ending(stem):
+            near += connection.execute(
+                "SELECT term, doc FROM temp.stem_counts WHERE term = ?", [shorter]
+            )
+        return near
 
-    return spelling.respell(typed, vocabulary, lambda stem: _held(connection, found, scope, stem))
+    def posting_of(stem: str) -> Posting:
+        return _counted(found, _docs(connection, stem, _READ_AT_MOST))
+
+    return spelling.respell(typed, vocabulary, posting_of)
+
+
+def _as_typed(connection: Connection, words: str) -> dict[str, str]:
+    """Return the words of a question by their stems, which :func:`_places` has just found."""
+    typed = words.split()
+    places = connection.execute("SELECT term, offset FROM temp.question_places").fetchall()
+    return {stem: typed[place] for stem, place in places if place < len(typed)}
 
 
 def _places(connection: Connection, words: str) -> Iterator[tuple[str, _Ints, bool]]:
@@ -119,14 +133,17 @@ def _counted(found: Candidates, docs: _Ints) -> Posting:
     return Posting(places, counts[known].astype(np.int32))
 
 
-def _held(connection: Connection, found: Candidates, scope: Scope, stem: str) -> Posting:
-    """Where a stem stands, counted once a message: enough for one that stands everywhere."""
+def _held(connection: Connection, found: Candidates, scope: Scope, word: str) -> Posting:
+    """Where a word stands, counted once a message: enough for one that stands everywhere.
+
+    :param word: not its stem, which may have another stem itself: deployment, deploy, deploi.
+    """
     import numpy as np
 
     docs = _numbers(
         connection,
         "SELECT group_concat(rowid) FROM messages_fts WHERE messages_fts MATCH ?",
-        [fulltext.match_query([f'"{stem}"'], scope, "OR")],
+        [fulltext.match_query([f'"{word}"'], scope, "OR")],
     )
     places, _ = found.places(docs)
     return Posting(places, np.ones(len(places), np.int32))

@@ -49,7 +49,7 @@ def notes(store: Store, question: str, redactor: Redactor = OPEN) -> tuple[str, 
 def talk(add: Adding) -> None:
     add(
         Message("user", "Should Kubernetes do the rollback by itself?"),
-        Message("assistant", "No: Kubernetes restarts, the deployment is ours."),
+        Message("assistant", "No: Kubernetes restarts, the deployment and fermentation are ours."),
         Message("user", "And the limiter?"),
     )
 
@@ -69,6 +69,10 @@ NOTES = [
         ('nothing has "restrats"; searched for restarts',),
     ),
     ("limitr, rolback", ('nothing has "limitr", "rolback"; searched for limiter, rollback',)),
+    # The slip is in an ending that the index does not hold.
+    ("deploymnt", ('nothing has "deploymnt"; searched for deployment',)),
+    ("fermentaton", ('nothing has "fermentaton"; searched for fermentation',)),
+    ("fermentxyz", ()),
     ("kubernetes rollback", ()),
     ("pineapples", ()),
     ("limi", ()),
