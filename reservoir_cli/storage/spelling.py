@@ -15,6 +15,7 @@ _ENDINGS = (
     *("ation", "ations", "ization", "ement", "ments", "ment", "ness", "ence", "ance"),
     *("able", "ible", "ities", "ously", "fully", "ively"),
 )
+_LONGEST_ENDING = max(map(len, _ENDINGS))
 #: So many words of a question are looked up, and so many neighbours of each are tried.
 _WORDS, _TRIED = 3, 5
 
@@ -75,7 +76,7 @@ def without_ending(stem: str) -> list[str]:
     """Return beginnings of a stem behind which an ending with one slip stands."""
     return [
         stem[:length]
-        for length in range(SHORTEST, len(stem) - 2)
+        for length in range(max(SHORTEST, len(stem) - _LONGEST_ENDING - 1), len(stem) - 2)
         if any(count_slips(stem[length:], ending) == 1 for ending in _ENDINGS)
     ]
 
