@@ -11,7 +11,7 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from reservoir_cli.chat.trim import trim_history
     from reservoir_cli.context.recall import Recall, Skipped
-    from reservoir_cli.context.render import ContextWindow
+    from reservoir_cli.context.render.window import ContextWindow
     from reservoir_cli.context.request import ContextOptions
     from reservoir_cli.context.window_message import WindowMessage
     from reservoir_cli.errors import (
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 _HOME = {
     "ContextOptions": "context.request",
-    "ContextWindow": "context.render",
+    "ContextWindow": "context.render.window",
     "ExportReport": "transfer.reports",
     "Filter": "storage.records",
     "Hit": "retrieval.hits",

@@ -26,7 +26,7 @@ from reservoir_cli.storage.records import (
 
 if TYPE_CHECKING:
     from reservoir_cli.context.recall import Recall, Skipped
-    from reservoir_cli.context.render import ContextWindow
+    from reservoir_cli.context.render.window import ContextWindow
     from reservoir_cli.context.request import BudgetPlan, ContextOptions, Pieces
     from reservoir_cli.embedding import Embedder, Engine, Progress
     from reservoir_cli.maintenance.calibrate import Calibration

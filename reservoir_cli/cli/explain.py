@@ -8,7 +8,7 @@ from reservoir_cli.context.reasons import describe_reason
 from reservoir_cli.messages import plain_text
 
 if TYPE_CHECKING:
-    from reservoir_cli.context.render import ContextWindow
+    from reservoir_cli.context.render.window import ContextWindow
     from reservoir_cli.context.types import Candidate
 
 COLUMNS = ("id", "day", "role", "tier", "sim", "rec", "prio", "tokens", "", "why", "text")

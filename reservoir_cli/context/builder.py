@@ -14,10 +14,16 @@ from numpy.typing import NDArray
 
 from reservoir_cli.chat.turn import Section, Turn
 from reservoir_cli.context import budget as budgets
-from reservoir_cli.context import excerpts, passages, render, summaries, turns
+from reservoir_cli.context import excerpts, passages, summaries, turns
 from reservoir_cli.context.budget import Meter
 from reservoir_cli.context.layout import Costs
-from reservoir_cli.context.render import ContextWindow
+from reservoir_cli.context.render.window import (
+    ContextWindow,
+    count_frame,
+    count_framed,
+    count_turns,
+    written,
+)
 from reservoir_cli.context.selection import NEWEST_SHARE, Rules, select
 from reservoir_cli.context.tiers import ages, fillers, not_printable, tiers_of, unread
 from reservoir_cli.context.types import (
@@ -296,7 +302,7 @@ class _Chooser:
         """Count the whole request, for a counter that can count nothing smaller."""
         said = turns.history_turns(self.request, selection.recalled, selection.history)
         window = [*turns.fixed_turns(self.request), *said, *turns.current_turn(self.request)]
-        body = render.written(window, "anthropic", None, 1)
+        body = written(window, "anthropic", None, 1)
         assert isinstance(body, dict)
         return body
 
@@ -361,12 +367,12 @@ def _section_tokens(request: ContextRequest, meter: Meter) -> dict[Section, int]
     """Tokens of each part that the budget does not prune; the frame goes with the question."""
     given = [*turns.fixed_turns(request), *turns.current_turn(request)]
     sections = {
-        section: render.count_turns(
+        section: count_turns(
             [each for each in given if each.section is section], request.format, meter
         )
         for section in dict.fromkeys(each.section for each in given)
     }
-    if frame := render.count_frame(request.format, meter):
+    if frame := count_frame(request.format, meter):
         sections[Section.CURRENT] = sections.get(Section.CURRENT, 0) + frame
     return sections
 
@@ -375,7 +381,7 @@ def _capped(request: ContextRequest, settings: Settings, meter: Meter) -> Contex
     """Return the request without the pieces that exceed the cap of their section."""
 
     def count(pieces: Sequence[Turn]) -> int:
-        return render.count_turns(pieces, request.format, meter)
+        return count_turns(pieces, request.format, meter)
 
     knowledge, episodes = request.knowledge, request.episodes
     cap = settings.max_knowledge_tokens
@@ -393,7 +399,7 @@ def _cap_notes(
     if left_out:
         noun = "piece" if left_out == 1 else "pieces"
         notes.append(f"{left_out} {noun} of knowledge and episodes left out: beyond the caps")
-    first = render.count_turns(turns.knowledge_turn(request.knowledge), request.format, meter)
+    first = count_turns(turns.knowledge_turn(request.knowledge), request.format, meter)
     if first > settings.max_knowledge_tokens:
         notes.append(
             f"the first piece of knowledge alone takes {first:,} tokens, more than "
@@ -665,9 +671,9 @@ def _printed(
     A text is counted whole as well: its sections are rounded one by one, which may come to less.
     """
     shown = turns.history_turns(request, recalled, history)
-    alone = render.count_turns(shown, request.format, meter)
+    alone = count_turns(shown, request.format, meter)
     if request.format in PROVIDERS:
         return alone
     window = [*turns.fixed_turns(request), *shown, *turns.current_turn(request)]
-    whole = render.count_framed(window, request.format, meter)
+    whole = count_framed(window, request.format, meter)
     return max(alone, whole - sum(budget.sections.values()))

@@ -10,7 +10,7 @@ from enum import StrEnum
 from typing import Any
 
 from reservoir_cli.context.budget import Meter
-from reservoir_cli.context.render import ContextWindow
+from reservoir_cli.context.render.window import ContextWindow
 from reservoir_cli.context.request import Prepared, prepare
 from reservoir_cli.context.small_talk import asks_nothing
 from reservoir_cli.context.window_message import WindowMessage

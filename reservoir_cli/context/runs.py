@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from reservoir_cli.context.render import ContextWindow
+from reservoir_cli.context.render.window import ContextWindow
 from reservoir_cli.context.types import ContextRequest
 from reservoir_cli.messages import Scope, from_epoch_ms, to_epoch_ms
 from reservoir_cli.settings import log

@@ -5,8 +5,9 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from reservoir_cli.context import render, turns
+from reservoir_cli.context import turns
 from reservoir_cli.context.budget import Meter
+from reservoir_cli.context.render.window import count_turns
 from reservoir_cli.context.types import Candidate, ContextRequest, Piece, Selection, TokenBudget
 from reservoir_cli.embedding import Embedder
 from reservoir_cli.messages import Scope
@@ -58,7 +59,7 @@ def choose(
         key = (summary.instance, summary.conversation_id)
         wider = {**chosen, key: Piece(_line(summary, mask))}
         shown = turns.history_turns(replace(request, summaries=in_order(wider)), (), ())
-        if render.count_turns(shown, request.format, meter) <= room:
+        if count_turns(shown, request.format, meter) <= room:
             chosen = wider
     return chosen
 

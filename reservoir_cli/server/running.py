@@ -7,7 +7,6 @@ import time
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from typing import Any
-from urllib.request import ProxyHandler, Request, build_opener
 
 from reservoir_cli.settings import paths
 from reservoir_cli.util.private import exclusive_lock, write_private
@@ -31,6 +30,8 @@ class Running:
 
     def code(self) -> str | None:
         """Return a code that opens the page once; ``None`` if the server does not answer."""
+        from urllib.request import ProxyHandler, Request, build_opener  # they load OpenSSL
+
         request = Request(f"{self.base_url.removesuffix('/v1')}/ui/codes", method="POST")
         try:
             # The token is for this machine alone, whatever proxy is set.

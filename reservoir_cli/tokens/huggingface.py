@@ -1,6 +1,5 @@
 """Count tokens with a model's ``tokenizer.json`` and the tokenizers library."""
 
-import hashlib
 import importlib
 import os
 import subprocess
@@ -41,7 +40,7 @@ def require_loadable(content: bytes) -> None:
     """
     from importlib.metadata import version  # takes 20 ms, which only this counter needs
 
-    digest = hashlib.sha256(content).hexdigest()
+    digest = _sha256(content)
     marker = paths.cache_dir() / "tokenizers" / f"{digest[:32]}-{version('tokenizers')}"
     if marker.exists():
         return
@@ -106,7 +105,7 @@ class HuggingFaceCounter:
         self._tokenizer.no_padding()
         self.name = f"huggingface:{path}"
         # The file may be replaced, so the version is a hash of its content.
-        self.version = hashlib.sha256(content).hexdigest()[:16]
+        self.version = _sha256(content)[:16]
 
     def count(self, text: str) -> int:
         """Count the tokens of a text, without the special tokens a model adds."""
@@ -118,6 +117,12 @@ class HuggingFaceCounter:
             encoded = self._tokenizer.encode(_without_surrogates(text), add_special_tokens=False)
         # Some tokenizers drop blanks; a message of blanks still costs a token.
         return max(1, len(encoded.ids))
+
+
+def _sha256(content: bytes) -> str:
+    import hashlib  # it loads OpenSSL
+
+    return hashlib.sha256(content).hexdigest()
 
 
 def _without_surrogates(text: str) -> str:

@@ -12,7 +12,7 @@ from reservoir_cli.messages import check_name
 from reservoir_cli.settings.schema import Value, check_value
 
 if TYPE_CHECKING:
-    from reservoir_cli.context.render import ContextWindow
+    from reservoir_cli.context.render.window import ContextWindow
     from reservoir_cli.reservoir import Reservoir
 
 _TRUNCATED = 6

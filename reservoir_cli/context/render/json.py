@@ -10,7 +10,7 @@ from reservoir_cli.context.types import Candidate, Dropped
 
 if TYPE_CHECKING:
     from reservoir_cli.chat.turn import Turn
-    from reservoir_cli.context.render import ContextWindow
+    from reservoir_cli.context.render.window import ContextWindow
 
 #: How many messages are explained that are there to fill, and no candidates by themselves.
 EXPLAINED_OTHERS = 100

@@ -23,7 +23,7 @@ from validators import problems
 from reservoir_cli import Message, Reservoir, ToolCall, UsageError
 from reservoir_cli.chat.turn import Section
 from reservoir_cli.context.layout import Costs
-from reservoir_cli.context.render import ContextWindow, count_turns, written
+from reservoir_cli.context.render.window import ContextWindow, count_turns, written
 from reservoir_cli.context.selection import Rules, select
 from reservoir_cli.context.turns import (
     current_turn,

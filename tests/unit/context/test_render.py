@@ -16,8 +16,8 @@ from reservoir_cli import Message, Reservoir, ToolCall, UsageError
 from reservoir_cli.chat.turn import Section
 from reservoir_cli.context.budget import Meter
 from reservoir_cli.context.layout import Costs
-from reservoir_cli.context.render import ContextWindow, count_turns
 from reservoir_cli.context.render.frame import unwrap
+from reservoir_cli.context.render.window import ContextWindow, count_turns
 from reservoir_cli.context.selection import Rules, select
 from reservoir_cli.context.turns import shorten_result
 from reservoir_cli.context.types import (
