@@ -22,6 +22,8 @@ import tempfile
 import threading
 import time
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -135,6 +137,33 @@ def cpu_ms(pid: int) -> float:
     return 1000 * (int(words[11]) + int(words[12])) / os.sysconf("SC_CLK_TCK")
 
 
+@contextmanager
+def serving(store: Path, provider: str) -> Iterator[tuple[str, str, int]]:
+    """Yield the URL of a provider, that of a server before it, and the server's process id.
+
+    :param provider: a program that prints its port.
+    """
+    command = [sys.executable, "-c", provider]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as upstream:
+        assert upstream.stdout
+        direct = f"http://127.0.0.1:{upstream.stdout.readline().strip()}/v1"
+        server = subprocess.Popen(
+            [RESERVOIR, "-q", "--db", store, "serve", "--port=0", f"--upstream=openai={direct}"],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+        )
+        try:
+            assert server.stdout
+            base_url = server.stdout.readline().strip()
+            time.sleep(5)  # the model is loaded
+            yield direct, base_url, server.pid
+        finally:
+            server.terminate()
+            server.wait()
+            upstream.terminate()
+
+
 def main() -> None:
     """Print the figures."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
@@ -147,27 +176,11 @@ def main() -> None:
     given.folder.mkdir(parents=True, exist_ok=True)
     store = synthetic.build(given.folder, given.messages)
     print(machine(), f"{given.messages:,} messages")
-    command = [sys.executable, "-c", PROVIDER]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as provider:
-        assert provider.stdout
-        direct = f"http://127.0.0.1:{provider.stdout.readline().strip()}/v1"
-        server = subprocess.Popen(
-            [RESERVOIR, "-q", "--db", store, "serve", "--port=0", f"--upstream=openai={direct}"],
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        try:
-            assert server.stdout
-            base = server.stdout.readline().strip().removesuffix("/v1")
-            through = f"{base}/part-0/bench/v1"
-            time.sleep(5)
-            overhead(direct, through, given.requests, server.pid)
-            if given.seconds:
-                load(through, given.streams, given.seconds, server.pid)
-        finally:
-            server.terminate()
-            server.wait()
-            provider.terminate()
+    with serving(store, PROVIDER) as (direct, base_url, pid):
+        through = f"{base_url.removesuffix('/v1')}/part-0/bench/v1"
+        overhead(direct, through, given.requests, pid)
+        if given.seconds:
+            load(through, given.streams, given.seconds, pid)
 
 
 if __name__ == "__main__":

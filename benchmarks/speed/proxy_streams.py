@@ -21,14 +21,13 @@ import tempfile
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, contextmanager
+from contextlib import closing
 from pathlib import Path
 from urllib.parse import urlsplit
 
 from processes import RESERVOIR, machine
-from proxy import megabytes
+from proxy import megabytes, serving
 
 #: Answers as the model's name says: ``silence=600``, ``bytes=1000000``, or ``slow=3``.
 PROVIDER = """
@@ -162,30 +161,6 @@ def _stored(store: Path) -> int:
         )
 
 
-@contextmanager
-def serving(store: Path) -> Iterator[tuple[str, str, int]]:
-    """Yield the URL of a provider, that of a server before it, and the server's process id."""
-    command = [sys.executable, "-c", PROVIDER]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as provider:
-        assert provider.stdout
-        direct = f"http://127.0.0.1:{provider.stdout.readline().strip()}/v1"
-        server = subprocess.Popen(
-            [RESERVOIR, "-q", "--db", store, "serve", "--port=0", f"--upstream=openai={direct}"],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            text=True,
-        )
-        try:
-            assert server.stdout
-            through = server.stdout.readline().strip()
-            time.sleep(5)
-            yield direct, through, server.pid
-        finally:
-            server.terminate()
-            server.wait()
-            provider.terminate()
-
-
 def main() -> int:
     """Try what is asked for, and print."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
@@ -201,7 +176,7 @@ def main() -> int:
         os.environ["RESERVOIR_HOME"] = folder
         store = Path(folder) / "reservoir.db"
         subprocess.run([RESERVOIR, "-q", "--db", store, "ingest"], input=b"hello", check=True)
-        with serving(store) as (direct, through, pid):
+        with serving(store, PROVIDER) as (direct, through, pid):
             if given.bytes:
                 ok &= compare(direct, through, f"bytes={given.bytes}", pid)
             if given.silence:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from reservoir_cli.cli import completion, console, whereabouts
+from reservoir_cli.cli import completion, console, nothing_found
 from reservoir_cli.errors import ReservoirError, StoreCorruptError, UsageError
 from reservoir_cli.messages import Scope, StoredMessage, clean_text, parse_role
 from reservoir_cli.settings.location import is_on_a_server
@@ -335,7 +335,7 @@ _FILTERS = {"text": "match", "trace_id": "trace-id", "conversation_id": "convers
 def why_nothing(reservoir: "Reservoir", scope: Scope, where: "Filter") -> str:
     """Why a read found nothing: the filters that no message passes, or where messages are."""
     if not reservoir.view(scope, 1):
-        return whereabouts.sentence(scope, reservoir.places())
+        return nothing_found.sentence(scope, reservoir.places())
     open_to_all = asdict(type(where)())
     typed = [
         f"--{_FILTERS.get(name, name)}"
@@ -348,7 +348,7 @@ def why_nothing(reservoir: "Reservoir", scope: Scope, where: "Filter") -> str:
 def describe_no_match(noun: str, scope: Scope, typed: Sequence[str], where: "Filter") -> str:
     """Say that nothing in a scope passes the filters that were typed."""
     does = f"has the tag {where.tag}" if typed == ["--tag"] else f"passes {' and '.join(typed)}"
-    return f"no {noun} in {whereabouts.place(scope)} {does}"
+    return f"no {noun} in {nothing_found.place(scope)} {does}"
 
 
 def is_number(typed: str) -> bool:
@@ -407,7 +407,7 @@ def no_message(reservoir: "Reservoir", number: int, scope: Scope) -> ReservoirEr
     hint = "on a terminal, reservoir view and reservoir search show the numbers"
     for each in reservoir.messages([number]):
         hint = f"it is in partition {each.partition}: -p {each.partition}"
-    return ReservoirError(f"no message {number} in {whereabouts.place(scope)}", hint=hint)
+    return ReservoirError(f"no message {number} in {nothing_found.place(scope)}", hint=hint)
 
 
 def can_ask() -> bool:
@@ -480,6 +480,6 @@ def say_elsewhere(
 
     scope = Scope(partition, instance)
     if not reservoir.view(scope, 1):
-        whereabouts.tell(scope, reservoir.places(), in_partition="--recall-scope partition")
+        nothing_found.tell(scope, reservoir.places(), in_partition="--recall-scope partition")
     elif where != Filter() and not reservoir.view(scope, 1, where):
         console.note(why_nothing(reservoir, scope, where))

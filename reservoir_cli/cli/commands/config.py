@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
-from reservoir_cli.cli import completion, console, options, whereabouts
+from reservoir_cli.cli import completion, console, nothing_found, options
 from reservoir_cli.errors import ReservoirError, UsageError
 from reservoir_cli.messages import Scope
 
@@ -152,7 +152,7 @@ def _say_if_empty(ctx: typer.Context, partition: str | None) -> None:
         return
     with suppress(ReservoirError), options.open_reservoir(ctx) as reservoir:
         if places := reservoir.places():
-            whereabouts.tell(Scope(partition), places)
+            nothing_found.tell(Scope(partition), places)
 
 
 def _count_stored_secrets(ctx: typer.Context, partition: str | None) -> None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from reservoir_cli.cli import console, options, whereabouts
+from reservoir_cli.cli import console, nothing_found, options
 from reservoir_cli.messages import Scope
 
 if TYPE_CHECKING:
@@ -85,14 +85,14 @@ def _say_nothing_found(
     reservoir: "Reservoir", scope: Scope, where: "Filter", filtered: bool
 ) -> None:
     if not reservoir.view(scope, 1):
-        whereabouts.tell(scope, reservoir.places())
+        nothing_found.tell(scope, reservoir.places())
     elif filtered:
         names = [
             f"--{name}" for name in ("match", "project", "since", "tag") if _typed(where, name)
         ]
         console.note(options.describe_no_match("conversation", scope, names, where))
     else:
-        console.note(f"the messages in {whereabouts.place(scope)} are in no conversation")
+        console.note(f"the messages in {nothing_found.place(scope)} are in no conversation")
 
 
 def _typed(where: "Filter", name: str) -> bool:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from reservoir_cli.cli import console, options, whereabouts
+from reservoir_cli.cli import console, nothing_found, options
 from reservoir_cli.errors import UsageError
 from reservoir_cli.messages import Key, Scope
 
@@ -75,7 +75,7 @@ def forget(
         which = which.resolved(reservoir, scope)
         found = which.found(reservoir, scope)
         count = options.counted(len(found or ()), "message")
-        question = f"forget {count} in {whereabouts.place(scope)} for good?"
+        question = f"forget {count} in {nothing_found.place(scope)} for good?"
         if found is not None:
             options.require_answer(question, yes or dry_run)
         if not found:
@@ -177,7 +177,7 @@ def _say_nothing_found(
         # Something else was meant: --quiet does not hide that.
         _tell(scope, others, console.warn)
     elif reservoir.view(scope, 1):
-        console.note(f"nothing to forget in {whereabouts.place(scope)}")
+        console.note(f"nothing to forget in {nothing_found.place(scope)}")
         if which.conversation is not None:
             words = ["reservoir", "conversations", "--match", which.conversation]
             words += ["-p", scope.partition] if scope.partition else ["--all-partitions"]
@@ -190,7 +190,7 @@ def _tell(
     scope: Scope, places: Sequence[tuple[str, str, int]], say: Callable[[str], object]
 ) -> None:
     """Say where messages are, with the options that take more than one instance."""
-    whereabouts.tell(
+    nothing_found.tell(
         scope, places, in_partition="--all-instances", beyond="--all-partitions", say=say
     )
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from reservoir_cli.cli import completion, console, options, whereabouts
+from reservoir_cli.cli import completion, console, nothing_found, options
 from reservoir_cli.errors import ReservoirError, UsageError
 from reservoir_cli.messages import Scope, check_name
 from reservoir_cli.settings.schema import format_value
@@ -244,4 +244,4 @@ def _list(reservoir: "Reservoir", as_json: bool) -> None:
     if rows:
         console.table(columns, rows, numeric=("messages", "bytes"))
     else:
-        console.note(whereabouts.NOTHING_STORED)
+        console.note(nothing_found.NOTHING_STORED)

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from reservoir_cli.cli import console, options, whereabouts
+from reservoir_cli.cli import console, nothing_found, options
 from reservoir_cli.errors import UsageError
 from reservoir_cli.messages import Scope
 
@@ -144,7 +144,7 @@ def _say_nothing_found(
     reservoir: "Reservoir", scope: Scope, where: "Filter", keyword: bool
 ) -> None:
 
-    place = whereabouts.place(scope)
+    place = nothing_found.place(scope)
     if not reservoir.view(scope, 1, where):
         console.note(options.why_nothing(reservoir, scope, where))
     elif keyword:

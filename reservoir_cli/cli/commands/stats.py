@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from reservoir_cli.cli import console, options, tables, whereabouts
+from reservoir_cli.cli import console, nothing_found, options, tables
 from reservoir_cli.messages import Scope
 from reservoir_cli.util.times import parse_time
 
@@ -35,7 +35,7 @@ def stats(
     with options.open_reservoir(ctx) as reservoir:
         summary = reservoir.stats(moment, partition)
         if partition and not summary["store"]["messages"]:
-            whereabouts.tell(Scope(partition), reservoir.places())
+            nothing_found.tell(Scope(partition), reservoir.places())
     if as_json:
         console.document(summary)
         return
