@@ -236,7 +236,7 @@ def _import(
         if home != config.lookup("partition")[0]:
             # First: if the import is broken off, the next one goes on in the same place.
             edit_file.edit(config.path, {"partition": home})
-            console.note(f"{home} is the partition from now on: reservoir config --get partition")
+            console.note(f"{home} is the partition from now on: reservoir config get partition")
         for each in read:
             if each not in chosen:
                 done.append(each)
