@@ -1,6 +1,6 @@
 """Bringing other tools' histories in: one format a file, chosen by what the file holds.
 
-An importer yields records and knows nothing of the store; ``ingesting`` saves them. A bad record
+An importer yields records and knows nothing of the store; ``ingest`` stores them. A bad record
 is skipped with its place and never ends the run.
 """
 
