@@ -41,6 +41,7 @@ _WARM_PAGES = 32_000
 class SqliteStore(Session, Store):
     """A :class:`~reservoir_cli.storage.base.Store` in one file."""
 
+    _warm = False
     _kept: "Kept | None" = None
 
     def keep_warm(self) -> None:
@@ -49,10 +50,8 @@ class SqliteStore(Session, Store):
         SQLite drops pages when another connection has written; vectors are read again if they
         changed.
         """
-        from reservoir_cli.storage.sqlite.candidates import Kept
-
         self._connection.execute(f"PRAGMA cache_size = -{_WARM_PAGES}")
-        self._kept = Kept()
+        self._warm = True
 
     def files(self) -> list[Path]:
         """See :class:`~reservoir_cli.storage.base.Store`."""
@@ -228,6 +227,8 @@ class SqliteStore(Session, Store):
     ) -> Candidates:
         from reservoir_cli.storage.sqlite import candidates
 
+        if self._warm and self._kept is None:
+            self._kept = candidates.Kept()
         return candidates.candidates(
             self._connection, scope, own, question, model_id, vector, talk, self._kept
         )
