@@ -79,12 +79,9 @@ def load_embedder(
     """
     from reservoir_cli.embedding.load import load
 
-    embedder = load(name, offline=offline, progress=progress, ready_only=ready_only)
-    if serving:
-        from reservoir_cli.embedding.onnx import CompiledEmbedder
-
-        if isinstance(embedder, CompiledEmbedder):
-            embedder.pack()
+    embedder = load(
+        name, offline=offline, progress=progress, ready_only=ready_only, serving=serving
+    )
     if embedder.engine.kind == "reference":
         reason = embedder.engine.reason
         notify(f"the embedding model runs on sentence-transformers, which is slower: {reason}")

@@ -14,6 +14,7 @@ from reservoir_cli.redaction import Redactor
 from reservoir_cli.retrieval.hits import Hit, Wanted, linked_with, rows_of
 from reservoir_cli.settings.schema import Settings
 from reservoir_cli.storage.base import Store
+from reservoir_cli.storage.highlight import find_words
 from reservoir_cli.storage.records import Filter, Passage
 
 if TYPE_CHECKING:
@@ -106,8 +107,6 @@ def _with_passages(
 
 def with_words(hits: Sequence[Hit], term: str, mode: Mode) -> list[Hit]:
     """Add to hits where words of the question stand in their texts, as they are printed."""
-    from reservoir_cli.storage.highlight import find_words
-
     texts = [plain_text(hit.message) for hit in hits]
     found = find_words(texts, term, typed=mode == "keyword")
     return [replace(hit, words=tuple(words)) for hit, words in zip(hits, found, strict=True)]

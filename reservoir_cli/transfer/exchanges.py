@@ -14,8 +14,9 @@ from reservoir_cli.storage.marks import Tags
 from reservoir_cli.storage.records import Filter
 from reservoir_cli.storage.said import parts_of
 from reservoir_cli.storage.sources import Sources
+from reservoir_cli.transfer.file_import import Destination
 from reservoir_cli.transfer.importers import Record
-from reservoir_cli.transfer.ingest import Destination, Ingestor
+from reservoir_cli.transfer.ingest import Ingestor
 from reservoir_cli.transfer.proxied import SOURCE, text_mark
 
 #: Tag of an answer that was cut.

@@ -5,8 +5,9 @@ from typing import Annotated, Any
 
 import typer
 
-from reservoir_cli.cli import console, options, tables
+from reservoir_cli.cli import console, options, store, tables
 from reservoir_cli.cli.help import HelpfulCommand, HelpfulGroup
+from reservoir_cli.reservoir import Reservoir
 
 db = typer.Typer(
     cls=HelpfulGroup,
@@ -25,7 +26,7 @@ db = typer.Typer(
 )
 def status(ctx: typer.Context, as_json: options.Json = False) -> None:
     """Show what keeps the store, how large it is, and what it holds."""
-    with options.open_reservoir(ctx) as reservoir:
+    with store.open_reservoir(ctx) as reservoir:
         facts = reservoir.status()
     if as_json:
         console.document(facts)
@@ -90,7 +91,7 @@ def migrate(
     With --rls the role reservoir_member may read and write, and reservoir_reader read, the
     partitions that the table reservoir.members names for each user; see docs/scaling.md.
     """
-    with options.open_reservoir(ctx, create=True) as reservoir:
+    with store.open_reservoir(ctx, create=True) as reservoir:
         engine = reservoir.migrate(rls=rls)
     console.aside(f"up to date: {engine}{', rows are guarded' if rls else ''}")
     if as_json:
@@ -110,8 +111,6 @@ def copy(
 
     Run it again to resume an interrupted copy.
     """
-    from reservoir_cli.reservoir import Reservoir
-
     try:
         copied = Reservoir.copy(source, target, console.progress)
     finally:
@@ -127,8 +126,6 @@ def copy(
 @db.command("shard-sql", cls=HelpfulCommand, epilog="Example: reservoir db shard-sql | psql")
 def shard_sql(as_json: options.Json = False) -> None:
     """Print the statements that spread a store over the machines of a Citus cluster."""
-    from reservoir_cli.reservoir import Reservoir
-
     statements = Reservoir.shard_statements()
     if as_json:
         console.document({"statements": statements})
@@ -147,7 +144,7 @@ def index(
 
     Without one every vector is compared and none is missed, which takes 65 ms for 40,000.
     """
-    with options.open_reservoir(ctx) as reservoir:
+    with store.open_reservoir(ctx) as reservoir:
         if drop:
             there = reservoir.drop_index(partition)
             console.aside(f"{partition} has no index{' any more' if there else ''}")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from reservoir_cli.cli import console, options
+from reservoir_cli.cli.globals import globals_of
 from reservoir_cli.errors import UsageError
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ def mcp(
             "reservoir mcp needs the MCP SDK, version 2.3 or newer",
             hint="pip install 'reservoir-cli[mcp]'",
         )
-    known, given = options.load_config(ctx), options.globals_of(ctx)
+    known, given = options.load_config(ctx), globals_of(ctx)
     if options.can_ask():
         console.note("waiting for an MCP client on stdin; Ctrl-C ends it")
     from reservoir_cli.agents.mcp.tools import tools

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from reservoir_cli.cli import console, options
+from reservoir_cli.cli.globals import globals_of
 from reservoir_cli.errors import ReservoirError, UsageError
 
 if TYPE_CHECKING:
@@ -62,7 +63,7 @@ def serve(
             "reservoir serve needs more packages",
             hint="pip install 'reservoir-cli[serve]', in a checkout: pip install -e '.[serve]'",
         )
-    config, given = options.load_config(ctx), options.globals_of(ctx)
+    config, given = options.load_config(ctx), globals_of(ctx)
     from reservoir_cli.server import run
 
     def open_reservoir(

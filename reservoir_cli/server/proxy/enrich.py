@@ -5,19 +5,16 @@ from collections.abc import Awaitable
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from reservoir_cli.context.recall import Recall, Skipped
 from reservoir_cli.messages import Scope
 from reservoir_cli.redaction import Mode
-from reservoir_cli.reservoir import LedgerEntry
+from reservoir_cli.reservoir import LedgerEntry, Reservoir
 from reservoir_cli.server.proxy.request import ParsedRequest, Question
 from reservoir_cli.server.proxy.spans import insert
 from reservoir_cli.server.state import ServerState
 from reservoir_cli.server.stores import HASTE, StoreThread
-
-if TYPE_CHECKING:
-    from reservoir_cli.reservoir import Reservoir
 
 T = TypeVar("T")
 
@@ -99,7 +96,7 @@ class Enricher:
         deadline = asyncio.get_running_loop().time() + PATIENCE
         masked = self._is_masked(partition)
 
-        def read(reservoir: "Reservoir") -> tuple[str, int, dict[tuple[int, str], LedgerEntry]]:
+        def read(reservoir: Reservoir) -> tuple[str, int, dict[tuple[int, str], LedgerEntry]]:
             now, ledger = datetime.now(UTC), reservoir.ledger
             known = None
             if not request.named:
@@ -150,7 +147,7 @@ class Enricher:
     async def _recall(self, turn: _Turn, question: Question, budget: int) -> Recall | str:
         """Return what was said earlier about a question, or why there is nothing."""
 
-        def ask(reservoir: "Reservoir") -> Recall | Skipped:
+        def ask(reservoir: Reservoir) -> Recall | Skipped:
             return reservoir.recall(
                 question.text,
                 partition=turn.partition,
@@ -171,7 +168,7 @@ class Enricher:
         self._put += 1
         clear = self._put % _CLEAR_AFTER == 1
 
-        def put(reservoir: "Reservoir") -> None:
+        def put(reservoir: Reservoir) -> None:
             ledger, now = reservoir.ledger, datetime.now(UTC)
             ledger.put(partition, conversation, entry, quoted, version=turn.version, now=now)
             if clear:

@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from reservoir_cli.errors import ReservoirError
 from reservoir_cli.messages import Scope
@@ -12,9 +11,7 @@ from reservoir_cli.server.proxy.answers import Answer, taker
 from reservoir_cli.server.proxy.events import Reader, Unreadable
 from reservoir_cli.server.proxy.request import ParsedRequest
 from reservoir_cli.server.state import ServerState
-
-if TYPE_CHECKING:
-    from reservoir_cli.transfer.exchanges import Exchange
+from reservoir_cli.transfer.exchanges import Exchange
 
 
 class Listener:
@@ -100,9 +97,7 @@ class Listener:
             with suppress(RuntimeError):  # the server ends
                 self._embedder.submit(lambda store: store.embed_added(self._scope, added))
 
-    def _exchange(self) -> "Exchange | None":
-        from reservoir_cli.transfer.exchanges import Exchange
-
+    def _exchange(self) -> Exchange | None:
         message = self._answer.message()
         if message is None:
             return None

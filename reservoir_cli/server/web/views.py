@@ -145,7 +145,12 @@ async def ask(request: Request) -> Response:
         "chosen.html" if part else "window.html",
         question=question,
         shown=shown,
-        sliders=question_form.sliders(query, question, shown, state.config),
+        sliders=question_form.sliders(
+            query,
+            question,
+            shown.usual if shown else state.config.settings(question.partition, question.model),
+            shown.window.floor if shown else None,
+        ),
         models=[] if part else [model.name for model in state.config.known_models()],
         partitions=sorted({partition for partition, _, _ in places}),
         formats=FORMATS,

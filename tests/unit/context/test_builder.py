@@ -951,7 +951,7 @@ def as_reader(monkeypatch):
             location = location.replace("postgres@", "onlooker@")
         else:
             # Root passes over file modes; what the store asks is the same either way.
-            monkeypatch.setattr("reservoir_cli.storage.sqlite.store.os.access", lambda *_: False)
+            monkeypatch.setattr("reservoir_cli.storage.sqlite.session.os.access", lambda *_: False)
         other = open_store(location)
         yield other
         other.close()

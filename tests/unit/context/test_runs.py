@@ -150,7 +150,7 @@ def test_a_store_that_others_write_to_is_not_waited_for_and_that_is_said(
 def test_a_read_only_store_gets_no_record_and_no_complaint(
     reservoir, told, fake_embedder, monkeypatch
 ):
-    monkeypatch.setattr("reservoir_cli.storage.sqlite.store.os.access", lambda *_: False)
+    monkeypatch.setattr("reservoir_cli.storage.sqlite.session.os.access", lambda *_: False)
     with closing(open_store(reservoir.store.location)) as store:
         reader = Reservoir(store, reservoir.config, notify=told.append, embedder=fake_embedder)
         told.clear()

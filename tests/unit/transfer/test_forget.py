@@ -18,7 +18,8 @@ from reservoir_cli.settings import config
 from reservoir_cli.storage.base import Store
 from reservoir_cli.storage.factory import open_store
 from reservoir_cli.storage.records import Filter
-from reservoir_cli.transfer import forget, ingest
+from reservoir_cli.transfer import forget
+from reservoir_cli.transfer.file_import import Destination
 from reservoir_cli.transfer.importers import Record
 from reservoir_cli.transfer.reports import ImportReport
 
@@ -185,7 +186,7 @@ def test_the_title_of_a_conversation_stays_while_it_has_messages(store: Store, a
 def imported(store: Store, *messages: Message) -> ImportReport:
     return ingestor(store).load(
         [Record(each, conversation=Conversation("c", "Titlequux")) for each in messages],
-        ingest.Destination("p", "i", "p"),
+        Destination("p", "i", "p"),
         where="file",
         now=NOW,
     )
