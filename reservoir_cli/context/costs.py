@@ -14,6 +14,7 @@ from reservoir_cli.messages import StoredMessage, plain_text
 def costs_of(request: ContextRequest, budget: TokenBudget, meter: Meter) -> Costs:
     """Return upper bounds of a message's tokens, as a recalled line and as a turn."""
     count = cache(meter.counter.count)
+    quote = turns.quote_once(numbered=request.recall_only)
 
     def said(message: StoredMessage, shown: str) -> int:
         """Tokens of a message's text, counted once more if it is not printed as it was stored."""
@@ -40,7 +41,7 @@ def costs_of(request: ContextRequest, budget: TokenBudget, meter: Meter) -> Cost
             f"{turns.RECALLED_TITLE}\n{turns.RECALLED_NOTE}\n{request.recall_note}\n---\n",
             messages=1,
         ),
-        printed=lambda recalled, run: printed_tokens(request, recalled, run, budget, meter),
+        printed=lambda recalled, run: printed_tokens(request, recalled, run, budget, meter, quote),
         left_out=lambda answer: meter.count(f"{turns.answer_left_out(answer)}\n"),
         # Of a recall trials take a tenth of the time, and fill one more token in a thousand.
         trials=1 if request.recall_only else 32,
@@ -66,12 +67,13 @@ def printed_tokens(
     history: Sequence[Candidate],
     budget: TokenBudget,
     meter: Meter,
+    quote: turns.Quote | None = None,
 ) -> int:
     """Tokens of recalled messages and history, as they are printed.
 
     A text is counted whole as well: its sections are rounded one by one, which may come to less.
     """
-    shown = turns.history_turns(request, recalled, history)
+    shown = turns.history_turns(request, recalled, history, quote)
     alone = count_turns(shown, request.format, meter)
     if request.format in PROVIDERS:
         return alone
