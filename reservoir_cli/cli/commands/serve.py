@@ -10,6 +10,7 @@ from reservoir_cli.cli import console, options
 from reservoir_cli.cli.globals import globals_of
 from reservoir_cli.errors import ReservoirError, UsageError
 from reservoir_cli.reservoir import Reservoir
+from reservoir_cli.server import running
 from reservoir_cli.server.state import ServerState
 from reservoir_cli.settings.config import Config
 
@@ -106,8 +107,6 @@ def serve(
 
 def _stop_servers() -> None:
     """End every server of this home that answers, and forget those that were killed."""
-    from reservoir_cli.server import running
-
     servers = running.running()
     answering = [server for server in servers if server.code()]
     for server in servers:
