@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Sequence
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -28,74 +28,41 @@ def _name(value: str | None) -> str | None:
     return clean_text(value) if value else None
 
 
-Partition = Annotated[
-    str | None,
-    typer.Option(
+def _partition(about: str) -> Any:
+    return typer.Option(
         "-p",
         "--partition",
         metavar="NAME",
-        help='A person, a project (default: the setting "partition").',
+        help=f"A person, a project{about}.",
         autocompletion=completion.partitions,
         callback=_name,
-    ),
-]
+    )
+
+
+def _instance(about: str) -> Any:
+    return typer.Option(
+        "-i",
+        "--instance",
+        metavar="NAME",
+        help=f"A tool, a topic in it{about}.",
+        autocompletion=completion.instances,
+        callback=_name,
+    )
+
+
+Partition = Annotated[str | None, _partition(' (default: the setting "partition")')]
 #: The partition of a report, which is about everything without it.
-OnlyPartition = Annotated[
-    str | None,
-    typer.Option(
-        "-p",
-        "--partition",
-        metavar="NAME",
-        help="A person, a project (default: everything).",
-        autocompletion=completion.partitions,
-        callback=_name,
-    ),
-]
-OnePartition = Annotated[
-    str,
-    typer.Option(
-        "-p",
-        "--partition",
-        metavar="NAME",
-        help="A person, a project.",
-        autocompletion=completion.partitions,
-        callback=_name,
-    ),
-]
-Instance = Annotated[
-    str | None,
-    typer.Option(
-        "-i",
-        "--instance",
-        metavar="NAME",
-        help="A tool, a topic in it (default: the one named like the partition).",
-        autocompletion=completion.instances,
-        callback=_name,
-    ),
-]
+OnlyPartition = Annotated[str | None, _partition(" (default: everything)")]
+OnePartition = Annotated[str, _partition("")]
+Instance = Annotated[str | None, _instance(" (default: the one named like the partition)")]
 #: The instance of a read.
-ReadInstance = Annotated[
-    str | None,
-    typer.Option(
-        "-i",
-        "--instance",
-        metavar="NAME",
-        help="A tool, a topic in it (default: all of the partition).",
-        autocompletion=completion.instances,
-        callback=_name,
-    ),
-]
+ReadInstance = Annotated[str | None, _instance(" (default: all of the partition)")]
 #: The instance of a context.
 ContextInstance = Annotated[
     str | None,
-    typer.Option(
-        "-i",
-        "--instance",
-        metavar="NAME",
-        help="A tool, a topic in it: take messages of it alone (default: recall from the whole "
-        "partition; history of the instance named like it, else of the newest).",
-        autocompletion=completion.instances,
-        callback=_name,
+    _instance(
+        ": take messages of it alone (default: recall from the whole partition; history of the "
+        "instance named like it, else of the newest)"
     ),
 ]
 #: Every read does this without being asked.
@@ -165,6 +132,7 @@ Model = Annotated[
         autocompletion=completion.models,
     ),
 ]
+NoEmbed = Annotated[bool, typer.Option("--no-embed", help="Store only; `embed` catches up later.")]
 Yes = Annotated[bool, typer.Option("-y", "--yes", help="Do not ask.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 JsonLines = Annotated[bool, typer.Option("--jsonl", help="Print a JSON object a line.")]

@@ -9,14 +9,6 @@ from reservoir_cli.context.small_talk import asks_nothing
 from reservoir_cli.embedding import Embedder, Progress
 from reservoir_cli.errors import ReservoirError
 from reservoir_cli.messages import Key, Role, Scope, StoredMessage
-from reservoir_cli.retrieval.relevance import (
-    FLOORS,
-    floor_property,
-    highest_floor,
-    recall_floor,
-    relevance,
-)
-from reservoir_cli.retrieval.sessions import sessions
 from reservoir_cli.settings.config import Config
 from reservoir_cli.storage.base import Store
 from reservoir_cli.storage.records import Filter
@@ -73,6 +65,13 @@ def calibrate(store: Store, config: Config, embedder: Embedder, progress: Progre
         or they are all of one session.
     """
     import numpy as np
+
+    from reservoir_cli.retrieval.relevance import (
+        FLOORS,
+        floor_property,
+        highest_floor,
+        recall_floor,
+    )
 
     _require_embedded(store, embedder)
     replies = _replies(store)
@@ -159,6 +158,9 @@ def _measured(
 ) -> Iterator[tuple[float, float]]:
     """Yield the relevance of each question, and that without its session; NaN if it is alone."""
     import numpy as np
+
+    from reservoir_cli.retrieval.relevance import relevance
+    from reservoir_cli.retrieval.sessions import sessions
 
     for number, question in enumerate(questions):
         progress("calibrating", number, len(questions))

@@ -5,7 +5,7 @@ so that a message is safe before it is embedded.
 """
 
 from abc import abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from itertools import groupby
@@ -77,29 +77,40 @@ class Writes(Embeddings):
         :param pair: an assistant message without a trace id answers the newest open question.
         :returns: one entry a message; ``None`` where its source id was there already.
         """
-        from reservoir_cli.storage.prepare import prepare  # it loads the counters
-
-        place = str(scope.partition), str(scope.instance)
 
         def put() -> list[StoredMessage | None]:
-            self._connection.lock([place[0]])
-            numbers = self._connection.new_ids(place[0])
+            self._connection.lock([str(scope.partition)])
+            numbers = self._connection.new_ids(str(scope.partition))
             added: list[StoredMessage | None] = []
             # A reply may answer a question that comes with it.
             for batch in [[message] for message in messages] if pair else [messages]:
-                made = prepare(
-                    self._connection, scope, batch, counter, to_epoch_ms(now), numbers, pair=pair
-                )
-                self._insert_messages(made.rows)
-                self._index(place, made.texts)
-                writes.wait(self._connection, place[0], [number for number, _ in made.texts])
-                added += [
-                    mark_rows.add(self._connection, stored, message)
-                    for stored, message in zip(made.added, batch, strict=True)
-                ]
+                added += self._put(scope, batch, counter, to_epoch_ms(now), numbers, pair=pair)
             return added
 
         return self._written(put)
+
+    def _put(
+        self,
+        scope: Scope,
+        messages: Sequence[Message],
+        counter: "TokenCounter",
+        now: int,
+        numbers: Iterator[int],
+        *,
+        pair: bool = False,
+    ) -> list[StoredMessage | None]:
+        """Write messages under new ids, with all that is derived from them but embeddings."""
+        from reservoir_cli.storage.prepare import prepare  # it loads the counters
+
+        place = str(scope.partition), str(scope.instance)
+        made = prepare(self._connection, scope, messages, counter, now, numbers, pair=pair)
+        self._insert_messages(made.rows)
+        self._index(place, made.texts)
+        writes.wait(self._connection, place[0], [number for number, _ in made.texts])
+        return [
+            mark_rows.add(self._connection, stored, message)
+            for stored, message in zip(made.added, messages, strict=True)
+        ]
 
     def add_conversations(self, scope: Scope, given: Sequence[Conversation]) -> None:
         """Store titles and models of conversations; what is known already is renewed."""
@@ -150,14 +161,8 @@ class Writes(Embeddings):
         self._connection.lock([old.partition])
         self._remove(old.partition, [old.id])
         conversations.add(self._connection, scope, about)
-        from reservoir_cli.storage.prepare import prepare  # it loads the counters
-
-        made = prepare(self._connection, scope, [message], counter, now, iter([old.id]), pair=False)
-        self._insert_messages(made.rows)
-        self._index((old.partition, old.instance), made.texts)
-        writes.wait(self._connection, old.partition, [old.id])
-        marks = replace(message, tags=old.tags, pinned_at=old.pinned_at)
-        mark_rows.add(self._connection, made.added[0], marks)
+        marked = replace(message, tags=old.tags, pinned_at=old.pinned_at)
+        self._put(scope, [marked], counter, now, iter([old.id]))
 
     def edit(self, key: Key, message: Message, *, counter: "TokenCounter", now: datetime) -> bool:
         """Rewrite a message as :meth:`replace` does, and leave no word of the old text.

@@ -65,9 +65,7 @@ def ingest(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Say what would be imported; store nothing.")
     ] = False,
-    no_embed: Annotated[
-        bool, typer.Option("--no-embed", help="Store only; `embed` catches up later.")
-    ] = False,
+    no_embed: options.NoEmbed = False,
     as_json: options.Json = False,
 ) -> None:
     """Store a message from stdin, or import files.

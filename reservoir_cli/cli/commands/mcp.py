@@ -2,16 +2,17 @@
 
 from collections.abc import Callable
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
+from reservoir_cli.agents.mcp.tools import tools
+from reservoir_cli.agents.mcp.wire import end_on_signals, take_wire
 from reservoir_cli.cli import console, options
+from reservoir_cli.cli.app import terminated_by
 from reservoir_cli.cli.globals import globals_of
 from reservoir_cli.errors import UsageError
-
-if TYPE_CHECKING:
-    from reservoir_cli.reservoir import Reservoir
+from reservoir_cli.reservoir import Reservoir
 
 #: Seconds that a call waits while others write.
 _PATIENCE = 10.0
@@ -30,9 +31,6 @@ def mcp(
     -p it is the partition that [projects] in the settings names for the folder of the work, else
     the usual one. Needs the extra mcp.
     """
-    from reservoir_cli.agents.mcp.wire import end_on_signals, take_wire
-    from reservoir_cli.cli.app import terminated_by
-
     end_on_signals()
     if terminated_by:
         raise typer.Exit(143)
@@ -44,14 +42,10 @@ def mcp(
     known, given = options.load_config(ctx), globals_of(ctx)
     if options.can_ask():
         console.note("waiting for an MCP client on stdin; Ctrl-C ends it")
-    from reservoir_cli.agents.mcp.tools import tools
-
     wire = take_wire()
     from reservoir_cli.agents.mcp.run import run
 
-    def open_reservoir(*, create: bool, notify: Callable[[str], None]) -> "Reservoir":
-        from reservoir_cli.reservoir import Reservoir
-
+    def open_reservoir(*, create: bool, notify: Callable[[str], None]) -> Reservoir:
         return Reservoir.open(
             given.db,
             config_file=given.config,

@@ -2,18 +2,17 @@
 
 from collections.abc import Callable
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from reservoir_cli.cli import console, options
 from reservoir_cli.cli.globals import globals_of
 from reservoir_cli.errors import ReservoirError, UsageError
-
-if TYPE_CHECKING:
-    from reservoir_cli.reservoir import Reservoir
-    from reservoir_cli.server.state import ServerState
-    from reservoir_cli.settings.config import Config
+from reservoir_cli.reservoir import Reservoir
+from reservoir_cli.server import running
+from reservoir_cli.server.state import ServerState
+from reservoir_cli.settings.config import Config
 
 _PORT = 3017
 #: Seconds that a request's messages wait while others write.
@@ -71,10 +70,8 @@ def serve(
         create: bool,
         notify: Callable[[str], None],
         patience: float = _PATIENCE,
-        known: "Config | None" = None,
-    ) -> "Reservoir":
-        from reservoir_cli.reservoir import Reservoir
-
+        known: Config | None = None,
+    ) -> Reservoir:
         return Reservoir.open(
             given.db,
             config_file=given.config,
@@ -86,7 +83,7 @@ def serve(
             notify=notify,
         )
 
-    def ready(state: "ServerState") -> None:
+    def ready(state: ServerState) -> None:
         run.announce(state)
         if as_json:
             ready = {"schema_version": 1, "base_url": state.base_url, "page": state.page}
@@ -110,8 +107,6 @@ def serve(
 
 def _stop_servers() -> None:
     """End every server of this home that answers, and forget those that were killed."""
-    from reservoir_cli.server import running
-
     servers = running.running()
     answering = [server for server in servers if server.code()]
     for server in servers:

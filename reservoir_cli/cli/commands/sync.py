@@ -78,9 +78,7 @@ def sync(
     timer: Annotated[
         bool, typer.Option("--timer", help="Print units for systemd and launchd; import nothing.")
     ] = False,
-    no_embed: Annotated[
-        bool, typer.Option("--no-embed", help="Store only; `embed` catches up later.")
-    ] = False,
+    no_embed: options.NoEmbed = False,
     as_json: options.Json = False,
 ) -> None:
     """Import what is new in the histories on this machine.

@@ -1,13 +1,12 @@
 """The store in one SQLite file: what only a file does."""
 
 import sqlite3
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from reservoir_cli.messages import Key, Scope, check_name
 from reservoir_cli.settings import paths
-from reservoir_cli.storage import mark_rows
 from reservoir_cli.storage.base import EVERYTHING, Store
 from reservoir_cli.storage.links import LinkThreshold
 from reservoir_cli.storage.records import (
@@ -19,7 +18,7 @@ from reservoir_cli.storage.records import (
     Talk,
     no_progress,
 )
-from reservoir_cli.storage.sqlite import own_schema, secure_delete
+from reservoir_cli.storage.sqlite import secure_delete
 from reservoir_cli.storage.sqlite.connection import errors
 from reservoir_cli.storage.sqlite.file import path_of
 from reservoir_cli.storage.sqlite.session import SCHEMA_VERSION, Session
@@ -86,20 +85,23 @@ class SqliteStore(Session, Store):
         vectors.add(self._connection, partition, model_id, passages)
 
     def _delete(self, ids: Mapping[str, Sequence[int]], progress: Progress) -> None:
-        from reservoir_cli.storage.sqlite import delete
-
         numbers = [number for of_partition in ids.values() for number in of_partition]
-        delete.remove(self._connection, numbers, mark=True, progress=progress)
+        self._remove_rows(numbers, mark=True, progress=progress)
         progress("rewriting the full text", 0, 0)
         self._seal()
 
-    def _seal(self) -> None:
-        secure_delete.seal(self._connection)
-
     def _remove(self, partition: str, ids: Sequence[int]) -> None:
+        self._remove_rows(ids, mark=False)
+
+    def _remove_rows(
+        self, ids: Sequence[int], *, mark: bool, progress: Progress = no_progress
+    ) -> None:
         from reservoir_cli.storage.sqlite import delete
 
-        delete.remove(self._connection, ids, mark=False)
+        delete.remove(self._connection, ids, mark=mark, progress=progress)
+
+    def _seal(self) -> None:
+        secure_delete.seal(self._connection)
 
     def _purge(self) -> bool:
         with self._alone():
@@ -141,23 +143,7 @@ class SqliteStore(Session, Store):
             if damage:
                 return [Problem(detail, repairable=True) for detail in damage]
         with self.snapshot():
-            return list(self._derived_problems())
-
-    def _derived_problems(self) -> Iterator[Problem]:
-        from reservoir_cli.storage.sqlite import repair, vector_blocks
-
-        if code := own_schema.find_code(self._connection):
-            yield Problem(f"there is {code}: nothing is written", repairable=False)
-        if count := repair.missing_from_full_text(self._connection):
-            yield Problem(f"the full text is wrong about {_messages(count)}", repairable=True)
-        if count := vector_blocks.problems(self._connection, self._model_id() or ""):
-            yield Problem(f"what ranking reads is wrong about {_messages(count)}", repairable=True)
-        if count := mark_rows.count_orphans(self._connection):
-            yield Problem(f"{count:,} tags and pins are of no message", repairable=True)
-        if unreadable := repair.unreadable(self._connection):
-            ids = ", ".join(map(str, unreadable[:10]))
-            detail = f"{_messages(len(unreadable))} cannot be read: {ids}"
-            yield Problem(detail, repairable=False)
+            return list(repair.problems(self._connection, self._model_id()))
 
     def repair(self, link_threshold: LinkThreshold) -> list[int]:
         """See :class:`~reservoir_cli.storage.base.Store`."""
@@ -169,14 +155,7 @@ class SqliteStore(Session, Store):
         if damaged:
             return self._rewrite(link_threshold)
         with self.write():
-            mended = repair.mend_texts(self._connection)
-            mark_rows.remove_orphans(self._connection)
-            repair.mend_model(self._connection)
-            repair.rebuild_full_text(self._connection)
-            if model_id := self._model_id():
-                repair.rebuild_vector_blocks(self._connection, model_id)
-                repair.rebuild_links(self._connection, model_id, link_threshold)
-        return mended
+            return repair.rebuild(self._connection, self._model_id, link_threshold)
 
     def _rewrite(self, link_threshold: LinkThreshold) -> list[int]:
         """Rewrite the store in a file beside it that only the user can read."""
@@ -232,7 +211,3 @@ class SqliteStore(Session, Store):
         return candidates.candidates(
             self._connection, scope, own, question, model_id, vector, talk, self._kept
         )
-
-
-def _messages(count: int) -> str:
-    return f"{count:,} message{'' if count == 1 else 's'}"
