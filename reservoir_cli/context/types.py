@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from typing import Literal, get_args
+from typing import Literal, NamedTuple, get_args
 
 from reservoir_cli.chat.turn import Section
 from reservoir_cli.messages import StoredMessage
@@ -30,8 +30,7 @@ class Tier(StrEnum):
     PINNED = "pinned"
 
 
-@dataclass(frozen=True, slots=True)
-class Piece:
+class Piece(NamedTuple):
     """A text given by hand for a section.
 
     :param name: of the procedure or the source; an episode has none.
@@ -78,8 +77,7 @@ class ContextRequest:
     recall_note: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Scores:
+class Scores(NamedTuple):
     """The scores of one message; ``cosine`` is 0 where it is not embedded.
 
     :param parts: what the similarity is made of, by name; empty unless it was asked for.
