@@ -1,13 +1,12 @@
 """What stands before the command."""
 
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import typer
 
 
-@dataclass(frozen=True, slots=True)
-class Globals:
+class Globals(NamedTuple):
     """What was given before the command."""
 
     config: Path | None = None

@@ -8,11 +8,11 @@ import re
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import StrEnum
 from functools import cache
 from operator import attrgetter
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from reservoir_cli.messages import Conversation, Message, StoredMessage
 from reservoir_cli.redaction.rules import BLOCKS, GUESSES, SHORTEST_TOKEN, TOKENS, Rule
@@ -50,8 +50,7 @@ class Mode(StrEnum):
 _HIDING = (Mode.MASK, Mode.REMOVE)
 
 
-@dataclass(frozen=True, slots=True)
-class Secret:
+class Secret(NamedTuple):
     """The kind of a secret and its span in a text."""
 
     kind: str

@@ -1,8 +1,8 @@
 """Group messages into sessions: conversations, or what no long silence interrupts. Pure numpy."""
 
 from collections.abc import Hashable
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import field
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,8 +12,7 @@ from reservoir_cli.storage.records import Candidates
 Places = NDArray[np.intp]
 
 
-@dataclass(frozen=True, slots=True)
-class Sessions:
+class Sessions(NamedTuple):
     """Messages in order of session and time.
 
     :param order: shape (n,), the place of each one among the candidates; ``None`` if they stand
