@@ -77,7 +77,8 @@ class ContextRequest:
     recall_note: str = ""
 
 
-class Scores(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Scores:
     """The scores of one message; ``cosine`` is 0 where it is not embedded.
 
     :param parts: what the similarity is made of, by name; empty unless it was asked for.

@@ -1,8 +1,8 @@
 """Group messages into sessions: conversations, or what no long silence interrupts. Pure numpy."""
 
 from collections.abc import Hashable
-from dataclasses import field
-from typing import Any, NamedTuple
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +12,8 @@ from reservoir_cli.storage.records import Candidates
 Places = NDArray[np.intp]
 
 
-class Sessions(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Sessions:
     """Messages in order of session and time.
 
     :param order: shape (n,), the place of each one among the candidates; ``None`` if they stand

@@ -6,8 +6,8 @@ What is embedded comes from the chunks, what is pending from its rows; nothing e
 from __future__ import annotations
 
 import json
-from dataclasses import field, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
 
 from reservoir_cli.messages import DOCUMENT_SOURCES, Scope
 from reservoir_cli.storage import reads
@@ -153,7 +153,8 @@ def in_order(columns: Columns) -> Columns:
     return columns
 
 
-class Laid(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Laid:
     """The messages of a scope in order of time, whatever is asked; arrays of shape (n,).
 
     :param columns: what is known of them, by name.
