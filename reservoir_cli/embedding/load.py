@@ -5,7 +5,8 @@ from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 
-from reservoir_cli.embedding import Embedder, Engine, Progress, cache
+from reservoir_cli.embedding import cache
+from reservoir_cli.embedding.base import Embedder, Engine, Progress
 from reservoir_cli.embedding.onnx import CompiledEmbedder
 from reservoir_cli.embedding.packaged import DISTRIBUTION, open_package, verify_package
 from reservoir_cli.embedding.prompts import prompts_of

@@ -11,7 +11,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from reservoir_cli.embedding import Engine, cache
+from reservoir_cli.embedding import cache
+from reservoir_cli.embedding.base import Engine
 from reservoir_cli.embedding.onnx import CompiledEmbedder
 from reservoir_cli.embedding.resolve import is_default, sha256
 from reservoir_cli.errors import ModelUnavailableError

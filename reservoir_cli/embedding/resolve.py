@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 from typing import NamedTuple
 
-from reservoir_cli.embedding import Progress
+from reservoir_cli.embedding.base import Progress
 from reservoir_cli.errors import ModelUnavailableError
 
 DEFAULT_MODEL = "sentence-transformers/all-MiniLM-L6-v2"

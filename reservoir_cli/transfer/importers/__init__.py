@@ -4,16 +4,20 @@ An importer yields records and knows nothing of the store; ``ingest`` stores the
 is skipped with its place and never ends the run.
 """
 
-import re
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path, PurePath
-from typing import Protocol
 
 from reservoir_cli.errors import ReservoirError
-from reservoir_cli.messages import Conversation, Message
+from reservoir_cli.transfer.importers.base import (
+    SQLITE,
+    Importer,
+    Record,
+    Skipped,
+    Vectors,
+)
 from reservoir_cli.transfer.importers.files import File, Unreadable, gather, read_text
 from reservoir_cli.util.files import decode
 from reservoir_cli.util.formats import unknown_format
@@ -21,7 +25,6 @@ from reservoir_cli.util.formats import unknown_format
 #: Formats of lists of messages, which other files may resemble, and of texts of any kind. In a
 #: folder or zip they count only where nothing more particular lies.
 _LISTS, _TEXTS = ("openai", "anthropic"), ("text", "markdown")
-SQLITE = b"SQLite format 3\0"
 #: Formats of databases: one has all tables of one of its sets.
 _DATABASES: dict[str, tuple[frozenset[str], ...]] = {
     "opencode": (frozenset({"session", "message", "part"}),),
@@ -60,65 +63,6 @@ FORMATS = tuple(_CLASSES)
 _JSON = (".json", ".jsonl", ".ndjson")
 #: What may hold messages in a folder or zip; pictures and pages are not even opened.
 _SUFFIXES = (*_JSON, ".txt", ".md", ".markdown", ".db", ".sqlite", ".sqlite3", ".vscdb")
-
-
-@dataclass(frozen=True, slots=True)
-class Vectors:
-    """A message's passages as a file has them: where each begins and ends, and its vector.
-
-    :param model_id: identity of the model, as of :class:`reservoir_cli.embedding.Embedder`.
-    """
-
-    model_id: str
-    passages: tuple[tuple[int, int, tuple[float, ...]], ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Record:
-    """A message as a file has it; ``None`` where the file does not say.
-
-    :param message: ``source`` and ``source_id`` are set; they are what makes imports repeatable.
-    :param folder: where the conversation was held, as the tool says it.
-    """
-
-    message: Message
-    partition: str | None = None
-    instance: str | None = None
-    conversation: Conversation | None = None
-    vectors: Vectors | None = None
-    folder: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Skipped:
-    """Something in a file that is no message, and where it stands.
-
-    :param reason: it never quotes what the file says.
-    """
-
-    place: str
-    reason: str
-
-
-class Importer(Protocol):
-    """A format that can be read."""
-
-    @property
-    def name(self) -> str:
-        """What ``--format`` calls it, and the source of its messages."""
-
-    @property
-    def instance(self) -> str | None:
-        """Where its messages go unless told otherwise; ``None`` for the usual place."""
-
-    def detect(self, head: str) -> bool:
-        """Whether a file that begins like this is of the format."""
-
-    def read(self, file: File) -> Iterator[Record | Skipped]:
-        """Yield the messages of a file, in order.
-
-        :raises Unreadable: what follows cannot be read.
-        """
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,16 +149,6 @@ def choose(file: File, form: str | None = None) -> Importer:
     return known["markdown" if suffix in (".md", ".markdown") else "text"]
 
 
-def has_key(head: str, *names: str) -> bool:
-    """Whether a JSON text has one of these keys; the same words inside a string do not count."""
-    return re.search(rf'"(?:{"|".join(names)})"\s*:', head) is not None
-
-
-def is_json(head: str) -> bool:
-    """Whether a text begins like a JSON object or array."""
-    return head.lstrip()[:1] in ("{", "[")
-
-
 def _look(file: File) -> Found | None:
     try:
         # Beside notes and exports may lie the database of any program.
@@ -259,8 +193,6 @@ __all__ = [
     "Vectors",
     "choose",
     "find",
-    "has_key",
     "importers",
-    "is_json",
     "read_text",
 ]

@@ -7,7 +7,8 @@ from datetime import UTC, datetime
 from pathlib import PurePath
 
 from reservoir_cli.messages import Message, content_hash
-from reservoir_cli.transfer.importers import File, Record, Skipped
+from reservoir_cli.transfer.importers.base import Record, Skipped
+from reservoir_cli.transfer.importers.files import File
 from reservoir_cli.util.files import LARGEST
 
 #: What stands between two lines of dashes (YAML) or plus signs (TOML) at the beginning.
