@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from reservoir_cli.errors import ModelUnavailableError, ReservoirError, UsageError
 from reservoir_cli.messages import Key, Message, Scope, StoredMessage, clean_text, title_of
-from reservoir_cli.redaction import Mode, Redactor
+from reservoir_cli.redaction import Redactor
 from reservoir_cli.settings import config, paths
 from reservoir_cli.settings.config import Config
 from reservoir_cli.settings.schema import Value
@@ -147,8 +147,7 @@ class Reservoir:
         """Go on with other settings; the store and the model stay those that are open."""
         if settings is not self.config:
             self.config, self.redactor = settings, self._new_redactor()
-            for made in ("masking_redactor", "_ingestor"):
-                self.__dict__.pop(made, None)
+            self.__dict__.pop("_ingestor", None)
 
     def serve(self) -> None:
         """Expect many questions: the first takes longer, each one after it less."""
@@ -537,7 +536,7 @@ class Reservoir:
             self.store,
             lambda: self._embedder_for(scope),
             Meter.of(counter, settings.token_multiplier, settings.token_safety),
-            redactor=self.masking_redactor,
+            redactor=self.redactor.for_agents,
             where=Filter(since=since),
         )
         if not self.store.read_only:
@@ -902,12 +901,6 @@ class Reservoir:
         return self._indexer.embedder_for_question(scope, required=required, catch_up=catch_up)
 
     @cached_property
-    def masking_redactor(self) -> Redactor:
-        """Hide secrets in every mode but ``off``: agents send what they read to a provider."""
-        mode_of = self.redactor.mode
-        return Redactor(lambda name: _masking_mode(mode_of(name)))
-
-    @cached_property
     def _ingestor(self) -> "Ingestor":
         from reservoir_cli.transfer.ingest import Ingestor
 
@@ -935,10 +928,6 @@ class Reservoir:
             )
             self._embedder = RememberedQuestions(loaded)
         return self._embedder
-
-
-def _masking_mode(mode: Mode) -> Mode:
-    return Mode.OFF if mode is Mode.OFF else Mode.MASK
 
 
 def _location(location: str | Path | None, setting: str | None) -> str:
