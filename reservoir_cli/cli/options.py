@@ -252,7 +252,7 @@ def _blame_damage(reservoir: "Reservoir", error: Exception) -> None:
 
     :raises StoreCorruptError: it is.
     """
-    if reservoir.is_damaged():
+    if reservoir.database.is_damaged():
         raise StoreCorruptError(
             f"the store {reservoir.location} is corrupt",
             hint=StoreCorruptError.WAY_OUT,
@@ -335,7 +335,7 @@ _FILTERS = {"text": "match", "trace_id": "trace-id", "conversation_id": "convers
 def why_nothing(reservoir: "Reservoir", scope: Scope, where: "Filter") -> str:
     """Why a read found nothing: the filters that no message passes, or where messages are."""
     if not reservoir.view(scope, 1):
-        return nothing_found.sentence(scope, reservoir.places())
+        return nothing_found.sentence(scope, reservoir.lookup.places())
     open_to_all = asdict(type(where)())
     typed = [
         f"--{_FILTERS.get(name, name)}"
@@ -380,7 +380,7 @@ def whole_id(
     """
     if typed is None:
         return None
-    ids = reservoir.ids_starting_with(field, clean_text(typed), scope)
+    ids = reservoir.lookup.ids_starting_with(field, clean_text(typed), scope)
     if typed in ids or not ids:
         return typed
     if len(ids) > 1:
@@ -480,6 +480,8 @@ def say_elsewhere(
 
     scope = Scope(partition, instance)
     if not reservoir.view(scope, 1):
-        nothing_found.tell(scope, reservoir.places(), in_partition="--recall-scope partition")
+        nothing_found.tell(
+            scope, reservoir.lookup.places(), in_partition="--recall-scope partition"
+        )
     elif where != Filter() and not reservoir.view(scope, 1, where):
         console.note(why_nothing(reservoir, scope, where))

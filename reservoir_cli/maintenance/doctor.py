@@ -16,14 +16,15 @@ from typing import TYPE_CHECKING, TypeVar
 from reservoir_cli.errors import ModelUnavailableError, ReservoirError, StoreCorruptError
 from reservoir_cli.messages import Scope
 from reservoir_cli.settings import paths
+from reservoir_cli.settings.config import Config, load
 from reservoir_cli.storage.base import Store
+from reservoir_cli.storage.factory import open_store
 from reservoir_cli.storage.records import Filter
 from reservoir_cli.storage.unfinished import UNFINISHED_COPY, told
 from reservoir_cli.util.private import restrict_permissions
 
 if TYPE_CHECKING:
     from reservoir_cli.embedding import Embedder, Progress
-    from reservoir_cli.settings.config import Config
 
 _QUESTION = "why did we decide that, and when?"
 _TIMES = 5
@@ -52,22 +53,22 @@ class Check:
 
 
 def examine(
-    open_config: Callable[[], "Config"],
-    open_store: Callable[[], Store],
+    location: str | Path | None,
+    config_file: Path | None,
     progress: "Progress",
     *,
     repair: bool = False,
 ) -> Iterator[Check]:
     """Look at settings, store, model and speed, each as far as it can be reached.
 
-    :param open_config: reads the settings.
-    :param open_store: opens the store; nothing is made where there is none.
+    :param location: of the store; ``None`` for that of the settings. None is made where there is
+        none.
     :param repair: first make everything again that is derived, and tighten file modes.
     """
-    config = yield from _opened("settings", open_config)
+    config = yield from _opened("settings", lambda: load(config_file))
     if config is not None:
         yield from _settings_checks(config)
-    store = yield from _opened("store", open_store, repair=repair)
+    store = yield from _opened("store", lambda: _open_store(location, config), repair=repair)
     if store is not None:
         try:
             if repair and config is not None:
@@ -94,6 +95,12 @@ def examine(
             yield _failed("store", error)
     if store is not None:
         store.close()
+
+
+def _open_store(location: str | Path | None, config: Config | None) -> Store:
+    """Open the store that is named, else that of the settings, if they can be read."""
+    place = config.store_location(location) if config else location or paths.store_location()
+    return open_store(str(place), create=False)
 
 
 _Part = TypeVar("_Part")
@@ -173,7 +180,7 @@ def _store_checks(store: Store, *, repaired: bool) -> Iterator[Check]:
         )
 
 
-def _mark_secrets(store: Store, config: "Config", progress: "Progress") -> None:
+def _mark_secrets(store: Store, config: Config, progress: "Progress") -> None:
     """Look again through what was stored before there were marks, or with other rules."""
     from reservoir_cli.redaction import Mode, kinds_in
 
@@ -213,7 +220,7 @@ def _others_may_read(path: Path) -> bool:
 
 
 def _model_checks(
-    config: "Config", store: Store | None, progress: "Progress", *, repair: bool
+    config: Config, store: Store | None, progress: "Progress", *, repair: bool
 ) -> Iterator[Check]:
     embedder = yield from _embedder(config, progress, repair=repair)
     active = store.active_model() if store else None
@@ -231,7 +238,7 @@ def _model_checks(
         yield _speed(store, embedder, config)
 
 
-def _floor(store: Store, embedder: "Embedder", config: "Config") -> Check:
+def _floor(store: Store, embedder: "Embedder", config: Config) -> Check:
     """Say below which relevance nothing is recalled, and where that comes from."""
     from reservoir_cli.retrieval.relevance import floor_property, recall_floor
 
@@ -248,7 +255,7 @@ def _floor(store: Store, embedder: "Embedder", config: "Config") -> Check:
 
 
 def _embedder(
-    config: "Config", progress: "Progress", *, repair: bool
+    config: Config, progress: "Progress", *, repair: bool
 ) -> Generator[Check, None, "Embedder | None"]:
     """Return the model; ``None`` if it is absent, or damaged and not to be repaired."""
     from reservoir_cli.embedding import compiled_is_damaged, load_embedder
@@ -275,7 +282,7 @@ def _embedder(
     return embedder
 
 
-def _settings_checks(config: "Config") -> Iterator[Check]:
+def _settings_checks(config: Config) -> Iterator[Check]:
     """Check that the settings hold, and that the counters and the model they name are known."""
     from reservoir_cli.maintenance.availability import unusable
 
@@ -296,7 +303,7 @@ def _settings_checks(config: "Config") -> Iterator[Check]:
         yield Check("tiktoken", Status.NOTE, detail, "pip install tiktoken")
 
 
-def _speed(store: Store, embedder: "Embedder | None", config: "Config") -> Check:
+def _speed(store: Store, embedder: "Embedder | None", config: Config) -> Check:
     """How long a question takes once the program runs, in the fullest partition."""
     from reservoir_cli.retrieval import ranking
 

@@ -25,7 +25,7 @@ from reservoir_cli.messages import (
     clean_text,
 )
 from reservoir_cli.redaction import Mode, Redactor, redact_conversation, redact_id
-from reservoir_cli.retrieval.indexing import CATCH_UP, Indexer, Model
+from reservoir_cli.retrieval.indexing import Indexer, Model
 from reservoir_cli.settings.config import Config
 from reservoir_cli.storage.base import Store
 from reservoir_cli.storage.records import Passage
@@ -116,7 +116,7 @@ class Ingestor:
         report.secrets = _sum_secrets(added, new)
         self.report(report, report.modes, scope.partition)
         if embed:
-            self.indexer.embed_if_possible(scope, backlog=len(added.stored) + CATCH_UP)
+            self.indexer.embed_added(scope, len(added.stored))
         return [stored for stored in added.stored if stored is not None]
 
     def import_files(
@@ -228,7 +228,7 @@ class Ingestor:
         gone = self.store.edit(old.key, message, counter=counter, now=datetime.now(UTC))
         modes = {self.redactor.mode(old.partition)}
         self.report(ImportReport(modes=modes, secrets=secrets), modes, old.partition)
-        self.indexer.embed_if_possible(Scope(old.partition), backlog=CATCH_UP)
+        self.indexer.embed_added(Scope(old.partition), 0)
         if not gone:
             raise still_there("the text is replaced, but words of the old one")
 

@@ -137,7 +137,7 @@ class Answers:
         self, reservoir: "Reservoir", partition: str, id: int, around: int, max_tokens: int
     ) -> str:
         rows = reservoir.messages([id], Scope(partition))
-        ids = reservoir.thread(rows[0]) if rows else []
+        ids = reservoir.lookup.thread(rows[0]) if rows else []
         if id not in ids:
             raise ReservoirError(f"no message #{id} in partition {partition}")
         place = ids.index(id)

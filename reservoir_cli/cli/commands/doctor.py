@@ -73,7 +73,7 @@ def doctor(
 def _calibrate(ctx: typer.Context, as_json: bool) -> None:
     """Measure the recall floor of the model, keep it in the store, and report it."""
     with options.open_reservoir(ctx) as reservoir:
-        measured = reservoir.calibrate()
+        measured = reservoir.database.calibrate()
         setting = reservoir.config.settings().recall_floor
     if as_json:
         console.document({"calibration": asdict(measured)})
@@ -86,11 +86,13 @@ def _calibrate(ctx: typer.Context, as_json: bool) -> None:
 
 def _salvage(given: options.Globals, target: Path, as_json: bool) -> None:
     """Save what is left of a damaged store, and report what is not."""
-    from reservoir_cli.reservoir import Reservoir
+    from reservoir_cli.maintenance.backup import salvage
+    from reservoir_cli.settings.config import load
 
+    config = load(given.config)
     console.progress("reading what can be read", 0, 0)
     try:
-        lost = Reservoir.salvage(target, given.db, config_file=given.config)
+        lost = salvage(config.store_location(given.db), target, config.synapse_threshold)
     finally:
         console.progress.stop()
     console.aside(f"saved {options.counted(lost.saved, 'message')} to {target}")

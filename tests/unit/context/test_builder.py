@@ -1066,8 +1066,7 @@ def test_of_a_long_message_the_reasons_that_were_asked_for_are_printed(samples, 
 
 def test_the_newest_messages_alone_do_not_answer_the_questions(samples, embedder):
     settings = {"similarity_weight": 0.0, "recency_weight": 1.0}
-    newest = Reservoir(samples.store, config.load(None, settings))
-    newest._embedder = embedder
+    newest = Reservoir(samples.store, config.load(None, settings), embedder=embedder)
     shares = [
         found_in(newest.context(each["question"], partition=each["partition"], budget=700), each)
         for each in QUESTIONS[:3]
