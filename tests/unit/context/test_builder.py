@@ -80,7 +80,9 @@ def text(number, words=6):
 
 @pytest.fixture
 def memory(store, monkeypatch):
-    monkeypatch.setattr("reservoir_cli.embedding.load_embedder", lambda *_, **__: Compass())
+    monkeypatch.setattr(
+        "reservoir_cli.retrieval.indexing.load_embedder", lambda *_, **__: Compass()
+    )
     return Memory(store)
 
 
@@ -988,7 +990,9 @@ SAID = st.lists(
 def test_a_context_keeps_its_budget_its_scope_and_its_word(
     monkeypatch, said, budget, form, order, instance
 ):
-    monkeypatch.setattr("reservoir_cli.embedding.load_embedder", lambda *_, **__: Compass())
+    monkeypatch.setattr(
+        "reservoir_cli.retrieval.indexing.load_embedder", lambda *_, **__: Compass()
+    )
     store = open_store(":memory-of-a-moment", create=False)
     store._migrate()
     memory = Memory(store)
