@@ -1,12 +1,12 @@
 """Options that several commands share, and what stands before the command."""
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -133,7 +133,7 @@ RoleFilter = Annotated[
         "--role",
         metavar="ROLE",
         help="Only user, assistant, system or tool.",
-        autocompletion=completion.among("user", "assistant", "system", "tool"),
+        autocompletion=a_role,
     ),
 ]
 Source = Annotated[
@@ -176,7 +176,8 @@ Yes = Annotated[bool, typer.Option("-y", "--yes", help="Do not ask.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 JsonLines = Annotated[bool, typer.Option("--jsonl", help="Print a JSON object a line.")]
 
-
+#: Seconds that a program which answers others waits while others write.
+_PATIENCE = 10.0
 #: How many characters of a message are shown in a line.
 _SHOWN = 100
 #: The greatest number SQLite can hold.
@@ -243,6 +244,19 @@ def open_reservoir(ctx: typer.Context, *, create: bool = False) -> "Iterator[Res
             console.progress.stop()
 
 
+def opener(ctx: typer.Context) -> "Callable[..., Reservoir]":
+    """Return what opens the store for a program that answers others, as ``Reservoir.open``."""
+    given = globals_of(ctx)
+
+    def open_it(**asked: Any) -> "Reservoir":
+        from reservoir_cli.reservoir import Reservoir
+
+        usual = {"config_file": given.config, "offline": given.offline, "patience": _PATIENCE}
+        return Reservoir.open(given.db, ready_only=True, **{**usual, **asked})
+
+    return open_it
+
+
 #: What values that no store holds may end in, wherever they come to.
 _ODD = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError)
 
@@ -253,10 +267,8 @@ def _blame_damage(reservoir: "Reservoir", error: Exception) -> None:
     :raises StoreCorruptError: it is.
     """
     if reservoir.database.is_damaged():
-        raise StoreCorruptError(
-            f"the store {reservoir.location} is corrupt",
-            hint=StoreCorruptError.WAY_OUT,
-        ) from error
+        what = f"the store {reservoir.location} is corrupt"
+        raise StoreCorruptError(what, hint=StoreCorruptError.WAY_OUT) from error
 
 
 def read_scope(

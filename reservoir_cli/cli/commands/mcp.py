@@ -1,19 +1,12 @@
 """``reservoir mcp``: serve an agent over the Model Context Protocol."""
 
-from collections.abc import Callable
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from reservoir_cli.cli import console, options
 from reservoir_cli.errors import UsageError
-
-if TYPE_CHECKING:
-    from reservoir_cli.reservoir import Reservoir
-
-#: Seconds that a call waits while others write.
-_PATIENCE = 10.0
 
 
 def mcp(
@@ -40,7 +33,7 @@ def mcp(
             "reservoir mcp needs the MCP SDK, version 2.3 or newer",
             hint="pip install 'reservoir-cli[mcp]'",
         )
-    known, given = options.load_config(ctx), options.globals_of(ctx)
+    known = options.load_config(ctx)
     if options.can_ask():
         console.note("waiting for an MCP client on stdin; Ctrl-C ends it")
     from reservoir_cli.agents.mcp.tools import tools
@@ -48,22 +41,9 @@ def mcp(
     wire = take_wire()
     from reservoir_cli.agents.mcp.run import run
 
-    def open_reservoir(*, create: bool, notify: Callable[[str], None]) -> "Reservoir":
-        from reservoir_cli.reservoir import Reservoir
-
-        return Reservoir.open(
-            given.db,
-            config_file=given.config,
-            create=create,
-            offline=given.offline,
-            ready_only=True,
-            patience=_PATIENCE,
-            notify=notify,
-        )
-
     run(
         wire,
-        open_reservoir,
+        options.opener(ctx),
         tools(() if partition else known.mcp_partitions, read_only=read_only),
         partition or str(known.lookup("partition")[0]),
         None if partition or not known.projects else known.partition_of,
