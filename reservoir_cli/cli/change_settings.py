@@ -55,7 +55,7 @@ def _say_if_empty(ctx: typer.Context, partition: str | None) -> None:
     if partition is None:
         return
     with suppress(ReservoirError), store.open_reservoir(ctx) as reservoir:
-        if places := reservoir.places():
+        if places := reservoir.lookup.places():
             nothing_found.tell(Scope(partition), places)
 
 

@@ -60,7 +60,7 @@ def _places(ctx: typer.Context) -> list[tuple[str, str, int]]:
             create=False,
             patience=_PATIENCE,
         ) as reservoir:
-            return reservoir.places()
+            return reservoir.lookup.places()
     except ReservoirError:
         return []
 

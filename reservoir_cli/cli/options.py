@@ -93,7 +93,7 @@ RoleFilter = Annotated[
         "--role",
         metavar="ROLE",
         help="Only user, assistant, system or tool.",
-        autocompletion=completion.among("user", "assistant", "system", "tool"),
+        autocompletion=a_role,
     ),
 ]
 Source = Annotated[
@@ -136,7 +136,6 @@ NoEmbed = Annotated[bool, typer.Option("--no-embed", help="Store only; `embed` c
 Yes = Annotated[bool, typer.Option("-y", "--yes", help="Do not ask.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 JsonLines = Annotated[bool, typer.Option("--jsonl", help="Print a JSON object a line.")]
-
 
 #: How many characters of a message are shown in a line.
 _SHOWN = 100

@@ -1,10 +1,11 @@
 """The store that a command works on: opening it, and what of it was named."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import typer
 
@@ -15,6 +16,9 @@ from reservoir_cli.messages import Scope, clean_text, parse_role
 from reservoir_cli.reservoir import Filter, IdField, Reservoir
 from reservoir_cli.settings.location import is_on_a_server
 from reservoir_cli.util.times import parse_time
+
+#: Seconds that a program which answers others waits while others write.
+_PATIENCE = 10.0
 
 
 @contextmanager
@@ -43,6 +47,17 @@ def open_reservoir(ctx: typer.Context, *, create: bool = False) -> Iterator[Rese
             console.progress.stop()
 
 
+def opener(ctx: typer.Context) -> Callable[..., Reservoir]:
+    """Return what opens the store for a program that answers others, as ``Reservoir.open``."""
+    given = globals_of(ctx)
+
+    def open_it(**asked: Any) -> Reservoir:
+        usual = {"config_file": given.config, "offline": given.offline, "patience": _PATIENCE}
+        return Reservoir.open(given.db, ready_only=True, **{**usual, **asked})
+
+    return open_it
+
+
 #: What values that no store holds may end in, wherever they come to.
 _ODD = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError)
 
@@ -52,7 +67,7 @@ def _blame_damage(reservoir: Reservoir, error: Exception) -> None:
 
     :raises StoreCorruptError: it is.
     """
-    if reservoir.is_damaged():
+    if reservoir.database.is_damaged():
         raise StoreCorruptError(
             f"the store {reservoir.location} is corrupt",
             hint=StoreCorruptError.WAY_OUT,
@@ -133,7 +148,7 @@ _FILTERS = {"text": "match", "trace_id": "trace-id", "conversation_id": "convers
 def why_nothing(reservoir: Reservoir, scope: Scope, where: Filter) -> str:
     """Why a read found nothing: the filters that no message passes, or where messages are."""
     if not reservoir.view(scope, 1):
-        return nothing_found.sentence(scope, reservoir.places())
+        return nothing_found.sentence(scope, reservoir.lookup.places())
     open_to_all = asdict(type(where)())
     typed = [
         f"--{_FILTERS.get(name, name)}"
@@ -156,7 +171,7 @@ def whole_id(reservoir: Reservoir, field: IdField, typed: str | None, scope: Sco
     """
     if typed is None:
         return None
-    ids = reservoir.ids_starting_with(field, clean_text(typed), scope)
+    ids = reservoir.lookup.ids_starting_with(field, clean_text(typed), scope)
     if typed in ids or not ids:
         return typed
     if len(ids) > 1:
@@ -181,6 +196,9 @@ def say_elsewhere(
     """Say why a context found no message: its filters, or where messages are."""
     scope = Scope(partition, instance)
     if not reservoir.view(scope, 1):
-        nothing_found.tell(scope, reservoir.places(), in_partition="--recall-scope partition")
+        places = reservoir.lookup.places()
+        nothing_found.tell(scope, places, in_partition="--recall-scope partition")
+            scope, reservoir.lookup.places(), in_partition="--recall-scope partition"
+        )
     elif where != Filter() and not reservoir.view(scope, 1, where):
         console.note(why_nothing(reservoir, scope, where))

@@ -21,8 +21,9 @@ from reservoir_cli.redaction import Mode, kinds_in
 from reservoir_cli.retrieval import ranking
 from reservoir_cli.retrieval.relevance import floor_property, recall_floor
 from reservoir_cli.settings import paths
-from reservoir_cli.settings.config import Config
+from reservoir_cli.settings.config import Config, load
 from reservoir_cli.storage.base import Store
+from reservoir_cli.storage.factory import open_store
 from reservoir_cli.storage.records import Filter
 from reservoir_cli.storage.unfinished import UNFINISHED_COPY, told
 from reservoir_cli.util.private import restrict_permissions
@@ -54,22 +55,22 @@ class Check:
 
 
 def examine(
-    open_config: Callable[[], "Config"],
-    open_store: Callable[[], Store],
+    location: str | Path | None,
+    config_file: Path | None,
     progress: Progress,
     *,
     repair: bool = False,
 ) -> Iterator[Check]:
     """Look at settings, store, model and speed, each as far as it can be reached.
 
-    :param open_config: reads the settings.
-    :param open_store: opens the store; nothing is made where there is none.
+    :param location: of the store; ``None`` for that of the settings. None is made where there is
+        none.
     :param repair: first make everything again that is derived, and tighten file modes.
     """
-    config = yield from _opened("settings", open_config)
+    config = yield from _opened("settings", lambda: load(config_file))
     if config is not None:
         yield from _settings_checks(config)
-    store = yield from _opened("store", open_store, repair=repair)
+    store = yield from _opened("store", lambda: _open_store(location, config), repair=repair)
     if store is not None:
         try:
             if repair and config is not None:
@@ -96,6 +97,12 @@ def examine(
             yield _failed("store", error)
     if store is not None:
         store.close()
+
+
+def _open_store(location: str | Path | None, config: Config | None) -> Store:
+    """Open the store that is named, else that of the settings, if they can be read."""
+    place = config.store_location(location) if config else location or paths.store_location()
+    return open_store(str(place), create=False)
 
 
 _Part = TypeVar("_Part")

@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Literal, get_args
 
 from reservoir_cli.embedding import Embedder
+from reservoir_cli.errors import UsageError
 from reservoir_cli.messages import Scope, StoredMessage, plain_text
 from reservoir_cli.redaction import Redactor
 from reservoir_cli.retrieval.hits import Hit, Wanted, linked_with, rows_of
@@ -23,6 +24,20 @@ if TYPE_CHECKING:
 
 Mode = Literal["hybrid", "keyword", "semantic"]
 MODES: tuple[str, ...] = get_args(Mode)
+
+
+def check_mode(mode: str, threshold: float | None) -> None:
+    """Refuse what cannot be searched by.
+
+    :raises UsageError: an unknown mode, or a threshold in one that has none.
+    """
+    if mode not in MODES:
+        raise UsageError(f"unknown mode {mode!r}", hint=f"modes are {', '.join(MODES)}")
+    if mode == "keyword" and threshold is not None:
+        raise UsageError(
+            "a threshold is of meaning: it does not go with a keyword search",
+            hint="leave the threshold out, or search by meaning, too",
+        )
 
 
 def search(

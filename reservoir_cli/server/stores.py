@@ -102,7 +102,7 @@ class StoreThread:
 
         def load(reservoir: Reservoir) -> None:
             reservoir.serve()
-            reservoir.load_engine()
+            reservoir.indexer.load_engine()
             reservoir.context("", budget=1_000)  # imports what builds one
 
         self.submit(load)

@@ -104,10 +104,13 @@ class Config:
             return sizes[key], "profile"
         return DEFAULTS[key], "default"
 
-    def database(self) -> str | None:
-        """Return the default location of the store; a URL may contain a password."""
+    def store_location(self, named: str | Path | None = None) -> str:
+        """Return the location of the store that is named, else of the default one.
+
+        A URL may contain a password.
+        """
         location = self.lookup("database")[0]
-        return str(location) if location else None
+        return str(named or paths.store_location(str(location) if location else None))
 
     def profile(self, partition: str | None = None, model: str | None = None) -> str:
         """Return the profile: the one set, else the one for the model's window, else ''."""

@@ -13,7 +13,6 @@ from pathlib import Path
 
 from reservoir_cli.messages import Message, Scope, StoredMessage
 from reservoir_cli.redaction import Mode
-from reservoir_cli.retrieval.indexing import CATCH_UP
 from reservoir_cli.transfer import importers
 from reservoir_cli.transfer.echoes import without_contexts
 from reservoir_cli.transfer.file_import import Destination, FileImport
@@ -50,7 +49,7 @@ class Ingestor(Intake):
         report.secrets = added.secrets_of(new)
         self.report(report, report.modes, scope.partition)
         if embed:
-            self.indexer.embed_if_possible(scope, backlog=len(added.stored) + CATCH_UP)
+            self.indexer.embed_added(scope, len(added.stored))
         return [stored for stored in added.stored if stored is not None]
 
     def import_files(
@@ -143,7 +142,7 @@ class Ingestor(Intake):
         gone = self.store.edit(old.key, message, counter=counter, now=datetime.now(UTC))
         modes = {self.redactor.mode(old.partition)}
         self.report(ImportReport(modes=modes, secrets=secrets), modes, old.partition)
-        self.indexer.embed_if_possible(Scope(old.partition), backlog=CATCH_UP)
+        self.indexer.embed_added(Scope(old.partition), 0)
         if not gone:
             raise still_there("the text is replaced, but words of the old one")
 

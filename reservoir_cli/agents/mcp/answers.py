@@ -80,7 +80,7 @@ class Answers:
         if self._reservoir is None or (create and self._identity is None):
             self.release()
             self._reservoir = self._open_reservoir(create=create, notify=self._notes.append)
-            self._reservoir.redactor = self._reservoir.masking_redactor
+            self._reservoir.redactor = self._reservoir.redactor.for_agents
             self._settings = LiveConfig(self._reservoir.config, self._notes.append)
             self._reservoir.serve()
             self._identity = file_identity(self._reservoir.location)
@@ -90,7 +90,7 @@ class Answers:
         known = self._settings.current() if self._settings else reservoir.config
         if known is not reservoir.config:
             reservoir.use(known)
-            reservoir.redactor = reservoir.masking_redactor
+            reservoir.redactor = reservoir.redactor.for_agents
 
     def release(self) -> None:
         """Close the store, and give the memory of the model back."""
@@ -136,7 +136,7 @@ class Answers:
         self, reservoir: Reservoir, partition: str, id: int, around: int, max_tokens: int
     ) -> str:
         rows = reservoir.messages([id], Scope(partition))
-        ids = reservoir.thread(rows[0]) if rows else []
+        ids = reservoir.lookup.thread(rows[0]) if rows else []
         if id not in ids:
             raise ReservoirError(f"no message #{id} in partition {partition}")
         place = ids.index(id)

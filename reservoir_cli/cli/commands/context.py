@@ -246,9 +246,8 @@ def context(
                 _copy(window, explain)
         finally:  # the question was asked, even if nobody reads the context to its end
             if save:
-                reservoir.save_question(window)
-                _say_where(window)
-            reservoir.record_run(window)
+                _save_question(reservoir, window)
+            reservoir.runs.record(window)
     if strict and (window.truncated or window.excerpts):
         lost = f"{window.truncations:,} recent, similar or linked left out or cut for lack of room"
         if window.excerpts:
@@ -267,10 +266,14 @@ def _check(given: dict[str, Value]) -> None:
             check_value(_SETTINGS.get(option) or option[2:].replace("-", "_"), value, option)
 
 
-def _say_where(window: ContextWindow) -> None:
-    """Say that a question begins a conversation of its own, if it may be meant to go on one."""
-    partition, source = window.request.partition, window.scope["instance"]
-    if window.request.instance is None and source not in (None, partition):
+def _save_question(reservoir: Reservoir, window: ContextWindow) -> None:
+    """Store a question; say so if it may be meant to go on a conversation, and begins one."""
+    question, request = window.request.question(), window.request
+    if question is None:
+        return
+    reservoir.ingest([question], partition=request.partition, instance=request.instance)
+    partition, source = request.partition, window.scope["instance"]
+    if request.instance is None and source not in (None, partition):
         console.note(
             f"the question is saved in {partition}/{partition}; the newest messages are of "
             f"{partition}/{source} (-i {source} goes on there)"
@@ -290,7 +293,10 @@ def _print(window: ContextWindow, explain: bool, reservoir: Reservoir) -> None:
     if cut := sum(each.cut for each in window.kept):
         console.note(f"long tool results are cut: {cut} (max_tool_result_tokens; 0 never cuts)")
     if secret := sum(bool(each.message.secrets) for each in window.kept):
-        done = f"printed as they are; {reservoir.masking_command(request.partition)} hides them"
+        from reservoir_cli.transfer.reports import masking_command
+
+        command = masking_command(reservoir.config, request.partition)
+        done = f"printed as they are; {command} hides them"
         if reservoir.redactor.hides(request.partition):
             done = "masked"
         console.note(f"secrets in {options.counted(secret, 'message')} {done}")

@@ -62,12 +62,12 @@ def _passing(
     if where.since:
         summaries = [each for each in summaries if each.last >= where.since]
     if where.tag:
-        tagged = reservoir.threads(scope, type(where)(tag=where.tag))
+        tagged = reservoir.lookup.threads(scope, type(where)(tag=where.tag))
         summaries = [each for each in summaries if _thread(each) in tagged]
     if not where.text:
         return summaries
     text = where.text.casefold()
-    holding = reservoir.threads(scope, replace(where, project=None, since=None, tag=None))
+    holding = reservoir.lookup.threads(scope, replace(where, project=None, since=None, tag=None))
     return [
         each
         for each in summaries
@@ -81,7 +81,7 @@ def _thread(summary: ConversationSummary) -> tuple[str, str, str]:
 
 def _say_nothing_found(reservoir: Reservoir, scope: Scope, where: Filter, filtered: bool) -> None:
     if not reservoir.view(scope, 1):
-        nothing_found.tell(scope, reservoir.places())
+        nothing_found.tell(scope, reservoir.lookup.places())
     elif filtered:
         names = [
             f"--{name}" for name in ("match", "project", "since", "tag") if _typed(where, name)

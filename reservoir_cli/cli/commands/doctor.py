@@ -9,7 +9,9 @@ import typer
 from reservoir_cli.cli import console, options, store
 from reservoir_cli.cli.globals import Globals, globals_of
 from reservoir_cli.errors import UsageError
+from reservoir_cli.maintenance.backup import salvage as save_the_rest
 from reservoir_cli.reservoir import Reservoir
+from reservoir_cli.settings.config import load
 
 
 def doctor(
@@ -73,7 +75,7 @@ def doctor(
 def _calibrate(ctx: typer.Context, as_json: bool) -> None:
     """Measure the recall floor of the model, keep it in the store, and report it."""
     with store.open_reservoir(ctx) as reservoir:
-        measured = reservoir.calibrate()
+        measured = reservoir.database.calibrate()
         setting = reservoir.config.settings().recall_floor
     if as_json:
         console.document({"calibration": asdict(measured)})
@@ -86,9 +88,10 @@ def _calibrate(ctx: typer.Context, as_json: bool) -> None:
 
 def _salvage(given: Globals, target: Path, as_json: bool) -> None:
     """Save what is left of a damaged store, and report what is not."""
+    config = load(given.config)
     console.progress("reading what can be read", 0, 0)
     try:
-        lost = Reservoir.salvage(target, given.db, config_file=given.config)
+        lost = save_the_rest(config.store_location(given.db), target, config.synapse_threshold)
     finally:
         console.progress.stop()
     console.aside(f"saved {options.counted(lost.saved, 'message')} to {target}")

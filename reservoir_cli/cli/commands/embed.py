@@ -6,7 +6,7 @@ import typer
 
 from reservoir_cli.cli import console, options, store
 from reservoir_cli.embedding import resolve
-from reservoir_cli.maintenance.database import EmbeddingState
+from reservoir_cli.retrieval.indexing import EmbeddingState
 from reservoir_cli.settings import edit_file
 from reservoir_cli.settings.config import Config
 
@@ -29,12 +29,14 @@ def embed(
     """
     with store.open_reservoir(ctx, create=True) as reservoir:
         before, name = reservoir.config, _absolute(model)
-        done = reservoir.update_embeddings(name, rebuild=rebuild)
-        state = reservoir.embedding_state()
+        if name:
+            reservoir.use(before.with_flags({"embedding_model": name}))
+        done = reservoir.indexer.update(rebuild=rebuild, named=bool(name))
+        state = reservoir.indexer.state()
         _say_unfinished(state)
         if name:
             _keep_setting(before, name)
-        engine = reservoir.load_engine() if as_json else reservoir.engine
+        engine = reservoir.indexer.load_engine() if as_json else reservoir.indexer.engine
     by = f", {engine.kind} engine, weights from the {engine.origin}" if engine else ""
     console.aside(f"embedded {options.counted(done, 'message')}{by}")
     if as_json:

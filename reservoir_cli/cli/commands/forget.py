@@ -154,10 +154,10 @@ class _Which:
         :raises ReservoirError: one that is named is not there.
         """
         if self.expired:
-            return reservoir.find_expired(scope)
+            return reservoir.lookup.expired(reservoir.config, scope)
         if not self.ids:
             return reservoir.find(scope, self.where())
-        keys = reservoir.find_ids(self.ids, scope)
+        keys = reservoir.lookup.keys_of(self.ids, scope)
         if missing := sorted(set(self.ids) - {key.id for key in keys}):
             raise store.no_message(reservoir, missing[0], scope)
         return keys
@@ -170,7 +170,7 @@ def _say_nothing_found(
     if found is None:
         console.note("nothing expires: setting retention_days is unset")
         return
-    others = [] if which.expired else reservoir.places(which.where())
+    others = [] if which.expired else reservoir.lookup.places(which.where())
     if others:
         # Something else was meant: --quiet does not hide that.
         _tell(scope, others, console.warn)
@@ -181,7 +181,7 @@ def _say_nothing_found(
             words += ["-p", scope.partition] if scope.partition else ["--all-partitions"]
             console.note(f"{shlex.join(words)} looks in titles and messages")
     else:
-        _tell(scope, reservoir.places(), console.note)
+        _tell(scope, reservoir.lookup.places(), console.note)
 
 
 def _tell(

@@ -97,7 +97,7 @@ def ingest(
         )
         _report(report, dry_run)
         if report.imported and not (dry_run or no_embed):
-            reservoir.embed_if_possible()
+            reservoir.indexer.embed_if_possible()
         if as_json:
             _print_report(report, dry_run)
         if report.unreadable:

@@ -251,13 +251,13 @@ def _embed(reservoir: Reservoir, scope: Scope) -> None:
         "making them searchable by meaning, the newest first; "
         "Ctrl-C keeps what is done, and reservoir embed goes on"
     )
-    if reservoir.pending(scope) > _FIRST_BATCH and reservoir.load_engine():
+    if reservoir.indexer.pending(scope) > _FIRST_BATCH and reservoir.indexer.load_engine():
         begun = time.monotonic()
-        reservoir.embed_if_possible(scope, most=_FIRST_BATCH)
-        left = reservoir.pending(scope)
+        reservoir.indexer.embed_if_possible(scope, most=_FIRST_BATCH)
+        left = reservoir.indexer.pending(scope)
         seconds = (time.monotonic() - begun) * left / _FIRST_BATCH
         console.note(f"{options.counted(left, 'message')} to go, about {in_words(seconds)}")
-    reservoir.embed_if_possible(scope)
+    reservoir.indexer.embed_if_possible(scope)
 
 
 def _keep_current(
@@ -319,7 +319,7 @@ def _try(ctx: typer.Context, read: Sequence[_Read], home: str, *, offer: bool) -
             window = reservoir.context(question, partition=home, budget=_SHORT)
             console.window_text(str(window.to("text")))
             console.aside(window.summary())
-            reservoir.record_run(window)
+            reservoir.runs.record(window)
     return command
 
 

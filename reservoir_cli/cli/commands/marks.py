@@ -83,7 +83,7 @@ def find(reservoir: Reservoir, typed: str, partition: str | None) -> Key:
     """
     number = options.message_number(typed, "ID")
     scope = Scope(reservoir.scope(partition).partition)
-    keys = reservoir.find_ids([number], scope)
+    keys = reservoir.lookup.keys_of([number], scope)
     if not keys:
         raise store.no_message(reservoir, number, scope)
     console.aside(options.first_words(reservoir.messages(keys)[0]))

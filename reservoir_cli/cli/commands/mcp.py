@@ -1,6 +1,5 @@
 """``reservoir mcp``: serve an agent over the Model Context Protocol."""
 
-from collections.abc import Callable
 from importlib.util import find_spec
 from typing import Annotated
 
@@ -8,14 +7,9 @@ import typer
 
 from reservoir_cli.agents.mcp.tools import tools
 from reservoir_cli.agents.mcp.wire import end_on_signals, take_wire
-from reservoir_cli.cli import console, options
+from reservoir_cli.cli import console, options, store
 from reservoir_cli.cli.app import terminated_by
-from reservoir_cli.cli.globals import globals_of
 from reservoir_cli.errors import UsageError
-from reservoir_cli.reservoir import Reservoir
-
-#: Seconds that a call waits while others write.
-_PATIENCE = 10.0
 
 
 def mcp(
@@ -39,26 +33,15 @@ def mcp(
             "reservoir mcp needs the MCP SDK, version 2.3 or newer",
             hint="pip install 'reservoir-cli[mcp]'",
         )
-    known, given = options.load_config(ctx), globals_of(ctx)
+    known = options.load_config(ctx)
     if options.can_ask():
         console.note("waiting for an MCP client on stdin; Ctrl-C ends it")
     wire = take_wire()
     from reservoir_cli.agents.mcp.run import run
 
-    def open_reservoir(*, create: bool, notify: Callable[[str], None]) -> Reservoir:
-        return Reservoir.open(
-            given.db,
-            config_file=given.config,
-            create=create,
-            offline=given.offline,
-            ready_only=True,
-            patience=_PATIENCE,
-            notify=notify,
-        )
-
     run(
         wire,
-        open_reservoir,
+        store.opener(ctx),
         tools(() if partition else known.mcp_partitions, read_only=read_only),
         partition or str(known.lookup("partition")[0]),
         None if partition or not known.projects else known.partition_of,

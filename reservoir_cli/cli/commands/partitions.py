@@ -136,7 +136,7 @@ def _known(reservoir: Reservoir, old: str, new: str | None = None) -> dict[str, 
     if old == new:
         raise UsageError("the two names are the same", hint="give its old and its new name")
     counts: dict[str, list[int]] = {}
-    for partition, _, count in reservoir.places():
+    for partition, _, count in reservoir.lookup.places():
         counts.setdefault(partition, []).append(count)
     if old not in counts:
         hint = f"there are {', '.join(sorted(counts))}" if counts else None

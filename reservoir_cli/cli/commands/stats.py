@@ -35,7 +35,7 @@ def stats(
     with store.open_reservoir(ctx) as reservoir:
         summary = reservoir.stats(moment, partition)
         if partition and not summary["store"]["messages"]:
-            nothing_found.tell(Scope(partition), reservoir.places())
+            nothing_found.tell(Scope(partition), reservoir.lookup.places())
     if as_json:
         console.document(summary)
         return

@@ -110,7 +110,7 @@ def _around(reservoir: Reservoir, scope: Scope, number: int, count: int) -> list
     :param count: messages in all; 0 for the whole conversation.
     """
     message = _named(reservoir, scope, [number])[0]
-    ids = reservoir.thread(message)
+    ids = reservoir.lookup.thread(message)
     if count:
         start = min(ids.index(number) - (count - 1) // 2, len(ids) - count)
         ids = ids[max(0, start) : max(0, start) + count]

@@ -80,7 +80,7 @@ class Enricher:
         self._unwritten: dict[tuple[str, str], dict[tuple[int, str], _Unwritten]] = {}
         self._put = 0
         for thread in (self._ledger, self._ledger_writes):
-            thread.submit(lambda _: None)  # opens the store
+            thread.submit(lambda reservoir: reservoir.exchanges)  # opens the store
         state.reader.warm()
 
     def close(self) -> None:
@@ -97,10 +97,10 @@ class Enricher:
         masked = self._is_masked(partition)
 
         def read(reservoir: Reservoir) -> tuple[str, int, dict[tuple[int, str], LedgerEntry]]:
-            now, ledger = datetime.now(UTC), reservoir.ledger
+            now, ledger = datetime.now(UTC), reservoir.exchanges.ledger
             known = None
             if not request.named:
-                known = reservoir.continued(Scope(partition, instance), request.messages)
+                known = reservoir.exchanges.continued(Scope(partition, instance), request.messages)
             conversation, version = known or request.conversation, ledger.version(partition)
             entries = ledger.get(partition, conversation, masked=masked, now=now)
             return conversation, version, entries
@@ -169,7 +169,7 @@ class Enricher:
         clear = self._put % _CLEAR_AFTER == 1
 
         def put(reservoir: Reservoir) -> None:
-            ledger, now = reservoir.ledger, datetime.now(UTC)
+            ledger, now = reservoir.exchanges.ledger, datetime.now(UTC)
             ledger.put(partition, conversation, entry, quoted, version=turn.version, now=now)
             if clear:
                 ledger.expire(partition, masked=masked, now=now)

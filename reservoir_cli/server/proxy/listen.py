@@ -70,7 +70,7 @@ class Listener:
         words = self._count()
         if exchange is None or not self._storing:
             return words
-        stored = self._writer.submit(lambda reservoir: reservoir.store_exchange(exchange))
+        stored = self._writer.submit(lambda reservoir: reservoir.exchanges.store(exchange))
         stored.add_done_callback(self._stored)
         return [*words, "cut" if exchange.partial else "stored"]
 
@@ -80,7 +80,9 @@ class Listener:
         if cached is None:
             return []
         model = self._request.model
-        self._writer.submit(lambda store: store.record_answer(self._scope, model, tokens, cached))
+        self._writer.submit(
+            lambda store: store.runs.record_answer(self._scope, model, tokens, cached)
+        )
         return [f"cached={cached}"]
 
     def _stored(self, stored: Future[int]) -> None:
@@ -95,7 +97,7 @@ class Listener:
             self._log(f"an exchange could not be stored: {why}")
         elif added := stored.result():
             with suppress(RuntimeError):  # the server ends
-                self._embedder.submit(lambda store: store.embed_added(self._scope, added))
+                self._embedder.submit(lambda store: store.indexer.embed_added(self._scope, added))
 
     def _exchange(self) -> Exchange | None:
         message = self._answer.message()

@@ -37,7 +37,7 @@ def ask(reservoir, **options):
         **options,
     }
     window = reservoir.context(f"where is the {SECRET}?", **asked)
-    reservoir.record_run(window)
+    reservoir.runs.record(window)
     return window
 
 
@@ -221,7 +221,7 @@ def test_one_run_is_its_own_percentile():
 def test_answers_of_the_proxy_are_counted_by_themselves(location):
     with Reservoir.open(location) as reservoir:
         for tokens, cached in ((100, 0), (300, 200)):
-            reservoir.record_answer(Scope("p", "i"), None, tokens, cached)
+            reservoir.runs.record_answer(Scope("p", "i"), None, tokens, cached)
         stats = reservoir.stats()
     counted = {"request_tokens": 400, "cached_tokens": 200, "cached_share": 0.5}
     assert stats["answers"] == {"count": 2, **counted}

@@ -470,7 +470,7 @@ def test_a_whole_round_of_commands(round_url: str, tmp_path: Path, fake_embedder
             assert answer_row.tags == ("kept",)
             forget.forget(store, store.find(place))
         assert reservoir.embed() == 0
-        reservoir.record_run(reservoir.context("which queue?", partition="a", budget=500))
+        reservoir.runs.record(reservoir.context("which queue?", partition="a", budget=500))
         assert len(reservoir.search("queue", scope=EVERYWHERE, limit=99)) == 80
         assert len(reservoir.search("queue", mode="keyword", scope=EVERYWHERE, limit=99)) == 80
         exported: list[str] = []

@@ -14,6 +14,7 @@ from reservoir_cli.embedding import Embedder
 from reservoir_cli.errors import ReservoirError
 from reservoir_cli.messages import Conversation, Message, Scope, StoredMessage, ToolCall
 from reservoir_cli.retrieval import indexing
+from reservoir_cli.retrieval.lookup import Lookup
 from reservoir_cli.settings import config
 from reservoir_cli.storage.base import Store
 from reservoir_cli.storage.factory import open_store
@@ -281,10 +282,9 @@ def test_what_expires_is_for_each_partition_to_say(
             partition=partition,
         )
     known = config.load(tmp_path / "reservoir.toml")
-    targets = forget.expired(store, known, EVERYWHERE, NOW)
-    found = store.by_key(forget.find(store, targets))
+    found = store.by_key(Lookup(store).expired(known, EVERYWHERE, NOW) or [])
     assert [each.content for each in found] == expected
-    only = forget.find(store, forget.expired(store, known, Scope("p"), NOW))
+    only = Lookup(store).expired(known, Scope("p"), NOW) or []
     inside = {each.partition for each in store.by_key(only)}
     assert inside == {"p"} & {each.removeprefix("old in ") for each in expected}
 
@@ -301,8 +301,7 @@ def test_what_expires_is_found_whatever_time_was_given_to_it(
         add(Message("user", f"{name}, without a time"), now=NOW - past * day)
     add(Message("user", "alone", far), instance="j")
     for moment, expected in ((NOW, ["old"]), (NOW + 30 * day, ["new", "old"])):
-        targets = forget.expired(store, known, EVERYWHERE, moment)
-        found = store.by_key(forget.find_expired(store, targets, moment))
+        found = store.by_key(Lookup(store).expired(known, EVERYWHERE, moment))
         assert sorted(each.content for each in found) == sorted(
             f"{name}{more}" for name in expected for more in ("", ", far ahead", ", without a time")
         )
