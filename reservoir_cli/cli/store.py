@@ -198,7 +198,5 @@ def say_elsewhere(
     if not reservoir.view(scope, 1):
         places = reservoir.lookup.places()
         nothing_found.tell(scope, places, in_partition="--recall-scope partition")
-            scope, reservoir.lookup.places(), in_partition="--recall-scope partition"
-        )
     elif where != Filter() and not reservoir.view(scope, 1, where):
         console.note(why_nothing(reservoir, scope, where))
