@@ -79,8 +79,8 @@ asyncio.run(main())
 """
 
 
-def ask(base_url: str, model: str, question: str) -> tuple[int, str]:
-    """Ask a question; return how many bytes the answer has, and a hash of them."""
+def ask(base_url: str, model: str, question: str) -> tuple[int, str, int]:
+    """Ask a question; return how many bytes the answer has, a hash of them, and the status."""
     parts = urlsplit(base_url)
     assert parts.hostname
     with closing(http.client.HTTPConnection(parts.hostname, parts.port)) as connection:
@@ -92,7 +92,7 @@ def ask(base_url: str, model: str, question: str) -> tuple[int, str]:
         while piece := answer.read1(1 << 20):
             size += len(piece)
             digest.update(piece)
-    return size, digest.hexdigest()
+    return size, digest.hexdigest(), answer.status
 
 
 def compare(direct: str, through: str, model: str, pid: int) -> bool:
@@ -100,7 +100,7 @@ def compare(direct: str, through: str, model: str, pid: int) -> bool:
     before, started = megabytes(pid), time.monotonic()
     with ThreadPoolExecutor(2) as pool:
         asked = [pool.submit(ask, url, model, f"what is {model}?") for url in (direct, through)]
-        (size, wanted), (passed, came) = (each.result() for each in asked)
+        (size, wanted, _), (passed, came, _) = (each.result() for each in asked)
     same = (size, wanted) == (passed, came)
     took = time.monotonic() - started
     print(f"{model}: {size:,} bytes, {passed:,} through the server, equal: {same}, {took:.0f} s")
@@ -118,10 +118,10 @@ def crowd(through: str, given: argparse.Namespace, store: Path, pid: int) -> boo
         number = 0
         while time.monotonic() < started + given.seconds:
             question = f"what did stream {stream} say in part {number}?"
-            size, _ = ask(through, "slow=3", question)
+            size, _, status = ask(through, "slow=3", question)
             number += 1
             with lock:
-                counts["answers"] += 1
+                counts["answers" if status == 200 else "refused"] += 1
                 counts["bytes"] += size
             time.sleep(given.pause)
 
@@ -144,6 +144,7 @@ def _report(counts: Counter[str], store: Path, memory: list[float]) -> bool:
     while (stored := _stored(store)) != wanted and time.monotonic() < deadline:
         time.sleep(0.5)
     print(f"{counts['answers']} answers of {counts['bytes']:,} bytes, {stored} of {wanted} stored")
+    print(f"{counts['refused']} times the provider could not be reached")
     if len(memory) < 2:
         return stored == wanted
     grown = memory[-1] / memory[0]
