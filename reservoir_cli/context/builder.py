@@ -98,7 +98,7 @@ def build_context(
         sections=_section_tokens(request, meter),
         min_history=settings.min_history_tokens,
     )
-    vector = embedder.encode_query(request.query) if embedder and request.query.strip() else None
+    vector = _vector(embedder, request.query, store)
     embedded = perf_counter()
     fill = settings.fill if settings.fill is not None else request.budget is not None
     with store.snapshot():
@@ -305,6 +305,12 @@ class _Chooser:
         body = written(window, "anthropic", None, 1)
         assert isinstance(body, dict)
         return body
+
+
+def _vector(embedder: Embedder | None, question: str, store: Store) -> NDArray[np.float32] | None:
+    if embedder is None or not question.strip():
+        return None
+    return store.beside(question, lambda: embedder.encode_query(question))
 
 
 def _best_left_out(

@@ -16,6 +16,7 @@ from reservoir_cli.retrieval.relevance import relevance
 from reservoir_cli.retrieval.sessions import Sessions, sessions
 from reservoir_cli.settings.schema import Settings
 from reservoir_cli.storage.records import Candidates
+from reservoir_cli.util.greatest import greatest
 
 Floats = NDArray[np.float64]
 Places = NDArray[np.intp]
@@ -91,7 +92,9 @@ def score(
     if settings.recency == "age":
         recent = recency_by_age(candidates.created_at, now_ms, settings.recency_half_life)
     else:
-        recent = recency(np.arange(len(candidates.ids))[::-1])
+        if "recency" not in candidates.known:
+            candidates.known["recency"] = recency(np.arange(len(candidates.ids))[::-1])
+        recent = candidates.known["recency"]
     priority = settings.similarity_weight * alike + settings.recency_weight * recent
     fit = relevance(candidates, dates, running)
     return Scored(candidates, words, dates, alike, recent, priority, fit, made_of)
@@ -180,8 +183,9 @@ def _terms(
     known = ~np.isnan(cosine)
     if "penalties" not in found.known:
         found.known["penalties"] = LENGTH_PENALTY * np.log(candidates.passages)
-    meaning = cosine[known] - found.known["penalties"][known]
-    alike[known] = COSINE_SHARE * min_max(meaning) + BM25_SHARE * alike[known]
+    embedded = known if not known.all() else slice(None)
+    meaning = cosine[embedded] - found.known["penalties"][embedded]
+    alike[embedded] = COSINE_SHARE * min_max(meaning) + BM25_SHARE * alike[embedded]
     own = found.laid(alike)
     inherited = own.copy()
     if "answers" not in found.known:
@@ -199,15 +203,24 @@ def window_max(values: Floats, found: Sessions, reach: int) -> Floats:
 
     :param values: shape (n,), in session order, none below 0.
     """
-    ahead, behind = values.copy(), values.copy()
-    covered = 0
+    # As numbers without a sign, bits of floats have the order of the floats, and masks are fast.
+    ahead, behind = values.view(np.uint64).copy(), values.view(np.uint64).copy()
+    scratch, covered = np.empty_like(ahead), 0
     while covered < reach and covered + 1 < len(values):
         step = min(covered + 1, reach - covered)
-        together = found.together(step)
-        np.maximum(ahead[:-step], ahead[step:] * together, out=ahead[:-step])
-        np.maximum(behind[step:], behind[:-step] * together, out=behind[step:])
+        mask, rest = _mask(found, step), scratch[step:]
+        np.maximum(ahead[:-step], np.bitwise_and(ahead[step:], mask, out=rest), out=ahead[:-step])
+        np.maximum(behind[step:], np.bitwise_and(behind[:-step], mask, out=rest), out=behind[step:])
         covered += step
-    return np.maximum(ahead, behind)
+    return np.maximum(ahead, behind, out=ahead).view(np.float64)
+
+
+def _mask(found: Sessions, distance: int) -> NDArray[np.uint64]:
+    """Return all bits where a message and the one so far behind are of one session, else none."""
+    key = "mask", distance
+    if key not in found.known:
+        found.known[key] = np.negative(found.together(distance).astype(np.int64)).view(np.uint64)
+    return found.known[key]
 
 
 def best(scores: Floats, count: int) -> Places:
@@ -216,11 +229,7 @@ def best(scores: Floats, count: int) -> Places:
     :param scores: shape (n,), in order of time.
     :returns: shape (min(count, n),).
     """
-    places = np.arange(len(scores))
-    if 0 < count < len(scores):
-        # Sorting all of a million takes ten times as long as finding the few that count.
-        least = np.partition(scores, len(scores) - count)[len(scores) - count]
-        places = np.flatnonzero(scores >= least)
+    places = greatest(scores, count) if 0 < count < len(scores) else np.arange(len(scores))
     order = np.lexsort((-places, -scores[places]))
     return places[order][: max(count, 0)]
 
@@ -233,7 +242,9 @@ def min_max(values: NDArray[Any]) -> Floats:
     low, high = wide.min(), wide.max()
     if low == high:
         return np.zeros(len(wide)) if high == 0 else np.ones(len(wide))
-    return np.asarray((wide - low) / (high - low))
+    wide -= low
+    wide /= high - low
+    return wide
 
 
 def recency(ranks: NDArray[np.int64]) -> Floats:

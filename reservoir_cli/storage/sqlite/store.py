@@ -8,7 +8,7 @@ import os
 import sqlite3
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,7 +17,7 @@ from reservoir_cli.errors import ReservoirError, StoreCorruptError, StoreError, 
 from reservoir_cli.messages import Key, Scope, check_name
 from reservoir_cli.settings import paths
 from reservoir_cli.storage import mark_rows, properties, unfinished
-from reservoir_cli.storage.base import EVERYTHING, Store
+from reservoir_cli.storage.base import EVERYTHING, Result, Store
 from reservoir_cli.storage.links import LinkThreshold
 from reservoir_cli.storage.records import (
     Candidates,
@@ -202,6 +202,18 @@ class SqliteStore(Store):
 
         self._connection.execute(f"PRAGMA cache_size = -{_WARM_PAGES}")
         self._kept = Kept()
+
+    def beside(self, question: str, work: Callable[[], Result]) -> Result:
+        """See :class:`~reservoir_cli.storage.base.Store`."""
+        kept = self._kept
+        if kept is None:
+            return work()
+        result = kept.helper.submit(work)
+        try:
+            self._seen(lambda: kept.look_up(self._connection, question))
+        finally:
+            result.exception()  # waits for it
+        return result.result()
 
     def files(self) -> list[Path]:
         """See :class:`~reservoir_cli.storage.base.Store`."""

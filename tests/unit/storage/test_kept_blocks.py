@@ -130,13 +130,13 @@ def test_codes_are_read_again_only_for_blocks_that_changed(
     warm: Store, other: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     read: list[int] = []
-    codes = scan._codes
+    read_blocks = scan._read_blocks
 
     def noted(connection, numbers):
         read.extend(numbers)
-        return codes(connection, numbers)
+        return read_blocks(connection, numbers)
 
-    monkeypatch.setattr(scan, "_codes", noted)
+    monkeypatch.setattr(scan, "_read_blocks", noted)
     ask = MODEL.encode_query(QUESTION)
     warm.candidates(Scope("p"), None, QUESTION, ask)
     assert len(read) == 4  # of i three blocks, of j one
