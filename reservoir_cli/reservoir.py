@@ -73,6 +73,7 @@ class Reservoir:
         self.store, self.config, self.offline = store, settings, offline
         self._ready_only = ready_only
         self._serving = False
+        self.put_off: list[Callable[[], None]] | None = None
         self._notify, self._progress, self._embedder = notify, progress, embedder
         self.redactor = self._new_redactor()
 
@@ -141,6 +142,7 @@ class Reservoir:
 
     def close(self) -> None:
         """Close the store."""
+        self.write_records()
         self.store.close()
 
     def use(self, settings: Config) -> None:
@@ -154,6 +156,15 @@ class Reservoir:
         """Expect many questions: the first takes longer, each one after it less."""
         self._serving = True
         self.store.keep_warm()
+
+    def put_off_records(self) -> None:
+        """Record recalls when :meth:`write_records` is called: nobody waits for that."""
+        self.put_off = []
+
+    def write_records(self) -> None:
+        """Record the recalls that were put off."""
+        while self.put_off:
+            self._record(self.put_off.pop(0))
 
     def scope(self, partition: str | None = None, instance: str | None = None) -> Scope:
         """Return a partition and an instance, the default ones if none is named."""
@@ -541,7 +552,7 @@ class Reservoir:
             where=Filter(since=since),
         )
         if not self.store.read_only:
-            self._record(lambda: runs.record_recall(self.store, prepared.request, window))
+            self._record_soon(lambda: runs.record_recall(self.store, prepared.request, window))
         return outcome
 
     def export(
@@ -848,6 +859,12 @@ class Reservoir:
 
         now = datetime.now(UTC)
         self._record(lambda: runs.record_answer(self.store, scope, model, tokens, cached, now))
+
+    def _record_soon(self, add: Callable[[], None]) -> None:
+        if self.put_off is None:
+            self._record(add)
+        else:
+            self.put_off.append(add)
 
     def _record(self, add: Callable[[], None]) -> None:
         """Record a run; if that fails, only notify."""

@@ -203,24 +203,15 @@ def window_max(values: Floats, found: Sessions, reach: int) -> Floats:
 
     :param values: shape (n,), in session order, none below 0.
     """
-    # As numbers without a sign, bits of floats have the order of the floats, and masks are fast.
-    ahead, behind = values.view(np.uint64).copy(), values.view(np.uint64).copy()
-    scratch, covered = np.empty_like(ahead), 0
+    ahead, behind = values.copy(), values.copy()
+    covered = 0
     while covered < reach and covered + 1 < len(values):
         step = min(covered + 1, reach - covered)
-        mask, rest = _mask(found, step), scratch[step:]
-        np.maximum(ahead[:-step], np.bitwise_and(ahead[step:], mask, out=rest), out=ahead[:-step])
-        np.maximum(behind[step:], np.bitwise_and(behind[:-step], mask, out=rest), out=behind[step:])
+        together = found.together(step)
+        np.maximum(ahead[:-step], ahead[step:] * together, out=ahead[:-step])
+        np.maximum(behind[step:], behind[:-step] * together, out=behind[step:])
         covered += step
-    return np.maximum(ahead, behind, out=ahead).view(np.float64)
-
-
-def _mask(found: Sessions, distance: int) -> NDArray[np.uint64]:
-    """Return all bits where a message and the one so far behind are of one session, else none."""
-    key = "mask", distance
-    if key not in found.known:
-        found.known[key] = np.negative(found.together(distance).astype(np.int64)).view(np.uint64)
-    return found.known[key]
+    return np.maximum(ahead, behind)
 
 
 def best(scores: Floats, count: int) -> Places:

@@ -103,7 +103,12 @@ def _more_for_few_words(candidates: Candidates, passing: NDArray[np.bool_]) -> f
 
 
 def _best(cosine: NDArray[np.float32], share: Floats, dates: Floats) -> float:
-    fits = np.where(np.isnan(cosine), share, cosine + WORDS_SHARE * share) + DATE_SHARE * dates
+    fits = WORDS_SHARE * share
+    fits += cosine
+    if (without := np.isnan(fits)).any():
+        fits = np.where(without, share, fits)
+    if dates.any():
+        fits += DATE_SHARE * dates
     return float(fits.max(initial=0.0))
 
 

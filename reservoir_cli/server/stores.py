@@ -56,6 +56,14 @@ class StoreThread:
         except StoreError:
             self._release()  # the next call connects again
             raise
+        finally:
+            if self._reservoir and self._reservoir.put_off:
+                with suppress(RuntimeError):  # the server ends, which writes them, too
+                    self._pool.submit(self._write_records)
+
+    def _write_records(self) -> None:
+        if self._reservoir:
+            self._reservoir.write_records()
 
     def _opened(self) -> "Reservoir":
         """Return the store with the settings of now; open it again if its file was replaced."""
@@ -84,6 +92,7 @@ class StoreThread:
 
         def load(reservoir: "Reservoir") -> None:
             reservoir.serve()
+            reservoir.put_off_records()
             reservoir.load_engine()
             reservoir.context("", budget=1_000)  # imports what builds one
 

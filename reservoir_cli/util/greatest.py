@@ -20,7 +20,8 @@ def greatest(values: NDArray[Any], count: int) -> NDArray[np.intp]:
         places = np.arange(len(values))
     few = values[places]
     least = np.partition(few, len(few) - count)[len(few) - count]
-    return places[few >= least]
+    chosen: NDArray[np.intp] = places[few >= least]
+    return chosen
 
 
 def _guessed(values: NDArray[Any], count: int) -> NDArray[np.intp]:

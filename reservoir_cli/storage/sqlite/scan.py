@@ -62,7 +62,8 @@ class Blocks:
     def is_empty(self) -> NDArray[np.bool_]:
         """Whether each passage has no vector, shape (n,)."""
         flags: NDArray[np.uint8] = self.arrays["flags"]
-        return (flags & vector_blocks.EMBEDDED) == 0
+        is_empty: NDArray[np.bool_] = (flags & vector_blocks.EMBEDDED) == 0
+        return is_empty
 
     def of_instance(self, name: str | None) -> NDArray[np.bool_]:
         """Return whether each passage is of an instance, shape (n,)."""

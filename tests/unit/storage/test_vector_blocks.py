@@ -181,9 +181,8 @@ def test_chunks_made_again_say_the_same(store, add):
     question = directions(1, seed=7)[0]
     before = seen(store, question, Scope("p"))
     with store.write():
-        store._connection.execute(
-            "DELETE FROM vector_chunks WHERE id = (SELECT MIN(id) FROM vector_chunks)"
-        )
+        first = "SELECT MIN(id) FROM vector_chunks"
+        store._connection.execute(f"DELETE FROM vector_chunks WHERE id = ({first})")
     assert [each.repairable for each in store.problems()] == [True]
     store.repair(0.999)
     assert store.problems() == []
