@@ -169,7 +169,8 @@ def similarity(
     :returns: shape (n,), in 0…1.
     """
     _, _, around = _terms(candidates, cosine, words, found)
-    return min_max(found.back(around) + DATE_SHARE * dates)
+    similar = found.back(around)
+    return min_max(similar + DATE_SHARE * dates if dates.any() else similar)
 
 
 def _terms(

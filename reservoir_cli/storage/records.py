@@ -222,6 +222,8 @@ class Candidates:
         """Return the same candidates, marking these messages as ones that do not match."""
         import numpy as np
 
+        if not len(keys):
+            return self
         rest = ~np.isin(self.ids, keys.ids)
         return replace(self, matching=rest if self.matching is None else self.matching & rest)
 
