@@ -594,3 +594,13 @@ def test_a_sync_of_the_same_session_adds_nothing(
     stored = texts(served, 1, "claude-code")
     said = ["user: Thanks. " + QUESTION, "user: " + QUESTION, "tool: 42", "assistant: " + ANSWER]
     assert sorted(stored) == sorted(said)
+
+
+def test_a_recall_is_recorded_when_it_has_been_answered(
+    served: Served, provider: Upstream, client: httpx2.Client
+) -> None:
+    provider.reply = completion()
+    client.post(served.root + CHAT, json=chat(HELLO))
+    served.settle(1)
+    recalls = served.state.reader.submit(lambda store: store.stats()["recalls"]).result(60)
+    assert recalls["runs"] == 1
