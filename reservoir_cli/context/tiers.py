@@ -110,18 +110,16 @@ def fillers(scored: Scored, room: int, excerpt_over: int | None) -> list[int]:
         messages only.
     """
     tokens, priority, limit = scored.candidates.tokens, scored.priority, max(room, _LONGEST_READ)
-    long = np.zeros(0, np.intp)
+    long = np.zeros(len(tokens), bool)
     if excerpt_over is not None:
-        long = np.flatnonzero((tokens > excerpt_over) & (tokens <= limit))
-    if len(long):
-        priority = priority.copy()
-        priority[long] *= FIRST
+        long = (tokens > excerpt_over) & (tokens <= limit)
+    if long.any():
+        priority = np.where(long, FIRST * priority, priority)
     total, count = len(tokens), 1_000
     while room > 0:
         by_priority = ranking.best(priority, count)
         whole = tokens[by_priority].astype(np.int64)
-        excerpted = np.isin(by_priority, long)
-        sizes = np.where(excerpted, np.minimum(whole, _PASSAGE), whole)
+        sizes = np.where(long[by_priority], np.minimum(whole, _PASSAGE), whole)
         if room < _SMALL:
             small = sizes <= room
             by_priority, whole, sizes = by_priority[small], whole[small], sizes[small]

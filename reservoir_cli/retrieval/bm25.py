@@ -61,8 +61,11 @@ def _with_neighbours(
         sums = np.asarray(np.bincount(where, weights, len(words)), np.float64)
         where = np.flatnonzero(sums > 0)
         return where, sums[where]
-    where, back = np.unique(where, return_inverse=True)
-    return where, np.asarray(np.bincount(back, weights), np.float64)
+    order = np.argsort(where, kind="stable")  # np.unique would load numpy's masked arrays
+    where = where[order]
+    begins = np.concatenate([[True], where[1:] != where[:-1]])[: len(where)]
+    sums = np.asarray(np.bincount(np.cumsum(begins) - 1, weights[order]), np.float64)
+    return where[begins], sums
 
 
 def _has_neighbour(found: Sessions, shift: int) -> NDArray[np.bool_]:

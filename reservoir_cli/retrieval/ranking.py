@@ -183,7 +183,10 @@ def _terms(
     alike = min_max(words)
     known = ~np.isnan(cosine)
     if "penalties" not in found.known:
-        found.known["penalties"] = LENGTH_PENALTY * np.log(candidates.passages)
+        several = np.flatnonzero(candidates.passages > 1)
+        penalties = np.zeros(len(cosine))
+        penalties[several] = LENGTH_PENALTY * np.log(candidates.passages[several])
+        found.known["penalties"] = penalties
     embedded = known if not known.all() else slice(None)
     meaning = cosine[embedded] - found.known["penalties"][embedded]
     alike[embedded] = COSINE_SHARE * min_max(meaning) + BM25_SHARE * alike[embedded]

@@ -199,7 +199,9 @@ def lay(blocks: Blocks | None, pending: Columns, own: str | None) -> Laid:
     columns = pending
     if blocks:
         embedded = {**blocks.arrays, "own": blocks.of_instance(own)}
-        columns = {name: np.concatenate([embedded[name], pending[name]]) for name in pending}
+        columns = {name: embedded[name] for name in pending}
+        if len(pending["ids"]):
+            columns = {name: np.concatenate([columns[name], pending[name]]) for name in pending}
     count = len(columns["ids"])
     columns = in_order({**columns, "order": np.arange(count)})
     order, ids = columns.pop("order"), columns["ids"]
