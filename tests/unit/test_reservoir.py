@@ -23,8 +23,7 @@ def told() -> list[str]:
 def reservoir(
     tmp_path: Path, fake_embedder: Any, told: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> Reservoir:
-    monkeypatch.setattr(Reservoir, "_load_embedder", lambda _: fake_embedder)
-    with Reservoir.open(tmp_path / "r.db", notify=told.append) as opened:
+    with Reservoir.open(tmp_path / "r.db", embedder=fake_embedder, notify=told.append) as opened:
         yield opened
 
 
@@ -111,10 +110,10 @@ def test_a_recall_is_recorded_at_once_unless_records_are_put_off(
     reservoir.ingest([Message("user", "the ferry leaves at nine")])
     reservoir.recall("when does the ferry leave?")
     assert recalls() == 1
-    reservoir.put_off_records()
+    reservoir.runs.put_off_recalls()
     reservoir.recall("when does the ferry leave?")
     assert recalls() == 1
-    reservoir.write_records()
+    reservoir.runs.write_recalls()
     assert recalls() == 2
     reservoir.recall("when does the ferry leave?")
     reservoir.close()
