@@ -118,6 +118,8 @@ class Reader:
 
     def close(self) -> None:
         """Close the store."""
+        if "runs" in self.__dict__:
+            self.runs.write_recalls()
         self.store.close()
 
     def use(self, settings: Config) -> None:
@@ -411,7 +413,7 @@ class Reader:
             progress=self._progress,
         )
 
-    @property
+    @cached_property
     def runs(self) -> "Runs":
         """The records of contexts and recalls."""
         from reservoir_cli.context.runs import Runs

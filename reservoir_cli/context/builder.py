@@ -75,7 +75,7 @@ def build_context(
         sections=section_tokens(request, meter),
         min_history=settings.min_history_tokens,
     )
-    vector = embedder.encode_query(request.query) if embedder and request.query.strip() else None
+    vector = _vector(embedder, request.query, store)
     embedded = perf_counter()
     fill = settings.fill if settings.fill is not None else request.budget is not None
     with store.snapshot():
@@ -169,6 +169,12 @@ def build_context(
         (*respelt, *best_left_out(selection, request, budget, meter)),
         floor,
     )
+
+
+def _vector(embedder: Embedder | None, question: str, store: Store) -> NDArray[np.float32] | None:
+    if embedder is None or not question.strip():
+        return None
+    return store.beside(question, lambda: embedder.encode_query(question))
 
 
 def _rules(settings: Settings, meter: Meter, *, silent: bool) -> Rules:

@@ -34,6 +34,23 @@ class Runs:
 
     def __init__(self, store: Store, notify: Callable[[str], None]) -> None:
         self._store, self._notify = store, notify
+        self._recalls: list[dict[str, Any]] = []
+        self._puts_off = False
+
+    def put_off_recalls(self) -> None:
+        """Keep records of recalls until :meth:`write_recalls`, so that nobody waits for them."""
+        self._puts_off = True
+
+    @property
+    def has_put_off(self) -> bool:
+        """Whether records of recalls are waiting."""
+        return bool(self._recalls)
+
+    def write_recalls(self) -> None:
+        """Store the records of recalls."""
+        while self._recalls:
+            with self._reported():
+                self._add(self._recalls.pop(0))
 
     def record(self, window: ContextWindow) -> None:
         """Keep a record of a window that was printed; log what was left out for lack of room."""
@@ -48,8 +65,9 @@ class Runs:
         """
         run = _run_of(window) if window else _no_run(request)
         tokens = {} if window and window.kept else {"input_tokens": 0, "utilisation": 0.0}
-        with self._reported():
-            self._add({**run, **tokens, "format": RECALL})
+        self._recalls.append({**run, **tokens, "format": RECALL})
+        if not self._puts_off:
+            self.write_recalls()
 
     def record_answer(self, scope: Scope, model: str | None, tokens: int, cached: int) -> None:
         """Keep a record of the tokens that a provider reports of a request.

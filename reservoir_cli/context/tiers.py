@@ -109,26 +109,28 @@ def fillers(scored: Scored, room: int, excerpt_over: int | None) -> list[int]:
     :param excerpt_over: longer messages count with their first excerpt; ``None`` to count whole
         messages only.
     """
-    found = scored.candidates
-    tokens = found.tokens.astype(np.int64)
-    sizes, priority = tokens, scored.priority
+    tokens, priority, limit = scored.candidates.tokens, scored.priority, max(room, _LONGEST_READ)
+    long = np.zeros(len(tokens), bool)
     if excerpt_over is not None:
-        long = (tokens > excerpt_over) & (tokens <= max(room, _LONGEST_READ))
-        sizes = np.where(long, np.minimum(tokens, _PASSAGE), tokens)
+        long = (tokens > excerpt_over) & (tokens <= limit)
+    if long.any():
         priority = np.where(long, FIRST * priority, priority)
     total, count = len(tokens), 1_000
     while room > 0:
         by_priority = ranking.best(priority, count)
+        whole = tokens[by_priority].astype(np.int64)
+        sizes = np.where(long[by_priority], np.minimum(whole, _PASSAGE), whole)
         if room < _SMALL:
-            by_priority = by_priority[sizes[by_priority] <= room]
-        kinds = _kinds(sizes[by_priority])
+            small = sizes <= room
+            by_priority, whole, sizes = by_priority[small], whole[small], sizes[small]
+        kinds = _kinds(sizes)
         chosen: list[int] = []
         full = False
         for kind in range(_kinds(np.array([room]))[0] + 1):
-            places = by_priority[kinds == kind]
-            enough = np.cumsum(sizes[places]) <= _READ_AHEAD * room
-            enough &= np.cumsum(tokens[places]) <= max(_MOST_READ, 2 * _READ_AHEAD * room)
-            chosen += places[enough].tolist()
+            of_kind = kinds == kind
+            enough = np.cumsum(sizes[of_kind]) <= _READ_AHEAD * room
+            enough &= np.cumsum(whole[of_kind]) <= max(_MOST_READ, 2 * _READ_AHEAD * room)
+            chosen += by_priority[of_kind][enough].tolist()
             full = full or (kind == 0 and not enough.all())
         if count >= total or full:
             return chosen
@@ -147,7 +149,7 @@ def unread(scored: Scored, pool: Sequence[Candidate], room: int) -> set[int]:
 
     They are not printed, but history may go on behind them.
     """
-    if not room:
+    if not room or not scored.candidates.own.any():
         return set()
     of_scope = ages(scored.candidates)
     large = of_scope[scored.candidates.own & (scored.candidates.tokens > room)]
@@ -156,4 +158,6 @@ def unread(scored: Scored, pool: Sequence[Candidate], room: int) -> set[int]:
 
 def ages(found: Candidates) -> NDArray[np.int64]:
     """Return how many newer messages of history's instance follow each message."""
+    if not found.own.any():
+        return np.full(len(found.own), -1)
     return np.asarray(np.cumsum(found.own[::-1])[::-1] - 1)

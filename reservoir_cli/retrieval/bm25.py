@@ -15,6 +15,8 @@ Floats = NDArray[np.float64]
 NEIGHBOUR_WORDS, NEIGHBOURS = 0.3, 2
 #: A neighbour lends as if it had no more words, so that long ones lend no advantage.
 LENT = 60
+#: Counts are added up in an array of all messages if a term stands in so large a part of them.
+_DENSE = 50
 
 
 def bm25(postings: Sequence[Posting], terms: NDArray[np.int32], found: Sessions) -> Floats:
@@ -47,15 +49,34 @@ def _with_neighbours(
     places: Places, counts: NDArray[np.int32], words: NDArray[np.int32], found: Sessions
 ) -> tuple[Places, Floats]:
     """Return where a term counts, neighbours included, and how much; in session order."""
-    lent = NEIGHBOUR_WORDS * counts * np.minimum(1.0, LENT / np.maximum(words[places], 1))
+    share = np.minimum(1.0, LENT / np.maximum(words[places], 1))
+    lent = np.asarray(NEIGHBOUR_WORDS * counts * share, np.float64)
     spots, shares = [places], [counts.astype(np.float64)]
     for shift in (*range(-NEIGHBOURS, 0), *range(1, NEIGHBOURS + 1)):
-        moved = (places + shift).clip(0, len(found.number) - 1)
-        inside = (found.number[moved] == found.number[places]) & (moved == places + shift)
-        spots.append(moved[inside])
+        inside = _has_neighbour(found, shift)[places]
+        spots.append(places[inside] + shift)
         shares.append(lent[inside])
-    where, back = np.unique(np.concatenate(spots), return_inverse=True)
-    return where, np.bincount(back, np.concatenate(shares)).astype(np.float64)
+    where, weights = np.concatenate(spots), np.concatenate(shares)
+    if _DENSE * len(where) > len(words):  # adding them up in place takes a tenth of sorting them
+        sums = np.asarray(np.bincount(where, weights, len(words)), np.float64)
+        where = np.flatnonzero(sums > 0)
+        return where, sums[where]
+    order = np.argsort(where, kind="stable")  # np.unique would load numpy's masked arrays
+    where = where[order]
+    begins = np.concatenate([[True], where[1:] != where[:-1]])[: len(where)]
+    sums = np.asarray(np.bincount(np.cumsum(begins) - 1, weights[order]), np.float64)
+    return where[begins], sums
+
+
+def _has_neighbour(found: Sessions, shift: int) -> NDArray[np.bool_]:
+    """Return whether so far behind each message, or before it, another of its session stands."""
+    key = "neighbour", shift
+    if key not in found.known:
+        there = np.zeros(len(found.number), bool)
+        if abs(shift) < len(there):
+            there[max(0, -shift) : len(there) - max(0, shift)] = found.together(abs(shift))
+        found.known[key] = there
+    return found.known[key]
 
 
 def _around(words: NDArray[np.int32], found: Sessions) -> Floats:

@@ -16,6 +16,7 @@ from reservoir_cli.retrieval.relevance import relevance
 from reservoir_cli.retrieval.sessions import Sessions, sessions
 from reservoir_cli.settings.schema import Settings
 from reservoir_cli.storage.records import Candidates
+from reservoir_cli.util.greatest import greatest
 
 Floats = NDArray[np.float64]
 Places = NDArray[np.intp]
@@ -91,7 +92,9 @@ def score(
     if settings.recency == "age":
         recent = recency_by_age(candidates.created_at, now_ms, settings.recency_half_life)
     else:
-        recent = recency(np.arange(len(candidates.ids))[::-1])
+        if "recency" not in candidates.known:
+            candidates.known["recency"] = recency(np.arange(len(candidates.ids))[::-1])
+        recent = candidates.known["recency"]
     priority = settings.similarity_weight * alike + settings.recency_weight * recent
     fit = relevance(candidates, dates, running)
     return Scored(candidates, words, dates, alike, recent, priority, fit, made_of)
@@ -166,7 +169,8 @@ def similarity(
     :returns: shape (n,), in 0…1.
     """
     _, _, around = _terms(candidates, cosine, words, found)
-    return min_max(found.back(around) + DATE_SHARE * dates)
+    similar = found.back(around)
+    return min_max(similar + DATE_SHARE * dates if dates.any() else similar)
 
 
 def _terms(
@@ -179,9 +183,13 @@ def _terms(
     alike = min_max(words)
     known = ~np.isnan(cosine)
     if "penalties" not in found.known:
-        found.known["penalties"] = LENGTH_PENALTY * np.log(candidates.passages)
-    meaning = cosine[known] - found.known["penalties"][known]
-    alike[known] = COSINE_SHARE * min_max(meaning) + BM25_SHARE * alike[known]
+        several = np.flatnonzero(candidates.passages > 1)
+        penalties = np.zeros(len(cosine))
+        penalties[several] = LENGTH_PENALTY * np.log(candidates.passages[several])
+        found.known["penalties"] = penalties
+    embedded = known if not known.all() else slice(None)
+    meaning = cosine[embedded] - found.known["penalties"][embedded]
+    alike[embedded] = COSINE_SHARE * min_max(meaning) + BM25_SHARE * alike[embedded]
     own = found.laid(alike)
     inherited = own.copy()
     if "answers" not in found.known:
@@ -216,11 +224,7 @@ def best(scores: Floats, count: int) -> Places:
     :param scores: shape (n,), in order of time.
     :returns: shape (min(count, n),).
     """
-    places = np.arange(len(scores))
-    if 0 < count < len(scores):
-        # Sorting all of a million takes ten times as long as finding the few that count.
-        least = np.partition(scores, len(scores) - count)[len(scores) - count]
-        places = np.flatnonzero(scores >= least)
+    places = greatest(scores, count) if 0 < count < len(scores) else np.arange(len(scores))
     order = np.lexsort((-places, -scores[places]))
     return places[order][: max(count, 0)]
 
@@ -233,7 +237,9 @@ def min_max(values: NDArray[Any]) -> Floats:
     low, high = wide.min(), wide.max()
     if low == high:
         return np.zeros(len(wide)) if high == 0 else np.ones(len(wide))
-    return np.asarray((wide - low) / (high - low))
+    wide -= low
+    wide /= high - low
+    return wide
 
 
 def recency(ranks: NDArray[np.int64]) -> Floats:

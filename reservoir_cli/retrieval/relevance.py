@@ -77,8 +77,12 @@ def relevance(candidates: Candidates, dates: Floats, running: NDArray[np.bool_])
     :param running: shape (n,), whether a message is of the running session.
     """
     held, whole = _weights(candidates.postings, candidates.absent, len(candidates.ids))
-    passing = np.ones(len(running), bool) if candidates.matching is None else candidates.matching
-    fit = _best(candidates.cosine[passing], (held / (whole or 1))[passing], dates[passing])
+    passing = candidates.matching
+    if passing is None or passing.all():
+        fit = _best(candidates.cosine, held / (whole or 1), dates)
+        passing = np.ones(len(running), bool)
+    else:
+        fit = _best(candidates.cosine[passing], (held / (whole or 1))[passing], dates[passing])
     more_for_few = _more_for_few_words(candidates, passing)
     if candidates.talk is None:
         return max(0.0, fit + more_for_few)
@@ -99,7 +103,12 @@ def _more_for_few_words(candidates: Candidates, passing: NDArray[np.bool_]) -> f
 
 
 def _best(cosine: NDArray[np.float32], share: Floats, dates: Floats) -> float:
-    fits = np.where(np.isnan(cosine), share, cosine + WORDS_SHARE * share) + DATE_SHARE * dates
+    fits = WORDS_SHARE * share
+    fits += cosine
+    if (without := np.isnan(fits)).any():
+        fits = np.where(without, share, fits)
+    if dates.any():
+        fits += DATE_SHARE * dates
     return float(fits.max(initial=0.0))
 
 

@@ -71,11 +71,14 @@ def _sessions(candidates: Candidates, gap_ms: int) -> Sessions:
 
 def places_in_threads(candidates: Candidates) -> Places:
     """Return where each message stands when every thread is brought together, in order of time."""
-    order = _by_thread(candidates.thread)
-    places = np.arange(len(candidates.thread))
-    if order is not None:
-        places[order] = places.copy()
-    return places
+    if "threads" not in candidates.known:
+        order = _by_thread(candidates.thread)
+        places = np.arange(len(candidates.thread))
+        if order is not None:
+            places[order] = places.copy()
+        candidates.known["threads"] = places
+    known: Places = candidates.known["threads"]
+    return known
 
 
 def _by_thread(thread: NDArray[np.int64]) -> Places | None:

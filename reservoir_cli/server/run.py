@@ -1,5 +1,6 @@
 """The process of the server: its socket, its signals and its end."""
 
+import ctypes
 import logging
 import os
 import socket
@@ -23,6 +24,8 @@ from reservoir_cli.settings.live import LiveConfig
 
 #: Seconds that answers in progress have left when the server is asked to end.
 _LAST_ANSWERS = 10
+#: Of glibc's malloc.h: how many heaps there may be.
+_ARENA_MAX = -8
 
 
 class Server(uvicorn.Server):
@@ -59,6 +62,7 @@ def serve(
     :raises ReservoirError: the port is taken, or the store cannot be opened.
     """
     upstreams.resolve(config.upstreams, typed_upstreams)
+    _share_memory()
     listener = listen(host, port)
     state = new_state(
         config,
@@ -152,6 +156,15 @@ def listen(host: str, port: int) -> socket.socket:
     # not know these sockets as TCP's.
     listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return listener
+
+
+def _share_memory() -> None:
+    """Let all threads take memory from the main thread's heap, where the C library can do that.
+
+    In heaps of their own the arrays of every question are given back and asked for again.
+    """
+    with suppress(AttributeError, OSError, TypeError):
+        ctypes.CDLL(None).mallopt(_ARENA_MAX, 1)
 
 
 def _shown(host: str) -> str:

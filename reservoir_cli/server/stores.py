@@ -74,6 +74,14 @@ class StoreThread:
         except StoreError:
             self._release()  # the next call connects again
             raise
+        finally:
+            if self._reservoir and self._reservoir.runs.has_put_off:
+                with suppress(RuntimeError):  # the server ends, which writes them, too
+                    self._pool.submit(self._write_recalls)
+
+    def _write_recalls(self) -> None:
+        if self._reservoir:
+            self._reservoir.runs.write_recalls()
 
     def _opened(self) -> Reservoir:
         """Return the store with the settings of now; open it again if its file was replaced."""
@@ -102,6 +110,7 @@ class StoreThread:
 
         def load(reservoir: Reservoir) -> None:
             reservoir.serve()
+            reservoir.runs.put_off_recalls()
             reservoir.indexer.load_engine()
             reservoir.context("", budget=1_000)  # imports what builds one
 

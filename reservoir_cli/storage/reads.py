@@ -379,8 +379,10 @@ def find(connection: Connection, scope: Scope, where: Filter) -> Keys:
     if where.text or scope.partition is None:
         return Keys(_stream(connection, "m.partition, m.id", scope, where, order))
     condition, bound = conditions(connection, scope, where)
+    # Few have a pin or a tag: they are looked up by their ids, not found among all of the scope.
+    hint = connection.index_hint(None) if where.pinned or where.tag else ""
     ids = connection.numbers(
-        "t.id", f"FROM (SELECT m.id FROM messages m WHERE {condition} {order}) t", bound
+        "t.id", f"FROM (SELECT m.id FROM messages m {hint} WHERE {condition} {order}) t", bound
     )
     return Keys((scope.partition, number) for number in ids)
 

@@ -1,6 +1,6 @@
 """What a store takes and gives: values that pass between it and its callers."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+#: Ids are found by a table if there are at most so many for each message.
+_DENSE = 8
 #: Called with what is being done, how much of it is done, and how much there is (0: unknown).
 Progress = Callable[[str, int, int], None]
 
@@ -199,7 +201,7 @@ class Candidates:
     respelt: tuple[Respelt, ...] = ()
     talk: TalkScores | None = None
     matching: "NDArray[np.bool_] | None" = None
-    known: dict[int, Any] = field(default_factory=dict, repr=False, compare=False)
+    known: dict[Hashable, Any] = field(default_factory=dict, repr=False, compare=False)
 
     def mark(self, keys: Keys | None) -> "Candidates":
         """Return the same candidates, marking these messages as those that match a filter."""
@@ -213,6 +215,8 @@ class Candidates:
         """Return the same candidates, marking these messages as ones that do not match."""
         import numpy as np
 
+        if not len(keys):
+            return self
         rest = ~np.isin(self.ids, keys.ids)
         return replace(self, matching=rest if self.matching is None else self.matching & rest)
 
@@ -222,9 +226,21 @@ class Candidates:
         :param wanted: ids, shape (m,).
         :returns: the places of those that are there, and of each one wanted whether it is.
         """
+        import numpy as np
+
         if not len(self.ids):
             return self.by_id, wanted != wanted
         last = len(self.ids) - 1
+        lowest, highest = int(self.ids[self.by_id[0]]), int(self.ids[self.by_id[-1]])
+        if highest - lowest < _DENSE * len(self.ids):
+            # Ids with few gaps: a table of all takes a tenth of the time of a search.
+            if "places" not in self.known:
+                table = np.full(highest - lowest + 3, -1, np.int32)
+                table[self.ids - lowest + 1] = np.arange(len(self.ids))
+                self.known["places"] = table
+            at = self.known["places"][(wanted - lowest + 1).clip(0, highest - lowest + 2)]
+            known = at >= 0
+            return at[known].astype(np.intp), known
         spots = self.ids.searchsorted(wanted, sorter=self.by_id).clip(max=last)
         at = self.by_id[spots]
         known = self.ids[at] == wanted

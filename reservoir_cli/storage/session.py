@@ -32,6 +32,13 @@ class Session(ABC):
     def keep_warm(self) -> None:  # noqa: B027 - a server's database has a cache of its own
         """Prepare for many questions."""
 
+    def beside(self, question: str, work: Callable[[], Result]) -> Result:
+        """Return what a function returns.
+
+        A store that is prepared for many questions looks up the words of one meanwhile.
+        """
+        return work()
+
     @abstractmethod
     def write(
         self, wait: float | None = None, *, durable: bool = True

@@ -330,3 +330,13 @@ def test_upstreams_and_partition_follow_the_settings(
     served.settle(2)
     with Reservoir.open(served.store) as reservoir:
         assert len(reservoir.view(Scope("work", "proxy"), 0)) == 2
+
+
+def test_a_recall_is_recorded_when_it_has_been_answered(
+    served: Served, provider: Upstream, client: httpx2.Client
+) -> None:
+    provider.reply = completion()
+    client.post(served.root + CHAT, json=chat(HELLO))
+    served.settle(1)
+    recalls = served.state.reader.submit(lambda store: store.stats()["recalls"]).result(60)
+    assert recalls["runs"] == 1

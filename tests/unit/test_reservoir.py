@@ -99,3 +99,23 @@ def test_embedding_ends_though_others_bring_more_in_meanwhile(
         monkeypatch.setattr(fake_embedder, "encode_documents", encode_while_others_talk)
         reservoir.ingest([Message("user", "one")])
         assert reservoir.store.count_unembedded(Scope(None)) == 1
+
+
+def test_a_recall_is_recorded_at_once_unless_records_are_put_off(
+    reservoir: Reservoir, tmp_path: Path
+) -> None:
+    def recalls() -> int:
+        return reservoir.stats()["recalls"]["runs"]
+
+    reservoir.ingest([Message("user", "the ferry leaves at nine")])
+    reservoir.recall("when does the ferry leave?")
+    assert recalls() == 1
+    reservoir.runs.put_off_recalls()
+    reservoir.recall("when does the ferry leave?")
+    assert recalls() == 1
+    reservoir.runs.write_recalls()
+    assert recalls() == 2
+    reservoir.recall("when does the ferry leave?")
+    reservoir.close()
+    with Reservoir.open(tmp_path / "r.db") as reservoir:
+        assert recalls() == 3

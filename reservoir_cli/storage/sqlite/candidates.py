@@ -6,16 +6,17 @@ What is embedded comes from the chunks, what is pending from its rows; nothing e
 from __future__ import annotations
 
 import json
+from collections.abc import Hashable
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from reservoir_cli.messages import DOCUMENT_SOURCES, Scope
-from reservoir_cli.storage import reads
+from reservoir_cli.storage import fulltext, reads
 from reservoir_cli.storage.records import Candidates, Talk, TalkScores
 from reservoir_cli.storage.sql import decoding, placeholders
 from reservoir_cli.storage.sqlite import vector_blocks, vectors
 from reservoir_cli.storage.sqlite.connection import Connection
-from reservoir_cli.storage.sqlite.postings import postings, respell
+from reservoir_cli.storage.sqlite.postings import Stem, look_up, postings, respell
 from reservoir_cli.storage.sqlite.scan import Blocks, KeptBlocks, scan
 
 if TYPE_CHECKING:
@@ -78,7 +79,8 @@ def candidates(
     )
     documents, _ = found.places(_documents(connection, scope, own))
     found.own[documents] = False
-    stems, absent = postings(connection, found, scope, question)
+    looked_up = kept.looked_up(connection, question) if kept else None
+    stems, absent = postings(connection, found, scope, question, looked_up)
     respelt, near = respell(connection, found, scope, question, absent) if absent else ((), ())
     missing = len(absent) - len(near)
     found = replace(found, postings=(*stems, *near), absent=missing, respelt=respelt)
@@ -170,7 +172,7 @@ class Laid:
     first: NDArray[np.intp]
     by_id: NDArray[np.intp]
     passages: NDArray[np.int32]
-    known: dict[int, Any] = field(default_factory=dict)
+    known: dict[Hashable, Any] = field(default_factory=dict)
 
     def best(self, cosine: NDArray[np.float32]) -> NDArray[np.float32]:
         """Return the best cosines of each message, from those of the passages as they were read.
@@ -197,7 +199,9 @@ def lay(blocks: Blocks | None, pending: Columns, own: str | None) -> Laid:
     columns = pending
     if blocks:
         embedded = {**blocks.arrays, "own": blocks.of_instance(own)}
-        columns = {name: np.concatenate([embedded[name], pending[name]]) for name in pending}
+        columns = {name: embedded[name] for name in pending}
+        if len(pending["ids"]):
+            columns = {name: np.concatenate([columns[name], pending[name]]) for name in pending}
     count = len(columns["ids"])
     columns = in_order({**columns, "order": np.arange(count)})
     order, ids = columns.pop("order"), columns["ids"]
@@ -211,11 +215,31 @@ def lay(blocks: Blocks | None, pending: Columns, own: str | None) -> Laid:
 
 
 class Kept:
-    """What a process that answers many questions keeps between them."""
+    """What a process that answers many questions keeps between them.
+
+    :ivar helper: a thread that takes over half of the work.
+    """
 
     def __init__(self) -> None:
-        self.blocks = KeptBlocks()
+        from concurrent.futures import ThreadPoolExecutor
+
+        self.helper = ThreadPoolExecutor(1, "helper")
+        self.blocks = KeptBlocks(self.helper)
         self._last: tuple[Blocks | None, str | None, Laid] | None = None
+        self._words: tuple[str, tuple[int, int], list[Stem]] | None = None
+
+    def look_up(self, connection: Connection, question: str) -> None:
+        """Look up the words of a question that is about to be asked."""
+        words = fulltext.content_words(question)
+        stems = look_up(connection, words) if words else []
+        self._words = question, _state(connection), stems
+
+    def looked_up(self, connection: Connection, question: str) -> list[Stem] | None:
+        """Return what :meth:`look_up` has just found, unless something was written since then."""
+        words, self._words = self._words, None
+        if words is None or words[:2] != (question, _state(connection)):
+            return None
+        return words[2]
 
     def laid(self, blocks: Blocks | None, pending: Columns, own: str | None) -> Laid:
         """Return :func:`lay`, once as long as nothing has changed and nothing is pending."""
@@ -226,6 +250,11 @@ class Kept:
         return self._last[2]
 
 
+def _state(connection: Connection) -> tuple[int, int]:
+    """Return numbers that differ when this connection, or another one, has written."""
+    return connection.execute("PRAGMA data_version").fetchone()[0], connection.total_changes
+
+
 def _nearest(cosine: NDArray[np.float32], count: int) -> NDArray[np.intp]:
     """Return the places of the greatest cosines with any of the vectors.
 
@@ -233,9 +262,16 @@ def _nearest(cosine: NDArray[np.float32], count: int) -> NDArray[np.intp]:
     """
     import numpy as np
 
-    known = np.flatnonzero(~np.isnan(cosine[:, 0]))
-    if len(known) > count:
-        nearest = np.zeros(len(known), bool)  # np.unique would load numpy's masked arrays: 10 ms
-        nearest[np.argpartition(-cosine[known], count, axis=0)[:count]] = True
-        known = known[nearest]
-    return known
+    from reservoir_cli.util.greatest import greatest
+
+    known = ~np.isnan(cosine[:, 0])
+    places = None if known.all() else np.flatnonzero(known)
+    compared = cosine if places is None else cosine[places]
+    nearest = np.arange(len(compared))
+    if len(compared) > count:
+        chosen = np.zeros(len(compared), bool)  # np.unique would load numpy's masked arrays: 10 ms
+        for values in compared.T:
+            best = greatest(values, count)
+            chosen[best[np.argsort(-values[best], kind="stable")[:count]]] = True
+        nearest = np.flatnonzero(chosen)
+    return nearest if places is None else places[nearest]

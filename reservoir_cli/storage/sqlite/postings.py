@@ -6,8 +6,7 @@ places read stay below a limit.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from reservoir_cli.messages import Scope
 from reservoir_cli.storage import fulltext, spelling
@@ -26,14 +25,33 @@ LARGE, COMMON = 20_000, 0.1
 _FEW, _READ_AT_MOST = 10_000, 250_000
 
 
+class Stem(NamedTuple):
+    """Where a stem stands.
+
+    :param holders: ids of the messages that hold it, ascending, shape (m,).
+    :param counts: how often each does.
+    :param is_whole: these are all that hold it.
+    """
+
+    name: str
+    holders: _Ints
+    counts: _Ints
+    is_whole: bool
+
+
 def postings(
-    connection: Connection, found: Candidates, scope: Scope, question: str
+    connection: Connection,
+    found: Candidates,
+    scope: Scope,
+    question: str,
+    looked_up: list[Stem] | None = None,
 ) -> tuple[tuple[Posting, ...], list[str]]:
     """Find the stems of a question among the messages of a scope.
 
     Without stop words, and in a large scope without the most common words, which cost the most
     and say the least; never without all of them.
 
+    :param looked_up: what :func:`look_up` has just returned for the question.
     :returns: where the stems stand, and the stems that stand nowhere.
     """
     words = fulltext.content_words(question)
@@ -43,17 +61,17 @@ def postings(
     kept: list[Posting] = []
     common: list[Posting] = []
     large = len(found.ids) > LARGE
-    for stem, docs, is_whole in _places(connection, words):
-        if is_whole or large:
-            posting = _counted(found, docs)
+    for stem in look_up(connection, words) if looked_up is None else looked_up:
+        if stem.is_whole or large:
+            posting = _within(found, stem.holders, stem.counts)
         else:
-            posting = _held(connection, found, scope, _as_typed(connection, words)[stem])
-        if large and not (is_whole and len(posting.places) <= COMMON * len(found.ids)):
+            posting = _held(connection, found, scope, _as_typed(connection, words)[stem.name])
+        if large and not (stem.is_whole and len(posting.places) <= COMMON * len(found.ids)):
             common.append(posting)
         elif len(posting.places):
             kept.append(posting)
         else:
-            absent.append(stem)
+            absent.append(stem.name)
     return tuple(kept or common[:1]), absent
 
 
@@ -84,49 +102,60 @@ def respell(
         return near
 
     def posting_of(stem: str) -> Posting:
-        return _counted(found, _docs(connection, stem, _READ_AT_MOST))
+        return _within(found, *_counted(_docs(connection, stem, _READ_AT_MOST)))
 
     return spelling.respell(typed, vocabulary, posting_of)
 
 
 def _as_typed(connection: Connection, words: str) -> dict[str, str]:
-    """Return the words of a question by their stems, which :func:`_places` has just found."""
+    """Return the words of a question by their stems, which :func:`look_up` has just found."""
     typed = words.split()
     places = connection.execute("SELECT term, offset FROM temp.question_places").fetchall()
     return {stem: typed[place] for stem, place in places if place < len(typed)}
 
 
-def _places(connection: Connection, words: str) -> Iterator[tuple[str, _Ints, bool]]:
-    """Return the stems of some words, their messages, and whether these are all.
+def look_up(connection: Connection, words: str) -> list[Stem]:
+    """Return where the stems of some words stand.
 
     The rarer stems come first, so that the common ones share what may still be read.
     """
     open_vocabularies(connection)
     connection.execute("DELETE FROM temp.question")
     connection.execute("INSERT INTO temp.question VALUES (?)", [words])
-    stems = connection.execute("SELECT term FROM temp.question_stems ORDER BY term").fetchall()
-    often = []
-    for (stem,) in stems:
+    names = connection.execute("SELECT term FROM temp.question_stems ORDER BY term").fetchall()
+    often: list[str] = []
+    stems: list[Stem] = []
+    for (stem,) in names:
         docs = _docs(connection, stem, _FEW + 1)
         if len(docs) > _FEW:
             often.append(stem)
         else:
-            yield stem, docs, True
+            stems.append(Stem(stem, *_counted(docs), True))
     left = _READ_AT_MOST
     for stem in often:
         docs = _docs(connection, stem, max(left, _FEW) + 1)
-        yield stem, docs, len(docs) <= max(left, _FEW)
+        stems.append(Stem(stem, *_counted(docs), len(docs) <= max(left, _FEW)))
         left -= len(docs)
+    return stems
 
 
-def _counted(found: Candidates, docs: _Ints) -> Posting:
-    """Where a stem stands and how often.
+def _counted(docs: _Ints) -> tuple[_Ints, _Ints]:
+    """Return the messages that hold a stem, ascending, and how often each does.
 
-    :param docs: the message of each of its places.
+    :param docs: the message of each of its places; in order, unless the index is damaged.
     """
     import numpy as np
 
-    holders, counts = np.unique(docs, return_counts=True)
+    if (docs[1:] < docs[:-1]).any():
+        docs = np.sort(docs)
+    starts = np.flatnonzero(np.concatenate([[True], docs[1:] != docs[:-1]])[: len(docs)])
+    return docs[starts], np.diff(starts, append=len(docs))
+
+
+def _within(found: Candidates, holders: _Ints, counts: _Ints) -> Posting:
+    """Return where a stem stands in a scope."""
+    import numpy as np
+
     places, known = found.places(holders)
     return Posting(places, counts[known].astype(np.int32))
 

@@ -1,7 +1,7 @@
 """Compare all passages of a scope with a question, by their int8 codes.
 
-A process that answers many questions keeps the blocks it has read. Each time it reads again what
-stands beside the codes, a tenth of the bytes, and the codes of blocks in which that has changed.
+A process that answers many questions keeps the blocks it has read. Each time it reads the ids of
+all blocks, and what is in those that are new: a block is never changed, but replaced.
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ from reservoir_cli.storage.sqlite import vector_blocks
 from reservoir_cli.storage.sqlite.connection import Connection
 
 if TYPE_CHECKING:
+    from concurrent.futures import Executor
+
     import numpy as np
     from numpy.typing import NDArray
 
@@ -29,6 +31,8 @@ if TYPE_CHECKING:
 HEAD = tuple(name for name in vector_blocks.COLUMNS if name != "codes")
 #: Bytes of codes that are kept between questions.
 MOST_KEPT = 256 * 1024**2
+#: From so many blocks on, two threads compare them.
+_MANY = 16
 
 
 class Blocks:
@@ -54,6 +58,13 @@ class Blocks:
             vector_blocks.require_length(arrays.values(), sum(row[2] for row in self.rows))
         return arrays
 
+    @cached_property
+    def is_empty(self) -> NDArray[np.bool_]:
+        """Whether each passage has no vector, shape (n,)."""
+        flags: NDArray[np.uint8] = self.arrays["flags"]
+        is_empty: NDArray[np.bool_] = (flags & vector_blocks.EMBEDDED) == 0
+        return is_empty
+
     def of_instance(self, name: str | None) -> NDArray[np.bool_]:
         """Return whether each passage is of an instance, shape (n,)."""
         import numpy as np
@@ -63,15 +74,19 @@ class Blocks:
 
 
 class KeptBlocks:
-    """The blocks of the scopes that were asked last, with their codes."""
+    """The blocks of the scopes that were asked last, with their codes.
 
-    def __init__(self) -> None:
+    :param helper: one thread that compares half of many.
+    """
+
+    def __init__(self, helper: Executor) -> None:
+        self._helper = helper
         self._kept: dict[tuple[Scope, str], tuple[Blocks, dict[int, _Codes]]] = {}
         self._too_large: set[tuple[Scope, str]] = set()
 
     def read(
         self, connection: Connection, scope: Scope, model_id: str, width: int
-    ) -> tuple[Blocks, Iterable[_Codes]] | None:
+    ) -> tuple[Blocks, list[_Codes]] | None:
         """Return the blocks of a scope and their codes; ``None`` if they are too many to keep.
 
         Blocks that have not changed are the same object as the last time.
@@ -81,21 +96,29 @@ class KeptBlocks:
         if (scope, model_id) in self._too_large:
             return None
         blocks, codes = self._kept.pop((scope, model_id), (Blocks([]), {}))
-        rows = _select(connection, scope, model_id, HEAD).fetchall()
-        if rows != blocks.rows:
-            known = {row[0]: row for row in blocks.rows}
-            codes = {row[0]: codes[row[0]] for row in rows if known.get(row[0]) == row}
-            missing = [row[0] for row in rows if row[0] not in codes]
+        places = _select(connection, scope, model_id, ()).fetchall()
+        if places != [row[:3] for row in blocks.rows]:
+            known = {row[:3]: row for row in blocks.rows}
+            codes = {place[0]: codes[place[0]] for place in places if place in known}
+            missing = [place[0] for place in places if place not in known]
             if _size(codes) + _unread_size(connection, missing) > MOST_KEPT:
                 self._too_large.add((scope, model_id))
                 return None
-            read = _codes(connection, missing)
-            codes |= {row[0]: _decoded(row, read[row[0]], width) for row in rows if row[0] in read}
-            blocks = Blocks(rows)
+            for *head, packed in _read_blocks(connection, missing):
+                row = tuple(head)
+                known[row[:3]], codes[row[0]] = row, _decoded(row, packed, width)
+            blocks = Blocks([known[place] for place in places])
         self._kept[scope, model_id] = blocks, codes
         while sum(_size(kept) for _, kept in self._kept.values()) > MOST_KEPT:
             del self._kept[next(iter(self._kept))]
-        return blocks, (codes[row[0]] for row in rows)
+        return blocks, [codes[row[0]] for row in blocks.rows]
+
+    def compare(self, codes: list[_Codes], asked: NDArray[np.float32]) -> list[NDArray[np.float32]]:
+        """Return the cosines of each block, half of them from another thread."""
+        half = len(codes) // 2 if len(codes) >= _MANY else 0
+        first = self._helper.submit(_compare, codes[:half], asked)
+        rest = _compare(codes[half:], asked)
+        return first.result() + rest
 
 
 def _size(codes: dict[int, _Codes]) -> int:
@@ -112,12 +135,13 @@ def _unread_size(connection: Connection, numbers: Sequence[int]) -> int:
     )
 
 
-def _codes(connection: Connection, numbers: Sequence[int]) -> dict[int, bytes]:
-    codes: dict[int, bytes] = {}
+def _read_blocks(connection: Connection, numbers: Sequence[int]) -> Iterator[tuple[Any, ...]]:
     for some in batches(numbers):
-        statement = f"SELECT id, codes FROM vector_chunks WHERE id IN ({placeholders(some)})"
-        codes |= dict(connection.execute(statement, some))
-    return codes
+        yield from connection.execute(
+            f"SELECT id, instance, n, {', '.join(vector_blocks.COLUMNS)} FROM vector_chunks "
+            f"WHERE id IN ({placeholders(some)})",
+            some,
+        )
 
 
 def scan(
@@ -142,13 +166,13 @@ def scan(
         blocks = Blocks(_select(connection, scope, model_id, HEAD).fetchall())
         return blocks, np.full((len(blocks.arrays["ids"]), 1), np.nan, np.float32)
     width = asked.shape[1]
-    blocks, codes = (kept and kept.read(connection, scope, model_id, width)) or (Blocks([]), None)
-    if codes is None:
-        codes = _read(connection, scope, model_id, width, blocks.rows)
-    scratch = np.empty((vector_blocks.SIZE, width), np.float32)
-    cosines = [_cosines(code, asked, scratch) for code in codes]
+    if kept and (read := kept.read(connection, scope, model_id, width)):
+        blocks, cosines = read[0], kept.compare(read[1], asked)
+    else:
+        blocks = Blocks([])
+        cosines = _compare(_read(connection, scope, model_id, width, blocks.rows), asked)
     cosine = np.concatenate([np.empty((0, len(asked)), np.float32), *cosines])
-    cosine[(blocks.arrays["flags"] & vector_blocks.EMBEDDED) == 0] = np.nan
+    cosine[blocks.is_empty] = np.nan
     return blocks, cosine
 
 
@@ -166,7 +190,7 @@ def _select(
 ) -> sqlite3.Cursor:
     where, values = reads.where_scope(scope)
     return connection.execute(
-        f"SELECT m.id, m.instance, m.n, {', '.join(columns)} FROM vector_chunks m "
+        f"SELECT {', '.join(('m.id', 'm.instance', 'm.n', *columns))} FROM vector_chunks m "
         f"WHERE m.model_id = ? AND {where}",
         [model_id, *values],
     )
@@ -190,17 +214,24 @@ def _decoded(row: tuple[Any, ...], codes: bytes, width: int) -> _Codes:
     return integers[: length * width].reshape(length, width), factors
 
 
-def _cosines(
-    codes: _Codes, asked: NDArray[np.float32], scratch: NDArray[np.float32]
-) -> NDArray[np.float32]:
-    """Return the cosines of one block; numpy multiplies float32 far faster than int8."""
+def _compare(blocks: Iterable[_Codes], asked: NDArray[np.float32]) -> list[NDArray[np.float32]]:
+    """Return the cosines of each block, shape (n, vectors).
+
+    numpy multiplies float32 far faster than int8, and turns int8 into it faster by way of int16.
+    """
     import numpy as np
 
-    integers, factors = codes
-    if not integers.shape[1]:
-        return np.full((len(integers), len(asked)), np.nan, np.float32)
-    floats = scratch[: len(integers)]
-    np.copyto(floats, integers)
-    cosines: NDArray[np.float32] = floats @ asked.T
-    cosines *= factors
-    return cosines
+    shorts = np.empty((vector_blocks.SIZE, asked.shape[1]), np.int16)
+    scratch = np.empty(shorts.shape, np.float32)
+    compared = []
+    for integers, factors in blocks:
+        count, width = integers.shape
+        if width:
+            np.copyto(shorts[:count], integers)
+            np.copyto(scratch[:count], shorts[:count])
+            cosines = scratch[:count] @ asked.T
+            cosines *= factors
+        else:
+            cosines = np.full((count, len(asked)), np.nan, np.float32)
+        compared.append(cosines)
+    return compared

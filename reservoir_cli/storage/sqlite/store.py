@@ -1,7 +1,7 @@
 """The store in one SQLite file: what only a file does."""
 
 import sqlite3
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +18,7 @@ from reservoir_cli.storage.records import (
     Talk,
     no_progress,
 )
+from reservoir_cli.storage.session import Result
 from reservoir_cli.storage.sqlite import secure_delete
 from reservoir_cli.storage.sqlite.connection import errors
 from reservoir_cli.storage.sqlite.file import path_of
@@ -51,6 +52,25 @@ class SqliteStore(Session, Store):
         """
         self._connection.execute(f"PRAGMA cache_size = -{_WARM_PAGES}")
         self._warm = True
+
+    def beside(self, question: str, work: Callable[[], Result]) -> Result:
+        """See :class:`~reservoir_cli.storage.session.Session`."""
+        if not self._warm:
+            return work()
+        kept = self._kept_between()
+        result = kept.helper.submit(work)
+        try:
+            self._seen(lambda: kept.look_up(self._connection, question))
+        finally:
+            result.exception()  # waits for it
+        return result.result()
+
+    def _kept_between(self) -> "Kept":
+        from reservoir_cli.storage.sqlite.candidates import Kept
+
+        if self._kept is None:
+            self._kept = Kept()
+        return self._kept
 
     def files(self) -> list[Path]:
         """See :class:`~reservoir_cli.storage.base.Store`."""
@@ -206,8 +226,7 @@ class SqliteStore(Session, Store):
     ) -> Candidates:
         from reservoir_cli.storage.sqlite import candidates
 
-        if self._warm and self._kept is None:
-            self._kept = candidates.Kept()
+        kept = self._kept_between() if self._warm else None
         return candidates.candidates(
-            self._connection, scope, own, question, model_id, vector, talk, self._kept
+            self._connection, scope, own, question, model_id, vector, talk, kept
         )

@@ -5,11 +5,15 @@ it keeps. A chunk belongs to one partition and instance. It is derived from ``me
 ``embeddings`` and can be made again from them.
 
 Vectors are kept as int8 codes, each with the scale that brings its greatest part to 127.
+
+A chunk is never changed: another one with a new id takes its place. So a process that has read it
+knows by its id that it is still the same.
 """
 
 from __future__ import annotations
 
 import hashlib
+import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -239,19 +243,25 @@ def _append(connection: Connection, place: Place, model_id: str, fresh: Entries)
         some = fresh.at(slice(start, start + SIZE))
         connection.execute(
             f"""
-            INSERT INTO vector_chunks (model_id, partition, instance, n, {_NAMES})
-            VALUES (?, ?, ?, ?, {placeholders(list(COLUMNS))})
+            INSERT INTO vector_chunks (id, model_id, partition, instance, n, {_NAMES})
+            VALUES ({placeholders([*range(5), *COLUMNS])})
             """,
-            [model_id, *place, len(some), *_packed(some)],
+            [_new_id(connection), model_id, *place, len(some), *_packed(some)],
         )
 
 
 def _replace(connection: Connection, number: int, entries: Entries) -> None:
     columns = ", ".join(f"{name} = ?" for name in COLUMNS)
     connection.execute(
-        f"UPDATE vector_chunks SET n = ?, {columns} WHERE id = ?",
-        [len(entries), *_packed(entries), number],
+        f"UPDATE vector_chunks SET id = ?, n = ?, {columns} WHERE id = ?",
+        [_new_id(connection), len(entries), *_packed(entries), number],
     )
+
+
+def _new_id(connection: Connection) -> int:
+    """Return an id above all others that no chunk ever had: ids that are free are given again."""
+    last = connection.execute("SELECT MAX(id) FROM vector_chunks").fetchone()[0] or 0
+    return max(int(last) + 1, time.time_ns())
 
 
 def _packed(entries: Entries) -> list[bytes]:

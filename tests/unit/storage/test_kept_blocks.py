@@ -126,17 +126,17 @@ def test_a_change_is_seen_whoever_makes_it(warm: Store, other: Store, change, by
     assert_answers_like_new(warm)
 
 
-def test_codes_are_read_again_only_for_blocks_that_changed(
+def test_only_blocks_that_changed_are_read_again(
     warm: Store, other: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     read: list[int] = []
-    codes = scan._codes
+    read_blocks = scan._read_blocks
 
     def noted(connection, numbers):
         read.extend(numbers)
-        return codes(connection, numbers)
+        return read_blocks(connection, numbers)
 
-    monkeypatch.setattr(scan, "_codes", noted)
+    monkeypatch.setattr(scan, "_read_blocks", noted)
     ask = MODEL.encode_query(QUESTION)
     warm.candidates(Scope("p"), None, QUESTION, ask)
     assert len(read) == 4  # of i three blocks, of j one
@@ -159,3 +159,45 @@ def test_what_is_too_large_to_be_kept_is_read_each_time(
     assert_answers_like_new(warm)
     kept = [codes for _, codes in warm._kept.blocks._kept.values()]
     assert sum(code.nbytes for of_scope in kept for code, _ in of_scope.values()) <= most
+
+
+def test_words_are_looked_up_while_the_question_is_embedded(warm: Store, other: Store) -> None:
+    with closing(open_store(warm.location, create=False)) as fresh:
+        expected = places_of_words(fresh, QUESTION)
+    looked_up: list[str] = []
+    vector = warm.beside(QUESTION, lambda: looked_up.append(QUESTION) or "its vector")
+    assert vector == "its vector"
+    assert looked_up == [QUESTION]
+    assert warm._kept._words is not None
+    assert places_of_words(warm, QUESTION) == expected
+    assert warm._kept._words is None  # what was looked up once is not taken again
+
+
+@pytest.mark.parametrize("by", ["another program", "itself"])
+def test_words_that_were_looked_up_before_a_write_are_looked_up_again(
+    warm: Store, other: Store, by: str
+) -> None:
+    warm.beside(QUESTION, lambda: None)
+    say(warm if by == "itself" else other, 3, Scope("p", "new"))
+    with closing(open_store(warm.location, create=False)) as fresh:
+        assert places_of_words(warm, QUESTION) == places_of_words(fresh, QUESTION)
+
+
+def test_words_of_another_question_are_not_taken_for_those_of_this_one(warm: Store, other) -> None:
+    warm.beside("note", lambda: None)
+    with closing(open_store(warm.location, create=False)) as fresh:
+        assert places_of_words(warm, "599") == places_of_words(fresh, "599")
+
+
+def test_what_fails_beside_the_words_fails_as_it_would_alone(warm: Store, other: Store) -> None:
+    def fail() -> None:
+        raise ValueError("no model")
+
+    with pytest.raises(ValueError, match="no model"):
+        warm.beside(QUESTION, fail)
+    assert_answers_like_new(warm)
+
+
+def places_of_words(store: Store, question: str) -> list[tuple[list[int], list[int]]]:
+    found = store.candidates(Scope("p"), None, question, None)
+    return [(each.places.tolist(), each.counts.tolist()) for each in found.postings]

@@ -73,6 +73,23 @@ def test_a_message_that_is_pinned_again_keeps_its_time(store: Store, keys: list[
     assert marks(store) == {}
 
 
+@pytest.mark.sqlite("a server plans by what it knows of its tables")
+@pytest.mark.parametrize("where", [Filter(pinned=True), Filter(tag="a")], ids=["pin", "tag"])
+@pytest.mark.parametrize("scope", [Scope("p"), Scope("p", "i")], ids=str)
+def test_marked_messages_are_found_without_a_walk_through_all_others(
+    store: Store, keys: list[Key], scope: Scope, where: Filter
+) -> None:
+    Pins(store).add(keys[0], NOW)
+    Tags(store).add(keys[0], ["a"])
+    statements: list[str] = []
+    store._connection.set_trace_callback(statements.append)
+    assert [key.id for key in store.find(scope, where)] == [keys[0].id]
+    store._connection.set_trace_callback(None)
+    [statement] = [text for text in statements if text.startswith("SELECT t.id")]
+    plan = [row[3] for row in store._connection.execute(f"EXPLAIN QUERY PLAN {statement}")]
+    assert any(step.startswith("SEARCH m USING INTEGER PRIMARY KEY") for step in plan)
+
+
 def test_what_is_not_there_is_not_marked(store: Store, keys: list[Key]) -> None:
     Tags(store).add(Key("p", keys[-1].id + 77), ["a"])
     Pins(store).add(Key("other", keys[-1].id + 77), NOW)

@@ -181,7 +181,8 @@ def test_chunks_made_again_say_the_same(store, add):
     question = directions(1, seed=7)[0]
     before = seen(store, question, Scope("p"))
     with store.write():
-        store._connection.execute("DELETE FROM vector_chunks WHERE id = 1")
+        first = "SELECT MIN(id) FROM vector_chunks"
+        store._connection.execute(f"DELETE FROM vector_chunks WHERE id = ({first})")
     assert [each.repairable for each in store.problems()] == [True]
     store.repair(0.999)
     assert store.problems() == []
@@ -199,3 +200,26 @@ def test_candidates_are_in_order_of_time_however_late_they_come(store, add):
     embed(store, late, directions(20))
     embed(store, early, directions(20))
     assert list(seen(store)) == [*early, *late]
+
+
+@pytest.mark.sqlite("a server has no chunks")
+def test_a_chunk_that_changes_gets_an_id_that_none_ever_had(store, add):
+    def numbers() -> set[int]:
+        rows = store._connection.execute("SELECT id FROM vector_chunks")
+        return {row[0] for row in rows}
+
+    ids = told(add, 600)
+    embed(store, ids, directions(600))
+    ever = first = numbers()
+    assert len(first) == 3
+    steps = [
+        lambda: store.delete([Key("p", ids[0])]),  # of the first
+        lambda: store.delete([Key("p", number) for number in ids[512:]]),  # all of the last
+        lambda: embed(store, told(add, 1), directions(1)),  # behind the rest of the first
+    ]
+    for step in steps:
+        before = numbers()
+        step()
+        assert len(numbers() & before) == len(before) - 1
+        assert not (numbers() - before) & ever
+        ever = ever | numbers()
