@@ -26,7 +26,7 @@ from reservoir_cli.messages import Scope
 from reservoir_cli.retrieval.dates import date_scores, find_dates
 from reservoir_cli.settings.schema import SETTINGS
 from reservoir_cli.storage.fulltext import STOP_WORDS, content_words, count_terms, indexed_text
-from reservoir_cli.storage.sqlite.store import SCHEMA_VERSION
+from reservoir_cli.storage.sqlite.session import SCHEMA_VERSION
 
 #: A budget that everything fits into, so that every message comes with its scores.
 _EVERYTHING = 900_000_000

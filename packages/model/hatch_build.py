@@ -18,7 +18,7 @@ class CompiledModel(BuildHookInterface):
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         """See :class:`BuildHookInterface`."""
-        from reservoir_cli.embedding.packaged import write_package
+        from reservoir_cli.embedding.write_package import write_package
 
         project = tomllib.loads((Path(self.root) / "pyproject.toml").read_text(encoding="utf-8"))
         self._folder = Path(tempfile.mkdtemp())

@@ -78,7 +78,7 @@ def _recalled(event: Any, config_file: Path | None, db: str | None, budget: int 
 def _log_empty(reservoir: Reservoir, partition: str | None) -> None:
     """Write to the log that the partition of a prompt is empty, if others are not."""
     name = reservoir.scope(partition).partition
-    partitions = {place[0] for place in reservoir.places()}
+    partitions = {place[0] for place in reservoir.lookup.places()}
     if partitions and name not in partitions:
         hint = "setting partition, or projects for a folder, names another"
         _log("user-prompt", ReservoirError(f"partition {name} is empty: {hint}"))

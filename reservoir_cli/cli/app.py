@@ -13,8 +13,8 @@ import typer
 
 from reservoir_cli import __version__
 from reservoir_cli.cli import console, mistakes, shells
+from reservoir_cli.cli.globals import Globals
 from reservoir_cli.cli.lazy import CommandGroup
-from reservoir_cli.cli.options import Globals
 from reservoir_cli.errors import ReservoirError
 from reservoir_cli.settings.location import check_location
 

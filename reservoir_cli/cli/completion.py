@@ -9,6 +9,7 @@ from typing import Any
 import typer
 
 from reservoir_cli.errors import ReservoirError
+from reservoir_cli.settings import config
 
 #: What Typer takes: from the command so far to the values it may go on with.
 Completer = Callable[[typer.Context], Iterable[str]]
@@ -25,76 +26,12 @@ def among(*values: str) -> Completer:
     return offered
 
 
-def choices(key: str) -> Completer:
-    """Offer what a setting may be."""
-
-    def offered(ctx: typer.Context) -> list[str]:
-        from reservoir_cli.settings.schema import SETTINGS
-
-        return list(SETTINGS[key].metadata["choices"])
-
-    return offered
-
-
-def context_formats(ctx: typer.Context) -> list[str]:
-    """Offer the forms a context is printed in."""
-    from reservoir_cli.context.types import FORMATS
-
-    return list(FORMATS)
-
-
-def export_formats(ctx: typer.Context) -> list[str]:
-    """Offer the formats of exports."""
-    from reservoir_cli.transfer.exporters import FORMATS
-
-    return list(FORMATS)
-
-
-def import_formats(ctx: typer.Context) -> list[str]:
-    """Offer the formats of imports."""
-    from reservoir_cli.transfer.importers import importers
-
-    return list(importers())
-
-
 def models(ctx: typer.Context) -> list[str]:
     """Offer the models that are known."""
-    from reservoir_cli.settings import config
-
     try:
         return [each.name for each in config.load(_given(ctx, "config_file")).known_models()]
     except ReservoirError:
         return []
-
-
-def clients(ctx: typer.Context) -> list[str]:
-    """Offer the programs that can be connected."""
-    from reservoir_cli.agents.connect.registry import CLIENTS
-
-    return list(CLIENTS)
-
-
-def settings(ctx: typer.Context) -> list[str]:
-    """Offer the names of settings."""
-    from reservoir_cli.settings.schema import SETTINGS
-
-    return list(SETTINGS)
-
-
-def assignments(ctx: typer.Context) -> list[str]:
-    """Offer the names of settings, ready for a value."""
-    return [f"{key}=" for key in settings(ctx)]
-
-
-def config_words(ctx: typer.Context) -> list[str]:
-    """Offer what can be done with settings, and then their names."""
-    words = ctx.params.get("words")
-    verb = words[0] if words else ""
-    if verb in ("list", "path"):
-        return []
-    if verb:
-        return assignments(ctx) if verb == "set" else settings(ctx)
-    return ["get", "set", "unset", "list", "path", *settings(ctx)]
 
 
 def partitions(ctx: typer.Context) -> list[str]:
@@ -123,7 +60,7 @@ def _places(ctx: typer.Context) -> list[tuple[str, str, int]]:
             create=False,
             patience=_PATIENCE,
         ) as reservoir:
-            return reservoir.places()
+            return reservoir.lookup.places()
     except ReservoirError:
         return []
 

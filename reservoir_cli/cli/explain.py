@@ -1,15 +1,14 @@
 """The table of ``context --explain``: each candidate, its scores, and why it is in or out."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from reservoir_cli.cli import console, options
 from reservoir_cli.context.reasons import describe_reason
+from reservoir_cli.context.render.json import explained
+from reservoir_cli.context.render.window import ContextWindow
+from reservoir_cli.context.types import Candidate
 from reservoir_cli.messages import plain_text
-
-if TYPE_CHECKING:
-    from reservoir_cli.context.render.window import ContextWindow
-    from reservoir_cli.context.types import Candidate
 
 COLUMNS = ("id", "day", "role", "tier", "sim", "rec", "prio", "tokens", "", "why", "text")
 #: What is left out where a terminal is narrow, the first of them first.
@@ -20,10 +19,8 @@ _LEGEND = (
 )
 
 
-def print_explanation(window: "ContextWindow") -> None:
+def print_explanation(window: ContextWindow) -> None:
     """Print the table to stderr."""
-    from reservoir_cli.context.render.json import explained
-
     selection = window.selection
     left_out = [each.candidate for each in (*selection.dropped, *selection.passed_over)]
     candidates = {each.message.id: each for each in (*window.kept, *left_out)}
@@ -38,11 +35,11 @@ def print_explanation(window: "ContextWindow") -> None:
         )
 
 
-def _first_words(candidate: "Candidate") -> str:
+def _first_words(candidate: Candidate) -> str:
     return " ".join(plain_text(candidate.message)[:200].split())
 
 
-def _cells(row: dict[str, Any], candidate: "Candidate") -> Sequence[str]:
+def _cells(row: dict[str, Any], candidate: Candidate) -> Sequence[str]:
     return (
         str(row["id"]),
         row["created_at"][:10],

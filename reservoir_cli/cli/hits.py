@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 from reservoir_cli.cli import console
 from reservoir_cli.messages import StoredMessage, plain_text
+from reservoir_cli.retrieval.hits import Hit
 from reservoir_cli.retrieval.snippet import choose_part
 from reservoir_cli.util.times import to_local
 
 if TYPE_CHECKING:
     from rich.text import Text
 
-    from reservoir_cli.retrieval.hits import Hit
 
 #: Characters of a passage in a pipe.
 _SNIPPET = 300
@@ -41,7 +41,7 @@ class Form:
         return self.snippets or sys.stdout.isatty()
 
 
-def print_hits(hits: "Sequence[Hit]", form: Form) -> None:
+def print_hits(hits: Sequence[Hit], form: Form) -> None:
     """Print hits: in a pipe a message each, on a terminal its best passage."""
     if not sys.stdout.isatty():
         console.write("".join(_piped(hit, form) for hit in hits))
@@ -50,13 +50,13 @@ def print_hits(hits: "Sequence[Hit]", form: Form) -> None:
         console.texts(_dressed(hit, form))
 
 
-def _piped(hit: "Hit", form: Form) -> str:
+def _piped(hit: Hit, form: Form) -> str:
     lines = [f"{hit.rank}. {_line(hit.message, hit, form)}\n"]
     lines += [f"{_INDENT}{_line(message, None, form)}\n" for message in hit.linked]
     return "".join(lines)
 
 
-def _line(message: StoredMessage, hit: "Hit | None", form: Form) -> str:
+def _line(message: StoredMessage, hit: Hit | None, form: Form) -> str:
     if not form.cuts:
         return console.message_line(message, form.timestamps, form.oneline)
     words, passage = (hit.words, hit.passage) if hit else ((), None)
@@ -64,7 +64,7 @@ def _line(message: StoredMessage, hit: "Hit | None", form: Form) -> str:
     return f"{console.stamp(message) if form.timestamps else ''}{message.role}: {part}"
 
 
-def _dressed(hit: "Hit", form: Form) -> "Iterator[Text]":
+def _dressed(hit: Hit, form: Form) -> "Iterator[Text]":
     """Yield the lines of a hit on a terminal."""
     from rich.text import Text
 
@@ -102,7 +102,7 @@ def _heading(
     return heading
 
 
-def _passage(hit: "Hit", text: str, width: int) -> "Iterator[Text]":
+def _passage(hit: Hit, text: str, width: int) -> "Iterator[Text]":
     """Yield the passage of a hit in at most two lines."""
     from rich.cells import cell_len
 
@@ -129,7 +129,7 @@ def _wrapped(text: "Text", width: int) -> "list[Text]":
     return [line for line in lines if line.plain]
 
 
-def _on_one_line(hit: "Hit", form: Form) -> "Text":
+def _on_one_line(hit: Hit, form: Form) -> "Text":
     from rich.text import Text
 
     message = hit.message

@@ -45,6 +45,44 @@ EXAMPLES = {
     "serve": "reservoir serve --upstream openai=http://localhost:8080/v1",
 }
 
+#: What each command does: the summary of its function, for a list that loads none of them.
+SUMMARIES = {
+    "init": "Find histories on this machine, and import them.",
+    "ingest": "Store a message from stdin, or import files.",
+    "sync": "Import what is new in the histories on this machine.",
+    "view": "Print the last messages, oldest first.",
+    "search": "Find messages by meaning and words, the best first.",
+    "context": "Print the best context for a question, inside a token budget.",
+    "recall": "Print the messages that an agent should know for a question.",
+    "config": "Show or change settings.",
+    "budget": "Show where the tokens of a context go, line by line.",
+    "models": "List the models that are known, and their limits in tokens.",
+    "stats": "Show what contexts took over time, and what the store holds.",
+    "trim": "Trim the message list of a tool loop to a budget.",
+    "embed": "Embed messages that have no embedding yet.",
+    "summarize": "Summarise conversations that have no summary yet, or grew since.",
+    "conversations": "List the conversations of a partition or instance.",
+    "partitions": "List what each partition and instance holds; rename, merge or delete a "
+    "partition.",
+    "backup": "Copy the store to a file, even while other programs write to it.",
+    "edit": "Replace the text of a message.",
+    "tag": "Give a message one or more tags.",
+    "untag": "Take tags from a message.",
+    "pin": "Put a message into every context of its partition, if it fits.",
+    "unpin": "Take the pin off a message.",
+    "forget": "Delete messages, and every word of them, from all files of the store.",
+    "export": "Print all messages of a partition, or of less or more, by time.",
+    "hook": "Answer an event of Claude Code, Codex or Gemini CLI, whose JSON is read from stdin.",
+    "connect": "Let an agent or an editor search and recall your conversations.",
+    "disconnect": "Remove reservoir from the settings of an agent or an editor.",
+    "doctor": "Check settings, store, model and speed.",
+    "db": "Look after the database itself, and bring a store from a file to a PostgreSQL server "
+    "or back.",
+    "mcp": "Serve an agent over MCP, on stdin and stdout; its client starts this.",
+    "open": "Open the page: conversations, the window of a question, and use.",
+    "serve": "Serve a memory in front of any model: set a client's base URL to the printed one.",
+}
+
 MODULES = dict.fromkeys(("tag", "untag", "pin", "unpin"), "marks")
 
 
@@ -94,3 +132,8 @@ class CommandGroup(HelpfulGroup):
     def __init__(self, **attributes: Any) -> None:
         super().__init__(**attributes)
         self.commands = Commands()
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """List the commands with what each does."""
+        with formatter.section("Commands"):
+            formatter.write_dl(list(SUMMARIES.items()))

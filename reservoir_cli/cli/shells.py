@@ -15,6 +15,7 @@ from typing import Any
 
 from typer.core import TyperArgument, TyperGroup, TyperOption
 
+from reservoir_cli.cli.lazy import SUMMARIES, CommandGroup
 from reservoir_cli.errors import ReservoirError, UsageError
 
 #: A completion script names its shell in this variable.
@@ -203,6 +204,8 @@ def _offered(group: Any, words: Sequence[str]) -> list[tuple[str, str]]:
     asked = _awaiting(ctx, before)
     if asked is None:
         asked = ctx.command if word.startswith("-") and "--" not in before else _argument(ctx)
+    if isinstance(asked, CommandGroup) and not word.startswith("-"):
+        return list(SUMMARIES.items())
     # The shell, or the caller, keeps what goes with the word; only an option has to begin like it.
     items = asked.shell_complete(ctx, word[:1] if asked is ctx.command and word[:1] == "-" else "")
     offered = [(str(item.value), item.help or "") for item in items if item.type == "plain"]

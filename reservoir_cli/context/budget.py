@@ -6,7 +6,8 @@ history = available - system - procedure - knowledge - episodes - current.
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import NamedTuple
 
 from reservoir_cli.chat.turn import Section
 from reservoir_cli.context.types import TokenBudget
@@ -18,8 +19,7 @@ PER_MESSAGE = 4
 APPROXIMATE_SAFETY = 1.10
 
 
-@dataclass(frozen=True, slots=True)
-class Meter:
+class Meter(NamedTuple):
     """A token counter with the factors that every count of a context has.
 
     :param factor: multiplier times safety.

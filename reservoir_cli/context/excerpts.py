@@ -9,8 +9,9 @@ is closed and opened again.
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
+from typing import NamedTuple
 
 from reservoir_cli.context.passages import CRUMB, Nearness
 from reservoir_cli.context.types import Candidate, Span
@@ -46,8 +47,7 @@ _FENCE_LINE = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Fence:
+class Fence(NamedTuple):
     """A fenced block.
 
     :param body: where its first line begins.

@@ -1,14 +1,13 @@
 """Which question a message belongs to, and which exchanges say the same. Pure."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from reservoir_cli.chat.tool_calls import pair_calls
 from reservoir_cli.messages import Role, StoredMessage
 
 
-@dataclass(frozen=True, slots=True)
-class Exchanges:
+class Exchanges(NamedTuple):
     """Questions with everything that was said in reply, by the ids of messages.
 
     An exchange is named by its question; a reply to no question is an exchange of its own.

@@ -13,6 +13,7 @@ or the number of the answer that was left out.
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 from reservoir_cli.context.exchanges import Exchanges
 from reservoir_cli.context.types import Candidate
@@ -20,8 +21,7 @@ from reservoir_cli.messages import Role
 from reservoir_cli.util.times import to_local
 
 
-@dataclass(frozen=True, slots=True)
-class Costs:
+class Costs(NamedTuple):
     """Tokens of a message by the place it is printed in, all factors included.
 
     :param recalled: of a message as a recalled line, with the ``…`` that a reply may need.
@@ -52,8 +52,7 @@ _LITTLE = 200
 _TRIED = 20_000
 
 
-@dataclass(frozen=True, slots=True)
-class Layout:
+class Layout(NamedTuple):
     """Where kept messages are printed: recalled, or as turns, or not at all."""
 
     recalled: tuple[Candidate, ...]
@@ -61,8 +60,7 @@ class Layout:
     duplicates: tuple[Candidate, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class _Step:
+class _Step(NamedTuple):
     """What changes when messages are kept.
 
     :param run: what the run of the newest gains, newest first.

@@ -5,12 +5,14 @@ Records hold numbers and names; no text of a question or a message is in them or
 
 import json
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from datetime import datetime
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
 from typing import Any
 
 from reservoir_cli.context.render.window import ContextWindow
 from reservoir_cli.context.types import ContextRequest
+from reservoir_cli.errors import ReservoirError
 from reservoir_cli.messages import Scope, from_epoch_ms, to_epoch_ms
 from reservoir_cli.settings import log
 from reservoir_cli.storage.base import Store
@@ -27,45 +29,59 @@ _CACHED = "cached"
 _NUMBERS = ("context_window", "reserve", "reserve_used", "kept", "dropped", "truncations", "ms")
 
 
-def record(store: Store, window: ContextWindow) -> None:
-    """Add a run to the store.
+class Runs:
+    """The records of one store. A run that cannot be recorded is only reported."""
 
-    :raises StoreLockedError: others write just now; the record is not worth waiting for.
-    """
-    _add(store, _run_of(window))
+    def __init__(self, store: Store, notify: Callable[[str], None]) -> None:
+        self._store, self._notify = store, notify
 
+    def record(self, window: ContextWindow) -> None:
+        """Keep a record of a window that was printed; log what was left out for lack of room."""
+        with self._reported():
+            _log_truncation(window)
+            self._add(_run_of(window))
 
-def record_recall(store: Store, request: ContextRequest, window: ContextWindow | None) -> None:
-    """Add the decision of a recall to the store.
+    def record_recall(self, request: ContextRequest, window: ContextWindow | None) -> None:
+        """Keep a record of the decision of a recall.
 
-    :param window: ``None`` if the question was none.
-    :raises StoreLockedError: others write just now; the record is not worth waiting for.
-    """
-    run = _run_of(window) if window else _no_run(request)
-    tokens = {} if window and window.kept else {"input_tokens": 0, "utilisation": 0.0}
-    _add(store, {**run, **tokens, "format": RECALL})
+        :param window: ``None`` if the question was none.
+        """
+        run = _run_of(window) if window else _no_run(request)
+        tokens = {} if window and window.kept else {"input_tokens": 0, "utilisation": 0.0}
+        with self._reported():
+            self._add({**run, **tokens, "format": RECALL})
 
+    def record_answer(self, scope: Scope, model: str | None, tokens: int, cached: int) -> None:
+        """Keep a record of the tokens that a provider reports of a request.
 
-def record_answer(
-    store: Store, scope: Scope, model: str | None, tokens: int, cached: int, now: datetime
-) -> None:
-    """Add what a provider says of a request to the store.
+        :param cached: those that it had in its cache.
+        """
+        tokens = min(max(tokens, 0), _MOST_TOKENS)
+        names = {"partition": scope.partition, "instance": scope.instance, "model": model}
+        given = {"format": _ANSWER, "input_tokens": tokens, "utilisation": 0.0, "counter": ""}
+        sections = json.dumps({_CACHED: min(max(cached, 0), tokens)})
+        numbers = dict.fromkeys((*_NUMBERS, "available"), 0)
+        at = to_epoch_ms(datetime.now(UTC))
+        with self._reported():
+            self._add({**numbers, **names, **given, "at": at, "sections": sections})
 
-    :param tokens: of the request.
-    :param cached: those of them that the provider had in its cache.
-    :raises StoreLockedError: others write just now; the record is not worth waiting for.
-    """
-    tokens = min(max(tokens, 0), _MOST_TOKENS)
-    names = {"partition": scope.partition, "instance": scope.instance, "model": model}
-    given = {"format": _ANSWER, "input_tokens": tokens, "utilisation": 0.0, "counter": ""}
-    sections = json.dumps({_CACHED: min(max(cached, 0), tokens)})
-    numbers = dict.fromkeys((*_NUMBERS, "available"), 0)
-    _add(store, {**numbers, **names, **given, "at": to_epoch_ms(now), "sections": sections})
+    def summary(self, since: datetime | None, partition: str | None) -> dict[str, Any]:
+        """Return what contexts took over time, and what the store holds."""
+        return summarize(self._store.runs(since, partition), self._store.holdings(partition))
 
+    def _add(self, run: Mapping[str, Any]) -> None:
+        if not self._store.read_only:
+            with self._store.write(wait=_PATIENCE, durable=False):
+                self._store.add_run(run)
 
-def _add(store: Store, run: Mapping[str, Any]) -> None:
-    with store.write(wait=_PATIENCE, durable=False):
-        store.add_run(run)
+    @contextmanager
+    def _reported(self) -> Iterator[None]:
+        """Report an error instead of raising it."""
+        try:
+            yield
+        except (ReservoirError, OSError) as error:
+            why = error.message if isinstance(error, ReservoirError) else error.strerror
+            self._notify(f"this run is not recorded: {why}")
 
 
 def _no_run(request: ContextRequest) -> dict[str, Any]:
@@ -106,7 +122,7 @@ def _run_of(window: ContextWindow) -> dict[str, Any]:
     }
 
 
-def log_truncation(window: ContextWindow) -> None:
+def _log_truncation(window: ContextWindow) -> None:
     """Write a line to the log if something was left out for lack of room.
 
     :raises OSError: the log cannot be written.

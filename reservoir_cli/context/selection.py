@@ -8,6 +8,7 @@ import heapq
 from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass, replace
 from itertools import count, takewhile
+from typing import NamedTuple
 
 from reservoir_cli.chat.tool_calls import pair_calls
 from reservoir_cli.context.excerpts import Excerpter, discount, least_tokens, step_size
@@ -61,8 +62,7 @@ class Rules:
     to_the_last: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Unit:
+class Unit(NamedTuple):
     """Messages that are kept or dropped together, oldest first."""
 
     members: tuple[Candidate, ...]

@@ -6,7 +6,7 @@ a title, a role or a date, and control tokens of chat templates are broken up ev
 
 import re
 import shlex
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 from reservoir_cli.chat.turn import CONTEXT, Section, Turn
@@ -24,6 +24,8 @@ INDENT = "    "
 #: Stands between recalled messages that do not follow each other in their conversation, and
 #: between a reply and a question above it that is not its own.
 GAP = "…"
+#: Returns the day of a recalled message, and how it is quoted.
+Quote = Callable[[Candidate], tuple[str, str]]
 _LONGEST_TITLE = 60
 #: What begins a control token of a chat template, such as ``<|im_start|>``.
 _CONTROL = re.compile(
@@ -69,17 +71,23 @@ def current_turn(request: ContextRequest) -> list[Turn]:
 
 
 def history_turns(
-    request: ContextRequest, recalled: Sequence[Candidate], history: Sequence[Candidate]
+    request: ContextRequest,
+    recalled: Sequence[Candidate],
+    history: Sequence[Candidate],
+    quote: Quote | None = None,
 ) -> list[Turn]:
     """Return what the budget prunes: recalled messages, then history.
 
     A request to a provider ends with the user's message, if not with the question then with the
     last of history.
+
+    :param quote: see :func:`quote_once`.
     """
     role = Role.USER.value if request.recalled_role == "user" else CONTEXT
     quoted = recalled_turn(
         recalled,
         role,
+        quote or quote_once(numbered=request.recall_only),
         numbered=request.recall_only,
         note=request.recall_note,
         explained=request.excerpts_explained,
@@ -106,7 +114,8 @@ def recalled_summary(text: str) -> str:
 
 def recalled_turn(
     recalled: Sequence[Candidate],
-    role: str = CONTEXT,
+    role: str,
+    quote: Quote,
     *,
     numbered: bool = False,
     note: str = "",
@@ -121,17 +130,31 @@ def recalled_turn(
     """
     if not recalled:
         return []
-    days = [_day(message) for message in recalled]
-    befores = zip((None, *recalled), (None, *days), strict=True)
-    quoted = [
-        _heading(message, day, *before) + recalled_text(message, numbered=numbered)
-        for message, day, before in zip(recalled, days, befores, strict=False)
-    ]
+    before, last, quoted = None, None, []
+    for candidate in recalled:
+        day, text = quote(candidate)
+        quoted.append(_heading(candidate, day, before, last) + text)
+        before, last = candidate, day
     notes = [RECALLED_TITLE, RECALLED_NOTE, *([note] if note else [])]
     if explained and any(candidate.spans is not None for candidate in recalled):
         notes.append(excerpt_note(recalled[0].message.partition, numbered=numbered))
-    text = "\n".join([*notes, "".join(quoted)])
-    return [Turn(Section.RECALLED, role, text)]
+    return [Turn(Section.RECALLED, role, "\n".join([*notes, "".join(quoted)]))]
+
+
+def quote_once(*, numbered: bool) -> Quote:
+    """Return a function for the day and the text of a recalled message, which keeps both.
+
+    While a window is filled, the same messages are counted again and again as they are printed.
+    """
+    known: dict[tuple[int, tuple[Span, ...] | None, int | None], tuple[str, str]] = {}
+
+    def quote(candidate: Candidate) -> tuple[str, str]:
+        form = candidate.message.id, candidate.spans, candidate.left_out
+        if form not in known:
+            known[form] = _day(candidate), recalled_text(candidate, numbered=numbered)
+        return known[form]
+
+    return quote
 
 
 def excerpt_note(partition: str, *, numbered: bool = False) -> str:

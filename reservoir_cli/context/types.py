@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from typing import Literal, get_args
+from typing import Literal, NamedTuple, get_args
 
 from reservoir_cli.chat.turn import Section
-from reservoir_cli.messages import StoredMessage
+from reservoir_cli.messages import Message, StoredMessage
 
 Format = Literal["text", "markdown", "json", "openai", "azure", "ollama", "anthropic"]
 FORMATS: tuple[str, ...] = get_args(Format)
@@ -30,8 +30,7 @@ class Tier(StrEnum):
     PINNED = "pinned"
 
 
-@dataclass(frozen=True, slots=True)
-class Piece:
+class Piece(NamedTuple):
     """A text given by hand for a section.
 
     :param name: of the procedure or the source; an episode has none.
@@ -76,6 +75,12 @@ class ContextRequest:
     recall_only: bool = False
     exclude_conversation: str | None = None
     recall_note: str = ""
+
+    def question(self) -> Message | None:
+        """Return the question as a message to store; ``None`` if it is empty."""
+        if not self.query.strip():
+            return None
+        return Message("user", self.query, trace_id=self.trace_id, source="cli")
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,18 +4,18 @@ import os
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from reservoir_cli.embedding import Embedder, Engine, Progress, cache
+from reservoir_cli.embedding import cache
+from reservoir_cli.embedding.base import Embedder, Engine, Progress
+from reservoir_cli.embedding.onnx import CompiledEmbedder
 from reservoir_cli.embedding.packaged import DISTRIBUTION, open_package, verify_package
 from reservoir_cli.embedding.prompts import prompts_of
 from reservoir_cli.embedding.resolve import ModelSource, check_weights, is_default, locate
 from reservoir_cli.embedding.safety import require_plain
+from reservoir_cli.embedding.torch import ReferenceEmbedder
 from reservoir_cli.errors import ModelUnavailableError
+from reservoir_cli.tokens.huggingface import UnloadableError, require_loadable
 from reservoir_cli.util.files import read_bounded
-
-if TYPE_CHECKING:
-    from reservoir_cli.embedding.torch import ReferenceEmbedder
 
 # Set before the libraries are imported: our own threads share the work, and the tokenizer's would
 # compete with them; and no telemetry is collected, not even in a file in the home folder.
@@ -26,8 +26,22 @@ _VERIFIED = "compiled on this machine, and verified against the reference"
 _COMPILING = "compiling the embedding model, which takes about 15 seconds, once"
 
 
-def load(name: str, *, offline: bool, progress: Progress, ready_only: bool = False) -> Embedder:
+def load(
+    name: str,
+    *,
+    offline: bool,
+    progress: Progress,
+    ready_only: bool = False,
+    serving: bool = False,
+) -> Embedder:
     """See :func:`reservoir_cli.embedding.load_embedder`."""
+    embedder = _loaded(name, offline=offline, progress=progress, ready_only=ready_only)
+    if serving and isinstance(embedder, CompiledEmbedder):
+        embedder.pack()
+    return embedder
+
+
+def _loaded(name: str, *, offline: bool, progress: Progress, ready_only: bool) -> Embedder:
     if packaged := open_package(name):
         return packaged
     source = _located(name, offline=offline or ready_only, progress=progress)
@@ -45,8 +59,6 @@ def _ready(name: str, source: ModelSource) -> Embedder:
 
     :raises ModelUnavailableError: there is none.
     """
-    from reservoir_cli.embedding.onnx import CompiledEmbedder
-
     try:
         place = _place(name, source)
         manifest = cache.read(place)
@@ -116,8 +128,6 @@ def _ignore(*_: object) -> None:
 
 def _opened(name: str, source: ModelSource, place: Path, progress: Progress) -> Embedder | None:
     """Open the compiled form of a model if there is one; remove it if it is damaged."""
-    from reservoir_cli.embedding.onnx import CompiledEmbedder
-
     manifest = cache.read(place)
     if manifest is None:
         return None
@@ -159,8 +169,6 @@ def _require_tokenizer(name: str, source: ModelSource) -> None:
     file = source.folder / "tokenizer.json"
     if source.origin == "package" or not file.is_file():
         return
-    from reservoir_cli.tokens.huggingface import UnloadableError, require_loadable
-
     try:
         require_loadable(read_bounded(file))
     except (UnloadableError, OSError) as error:
@@ -178,9 +186,7 @@ def _reference(
     model_id: str | None = None,
     doing: str = "loading the embedding model",
     total: int = 0,
-) -> "ReferenceEmbedder":
-    from reservoir_cli.embedding.torch import ReferenceEmbedder
-
+) -> ReferenceEmbedder:
     if not _is_full():
         raise _needs_full(name)
     check_weights(source)

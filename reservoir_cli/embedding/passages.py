@@ -7,8 +7,8 @@ characters.
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import chain
+from typing import NamedTuple
 
 #: Characters from ``start`` (included) to ``end`` (excluded).
 Span = tuple[int, int]
@@ -95,8 +95,7 @@ def _ends(pieces: Sequence[Span]) -> tuple[list[int], list[int]]:
     return starts, before
 
 
-@dataclass(frozen=True, slots=True)
-class _Positions:
+class _Positions(NamedTuple):
     """Positions where a text can be cut: before each of its pieces.
 
     :param starts: where each piece begins.

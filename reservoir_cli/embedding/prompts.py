@@ -3,8 +3,8 @@
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from reservoir_cli.errors import ModelUnavailableError
 from reservoir_cli.util.files import read_bounded
@@ -18,8 +18,7 @@ _E5 = re.compile(r"(multilingual-)?e5-(small|base|large)(-v2)?", re.IGNORECASE)
 _E5_PROMPTS = ("query: ", "passage: ")
 
 
-@dataclass(frozen=True, slots=True)
-class Prompts:
+class Prompts(NamedTuple):
     """What stands before a text when it is embedded.
 
     :param inferred: they are not simply those published as ``query`` and ``document``, so they

@@ -3,11 +3,12 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from reservoir_cli.embedding.base import Embedder
+
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from reservoir_cli.embedding import Embedder
 
 _MOST = 16
 
@@ -15,7 +16,7 @@ _MOST = 16
 class RememberedQuestions:
     """An embedder that keeps the vectors of the last questions in memory."""
 
-    def __init__(self, embedder: "Embedder") -> None:
+    def __init__(self, embedder: Embedder) -> None:
         self.name = embedder.name
         self.model_id = embedder.model_id
         self.dimensions = embedder.dimensions

@@ -4,10 +4,10 @@ import hashlib
 import importlib.util
 import os
 import re
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
-from reservoir_cli.embedding import Progress
+from reservoir_cli.embedding.base import Progress
 from reservoir_cli.errors import ModelUnavailableError
 
 DEFAULT_MODEL = "sentence-transformers/all-MiniLM-L6-v2"
@@ -29,8 +29,7 @@ _FOLDER_SIGNS = ("/", "./", "../", "~", *((".\\", "..\\") if os.name == "nt" els
 _OWN = "or set embedding_model to a folder that holds a model"
 
 
-@dataclass(frozen=True, slots=True)
-class ModelSource:
+class ModelSource(NamedTuple):
     """A model's folder, and where it came from.
 
     :param origin: ``folder``, ``package``, ``cache`` or ``download``.

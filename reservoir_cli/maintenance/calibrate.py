@@ -5,8 +5,11 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+from reservoir_cli.context.small_talk import asks_nothing
+from reservoir_cli.embedding import Embedder, Progress
 from reservoir_cli.errors import ReservoirError
 from reservoir_cli.messages import Key, Role, Scope, StoredMessage
+from reservoir_cli.settings.config import Config
 from reservoir_cli.storage.base import Store
 from reservoir_cli.storage.records import Filter
 
@@ -14,8 +17,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from reservoir_cli.embedding import Embedder, Progress
-    from reservoir_cli.settings.config import Config
 
 #: The fewest questions that a floor is measured on, and the most.
 FEWEST, MOST = 100, 1_000
@@ -52,9 +53,7 @@ class Calibration:
     unrelated_median: float
 
 
-def calibrate(
-    store: Store, config: "Config", embedder: "Embedder", progress: "Progress"
-) -> Calibration:
+def calibrate(store: Store, config: Config, embedder: Embedder, progress: Progress) -> Calibration:
     """Measure the floor of a model, and keep it in the store.
 
     A question of the store is asked twice: without itself and its reply among the messages, and
@@ -116,7 +115,7 @@ def _share(refused: "NDArray[np.bool_]") -> float:
     return round(float(refused.mean()), 4)
 
 
-def _require_embedded(store: Store, embedder: "Embedder") -> None:
+def _require_embedded(store: Store, embedder: Embedder) -> None:
     active = store.active_model()
     if active and active[0] != embedder.model_id:
         raise ReservoirError(
@@ -130,8 +129,6 @@ def _require_embedded(store: Store, embedder: "Embedder") -> None:
 
 def _questions(store: Store, replies: Mapping[Key, int]) -> list[StoredMessage]:
     """Return questions that are followed by a reply, evenly spread over the store."""
-    from reservoir_cli.context.small_talk import asks_nothing
-
     answered = list(replies)
     step = max(1, len(answered) // MOST)
     keys = answered[::step][:MOST]
@@ -153,11 +150,11 @@ def _replies(store: Store) -> dict[Key, int]:
 
 def _measured(
     store: Store,
-    config: "Config",
-    embedder: "Embedder",
+    config: Config,
+    embedder: Embedder,
     questions: Sequence[StoredMessage],
     replies: Mapping[Key, int],
-    progress: "Progress",
+    progress: Progress,
 ) -> Iterator[tuple[float, float]]:
     """Yield the relevance of each question, and that without its session; NaN if it is alone."""
     import numpy as np

@@ -2,15 +2,17 @@
 
 from collections import Counter
 from contextlib import closing
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from reservoir_cli.embedding import Progress
 from reservoir_cli.errors import StoreError, UsageError
+from reservoir_cli.maintenance.calibrate import Calibration, calibrate
+from reservoir_cli.retrieval.indexing import Indexer
+from reservoir_cli.settings.config import Config
 from reservoir_cli.settings.location import is_on_a_server
 from reservoir_cli.storage import replicate
 from reservoir_cli.storage.base import Store
 from reservoir_cli.storage.factory import open_store
-from reservoir_cli.storage.records import Progress
 from reservoir_cli.storage.unfinished import UNFINISHED_COPY
 
 if TYPE_CHECKING:
@@ -20,69 +22,78 @@ if TYPE_CHECKING:
 _LARGEST = 10
 
 
-@dataclass(frozen=True, slots=True)
-class EmbeddingState:
-    """By which models a store is embedded.
+class Database:
+    """The database that keeps a store."""
 
-    :param active: name of the model whose embeddings are compared.
-    :param next: name of the model that is being built beside it.
-    :param missing: messages without embeddings of the next model.
-    """
+    def __init__(self, store: Store, config: Config, indexer: Indexer, progress: Progress) -> None:
+        self._store, self._config = store, config
+        self._indexer, self._progress = indexer, progress
 
-    active: str | None
-    next: str | None = None
-    missing: int = 0
+    def status(self) -> dict[str, Any]:
+        """Return what keeps the store, how large it is, and what it holds: ``db status --json``."""
+        store = self._store
+        size = store.size()
+        facts: dict[str, Any] = {
+            "location": store.location,
+            "engine": store.engine() if size is not None else None,
+            "bytes": size,
+            "read_only": store.read_only,
+            "unfinished_copy": store.get_property(UNFINISHED_COPY) is not None,
+            "store": store.holdings(),
+            "partitions": _largest_partitions(store),
+        }
+        if not store.files() and size is not None:
+            from reservoir_cli.storage.postgres import admin
 
+            facts |= admin.facts(_on_server(store))
+        return facts
 
-def embedding_state(store: Store) -> EmbeddingState:
-    """Return by which models a store is embedded."""
-    with store.snapshot():
-        active, begun = store.active_model(), store.next_model()
-        name = active[1] if active else None
-        if begun is None:
-            return EmbeddingState(name)
-        return EmbeddingState(name, begun[1], store.count_unembedded(model=begun[0]))
+    def is_damaged(self) -> bool:
+        """Return whether something is wrong with the store or with what is derived from it."""
+        return bool(self._store.problems())
 
+    def migrate(self, *, rls: bool = False) -> str:
+        """Guard the rows of a server by partition; return the engine and its schema's number.
 
-def status(store: Store) -> dict[str, Any]:
-    """Return what keeps a store, how large it is, and what it holds: ``db status --json``."""
-    size = store.size()
-    facts: dict[str, Any] = {
-        "location": store.location,
-        "engine": store.engine() if size is not None else None,
-        "bytes": size,
-        "read_only": store.read_only,
-        "unfinished_copy": store.get_property(UNFINISHED_COPY) is not None,
-        "store": store.holdings(),
-        "partitions": _largest_partitions(store),
-    }
-    if not store.files() and size is not None:
+        Opening a store with ``create`` brings its tables up to date.
+
+        :param rls: let users of a server see their partitions only.
+        :raises UsageError: that, and the store is not on a server.
+        """
+        if rls:
+            server = _on_server(self._store)
+            from reservoir_cli.storage.postgres import admin
+
+            admin.guard(server)
+        return self._store.engine()
+
+    def build_index(self, partition: str) -> float:
+        """Build an approximate index on the embeddings of a partition.
+
+        :returns: which share of the nearest embeddings it finds.
+        :raises UsageError: the store is not on a server.
+        """
+        server = _on_server(self._store)
         from reservoir_cli.storage.postgres import admin
 
-        facts |= admin.facts(_on_server(store))
-    return facts
+        return admin.index(server, partition, self._progress).recall
 
+    def drop_index(self, partition: str) -> bool:
+        """Remove the index of a partition; return whether there was one.
 
-def _largest_partitions(store: Store) -> list[dict[str, Any]]:
-    """Return the partitions with the most messages."""
-    counts = Counter[str]()
-    for partition, _, messages in store.places():
-        counts[partition] += messages
-    return [
-        {"partition": partition, "messages": messages}
-        for partition, messages in counts.most_common(_LARGEST)
-    ]
+        :raises UsageError: the store is not on a server.
+        """
+        server = _on_server(self._store)
+        from reservoir_cli.storage.postgres import admin
 
+        return admin.drop_index(server, partition)
 
-def guard(store: Store) -> None:
-    """Let users of a server see their partitions only.
+    def calibrate(self) -> Calibration:
+        """Measure the recall floor of the embedding model on this store, and keep it there.
 
-    :raises UsageError: the store is not on a server.
-    """
-    server = _on_server(store)
-    from reservoir_cli.storage.postgres import admin
-
-    admin.guard(server)
+        :raises ReservoirError: there are too few questions, or messages are not embedded yet.
+        """
+        return calibrate(self._store, self._config, self._indexer.embedder(), self._progress)
 
 
 def copy(source: str, target: str, progress: Progress) -> dict[str, int]:
@@ -112,27 +123,15 @@ def shard_statements() -> list[str]:
     return tables.sharding()
 
 
-def build_index(store: Store, partition: str, progress: Progress) -> float:
-    """Build an approximate index on the embeddings of a partition.
-
-    :returns: which share of the nearest embeddings it finds.
-    :raises UsageError: the store is not on a server.
-    """
-    server = _on_server(store)
-    from reservoir_cli.storage.postgres import admin
-
-    return admin.index(server, partition, progress).recall
-
-
-def drop_index(store: Store, partition: str) -> bool:
-    """Remove the index of a partition; return whether there was one.
-
-    :raises UsageError: the store is not on a server.
-    """
-    server = _on_server(store)
-    from reservoir_cli.storage.postgres import admin
-
-    return admin.drop_index(server, partition)
+def _largest_partitions(store: Store) -> list[dict[str, Any]]:
+    """Return the partitions with the most messages."""
+    counts = Counter[str]()
+    for partition, _, messages in store.places():
+        counts[partition] += messages
+    return [
+        {"partition": partition, "messages": messages}
+        for partition, messages in counts.most_common(_LARGEST)
+    ]
 
 
 def _on_server(store: Store) -> "PostgresStore":

@@ -11,19 +11,22 @@ from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from time import perf_counter
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
+from reservoir_cli.embedding import Embedder, Progress, compiled_is_damaged, load_embedder
 from reservoir_cli.errors import ModelUnavailableError, ReservoirError, StoreCorruptError
+from reservoir_cli.maintenance.availability import unusable
 from reservoir_cli.messages import Scope
+from reservoir_cli.redaction import Mode, kinds_in
+from reservoir_cli.retrieval import ranking
+from reservoir_cli.retrieval.relevance import floor_property, recall_floor
 from reservoir_cli.settings import paths
+from reservoir_cli.settings.config import Config, load
 from reservoir_cli.storage.base import Store
+from reservoir_cli.storage.factory import open_store
 from reservoir_cli.storage.records import Filter
 from reservoir_cli.storage.unfinished import UNFINISHED_COPY, told
 from reservoir_cli.util.private import restrict_permissions
-
-if TYPE_CHECKING:
-    from reservoir_cli.embedding import Embedder, Progress
-    from reservoir_cli.settings.config import Config
 
 _QUESTION = "why did we decide that, and when?"
 _TIMES = 5
@@ -52,22 +55,22 @@ class Check:
 
 
 def examine(
-    open_config: Callable[[], "Config"],
-    open_store: Callable[[], Store],
-    progress: "Progress",
+    location: str | Path | None,
+    config_file: Path | None,
+    progress: Progress,
     *,
     repair: bool = False,
 ) -> Iterator[Check]:
     """Look at settings, store, model and speed, each as far as it can be reached.
 
-    :param open_config: reads the settings.
-    :param open_store: opens the store; nothing is made where there is none.
+    :param location: of the store; ``None`` for that of the settings. None is made where there is
+        none.
     :param repair: first make everything again that is derived, and tighten file modes.
     """
-    config = yield from _opened("settings", open_config)
+    config = yield from _opened("settings", lambda: load(config_file))
     if config is not None:
         yield from _settings_checks(config)
-    store = yield from _opened("store", open_store, repair=repair)
+    store = yield from _opened("store", lambda: _open_store(location, config), repair=repair)
     if store is not None:
         try:
             if repair and config is not None:
@@ -94,6 +97,12 @@ def examine(
             yield _failed("store", error)
     if store is not None:
         store.close()
+
+
+def _open_store(location: str | Path | None, config: Config | None) -> Store:
+    """Open the store that is named, else that of the settings, if they can be read."""
+    place = config.store_location(location) if config else location or paths.store_location()
+    return open_store(str(place), create=False)
 
 
 _Part = TypeVar("_Part")
@@ -173,10 +182,8 @@ def _store_checks(store: Store, *, repaired: bool) -> Iterator[Check]:
         )
 
 
-def _mark_secrets(store: Store, config: "Config", progress: "Progress") -> None:
+def _mark_secrets(store: Store, config: Config, progress: Progress) -> None:
     """Look again through what was stored before there were marks, or with other rules."""
-    from reservoir_cli.redaction import Mode, kinds_in
-
     off = cache(lambda partition: config.lookup("redact", partition)[0] == Mode.OFF)
     keys = store.find(Scope(None))
     for start in range(0, len(keys), _PORTION):
@@ -213,7 +220,7 @@ def _others_may_read(path: Path) -> bool:
 
 
 def _model_checks(
-    config: "Config", store: Store | None, progress: "Progress", *, repair: bool
+    config: Config, store: Store | None, progress: Progress, *, repair: bool
 ) -> Iterator[Check]:
     embedder = yield from _embedder(config, progress, repair=repair)
     active = store.active_model() if store else None
@@ -231,10 +238,8 @@ def _model_checks(
         yield _speed(store, embedder, config)
 
 
-def _floor(store: Store, embedder: "Embedder", config: "Config") -> Check:
+def _floor(store: Store, embedder: Embedder, config: Config) -> Check:
     """Say below which relevance nothing is recalled, and where that comes from."""
-    from reservoir_cli.retrieval.relevance import floor_property, recall_floor
-
     settings, kept = config.settings(), store.get_property(floor_property(embedder.model_id))
     floor = recall_floor(settings, embedder.model_id, kept)
     if settings.recall_floor is not None:
@@ -248,11 +253,9 @@ def _floor(store: Store, embedder: "Embedder", config: "Config") -> Check:
 
 
 def _embedder(
-    config: "Config", progress: "Progress", *, repair: bool
+    config: Config, progress: Progress, *, repair: bool
 ) -> Generator[Check, None, "Embedder | None"]:
     """Return the model; ``None`` if it is absent, or damaged and not to be repaired."""
-    from reservoir_cli.embedding import compiled_is_damaged, load_embedder
-
     try:
         name = config.settings().embedding_model
         progress("checking the embedding model", 0, 0)
@@ -275,10 +278,8 @@ def _embedder(
     return embedder
 
 
-def _settings_checks(config: "Config") -> Iterator[Check]:
+def _settings_checks(config: Config) -> Iterator[Check]:
     """Check that the settings hold, and that the counters and the model they name are known."""
-    from reservoir_cli.maintenance.availability import unusable
-
     there = "" if config.path.exists() else " (not there: all defaults)"
     yield Check("settings", Status.OK, f"{config.path}{there}")
     for warning in config.warnings:
@@ -296,10 +297,8 @@ def _settings_checks(config: "Config") -> Iterator[Check]:
         yield Check("tiktoken", Status.NOTE, detail, "pip install tiktoken")
 
 
-def _speed(store: Store, embedder: "Embedder | None", config: "Config") -> Check:
+def _speed(store: Store, embedder: Embedder | None, config: Config) -> Check:
     """How long a question takes once the program runs, in the fullest partition."""
-    from reservoir_cli.retrieval import ranking
-
     fullest = store.places()
     scope = Scope(fullest[0][0] if fullest else config.settings().partition)
     settings, now = config.settings(scope.partition), datetime.now(UTC)

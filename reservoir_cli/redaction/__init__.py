@@ -7,12 +7,12 @@ does not prove that a text contains no secrets.
 import re
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import replace
 from enum import StrEnum
-from functools import cache
+from functools import cache, cached_property
 from operator import attrgetter
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from reservoir_cli.messages import Conversation, Message, StoredMessage
 from reservoir_cli.redaction.rules import BLOCKS, GUESSES, SHORTEST_TOKEN, TOKENS, Rule
@@ -47,11 +47,11 @@ class Mode(StrEnum):
     REMOVE = "remove"
 
 
-_HIDING = (Mode.MASK, Mode.REMOVE)
+#: Modes in which output hides secrets, and those in which output for agents does.
+_HIDING, _HIDING_FROM_AGENTS = (Mode.MASK, Mode.REMOVE), (Mode.MARK, Mode.MASK, Mode.REMOVE)
 
 
-@dataclass(frozen=True, slots=True)
-class Secret:
+class Secret(NamedTuple):
     """The kind of a secret and its span in a text."""
 
     kind: str
@@ -116,17 +116,27 @@ def kinds_in(message: StoredMessage) -> tuple[str, ...]:
 class Redactor:
     """Scans what comes in, and redacts what goes out, as each partition's settings say."""
 
-    def __init__(self, mode_of: Callable[[str], str]) -> None:
+    def __init__(self, mode_of: Callable[[str], str], hiding: Collection[Mode] = _HIDING) -> None:
         """Make a redactor.
 
         :param mode_of: returns the setting ``redact`` of a partition.
+        :param hiding: hide secrets of output in these modes.
         """
         self.mode = cache(lambda partition: Mode(mode_of(partition)))
+        self._hiding = hiding
         self._clean: set[int] = set()
+
+    @cached_property
+    def for_agents(self) -> "Redactor":
+        """Hide secrets in every mode but ``off``: agents send what they read to a provider.
+
+        What comes in is scanned as by this redactor.
+        """
+        return Redactor(self.mode, _HIDING_FROM_AGENTS)
 
     def hides(self, partition: str) -> bool:
         """Return whether the secrets of a partition are hidden in what is printed."""
-        return self.mode(partition) in _HIDING
+        return self.mode(partition) in self._hiding
 
     def scan(self, message: Message, partition: str) -> tuple[Message, Counter[str]]:
         """Return a message as a partition stores it, and the secrets found in it."""

@@ -9,10 +9,12 @@ from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from itertools import accumulate
 
-from reservoir_cli.embedding import Embedder, Progress
+from reservoir_cli.embedding import Embedder, Engine, Progress, load_embedder
+from reservoir_cli.embedding.questions import RememberedQuestions
 from reservoir_cli.errors import ModelUnavailableError, ReservoirError, StoreLockedError
 from reservoir_cli.messages import Key, Scope, StoredMessage, plain_text
 from reservoir_cli.settings import paths
+from reservoir_cli.settings.config import Config
 from reservoir_cli.storage.base import Store
 from reservoir_cli.storage.links import LinkThreshold
 from reservoir_cli.storage.records import Passage
@@ -24,7 +26,7 @@ GROUP, _GROUP_CHARACTERS = 512, 200_000
 #: Only so many characters of a message are embedded, which take 160 MB; full text covers all.
 LONGEST = 1_000_000
 #: How many pending messages are embedded on the way, when a message or a question comes in.
-CATCH_UP = 64
+_CATCH_UP = 64
 
 _EVERYTHING = Scope(None)
 
@@ -42,25 +44,90 @@ class Model:
     link_threshold: LinkThreshold
 
 
+@dataclass(frozen=True, slots=True)
+class EmbeddingState:
+    """By which models a store is embedded.
+
+    :param active: name of the model whose embeddings are compared.
+    :param next: name of the model that is being built beside it.
+    :param missing: messages without embeddings of the next model.
+    """
+
+    active: str | None
+    next: str | None = None
+    missing: int = 0
+
+
 class Indexer:
-    """Embeds the messages of a store by the model of the settings."""
+    """Embeds the messages of a store by the model of the settings.
+
+    :ivar config: may be replaced; a model that is loaded stays.
+    :ivar serving: a model that is loaded from now on is prepared for many questions.
+    """
 
     def __init__(
         self,
         store: Store,
-        load_embedder: Callable[[], Embedder],
+        config: Config,
         *,
-        link_threshold: LinkThreshold,
-        notify: Callable[[str], None],
-        progress: Progress,
+        embedder: Embedder | None = None,
+        offline: bool = False,
+        ready_only: bool = False,
+        notify: Callable[[str], None] = lambda _: None,
+        progress: Progress = lambda *_: None,
     ) -> None:
         """Make an indexer.
 
-        :param load_embedder: called when a model is needed.
-        :param link_threshold: messages are linked from this similarity on.
+        :param embedder: use this instead of the model that the settings name.
+        :param offline: never use the network.
+        :param ready_only: neither download nor compile a model, and embed nothing to answer a
+            question.
         """
-        self._store, self._load_embedder = store, load_embedder
-        self._threshold, self._notify, self._progress = link_threshold, notify, progress
+        self.config, self.serving = config, False
+        self._store, self._embedder = store, embedder
+        self._offline, self._ready_only = offline, ready_only
+        self._notify, self._progress = notify, progress
+
+    def embedder(self) -> Embedder:
+        """Return the model, which the first call loads.
+
+        :raises ModelUnavailableError: there is none.
+        """
+        if self._embedder is None:
+            loaded = load_embedder(
+                self.config.settings().embedding_model,
+                offline=self._offline,
+                progress=self._progress,
+                notify=self._notify,
+                ready_only=self._ready_only,
+                serving=self.serving,
+            )
+            self._embedder = RememberedQuestions(loaded)
+        return self._embedder
+
+    @property
+    def engine(self) -> Engine | None:
+        """What runs the model, and why; ``None`` until something needs it."""
+        return self._embedder.engine if self._embedder else None
+
+    def load_engine(self) -> Engine | None:
+        """Load the model, and return what runs it; ``None`` without a model."""
+        with suppress(ModelUnavailableError):
+            return self.embedder().engine
+        return None
+
+    def pending(self, scope: Scope = _EVERYTHING) -> int:
+        """Return how many messages have no embedding yet."""
+        return self._store.count_unembedded(scope)
+
+    def state(self) -> EmbeddingState:
+        """Return by which models the store is embedded."""
+        with self._store.snapshot():
+            active, begun = self._store.active_model(), self._store.next_model()
+            name = active[1] if active else None
+            if begun is None:
+                return EmbeddingState(name)
+            return EmbeddingState(name, begun[1], self._store.count_unembedded(model=begun[0]))
 
     def embed(
         self,
@@ -81,7 +148,7 @@ class Indexer:
         """
         if not self._store.count_unembedded(scope):
             return 0
-        embedder = self._load_embedder()
+        embedder = self.embedder()
         with self._lock(wait=wait) as acquired:
             if not acquired:
                 return 0
@@ -89,7 +156,7 @@ class Indexer:
                 self._store,
                 embedder,
                 scope,
-                synapse_threshold=self._threshold,
+                synapse_threshold=self.config.synapse_threshold,
                 progress=self._progress,
                 limit=most if newest is None else newest,
                 newest=newest is not None,
@@ -121,6 +188,13 @@ class Indexer:
             # The messages are safe; they can be embedded later.
             self._notify(f"stored, but not embedded: {error.message}")
 
+    def embed_added(self, scope: Scope, count: int) -> None:
+        """Embed messages that were just stored, and a few older ones, if a model is there.
+
+        :param count: how many were stored.
+        """
+        self.embed_if_possible(scope, backlog=count + _CATCH_UP)
+
     def update(self, *, rebuild: bool = False, named: bool = False) -> int:
         """Embed everything by the model of the settings.
 
@@ -140,43 +214,42 @@ class Indexer:
         """Embed every message again, then switch to the new embeddings; see :func:`rebuild`."""
         return rebuild(
             self._store,
-            self._load_embedder(),
-            synapse_threshold=self._threshold,
+            self.embedder(),
+            synapse_threshold=self.config.synapse_threshold,
             progress=self._progress,
         )
 
     def needs_rebuilding(self) -> bool:
         """Return whether the store's embeddings are of another model than the settings name."""
-        wanted, active = self._load_embedder().model_id, self._store.active_model()
+        wanted, active = self.embedder().model_id, self._store.active_model()
         return active is not None and active[0] != wanted
 
     def importable_model(self) -> Model | None:
         """Return the model whose embeddings an import may bring: the store's, else that set."""
         active, dimensions = self._store.active_model(), self._store.dimensions()
         if active and dimensions:
-            return Model(*active, dimensions, self._threshold)
+            return Model(*active, dimensions, self.config.synapse_threshold)
         try:
-            embedder = self._load_embedder()
+            embedder = self.embedder()
         except ModelUnavailableError:
             return None
         if active and active[0] != embedder.model_id:
             return None
-        return Model(embedder.model_id, embedder.name, embedder.dimensions, self._threshold)
+        return Model(
+            embedder.model_id, embedder.name, embedder.dimensions, self.config.synapse_threshold
+        )
 
-    def embedder_for_question(
-        self, scope: Scope, *, required: bool = False, catch_up: bool = True
-    ) -> Embedder | None:
-        """Return the model if the store has anything to compare; embed what is pending.
+    def embedder_for_question(self, scope: Scope, *, required: bool = False) -> Embedder | None:
+        """Return the model if the store has anything to compare; embed some of what is pending.
 
         :param required: without it a model that cannot be used is only reported.
-        :param catch_up: embed some of what is pending; without it, only report it.
         :raises ModelUnavailableError: it is required.
         """
         active, pending = self._store.active_model(), self._store.count_unembedded(scope)
         if active is None and not pending:
             return None
         try:
-            embedder = self._load_embedder()
+            embedder = self.embedder()
             if active is not None and active[0] != embedder.model_id:
                 raise ModelUnavailableError(*_another_model(embedder, active[1]))
         except ModelUnavailableError as error:
@@ -184,7 +257,7 @@ class Indexer:
                 raise
             self._notify(f"by full text and recency only: {error.message}")
             return None
-        if pending and catch_up and not self._store.read_only:
+        if pending and not self._ready_only and not self._store.read_only:
             self._catch_up(embedder, scope)
         if left := self._store.count_unembedded(scope):
             self._notify(_not_embedded(left))
@@ -198,9 +271,9 @@ class Indexer:
                     self._store,
                     embedder,
                     scope,
-                    synapse_threshold=self._threshold,
+                    synapse_threshold=self.config.synapse_threshold,
                     progress=lambda *_: None,
-                    limit=CATCH_UP,
+                    limit=_CATCH_UP,
                     newest=True,
                     wait=0,
                 )

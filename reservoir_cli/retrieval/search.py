@@ -9,11 +9,13 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Literal, get_args
 
 from reservoir_cli.embedding import Embedder
+from reservoir_cli.errors import UsageError
 from reservoir_cli.messages import Scope, StoredMessage, plain_text
 from reservoir_cli.redaction import Redactor
 from reservoir_cli.retrieval.hits import Hit, Wanted, linked_with, rows_of
 from reservoir_cli.settings.schema import Settings
 from reservoir_cli.storage.base import Store
+from reservoir_cli.storage.highlight import find_words
 from reservoir_cli.storage.records import Filter, Passage
 
 if TYPE_CHECKING:
@@ -22,6 +24,20 @@ if TYPE_CHECKING:
 
 Mode = Literal["hybrid", "keyword", "semantic"]
 MODES: tuple[str, ...] = get_args(Mode)
+
+
+def check_mode(mode: str, threshold: float | None) -> None:
+    """Refuse what cannot be searched by.
+
+    :raises UsageError: an unknown mode, or a threshold in one that has none.
+    """
+    if mode not in MODES:
+        raise UsageError(f"unknown mode {mode!r}", hint=f"modes are {', '.join(MODES)}")
+    if mode == "keyword" and threshold is not None:
+        raise UsageError(
+            "a threshold is of meaning: it does not go with a keyword search",
+            hint="leave the threshold out, or search by meaning, too",
+        )
 
 
 def search(
@@ -106,8 +122,6 @@ def _with_passages(
 
 def with_words(hits: Sequence[Hit], term: str, mode: Mode) -> list[Hit]:
     """Add to hits where words of the question stand in their texts, as they are printed."""
-    from reservoir_cli.storage.highlight import find_words
-
     texts = [plain_text(hit.message) for hit in hits]
     found = find_words(texts, term, typed=mode == "keyword")
     return [replace(hit, words=tuple(words)) for hit, words in zip(hits, found, strict=True)]

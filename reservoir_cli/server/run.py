@@ -15,8 +15,8 @@ from reservoir_cli.server import running, token
 from reservoir_cli.server.app import build_app
 from reservoir_cli.server.limits import MOST_CONNECTIONS
 from reservoir_cli.server.security import names_of
-from reservoir_cli.server.state import Opener, ServerState
-from reservoir_cli.server.stores import HASTE, StoreThread
+from reservoir_cli.server.state import ServerState
+from reservoir_cli.server.stores import HASTE, Opener, StoreThread
 from reservoir_cli.settings import upstreams
 from reservoir_cli.settings.config import Config
 from reservoir_cli.settings.live import LiveConfig

@@ -2,36 +2,12 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
 
+from reservoir_cli.server.stores import Opener, StoreThread
 from reservoir_cli.settings import upstreams
 from reservoir_cli.settings.config import Config
 from reservoir_cli.settings.live import LiveConfig
 from reservoir_cli.settings.upstreams import Upstream
-
-if TYPE_CHECKING:
-    from reservoir_cli.reservoir import Reservoir
-    from reservoir_cli.server.stores import StoreThread
-
-
-class Opener(Protocol):
-    """Opens the store of the settings."""
-
-    def __call__(
-        self,
-        *,
-        create: bool,
-        notify: Callable[[str], None],
-        patience: float = 10.0,
-        known: Config | None = None,
-    ) -> "Reservoir":
-        """Open it.
-
-        :param known: the settings, if they were read before.
-        :param create: make it if there is none.
-        :param notify: called with what a person should know.
-        :param patience: seconds to wait while others write.
-        """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,9 +32,9 @@ class ServerState:
     origin: str
     token: str
     open_reservoir: Opener
-    reader: "StoreThread"
-    writer: "StoreThread"
-    embedder: "StoreThread"
+    reader: StoreThread
+    writer: StoreThread
+    embedder: StoreThread
     typed_upstreams: Mapping[str, str] = field(default_factory=dict)
     open_proxy: bool = False
     hosts: frozenset[str] = frozenset()

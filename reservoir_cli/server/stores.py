@@ -5,15 +5,13 @@ import gc
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
-from typing import TYPE_CHECKING, TypeVar
+from typing import Protocol, TypeVar
 
 from reservoir_cli.errors import ReservoirError, StoreError
+from reservoir_cli.reservoir import Reservoir
+from reservoir_cli.settings.config import Config
 from reservoir_cli.settings.live import LiveConfig
 from reservoir_cli.settings.location import file_identity
-
-if TYPE_CHECKING:
-    from reservoir_cli.reservoir import Reservoir
-    from reservoir_cli.server.state import Opener
 
 T = TypeVar("T")
 
@@ -21,6 +19,26 @@ T = TypeVar("T")
 _LAST_WORK = 30.0
 #: Patience of threads that a request waits for: what they write can be done without.
 HASTE = 0.02
+
+
+class Opener(Protocol):
+    """Opens the store of the settings."""
+
+    def __call__(
+        self,
+        *,
+        create: bool,
+        notify: Callable[[str], None],
+        patience: float = 10.0,
+        known: Config | None = None,
+    ) -> Reservoir:
+        """Open it.
+
+        :param known: the settings, if they were read before.
+        :param create: make it if there is none.
+        :param notify: called with what a person should know.
+        :param patience: seconds to wait while others write.
+        """
 
 
 class StoreThread:
@@ -32,32 +50,32 @@ class StoreThread:
     """
 
     def __init__(
-        self, open_reservoir: "Opener", settings: LiveConfig, name: str, patience: float = 30.0
+        self, open_reservoir: Opener, settings: LiveConfig, name: str, patience: float = 30.0
     ) -> None:
         self._open_reservoir, self._settings, self._patience = open_reservoir, settings, patience
         self._pool = ThreadPoolExecutor(1, name)
         self._reservoir: Reservoir | None = None
         self._identity: tuple[int, int] | None = None
 
-    async def run(self, function: "Callable[[Reservoir], T]") -> T:
+    async def run(self, function: Callable[[Reservoir], T]) -> T:
         """Return what a function returns for the open store.
 
         If the caller is cancelled before the function's turn, it is never begun.
         """
         return await asyncio.wrap_future(self.submit(function))
 
-    def submit(self, function: "Callable[[Reservoir], T]") -> Future[T]:
+    def submit(self, function: Callable[[Reservoir], T]) -> Future[T]:
         """Run a function for the open store when the thread comes to it."""
         return self._pool.submit(self._call, function)
 
-    def _call(self, function: "Callable[[Reservoir], T]") -> T:
+    def _call(self, function: Callable[[Reservoir], T]) -> T:
         try:
             return function(self._opened())
         except StoreError:
             self._release()  # the next call connects again
             raise
 
-    def _opened(self) -> "Reservoir":
+    def _opened(self) -> Reservoir:
         """Return the store with the settings of now; open it again if its file was replaced."""
         known = self._settings.current()
         if self._reservoir and file_identity(self._reservoir.location) != self._identity:
@@ -82,9 +100,9 @@ class StoreThread:
     def warm(self) -> None:
         """Open the store and load the model, so that the first question does not wait for them."""
 
-        def load(reservoir: "Reservoir") -> None:
+        def load(reservoir: Reservoir) -> None:
             reservoir.serve()
-            reservoir.load_engine()
+            reservoir.indexer.load_engine()
             reservoir.context("", budget=1_000)  # imports what builds one
 
         self.submit(load)

@@ -10,12 +10,13 @@ import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from reservoir_cli.errors import UsageError
 from reservoir_cli.settings import file as settings_file
 from reservoir_cli.settings import mcp, paths, projects, proxy
 from reservoir_cli.settings.keys import dotted_key, known_key, split_written_key
+from reservoir_cli.settings.models import MODELS, Model, find_model, match_name, near_names
 from reservoir_cli.settings.schema import (
     DEFAULT_RESERVE,
     DEFAULTS,
@@ -33,11 +34,6 @@ from reservoir_cli.settings.schema import (
     setting_of,
     to_alias,
 )
-
-if TYPE_CHECKING:
-    from reservoir_cli.settings.models import Model
-
-# The table of models is imported only where a model is named: most commands need none.
 
 Origin = Literal["flag", "environment", "partition", "model", "file", "profile", "default"]
 
@@ -108,10 +104,13 @@ class Config:
             return sizes[key], "profile"
         return DEFAULTS[key], "default"
 
-    def database(self) -> str | None:
-        """Return the default location of the store; a URL may contain a password."""
+    def store_location(self, named: str | Path | None = None) -> str:
+        """Return the location of the store that is named, else of the default one.
+
+        A URL may contain a password.
+        """
         location = self.lookup("database")[0]
-        return str(location) if location else None
+        return str(named or paths.store_location(str(location) if location else None))
 
     def profile(self, partition: str | None = None, model: str | None = None) -> str:
         """Return the profile: the one set, else the one for the model's window, else ''."""
@@ -132,15 +131,11 @@ class Config:
 
     def model_table(self, model: str) -> Mapping[str, Value]:
         """Return the file's table for a model, under any of its names."""
-        from reservoir_cli.settings.models import match_name
-
         name = match_name(model, self.models)
         return self.models[name] if name else {}
 
     def context_window(self, model: str) -> int | None:
         """Return a model's context window: from the file, else from the table of models."""
-        from reservoir_cli.settings.models import find_model
-
         table = self.model_table(model)
         known = find_model(model)
         if "context_window" in table:
@@ -158,10 +153,8 @@ class Config:
             return settings.reserve_tokens
         return _default_reserve(model)
 
-    def known_models(self, partition: str | None = None) -> "list[Model]":
+    def known_models(self, partition: str | None = None) -> list[Model]:
         """Return the table of models with the file's additions and changes, sorted by name."""
-        from reservoir_cli.settings.models import MODELS, Model, find_model
-
         names = {known.name: known.name for known in MODELS}
         for name in self.models:
             known = find_model(name)
@@ -325,8 +318,6 @@ def required_window(known: Config, model: str | None, settings: Settings) -> int
     window = known.context_window(model)
     if window is not None:
         return window
-    from reservoir_cli.settings.models import near_names
-
     near = near_names(model, [row.name for row in known.known_models()])
     assignment = shlex.quote(f"models.{model}.context_window=N")
     question = f"did you mean {', '.join(near)}? Or " if near else ""
@@ -348,8 +339,6 @@ def recommended_budget(model: str | None, budget: int | str | None, available: i
     if budget == "recommended":
         if model is None:
             raise UsageError("--budget recommended needs a model", hint="add --model NAME")
-        from reservoir_cli.settings.models import find_model
-
         known = find_model(model)
         return min(known.recommended, available) if known and known.recommended else available
     text = str(budget).replace(",", "").replace("_", "")
@@ -386,8 +375,6 @@ def model_rows(known: Config, partition: str | None = None) -> list[dict[str, st
 
 def _default_reserve(model: str | None) -> int:
     """Return the tokens to reserve for the answer if no setting does."""
-    from reservoir_cli.settings.models import find_model
-
     known = find_model(model) if model else None
     return known.reserve if known else DEFAULT_RESERVE
 

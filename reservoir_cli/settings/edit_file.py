@@ -15,6 +15,7 @@ from reservoir_cli.settings.keys import (
     split_key,
     split_written_key,
 )
+from reservoir_cli.settings.models import match_name
 from reservoir_cli.settings.schema import (
     ALIASES,
     Value,
@@ -183,8 +184,6 @@ def _change(path: Path, changes_of: Callable[[Contents], list[_Change]]) -> None
 
 def _changed(contents: Contents, changes: list[_Change]) -> Contents:
     """Apply changes to contents, and return them."""
-    from reservoir_cli.settings.models import match_name
-
     for table, name, setting, value in changes:
         group = contents.table(table)
         key = (match_name(name or "", group) if table == "models" else None) or name or ""
@@ -233,8 +232,6 @@ def _new_file(changes: list[_Change]) -> str:
 
 def _edited_in_place(text: str, changes: list[_Change]) -> str:
     import tomlkit
-
-    from reservoir_cli.settings.models import match_name
 
     for table, name, _, _ in changes:
         if table and name and "." in name:

@@ -296,31 +296,30 @@ ALIASES: Mapping[str, str] = MappingProxyType(
     }
 )
 
-_PREFIX = re.compile(
-    r"""(?:
+#: Patterns are compiled when a name is first looked up.
+_PREFIX = r"""(?:
       [^/]+/                                                        # openai/, models/, host:1/ns/
     | (?:openai|azure|anthropic|bedrock|google|google-gla|google-vertex|vertex_ai|gemini|ollama
         |groq|deepseek|openrouter|together|fireworks|xai|ft):       # openai:gpt-4o, ft:gpt-4o
     | mistral:(?=[\w-]*tral)                                        # mistral:7b is a tag
     | (?:[a-z]{2,6}(?:-gov)?\.)?(?:anthropic|meta|mistral|openai|qwen|google)\.   # us.anthropic.
-    )(?=.)""",
-    re.VERBOSE,
-)
-_DATE = re.compile(
-    r"""(?:
+    )(?=.)"""
+_DATE = r"""(?:
       [-@](?:20\d{6}|20\d\d-\d\d-\d\d)(?:-v\d+(?::\d+)?)?           # -20250929, -20250514-v1:0
     | -v\d+:\d+ | (?<=\d)-v1                                        # the model version of Bedrock
     | [-@](?:latest|default)
-    )$""",
-    re.VERBOSE,
-)
+    )$"""
 
 
 def _without_prefixes(name: str) -> list[str]:
     forms = [name]
-    while match := _PREFIX.match(forms[-1]):
+    while match := re.match(_PREFIX, forms[-1], re.VERBOSE):
         forms.append(forms[-1][match.end() :])
     return forms
+
+
+def _without_date(name: str) -> str:
+    return re.sub(_DATE, "", name, flags=re.VERBOSE)
 
 
 def _without_tag(name: str) -> Iterator[str]:
@@ -336,11 +335,11 @@ def _forms(name: str) -> Iterator[str]:
     """Yield the names to look up for a name, the most literal first; never a mere prefix."""
     bare = _without_prefixes(name.strip().casefold())
     yield from bare
-    yield from (_DATE.sub("", form) for form in bare)
+    yield from map(_without_date, bare)
     if ":" in bare[-1]:
         for form in _without_tag(bare[-1]):
             yield form
-            yield _DATE.sub("", form)
+            yield _without_date(form)
 
 
 def match_name(name: str, known: Iterable[str]) -> str | None:

@@ -9,8 +9,7 @@ speaks, and a request may choose it by its name.
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from reservoir_cli.errors import UsageError
 
@@ -27,8 +26,7 @@ DEFAULTS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Upstream:
+class Upstream(NamedTuple):
     """A server with models.
 
     :param url: without a slash at the end.

@@ -4,15 +4,13 @@ Messages and their full-text rows are written in one transaction; vectors follow
 so that a message is safe before it is embedded.
 """
 
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from abc import abstractmethod
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
-from functools import partial
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from reservoir_cli.messages import (
     Conversation,
@@ -28,12 +26,12 @@ from reservoir_cli.storage import (
     conversations,
     links,
     mark_rows,
-    model_switch,
     properties,
     reads,
     tombstones,
     writes,
 )
+from reservoir_cli.storage.embeddings import Embeddings
 from reservoir_cli.storage.keys import Keys, by_partition
 from reservoir_cli.storage.links import LinkThreshold
 from reservoir_cli.storage.records import (
@@ -41,7 +39,6 @@ from reservoir_cli.storage.records import (
     ConversationSummary,
     Filter,
     IdField,
-    Passage,
     PlaceSummary,
     Problem,
     Progress,
@@ -49,7 +46,6 @@ from reservoir_cli.storage.records import (
     ThreadName,
     no_progress,
 )
-from reservoir_cli.storage.sql import Connection
 
 if TYPE_CHECKING:
     from array import array
@@ -60,225 +56,10 @@ if TYPE_CHECKING:
     from reservoir_cli.storage.dump import DumpBatch, DumpMetadata
     from reservoir_cli.tokens import TokenCounter
 
-Result = TypeVar("Result")
-
-_Passages = Mapping[Key, Sequence[Passage]]
-
 EVERYTHING = Filter()
-_EVERYWHERE = Scope(None)
 
 
-class Session(ABC):
-    """A connection to a database and its transactions.
-
-    :param location: a path, or a URL without its password.
-    :param read_only: whether nothing can be written.
-    :param receiving: whether this program copies into the store; until the copy is finished, all
-        other writes are refused.
-    """
-
-    location: str
-    read_only: bool
-    receiving: bool
-    _connection: Connection
-
-    @abstractmethod
-    def close(self) -> None:
-        """Close the file or connection."""
-
-    def keep_warm(self) -> None:  # noqa: B027 - a server's database has a cache of its own
-        """Prepare for many questions."""
-
-    @abstractmethod
-    def write(
-        self, wait: float | None = None, *, durable: bool = True
-    ) -> AbstractContextManager[None]:
-        """Open a write transaction; inner ones join it.
-
-        :param wait: seconds to wait for other writers; ``None`` for the store's usual patience.
-        :param durable: whether to wait for the disk. Without, a power cut may undo the write.
-        :raises StoreLockedError: another writer held the lock for longer.
-        """
-
-    @abstractmethod
-    def snapshot(self) -> AbstractContextManager[None]:
-        """Open a read transaction, so that everything inside is read as of one moment."""
-
-    def _written(self, work: Callable[[], Result], wait: float | None = None) -> Result:
-        """Do a write in a transaction."""
-        with self.write(wait):
-            return work()
-
-    def _seen(self, work: Callable[[], Result]) -> Result:
-        """Read in a transaction."""
-        with self.snapshot():
-            return work()
-
-    def get_property(self, key: str) -> str | None:
-        """Return what the store knows of itself under a name."""
-        return self._seen(lambda: properties.get(self._connection, key))
-
-    def set_property(self, key: str, value: str | None) -> None:
-        """Store something about the store itself under a name; ``None`` deletes it."""
-        if value is None:
-            self._written(lambda: properties.drop(self._connection, key))
-        else:
-            self._written(lambda: properties.put(self._connection, key, value))
-
-
-class Models(Session):
-    """The model whose vectors are compared, and another one that is made beside it."""
-
-    def activate_model(self, model_id: str, name: str) -> None:
-        """Make this the model whose vectors are compared."""
-
-        def put() -> None:
-            properties.put(self._connection, properties.MODEL_ID, model_id)
-            properties.put(self._connection, properties.MODEL_NAME, name)
-
-        self._written(put)
-
-    def active_model(self) -> tuple[str, str] | None:
-        """Return (identity, name) of the model whose vectors are compared, if there is one yet."""
-        return self._model(properties.MODEL_ID, properties.MODEL_NAME)
-
-    def next_model(self) -> tuple[str, str] | None:
-        """Return (identity, name) of the model that is being built beside the active one."""
-        return self._model(properties.NEXT_ID, properties.NEXT_NAME)
-
-    def _model(self, identity: str, name: str) -> tuple[str, str] | None:
-        return self._seen(lambda: model_switch.model(self._connection, identity, name))
-
-    def dimensions(self) -> int | None:
-        """Return the dimensions of the active model's vectors; ``None`` while there are none."""
-
-        def read() -> int | None:
-            active = self.active_model()
-            rows = self._connection.with_vectors(
-                "SELECT vector FROM embeddings WHERE model_id = ? LIMIT 1",
-                [active[0] if active else None],
-            )
-            return next((len(vector) for (vector,) in rows), None)
-
-        return self._seen(read)
-
-    def begin_model(self, model_id: str, name: str) -> str:
-        """Begin to build a model's vectors, or go on.
-
-        :returns: the identity to store them under.
-        """
-        return self._written(lambda: model_switch.begin(self._connection, model_id, name))
-
-    def give_up_model(self) -> None:
-        """Delete what was built of the next model."""
-        self._written(lambda: model_switch.give_up(self._connection))
-
-    def switch_model(self, kept_as: str) -> None:
-        """Make the next model the active one, if it is still this; what it lacks is pending."""
-        self._written(lambda: model_switch.switch(self._connection, kept_as))
-
-    def clear_former_model(self) -> bool:
-        """Delete a batch of the vectors that a switch left behind.
-
-        :returns: whether there are more.
-        """
-        if self.get_property(properties.FORMER_ID) is None:
-            return False
-        return self._written(lambda: model_switch.clear_former(self._connection))
-
-    def unembedded(
-        self,
-        limit: int,
-        scope: Scope = _EVERYWHERE,
-        *,
-        model: str | None = None,
-        newest: bool = False,
-    ) -> list[StoredMessage]:
-        """Return messages without vectors as they came in, the last ones first if ``newest``.
-
-        :param model: the identity of the model; ``None`` for the active one.
-        """
-        return self._seen(
-            lambda: reads.unembedded(
-                self._connection, self._waiting(model), scope, limit, newest=newest
-            )
-        )
-
-    def unembedded_keys(self, scope: Scope = _EVERYWHERE) -> Keys:
-        """Return the keys of messages without vectors, the newest in time first."""
-        return self._seen(
-            lambda: reads.unembedded_keys(self._connection, self._waiting(None), scope)
-        )
-
-    def count_unembedded(self, scope: Scope = _EVERYWHERE, *, model: str | None = None) -> int:
-        """Return how many messages have no vectors yet.
-
-        :param model: the identity of the model; ``None`` for the active one.
-        """
-        return self._seen(
-            lambda: reads.count_unembedded(self._connection, self._waiting(model), scope)
-        )
-
-    def _waiting(self, model: str | None) -> str:
-        if model is None:
-            return "pending"
-        return model_switch.waiting_table(self._connection, model)
-
-    def add_passages(
-        self,
-        model_id: str,
-        passages: Mapping[Key, Sequence[Passage]],
-        link_threshold: LinkThreshold,
-        wait: float | None = None,
-    ) -> None:
-        """Store the vectors of messages, which are then no longer pending, and link them.
-
-        :param passages: of each message; none of one without a text.
-        :param wait: as for :meth:`write`.
-        """
-        for batch in self._in_transactions(passages):
-            self._written(partial(self._put_passages, model_id, batch, link_threshold), wait)
-
-    def _in_transactions(self, passages: _Passages) -> Iterable[_Passages]:
-        """Return the passages that are written in each transaction: all in one."""
-        return [passages]
-
-    def _put_passages(
-        self, model_id: str, passages: _Passages, link_threshold: LinkThreshold
-    ) -> None:
-        ids_of = by_partition(passages)
-        self._connection.lock(ids_of)
-        table = model_switch.waiting_table(self._connection, model_id)
-        for partition, ids in ids_of.items():
-            # A message may have been forgotten, or embedded by another process, since it was read.
-            due = writes.waiting(self._connection, table, partition, ids)
-            writes.wait_no_longer(self._connection, table, partition, due)
-            embedded = {number: passages[Key(partition, number)] for number in due}
-            self._add_vectors(partition, model_id, embedded)
-            links.add(self._connection, partition, due, model_id, link_threshold)
-
-    def passages(self, keys: Sequence[Key]) -> dict[Key, list[Passage]]:
-        """Return the passages of messages by the active model; without vectors there are none."""
-
-        def read() -> dict[Key, list[Passage]]:
-            active = self.active_model()
-            if active is None:
-                return {}
-            passages: dict[Key, list[Passage]] = {}
-            for key, passage in reads.passages(self._connection, active[0], keys):
-                passages.setdefault(key, []).append(passage)
-            return passages
-
-        return self._seen(read)
-
-    @abstractmethod
-    def _add_vectors(
-        self, partition: str, model_id: str, passages: Mapping[int, Sequence[Passage]]
-    ) -> None:
-        """Write the passages of messages of one partition, by the id of their message."""
-
-
-class Writes(Models):
+class Writes(Embeddings):
     """Writing messages, and carrying a whole store over to another."""
 
     def add(
@@ -296,29 +77,40 @@ class Writes(Models):
         :param pair: an assistant message without a trace id answers the newest open question.
         :returns: one entry a message; ``None`` where its source id was there already.
         """
-        from reservoir_cli.storage.prepare import prepare  # it loads the counters
-
-        place = str(scope.partition), str(scope.instance)
 
         def put() -> list[StoredMessage | None]:
-            self._connection.lock([place[0]])
-            numbers = self._connection.new_ids(place[0])
+            self._connection.lock([str(scope.partition)])
+            numbers = self._connection.new_ids(str(scope.partition))
             added: list[StoredMessage | None] = []
             # A reply may answer a question that comes with it.
             for batch in [[message] for message in messages] if pair else [messages]:
-                made = prepare(
-                    self._connection, scope, batch, counter, to_epoch_ms(now), numbers, pair=pair
-                )
-                self._insert_messages(made.rows)
-                self._index(place, made.texts)
-                writes.wait(self._connection, place[0], [number for number, _ in made.texts])
-                added += [
-                    mark_rows.add(self._connection, stored, message)
-                    for stored, message in zip(made.added, batch, strict=True)
-                ]
+                added += self._put(scope, batch, counter, to_epoch_ms(now), numbers, pair=pair)
             return added
 
         return self._written(put)
+
+    def _put(
+        self,
+        scope: Scope,
+        messages: Sequence[Message],
+        counter: "TokenCounter",
+        now: int,
+        numbers: Iterator[int],
+        *,
+        pair: bool = False,
+    ) -> list[StoredMessage | None]:
+        """Write messages under new ids, with all that is derived from them but embeddings."""
+        from reservoir_cli.storage.prepare import prepare  # it loads the counters
+
+        place = str(scope.partition), str(scope.instance)
+        made = prepare(self._connection, scope, messages, counter, now, numbers, pair=pair)
+        self._insert_messages(made.rows)
+        self._index(place, made.texts)
+        writes.wait(self._connection, place[0], [number for number, _ in made.texts])
+        return [
+            mark_rows.add(self._connection, stored, message)
+            for stored, message in zip(made.added, messages, strict=True)
+        ]
 
     def add_conversations(self, scope: Scope, given: Sequence[Conversation]) -> None:
         """Store titles and models of conversations; what is known already is renewed."""
@@ -369,14 +161,8 @@ class Writes(Models):
         self._connection.lock([old.partition])
         self._remove(old.partition, [old.id])
         conversations.add(self._connection, scope, about)
-        from reservoir_cli.storage.prepare import prepare  # it loads the counters
-
-        made = prepare(self._connection, scope, [message], counter, now, iter([old.id]), pair=False)
-        self._insert_messages(made.rows)
-        self._index((old.partition, old.instance), made.texts)
-        writes.wait(self._connection, old.partition, [old.id])
-        marks = replace(message, tags=old.tags, pinned_at=old.pinned_at)
-        mark_rows.add(self._connection, made.added[0], marks)
+        marked = replace(message, tags=old.tags, pinned_at=old.pinned_at)
+        self._put(scope, [marked], counter, now, iter([old.id]))
 
     def edit(self, key: Key, message: Message, *, counter: "TokenCounter", now: datetime) -> bool:
         """Rewrite a message as :meth:`replace` does, and leave no word of the old text.
@@ -526,7 +312,6 @@ class Store(Writes):
         :returns: the hits, and whether they hold all the words (else any of them).
         """
 
-    @abstractmethod
     def candidates(
         self,
         scope: Scope,
@@ -543,6 +328,27 @@ class Store(Writes):
         :param own: the instance that history comes from; its documents are not marked as own.
         :param vector: of the question, by the active model.
         :param talk: what was said just before, to be compared in the same scan.
+        """
+
+        def gather() -> Candidates:
+            gathered = self._gather(scope, own, question, self._model_id(), vector, talk)
+            return gathered.mark(self._matching(scope, where))
+
+        return self._seen(gather)
+
+    @abstractmethod
+    def _gather(
+        self,
+        scope: Scope,
+        own: str | None,
+        question: str,
+        model_id: str | None,
+        vector: "NDArray[np.float32] | None",
+        talk: Talk | None,
+    ) -> Candidates:
+        """Return every message of a scope with what ranking needs, in order of time.
+
+        :param model_id: the model whose vectors are compared; ``None`` before the first.
         """
 
     def _matching(self, scope: Scope, where: Filter) -> Keys | None:

@@ -3,9 +3,8 @@
 import json
 import uuid
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any
+from typing import Any, NamedTuple
 
 from reservoir_cli.messages import (
     Message,
@@ -30,8 +29,7 @@ from reservoir_cli.util.times import FAR_AHEAD
 LATEST = 2**62
 
 
-@dataclass(frozen=True, slots=True)
-class Prepared:
+class Prepared(NamedTuple):
     """Messages on their way into a store.
 
     :param added: one entry a message; ``None`` where its source id is there already.

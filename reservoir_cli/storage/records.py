@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from reservoir_cli.messages import Conversation
 from reservoir_cli.storage.keys import Keys
@@ -54,8 +54,7 @@ class Filter:
 IdField = Literal["trace_id", "conversation_id"]
 
 
-@dataclass(frozen=True, slots=True)
-class Passage:
+class Passage(NamedTuple):
     """A part of a message that has a vector of its own.
 
     :param start: offset of its first character in the message's text.
@@ -70,8 +69,7 @@ class Passage:
     vector: "NDArray[np.float32]"
 
 
-@dataclass(frozen=True, slots=True)
-class Problem:
+class Problem(NamedTuple):
     """Something wrong with a store.
 
     :param detail: what it is, without any text of a message.
@@ -86,8 +84,7 @@ class Problem:
 ThreadName = tuple[str, str, str | None]
 
 
-@dataclass(frozen=True, slots=True)
-class PlaceSummary:
+class PlaceSummary(NamedTuple):
     """What a partition holds in one instance.
 
     :param bytes: of text, in UTF-8.
@@ -117,8 +114,7 @@ class ConversationSummary:
     question: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Posting:
+class Posting(NamedTuple):
     """Where a stem of the question stands.
 
     :param places: intp, shape (m,), places among the candidates, each once.
@@ -129,8 +125,7 @@ class Posting:
     counts: "NDArray[np.int32]"
 
 
-@dataclass(frozen=True, slots=True)
-class Talk:
+class Talk(NamedTuple):
     """What was said just before a question.
 
     :param turns: texts, and what their words count beside the question's.
@@ -141,8 +136,7 @@ class Talk:
     vector: "NDArray[np.float32] | None"
 
 
-@dataclass(frozen=True, slots=True)
-class TalkScores:
+class TalkScores(NamedTuple):
     """How the candidates compare with a question and the talk before it.
 
     :param cosine: float32, shape (n,), with the vector of both; NaN where there is none.
@@ -153,8 +147,7 @@ class TalkScores:
     postings: tuple[tuple[float, tuple[Posting, ...]], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Respelt:
+class Respelt(NamedTuple):
     """A word of a question that stands nowhere, and the stem of the index that was taken for it.
 
     :param place: a message that holds the stem, the newest.
@@ -238,8 +231,7 @@ class Candidates:
         return at[known], known
 
 
-@dataclass(frozen=True, slots=True)
-class LedgerEntry:
+class LedgerEntry(NamedTuple):
     """What the proxy added to one question.
 
     :param ordinal: the question's number in its conversation.

@@ -20,11 +20,20 @@ from reservoir_cli.settings import paths
 from reservoir_cli.settings.config import Config
 from reservoir_cli.storage.sources import MARKED, SourceFile, Sources
 from reservoir_cli.transfer import importers
-from reservoir_cli.transfer.importers import File, Importer, Record, Skipped, Unreadable, growing
+from reservoir_cli.transfer.file_import import Destination
+from reservoir_cli.transfer.importers import (
+    File,
+    Importer,
+    Record,
+    Skipped,
+    Unreadable,
+    discover,
+    growing,
+)
 from reservoir_cli.transfer.importers.coerce import moment
 from reservoir_cli.transfer.importers.growing import FileState
 from reservoir_cli.transfer.importers.resume import Checkpoint, Resumable, StartOver
-from reservoir_cli.transfer.ingest import Destination, Ingestor
+from reservoir_cli.transfer.ingest import Ingestor
 from reservoir_cli.transfer.reports import ImportReport
 from reservoir_cli.util.files import open_regular
 from reservoir_cli.util.private import exclusive_lock, make_private_dir
@@ -126,8 +135,6 @@ def configured(config: Config) -> list[Source]:
 
 def discovered(partition: str) -> list[Source]:
     """Return the histories that are found on this machine."""
-    from reservoir_cli.transfer.importers import discover
-
     sources: dict[str, Source] = {}
     for history in discover.look():
         if history.files:

@@ -4,6 +4,7 @@ An endless device would fill the memory, and a pipe without a writer would block
 regular files and pipes are read, their size is bounded, and waiting for a pipe's writer times out.
 """
 
+import codecs
 import errno
 import io
 import os
@@ -11,6 +12,8 @@ import stat
 import time
 from pathlib import Path
 from typing import IO
+
+from reservoir_cli.errors import ReservoirError
 
 #: Default limit, in bytes, of what is read into memory at once: a text, or an entry of a file.
 LARGEST = 64 << 20
@@ -133,3 +136,25 @@ class _PrefixedStream(io.RawIOBase):
     def close(self) -> None:
         self._rest.close()
         super().close()
+
+
+def decode(data: bytes, where: str, *, cut: bool = False) -> tuple[str, bool]:
+    """Bytes as text, and whether some of them were not UTF-8 and had to be replaced.
+
+    :param where: the file's name, for the error.
+    :param cut: it is the beginning of a file, and may end inside of a character.
+    :raises ReservoirError: most of it is not text.
+    """
+    text = codecs.getincrementaldecoder("utf-8-sig")("replace").decode(data, final=not cut)
+    replaced = text.count("\ufffd") + text.count("\0")
+    if replaced > max(8, len(text) // 10):
+        raise ReservoirError(f"{where} is not a text file")
+    return text, replaced > 0 and (b"\0" in data or not _is_utf8(data))
+
+
+def _is_utf8(data: bytes) -> bool:
+    try:
+        data.decode("utf-8")
+    except UnicodeDecodeError:
+        return False
+    return True

@@ -228,6 +228,16 @@ def test_each_answer_sees_what_others_wrote_since_the_last_one(answers, place) -
     assert "Nothing recalled" in call(answers, "recall", question="when was Redis dropped?")
 
 
+@pytest.mark.parametrize("mode", ["remove", "mask", "mark", "off"])
+def test_a_note_is_stored_as_the_setting_redact_says(answers, place, monkeypatch, mode) -> None:
+    monkeypatch.setenv("RESERVOIR_REDACT", mode)
+    call(answers, "remember", text=f"the Redis key is {KEY}")
+    with Reservoir.open(place, settings={"redact": "off"}) as reservoir:
+        [stored] = reservoir.view(reservoir.scope("work", "mcp"))
+    assert (KEY in stored.content) is (mode != "remove")
+    assert bool(stored.secrets) is (mode in ("mask", "mark"))
+
+
 def test_a_store_may_appear_vanish_and_be_replaced(answers, place) -> None:
     assert call(answers, "search", query="failover", mode="keyword") == "Nothing found."
     say(place, "the first failover")

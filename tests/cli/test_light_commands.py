@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from reservoir_cli.cli.lazy import EXAMPLES
+from reservoir_cli.cli.lazy import EXAMPLES, SUMMARIES, Commands
 
 README = Path(__file__).parents[2] / "README.md"
 COMMANDS = sorted(EXAMPLES)
@@ -118,6 +118,20 @@ def test_help_lists_every_command_with_a_sentence(cli):
     shown = cli("--help").out
     for name in COMMANDS:
         assert re.search(rf"^  {name} +\S", shown, re.M)
+
+
+def test_the_list_of_commands_says_what_each_command_says_of_itself():
+    commands = Commands()
+    assert {name: commands[name].get_short_help_str() for name in COMMANDS} == SUMMARIES
+    assert not any(commands[name].hidden for name in COMMANDS)
+
+
+@pytest.mark.parametrize("command", [[], ["view"]], ids=["list", "view"])
+def test_the_list_of_commands_loads_none_of_them(cli, command):
+    program = (sys.executable, "-X", "importtime", "-m", "reservoir_cli")
+    done = cli(*command, "--help", command=program)
+    # Every command imports its options.
+    assert bool(re.search(r"reservoir_cli\.cli\.options$", done.err, re.M)) == bool(command)
 
 
 @pytest.mark.parametrize("name", COMMANDS)

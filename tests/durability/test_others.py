@@ -12,7 +12,7 @@ import killing
 import pytest
 from trials import Home, faults
 
-from reservoir_cli.storage.sqlite.store import SCHEMA_VERSION
+from reservoir_cli.storage.sqlite.session import SCHEMA_VERSION
 
 
 def sitecustomize(folder: Path, code: str) -> dict[str, str]:

@@ -1,6 +1,7 @@
 """A server in front of a provider, and a store without a model."""
 
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -8,9 +9,15 @@ import pytest
 import upstream
 from upstream import Upstream
 
+from reservoir_cli.messages import Message
+from reservoir_cli.reservoir import Reservoir
+
 if any(find_spec(name) is None for name in ("starlette", "uvicorn", "httpx2", "mcp_types")):
     collect_ignore_glob = ["test_*.py"]  # the extra serve is not installed
 else:
+    import dialogue
+    import httpx2
+    import plain_http
     import proxied
     from proxied import Served
 
@@ -37,8 +44,22 @@ def provider() -> Iterator[Upstream]:
 
 
 @pytest.fixture
-def served(place: Path, provider: Upstream) -> Iterator[Served]:
+def served(place: Path, provider: Upstream) -> "Iterator[Served]":
     """A server whose upstreams are all the provider."""
     urls = dict.fromkeys(("openai", "anthropic", "ollama"), provider.url)
     with proxied.serving(place, urls) as server:
         yield server
+
+
+@pytest.fixture
+def older(place: Path) -> None:
+    """Something was said before."""
+    spring = datetime(2026, 3, 5, 12, tzinfo=UTC)
+    with Reservoir.open(place) as reservoir:
+        reservoir.ingest([Message("user", dialogue.OLDER, created_at=spring)], embed=False)
+
+
+@pytest.fixture
+def client() -> "Iterator[httpx2.Client]":
+    with plain_http.client(timeout=60) as opened:
+        yield opened

@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reservoir_cli.embedding import Embedder, Engine
-from reservoir_cli.errors import ModelUnavailableError
 from reservoir_cli.messages import Key, Scope, StoredMessage
 from reservoir_cli.redaction import Redactor
 from reservoir_cli.retrieval import indexing
@@ -93,19 +92,8 @@ def ingestor(
     threshold: float = 0.85,
 ) -> Ingestor:
     """Return the way into a store, with the settings of this run."""
-
-    def load_embedder() -> Embedder:
-        if embedder is None:
-            raise ModelUnavailableError("there is no model")
-        return embedder
-
-    known = config.load(None, {"redact": "off", **(settings or {})})
-    indexer = indexing.Indexer(
-        store,
-        load_embedder,
-        link_threshold=threshold,
-        notify=lambda _: None,
-        progress=lambda *_: None,
-    )
+    usual = {"redact": "off", "embedding_model": "nobody/absent", "synapse_threshold": threshold}
+    known = config.load(None, {**usual, **(settings or {})})
+    indexer = indexing.Indexer(store, known, embedder=embedder, offline=True)
     redactor = Redactor(lambda partition: str(known.lookup("redact", partition)[0]))
     return Ingestor(store, known, redactor, indexer)

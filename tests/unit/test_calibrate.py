@@ -54,12 +54,12 @@ def talk(reservoir, questions, topics=TOPICS):
             Message("assistant", f"{topic} begins slowly", source_id=f"r{number}", **about),
         ]
     reservoir.ingest(messages, partition="p", instance="p", embed=False)
-    reservoir.update_embeddings()
+    reservoir.embed()
 
 
 def test_the_floor_lies_between_what_is_stored_and_what_is_not(reservoir):
     talk(reservoir, 120)
-    found = reservoir.calibrate()
+    found = reservoir.database.calibrate()
     assert (found.questions, found.unrelated, found.before) == (120, 120, 0)
     assert found.unrelated_median < found.recall_floor <= found.related_median
     assert (found.lost, found.refused) == (0, 1)
@@ -69,7 +69,7 @@ def test_the_floor_is_used_for_the_model_it_was_measured_for(reservoir):
     talk(reservoir, 120)
     asked = {"partition": "p", "budget": 2_000, "follow": False}
     assert not reservoir.context("what is the capital of Mongolia?", **asked).nothing_found
-    reservoir.calibrate()
+    reservoir.database.calibrate()
     assert reservoir.context("what is the capital of Mongolia?", **asked).nothing_found
     assert not reservoir.context("how does subjectc start?", **asked).nothing_found
     off = reservoir.context("what is the capital of Mongolia?", recall_floor=0.0, **asked)
@@ -80,8 +80,8 @@ def test_the_floor_is_used_for_the_model_it_was_measured_for(reservoir):
 def test_a_second_calibration_says_what_held_before(store):
     reservoir = Reservoir(store, config.load(None, {}), embedder=Topics())
     talk(reservoir, 100)
-    first = reservoir.calibrate()
-    second = reservoir.calibrate()
+    first = reservoir.database.calibrate()
+    second = reservoir.database.calibrate()
     assert second.before == first.recall_floor == second.recall_floor
 
 
@@ -95,7 +95,7 @@ def test_what_asks_nothing_is_no_question(reservoir):
         ],
         partition="p",
     )
-    assert reservoir.calibrate().questions == 120
+    assert reservoir.database.calibrate().questions == 120
 
 
 REFUSED = {
@@ -109,7 +109,7 @@ REFUSED = {
 def test_where_nothing_can_be_measured_nothing_is_kept(reservoir, said, reason):
     talk(reservoir, *said)
     with pytest.raises(ReservoirError, match=reason) as refused:
-        reservoir.calibrate()
+        reservoir.database.calibrate()
     assert "recall_floor" in refused.value.hint
     assert reservoir.store.get_property(floor_property("topics")) is None
 
@@ -120,4 +120,4 @@ def test_messages_without_vectors_are_embedded_first(reservoir):
     counter = load_counter("approximate")
     reservoir.store.add(Scope("p", "p"), [message], counter=counter, now=START)
     with pytest.raises(ReservoirError, match="1 message is not embedded yet"):
-        reservoir.calibrate()
+        reservoir.database.calibrate()

@@ -64,6 +64,19 @@ def test_importing_the_package_loads_nothing_heavy() -> None:
     assert {name for name in loaded if name.startswith("reservoir_cli.")} == set()
 
 
+VERBS = {
+    *("backup", "budget", "context", "conversations", "doctor", "edit", "embed", "export", "find"),
+    *("forget", "import_files", "ingest", "messages", "models", "move_partition", "partitions"),
+    *("pin", "recall", "search", "stats", "summarize", "sync", "tag", "unpin", "untag", "view"),
+}
+
+
+def test_a_store_has_a_method_for_every_verb_and_few_others() -> None:
+    methods = {name for name in dir(reservoir_cli.Reservoir) if not name.startswith("_")}
+    assert methods >= VERBS
+    assert len(methods) <= 36
+
+
 def test_the_package_is_marked_as_typed() -> None:
     assert (PACKAGE / "py.typed").is_file()
 

@@ -9,6 +9,7 @@ import pytest
 
 import reservoir_cli
 from reservoir_cli import ContextOptions, Filter, Message, Reservoir, Scope, WindowMessage
+from reservoir_cli.retrieval.indexing import Indexer
 
 PAGE = Path(__file__).parents[2] / "docs" / "python.md"
 BLOCKS = re.findall(r"(?ms)^```python\n(.*?)^```$", PAGE.read_text(encoding="utf-8"))
@@ -25,7 +26,7 @@ def test_an_example_of_the_page_runs(
     block: str, tmp_path: Path, fake_embedder: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(Reservoir, "_load_embedder", lambda _: fake_embedder)
+    monkeypatch.setattr(Indexer, "embedder", lambda _: fake_embedder)
     exec(compile(block, str(PAGE), "exec"), {"__name__": "__main__"})
 
 
@@ -83,10 +84,15 @@ def test_a_context_is_built_for_the_time_that_is_given(reservoir: Reservoir) -> 
     assert window.messages[-1].created_at == now
 
 
+def test_the_older_place_of_the_status_still_works_with_a_warning(reservoir: Reservoir) -> None:
+    with pytest.warns(DeprecationWarning, match="reservoir.database.status"):
+        assert reservoir.status() == reservoir.database.status()
+
+
 def test_reads_are_redacted_whichever_verb_reads(reservoir: Reservoir, monkeypatch: Any) -> None:
     token = "ghp_" + "a1B2" * 9
     monkeypatch.setenv("RESERVOIR_REDACT", "mask")
-    with Reservoir.open(reservoir.location, embedder=reservoir._embedder) as hiding:
+    with Reservoir.open(reservoir.location) as hiding:
         (stored,) = hiding.ingest(
             [Message("user", f"my token is {token}?", conversation_id="c", source_id="1")]
         )

@@ -23,8 +23,7 @@ def told() -> list[str]:
 def reservoir(
     tmp_path: Path, fake_embedder: Any, told: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> Reservoir:
-    monkeypatch.setattr(Reservoir, "_load_embedder", lambda _: fake_embedder)
-    with Reservoir.open(tmp_path / "r.db", notify=told.append) as opened:
+    with Reservoir.open(tmp_path / "r.db", embedder=fake_embedder, notify=told.append) as opened:
         yield opened
 
 

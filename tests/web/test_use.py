@@ -10,7 +10,7 @@ def test_the_view_has_the_figures_of_stats(memory, client) -> None:
     assert "No context was built yet" in client.get("/ui/use").text
     for day, budget in ((1, 300), (1, 60), (3, 300)):
         now = datetime(2026, 2, day, 12, tzinfo=UTC)
-        memory.record_run(memory.context("redis?", partition="work", budget=budget, now=now))
+        memory.runs.record(memory.context("redis?", partition="work", budget=budget, now=now))
     stats = memory.stats()
     assert [row["day"] for row in stats["by_day"]] == ["2026-02-01", "2026-02-03"]
     assert sum(row["runs"] for row in stats["by_day"]) == stats["runs"] == 3
@@ -25,14 +25,15 @@ def test_the_view_has_the_figures_of_stats(memory, client) -> None:
 
 
 def test_the_view_has_what_came_from_caches(memory, client) -> None:
-    assert "from providers" not in client.get("/ui/use").text
-    memory.record_answer(Scope("work", "i"), "m", 4_000, 3_000)
-    memory.record_answer(Scope("work", "i"), "m", 2**40, -1)
+    assert "through the proxy" not in client.get("/ui/use").text
+    memory.runs.record_answer(Scope("work", "i"), "m", 4_000, 3_000)
+    memory.runs.record_answer(Scope("work", "i"), "m", 2**40, -1)
     counted = memory.stats()["answers"]
     assert counted["request_tokens"] == 4_000 + 2**31 - 1
     assert counted["cached_tokens"] == 3_000
     html = client.get("/ui/use").text
-    assert "in 2 requests</small>" in html
+    assert "<dt>answers through the proxy</dt><dd>2</dd>" in html
+    assert "<small>of 2,147,487,647 tokens</small>" in html
     assert "No context was built yet" in html
 
 

@@ -5,18 +5,21 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
+from reservoir_cli.context.budget import Meter
+from reservoir_cli.context.recall import Recall
+from reservoir_cli.context.render.frame import wrap
+from reservoir_cli.context.turns import RECALLED_NOTE, defused, recalled_line, shorten_result
 from reservoir_cli.errors import ReservoirError, StoreError
 from reservoir_cli.messages import Message, Scope, StoredMessage, plain_text
+from reservoir_cli.reservoir import Filter, Reservoir
+from reservoir_cli.retrieval.hits import Hit
+from reservoir_cli.retrieval.snippet import choose_part
 from reservoir_cli.settings.live import LiveConfig
 from reservoir_cli.settings.location import file_identity
+from reservoir_cli.tokens import storing_counter
 from reservoir_cli.util.times import parse_time, to_local
-
-if TYPE_CHECKING:
-    from reservoir_cli.context.budget import Meter
-    from reservoir_cli.reservoir import Reservoir
-    from reservoir_cli.retrieval.hits import Hit
 
 #: Source and instance of what agents store.
 SOURCE = "mcp"
@@ -27,7 +30,7 @@ _SNIPPET = 300
 class Opener(Protocol):
     """Opens the store of the settings."""
 
-    def __call__(self, *, create: bool, notify: Callable[[str], None]) -> "Reservoir":
+    def __call__(self, *, create: bool, notify: Callable[[str], None]) -> Reservoir:
         """Open it.
 
         :param create: make it if there is none.
@@ -70,24 +73,24 @@ class Answers:
             raise
         return "\n".join([text, *(f"note: {note}" for note in self._notes)])
 
-    def _opened(self, *, create: bool) -> "Reservoir":
+    def _opened(self, *, create: bool) -> Reservoir:
         """Return the store; reopen it if its file was removed, replaced or missing."""
         if self._reservoir and file_identity(self._reservoir.location) != self._identity:
             self.release()
         if self._reservoir is None or (create and self._identity is None):
             self.release()
             self._reservoir = self._open_reservoir(create=create, notify=self._notes.append)
-            self._reservoir.redactor = self._reservoir.masking_redactor
+            self._reservoir.redactor = self._reservoir.redactor.for_agents
             self._settings = LiveConfig(self._reservoir.config, self._notes.append)
             self._reservoir.serve()
             self._identity = file_identity(self._reservoir.location)
         return self._reservoir
 
-    def _renew_settings(self, reservoir: "Reservoir") -> None:
+    def _renew_settings(self, reservoir: Reservoir) -> None:
         known = self._settings.current() if self._settings else reservoir.config
         if known is not reservoir.config:
             reservoir.use(known)
-            reservoir.redactor = reservoir.masking_redactor
+            reservoir.redactor = reservoir.redactor.for_agents
 
     def release(self) -> None:
         """Close the store, and give the memory of the model back."""
@@ -99,10 +102,8 @@ class Answers:
             gc.collect()  # its parts refer to each other, and one of them is the model
 
     def _recall(
-        self, reservoir: "Reservoir", partition: str, question: str, budget: int, since: str | None
+        self, reservoir: Reservoir, partition: str, question: str, budget: int, since: str | None
     ) -> str:
-        from reservoir_cli.context.recall import Recall
-
         found = reservoir.recall(question, partition=partition, budget=budget, since=_moment(since))
         if isinstance(found, Recall):
             self._notes.clear()  # its text says what matters
@@ -111,7 +112,7 @@ class Answers:
 
     def _search(
         self,
-        reservoir: "Reservoir",
+        reservoir: Reservoir,
         partition: str,
         query: str,
         limit: int,
@@ -119,8 +120,6 @@ class Answers:
         until: str | None,
         mode: str | None,
     ) -> str:
-        from reservoir_cli.reservoir import Filter
-
         hits = reservoir.search(
             query,
             mode=mode or "hybrid",
@@ -134,10 +133,10 @@ class Answers:
         return _quoted([_hit_line(hit) for hit in hits])
 
     def _read(
-        self, reservoir: "Reservoir", partition: str, id: int, around: int, max_tokens: int
+        self, reservoir: Reservoir, partition: str, id: int, around: int, max_tokens: int
     ) -> str:
         rows = reservoir.messages([id], Scope(partition))
-        ids = reservoir.thread(rows[0]) if rows else []
+        ids = reservoir.lookup.thread(rows[0]) if rows else []
         if id not in ids:
             raise ReservoirError(f"no message #{id} in partition {partition}")
         place = ids.index(id)
@@ -145,7 +144,7 @@ class Answers:
         rows = reservoir.messages(near, Scope(partition, rows[0].instance))
         return _fitted(_meter(reservoir, partition), rows, near.index(id), max_tokens)
 
-    def _remember(self, reservoir: "Reservoir", partition: str, text: str) -> str:
+    def _remember(self, reservoir: Reservoir, partition: str, text: str) -> str:
         message = Message("assistant", text.strip(), source=SOURCE)
         stored = reservoir.ingest([message], partition=partition, instance=SOURCE)
         if not stored:
@@ -153,26 +152,20 @@ class Answers:
         return f"Stored as [#{stored[0].id}]."
 
 
-def _hit_line(hit: "Hit") -> str:
-    from reservoir_cli.context.turns import defused
-    from reservoir_cli.retrieval.snippet import choose_part
-
+def _hit_line(hit: Hit) -> str:
     message = hit.message
     part, _ = choose_part(plain_text(message), hit.words, hit.passage, _SNIPPET)
     title = f" ({' '.join(hit.title.split())[:60]})" if hit.title else ""
     return defused(f"[#{message.id}] {_day(message)} {message.role}{title}: {part}")
 
 
-def _meter(reservoir: "Reservoir", partition: str) -> "Meter":
-    from reservoir_cli.context.budget import Meter
-    from reservoir_cli.tokens import storing_counter
-
+def _meter(reservoir: Reservoir, partition: str) -> Meter:
     settings = reservoir.config.settings(partition)
     counter = storing_counter(settings.token_counter)
     return Meter.of(counter, settings.token_multiplier, settings.token_safety)
 
 
-def _fitted(meter: "Meter", rows: Sequence[StoredMessage], place: int, max_tokens: int) -> str:
+def _fitted(meter: Meter, rows: Sequence[StoredMessage], place: int, max_tokens: int) -> str:
     """Quote a message and the neighbours that fit, nearest first; cut the message if it must be.
 
     :param place: of the message among the rows.
@@ -189,10 +182,8 @@ def _fitted(meter: "Meter", rows: Sequence[StoredMessage], place: int, max_token
     return _conversation(rows[low:high])
 
 
-def _cut(meter: "Meter", message: StoredMessage, max_tokens: int) -> str:
+def _cut(meter: Meter, message: StoredMessage, max_tokens: int) -> str:
     """Quote the beginning of a message, and what is missing."""
-    from reservoir_cli.context.turns import shorten_result
-
     whole = replace(message, content=plain_text(message), tool_calls=())
     room = max_tokens
     while True:  # quoting adds tokens to each line
@@ -206,8 +197,6 @@ def _cut(meter: "Meter", message: StoredMessage, max_tokens: int) -> str:
 
 def _conversation(rows: Sequence[StoredMessage]) -> str:
     """Quote messages in order, under their days."""
-    from reservoir_cli.context.turns import recalled_line
-
     lines, day = [], ""
     for row in rows:
         if _day(row) != day:
@@ -218,9 +207,6 @@ def _conversation(rows: Sequence[StoredMessage]) -> str:
 
 def _quoted(lines: Sequence[str]) -> str:
     """Frame lines, so that importers of the client's log recognise them as our own."""
-    from reservoir_cli.context.render.frame import wrap
-    from reservoir_cli.context.turns import RECALLED_NOTE
-
     return wrap("\n".join([RECALLED_NOTE, *lines]))
 
 

@@ -1,13 +1,12 @@
 """``reservoir budget``: where the tokens of a context go."""
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from reservoir_cli.cli import console, options
-
-if TYPE_CHECKING:
-    from reservoir_cli.context.types import TokenBudget
+from reservoir_cli.context.request import plan_budget
+from reservoir_cli.context.types import TokenBudget
 
 
 def budget(
@@ -38,8 +37,6 @@ def budget(
     max_context_tokens keeps back, recommended what --budget recommended takes. Borrowed is what
     history may take of the reserve, overflow what the sections take beyond what is available.
     """
-    from reservoir_cli.context.request import plan_budget
-
     made = plan_budget(
         options.load_config(ctx),
         partition=partition,
@@ -66,7 +63,7 @@ def budget(
     console.write(f"{planned.history}\n")
 
 
-def _lines(planned: "TokenBudget", recommended: int | None) -> list[tuple[str, int | None]]:
+def _lines(planned: TokenBudget, recommended: int | None) -> list[tuple[str, int | None]]:
     """Every part of the sum with its sign, and what is recommended."""
     names = {"episode": "episodes"}
     sections = [(names.get(key, key.value), -count) for key, count in planned.sections.items()]

@@ -1,21 +1,42 @@
 """``reservoir config``: read and change settings."""
 
 import shlex
-from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NoReturn
+from typing import Annotated, NoReturn
 
 import typer
 
-from reservoir_cli.cli import completion, console, nothing_found, options
-from reservoir_cli.errors import ReservoirError, UsageError
-from reservoir_cli.messages import Scope
-
-if TYPE_CHECKING:
-    from reservoir_cli.settings.config import Config
-
+from reservoir_cli.cli import console, options
+from reservoir_cli.cli.globals import globals_of
+from reservoir_cli.errors import UsageError
+from reservoir_cli.settings import config as settings
+from reservoir_cli.settings import paths
+from reservoir_cli.settings.config import Config
+from reservoir_cli.settings.keys import split_key
+from reservoir_cli.settings.schema import SETTINGS, format_value
 
 _USAGE = "reservoir config [get KEY | set KEY=VALUE… | unset KEY… | list | path]"
+
+
+def _keys(ctx: typer.Context) -> list[str]:
+    """Offer the names of settings."""
+    return list(SETTINGS)
+
+
+def _assignments(ctx: typer.Context) -> list[str]:
+    """Offer the names of settings, ready for a value."""
+    return [f"{key}=" for key in _keys(ctx)]
+
+
+def _words(ctx: typer.Context) -> list[str]:
+    """Offer what can be done with settings, and then their names."""
+    words = ctx.params.get("words")
+    verb = words[0] if words else ""
+    if verb in ("list", "path"):
+        return []
+    if verb:
+        return _assignments(ctx) if verb == "set" else _keys(ctx)
+    return ["get", "set", "unset", "list", "path", *_keys(ctx)]
 
 
 def config(
@@ -25,7 +46,7 @@ def config(
         typer.Argument(
             metavar="[get KEY | set KEY=VALUE... | unset KEY... | list | path]",
             help="What to do; nothing lists them. KEY alone is get KEY.",
-            autocompletion=completion.config_words,
+            autocompletion=_words,
         ),
     ] = None,
     changes: Annotated[
@@ -34,19 +55,19 @@ def config(
             "--set",
             metavar="KEY=VALUE",
             help="The same as set; repeatable.",
-            autocompletion=completion.assignments,
+            autocompletion=_assignments,
         ),
     ] = None,
     get: Annotated[
         str | None,
-        typer.Option(metavar="KEY", help="The same as get.", autocompletion=completion.settings),
+        typer.Option(metavar="KEY", help="The same as get.", autocompletion=_keys),
     ] = None,
     unset: Annotated[
         list[str] | None,
         typer.Option(
             metavar="KEY",
             help="The same as unset; repeatable.",
-            autocompletion=completion.settings,
+            autocompletion=_keys,
         ),
     ] = None,
     show: Annotated[bool, typer.Option("--list", help="The same as list.")] = False,
@@ -59,23 +80,18 @@ def config(
     settings together or not at all, `unset` goes back to the default, and `path` prints where the
     settings file is.
     """
-    from reservoir_cli.settings import config as settings
-    from reservoir_cli.settings.keys import split_key
-    from reservoir_cli.settings.schema import format_value
-
     options.one_form(get=get is not None, list=show, path=path, set=bool(changes or unset))
     if words:
         if changes or unset or show or path or get is not None:
             raise UsageError("name what to do once", hint=_USAGE)
         changes, unset, get, path = _spoken(words)
-    given = options.globals_of(ctx).config
+    given = globals_of(ctx).config
     if changes or unset:
-        edits = _changes(changes or [], unset or [])
-        file = _change(given, edits)
-        _say_if_empty(ctx, edits.get("partition"))
-        for key in edits:
-            if key.rpartition(".")[2] == "redact":
-                _count_stored_secrets(ctx, split_key(key)[1])
+        from reservoir_cli.cli import change_settings  # it loads the store
+
+        edits = change_settings.parse_edits(changes or [], unset or [])
+        file = _file(given)
+        change_settings.change(ctx, file, edits)
         if as_json:
             console.document({"path": str(file)})
         return
@@ -146,79 +162,14 @@ def _refuse(what: str, meant: str) -> NoReturn:
     raise UsageError(what, hint=f"reservoir config {shlex.join(meant.split(' ', 1))}")
 
 
-def _say_if_empty(ctx: typer.Context, partition: str | None) -> None:
-    """Say that the partition that is used from now on holds nothing, if others hold something."""
-    if partition is None:
-        return
-    with suppress(ReservoirError), options.open_reservoir(ctx) as reservoir:
-        if places := reservoir.places():
-            nothing_found.tell(Scope(partition), places)
-
-
-def _count_stored_secrets(ctx: typer.Context, partition: str | None) -> None:
-    """Say how many messages keep secrets although they are removed from now on."""
-    from reservoir_cli.reservoir import Filter
-
-    with suppress(ReservoirError), options.open_reservoir(ctx) as reservoir:
-        if reservoir.config.lookup("redact", partition)[0] != "remove":
-            return
-        if count := len(reservoir.find(Scope(partition), Filter(secrets=True))):
-            verb = "holds" if count == 1 else "hold"
-            console.note(
-                f"{options.counted(count, 'stored message')} {verb} secrets: they are hidden in "
-                "what is printed, and not removed; reservoir view 0 --secrets --all-partitions "
-                "lists them, reservoir forget --id N deletes one"
-            )
-
-
-def _change(given: Path | None, changes: dict[str, str | None]) -> Path:
-    """Change the settings file, and tell of names that are older ones."""
-    from reservoir_cli.maintenance.availability import check_changes
-    from reservoir_cli.settings import config, edit_file
-
-    file = _file(given)
-    if any(text is not None for text in changes.values()):
-        check_changes(config.load(given), changes)
-    edit_file.edit(file, changes)
-    for key, text in changes.items():
-        if text is not None and (note := _note(key, text)):
-            console.note(note)
-    return file
-
-
-def _note(key: str, text: str) -> str:
-    """Describe what an older name of a key stands for."""
-    from reservoir_cli.settings.keys import split_written_key
-    from reservoir_cli.settings.schema import from_alias, parse_value, setting_of
-
-    written = split_written_key(key)[2]
-    if (setting := setting_of(written)) == written:
-        return ""
-    value = from_alias(written, given := parse_value(written, text, key))
-    scale = f", a plain cosine: {value} for {given}" if value != given else ""
-    return f"{written} is now called {setting}{scale}"
-
-
 def _file(given: Path | None) -> Path:
     """Return the settings file, even if its content is wrong.
 
     :raises UsageError: it was named, and is not there.
     """
-    from reservoir_cli.settings import config, paths
-
     if given is not None and not given.exists():
-        return config.load(given).path  # it says what is wrong
+        return settings.load(given).path  # it says what is wrong
     return given or paths.config_file()
-
-
-def _changes(changes: list[str], unset: list[str]) -> dict[str, str | None]:
-    from reservoir_cli.settings.keys import split_assignment
-
-    parsed: dict[str, str | None] = dict.fromkeys(unset)
-    for each in changes:
-        key, value = split_assignment(each)
-        parsed[key] = value
-    return parsed
 
 
 def _print_value(text: str, fields: dict[str, object], as_json: bool) -> None:
@@ -228,10 +179,7 @@ def _print_value(text: str, fields: dict[str, object], as_json: bool) -> None:
         console.write(text + "\n")
 
 
-def _print_list(known: "Config", as_json: bool) -> None:
-    from reservoir_cli.settings import config as settings
-    from reservoir_cli.settings.schema import format_value
-
+def _print_list(known: Config, as_json: bool) -> None:
     rows = settings.listed(known)
     if as_json:
         console.document(

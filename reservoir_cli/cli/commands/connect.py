@@ -1,20 +1,22 @@
 """``reservoir connect``: let other programs use the store."""
 
 import os
+from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
-from reservoir_cli.cli import completion, options
+from reservoir_cli.agents import connect as agents
+from reservoir_cli.agents.connect import Outcome, Status
+from reservoir_cli.agents.connect.files import Change, RefusedFileError
+from reservoir_cli.agents.connect.program import with_options
+from reservoir_cli.agents.connect.registry import CLIENTS, client_named
+from reservoir_cli.cli import completion, console, options
+from reservoir_cli.cli.globals import globals_of
 from reservoir_cli.errors import UsageError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from reservoir_cli.agents.connect import Outcome, Status
-    from reservoir_cli.agents.connect.files import Change
+from reservoir_cli.settings.paths import abbreviate_home
 
 #: Variables that a program started from a desktop does not see.
 _VARIABLES = ("RESERVOIR_HOME", "RESERVOIR_CONFIG", "RESERVOIR_DB")
@@ -22,7 +24,7 @@ _VARIABLES = ("RESERVOIR_HOME", "RESERVOIR_CONFIG", "RESERVOIR_DB")
 ClientName = typer.Argument(
     metavar="CLIENT",
     help="claude, codex, gemini, opencode, cursor, vscode, zed or claude-desktop.",
-    autocompletion=completion.clients,
+    autocompletion=completion.among(*CLIENTS),
 )
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Show the change, and write nothing.")]
 
@@ -46,12 +48,7 @@ def connect(
     file. Without CLIENT it lists the clients on this machine and which are connected.
     reservoir disconnect CLIENT undoes it.
     """
-    from reservoir_cli.agents import connect as agents
-    from reservoir_cli.agents.connect.program import with_options
-    from reservoir_cli.agents.connect.registry import CLIENTS, client_named
-    from reservoir_cli.cli import console
-
-    given = options.globals_of(ctx)
+    given = globals_of(ctx)
     program = with_options(given.config, given.db)
     if client is None:
         if hooks or dry_run or partition:
@@ -73,8 +70,6 @@ def connect(
 
 def _warn_of_variables(config: object, db: object) -> None:
     """Warn if the connection leads elsewhere than this shell."""
-    from reservoir_cli.cli import console
-
     named = [name for name in _VARIABLES if os.environ.get(name)]
     if named and (config is None or db is None):
         console.warn(
@@ -83,9 +78,7 @@ def _warn_of_variables(config: object, db: object) -> None:
         )
 
 
-def _say_next_step(outcome: "Outcome", hooks: bool) -> None:
-    from reservoir_cli.cli import console
-
+def _say_next_step(outcome: Outcome, hooks: bool) -> None:
     if outcome.is_changed:
         for step in (outcome.client.next_step, outcome.client.hooks_step if hooks else ""):
             if step:
@@ -95,11 +88,8 @@ def _say_next_step(outcome: "Outcome", hooks: bool) -> None:
 
 
 @contextmanager
-def showing_snippet(as_json: bool) -> "Iterator[None]":
+def showing_snippet(as_json: bool) -> Iterator[None]:
     """If a settings file is refused, print what to paste into it."""
-    from reservoir_cli.agents.connect.files import RefusedFileError
-    from reservoir_cli.cli import console
-
     try:
         yield
     except RefusedFileError as refusal:
@@ -111,10 +101,8 @@ def showing_snippet(as_json: bool) -> "Iterator[None]":
         raise
 
 
-def show(outcome: "Outcome", as_json: bool, dry_run: bool, *, done: str, already: str) -> None:
+def show(outcome: Outcome, as_json: bool, dry_run: bool, *, done: str, already: str) -> None:
     """Say what was changed; of a dry run print the change itself."""
-    from reservoir_cli.cli import console
-
     if as_json:
         console.document(
             {
@@ -136,16 +124,13 @@ def show(outcome: "Outcome", as_json: bool, dry_run: bool, *, done: str, already
             _say_change(change)
 
 
-def _say_change(change: "Change") -> None:
-    from reservoir_cli.cli import console
-    from reservoir_cli.settings.paths import abbreviate_home
-
+def _say_change(change: Change) -> None:
     if change.kind != "unchanged":
         backup = f"; before: {abbreviate_home(change.backup)}" if change.backup else ""
         console.aside(f"{change.kind} {abbreviate_home(change.file)}{backup}")
 
 
-def _file_row(change: "Change", dry_run: bool) -> dict[str, Any]:
+def _file_row(change: Change, dry_run: bool) -> dict[str, Any]:
     row = {
         "file": str(change.file),
         "change": change.kind,
@@ -154,11 +139,8 @@ def _file_row(change: "Change", dry_run: bool) -> dict[str, Any]:
     return {**row, "diff": change.diff} if dry_run else row
 
 
-def _list(statuses: "list[Status]", program: list[str], as_json: bool) -> None:
+def _list(statuses: list[Status], program: list[str], as_json: bool) -> None:
     """List the clients; without ``--json`` only those on this machine."""
-    from reservoir_cli.cli import console
-    from reservoir_cli.settings.paths import abbreviate_home
-
     if as_json:
         console.document({"clients": [_row(status, program) for status in statuses]})
         return
@@ -179,7 +161,7 @@ def _list(statuses: "list[Status]", program: list[str], as_json: bool) -> None:
     console.table(("client", "connected", "hooks", "settings"), rows)
 
 
-def _connection(status: "Status", program: list[str]) -> str:
+def _connection(status: Status, program: list[str]) -> str:
     if status.error:
         return "settings are invalid"
     if status.command is None:
@@ -187,7 +169,7 @@ def _connection(status: "Status", program: list[str]) -> str:
     return "connected" if status.command[: len(program)] == program else "another program"
 
 
-def _row(status: "Status", program: list[str]) -> dict[str, Any]:
+def _row(status: Status, program: list[str]) -> dict[str, Any]:
     return {
         "name": status.client.name,
         "title": status.client.title,

@@ -1,19 +1,21 @@
 """``reservoir context``: the best context a token budget can buy."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from reservoir_cli.cli import completion, console, options
+from reservoir_cli.cli import clipboard, completion, console, options, store
 from reservoir_cli.cli.explain import print_explanation
+from reservoir_cli.context.reasons import describe_reason
+from reservoir_cli.context.render.window import ContextWindow
+from reservoir_cli.context.request import ContextOptions
+from reservoir_cli.context.types import FORMATS
 from reservoir_cli.errors import UsageError
 from reservoir_cli.messages import check_name
-from reservoir_cli.settings.schema import Value, check_value
-
-if TYPE_CHECKING:
-    from reservoir_cli.context.render.window import ContextWindow
-    from reservoir_cli.reservoir import Reservoir
+from reservoir_cli.reservoir import Reservoir
+from reservoir_cli.settings.schema import SETTINGS, Value, check_value
+from reservoir_cli.util.files import decode, read_bounded
 
 _TRUNCATED = 6
 #: The settings that options stand for, where they are called otherwise.
@@ -23,6 +25,11 @@ _SETTINGS = {
     "--similar": "semantic_context_size",
     "--floor": "recall_floor",
 }
+
+
+def _choices(key: str) -> tuple[str, ...]:
+    """Return what a setting may be."""
+    return tuple(SETTINGS[key].metadata["choices"])
 
 
 def context(
@@ -56,7 +63,7 @@ def context(
             "--format",
             metavar="NAME",
             help="text, markdown, json, or a request: openai, azure, ollama, anthropic.",
-            autocompletion=completion.context_formats,
+            autocompletion=completion.among(*FORMATS),
         ),
     ] = "text",
     system: Annotated[
@@ -101,7 +108,7 @@ def context(
         typer.Option(
             metavar="WHERE",
             help="Look in the instance, the partition, or auto: the partition unless -i is given.",
-            autocompletion=completion.choices("recall_scope"),
+            autocompletion=completion.among(*_choices("recall_scope")),
         ),
     ] = None,
     fill: Annotated[
@@ -124,7 +131,7 @@ def context(
         typer.Option(
             metavar="HOW",
             help="auto: recall the best parts of long messages; off: whole messages only.",
-            autocompletion=completion.choices("excerpts"),
+            autocompletion=completion.among(*_choices("excerpts")),
         ),
     ] = None,
     profile: Annotated[
@@ -132,7 +139,7 @@ def context(
         typer.Option(
             metavar="SIZE",
             help="How many to consider, for a small or a large model.",
-            autocompletion=completion.choices("profile"),
+            autocompletion=completion.among(*_choices("profile")),
         ),
     ] = None,
     copy: Annotated[
@@ -194,16 +201,14 @@ def context(
             "--floor": floor,
         }
     )
-    from reservoir_cli.context.request import ContextOptions
-
-    where = options.message_filter(
+    where = store.message_filter(
         since=since, until=until, role=role, source=source, project=project, tag=tag
     )
     question = _question(words)
     if save:  # a name that cannot be stored is refused before anything is printed
         for name in filter(None, (partition, instance, trace_id)):
             check_name(name)
-    with options.open_reservoir(ctx, create=save) as reservoir:
+    with store.open_reservoir(ctx, create=save) as reservoir:
         window = reservoir.context(
             question,
             partition=partition,
@@ -234,16 +239,15 @@ def context(
             explain=explain,
         )
         if not window.kept:
-            options.say_elsewhere(reservoir, window.request.partition, instance, where)
+            store.say_elsewhere(reservoir, window.request.partition, instance, where)
         try:
             _print(window, explain, reservoir)
             if copy:
                 _copy(window, explain)
         finally:  # the question was asked, even if nobody reads the context to its end
             if save:
-                reservoir.save_question(window)
-                _say_where(window)
-            reservoir.record_run(window)
+                _save_question(reservoir, window)
+            reservoir.runs.record(window)
     if strict and (window.truncated or window.excerpts):
         lost = f"{window.truncations:,} recent, similar or linked left out or cut for lack of room"
         if window.excerpts:
@@ -262,17 +266,21 @@ def _check(given: dict[str, Value]) -> None:
             check_value(_SETTINGS.get(option) or option[2:].replace("-", "_"), value, option)
 
 
-def _say_where(window: "ContextWindow") -> None:
-    """Say that a question begins a conversation of its own, if it may be meant to go on one."""
-    partition, source = window.request.partition, window.scope["instance"]
-    if window.request.instance is None and source not in (None, partition):
+def _save_question(reservoir: Reservoir, window: ContextWindow) -> None:
+    """Store a question; say so if it may be meant to go on a conversation, and begins one."""
+    question, request = window.request.question(), window.request
+    if question is None:
+        return
+    reservoir.ingest([question], partition=request.partition, instance=request.instance)
+    partition, source = request.partition, window.scope["instance"]
+    if request.instance is None and source not in (None, partition):
         console.note(
             f"the question is saved in {partition}/{partition}; the newest messages are of "
             f"{partition}/{source} (-i {source} goes on there)"
         )
 
 
-def _print(window: "ContextWindow", explain: bool, reservoir: "Reservoir") -> None:
+def _print(window: ContextWindow, explain: bool, reservoir: Reservoir) -> None:
 
     request = window.request
     for each in window.notes:
@@ -285,7 +293,10 @@ def _print(window: "ContextWindow", explain: bool, reservoir: "Reservoir") -> No
     if cut := sum(each.cut for each in window.kept):
         console.note(f"long tool results are cut: {cut} (max_tool_result_tokens; 0 never cuts)")
     if secret := sum(bool(each.message.secrets) for each in window.kept):
-        done = f"printed as they are; {reservoir.masking_command(request.partition)} hides them"
+        from reservoir_cli.transfer.reports import masking_command
+
+        command = masking_command(reservoir.config, request.partition)
+        done = f"printed as they are; {command} hides them"
         if reservoir.redactor.hides(request.partition):
             done = "masked"
         console.note(f"secrets in {options.counted(secret, 'message')} {done}")
@@ -301,10 +312,8 @@ def _print(window: "ContextWindow", explain: bool, reservoir: "Reservoir") -> No
     console.aside(window.summary())
 
 
-def _say_pins_left_out(window: "ContextWindow") -> None:
+def _say_pins_left_out(window: ContextWindow) -> None:
     """Name the pinned messages that the budget has no room for."""
-    from reservoir_cli.context.reasons import describe_reason
-
     for dropped in window.selection.dropped:
         if dropped.candidate.pinned and dropped.for_room:
             message = dropped.candidate.message
@@ -314,9 +323,7 @@ def _say_pins_left_out(window: "ContextWindow") -> None:
             )
 
 
-def _copy(window: "ContextWindow", explain: bool) -> None:
-    from reservoir_cli.cli import clipboard, console
-
+def _copy(window: ContextWindow, explain: bool) -> None:
     rendered = window.to(explain=explain)
     clipboard.copy(rendered if isinstance(rendered, str) else console.json_text(rendered))
     console.note("copied to the clipboard")
@@ -341,9 +348,6 @@ def _text(text: str, option: str) -> str:
         return text[1:]
     if not text.startswith("@"):
         return text
-    from reservoir_cli.transfer.importers import decode
-    from reservoir_cli.util.files import read_bounded
-
     path = Path(text[1:])
     try:
         data = read_bounded(path)

@@ -2,15 +2,13 @@
 
 from collections.abc import Sequence
 from dataclasses import asdict, replace
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
-from reservoir_cli.cli import console, nothing_found, options
+from reservoir_cli.cli import console, nothing_found, options, store
 from reservoir_cli.messages import Scope
-
-if TYPE_CHECKING:
-    from reservoir_cli.reservoir import ConversationSummary, Filter, Reservoir
+from reservoir_cli.reservoir import ConversationSummary, Filter, Reservoir
 
 #: Characters of an id that a terminal shows, if they tell it from the others.
 _SHORT = 8
@@ -36,9 +34,9 @@ def conversations(
     The oldest comes first. Messages outside of conversations, such as those from stdin, are in
     none. A terminal shows the beginnings of ids; `view --conversation` takes them.
     """
-    where = options.message_filter(text=match, project=project, since=since, tag=tag)
-    with options.open_reservoir(ctx) as reservoir:
-        scope = options.read_scope(reservoir, partition, instance, all_instances, all_partitions)
+    where = store.message_filter(text=match, project=project, since=since, tag=tag)
+    with store.open_reservoir(ctx) as reservoir:
+        scope = store.read_scope(reservoir, partition, instance, all_instances, all_partitions)
         everything = reservoir.conversations(scope)
         found = _passing(everything, reservoir, scope, where)
         if not found:
@@ -50,11 +48,11 @@ def conversations(
 
 
 def _passing(
-    summaries: "Sequence[ConversationSummary]",
-    reservoir: "Reservoir",
+    summaries: Sequence[ConversationSummary],
+    reservoir: Reservoir,
     scope: Scope,
-    where: "Filter",
-) -> "Sequence[ConversationSummary]":
+    where: Filter,
+) -> Sequence[ConversationSummary]:
     """Return the conversations that pass a filter; a text may stand in the title, too.
 
     Of those with a tag some message has it, and a text may stand in another one.
@@ -64,12 +62,12 @@ def _passing(
     if where.since:
         summaries = [each for each in summaries if each.last >= where.since]
     if where.tag:
-        tagged = reservoir.threads(scope, type(where)(tag=where.tag))
+        tagged = reservoir.lookup.threads(scope, type(where)(tag=where.tag))
         summaries = [each for each in summaries if _thread(each) in tagged]
     if not where.text:
         return summaries
     text = where.text.casefold()
-    holding = reservoir.threads(scope, replace(where, project=None, since=None, tag=None))
+    holding = reservoir.lookup.threads(scope, replace(where, project=None, since=None, tag=None))
     return [
         each
         for each in summaries
@@ -77,29 +75,27 @@ def _passing(
     ]
 
 
-def _thread(summary: "ConversationSummary") -> tuple[str, str, str]:
+def _thread(summary: ConversationSummary) -> tuple[str, str, str]:
     return summary.partition, summary.instance, summary.conversation.id
 
 
-def _say_nothing_found(
-    reservoir: "Reservoir", scope: Scope, where: "Filter", filtered: bool
-) -> None:
+def _say_nothing_found(reservoir: Reservoir, scope: Scope, where: Filter, filtered: bool) -> None:
     if not reservoir.view(scope, 1):
-        nothing_found.tell(scope, reservoir.places())
+        nothing_found.tell(scope, reservoir.lookup.places())
     elif filtered:
         names = [
             f"--{name}" for name in ("match", "project", "since", "tag") if _typed(where, name)
         ]
-        console.note(options.describe_no_match("conversation", scope, names, where))
+        console.note(store.describe_no_match("conversation", scope, names, where))
     else:
         console.note(f"the messages in {nothing_found.place(scope)} are in no conversation")
 
 
-def _typed(where: "Filter", name: str) -> bool:
+def _typed(where: Filter, name: str) -> bool:
     return asdict(where)["text" if name == "match" else name] is not None
 
 
-def _row(summary: "ConversationSummary") -> dict[str, Any]:
+def _row(summary: ConversationSummary) -> dict[str, Any]:
     """Return a conversation as plain JSON values."""
     return {
         **{name: getattr(summary.conversation, name) for name in ("id", "title", "source")},
@@ -113,7 +109,7 @@ def _row(summary: "ConversationSummary") -> dict[str, Any]:
 
 
 def _print_table(
-    found: "Sequence[ConversationSummary]", everything: "Sequence[ConversationSummary]"
+    found: Sequence[ConversationSummary], everything: Sequence[ConversationSummary]
 ) -> None:
     shown = _short_ids([each.conversation.id for each in everything])
     rows = [

@@ -5,8 +5,9 @@ from typing import Annotated, Any
 
 import typer
 
-from reservoir_cli.cli import console, options, tables
+from reservoir_cli.cli import console, options, store, tables
 from reservoir_cli.cli.help import HelpfulCommand, HelpfulGroup
+from reservoir_cli.maintenance import database
 
 db = typer.Typer(
     cls=HelpfulGroup,
@@ -25,8 +26,8 @@ db = typer.Typer(
 )
 def status(ctx: typer.Context, as_json: options.Json = False) -> None:
     """Show what keeps the store, how large it is, and what it holds."""
-    with options.open_reservoir(ctx) as reservoir:
-        facts = reservoir.status()
+    with store.open_reservoir(ctx) as reservoir:
+        facts = reservoir.database.status()
     if as_json:
         console.document(facts)
         return
@@ -90,8 +91,8 @@ def migrate(
     With --rls the role reservoir_member may read and write, and reservoir_reader read, the
     partitions that the table reservoir.members names for each user; see docs/scaling.md.
     """
-    with options.open_reservoir(ctx, create=True) as reservoir:
-        engine = reservoir.migrate(rls=rls)
+    with store.open_reservoir(ctx, create=True) as reservoir:
+        engine = reservoir.database.migrate(rls=rls)
     console.aside(f"up to date: {engine}{', rows are guarded' if rls else ''}")
     if as_json:
         console.document({"engine": engine, "guarded": rls})
@@ -110,10 +111,8 @@ def copy(
 
     Run it again to resume an interrupted copy.
     """
-    from reservoir_cli.reservoir import Reservoir
-
     try:
-        copied = Reservoir.copy(source, target, console.progress)
+        copied = database.copy(source, target, console.progress)
     finally:
         console.progress.stop()
     console.aside(
@@ -127,9 +126,7 @@ def copy(
 @db.command("shard-sql", cls=HelpfulCommand, epilog="Example: reservoir db shard-sql | psql")
 def shard_sql(as_json: options.Json = False) -> None:
     """Print the statements that spread a store over the machines of a Citus cluster."""
-    from reservoir_cli.reservoir import Reservoir
-
-    statements = Reservoir.shard_statements()
+    statements = database.shard_statements()
     if as_json:
         console.document({"statements": statements})
     else:
@@ -147,12 +144,12 @@ def index(
 
     Without one every vector is compared and none is missed, which takes 65 ms for 40,000.
     """
-    with options.open_reservoir(ctx) as reservoir:
+    with store.open_reservoir(ctx) as reservoir:
         if drop:
-            there = reservoir.drop_index(partition)
+            there = reservoir.database.drop_index(partition)
             console.aside(f"{partition} has no index{' any more' if there else ''}")
             return
-        recall = reservoir.build_index(partition)
+        recall = reservoir.database.build_index(partition)
     console.aside(f"{partition} has an index; it finds {recall:.1%} of the nearest")
     if as_json:
         console.document({"partition": partition, "recall": recall})

@@ -4,6 +4,8 @@ from typing import Annotated
 
 import typer
 
+from reservoir_cli.agents import connect as agents
+from reservoir_cli.agents.connect.registry import client_named
 from reservoir_cli.cli import options
 from reservoir_cli.cli.commands.connect import ClientName, DryRun, show, showing_snippet
 
@@ -19,9 +21,6 @@ def disconnect(
     If no other program has written to a settings file since connect, the file is restored byte for
     byte. Otherwise only our entries are removed from it.
     """
-    from reservoir_cli.agents import connect as agents
-    from reservoir_cli.agents.connect.registry import client_named
-
     with showing_snippet(as_json):
         outcome = agents.disconnect(client_named(client), dry_run=dry_run)
     show(outcome, as_json, dry_run, done="disconnected", already="is not connected")

@@ -6,8 +6,12 @@ from typing import Annotated
 
 import typer
 
-from reservoir_cli.cli import console, options
+from reservoir_cli.cli import console, options, store
+from reservoir_cli.cli.globals import Globals, globals_of
 from reservoir_cli.errors import UsageError
+from reservoir_cli.maintenance.backup import salvage as save_the_rest
+from reservoir_cli.reservoir import Reservoir
+from reservoir_cli.settings.config import load
 
 
 def doctor(
@@ -37,7 +41,7 @@ def doctor(
     It says what to do about what is wrong. Exit code 1 if there is a fault; notes are only worth
     knowing.
     """
-    given = options.globals_of(ctx)
+    given = globals_of(ctx)
     if calibrate:
         if repair or salvage is not None:
             raise UsageError("--calibrate stands alone", hint="run reservoir doctor --repair first")
@@ -50,8 +54,6 @@ def doctor(
             )
         _salvage(given, salvage, as_json)
         return
-    from reservoir_cli.reservoir import Reservoir
-
     checks = list(
         Reservoir.doctor(
             given.db, config_file=given.config, repair=repair, progress=console.progress
@@ -72,8 +74,8 @@ def doctor(
 
 def _calibrate(ctx: typer.Context, as_json: bool) -> None:
     """Measure the recall floor of the model, keep it in the store, and report it."""
-    with options.open_reservoir(ctx) as reservoir:
-        measured = reservoir.calibrate()
+    with store.open_reservoir(ctx) as reservoir:
+        measured = reservoir.database.calibrate()
         setting = reservoir.config.settings().recall_floor
     if as_json:
         console.document({"calibration": asdict(measured)})
@@ -84,13 +86,12 @@ def _calibrate(ctx: typer.Context, as_json: bool) -> None:
         console.note(f"setting recall_floor is {setting:g} and comes before what was measured")
 
 
-def _salvage(given: options.Globals, target: Path, as_json: bool) -> None:
+def _salvage(given: Globals, target: Path, as_json: bool) -> None:
     """Save what is left of a damaged store, and report what is not."""
-    from reservoir_cli.reservoir import Reservoir
-
+    config = load(given.config)
     console.progress("reading what can be read", 0, 0)
     try:
-        lost = Reservoir.salvage(target, given.db, config_file=given.config)
+        lost = save_the_rest(config.store_location(given.db), target, config.synapse_threshold)
     finally:
         console.progress.stop()
     console.aside(f"saved {options.counted(lost.saved, 'message')} to {target}")

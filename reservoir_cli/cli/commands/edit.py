@@ -8,9 +8,10 @@ from typing import Annotated
 
 import typer
 
-from reservoir_cli.cli import console, options
+from reservoir_cli.cli import console, options, store
 from reservoir_cli.cli.commands.marks import Number, check_order, find
 from reservoir_cli.errors import ReservoirError, UsageError
+from reservoir_cli.util.files import decode
 
 
 def edit(
@@ -29,7 +30,7 @@ def edit(
     not bring the old text back. Backups and exports made earlier still have it.
     """
     check_order(number, [text or ""])
-    with options.open_reservoir(ctx) as reservoir:
+    with store.open_reservoir(ctx) as reservoir:
         key = find(reservoir, number, partition)
         [message] = reservoir.messages([key])
         before = message.content
@@ -51,8 +52,6 @@ def _edited(text: str) -> str:
     :raises ReservoirError: the editor cannot be run, or fails.
     """
     from tempfile import TemporaryDirectory  # few edits need it
-
-    from reservoir_cli.transfer.importers import decode
 
     command = _editor()
     # What an editor writes beside the file goes with the folder.

@@ -1,14 +1,14 @@
 """``reservoir embed``: give messages their vectors, by this model or another."""
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from reservoir_cli.cli import console, options
-
-if TYPE_CHECKING:
-    from reservoir_cli.maintenance.database import EmbeddingState
-    from reservoir_cli.settings.config import Config
+from reservoir_cli.cli import console, options, store
+from reservoir_cli.embedding import resolve
+from reservoir_cli.retrieval.indexing import EmbeddingState
+from reservoir_cli.settings import edit_file
+from reservoir_cli.settings.config import Config
 
 
 def embed(
@@ -27,14 +27,16 @@ def embed(
     With --model or --rebuild new vectors are made beside the old ones, which are used until the
     new ones are complete. Broken off, the same command goes on where it was.
     """
-    with options.open_reservoir(ctx, create=True) as reservoir:
+    with store.open_reservoir(ctx, create=True) as reservoir:
         before, name = reservoir.config, _absolute(model)
-        done = reservoir.update_embeddings(name, rebuild=rebuild)
-        state = reservoir.embedding_state()
+        if name:
+            reservoir.use(before.with_flags({"embedding_model": name}))
+        done = reservoir.indexer.update(rebuild=rebuild, named=bool(name))
+        state = reservoir.indexer.state()
         _say_unfinished(state)
         if name:
             _keep_setting(before, name)
-        engine = reservoir.load_engine() if as_json else reservoir.engine
+        engine = reservoir.indexer.load_engine() if as_json else reservoir.indexer.engine
     by = f", {engine.kind} engine, weights from the {engine.origin}" if engine else ""
     console.aside(f"embedded {options.counted(done, 'message')}{by}")
     if as_json:
@@ -51,13 +53,11 @@ def embed(
 
 def _absolute(model: str | None) -> str | None:
     """Return a model's name; make the path of a folder absolute."""
-    from reservoir_cli.embedding import resolve
-
     folder = resolve.folder(model) if model else None
     return str(folder.resolve()) if folder else model
 
 
-def _say_unfinished(state: "EmbeddingState") -> None:
+def _say_unfinished(state: EmbeddingState) -> None:
     if state.next:
         console.note(
             f"vectors by {state.next} are not complete, "
@@ -66,10 +66,8 @@ def _say_unfinished(state: "EmbeddingState") -> None:
         )
 
 
-def _keep_setting(config: "Config", name: str) -> None:
+def _keep_setting(config: Config, name: str) -> None:
     """Let questions be embedded by the model that the messages are embedded by."""
-    from reservoir_cli.settings import edit_file
-
     value, origin = config.lookup("embedding_model")
     if value == name:
         return

@@ -6,8 +6,9 @@ from typing import Annotated
 
 import typer
 
-from reservoir_cli.cli import completion, console, options
+from reservoir_cli.cli import completion, console, options, store
 from reservoir_cli.errors import UsageError
+from reservoir_cli.transfer.exporters import FORMATS
 
 
 def export(
@@ -26,7 +27,7 @@ def export(
             "--format",
             metavar="NAME",
             help="jsonl, json, openai, anthropic, sharegpt or markdown (default: jsonl).",
-            autocompletion=completion.export_formats,
+            autocompletion=completion.among(*FORMATS),
         ),
     ] = None,
     with_embeddings: Annotated[
@@ -48,10 +49,10 @@ def export(
     """
     chosen = _format(form, as_json, as_lines)
     to_file = out is not None and str(out) != "-"
-    with options.open_reservoir(ctx) as reservoir:
-        scope = options.read_scope(reservoir, partition, instance, all_instances, all_partitions)
-        where = options.message_filter(text=match, since=since, until=until, tag=tag)
-        why_nothing = partial(options.why_nothing, reservoir, scope, where)
+    with store.open_reservoir(ctx) as reservoir:
+        scope = store.read_scope(reservoir, partition, instance, all_instances, all_partitions)
+        where = store.message_filter(text=match, since=since, until=until, tag=tag)
+        why_nothing = partial(store.why_nothing, reservoir, scope, where)
         report = reservoir.export(
             out if out is not None and to_file else console.write,
             scope,

@@ -4,16 +4,14 @@ import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from reservoir_cli.cli import console, nothing_found, options
+from reservoir_cli.cli import console, nothing_found, options, store
 from reservoir_cli.errors import UsageError
 from reservoir_cli.messages import Key, Scope
-
-if TYPE_CHECKING:
-    from reservoir_cli.reservoir import Filter, Reservoir
+from reservoir_cli.reservoir import Filter, Reservoir
 
 _AT_ONCE = 1_000
 #: How many messages are shown before a person is asked.
@@ -63,8 +61,8 @@ def forget(
     numbers = tuple(map(options.message_number, ids or ()))
     which = _Which(numbers, trace_id, conversation, match, before, expired, everything)
     which.check()
-    with options.open_reservoir(ctx) as reservoir:
-        scope = options.read_scope(
+    with store.open_reservoir(ctx) as reservoir:
+        scope = store.read_scope(
             reservoir,
             partition,
             instance,
@@ -126,21 +124,21 @@ class _Which:
                 hint="--id, --trace-id, --conversation, --match, --before, --expired or --scope",
             )
 
-    def resolved(self, reservoir: "Reservoir", scope: Scope) -> "_Which":
+    def resolved(self, reservoir: Reservoir, scope: Scope) -> "_Which":
         """Complete shortened ids; say what they stand for.
 
         :raises UsageError: several ids of the scope begin so.
         """
-        trace_id = options.whole_id(reservoir, "trace_id", self.trace_id, scope)
-        conversation = options.whole_id(reservoir, "conversation_id", self.conversation, scope)
+        trace_id = store.whole_id(reservoir, "trace_id", self.trace_id, scope)
+        conversation = store.whole_id(reservoir, "conversation_id", self.conversation, scope)
         for typed, whole in ((self.trace_id, trace_id), (self.conversation, conversation)):
             if typed != whole:
                 console.note(f"{typed} is {whole}")
         return replace(self, trace_id=trace_id, conversation=conversation)
 
-    def where(self) -> "Filter":
+    def where(self) -> Filter:
         """Return the filter that was typed; for ids it lets everything through."""
-        where = options.message_filter(
+        where = store.message_filter(
             trace_id=self.trace_id,
             conversation_id=self.conversation,
             until=self.before,
@@ -150,29 +148,29 @@ class _Which:
             where = replace(where, until=where.until - timedelta(milliseconds=1))
         return where
 
-    def found(self, reservoir: "Reservoir", scope: Scope) -> Sequence[Key] | None:
+    def found(self, reservoir: Reservoir, scope: Scope) -> Sequence[Key] | None:
         """Return the messages that are meant; ``None`` if nothing ever expires.
 
         :raises ReservoirError: one that is named is not there.
         """
         if self.expired:
-            return reservoir.find_expired(scope)
+            return reservoir.lookup.expired(reservoir.config, scope)
         if not self.ids:
             return reservoir.find(scope, self.where())
-        keys = reservoir.find_ids(self.ids, scope)
+        keys = reservoir.lookup.keys_of(self.ids, scope)
         if missing := sorted(set(self.ids) - {key.id for key in keys}):
-            raise options.no_message(reservoir, missing[0], scope)
+            raise store.no_message(reservoir, missing[0], scope)
         return keys
 
 
 def _say_nothing_found(
-    reservoir: "Reservoir", scope: Scope, which: _Which, found: Sequence[Key] | None
+    reservoir: Reservoir, scope: Scope, which: _Which, found: Sequence[Key] | None
 ) -> None:
     """Say where what was looked for is, or else where messages are at all."""
     if found is None:
         console.note("nothing expires: setting retention_days is unset")
         return
-    others = [] if which.expired else reservoir.places(which.where())
+    others = [] if which.expired else reservoir.lookup.places(which.where())
     if others:
         # Something else was meant: --quiet does not hide that.
         _tell(scope, others, console.warn)
@@ -183,7 +181,7 @@ def _say_nothing_found(
             words += ["-p", scope.partition] if scope.partition else ["--all-partitions"]
             console.note(f"{shlex.join(words)} looks in titles and messages")
     else:
-        _tell(scope, reservoir.places(), console.note)
+        _tell(scope, reservoir.lookup.places(), console.note)
 
 
 def _tell(
@@ -195,7 +193,7 @@ def _tell(
     )
 
 
-def _preview(reservoir: "Reservoir", found: Sequence[Key]) -> None:
+def _preview(reservoir: Reservoir, found: Sequence[Key]) -> None:
     """Show the first messages that will go, before a person is asked."""
     for message in reservoir.messages(found[:_PREVIEWED]):
         console.aside(options.first_words(message))
@@ -203,7 +201,7 @@ def _preview(reservoir: "Reservoir", found: Sequence[Key]) -> None:
         console.aside(f"and {options.counted(len(found) - _PREVIEWED, 'message')} more")
 
 
-def _show(reservoir: "Reservoir", found: Sequence[Key], as_json: bool) -> None:
+def _show(reservoir: Reservoir, found: Sequence[Key], as_json: bool) -> None:
     if not as_json:
         for start in range(0, len(found), _AT_ONCE):
             console.table(

@@ -4,7 +4,9 @@ from typing import Annotated
 
 import typer
 
-from reservoir_cli.cli import completion, options
+from reservoir_cli.agents import hooks
+from reservoir_cli.cli import completion
+from reservoir_cli.cli.globals import globals_of
 
 EVENTS = ("user-prompt", "stop", "session-end", "session-start")
 
@@ -30,7 +32,5 @@ def hook(
     puts behind it. At the other events an import of the histories is started, and nothing is
     printed. It ends within 2 seconds and always exits with 0; what went wrong is in the log.
     """
-    from reservoir_cli.agents import hooks
-
-    given = options.globals_of(ctx)
+    given = globals_of(ctx)
     hooks.answer(event, config_file=given.config, db=given.db, budget=budget)

@@ -2,14 +2,20 @@
 
 import os
 import re
-from typing import TYPE_CHECKING, Annotated
+from datetime import UTC, datetime
+from typing import Annotated
 
 import typer
 
-from reservoir_cli.cli import completion, console, options
+from reservoir_cli.cli import completion, console, options, store
 from reservoir_cli.errors import ReservoirError, UsageError
 from reservoir_cli.messages import Message, parse_role
-from reservoir_cli.util.files import LARGEST
+from reservoir_cli.reservoir import Reservoir
+from reservoir_cli.transfer.importers import FORMATS, File
+from reservoir_cli.transfer.importers.files import LARGEST_PIPED
+from reservoir_cli.transfer.reports import ImportReport
+from reservoir_cli.util.files import LARGEST, decode
+from reservoir_cli.util.times import parse_time
 
 #: Blank lines around a text; what is indented stays indented.
 _OUTER_BLANK_LINES = re.compile(r"\A(?:[ \t]*\r?\n)+|(?:\r?\n[ \t]*)+\Z")
@@ -20,11 +26,6 @@ _LIKE_A_PATH = re.compile(r"\S*[/\\]\S*|\S+\.\w{1,8}")
 _LONGEST_NAME = 200
 
 _MEGABYTE = 1_000_000
-
-if TYPE_CHECKING:
-    from reservoir_cli.reservoir import Reservoir
-    from reservoir_cli.transfer.importers import File
-    from reservoir_cli.transfer.reports import ImportReport
 
 
 def ingest(
@@ -58,15 +59,13 @@ def ingest(
             help="reservoir, gemini-cli, opencode, copilot-chat, copilot-cli, cursor, chatgpt, "
             "claude, claude-code, codex, llm, cline, goose, lm-studio, open-webui, aider, zed, "
             "sharegpt, anthropic, openai, markdown or text (default: by what the file holds).",
-            autocompletion=completion.import_formats,
+            autocompletion=completion.among(*FORMATS),
         ),
     ] = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Say what would be imported; store nothing.")
     ] = False,
-    no_embed: Annotated[
-        bool, typer.Option("--no-embed", help="Store only; `embed` catches up later.")
-    ] = False,
+    no_embed: options.NoEmbed = False,
     as_json: options.Json = False,
 ) -> None:
     """Store a message from stdin, or import files.
@@ -80,7 +79,7 @@ def ingest(
     if dry_run and sources == ["-"] and form is None:
         raise UsageError("--dry-run is for files", hint="reservoir ingest --dry-run FILE")
     _check_there(sources)
-    with options.open_reservoir(ctx, create=not dry_run) as reservoir:
+    with store.open_reservoir(ctx, create=not dry_run) as reservoir:
         if sources == ["-"] and form is None:
             _one_message(reservoir, partition, instance, role, trace_id, at, not no_embed, as_json)
             return
@@ -98,7 +97,7 @@ def ingest(
         )
         _report(report, dry_run)
         if report.imported and not (dry_run or no_embed):
-            reservoir.embed_if_possible()
+            reservoir.indexer.embed_if_possible()
         if as_json:
             _print_report(report, dry_run)
         if report.unreadable:
@@ -126,7 +125,7 @@ def _check_there(sources: list[str]) -> None:
 
 
 def _one_message(
-    reservoir: "Reservoir",
+    reservoir: Reservoir,
     partition: str | None,
     instance: str | None,
     role: str | None,
@@ -135,11 +134,6 @@ def _one_message(
     embed: bool,
     as_json: bool,
 ) -> None:
-    from datetime import UTC, datetime
-
-    from reservoir_cli.transfer.importers import decode
-    from reservoir_cli.util.times import parse_time
-
     chosen = parse_role(role or "user").value
     moment = parse_time(at, datetime.now(UTC)) if at is not None else None
     data = _stdin(LARGEST)
@@ -165,14 +159,11 @@ def _one_message(
         console.write("".join(f"{each.id}\n" for each in stored))
 
 
-def _file(source: str) -> "str | File":
-    from reservoir_cli.transfer.importers import File
-    from reservoir_cli.transfer.importers.files import LARGEST_PIPED
-
+def _file(source: str) -> str | File:
     return File.of_bytes("stdin", _stdin(LARGEST_PIPED)) if source == "-" else source
 
 
-def _report(report: "ImportReport", dry_run: bool) -> None:
+def _report(report: ImportReport, dry_run: bool) -> None:
     """Say on stderr what was done, and what was not."""
     console.aside(report.line(dry_run=dry_run))
     if not report.total:
@@ -191,7 +182,7 @@ def _report(report: "ImportReport", dry_run: bool) -> None:
         console.note(f"{report.passed_over:,} other {noun} passed over")
 
 
-def _print_report(report: "ImportReport", dry_run: bool) -> None:
+def _print_report(report: ImportReport, dry_run: bool) -> None:
     console.document(
         {
             "imported": report.imported,

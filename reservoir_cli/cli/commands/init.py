@@ -5,21 +5,23 @@ import shlex
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from reservoir_cli.cli import console, lazy, options
+from reservoir_cli.cli import console, lazy, options, store
 from reservoir_cli.cli.commands.sync import keep, unknown
 from reservoir_cli.cli.pace import in_words
 from reservoir_cli.errors import ReservoirError
 from reservoir_cli.messages import Scope, clean_name
-
-if TYPE_CHECKING:
-    from reservoir_cli.reservoir import Reservoir
-    from reservoir_cli.transfer.importers.discover import History
-    from reservoir_cli.transfer.reports import ImportReport
-    from reservoir_cli.transfer.sync import Source
+from reservoir_cli.redaction import find
+from reservoir_cli.reservoir import Filter, Reservoir
+from reservoir_cli.settings import edit_file
+from reservoir_cli.settings.paths import abbreviate_home
+from reservoir_cli.transfer.importers import discover
+from reservoir_cli.transfer.importers.discover import History
+from reservoir_cli.transfer.reports import ImportReport
+from reservoir_cli.transfer.sync import Source
 
 _READ = "Read them, to see what they hold?"
 #: So many conversations are looked through for a question to try.
@@ -50,8 +52,8 @@ class _Read:
     :param imported: messages that were added.
     """
 
-    history: "History"
-    report: "ImportReport"
+    history: History
+    report: ImportReport
     failure: ReservoirError | None = None
     imported: int = 0
 
@@ -78,8 +80,6 @@ def init(
     LM Studio, aider, Zed, Open WebUI and llm. Asks before anything is read, shows what was found,
     and imports what you choose; again, it adds only what is new.
     """
-    from reservoir_cli.transfer.importers import discover
-
     places = discover.look()
     there = [each for each in places if each.files]
     _show_places(places, there)
@@ -89,7 +89,7 @@ def init(
     if there and asked and not console.ask(_READ, usual=True):
         console.note("nothing was read")
         raise typer.Exit(1)
-    with options.open_reservoir(ctx) as reservoir:
+    with store.open_reservoir(ctx) as reservoir:
         home = partition or str(reservoir.config.lookup("partition")[0])
         read = [_examine(reservoir, each, home) for each in there]
     if there:
@@ -112,9 +112,7 @@ def init(
 # What there is
 
 
-def _show_places(places: "Sequence[History]", there: "Sequence[History]") -> None:
-    from reservoir_cli.settings.paths import abbreviate_home
-
+def _show_places(places: Sequence[History], there: Sequence[History]) -> None:
     if not there:
         console.aside("found no history on this machine; looked in")
         for each in places:
@@ -134,10 +132,8 @@ def _size(size: float) -> str:
     return f"{size:.0f} {_UNITS[unit]}" if size >= 10 or not unit else f"{size:.1f} {_UNITS[unit]}"
 
 
-def _examine(reservoir: "Reservoir", history: "History", partition: str) -> _Read:
+def _examine(reservoir: Reservoir, history: History, partition: str) -> _Read:
     """Find out what importing a history would do."""
-    from reservoir_cli.transfer.reports import ImportReport
-
     try:
         report = reservoir.import_files(
             history.path, form=history.form, partition=partition, dry_run=True
@@ -148,8 +144,6 @@ def _examine(reservoir: "Reservoir", history: "History", partition: str) -> _Rea
 
 
 def _show_contents(read: Sequence[_Read]) -> None:
-    from reservoir_cli.settings.paths import abbreviate_home
-
     columns = ("", "history", "conversations", "messages", "new", "where")
     rows = [
         (
@@ -228,15 +222,13 @@ def _import(
 
     :returns: everything that was read, with what was done of it.
     """
-    from reservoir_cli.settings import edit_file
-
     done = []
-    with options.open_reservoir(ctx, create=True) as reservoir:
+    with store.open_reservoir(ctx, create=True) as reservoir:
         config = reservoir.config
         if home != config.lookup("partition")[0]:
             # First: if the import is broken off, the next one goes on in the same place.
             edit_file.edit(config.path, {"partition": home})
-            console.note(f"{home} is the partition from now on: reservoir config --get partition")
+            console.note(f"{home} is the partition from now on: reservoir config get partition")
         for each in read:
             if each not in chosen:
                 done.append(each)
@@ -253,19 +245,19 @@ def _import(
     return done
 
 
-def _embed(reservoir: "Reservoir", scope: Scope) -> None:
+def _embed(reservoir: Reservoir, scope: Scope) -> None:
     """Embed what was imported; measure a first batch to say how long the rest takes."""
     console.note(
         "making them searchable by meaning, the newest first; "
         "Ctrl-C keeps what is done, and reservoir embed goes on"
     )
-    if reservoir.pending(scope) > _FIRST_BATCH and reservoir.load_engine():
+    if reservoir.indexer.pending(scope) > _FIRST_BATCH and reservoir.indexer.load_engine():
         begun = time.monotonic()
-        reservoir.embed_if_possible(scope, most=_FIRST_BATCH)
-        left = reservoir.pending(scope)
+        reservoir.indexer.embed_if_possible(scope, most=_FIRST_BATCH)
+        left = reservoir.indexer.pending(scope)
         seconds = (time.monotonic() - begun) * left / _FIRST_BATCH
         console.note(f"{options.counted(left, 'message')} to go, about {in_words(seconds)}")
-    reservoir.embed_if_possible(scope)
+    reservoir.indexer.embed_if_possible(scope)
 
 
 def _keep_current(
@@ -275,7 +267,7 @@ def _keep_current(
     console.note(f"nothing new for {home}")
     if dry_run:
         return
-    with options.open_reservoir(ctx) as reservoir:
+    with store.open_reservoir(ctx) as reservoir:
         there = [_source(each.history, home) for each in read if each.messages]
         sources = unknown(reservoir, there)
         names = ", ".join(source.name for source in sources)
@@ -283,7 +275,7 @@ def _keep_current(
             keep(reservoir, sources)
 
 
-def _sync(reservoir: "Reservoir", history: "History", home: str) -> "ImportReport":
+def _sync(reservoir: Reservoir, history: History, home: str) -> ImportReport:
     """Import a history, and remember how far: reservoir sync goes on from there."""
     report = reservoir.sync([_source(history, home)], embed=False, whole=True)
     if report.busy:
@@ -296,9 +288,7 @@ def _sync(reservoir: "Reservoir", history: "History", home: str) -> "ImportRepor
     return source.imports
 
 
-def _source(history: "History", home: str) -> "Source":
-    from reservoir_cli.transfer.sync import Source
-
+def _source(history: History, home: str) -> Source:
     return Source(history.form, history.form, history.path, home)
 
 
@@ -316,7 +306,7 @@ def _try(ctx: typer.Context, read: Sequence[_Read], home: str, *, offer: bool) -
     :param offer: ask whether it should be asked now.
     :returns: the command.
     """
-    with options.open_reservoir(ctx) as reservoir:
+    with store.open_reservoir(ctx) as reservoir:
         question = _question(reservoir, home, [each.history.form for each in read])
         if question is None:
             return None
@@ -329,15 +319,12 @@ def _try(ctx: typer.Context, read: Sequence[_Read], home: str, *, offer: bool) -
             window = reservoir.context(question, partition=home, budget=_SHORT)
             console.window_text(str(window.to("text")))
             console.aside(window.summary())
-            reservoir.record_run(window)
+            reservoir.runs.record(window)
     return command
 
 
-def _question(reservoir: "Reservoir", home: str, forms: Sequence[str]) -> str | None:
+def _question(reservoir: Reservoir, home: str, forms: Sequence[str]) -> str | None:
     """Return a question of an early conversation without secrets, else a title that fits a line."""
-    from reservoir_cli.redaction import find
-    from reservoir_cli.reservoir import Filter
-
     second_best = None
     known = reservoir.conversations(Scope(home))
     for each in [each for each in known if each.conversation.source in forms][:_MOST_LOOKED_AT]:
@@ -352,14 +339,12 @@ def _question(reservoir: "Reservoir", home: str, forms: Sequence[str]) -> str | 
 
 
 def _print(
-    places: "Sequence[History]",
+    places: Sequence[History],
     read: Sequence[_Read],
     home: str,
     command: str | None,
     dry_run: bool,
 ) -> None:
-    from reservoir_cli.transfer.reports import ImportReport
-
     known = {each.history: each for each in read}
     console.document(
         {

@@ -1,16 +1,14 @@
 """``reservoir tag``, ``untag``, ``pin``, ``unpin``: mark messages."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from reservoir_cli.cli import console, mistakes, options
+from reservoir_cli.cli import console, mistakes, options, store
 from reservoir_cli.errors import UsageError
 from reservoir_cli.messages import Key, Scope, StoredMessage, check_name
-
-if TYPE_CHECKING:
-    from reservoir_cli.reservoir import Reservoir
+from reservoir_cli.reservoir import Reservoir
 
 Number = Annotated[str, typer.Argument(metavar="ID", help="The number of a message: 12 or '#12'.")]
 Names = Annotated[list[str], typer.Argument(metavar="NAME...", help="Tags.")]
@@ -25,7 +23,7 @@ def tag(
     """
     names = list(map(check_name, names))
     check_order(number, names)
-    with options.open_reservoir(ctx) as reservoir:
+    with store.open_reservoir(ctx) as reservoir:
         key = find(reservoir, number, partition)
         _say_tags(reservoir.tag(key, *names))
 
@@ -35,7 +33,7 @@ def untag(
 ) -> None:
     """Take tags from a message."""
     check_order(number, names)
-    with options.open_reservoir(ctx) as reservoir:
+    with store.open_reservoir(ctx) as reservoir:
         key = find(reservoir, number, partition)
         before = set(reservoir.messages([key])[0].tags)
         _say_tags(reservoir.untag(key, *names))
@@ -49,7 +47,7 @@ def pin(ctx: typer.Context, number: Number, partition: options.Partition = None)
 
     Pinned messages take at most a quarter of the room; the newest pin comes first.
     """
-    with options.open_reservoir(ctx) as reservoir:
+    with store.open_reservoir(ctx) as reservoir:
         key = find(reservoir, number, partition)
         if reservoir.messages([key])[0].pinned_at:
             console.note("it is pinned already")
@@ -58,7 +56,7 @@ def pin(ctx: typer.Context, number: Number, partition: options.Partition = None)
 
 def unpin(ctx: typer.Context, number: Number, partition: options.Partition = None) -> None:
     """Take the pin off a message."""
-    with options.open_reservoir(ctx) as reservoir:
+    with store.open_reservoir(ctx) as reservoir:
         key = find(reservoir, number, partition)
         if not reservoir.messages([key])[0].pinned_at:
             console.note("it is not pinned")
@@ -77,7 +75,7 @@ def check_order(number: str, others: Sequence[str]) -> None:
             )
 
 
-def find(reservoir: "Reservoir", typed: str, partition: str | None) -> Key:
+def find(reservoir: Reservoir, typed: str, partition: str | None) -> Key:
     """Return the key of a message of a partition, and say which one it is.
 
     :raises UsageError: what was typed is no number.
@@ -85,9 +83,9 @@ def find(reservoir: "Reservoir", typed: str, partition: str | None) -> Key:
     """
     number = options.message_number(typed, "ID")
     scope = Scope(reservoir.scope(partition).partition)
-    keys = reservoir.find_ids([number], scope)
+    keys = reservoir.lookup.keys_of([number], scope)
     if not keys:
-        raise options.no_message(reservoir, number, scope)
+        raise store.no_message(reservoir, number, scope)
     console.aside(options.first_words(reservoir.messages(keys)[0]))
     return keys[0]
 

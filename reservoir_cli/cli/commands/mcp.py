@@ -1,19 +1,15 @@
 """``reservoir mcp``: serve an agent over the Model Context Protocol."""
 
-from collections.abc import Callable
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from reservoir_cli.cli import console, options
+from reservoir_cli.agents.mcp.tools import tools
+from reservoir_cli.agents.mcp.wire import end_on_signals, take_wire
+from reservoir_cli.cli import console, options, store
+from reservoir_cli.cli.app import terminated_by
 from reservoir_cli.errors import UsageError
-
-if TYPE_CHECKING:
-    from reservoir_cli.reservoir import Reservoir
-
-#: Seconds that a call waits while others write.
-_PATIENCE = 10.0
 
 
 def mcp(
@@ -29,9 +25,6 @@ def mcp(
     -p it is the partition that [projects] in the settings names for the folder of the work, else
     the usual one. Needs the extra mcp.
     """
-    from reservoir_cli.agents.mcp.wire import end_on_signals, take_wire
-    from reservoir_cli.cli.app import terminated_by
-
     end_on_signals()
     if terminated_by:
         raise typer.Exit(143)
@@ -40,30 +33,15 @@ def mcp(
             "reservoir mcp needs the MCP SDK, version 2.3 or newer",
             hint="pip install 'reservoir-cli[mcp]'",
         )
-    known, given = options.load_config(ctx), options.globals_of(ctx)
+    known = options.load_config(ctx)
     if options.can_ask():
         console.note("waiting for an MCP client on stdin; Ctrl-C ends it")
-    from reservoir_cli.agents.mcp.tools import tools
-
     wire = take_wire()
     from reservoir_cli.agents.mcp.run import run
 
-    def open_reservoir(*, create: bool, notify: Callable[[str], None]) -> "Reservoir":
-        from reservoir_cli.reservoir import Reservoir
-
-        return Reservoir.open(
-            given.db,
-            config_file=given.config,
-            create=create,
-            offline=given.offline,
-            ready_only=True,
-            patience=_PATIENCE,
-            notify=notify,
-        )
-
     run(
         wire,
-        open_reservoir,
+        store.opener(ctx),
         tools(() if partition else known.mcp_partitions, read_only=read_only),
         partition or str(known.lookup("partition")[0]),
         None if partition or not known.projects else known.partition_of,

@@ -3,6 +3,7 @@
 import typer
 
 from reservoir_cli.cli import console, options
+from reservoir_cli.settings import config
 
 
 def models(
@@ -14,8 +15,6 @@ def models(
     what a context may take; recommended what --budget recommended takes. More models:
     reservoir config --set models.NAME.context_window=N
     """
-    from reservoir_cli.settings import config
-
     rows = config.model_rows(options.load_config(ctx), partition)
     if as_json:
         console.document({"models": rows})

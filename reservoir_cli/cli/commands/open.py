@@ -11,7 +11,8 @@ from typing import IO, Annotated
 
 import typer
 
-from reservoir_cli.cli import console, options
+from reservoir_cli.cli import console
+from reservoir_cli.cli.globals import globals_of
 from reservoir_cli.errors import ReservoirError
 from reservoir_cli.server import running
 
@@ -41,7 +42,7 @@ def open(
     if address is None:
         address = _start(_command(ctx, port))
         console.note("a server runs in the background; reservoir serve --stop ends it")
-    elif options.globals_of(ctx).db:
+    elif globals_of(ctx).db:
         console.note("a server runs already: the page shows its store, not that of --db")
     if print_only or not _has_display() or not webbrowser.open(address):
         console.write(f"{address}\n")
@@ -80,7 +81,7 @@ def _start(command: Sequence[str]) -> str:
 
 
 def _command(ctx: typer.Context, port: int) -> list[str]:
-    given = options.globals_of(ctx)
+    given = globals_of(ctx)
     command = [sys.executable, "-m", "reservoir_cli", "--quiet"]
     command += ["--db", given.db] if given.db else []
     command += ["--config", str(given.config)] if given.config else []

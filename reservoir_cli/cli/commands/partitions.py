@@ -1,19 +1,17 @@
 """``reservoir partitions``: what lies where, and moving or deleting it."""
 
 import shlex
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from reservoir_cli.cli import completion, console, nothing_found, options
+from reservoir_cli.cli import completion, console, nothing_found, options, store
 from reservoir_cli.errors import ReservoirError, UsageError
 from reservoir_cli.messages import Scope, check_name
+from reservoir_cli.reservoir import Reservoir
+from reservoir_cli.settings import edit_file
+from reservoir_cli.settings.config import Config
 from reservoir_cli.settings.schema import format_value
-
-if TYPE_CHECKING:
-    from reservoir_cli.reservoir import Reservoir
-    from reservoir_cli.settings.config import Config
-
 
 #: What can be done, with how many names.
 _VERBS = {"list": 0, "rename": 2, "merge": 2, "delete": 1}
@@ -55,7 +53,7 @@ def partitions(
     flags = {"rename": rename, "merge": merge, "delete": (delete,) if delete is not None else None}
     typed = [(each, *given) for each, given in flags.items() if given is not None]
     verb, *names = _one_action([*typed, *([tuple(words)] if words else [])])
-    with options.open_reservoir(ctx) as reservoir:
+    with store.open_reservoir(ctx) as reservoir:
         if verb == "rename":
             _rename(reservoir, names[0], names[1], yes)
         elif verb == "merge":
@@ -91,7 +89,7 @@ def _command(*words: str) -> str:
     return shlex.join(["reservoir", "partitions", *words])
 
 
-def _rename(reservoir: "Reservoir", old: str, new: str, yes: bool) -> None:
+def _rename(reservoir: Reservoir, old: str, new: str, yes: bool) -> None:
     known = _known(reservoir, old, new)
     if new in known:
         raise ReservoirError(
@@ -104,7 +102,7 @@ def _rename(reservoir: "Reservoir", old: str, new: str, yes: bool) -> None:
     _move(reservoir, old, new, "renamed")
 
 
-def _merge(reservoir: "Reservoir", old: str, new: str, yes: bool) -> None:
+def _merge(reservoir: Reservoir, old: str, new: str, yes: bool) -> None:
     known = _known(reservoir, old, new)
     if new not in known:
         raise ReservoirError(
@@ -116,7 +114,7 @@ def _merge(reservoir: "Reservoir", old: str, new: str, yes: bool) -> None:
     _move(reservoir, old, new, "merged")
 
 
-def _say_what_ends(config: "Config", old: str, new: str) -> None:
+def _say_what_ends(config: Config, old: str, new: str) -> None:
     """Say which settings of a partition will not hold for its messages once they are in another."""
     ends = []
     for key in config.partitions.get(old, {}):
@@ -128,7 +126,7 @@ def _say_what_ends(config: "Config", old: str, new: str) -> None:
         console.note(f"settings of {old} that will hold no more: {', '.join(ends)}")
 
 
-def _known(reservoir: "Reservoir", old: str, new: str | None = None) -> dict[str, str]:
+def _known(reservoir: Reservoir, old: str, new: str | None = None) -> dict[str, str]:
     """List the partitions in words, each with how much it holds.
 
     :raises ReservoirError: the one that something is to be done with is not among them.
@@ -138,7 +136,7 @@ def _known(reservoir: "Reservoir", old: str, new: str | None = None) -> dict[str
     if old == new:
         raise UsageError("the two names are the same", hint="give its old and its new name")
     counts: dict[str, list[int]] = {}
-    for partition, _, count in reservoir.places():
+    for partition, _, count in reservoir.lookup.places():
         counts.setdefault(partition, []).append(count)
     if old not in counts:
         hint = f"there are {', '.join(sorted(counts))}" if counts else None
@@ -150,7 +148,7 @@ def _known(reservoir: "Reservoir", old: str, new: str | None = None) -> dict[str
     }
 
 
-def _move(reservoir: "Reservoir", old: str, new: str, done: str) -> None:
+def _move(reservoir: Reservoir, old: str, new: str, done: str) -> None:
 
     moved, there = reservoir.move_partition(old, new)
     console.aside(f"{done} {old} to {new}: {options.counted(moved, 'message')}")
@@ -165,10 +163,8 @@ def _move(reservoir: "Reservoir", old: str, new: str, done: str) -> None:
         console.note(f"[partitions.{old}] in {config.path} stays, and holds for nothing that moved")
 
 
-def _move_sources(config: "Config", old: str, new: str) -> None:
+def _move_sources(config: Config, old: str, new: str) -> None:
     """Let what is synced into a partition go to where its messages are."""
-    from reservoir_cli.settings import edit_file
-
     if not any(table.get("partition") == old for table in config.sources.values()):
         return
     try:
@@ -179,14 +175,12 @@ def _move_sources(config: "Config", old: str, new: str) -> None:
     console.note(f"reservoir sync brings {', '.join(names)} to {new} from now on")
 
 
-def _settings_follow(config: "Config", old: str, new: str, *, table: bool) -> bool:
+def _settings_follow(config: Config, old: str, new: str, *, table: bool) -> bool:
     """Let the settings of a partition go with its messages; say so, or what prevents it.
 
     :param table: whether its table is renamed, and not only what names the partition.
     :returns: whether the table was renamed.
     """
-    from reservoir_cli.settings import edit_file
-
     is_named = old in config.projects.values() or old in config.mcp_partitions
     if not is_named and not (table and config.partitions.get(old)):
         return False
@@ -203,7 +197,7 @@ def _settings_follow(config: "Config", old: str, new: str, *, table: bool) -> bo
     return True
 
 
-def _delete(reservoir: "Reservoir", name: str, yes: bool) -> None:
+def _delete(reservoir: Reservoir, name: str, yes: bool) -> None:
     _known(reservoir, name)
     found = reservoir.find(Scope(name))
     count = options.counted(len(found), "message")
@@ -213,7 +207,7 @@ def _delete(reservoir: "Reservoir", name: str, yes: bool) -> None:
     console.note("backups and exports made earlier still have them")
 
 
-def _list(reservoir: "Reservoir", as_json: bool) -> None:
+def _list(reservoir: Reservoir, as_json: bool) -> None:
 
     found = reservoir.partitions()
     if as_json:

@@ -1,17 +1,15 @@
 """``reservoir recall``: what an agent gets of the store for a question."""
 
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from reservoir_cli.cli import console, options
+from reservoir_cli.cli import console, options, store
+from reservoir_cli.context.recall import Reason, Recall, Skipped
 from reservoir_cli.errors import UsageError
+from reservoir_cli.reservoir import Filter, Reservoir
 from reservoir_cli.util.times import parse_time
-
-if TYPE_CHECKING:
-    from reservoir_cli.context.recall import Recall, Skipped
-    from reservoir_cli.reservoir import Reservoir
 
 
 def recall(
@@ -42,7 +40,7 @@ def recall(
     """
     question = _question(words)
     moment = parse_time(since, datetime.now(UTC)) if since else None
-    with options.open_reservoir(ctx) as reservoir:
+    with store.open_reservoir(ctx) as reservoir:
         outcome = reservoir.recall(
             question,
             partition=partition,
@@ -58,18 +56,15 @@ def recall(
         console.window_text(row["text"])
 
 
-def _tell(outcome: "Recall | Skipped", reservoir: "Reservoir", partition: str | None) -> None:
+def _tell(outcome: Recall | Skipped, reservoir: Reservoir, partition: str | None) -> None:
     """Print the notes, and why nothing is recalled."""
-    from reservoir_cli.context.recall import Reason, Skipped
-    from reservoir_cli.reservoir import Filter
-
     for note in outcome.notes:
         console.note(note)
     if isinstance(outcome, Skipped):
         console.note(f"nothing recalled: {outcome.explanation}")
         if outcome.reason is Reason.EMPTY:
             scope = reservoir.scope(partition)
-            options.say_elsewhere(reservoir, str(scope.partition), None, Filter())
+            store.say_elsewhere(reservoir, str(scope.partition), None, Filter())
 
 
 def _question(words: list[str] | None) -> str:

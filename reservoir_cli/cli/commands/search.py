@@ -1,17 +1,16 @@
 """``reservoir search``: find messages."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from reservoir_cli.cli import console, nothing_found, options
+from reservoir_cli.cli import console, nothing_found, options, store
+from reservoir_cli.cli.hits import Form, print_hits
 from reservoir_cli.errors import UsageError
 from reservoir_cli.messages import Scope
-
-if TYPE_CHECKING:
-    from reservoir_cli.reservoir import Filter, Reservoir
-    from reservoir_cli.retrieval.hits import Hit
+from reservoir_cli.reservoir import Filter, Reservoir
+from reservoir_cli.retrieval.hits import Hit
 
 #: What the columns of --explain are.
 _LEGEND = (
@@ -76,8 +75,6 @@ def search(
     A terminal shows the best passage of each hit, in three lines; a pipe gets whole messages. The
     whole partition is searched, or the instance that -i names.
     """
-    from reservoir_cli.cli.hits import Form, print_hits
-
     if semantic and keyword:
         raise UsageError(
             "choose one of --semantic and --keyword",
@@ -85,7 +82,7 @@ def search(
         )
     options.one_form(json=as_json, jsonl=as_lines)
     options.one_form(full=full, snippets=snippets, oneline=oneline)
-    where = options.message_filter(
+    where = store.message_filter(
         since=since, until=until, role=role, source=source, project=project, tag=tag
     )
     form = Form(full, snippets, oneline, timestamps)
@@ -95,8 +92,8 @@ def search(
             "the search term is empty",
             hint='reservoir search "some words"; reservoir view prints the newest messages',
         )
-    with options.open_reservoir(ctx) as reservoir:
-        scope = options.read_scope(reservoir, partition, instance, all_instances, all_partitions)
+    with store.open_reservoir(ctx) as reservoir:
+        scope = store.read_scope(reservoir, partition, instance, all_instances, all_partitions)
         found = reservoir.search(
             term,
             mode="semantic" if semantic else "keyword" if keyword else "hybrid",
@@ -128,7 +125,7 @@ def search(
         print_hits(found, form)
 
 
-def _say_how_found(found: "Sequence[Hit]", term: str, *, hybrid: bool) -> None:
+def _say_how_found(found: Sequence[Hit], term: str, *, hybrid: bool) -> None:
     """Say what a person should know about hits."""
     if not any(map(str.isalnum, term)):
         console.note("the term contains no words; ranked by embedding similarity only")
@@ -140,13 +137,11 @@ def _say_how_found(found: "Sequence[Hit]", term: str, *, hybrid: bool) -> None:
         console.note("no message has all the words; these have some of them")
 
 
-def _say_nothing_found(
-    reservoir: "Reservoir", scope: Scope, where: "Filter", keyword: bool
-) -> None:
+def _say_nothing_found(reservoir: Reservoir, scope: Scope, where: Filter, keyword: bool) -> None:
 
     place = nothing_found.place(scope)
     if not reservoir.view(scope, 1, where):
-        console.note(options.why_nothing(reservoir, scope, where))
+        console.note(store.why_nothing(reservoir, scope, where))
     elif keyword:
         console.note(
             f"nothing in {place} has these words (word* finds beginnings, --semantic meanings)"
@@ -155,7 +150,7 @@ def _say_nothing_found(
         console.note(f"nothing in {place} is close enough")
 
 
-def _parts(hit: "Hit") -> Sequence[str]:
+def _parts(hit: Hit) -> Sequence[str]:
     parts = (hit.score, hit.similarity, hit.cosine, hit.bm25)
     shown = ("" if each is None else f"{each:.3f}" for each in parts)
     text = " ".join(hit.message.content[:200].split())

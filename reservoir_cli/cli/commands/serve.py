@@ -1,22 +1,16 @@
 """``reservoir serve``: a memory proxy in front of models, and a page."""
 
-from collections.abc import Callable
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from reservoir_cli.cli import console, options
+from reservoir_cli.cli import console, options, store
 from reservoir_cli.errors import ReservoirError, UsageError
-
-if TYPE_CHECKING:
-    from reservoir_cli.reservoir import Reservoir
-    from reservoir_cli.server.state import ServerState
-    from reservoir_cli.settings.config import Config
+from reservoir_cli.server import running
+from reservoir_cli.server.state import ServerState
 
 _PORT = 3017
-#: Seconds that a request's messages wait while others write.
-_PATIENCE = 10.0
 #: What the extra brings, by the names of its packages.
 _PARTS = ("starlette", "uvicorn", "httpx2", "jinja2", "mcp_types", "markdown_it", "nh3")
 
@@ -62,30 +56,10 @@ def serve(
             "reservoir serve needs more packages",
             hint="pip install 'reservoir-cli[serve]', in a checkout: pip install -e '.[serve]'",
         )
-    config, given = options.load_config(ctx), options.globals_of(ctx)
+    config = options.load_config(ctx)
     from reservoir_cli.server import run
 
-    def open_reservoir(
-        *,
-        create: bool,
-        notify: Callable[[str], None],
-        patience: float = _PATIENCE,
-        known: "Config | None" = None,
-    ) -> "Reservoir":
-        from reservoir_cli.reservoir import Reservoir
-
-        return Reservoir.open(
-            given.db,
-            config_file=given.config,
-            known=known,
-            create=create,
-            offline=given.offline,
-            ready_only=True,
-            patience=patience,
-            notify=notify,
-        )
-
-    def ready(state: "ServerState") -> None:
+    def ready(state: ServerState) -> None:
         run.announce(state)
         if as_json:
             ready = {"schema_version": 1, "base_url": state.base_url, "page": state.page}
@@ -96,7 +70,7 @@ def serve(
 
     run.serve(
         config,
-        open_reservoir,
+        store.opener(ctx),
         host=host,
         port=port,
         typed_upstreams=dict(map(_name_and_url, upstream or ())),
@@ -109,8 +83,6 @@ def serve(
 
 def _stop_servers() -> None:
     """End every server of this home that answers, and forget those that were killed."""
-    from reservoir_cli.server import running
-
     servers = running.running()
     answering = [server for server in servers if server.code()]
     for server in servers:

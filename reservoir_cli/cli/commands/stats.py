@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from reservoir_cli.cli import console, nothing_found, options, tables
+from reservoir_cli.cli import console, nothing_found, options, store, tables
 from reservoir_cli.messages import Scope
 from reservoir_cli.util.times import parse_time
 
@@ -32,10 +32,10 @@ def stats(
     `reservoir embed`, or is without text.
     """
     moment = parse_time(since, datetime.now(UTC)) if since else None
-    with options.open_reservoir(ctx) as reservoir:
+    with store.open_reservoir(ctx) as reservoir:
         summary = reservoir.stats(moment, partition)
         if partition and not summary["store"]["messages"]:
-            nothing_found.tell(Scope(partition), reservoir.places())
+            nothing_found.tell(Scope(partition), reservoir.lookup.places())
     if as_json:
         console.document(summary)
         return

@@ -4,7 +4,8 @@ from typing import Annotated, Any
 
 import typer
 
-from reservoir_cli.cli import options
+from reservoir_cli.cli import console, options, store
+from reservoir_cli.transfer.summarize import Outcome
 
 
 def summarize(
@@ -26,11 +27,8 @@ def summarize(
     Without --with a summary is made of the conversation's own sentences, by our own model.
     Contexts show summaries when setting episodes is auto.
     """
-    from reservoir_cli.cli import console
-    from reservoir_cli.transfer.summarize import Outcome
-
     outcomes: list[Outcome] = []
-    with options.open_reservoir(ctx, create=True) as reservoir:
+    with store.open_reservoir(ctx, create=True) as reservoir:
         for outcome in reservoir.summarize(partition, command=command, dry_run=dry_run):
             outcomes.append(outcome)
             name = outcome.conversation.conversation.id

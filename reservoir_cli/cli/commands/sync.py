@@ -6,16 +6,18 @@ import sys
 from datetime import datetime
 from pathlib import Path
 from time import sleep
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
-from reservoir_cli.cli import console, options
+from reservoir_cli.cli import console, options, store
+from reservoir_cli.cli.globals import globals_of
 from reservoir_cli.errors import UsageError
-
-if TYPE_CHECKING:
-    from reservoir_cli.reservoir import Reservoir
-    from reservoir_cli.transfer.sync import Source, SourceReport, SyncReport
+from reservoir_cli.reservoir import Reservoir
+from reservoir_cli.settings import edit_file
+from reservoir_cli.settings.paths import abbreviate_home
+from reservoir_cli.transfer import sync as syncing
+from reservoir_cli.transfer.sync import Source, SourceReport, SyncReport
 
 #: Seconds between two looks at the files.
 _PAUSE = 30
@@ -76,9 +78,7 @@ def sync(
     timer: Annotated[
         bool, typer.Option("--timer", help="Print units for systemd and launchd; import nothing.")
     ] = False,
-    no_embed: Annotated[
-        bool, typer.Option("--no-embed", help="Store only; `embed` catches up later.")
-    ] = False,
+    no_embed: options.NoEmbed = False,
     as_json: options.Json = False,
 ) -> None:
     """Import what is new in the histories on this machine.
@@ -90,7 +90,7 @@ def sync(
     if timer:
         _print_units(ctx, as_json)
         return
-    with options.open_reservoir(ctx, create=True) as reservoir:
+    with store.open_reservoir(ctx, create=True) as reservoir:
         sources = _sources(reservoir, names or [])
         if watch:
             _watch(reservoir, sources, embed=not no_embed, as_json=as_json)
@@ -103,10 +103,8 @@ def sync(
         raise typer.Exit(1)
 
 
-def _sources(reservoir: "Reservoir", names: list[str]) -> "list[Source]":
+def _sources(reservoir: Reservoir, names: list[str]) -> list[Source]:
     """Return the sources of the settings, or what is found if it is all right with the user."""
-    from reservoir_cli.transfer import sync as syncing
-
     if configured := syncing.configured(reservoir.config):
         return syncing.named(configured, names)
     asking = options.can_ask()
@@ -126,10 +124,8 @@ def _sources(reservoir: "Reservoir", names: list[str]) -> "list[Source]":
     return sources
 
 
-def keep(reservoir: "Reservoir", sources: "list[Source]") -> None:
+def keep(reservoir: Reservoir, sources: list[Source]) -> None:
     """Write sources to the settings file, unless they are there already."""
-    from reservoir_cli.settings import edit_file
-
     tables: dict[str, dict[str, Any]] = {
         source.name: {
             "tool": source.tool,
@@ -146,7 +142,7 @@ def keep(reservoir: "Reservoir", sources: "list[Source]") -> None:
         )
 
 
-def unknown(reservoir: "Reservoir", sources: "list[Source]") -> "list[Source]":
+def unknown(reservoir: Reservoir, sources: list[Source]) -> list[Source]:
     """Return those of some sources that the settings do not have."""
     tables = reservoir.config.sources
     paths = {str(table.get("path")) for table in tables.values()}
@@ -157,7 +153,7 @@ def unknown(reservoir: "Reservoir", sources: "list[Source]") -> "list[Source]":
     ]
 
 
-def _watch(reservoir: "Reservoir", sources: "list[Source]", *, embed: bool, as_json: bool) -> None:
+def _watch(reservoir: Reservoir, sources: list[Source], *, embed: bool, as_json: bool) -> None:
     """Sync until Ctrl-C, and show what came in."""
     console.note(f"looking every {_PAUSE} seconds; Ctrl-C ends it")
     while True:
@@ -169,7 +165,7 @@ def _watch(reservoir: "Reservoir", sources: "list[Source]", *, embed: bool, as_j
         sleep(_PAUSE)
 
 
-def _show(report: "SyncReport", prefix: str = "") -> None:
+def _show(report: SyncReport, prefix: str = "") -> None:
     if report.busy:
         console.note("another sync of this store is at work: nothing was done")
         return
@@ -177,7 +173,7 @@ def _show(report: "SyncReport", prefix: str = "") -> None:
         _show_source(source, prefix)
 
 
-def _show_source(report: "SourceReport", prefix: str) -> None:
+def _show_source(report: SourceReport, prefix: str) -> None:
     name, imports = report.source.name, report.imports
     files = f"{report.read:,} of {options.counted(report.files, 'file')} read"
     console.aside(f"{prefix}{name}: {imports.line()}; {files}")
@@ -199,7 +195,7 @@ def _show_source(report: "SourceReport", prefix: str) -> None:
         console.note(f"{name}: marked DO NOT INDEX, and left out: {count}")
 
 
-def _fields(report: "SyncReport") -> dict[str, Any]:
+def _fields(report: SyncReport) -> dict[str, Any]:
     return {
         "busy": report.busy,
         "sources": [
@@ -228,8 +224,6 @@ def _fields(report: "SyncReport") -> dict[str, Any]:
 
 
 def _short(path: Path) -> str:
-    from reservoir_cli.settings.paths import abbreviate_home
-
     return abbreviate_home(path)
 
 
@@ -253,7 +247,7 @@ def _command(ctx: typer.Context) -> list[str]:
     found = str(typed.absolute()) if typed.exists() else shutil.which("reservoir")
     if not found:
         raise UsageError("the program reservoir is not found", hint="start it by its whole path")
-    given = options.globals_of(ctx)
+    given = globals_of(ctx)
     command = [found]
     if given.config:
         command += ["--config", str(Path(given.config).absolute())]

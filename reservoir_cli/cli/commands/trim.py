@@ -6,8 +6,12 @@ from typing import Annotated, Any
 
 import typer
 
+from reservoir_cli.chat.trim import find_turn_start, trim_history
 from reservoir_cli.cli import completion, console, options
 from reservoir_cli.errors import ReservoirError, UsageError
+from reservoir_cli.settings.config import required_window
+from reservoir_cli.tokens import storing_counter
+from reservoir_cli.transfer.importers import read_text
 from reservoir_cli.util.formats import unknown_format
 
 #: A smaller budget would not hold one exchange.
@@ -54,10 +58,6 @@ def trim(
     The first message and the current turn are never cut. A request body with a list of
     messages comes out as a body.
     """
-    from reservoir_cli.chat.trim import find_turn_start, trim_history
-    from reservoir_cli.settings.config import required_window
-    from reservoir_cli.tokens import storing_counter
-
     if form not in _FORMATS:
         raise unknown_format(form, _FORMATS)
     known = options.load_config(ctx)
@@ -91,8 +91,6 @@ def trim(
 
 
 def _read(file: str) -> Any:
-    from reservoir_cli.transfer.importers import read_text
-
     text = options.text_or_stdin("-") if file == "-" else read_text(Path(file))[0]
     try:
         document = json.loads(text)

@@ -1,15 +1,13 @@
 """``reservoir view``: read what is stored."""
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from reservoir_cli.cli import console, options
+from reservoir_cli.cli import console, options, store
 from reservoir_cli.errors import UsageError
 from reservoir_cli.messages import Scope, StoredMessage
-
-if TYPE_CHECKING:
-    from reservoir_cli.reservoir import Reservoir
+from reservoir_cli.reservoir import Reservoir
 
 
 def view(
@@ -66,17 +64,17 @@ def view(
         )
     if ids and around:
         raise UsageError("choose one of --id and --around", hint="leave --around out")
-    with options.open_reservoir(ctx) as reservoir:
-        scope = options.read_scope(reservoir, partition, instance, all_instances, all_partitions)
+    with store.open_reservoir(ctx) as reservoir:
+        scope = store.read_scope(reservoir, partition, instance, all_instances, all_partitions)
         if around:
             found = _around(reservoir, scope, numbers[0], count)
         elif numbers:
             found = _named(reservoir, scope, numbers)
         else:
-            where = options.message_filter(
+            where = store.message_filter(
                 role=role,
-                trace_id=options.whole_id(reservoir, "trace_id", trace_id, scope),
-                conversation_id=options.whole_id(reservoir, "conversation_id", conversation, scope),
+                trace_id=store.whole_id(reservoir, "trace_id", trace_id, scope),
+                conversation_id=store.whole_id(reservoir, "conversation_id", conversation, scope),
                 since=since,
                 until=until,
                 tag=tag,
@@ -84,7 +82,7 @@ def view(
                 secrets=secrets,
             )
             found = reservoir.view(scope, count, where)
-            if not found and (why_nothing := options.why_nothing(reservoir, scope, where)):
+            if not found and (why_nothing := store.why_nothing(reservoir, scope, where)):
                 console.note(why_nothing)
     if as_json:
         console.document({"messages": [each.to_row() for each in found]})
@@ -95,24 +93,24 @@ def view(
         console.messages(found, timestamps=timestamps, oneline=oneline, focus=focus)
 
 
-def _named(reservoir: "Reservoir", scope: Scope, numbers: list[int]) -> list[StoredMessage]:
+def _named(reservoir: Reservoir, scope: Scope, numbers: list[int]) -> list[StoredMessage]:
     """Return the messages of some numbers.
 
     :raises ReservoirError: one of them is not in the scope.
     """
     found = reservoir.messages(numbers, scope)
     if missing := sorted(set(numbers) - {each.id for each in found}):
-        raise options.no_message(reservoir, missing[0], scope)
+        raise store.no_message(reservoir, missing[0], scope)
     return found
 
 
-def _around(reservoir: "Reservoir", scope: Scope, number: int, count: int) -> list[StoredMessage]:
+def _around(reservoir: Reservoir, scope: Scope, number: int, count: int) -> list[StoredMessage]:
     """Return a message with those before and after it in its conversation.
 
     :param count: messages in all; 0 for the whole conversation.
     """
     message = _named(reservoir, scope, [number])[0]
-    ids = reservoir.thread(message)
+    ids = reservoir.lookup.thread(message)
     if count:
         start = min(ids.index(number) - (count - 1) // 2, len(ids) - count)
         ids = ids[max(0, start) : max(0, start) + count]

@@ -2,14 +2,13 @@
 
 from typing import TYPE_CHECKING, Any
 
-from reservoir_cli.chat.turn import Section
+from reservoir_cli.chat.turn import Section, Turn
 from reservoir_cli.context.budget import PER_MESSAGE
 from reservoir_cli.context.excerpts import discount
 from reservoir_cli.context.turns import current_turn, fixed_turns, shown_text
 from reservoir_cli.context.types import Candidate, Dropped
 
 if TYPE_CHECKING:
-    from reservoir_cli.chat.turn import Turn
     from reservoir_cli.context.render.window import ContextWindow
 
 #: How many messages are explained that are there to fill, and no candidates by themselves.
@@ -123,7 +122,7 @@ def _scores(window: "ContextWindow", candidate: Candidate, framing: int = 0) -> 
     }
 
 
-def _given_row(window: "ContextWindow", turn: "Turn") -> dict[str, Any]:
+def _given_row(window: "ContextWindow", turn: Turn) -> dict[str, Any]:
     request, current = window.request, turn.section is Section.CURRENT
     return {
         "id": None,

@@ -5,19 +5,16 @@ from collections.abc import Awaitable
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from reservoir_cli.context.recall import Recall, Skipped
 from reservoir_cli.messages import Scope
 from reservoir_cli.redaction import Mode
-from reservoir_cli.reservoir import LedgerEntry
+from reservoir_cli.reservoir import LedgerEntry, Reservoir
 from reservoir_cli.server.proxy.request import ParsedRequest, Question
 from reservoir_cli.server.proxy.spans import insert
 from reservoir_cli.server.state import ServerState
 from reservoir_cli.server.stores import HASTE, StoreThread
-
-if TYPE_CHECKING:
-    from reservoir_cli.reservoir import Reservoir
 
 T = TypeVar("T")
 
@@ -83,7 +80,7 @@ class Enricher:
         self._unwritten: dict[tuple[str, str], dict[tuple[int, str], _Unwritten]] = {}
         self._put = 0
         for thread in (self._ledger, self._ledger_writes):
-            thread.submit(lambda _: None)  # opens the store
+            thread.submit(lambda reservoir: reservoir.exchanges)  # opens the store
         state.reader.warm()
 
     def close(self) -> None:
@@ -99,11 +96,11 @@ class Enricher:
         deadline = asyncio.get_running_loop().time() + PATIENCE
         masked = self._is_masked(partition)
 
-        def read(reservoir: "Reservoir") -> tuple[str, int, dict[tuple[int, str], LedgerEntry]]:
-            now, ledger = datetime.now(UTC), reservoir.ledger
+        def read(reservoir: Reservoir) -> tuple[str, int, dict[tuple[int, str], LedgerEntry]]:
+            now, ledger = datetime.now(UTC), reservoir.exchanges.ledger
             known = None
             if not request.named:
-                known = reservoir.continued(Scope(partition, instance), request.messages)
+                known = reservoir.exchanges.continued(Scope(partition, instance), request.messages)
             conversation, version = known or request.conversation, ledger.version(partition)
             entries = ledger.get(partition, conversation, masked=masked, now=now)
             return conversation, version, entries
@@ -150,7 +147,7 @@ class Enricher:
     async def _recall(self, turn: _Turn, question: Question, budget: int) -> Recall | str:
         """Return what was said earlier about a question, or why there is nothing."""
 
-        def ask(reservoir: "Reservoir") -> Recall | Skipped:
+        def ask(reservoir: Reservoir) -> Recall | Skipped:
             return reservoir.recall(
                 question.text,
                 partition=turn.partition,
@@ -171,8 +168,8 @@ class Enricher:
         self._put += 1
         clear = self._put % _CLEAR_AFTER == 1
 
-        def put(reservoir: "Reservoir") -> None:
-            ledger, now = reservoir.ledger, datetime.now(UTC)
+        def put(reservoir: Reservoir) -> None:
+            ledger, now = reservoir.exchanges.ledger, datetime.now(UTC)
             ledger.put(partition, conversation, entry, quoted, version=turn.version, now=now)
             if clear:
                 ledger.expire(partition, masked=masked, now=now)

@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from reservoir_cli.errors import ReservoirError
 from reservoir_cli.messages import Scope
@@ -12,9 +11,7 @@ from reservoir_cli.server.proxy.answers import Answer, taker
 from reservoir_cli.server.proxy.events import Reader, Unreadable
 from reservoir_cli.server.proxy.request import ParsedRequest
 from reservoir_cli.server.state import ServerState
-
-if TYPE_CHECKING:
-    from reservoir_cli.transfer.exchanges import Exchange
+from reservoir_cli.transfer.exchanges import Exchange
 
 
 class Listener:
@@ -73,7 +70,7 @@ class Listener:
         words = self._count()
         if exchange is None or not self._storing:
             return words
-        stored = self._writer.submit(lambda reservoir: reservoir.store_exchange(exchange))
+        stored = self._writer.submit(lambda reservoir: reservoir.exchanges.store(exchange))
         stored.add_done_callback(self._stored)
         return [*words, "cut" if exchange.partial else "stored"]
 
@@ -83,7 +80,9 @@ class Listener:
         if cached is None:
             return []
         model = self._request.model
-        self._writer.submit(lambda store: store.record_answer(self._scope, model, tokens, cached))
+        self._writer.submit(
+            lambda store: store.runs.record_answer(self._scope, model, tokens, cached)
+        )
         return [f"cached={cached}"]
 
     def _stored(self, stored: Future[int]) -> None:
@@ -98,11 +97,9 @@ class Listener:
             self._log(f"an exchange could not be stored: {why}")
         elif added := stored.result():
             with suppress(RuntimeError):  # the server ends
-                self._embedder.submit(lambda store: store.embed_added(self._scope, added))
+                self._embedder.submit(lambda store: store.indexer.embed_added(self._scope, added))
 
-    def _exchange(self) -> "Exchange | None":
-        from reservoir_cli.transfer.exchanges import Exchange
-
+    def _exchange(self) -> Exchange | None:
         message = self._answer.message()
         if message is None:
             return None

@@ -115,7 +115,7 @@ def _pieces(text: str, words: Iterable[tuple[int, int]]) -> Iterable[tuple[str, 
 
 
 def _list(reservoir: Reservoir, wanted: Wanted) -> Listing:
-    threads = reservoir.threads(wanted.scope, wanted.where)
+    threads = reservoir.lookup.threads(wanted.scope, wanted.where)
     known = {_thread(summary): summary for summary in reservoir.conversations(wanted.scope)}
     loose = [Key(thread[0], ids[-1]) for thread, ids in threads.items() if thread not in known]
     ends = {message.key: message for message in reservoir.messages(loose)} if loose else {}
@@ -175,7 +175,7 @@ def read_thread(
 
 def ids_of(reservoir: Reservoir, thread: Thread) -> Sequence[int]:
     """Return the ids of a conversation's messages, in order of time."""
-    threads = reservoir.threads(Scope(*thread[:2]), Filter(conversation_id=thread[2]))
+    threads = reservoir.lookup.threads(Scope(*thread[:2]), Filter(conversation_id=thread[2]))
     return threads.get(thread, ())
 
 

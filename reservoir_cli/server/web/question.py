@@ -1,16 +1,12 @@
 """What the form of the window asks for, and where its sliders stand."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from reservoir_cli.context.request import ContextOptions
 from reservoir_cli.context.types import FORMATS
 from reservoir_cli.errors import UsageError
 from reservoir_cli.server.web.wanted import Query, name_of, number_of, share_of, text_of
-from reservoir_cli.settings.config import Config
-
-if TYPE_CHECKING:
-    from reservoir_cli.server.web.window import Shown
+from reservoir_cli.settings.schema import Settings
 
 #: The budget if neither a budget nor a model is given.
 _BUDGET = 4_000
@@ -102,19 +98,20 @@ class Slider:
     step: float
 
 
-def sliders(
-    query: Query, question: Question, shown: "Shown | None", config: Config
-) -> list[Slider]:
-    """Return the sliders, each where it stands now."""
-    usual = shown.usual if shown else config.settings(question.partition, question.model)
+def sliders(query: Query, question: Question, usual: Settings, floor: float | None) -> list[Slider]:
+    """Return the sliders, each where it stands now.
+
+    :param usual: the settings without the sliders.
+    :param floor: of the window that is shown: it goes by the model, and the store.
+    """
     given = question.options
-    floor = text_of(query, "was-recall_floor") or f"{usual.recall_floor or 0:g}"
-    if shown and given.recall_floor is None:  # it goes by the model, and the store
-        floor = f"{shown.window.floor:g}"
+    was_floor = text_of(query, "was-recall_floor") or f"{usual.recall_floor or 0:g}"
+    if floor is not None and given.recall_floor is None:
+        was_floor = f"{floor:g}"
     return [
         _slider("similarity_weight", "similarity", given, f"{usual.similarity_weight:g}", 1, 0.01),
         _slider("recency_weight", "recency", given, f"{usual.recency_weight:g}", 1, 0.01),
-        _slider("recall_floor", "floor", given, floor, 1.5, 0.001),
+        _slider("recall_floor", "floor", given, was_floor, 1.5, 0.001),
         _slider("excerpt_over", "excerpts over", given, f"{usual.excerpt_over:g}", 2_000, 1),
     ]
 

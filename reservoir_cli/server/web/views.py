@@ -15,7 +15,6 @@ from reservoir_cli.server.web import conversations, usage, window
 from reservoir_cli.server.web import question as question_form
 from reservoir_cli.server.web.rendering import link, render
 from reservoir_cli.server.web.wanted import ROLES, Wanted, name_of, number_of
-from reservoir_cli.settings import paths
 from reservoir_cli.settings.config import Config
 
 T = TypeVar("T")
@@ -38,7 +37,7 @@ async def index(request: Request) -> Response:
     wanted = Wanted.of(request.query_params)
 
     def look(reservoir: Reservoir) -> tuple[conversations.Listing, list[tuple[str, str, int]]]:
-        return conversations.list_or_search(reservoir, wanted), reservoir.places()
+        return conversations.list_or_search(reservoir, wanted), reservoir.lookup.places()
 
     listing, places = await read(request, look)
     part = "part" in request.query_params
@@ -132,8 +131,8 @@ async def ask(request: Request) -> Response:
     query = request.query_params
     question = question_form.Question.of(query)
     state: ServerState = request.app.state.server
-    usual_store = paths.store_location(state.config.database())
-    places = await read(request, lambda reservoir: reservoir.places())
+    usual_store = state.config.store_location()
+    places = await read(request, lambda reservoir: reservoir.lookup.places())
     shown = None
     if question.asked:
         shown = await read(
@@ -145,7 +144,12 @@ async def ask(request: Request) -> Response:
         "chosen.html" if part else "window.html",
         question=question,
         shown=shown,
-        sliders=question_form.sliders(query, question, shown, state.config),
+        sliders=question_form.sliders(
+            query,
+            question,
+            shown.usual if shown else state.config.settings(question.partition, question.model),
+            shown.window.floor if shown else None,
+        ),
         models=[] if part else [model.name for model in state.config.known_models()],
         partitions=sorted({partition for partition, _, _ in places}),
         formats=FORMATS,

@@ -15,7 +15,7 @@ from reservoir_cli.storage import fulltext, reads, spelling
 from reservoir_cli.storage.keys import Keys
 from reservoir_cli.storage.postgres.connection import Connection
 from reservoir_cli.storage.postgres.stemmer import OF_ONE, Stemmer, query, quoted, scope_stems
-from reservoir_cli.storage.records import Posting, Respelt
+from reservoir_cli.storage.records import Candidates, Posting, Respelt
 from reservoir_cli.storage.sqlite import keyword_search
 from reservoir_cli.storage.sqlite import postings as limits
 
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     _Ints = NDArray[np.int64]
-    from reservoir_cli.storage.records import Candidates
-
 #: Up to so many stems it is faster to rank each of them than to take the rows apart.
 _FEW = 40
 #: Few texts say a word more often.

@@ -12,7 +12,7 @@ import psycopg
 from psycopg.pq import TransactionStatus
 
 from reservoir_cli.errors import StoreError
-from reservoir_cli.storage import base, properties, unfinished
+from reservoir_cli.storage import properties, session, unfinished
 from reservoir_cli.storage.postgres import schema
 from reservoir_cli.storage.postgres.connection import (
     ConflictError,
@@ -34,7 +34,7 @@ _PAUSES_IF_LOST = (0, 1)
 Result = TypeVar("Result")
 
 
-class Session(base.Session, ABC):
+class Session(session.Session, ABC):
     """A connection to a server that holds a store, or may.
 
     :param url: of the store; its parameters, those for TLS among them, go to libpq as they are.
@@ -90,7 +90,7 @@ class Session(base.Session, ABC):
 
     @contextmanager
     def write(self, wait: float | None = None, *, durable: bool = True) -> Iterator[None]:
-        """See :class:`~reservoir_cli.storage.base.Session`."""
+        """See :class:`~reservoir_cli.storage.session.Session`."""
         patience = max(1, round(1000 * (self._patience if wait is None else wait)))
         begin = f"BEGIN; SET LOCAL lock_timeout = {patience}"
         if not durable:
@@ -120,7 +120,7 @@ class Session(base.Session, ABC):
 
     @contextmanager
     def snapshot(self) -> Iterator[None]:
-        """See :class:`~reservoir_cli.storage.base.Session`."""
+        """See :class:`~reservoir_cli.storage.session.Session`."""
         with self._transaction("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", writes=False):
             yield
 

@@ -51,7 +51,7 @@ class PostgresStore(Session, Store):
         return Stemmer()
 
     def close(self) -> None:
-        """See :class:`~reservoir_cli.storage.base.Session`."""
+        """See :class:`~reservoir_cli.storage.session.Session`."""
         if "_stemmer" in self.__dict__:  # it was needed
             self._stemmer.close()
         super().close()
@@ -169,11 +169,11 @@ class PostgresStore(Session, Store):
     def problems(self) -> list[Problem]:
         """See :class:`~reservoir_cli.storage.base.Store`."""
         with self.snapshot():
-            active = self.active_model()
+            model_id = self._model_id()
             counts = {
                 "the full text": repair.wrong_full_text(self._connection),
-                "what ranking reads": repair.wrong_for_ranking(self._connection, active[0])
-                if active
+                "what ranking reads": repair.wrong_for_ranking(self._connection, model_id)
+                if model_id
                 else 0,
             }
             orphans = mark_rows.count_orphans(self._connection)
@@ -189,10 +189,8 @@ class PostgresStore(Session, Store):
         """See :class:`~reservoir_cli.storage.base.Store`."""
 
         def rebuild() -> None:
-            active = self.active_model()
-            model_id = active[0] if active else None
             mark_rows.remove_orphans(self._connection)
-            repair.rebuild(self._connection, self._stemmer, model_id, link_threshold)
+            repair.rebuild(self._connection, self._stemmer, self._model_id(), link_threshold)
 
         self._written(rebuild)
         return []  # a server refuses bytes that are no text
@@ -212,26 +210,18 @@ class PostgresStore(Session, Store):
 
         return self._seen(read)
 
-    def candidates(
+    def _gather(
         self,
         scope: Scope,
         own: str | None,
         question: str,
+        model_id: str | None,
         vector: "NDArray[np.float32] | None",
-        where: Filter = EVERYTHING,
-        talk: Talk | None = None,
+        talk: Talk | None,
     ) -> Candidates:
-        """See :class:`~reservoir_cli.storage.base.Store`."""
-
-        def read() -> Candidates:
-            active = self.active_model()
-            model_id = active[0] if active else None
-            gathered = candidates.candidates(
-                self._connection, self._stemmer, scope, own, question, model_id, vector, talk
-            )
-            return gathered.mark(self._matching(scope, where))
-
-        return self._seen(read)
+        return candidates.candidates(
+            self._connection, self._stemmer, scope, own, question, model_id, vector, talk
+        )
 
     # Models
 
@@ -247,7 +237,10 @@ class PostgresStore(Session, Store):
             )
 
     def activate_model(self, model_id: str, name: str) -> None:
-        """See :class:`~reservoir_cli.storage.base.Models`; a member only sets the first one."""
+        """See :class:`~reservoir_cli.storage.embeddings.Embeddings`.
+
+        A member only sets the first one.
+        """
         if self.server.whole:
             super().activate_model(model_id, name)
             return
@@ -259,7 +252,7 @@ class PostgresStore(Session, Store):
         self._written(put)
 
     def begin_model(self, model_id: str, name: str) -> str:
-        """See :class:`~reservoir_cli.storage.base.Models`.
+        """See :class:`~reservoir_cli.storage.embeddings.Embeddings`.
 
         :raises StoreError: this user is a member, who does not see every message.
         """
@@ -273,7 +266,7 @@ class PostgresStore(Session, Store):
         return self._written(begin)
 
     def give_up_model(self) -> None:
-        """See :class:`~reservoir_cli.storage.base.Models`.
+        """See :class:`~reservoir_cli.storage.embeddings.Embeddings`.
 
         :raises StoreError: this user is a member, who does not see every message.
         """
@@ -282,7 +275,7 @@ class PostgresStore(Session, Store):
             super().give_up_model()
 
     def switch_model(self, kept_as: str) -> None:
-        """See :class:`~reservoir_cli.storage.base.Models`."""
+        """See :class:`~reservoir_cli.storage.embeddings.Embeddings`."""
 
         def switch() -> None:
             super(PostgresStore, self).switch_model(kept_as)
@@ -291,5 +284,8 @@ class PostgresStore(Session, Store):
         self._written(switch)
 
     def clear_former_model(self) -> bool:
-        """See :class:`~reservoir_cli.storage.base.Models`; a member leaves it to the owner."""
+        """See :class:`~reservoir_cli.storage.embeddings.Embeddings`.
+
+        A member leaves it to the owner.
+        """
         return self.server.whole and super().clear_former_model()

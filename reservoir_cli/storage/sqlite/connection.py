@@ -1,18 +1,41 @@
-"""Connect to a file: its pragmas, and what the portable statements expect of a connection."""
+"""Connect to a file: its pragmas, its errors, and what portable statements expect of it."""
 
 import json
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from itertools import count
 from typing import Any
 
+from reservoir_cli.errors import ReservoirError, StoreCorruptError, StoreError, StoreLockedError
 from reservoir_cli.storage.sql import Condition, decoding, placeholders
 
 #: SQLite takes 32,766 values in one statement; we stay far below.
 _MOST_VALUES = 5_000
 #: Tables that refer to messages by their id alone.
 _WITHOUT_PARTITION = {"pending", "rebuilding", "synapses", "embeddings", "tags", "pins"}
-
+_PERMISSIONS = "check the permissions of the file and its folder"
+#: What is wrong, and the way out, by SQLite's primary result code.
+_FAULTS = {
+    sqlite3.SQLITE_NOTADB: (
+        "{location} is not a database",
+        "give --db the path of a Reservoir store; if it was one, restore it from a backup",
+    ),
+    sqlite3.SQLITE_CORRUPT: (
+        "the store {location} is corrupt",
+        StoreCorruptError.WAY_OUT,
+    ),
+    sqlite3.SQLITE_READONLY: ("the store {location} cannot be written to", _PERMISSIONS),
+    sqlite3.SQLITE_CANTOPEN: ("cannot open the store {location}", _PERMISSIONS),
+    sqlite3.SQLITE_FULL: (
+        "the disk is full: the store {location} has no room",
+        "make room, then run the command again",
+    ),
+    sqlite3.SQLITE_IOERR: (
+        "the disk failed under the store {location}: {name}",
+        "check the disk, the room on it and your quota, then run the command again",
+    ),
+}
 
 #: Set on every connection before the store is used.
 PRAGMAS = {
@@ -24,6 +47,40 @@ PRAGMAS = {
     # Code in the schema of a file is not run: the file may come from anywhere.
     "trusted_schema": "OFF",
 }
+
+
+@contextmanager
+def errors(location: str) -> Iterator[None]:
+    """Turn what SQLite says into an error of ours; it never contains message text."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        raise _translated(error, location) from error
+
+
+def _translated(error: sqlite3.Error, location: str) -> ReservoirError:
+    if is_busy(error):
+        return StoreLockedError(
+            "the store is locked by another process", hint="try again when it has finished"
+        )
+    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+    if isinstance(error, sqlite3.OperationalError) and not hasattr(error, "sqlite_errorcode"):
+        code = sqlite3.SQLITE_CORRUPT  # Python's own error: a text that is no UTF-8
+    # Not the error's own text: it may quote what was searched for, or what is stored.
+    name = getattr(error, "sqlite_errorname", type(error).__name__)
+    if code in _FAULTS:
+        corrupt = code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+        kind = StoreCorruptError if corrupt else StoreError
+        return kind(*(part.format(location=location, name=name) for part in _FAULTS[code]))
+    return StoreError(f"the store {location} failed: {name}", hint="reservoir doctor")
+
+
+def is_busy(error: sqlite3.Error) -> bool:
+    """Return whether another process holds a lock."""
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF in (
+        sqlite3.SQLITE_BUSY,
+        sqlite3.SQLITE_LOCKED,
+    )
 
 
 def connect(uri: str, patience: float) -> "Connection":

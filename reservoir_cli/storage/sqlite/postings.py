@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from reservoir_cli.messages import Scope
 from reservoir_cli.storage import fulltext, spelling
-from reservoir_cli.storage.records import Posting, Respelt
+from reservoir_cli.storage.records import Candidates, Posting, Respelt
 from reservoir_cli.storage.sqlite.connection import Connection
 
 if TYPE_CHECKING:
@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     _Ints = NDArray[np.int64]
-    from reservoir_cli.storage.records import Candidates
-
 #: In a scope of more messages than this, words found in more than a share of them are dropped.
 LARGE, COMMON = 20_000, 0.1
 #: How many places of a word are always read, and how many for one question beyond that. Reading

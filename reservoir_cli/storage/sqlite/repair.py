@@ -5,15 +5,16 @@ follow from them.
 """
 
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby
 
 from reservoir_cli.errors import StoreError
 from reservoir_cli.messages import Scope, clean_text
-from reservoir_cli.storage import links, properties, reads
+from reservoir_cli.storage import links, mark_rows, properties, reads
 from reservoir_cli.storage.links import LinkThreshold
+from reservoir_cli.storage.records import Problem
 from reservoir_cli.storage.sql import batches
-from reservoir_cli.storage.sqlite import keyword_search, vector_blocks
+from reservoir_cli.storage.sqlite import keyword_search, own_schema, vector_blocks
 from reservoir_cli.storage.sqlite.connection import Connection
 
 _AT_ONCE = 1_000
@@ -49,6 +50,47 @@ def file_problems(connection: sqlite3.Connection) -> list[str]:
 def _is_damage(error: sqlite3.Error) -> bool:
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
     return code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+
+
+def problems(connection: Connection, model_id: str | None) -> Iterator[Problem]:
+    """Yield what is wrong with what is derived, and with messages.
+
+    :param model_id: the model whose vectors are compared; ``None`` before the first.
+    """
+    if code := own_schema.find_code(connection):
+        yield Problem(f"there is {code}: nothing is written", repairable=False)
+    if count := missing_from_full_text(connection):
+        yield Problem(f"the full text is wrong about {_messages(count)}", repairable=True)
+    if count := vector_blocks.problems(connection, model_id or ""):
+        yield Problem(f"what ranking reads is wrong about {_messages(count)}", repairable=True)
+    if count := mark_rows.count_orphans(connection):
+        yield Problem(f"{count:,} tags and pins are of no message", repairable=True)
+    if numbers := unreadable(connection):
+        ids = ", ".join(map(str, numbers[:10]))
+        detail = f"{_messages(len(numbers))} cannot be read: {ids}"
+        yield Problem(detail, repairable=False)
+
+
+def _messages(count: int) -> str:
+    return f"{count:,} message{'' if count == 1 else 's'}"
+
+
+def rebuild(
+    connection: Connection, active: Callable[[], str | None], threshold: LinkThreshold
+) -> list[int]:
+    """Make all that is derived again.
+
+    :param active: returns the model whose vectors are compared, once its identity is mended.
+    :returns: ids of messages whose texts were no text.
+    """
+    mended = mend_texts(connection)
+    mark_rows.remove_orphans(connection)
+    mend_model(connection)
+    rebuild_full_text(connection)
+    if model_id := active():
+        rebuild_vector_blocks(connection, model_id)
+        rebuild_links(connection, model_id, threshold)
+    return mended
 
 
 def unreadable(connection: Connection) -> list[int]:

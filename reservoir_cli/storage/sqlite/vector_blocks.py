@@ -11,9 +11,8 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import groupby
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from reservoir_cli.storage.sql import batches, decoding, placeholders
 from reservoir_cli.storage.sqlite.connection import Connection
@@ -42,8 +41,7 @@ _NAMES = ", ".join(COLUMNS)
 Place = tuple[str, str]
 
 
-@dataclass(frozen=True, slots=True)
-class Entries:
+class Entries(NamedTuple):
     """Passages as a chunk holds them; arrays of shape (n,), but for ``codes``.
 
     :param ids: int64, of the message; one of several passages stands there several times.

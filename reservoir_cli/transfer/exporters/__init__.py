@@ -6,19 +6,16 @@ conversations hold one conversation at a time.
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from reservoir_cli.errors import ReservoirError, UsageError
 from reservoir_cli.messages import Scope
 from reservoir_cli.redaction import Redactor
 from reservoir_cli.storage.base import Store
 from reservoir_cli.storage.records import Filter, Progress
-from reservoir_cli.transfer.exporters import saving
+from reservoir_cli.transfer.exporters import anthropic, markdown, openai, rows, saving, sharegpt
+from reservoir_cli.transfer.exporters.conversations import Thread, threads
 from reservoir_cli.transfer.reports import ExportReport
 from reservoir_cli.util.formats import unknown_format
-
-if TYPE_CHECKING:
-    from reservoir_cli.transfer.exporters.conversations import Thread
 
 #: ``document`` is ``json`` in an envelope, as every command prints with ``--json``.
 ROWS = ("jsonl", "json", "document")
@@ -113,8 +110,6 @@ def _rows(
     embeddings: bool,
     progress: Progress,
 ) -> Iterator[str]:
-    from reservoir_cli.transfer.exporters import rows
-
     write = {"jsonl": rows.jsonl, "json": rows.array, "document": rows.document}[form]
     keys = store.find(scope, where)
 
@@ -137,8 +132,6 @@ def _conversations(
     mask: Redactor,
     progress: Progress,
 ) -> Iterator[str]:
-    from reservoir_cli.transfer.exporters.conversations import threads
-
     write = _writer(form)
     found = store.threads(scope, where)
     total = sum(map(len, found.values()))
@@ -157,9 +150,7 @@ def _conversations(
             yield write(kept)
 
 
-def _writer(form: str) -> Callable[["Thread"], str]:
-    from reservoir_cli.transfer.exporters import anthropic, markdown, openai, sharegpt
-
+def _writer(form: str) -> Callable[[Thread], str]:
     return {
         "openai": openai.write,
         "anthropic": anthropic.write,

@@ -1,25 +1,30 @@
 """Bringing other tools' histories in: one format a file, chosen by what the file holds.
 
-An importer yields records and knows nothing of the store; ``ingesting`` saves them. A bad record
+An importer yields records and knows nothing of the store; ``ingest`` stores them. A bad record
 is skipped with its place and never ends the run.
 """
 
-import re
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path, PurePath
-from typing import Protocol
 
 from reservoir_cli.errors import ReservoirError
-from reservoir_cli.messages import Conversation, Message
-from reservoir_cli.transfer.importers.files import File, Unreadable, decode, gather, read_text
+from reservoir_cli.transfer.importers.base import (
+    SQLITE,
+    Importer,
+    Record,
+    Skipped,
+    Vectors,
+)
+from reservoir_cli.transfer.importers.files import File, Unreadable, gather, read_text
+from reservoir_cli.util.files import decode
 from reservoir_cli.util.formats import unknown_format
 
 #: Formats of lists of messages, which other files may resemble, and of texts of any kind. In a
 #: folder or zip they count only where nothing more particular lies.
 _LISTS, _TEXTS = ("openai", "anthropic"), ("text", "markdown")
-SQLITE = b"SQLite format 3\0"
 #: Formats of databases: one has all tables of one of its sets.
 _DATABASES: dict[str, tuple[frozenset[str], ...]] = {
     "opencode": (frozenset({"session", "message", "part"}),),
@@ -29,68 +34,35 @@ _DATABASES: dict[str, tuple[frozenset[str], ...]] = {
     "open-webui": (frozenset({"chat", "auth", "user"}),),
     "zed": (frozenset({"threads"}),),
 }
+#: Module and class of each format, the most particular first; loaded when a file is read.
+_CLASSES = {
+    "reservoir": ("native", "Native"),
+    "gemini-cli": ("gemini_cli", "GeminiCli"),
+    "opencode": ("opencode", "OpenCode"),
+    "copilot-chat": ("copilot_chat", "CopilotChat"),
+    "copilot-cli": ("copilot_cli", "CopilotCli"),
+    "cursor": ("cursor", "Cursor"),
+    "chatgpt": ("chatgpt", "ChatGPT"),
+    "claude": ("claude", "Claude"),
+    "claude-code": ("claude_code", "ClaudeCode"),
+    "codex": ("codex", "Codex"),
+    "llm": ("llm", "Llm"),
+    "cline": ("cline", "Cline"),
+    "goose": ("goose", "Goose"),
+    "lm-studio": ("lm_studio", "LmStudio"),
+    "aider": ("aider", "Aider"),
+    "zed": ("zed", "Zed"),
+    "open-webui": ("open_webui", "OpenWebUI"),
+    "sharegpt": ("sharegpt", "ShareGPT"),
+    "anthropic": ("anthropic", "Anthropic"),
+    "openai": ("openai", "OpenAI"),
+    "markdown": ("plain", "Markdown"),
+    "text": ("plain", "Plain"),
+}
+FORMATS = tuple(_CLASSES)
 _JSON = (".json", ".jsonl", ".ndjson")
 #: What may hold messages in a folder or zip; pictures and pages are not even opened.
 _SUFFIXES = (*_JSON, ".txt", ".md", ".markdown", ".db", ".sqlite", ".sqlite3", ".vscdb")
-
-
-@dataclass(frozen=True, slots=True)
-class Vectors:
-    """A message's passages as a file has them: where each begins and ends, and its vector.
-
-    :param model_id: identity of the model, as of :class:`reservoir_cli.embedding.Embedder`.
-    """
-
-    model_id: str
-    passages: tuple[tuple[int, int, tuple[float, ...]], ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Record:
-    """A message as a file has it; ``None`` where the file does not say.
-
-    :param message: ``source`` and ``source_id`` are set; they are what makes imports repeatable.
-    :param folder: where the conversation was held, as the tool says it.
-    """
-
-    message: Message
-    partition: str | None = None
-    instance: str | None = None
-    conversation: Conversation | None = None
-    vectors: Vectors | None = None
-    folder: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Skipped:
-    """Something in a file that is no message, and where it stands.
-
-    :param reason: it never quotes what the file says.
-    """
-
-    place: str
-    reason: str
-
-
-class Importer(Protocol):
-    """A format that can be read."""
-
-    @property
-    def name(self) -> str:
-        """What ``--format`` calls it, and the source of its messages."""
-
-    @property
-    def instance(self) -> str | None:
-        """Where its messages go unless told otherwise; ``None`` for the usual place."""
-
-    def detect(self, head: str) -> bool:
-        """Whether a file that begins like this is of the format."""
-
-    def read(self, file: File) -> Iterator[Record | Skipped]:
-        """Yield the messages of a file, in order.
-
-        :raises Unreadable: what follows cannot be read.
-        """
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,33 +84,12 @@ class Found:
 
 def importers() -> dict[str, Importer]:
     """All formats by name, the most particular first."""
-    from reservoir_cli.transfer.importers.aider import Aider
-    from reservoir_cli.transfer.importers.anthropic import Anthropic
-    from reservoir_cli.transfer.importers.chatgpt import ChatGPT
-    from reservoir_cli.transfer.importers.claude import Claude
-    from reservoir_cli.transfer.importers.claude_code import ClaudeCode
-    from reservoir_cli.transfer.importers.cline import Cline
-    from reservoir_cli.transfer.importers.codex import Codex
-    from reservoir_cli.transfer.importers.copilot_chat import CopilotChat
-    from reservoir_cli.transfer.importers.copilot_cli import CopilotCli
-    from reservoir_cli.transfer.importers.cursor import Cursor
-    from reservoir_cli.transfer.importers.gemini_cli import GeminiCli
-    from reservoir_cli.transfer.importers.goose import Goose
-    from reservoir_cli.transfer.importers.llm import Llm
-    from reservoir_cli.transfer.importers.lm_studio import LmStudio
-    from reservoir_cli.transfer.importers.native import Native
-    from reservoir_cli.transfer.importers.open_webui import OpenWebUI
-    from reservoir_cli.transfer.importers.openai import OpenAI
-    from reservoir_cli.transfer.importers.opencode import OpenCode
-    from reservoir_cli.transfer.importers.plain import Plain
-    from reservoir_cli.transfer.importers.sharegpt import ShareGPT
-    from reservoir_cli.transfer.importers.zed import Zed
+    return {name: _load(*place)() for name, place in _CLASSES.items()}
 
-    known: list[Importer] = [Native(), GeminiCli(), OpenCode(), CopilotChat(), CopilotCli()]
-    known += [Cursor(), ChatGPT(), Claude(), ClaudeCode(), Codex(), Llm()]
-    known += [Cline(), Goose(), LmStudio(), Aider(), Zed(), OpenWebUI()]
-    known += [ShareGPT(), Anthropic(), OpenAI(), Plain("markdown"), Plain("text")]
-    return {each.name: each for each in known}
+
+def _load(module: str, name: str) -> type[Importer]:
+    loaded: type[Importer] = getattr(import_module(f"{__name__}.{module}"), name)
+    return loaded
 
 
 def find(source: Path | File, form: str | None, open_files: ExitStack) -> tuple[list[Found], int]:
@@ -198,16 +149,6 @@ def choose(file: File, form: str | None = None) -> Importer:
     return known["markdown" if suffix in (".md", ".markdown") else "text"]
 
 
-def has_key(head: str, *names: str) -> bool:
-    """Whether a JSON text has one of these keys; the same words inside a string do not count."""
-    return re.search(rf'"(?:{"|".join(names)})"\s*:', head) is not None
-
-
-def is_json(head: str) -> bool:
-    """Whether a text begins like a JSON object or array."""
-    return head.lstrip()[:1] in ("{", "[")
-
-
 def _look(file: File) -> Found | None:
     try:
         # Beside notes and exports may lie the database of any program.
@@ -232,17 +173,17 @@ def _rank(found: Found) -> int:
 
 
 def _named(form: str) -> Importer:
-    known = importers()
-    if form not in known:
-        raise unknown_format(form, known)
-    return known[form]
+    if form not in _CLASSES:
+        raise unknown_format(form, FORMATS)
+    return _load(*_CLASSES[form])()
 
 
 def _formats() -> str:
-    return f"formats are {', '.join(importers())}"
+    return f"formats are {', '.join(FORMATS)}"
 
 
 __all__ = [
+    "FORMATS",
     "File",
     "Found",
     "Importer",
@@ -251,10 +192,7 @@ __all__ = [
     "Unreadable",
     "Vectors",
     "choose",
-    "decode",
     "find",
-    "has_key",
     "importers",
-    "is_json",
     "read_text",
 ]

@@ -13,9 +13,10 @@ from datetime import UTC, datetime
 from pathlib import PurePath
 
 from reservoir_cli.messages import Conversation, Message, clean_text
-from reservoir_cli.transfer.importers import File, Record, Skipped
+from reservoir_cli.transfer.importers.base import Record, Skipped
 from reservoir_cli.transfer.importers.coerce import folder_name, moment
 from reservoir_cli.transfer.importers.conversations import SourceIds, Thread
+from reservoir_cli.transfer.importers.files import File
 from reservoir_cli.util.files import LARGEST
 
 _HISTORY = ".aider.chat.history.md"

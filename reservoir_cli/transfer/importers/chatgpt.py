@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from reservoir_cli.messages import Conversation, Message
-from reservoir_cli.transfer.importers import File, Record, Skipped, has_key, is_json
+from reservoir_cli.transfer.importers.base import Record, Skipped, has_key, is_json
 from reservoir_cli.transfer.importers.blocks import THINKING, content_text, file_marker, thought
 from reservoir_cli.transfer.importers.branches import branch_to
 from reservoir_cli.transfer.importers.coerce import (
@@ -19,6 +19,7 @@ from reservoir_cli.transfer.importers.coerce import (
     with_neighbours,
 )
 from reservoir_cli.transfer.importers.conversations import SourceIds, Thread
+from reservoir_cli.transfer.importers.files import File
 from reservoir_cli.transfer.importers.json_stream import read_each
 
 _ROLES = {

@@ -7,10 +7,12 @@ from functools import partial
 from typing import Any
 
 from reservoir_cli.messages import Conversation, Message
-from reservoir_cli.transfer.importers import File, Record, Skipped, blocks, has_key, is_json
+from reservoir_cli.transfer.importers import blocks
+from reservoir_cli.transfer.importers.base import Record, Skipped, has_key, is_json
 from reservoir_cli.transfer.importers.blocks import file_marker
 from reservoir_cli.transfer.importers.coerce import moment, obj, objects, text, with_neighbours
 from reservoir_cli.transfer.importers.conversations import SourceIds, Thread
+from reservoir_cli.transfer.importers.files import File
 from reservoir_cli.transfer.importers.json_stream import read_each
 
 _ROLES = {"human": "user", "assistant": "assistant"}

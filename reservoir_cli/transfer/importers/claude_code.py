@@ -7,17 +7,11 @@ from itertools import islice
 from typing import Any
 
 from reservoir_cli.messages import Conversation
-from reservoir_cli.transfer.importers import (
-    File,
-    Record,
-    Skipped,
-    Unreadable,
-    blocks,
-    has_key,
-    is_json,
-)
+from reservoir_cli.transfer.importers import blocks
+from reservoir_cli.transfer.importers.base import Record, Skipped, has_key, is_json
 from reservoir_cli.transfer.importers.coerce import branch_name, folder_name, moment, obj, text
 from reservoir_cli.transfer.importers.conversations import SourceIds, Thread
+from reservoir_cli.transfer.importers.files import File, Unreadable
 from reservoir_cli.transfer.importers.json_stream import entries
 from reservoir_cli.transfer.importers.plumbing import without_plumbing, without_reminders
 from reservoir_cli.transfer.importers.resume import Checkpoint, State, lines

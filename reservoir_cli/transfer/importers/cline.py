@@ -15,10 +15,12 @@ from pathlib import PurePath
 from typing import Any
 
 from reservoir_cli.messages import Conversation, Message, clean_text
-from reservoir_cli.transfer.importers import File, Record, Skipped, blocks, has_key
+from reservoir_cli.transfer.importers import blocks
+from reservoir_cli.transfer.importers.base import Record, Skipped, has_key
 from reservoir_cli.transfer.importers.blocks import content_text, part_text
 from reservoir_cli.transfer.importers.coerce import folder_name, moment_ms, obj, objects, text
 from reservoir_cli.transfer.importers.conversations import SourceIds, Thread
+from reservoir_cli.transfer.importers.files import File
 from reservoir_cli.transfer.importers.json_stream import entries
 from reservoir_cli.transfer.importers.plumbing import opening_tags, split_tags
 from reservoir_cli.util.files import open_regular

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from reservoir_cli.messages import Conversation, Message
-from reservoir_cli.transfer.importers import File, Record, Skipped, has_key, is_json
+from reservoir_cli.transfer.importers.base import Record, Skipped, has_key, is_json
 from reservoir_cli.transfer.importers.blocks import content_text
 from reservoir_cli.transfer.importers.coerce import (
     branch_name,
@@ -20,6 +20,7 @@ from reservoir_cli.transfer.importers.coerce import (
     text,
 )
 from reservoir_cli.transfer.importers.conversations import SourceIds, Thread
+from reservoir_cli.transfer.importers.files import File
 from reservoir_cli.transfer.importers.json_stream import entries
 from reservoir_cli.transfer.importers.resume import Checkpoint, StartOver, State, lines
 from reservoir_cli.util.files import read_bounded

@@ -6,7 +6,7 @@ from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from reservoir_cli.messages import Conversation, Message, content_hash
-from reservoir_cli.transfer.importers import Record
+from reservoir_cli.transfer.importers.base import Record
 from reservoir_cli.transfer.importers.blocks import THINKING
 
 

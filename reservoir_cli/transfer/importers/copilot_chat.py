@@ -13,7 +13,8 @@ from itertools import groupby
 from typing import Any
 
 from reservoir_cli.messages import Conversation
-from reservoir_cli.transfer.importers import File, Record, Skipped, blocks, has_key, is_json
+from reservoir_cli.transfer.importers import blocks
+from reservoir_cli.transfer.importers.base import Record, Skipped, has_key, is_json
 from reservoir_cli.transfer.importers.coerce import (
     moment_ms,
     obj,
@@ -22,6 +23,7 @@ from reservoir_cli.transfer.importers.coerce import (
     uri_folder_name,
 )
 from reservoir_cli.transfer.importers.conversations import SourceIds, Thread, source_ids
+from reservoir_cli.transfer.importers.files import File
 from reservoir_cli.transfer.importers.json_stream import entries
 from reservoir_cli.util.files import LARGEST, open_regular, read_stream
 

@@ -6,15 +6,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from reservoir_cli.messages import Conversation, Message
-from reservoir_cli.transfer.importers import (
-    File,
-    Record,
-    Skipped,
-    Unreadable,
-    blocks,
-    has_key,
-    is_json,
-)
+from reservoir_cli.transfer.importers import blocks
+from reservoir_cli.transfer.importers.base import Record, Skipped, has_key, is_json
 from reservoir_cli.transfer.importers.coerce import (
     branch_name,
     folder_name,
@@ -24,6 +17,7 @@ from reservoir_cli.transfer.importers.coerce import (
     text,
 )
 from reservoir_cli.transfer.importers.conversations import SourceIds, Thread, source_ids, take_back
+from reservoir_cli.transfer.importers.files import File, Unreadable
 from reservoir_cli.transfer.importers.json_stream import entries
 
 _EVENTS = ('"session.start"', '"session.resume"', '"user.message"', '"assistant.message"')

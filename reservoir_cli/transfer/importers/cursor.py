@@ -13,7 +13,8 @@ from typing import Any
 
 from reservoir_cli.errors import ReservoirError
 from reservoir_cli.messages import Conversation
-from reservoir_cli.transfer.importers import File, Record, Skipped, blocks
+from reservoir_cli.transfer.importers import blocks
+from reservoir_cli.transfer.importers.base import Record, Skipped
 from reservoir_cli.transfer.importers.coerce import (
     branch_name,
     folder_name,
@@ -31,6 +32,7 @@ from reservoir_cli.transfer.importers.database import (
     read_database,
     resume_database,
 )
+from reservoir_cli.transfer.importers.files import File
 from reservoir_cli.transfer.importers.resume import Checkpoint
 
 _TABLE = "cursorDiskKV"

@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from reservoir_cli.errors import ReservoirError
-from reservoir_cli.transfer.importers import File, Record, Skipped
+from reservoir_cli.transfer.importers.base import Record, Skipped
+from reservoir_cli.transfer.importers.files import File
 from reservoir_cli.transfer.importers.resume import Checkpoint
 from reservoir_cli.util.files import LARGEST
 

@@ -4,7 +4,6 @@ Nothing is ever unpacked to disk, links are not followed out of a folder, and a 
 to far more than its size is given up.
 """
 
-import codecs
 import io
 import os
 import stat
@@ -21,7 +20,7 @@ from typing import IO, BinaryIO
 from reservoir_cli.errors import ReservoirError
 from reservoir_cli.messages import clean_text
 from reservoir_cli.transfer.importers.coerce import moment
-from reservoir_cli.util.files import open_regular, read_bounded, way_out
+from reservoir_cli.util.files import decode, open_regular, read_bounded, way_out
 
 #: How much of a file tells its format.
 _HEAD = 65_536
@@ -260,25 +259,3 @@ def read_text(path: Path) -> tuple[str, bool]:
             f"cannot read {path}: {error.strerror}", hint=way_out(error, path)
         ) from None
     return decode(data, str(path))
-
-
-def decode(data: bytes, where: str, *, cut: bool = False) -> tuple[str, bool]:
-    """Bytes as text, and whether some of them were not UTF-8 and had to be replaced.
-
-    :param where: the file's name, for the error.
-    :param cut: it is the beginning of a file, and may end inside of a character.
-    :raises ReservoirError: most of it is not text.
-    """
-    text = codecs.getincrementaldecoder("utf-8-sig")("replace").decode(data, final=not cut)
-    replaced = text.count("\ufffd") + text.count("\0")
-    if replaced > max(8, len(text) // 10):
-        raise ReservoirError(f"{where} is not a text file")
-    return text, replaced > 0 and (b"\0" in data or not _is_utf8(data))
-
-
-def _is_utf8(data: bytes) -> bool:
-    try:
-        data.decode("utf-8")
-    except UnicodeDecodeError:
-        return False
-    return True

@@ -12,17 +12,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from reservoir_cli.messages import Conversation
-from reservoir_cli.transfer.importers import (
-    File,
-    Record,
-    Skipped,
-    Unreadable,
-    blocks,
-    has_key,
-    is_json,
-)
+from reservoir_cli.transfer.importers import blocks
+from reservoir_cli.transfer.importers.base import Record, Skipped, has_key, is_json
 from reservoir_cli.transfer.importers.coerce import folder_name, moment, obj, objects, text
 from reservoir_cli.transfer.importers.conversations import SourceIds, Thread, source_ids, take_back
+from reservoir_cli.transfer.importers.files import File, Unreadable
 from reservoir_cli.transfer.importers.json_stream import entries
 
 _ROLES = {"user": "user", "gemini": "assistant"}

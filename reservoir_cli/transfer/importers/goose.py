@@ -12,7 +12,8 @@ from functools import partial
 from typing import Any
 
 from reservoir_cli.messages import Conversation, Message
-from reservoir_cli.transfer.importers import SQLITE, File, Record, Skipped, blocks, has_key, is_json
+from reservoir_cli.transfer.importers import blocks
+from reservoir_cli.transfer.importers.base import SQLITE, Record, Skipped, has_key, is_json
 from reservoir_cli.transfer.importers.coerce import folder_name, moment, moment_ms, obj, text
 from reservoir_cli.transfer.importers.conversations import SourceIds, Thread
 from reservoir_cli.transfer.importers.database import (
@@ -21,6 +22,7 @@ from reservoir_cli.transfer.importers.database import (
     read_database,
     resume_database,
 )
+from reservoir_cli.transfer.importers.files import File
 from reservoir_cli.transfer.importers.json_stream import entries
 from reservoir_cli.transfer.importers.resume import Checkpoint
 

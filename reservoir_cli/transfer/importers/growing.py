@@ -9,7 +9,8 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import IO, cast
 
-from reservoir_cli.transfer.importers import SQLITE, File
+from reservoir_cli.transfer.importers.base import SQLITE
+from reservoir_cli.transfer.importers.files import File
 from reservoir_cli.util.files import open_regular
 
 DATABASES = (".db", ".vscdb", ".sqlite")

@@ -10,7 +10,8 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, BinaryIO
 
-from reservoir_cli.transfer.importers import File, Record, Skipped
+from reservoir_cli.transfer.importers.base import Record, Skipped
+from reservoir_cli.transfer.importers.files import File
 from reservoir_cli.util.files import LARGEST
 
 Entry = tuple[str, dict[str, Any]]

@@ -15,11 +15,12 @@ from typing import Any
 
 from reservoir_cli.errors import ReservoirError
 from reservoir_cli.messages import Conversation, Message, ToolCall
-from reservoir_cli.transfer.importers import File, Record, Skipped
+from reservoir_cli.transfer.importers.base import Record, Skipped
 from reservoir_cli.transfer.importers.blocks import file_marker, thought
 from reservoir_cli.transfer.importers.coerce import call, moment, obj, objects, text
 from reservoir_cli.transfer.importers.conversations import Thread
 from reservoir_cli.transfer.importers.database import Database, read_database
+from reservoir_cli.transfer.importers.files import File
 from reservoir_cli.transfer.importers.resume import Checkpoint, State
 from reservoir_cli.util.files import LARGEST
 

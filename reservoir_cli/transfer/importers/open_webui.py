@@ -8,12 +8,14 @@ from datetime import datetime
 from typing import Any
 
 from reservoir_cli.messages import Conversation, Message
-from reservoir_cli.transfer.importers import SQLITE, File, Record, Skipped, blocks, has_key, is_json
+from reservoir_cli.transfer.importers import blocks
+from reservoir_cli.transfer.importers.base import SQLITE, Record, Skipped, has_key, is_json
 from reservoir_cli.transfer.importers.blocks import content_text, file_marker
 from reservoir_cli.transfer.importers.branches import branch_to
 from reservoir_cli.transfer.importers.coerce import moment, obj, objects, text, with_neighbours
 from reservoir_cli.transfer.importers.conversations import SourceIds, Thread, source_ids
 from reservoir_cli.transfer.importers.database import Database, read_database
+from reservoir_cli.transfer.importers.files import File
 from reservoir_cli.transfer.importers.json_stream import read_each
 
 _COLUMNS = {"chat": "id title chat created_at updated_at meta"}

@@ -15,15 +15,8 @@ from typing import Any
 
 from reservoir_cli.errors import ReservoirError
 from reservoir_cli.messages import Conversation
-from reservoir_cli.transfer.importers import (
-    SQLITE,
-    File,
-    Record,
-    Skipped,
-    blocks,
-    has_key,
-    is_json,
-)
+from reservoir_cli.transfer.importers import blocks
+from reservoir_cli.transfer.importers.base import SQLITE, Record, Skipped, has_key, is_json
 from reservoir_cli.transfer.importers.coerce import folder_name, moment_ms, obj, text
 from reservoir_cli.transfer.importers.conversations import Thread, source_ids
 from reservoir_cli.transfer.importers.database import (
@@ -32,6 +25,7 @@ from reservoir_cli.transfer.importers.database import (
     read_database,
     resume_database,
 )
+from reservoir_cli.transfer.importers.files import File
 from reservoir_cli.transfer.importers.json_stream import entries
 from reservoir_cli.transfer.importers.resume import Checkpoint
 from reservoir_cli.util.files import LARGEST, open_regular, read_stream

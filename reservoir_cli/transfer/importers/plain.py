@@ -7,7 +7,8 @@ from datetime import UTC, datetime
 from pathlib import PurePath
 
 from reservoir_cli.messages import Message, content_hash
-from reservoir_cli.transfer.importers import File, Record, Skipped
+from reservoir_cli.transfer.importers.base import Record, Skipped
+from reservoir_cli.transfer.importers.files import File
 from reservoir_cli.util.files import LARGEST
 
 #: What stands between two lines of dashes (YAML) or plus signs (TOML) at the beginning.
@@ -19,15 +20,10 @@ _DAY = re.compile(r"(?<!\d)((?:19|20)\d\d)([-_.]?)([01]\d)\2([0-3]\d)(?!\d)")
 
 
 class Plain:
-    """Reads any text as one message of the user.
+    """Reads any text as one message of the user."""
 
-    :param name: ``text`` or ``markdown``, which differ in nothing else.
-    """
-
+    name = "text"
     instance = None
-
-    def __init__(self, name: str) -> None:
-        self.name = name
 
     def detect(self, head: str) -> bool:
         """Everything is text."""
@@ -45,6 +41,12 @@ class Plain:
             source_id = content_hash(Message("user", content))
             written = written_at(content, PurePath(file.name).name) or file.modified
             yield Record(Message("user", content, written, source=self.name, source_id=source_id))
+
+
+class Markdown(Plain):
+    """Markdown is read as it is written; only its source has another name."""
+
+    name = "markdown"
 
 
 def written_at(content: str, name: str) -> datetime | None:

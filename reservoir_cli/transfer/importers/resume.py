@@ -5,7 +5,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
-from reservoir_cli.transfer.importers import File, Record, Skipped
+from reservoir_cli.transfer.importers.base import Record, Skipped
+from reservoir_cli.transfer.importers.files import File
 from reservoir_cli.transfer.importers.json_stream import parse_line
 from reservoir_cli.util.files import LARGEST
 

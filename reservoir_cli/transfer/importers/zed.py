@@ -12,7 +12,8 @@ from typing import Any
 
 from reservoir_cli.errors import ReservoirError
 from reservoir_cli.messages import Conversation
-from reservoir_cli.transfer.importers import File, Record, Skipped, blocks
+from reservoir_cli.transfer.importers import blocks
+from reservoir_cli.transfer.importers.base import Record, Skipped
 from reservoir_cli.transfer.importers.blocks import file_marker
 from reservoir_cli.transfer.importers.coerce import folder_name, moment, obj, objects, text
 from reservoir_cli.transfer.importers.conversations import Thread, source_ids
@@ -23,6 +24,7 @@ from reservoir_cli.transfer.importers.database import (
     read_database,
     resume_database,
 )
+from reservoir_cli.transfer.importers.files import File
 from reservoir_cli.transfer.importers.resume import Checkpoint
 from reservoir_cli.util.files import LARGEST
 

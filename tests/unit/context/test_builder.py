@@ -80,7 +80,9 @@ def text(number, words=6):
 
 @pytest.fixture
 def memory(store, monkeypatch):
-    monkeypatch.setattr("reservoir_cli.embedding.load_embedder", lambda *_, **__: Compass())
+    monkeypatch.setattr(
+        "reservoir_cli.retrieval.indexing.load_embedder", lambda *_, **__: Compass()
+    )
     return Memory(store)
 
 
@@ -951,7 +953,7 @@ def as_reader(monkeypatch):
             location = location.replace("postgres@", "onlooker@")
         else:
             # Root passes over file modes; what the store asks is the same either way.
-            monkeypatch.setattr("reservoir_cli.storage.sqlite.store.os.access", lambda *_: False)
+            monkeypatch.setattr("reservoir_cli.storage.sqlite.session.os.access", lambda *_: False)
         other = open_store(location)
         yield other
         other.close()
@@ -988,7 +990,9 @@ SAID = st.lists(
 def test_a_context_keeps_its_budget_its_scope_and_its_word(
     monkeypatch, said, budget, form, order, instance
 ):
-    monkeypatch.setattr("reservoir_cli.embedding.load_embedder", lambda *_, **__: Compass())
+    monkeypatch.setattr(
+        "reservoir_cli.retrieval.indexing.load_embedder", lambda *_, **__: Compass()
+    )
     store = open_store(":memory-of-a-moment", create=False)
     store._migrate()
     memory = Memory(store)
@@ -1066,8 +1070,7 @@ def test_of_a_long_message_the_reasons_that_were_asked_for_are_printed(samples, 
 
 def test_the_newest_messages_alone_do_not_answer_the_questions(samples, embedder):
     settings = {"similarity_weight": 0.0, "recency_weight": 1.0}
-    newest = Reservoir(samples.store, config.load(None, settings))
-    newest._embedder = embedder
+    newest = Reservoir(samples.store, config.load(None, settings), embedder=embedder)
     shares = [
         found_in(newest.context(each["question"], partition=each["partition"], budget=700), each)
         for each in QUESTIONS[:3]

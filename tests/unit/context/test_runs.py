@@ -37,7 +37,7 @@ def ask(reservoir, **options):
         **options,
     }
     window = reservoir.context(f"where is the {SECRET}?", **asked)
-    reservoir.record_run(window)
+    reservoir.runs.record(window)
     return window
 
 
@@ -150,7 +150,7 @@ def test_a_store_that_others_write_to_is_not_waited_for_and_that_is_said(
 def test_a_read_only_store_gets_no_record_and_no_complaint(
     reservoir, told, fake_embedder, monkeypatch
 ):
-    monkeypatch.setattr("reservoir_cli.storage.sqlite.store.os.access", lambda *_: False)
+    monkeypatch.setattr("reservoir_cli.storage.sqlite.session.os.access", lambda *_: False)
     with closing(open_store(reservoir.store.location)) as store:
         reader = Reservoir(store, reservoir.config, notify=told.append, embedder=fake_embedder)
         told.clear()
@@ -221,7 +221,7 @@ def test_one_run_is_its_own_percentile():
 def test_answers_of_the_proxy_are_counted_by_themselves(location):
     with Reservoir.open(location) as reservoir:
         for tokens, cached in ((100, 0), (300, 200)):
-            reservoir.record_answer(Scope("p", "i"), None, tokens, cached)
+            reservoir.runs.record_answer(Scope("p", "i"), None, tokens, cached)
         stats = reservoir.stats()
     counted = {"request_tokens": 400, "cached_tokens": 200, "cached_share": 0.5}
     assert stats["answers"] == {"count": 2, **counted}

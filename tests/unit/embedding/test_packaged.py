@@ -10,7 +10,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from reservoir_cli.embedding import Embedder, cache, compiled_is_damaged, load_embedder, packaged
+from reservoir_cli.embedding import (
+    Embedder,
+    cache,
+    compiled_is_damaged,
+    load_embedder,
+    packaged,
+    write_package,
+)
 from reservoir_cli.embedding.resolve import DEFAULT_MODEL
 from reservoir_cli.errors import ModelUnavailableError
 
@@ -32,7 +39,7 @@ def package(compiled_models: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPat
     [compiled] = compiled_models.glob("[!.]*")
     for file in compiled.iterdir():
         (os.link if file.name == "model.bin" else shutil.copy)(file, folder / file.name)
-    packaged.describe(folder, "of the weights", RUNTIMES)
+    write_package.describe(folder, "of the weights", RUNTIMES)
     monkeypatch.syspath_prepend(folder.parent)
     return folder
 

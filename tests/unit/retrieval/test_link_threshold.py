@@ -12,7 +12,6 @@ from builders import EVERYWHERE, FakeEmbedder
 from reservoir_cli import Reservoir
 from reservoir_cli.maintenance import backup, doctor
 from reservoir_cli.messages import Message
-from reservoir_cli.settings import config
 from reservoir_cli.storage import replicate
 from reservoir_cli.storage.factory import open_store
 from reservoir_cli.storage.records import Filter
@@ -52,19 +51,14 @@ def linked(location: str) -> Counter[str]:
 def rebuild(reservoir: Reservoir) -> None:
     reservoir.embed()
     behind(reservoir.store.location, "DELETE FROM synapses")
-    assert reservoir.rebuild() == 3 * COUNT
+    assert reservoir.indexer.rebuild() == 3 * COUNT
 
 
 def repair(reservoir: Reservoir) -> None:
     reservoir.embed()
     behind(reservoir.store.location, "DELETE FROM synapses")
-    where = reservoir.config.path, reservoir.store.location
-    checks = doctor.examine(
-        lambda: config.load(where[0]),
-        lambda: open_store(where[1], create=False),
-        lambda *_: None,
-        repair=True,
-    )
+    where = reservoir.location, reservoir.config.path
+    checks = doctor.examine(*where, lambda *_: None, repair=True)
     assert [each for each in checks if each.name == "store"]
 
 

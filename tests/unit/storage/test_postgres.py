@@ -757,7 +757,7 @@ def test_a_user_without_any_right_is_told_so(users) -> None:
 def test_a_run_that_a_user_may_not_record_says_why(users) -> None:
     told: list[str] = []
     with Reservoir.open(users["anna"], create=False, notify=told.append) as anna:
-        anna.record_run(anna.context("hello", partition="b", budget=400))
+        anna.runs.record(anna.context("hello", partition="b", budget=400))
         assert told == [
             f"this run is not recorded: the user may not do this in the store {users['anna']}"
         ]

@@ -723,7 +723,7 @@ def test_candidates_carry_time_tokens_and_scores_in_order_of_time(
     )
     [other] = add(Message("user", "other", created_at=NOW + HOUR), instance="j")
     store.activate_model("m", "model")
-    best = dataclasses.replace(passage(late, 0.6, 0.8), number=1)
+    best = passage(late, 0.6, 0.8)._replace(number=1)
     passages = [passage(late, 0, -1), best, passage(early, 0, 1), passage(other, 1, 0)]
     embed(store, [late, early, other], *passages)
 

@@ -73,8 +73,8 @@ ADMINISTRATIVE = {
     "repair.rebuild": "doctor --repair makes all of it again",
     "repair._link": "doctor --repair makes all of it again",
     "repair._LACKING": "doctor checks the whole store",
-    "base.dimensions": "the length of any vector of the model",
-    "base.read": "the length of any vector of the model",
+    "embeddings.dimensions": "the length of any vector of the model",
+    "embeddings.read": "the length of any vector of the model",
     "summary_rows.ALL": "db copy reads the whole store",
     "source_rows.ALL": "db copy reads the whole store",
     "admin.facts": "db status of the whole store",
@@ -470,7 +470,7 @@ def test_a_whole_round_of_commands(round_url: str, tmp_path: Path, fake_embedder
             assert answer_row.tags == ("kept",)
             forget.forget(store, store.find(place))
         assert reservoir.embed() == 0
-        reservoir.record_run(reservoir.context("which queue?", partition="a", budget=500))
+        reservoir.runs.record(reservoir.context("which queue?", partition="a", budget=500))
         assert len(reservoir.search("queue", scope=EVERYWHERE, limit=99)) == 80
         assert len(reservoir.search("queue", mode="keyword", scope=EVERYWHERE, limit=99)) == 80
         exported: list[str] = []

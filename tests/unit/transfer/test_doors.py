@@ -77,7 +77,7 @@ def exchanged(reservoir: Reservoir, client: str, turns: list[Any], reply: Any = 
         answer,
         named=request.named,
     )
-    return reservoir.store_exchange(exchange)
+    return reservoir.exchanges.store(exchange)
 
 
 def session(reservoir: Reservoir, client: str, turns: list[Any]) -> None:

@@ -11,8 +11,8 @@ from reservoir_cli.messages import Message, Scope
 from reservoir_cli.reservoir import Reservoir
 from reservoir_cli.storage.summaries import Summaries, Summary
 from reservoir_cli.tokens import load_counter
+from reservoir_cli.transfer.file_import import Destination
 from reservoir_cli.transfer.importers import Record
-from reservoir_cli.transfer.ingest import Destination
 
 SECRET = "zanzibarwalrus"
 

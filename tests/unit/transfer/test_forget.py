@@ -14,11 +14,13 @@ from reservoir_cli.embedding import Embedder
 from reservoir_cli.errors import ReservoirError
 from reservoir_cli.messages import Conversation, Message, Scope, StoredMessage, ToolCall
 from reservoir_cli.retrieval import indexing
+from reservoir_cli.retrieval.lookup import Lookup
 from reservoir_cli.settings import config
 from reservoir_cli.storage.base import Store
 from reservoir_cli.storage.factory import open_store
 from reservoir_cli.storage.records import Filter
-from reservoir_cli.transfer import forget, ingest
+from reservoir_cli.transfer import forget
+from reservoir_cli.transfer.file_import import Destination
 from reservoir_cli.transfer.importers import Record
 from reservoir_cli.transfer.reports import ImportReport
 
@@ -185,7 +187,7 @@ def test_the_title_of_a_conversation_stays_while_it_has_messages(store: Store, a
 def imported(store: Store, *messages: Message) -> ImportReport:
     return ingestor(store).load(
         [Record(each, conversation=Conversation("c", "Titlequux")) for each in messages],
-        ingest.Destination("p", "i", "p"),
+        Destination("p", "i", "p"),
         where="file",
         now=NOW,
     )
@@ -280,10 +282,9 @@ def test_what_expires_is_for_each_partition_to_say(
             partition=partition,
         )
     known = config.load(tmp_path / "reservoir.toml")
-    targets = forget.expired(store, known, EVERYWHERE, NOW)
-    found = store.by_key(forget.find(store, targets))
+    found = store.by_key(Lookup(store).expired(known, EVERYWHERE, NOW) or [])
     assert [each.content for each in found] == expected
-    only = forget.find(store, forget.expired(store, known, Scope("p"), NOW))
+    only = Lookup(store).expired(known, Scope("p"), NOW) or []
     inside = {each.partition for each in store.by_key(only)}
     assert inside == {"p"} & {each.removeprefix("old in ") for each in expected}
 
@@ -300,8 +301,7 @@ def test_what_expires_is_found_whatever_time_was_given_to_it(
         add(Message("user", f"{name}, without a time"), now=NOW - past * day)
     add(Message("user", "alone", far), instance="j")
     for moment, expected in ((NOW, ["old"]), (NOW + 30 * day, ["new", "old"])):
-        targets = forget.expired(store, known, EVERYWHERE, moment)
-        found = store.by_key(forget.find_expired(store, targets, moment))
+        found = store.by_key(Lookup(store).expired(known, EVERYWHERE, moment))
         assert sorted(each.content for each in found) == sorted(
             f"{name}{more}" for name in expected for more in ("", ", far ahead", ", without a time")
         )

@@ -12,7 +12,7 @@ from reservoir_cli.transfer.importers.plain import Plain, written_at
 
 
 def only(text: str) -> Record | Skipped:
-    [found] = read(text, Plain("text"))
+    [found] = read(text, Plain())
     return found
 
 
@@ -34,7 +34,7 @@ def test_a_file_is_one_message_without_its_outer_blank_lines(text: str, content:
 
 @pytest.mark.parametrize("text", ["", "\n", " \t\n"])
 def test_an_empty_file_is_no_message(text: str) -> None:
-    assert read(text, Plain("text")) == []
+    assert read(text, Plain()) == []
 
 
 def test_the_same_text_is_the_same_message_and_another_is_another() -> None:

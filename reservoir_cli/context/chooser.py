@@ -1,0 +1,187 @@
+"""Select from the pool until the selection fits the budget as it is printed."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from reservoir_cli.context import summaries, turns
+from reservoir_cli.context.budget import Meter
+from reservoir_cli.context.costs import costs_of, printed_tokens
+from reservoir_cli.context.render.window import written
+from reservoir_cli.context.selection import NEWEST_SHARE, Rules, select
+from reservoir_cli.context.types import (
+    Candidate,
+    ContextRequest,
+    Piece,
+    Selection,
+    Tier,
+    TokenBudget,
+)
+from reservoir_cli.messages import Role
+from reservoir_cli.tokens import AnthropicCounter
+
+#: A counter that asks its provider is asked so often, aims at this share of the budget, and is
+#: content with this one.
+_REQUESTS, _AIM, _CLOSE = 3, 0.98, 0.95
+
+
+@dataclass(frozen=True, slots=True)
+class Chooser:
+    """Selections from one pool, counted as they are printed."""
+
+    request: ContextRequest
+    pool: Sequence[Candidate]
+    budget: TokenBudget
+    rules: Rules
+    meter: Meter
+    not_reached: int
+    unread: set[int]
+    silent: bool
+
+    def choose(self) -> tuple[Selection, int, tuple[str, ...]]:
+        """Return the selection, the tokens of the printed window, and notes for the user."""
+        if isinstance(self.meter.counter, AnthropicCounter):
+            return self._by_requests(self.meter.counter)
+        return (*self._by_sums(self.budget.history), ())
+
+    def beside(
+        self, chosen: dict[tuple[str, str | None], Piece]
+    ) -> tuple[ContextRequest, Selection, int, tuple[str, ...]]:
+        """Select once more beside summaries; those of what is printed then are taken out."""
+        request = replace(self.request, summaries=summaries.in_order(chosen))
+        selection, used, notes = replace(self, request=request).choose()
+        printed = summaries.conversations([*selection.recalled, *selection.history])
+        left = {key: piece for key, piece in chosen.items() if key not in printed}
+        if len(left) < len(chosen):
+            request = replace(request, summaries=summaries.in_order(left))
+            used = printed_tokens(
+                request, selection.recalled, selection.history, self.budget, self.meter
+            )
+        return request, selection, used, notes
+
+    def explaining(
+        self, request: ContextRequest, selection: Selection, used: int
+    ) -> tuple[ContextRequest, int]:
+        """Add the line that explains excerpts if there is room left for it, and count again."""
+        counted_here = not isinstance(self.meter.counter, AnthropicCounter)
+        if not counted_here or all(message.spans is None for message in selection.recalled):
+            return request, used
+        explained = replace(request, excerpts_explained=True)
+        more = self._printed(explained, selection)
+        return (explained, more) if more <= self.budget.history else (request, used)
+
+    def _by_sums(self, room: int) -> tuple[Selection, int]:
+        """Select by this machine's counts.
+
+        The account while packing adds up single messages; what is printed is counted as a whole,
+        and should that ever be more, the account gets so much less.
+        """
+        target = room
+        while True:
+            selection = self._within(room)
+            used = self._printed(self.request, selection)
+            if used <= target or room <= 0:
+                return selection, used
+            room = max(0, room - (used - target))
+
+    def _printed(self, request: ContextRequest, selection: Selection) -> int:
+        recalled, history = selection.recalled, selection.history
+        return printed_tokens(request, recalled, history, self.budget, self.meter)
+
+    def _within(self, room: int) -> Selection:
+        selection = select(
+            self.pool,
+            query=self.request.query,
+            budget=room,
+            costs=costs_of(self.request, self.budget, self.meter),
+            rules=self.rules,
+            not_reached=self.not_reached,
+            unread=self.unread,
+        )
+        if not self.silent:
+            return selection
+        # A recent reply without its question is printed among the recalled, and stays.
+        recent = (each for each in selection.recalled if each.tier is Tier.RECENT)
+        return replace(selection, recalled=tuple(recent))
+
+    def _by_requests(self, counter: AnthropicCounter) -> tuple[Selection, int, tuple[str, ...]]:
+        """Select by the provider's counts: each one tells how far this machine's are off."""
+        fixed = sum(self.budget.sections.values())
+        limit = fixed + self.budget.history
+        selection, estimate = self._by_sums(self.budget.history)
+        tried: list[tuple[int, Selection]] = []
+        points = [(0.0, 0.0)]
+        while True:
+            counted = counter.count_request(self._body(selection))
+            tried.append((counted, selection))
+            if len(tried) == _REQUESTS or self._is_enough(counted, limit, selection):
+                break
+            points.append((float(counted), float(fixed + estimate)))
+            room = round(_interpolated(points, _AIM * limit)) - fixed
+            selection, estimate = self._by_sums(max(0, room))
+        fitting = [each for each in tried if each[0] <= limit]
+        best = max if fitting else min
+        counted, selection = best(fitting or tried, key=lambda each: each[0])
+        return selection, max(0, counted - fixed), _exceeded(counted, limit)
+
+    def _is_enough(self, counted: int, limit: int, selection: Selection) -> bool:
+        """Whether another request could only make it worse."""
+        if counted > limit:
+            return not (selection.recalled or selection.history)
+        left_out = (*selection.dropped, *selection.passed_over)
+        everything = not self.not_reached and not any(each.for_room for each in left_out)
+        return everything or counted >= _CLOSE * limit
+
+    def _body(self, selection: Selection) -> dict[str, Any]:
+        """Count the whole request, for a counter that can count nothing smaller."""
+        said = turns.history_turns(self.request, selection.recalled, selection.history)
+        window = [*turns.fixed_turns(self.request), *said, *turns.current_turn(self.request)]
+        body = written(window, "anthropic", None, 1)
+        assert isinstance(body, dict)
+        return body
+
+
+def best_left_out(
+    selection: Selection, request: ContextRequest, budget: TokenBudget, meter: Meter
+) -> tuple[str, ...]:
+    """Name the best match if nothing of it fits, and a budget that holds it."""
+    lost = [
+        drop.candidate for drop in (*selection.dropped, *selection.passed_over) if drop.for_room
+    ]
+    best = max(lost, key=_rank, default=None)
+    kept = max(map(_rank, (*selection.recalled, *selection.history)), default=(0.0, 0))
+    if best is None or best.scores.similarity <= 0 or _rank(best) < kept:
+        return ()
+    if best.message.tool_calls or best.message.role is Role.TOOL:  # its results need room, too
+        return ()
+    costs = costs_of(request, budget, meter)
+    alone = costs.recalled(best) + costs.recalled_title + costs.day
+    alone += costs.left_out(best.message.id)
+    needed = sum(budget.sections.values()) + math.ceil(alone / (1 - NEWEST_SHARE))
+    size = f"#{best.message.id} ({meter.scaled(best.message.tokens):,} tokens)"
+    budget_hint = f"--budget {math.ceil(needed / 100) * 100:,}"
+    return (f"the best match, {size}, does not fit; {budget_hint} holds it",)
+
+
+def _rank(candidate: Candidate) -> tuple[float, int]:
+    return candidate.scores.priority, candidate.message.id
+
+
+def _interpolated(points: Sequence[tuple[float, float]], aim: float) -> float:
+    """Return the estimate at which the provider would count this many tokens.
+
+    :param points: the provider's count and this machine's estimate of each window, from (0, 0).
+    """
+    below = max(each for each in points if each[0] <= aim)
+    above = min((each for each in points if each[0] > aim), default=None)
+    if above is None:
+        return below[1] * aim / below[0] if below[0] else aim
+    share = (aim - below[0]) / (above[0] - below[0])
+    return below[1] + share * (above[1] - below[1])
+
+
+def _exceeded(counted: int, limit: int) -> tuple[str, ...]:
+    if counted <= limit:
+        return ()
+    return (f"the provider counts {counted:,} tokens, {counted - limit:,} more than the budget",)

@@ -1,0 +1,60 @@
+"""The sections of a context that its budget does not prune: their tokens and their caps."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from reservoir_cli.chat.turn import Section, Turn
+from reservoir_cli.context import turns
+from reservoir_cli.context.budget import Meter
+from reservoir_cli.context.render.window import count_frame, count_turns
+from reservoir_cli.context.types import ContextRequest
+from reservoir_cli.settings.schema import Settings
+
+
+def section_tokens(request: ContextRequest, meter: Meter) -> dict[Section, int]:
+    """Tokens of each part that the budget does not prune; the frame goes with the question."""
+    given = [*turns.fixed_turns(request), *turns.current_turn(request)]
+    sections = {
+        section: count_turns(
+            [each for each in given if each.section is section], request.format, meter
+        )
+        for section in dict.fromkeys(each.section for each in given)
+    }
+    if frame := count_frame(request.format, meter):
+        sections[Section.CURRENT] = sections.get(Section.CURRENT, 0) + frame
+    return sections
+
+
+def capped(request: ContextRequest, settings: Settings, meter: Meter) -> ContextRequest:
+    """Return the request without the pieces that exceed the cap of their section."""
+
+    def count(pieces: Sequence[Turn]) -> int:
+        return count_turns(pieces, request.format, meter)
+
+    knowledge, episodes = request.knowledge, request.episodes
+    cap = settings.max_knowledge_tokens
+    while len(knowledge) > 1 and count(turns.knowledge_turn(knowledge)) > cap:
+        knowledge = knowledge[:-1]
+    while episodes and count(turns.episodes_turn(episodes)) > settings.max_episode_tokens:
+        episodes = episodes[1:]
+    return replace(request, knowledge=knowledge, episodes=episodes)
+
+
+def cap_notes(
+    request: ContextRequest, left_out: int, settings: Settings, meter: Meter
+) -> tuple[str, ...]:
+    """Return notes on what the caps left out, and on a first piece that exceeds its own.
+
+    :param left_out: how many pieces were left out.
+    """
+    notes = []
+    if left_out:
+        noun = "piece" if left_out == 1 else "pieces"
+        notes.append(f"{left_out} {noun} of knowledge and episodes left out: beyond the caps")
+    first = count_turns(turns.knowledge_turn(request.knowledge), request.format, meter)
+    if first > settings.max_knowledge_tokens:
+        notes.append(
+            f"the first piece of knowledge alone takes {first:,} tokens, more than "
+            f"max_knowledge_tokens ({settings.max_knowledge_tokens:,})"
+        )
+    return tuple(notes)

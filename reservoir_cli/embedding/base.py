@@ -1,0 +1,52 @@
+"""What an embedder is: the protocol, and the engine that runs it."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+#: Called with the current task, the work done and the total (0 if unknown).
+Progress = Callable[[str, int, int], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Engine:
+    """The engine that runs a model.
+
+    :param kind: ``compiled`` (ONNX Runtime) or ``reference`` (sentence-transformers).
+    :param reason: why this engine is used.
+    :param origin: where the weights came from: ``folder``, ``package``, ``cache`` or ``download``.
+    """
+
+    kind: str
+    reason: str
+    origin: str
+
+
+class Embedder(Protocol):
+    """A model that computes embeddings, which are vectors of length 1.
+
+    :param name: the value of the setting ``embedding_model``.
+    :param model_id: the identity of its vectors; vectors of different ids are never compared.
+    :param dimensions: the number of components of a vector.
+    """
+
+    name: str
+    model_id: str
+    dimensions: int
+    engine: Engine
+
+    def encode_query(self, text: str) -> "NDArray[np.float32]":
+        """Return the embedding of a question, shape (dimensions,)."""
+
+    def encode_documents(self, texts: Sequence[str]) -> "NDArray[np.float32]":
+        """Return the embeddings of passages, in order, shape (len(texts), dimensions)."""
+
+    def passages(self, text: str) -> Sequence[tuple[int, int]]:
+        """Return the character spans a text is embedded as; a short text is one span."""
+
+    def knows(self, word: str) -> bool:
+        """Return whether a word is in the model's vocabulary; misspelt words are not."""

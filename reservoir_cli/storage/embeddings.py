@@ -1,0 +1,171 @@
+"""The embeddings of messages: by the model that is in use, and by another built beside it."""
+
+from abc import abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
+
+from reservoir_cli.messages import Key, Scope, StoredMessage
+from reservoir_cli.storage import links, model_switch, properties, reads, writes
+from reservoir_cli.storage.keys import Keys, by_partition
+from reservoir_cli.storage.links import LinkThreshold
+from reservoir_cli.storage.records import Passage
+from reservoir_cli.storage.session import Session
+
+_Passages = Mapping[Key, Sequence[Passage]]
+
+_EVERYWHERE = Scope(None)
+
+
+class Embeddings(Session):
+    """The model whose vectors are compared, and another one that is made beside it."""
+
+    def activate_model(self, model_id: str, name: str) -> None:
+        """Make this the model whose vectors are compared."""
+
+        def put() -> None:
+            properties.put(self._connection, properties.MODEL_ID, model_id)
+            properties.put(self._connection, properties.MODEL_NAME, name)
+
+        self._written(put)
+
+    def active_model(self) -> tuple[str, str] | None:
+        """Return (identity, name) of the model whose vectors are compared, if there is one yet."""
+        return self._model(properties.MODEL_ID, properties.MODEL_NAME)
+
+    def _model_id(self) -> str | None:
+        """Return the identity of the active model."""
+        active = self.active_model()
+        return active[0] if active else None
+
+    def next_model(self) -> tuple[str, str] | None:
+        """Return (identity, name) of the model that is being built beside the active one."""
+        return self._model(properties.NEXT_ID, properties.NEXT_NAME)
+
+    def _model(self, identity: str, name: str) -> tuple[str, str] | None:
+        return self._seen(lambda: model_switch.model(self._connection, identity, name))
+
+    def dimensions(self) -> int | None:
+        """Return the dimensions of the active model's vectors; ``None`` while there are none."""
+
+        def read() -> int | None:
+            rows = self._connection.with_vectors(
+                "SELECT vector FROM embeddings WHERE model_id = ? LIMIT 1", [self._model_id()]
+            )
+            return next((len(vector) for (vector,) in rows), None)
+
+        return self._seen(read)
+
+    def begin_model(self, model_id: str, name: str) -> str:
+        """Begin to build a model's vectors, or go on.
+
+        :returns: the identity to store them under.
+        """
+        return self._written(lambda: model_switch.begin(self._connection, model_id, name))
+
+    def give_up_model(self) -> None:
+        """Delete what was built of the next model."""
+        self._written(lambda: model_switch.give_up(self._connection))
+
+    def switch_model(self, kept_as: str) -> None:
+        """Make the next model the active one, if it is still this; what it lacks is pending."""
+        self._written(lambda: model_switch.switch(self._connection, kept_as))
+
+    def clear_former_model(self) -> bool:
+        """Delete a batch of the vectors that a switch left behind.
+
+        :returns: whether there are more.
+        """
+        if self.get_property(properties.FORMER_ID) is None:
+            return False
+        return self._written(lambda: model_switch.clear_former(self._connection))
+
+    def unembedded(
+        self,
+        limit: int,
+        scope: Scope = _EVERYWHERE,
+        *,
+        model: str | None = None,
+        newest: bool = False,
+    ) -> list[StoredMessage]:
+        """Return messages without vectors as they came in, the last ones first if ``newest``.
+
+        :param model: the identity of the model; ``None`` for the active one.
+        """
+        return self._seen(
+            lambda: reads.unembedded(
+                self._connection, self._waiting(model), scope, limit, newest=newest
+            )
+        )
+
+    def unembedded_keys(self, scope: Scope = _EVERYWHERE) -> Keys:
+        """Return the keys of messages without vectors, the newest in time first."""
+        return self._seen(
+            lambda: reads.unembedded_keys(self._connection, self._waiting(None), scope)
+        )
+
+    def count_unembedded(self, scope: Scope = _EVERYWHERE, *, model: str | None = None) -> int:
+        """Return how many messages have no vectors yet.
+
+        :param model: the identity of the model; ``None`` for the active one.
+        """
+        return self._seen(
+            lambda: reads.count_unembedded(self._connection, self._waiting(model), scope)
+        )
+
+    def _waiting(self, model: str | None) -> str:
+        if model is None:
+            return "pending"
+        return model_switch.waiting_table(self._connection, model)
+
+    def add_passages(
+        self,
+        model_id: str,
+        passages: Mapping[Key, Sequence[Passage]],
+        link_threshold: LinkThreshold,
+        wait: float | None = None,
+    ) -> None:
+        """Store the vectors of messages, which are then no longer pending, and link them.
+
+        :param passages: of each message; none of one without a text.
+        :param wait: as for :meth:`write`.
+        """
+        for batch in self._in_transactions(passages):
+            self._written(partial(self._put_passages, model_id, batch, link_threshold), wait)
+
+    def _in_transactions(self, passages: _Passages) -> Iterable[_Passages]:
+        """Return the passages that are written in each transaction: all in one."""
+        return [passages]
+
+    def _put_passages(
+        self, model_id: str, passages: _Passages, link_threshold: LinkThreshold
+    ) -> None:
+        ids_of = by_partition(passages)
+        self._connection.lock(ids_of)
+        table = model_switch.waiting_table(self._connection, model_id)
+        for partition, ids in ids_of.items():
+            # A message may have been forgotten, or embedded by another process, since it was read.
+            due = writes.waiting(self._connection, table, partition, ids)
+            writes.wait_no_longer(self._connection, table, partition, due)
+            embedded = {number: passages[Key(partition, number)] for number in due}
+            self._add_vectors(partition, model_id, embedded)
+            links.add(self._connection, partition, due, model_id, link_threshold)
+
+    def passages(self, keys: Sequence[Key]) -> dict[Key, list[Passage]]:
+        """Return the passages of messages by the active model; without vectors there are none."""
+
+        def read() -> dict[Key, list[Passage]]:
+            model_id = self._model_id()
+            if model_id is None:
+                return {}
+            passages: dict[Key, list[Passage]] = {}
+            for key, passage in reads.passages(self._connection, model_id, keys):
+                passages.setdefault(key, []).append(passage)
+            return passages
+
+        return self._seen(read)
+
+    @abstractmethod
+    def _add_vectors(
+        self, partition: str, model_id: str, passages: Mapping[int, Sequence[Passage]]
+    ) -> None:
+        """Write the passages of messages of one partition, by the id of their message."""

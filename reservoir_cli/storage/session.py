@@ -1,0 +1,69 @@
+"""A connection to a store: its transactions, and what the store knows of itself."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from typing import TypeVar
+
+from reservoir_cli.storage import properties
+from reservoir_cli.storage.sql import Connection
+
+Result = TypeVar("Result")
+
+
+class Session(ABC):
+    """A connection to a database and its transactions.
+
+    :param location: a path, or a URL without its password.
+    :param read_only: whether nothing can be written.
+    :param receiving: whether this program copies into the store; until the copy is finished, all
+        other writes are refused.
+    """
+
+    location: str
+    read_only: bool
+    receiving: bool
+    _connection: Connection
+
+    @abstractmethod
+    def close(self) -> None:
+        """Close the file or connection."""
+
+    def keep_warm(self) -> None:  # noqa: B027 - a server's database has a cache of its own
+        """Prepare for many questions."""
+
+    @abstractmethod
+    def write(
+        self, wait: float | None = None, *, durable: bool = True
+    ) -> AbstractContextManager[None]:
+        """Open a write transaction; inner ones join it.
+
+        :param wait: seconds to wait for other writers; ``None`` for the store's usual patience.
+        :param durable: whether to wait for the disk. Without, a power cut may undo the write.
+        :raises StoreLockedError: another writer held the lock for longer.
+        """
+
+    @abstractmethod
+    def snapshot(self) -> AbstractContextManager[None]:
+        """Open a read transaction, so that everything inside is read as of one moment."""
+
+    def _written(self, work: Callable[[], Result], wait: float | None = None) -> Result:
+        """Do a write in a transaction."""
+        with self.write(wait):
+            return work()
+
+    def _seen(self, work: Callable[[], Result]) -> Result:
+        """Read in a transaction."""
+        with self.snapshot():
+            return work()
+
+    def get_property(self, key: str) -> str | None:
+        """Return what the store knows of itself under a name."""
+        return self._seen(lambda: properties.get(self._connection, key))
+
+    def set_property(self, key: str, value: str | None) -> None:
+        """Store something about the store itself under a name; ``None`` deletes it."""
+        if value is None:
+            self._written(lambda: properties.drop(self._connection, key))
+        else:
+            self._written(lambda: properties.put(self._connection, key, value))

@@ -1,0 +1,90 @@
+"""The file that a store is in: what is looked at before SQLite opens it, and between writes."""
+
+import os
+from pathlib import Path
+
+from reservoir_cli.errors import StoreError
+from reservoir_cli.util.private import make_private_dir
+
+_WAY_BACK = "move it and the files -wal and -shm beside it away, then copy a backup there"
+
+
+def path_of(location: str) -> Path:
+    """Return the path, with ``~`` expanded."""
+    try:
+        return Path(location).expanduser()
+    except RuntimeError:
+        raise StoreError(f"there is no home folder for {location}") from None
+
+
+def uri_of(path: Path) -> str:
+    """Return the file's URI, to which SQLite's parameters can be added."""
+    try:
+        return path.absolute().as_uri()
+    except OSError:
+        raise StoreError(
+            f"cannot open the store {path}: the current folder is gone", hint="give a whole path"
+        ) from None
+
+
+def exists(path: Path) -> bool:
+    """Return whether there is a file or folder.
+
+    :raises StoreError: the system does not say, or it is no path.
+    """
+    try:
+        return path.exists()
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or "not a path"
+        raise StoreError(
+            f"cannot open the store {path}: {reason}", hint="check the path and its permissions"
+        ) from None
+
+
+def identity(path: Path) -> tuple[int, int] | None:
+    """Return what tells a file from another of the same name; nothing if there is none."""
+    try:
+        state = path.stat()
+    except (OSError, ValueError):
+        return None
+    return state.st_dev, state.st_ino
+
+
+def refuse_emptied(path: Path) -> None:
+    """Refuse a file that is empty or gone while its log is there: SQLite would delete the log."""
+    log = path.with_name(path.name + "-wal")
+    there = exists(path)
+    if (there and path.stat().st_size) or not exists(log) or not log.stat().st_size:
+        return
+    happened = "emptied" if there else "removed"
+    raise StoreError(f"the store {path} was {happened}, but its log was not", hint=_WAY_BACK)
+
+
+def refuse_hard_link(path: Path) -> None:
+    """Refuse a file with several names: each has a log of its own, and one overwrites the other.
+
+    File systems that do not count names say 0 or 1, as some do on Windows.
+    """
+    try:
+        names = path.stat().st_nlink
+    except OSError:  # removed this instant
+        return
+    if names > 1:
+        raise StoreError(
+            f"the store {path} has {names} names (hard links): what is written by one is lost by "
+            "the other",
+            hint="remove the others, not the one with a -wal file beside it (find FOLDER -samefile "
+            f"{path} lists them); a symbolic link is fine",
+        )
+
+
+def create_file(path: Path) -> None:
+    """Make an empty file before SQLite opens it: its companions take over the mode."""
+    try:
+        make_private_dir(path.parent)
+        os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
+    except OSError as error:
+        raise StoreError(
+            f"cannot make the store {path}: {error.strerror}",
+            hint="check the path and its permissions, or give another with --db",
+        ) from error

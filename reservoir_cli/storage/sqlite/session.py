@@ -1,0 +1,244 @@
+"""A store's file, opened: its schema is brought up to date, and its transactions are checked.
+
+Writers take the lock at once (``BEGIN IMMEDIATE``): a transaction that reads first and asks for
+the lock later fails when another process got there in between.
+"""
+
+import os
+import sqlite3
+import threading
+import time
+from abc import ABC
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from reservoir_cli.errors import StoreError
+from reservoir_cli.storage import properties, session, unfinished
+from reservoir_cli.storage.sqlite import own_schema, secure_delete
+from reservoir_cli.storage.sqlite.connection import PRAGMAS, Connection, connect, errors, is_busy
+from reservoir_cli.storage.sqlite.file import (
+    create_file,
+    exists,
+    identity,
+    path_of,
+    refuse_emptied,
+    refuse_hard_link,
+    uri_of,
+)
+
+#: The number of migrations in ``schema.py``.
+SCHEMA_VERSION = 10
+#: Stands in the file's header and says whose it is: "Rsvr".
+APPLICATION_ID = 0x52737672
+
+
+class Session(session.Session, ABC):
+    """A connection to the file of a store.
+
+    :param patience: seconds to wait while others write.
+    """
+
+    _connection: Connection
+
+    def __init__(self, location: str, *, create: bool, patience: float) -> None:
+        path = path_of(location)
+        self.location = str(path)
+        self.read_only = self.receiving = False
+        self._patience = patience
+        self._lock = threading.RLock()
+        with errors(self.location):
+            self._connection = self._open(path, create)
+            self._file = path.absolute()
+            self._identity = identity(self._file)
+            try:
+                self._prepare()
+            except BaseException:
+                self._connection.close()
+                raise
+
+    def _open(self, path: Path, create: bool) -> Connection:
+        if str(path) == ":memory:" or not exists(path):
+            if not create or str(path) == ":memory:":
+                return connect("file::memory:", self._patience)
+            refuse_emptied(path)
+            create_file(path)
+        if path.is_dir():
+            raise StoreError(f"{path} is a folder", hint="give the path of a file")
+        refuse_emptied(path)
+        refuse_hard_link(path)
+        # SQLite keeps files beside the store, so the folder must be writable too.
+        if os.access(path, os.W_OK) and os.access(path.parent, os.W_OK):
+            return connect(f"{uri_of(path)}?mode=rw", self._patience)
+        self.read_only = True
+        connection = connect(f"{uri_of(path)}?mode=ro", self._patience)
+        try:
+            connection.execute("SELECT 1 FROM sqlite_master").fetchone()
+        except sqlite3.OperationalError:
+            # A WAL file cannot be read in a folder that cannot be written to: nobody writes to
+            # it then, and it may be taken as it lies.
+            connection.close()
+            connection = connect(f"{uri_of(path)}?immutable=1", self._patience)
+        return connection
+
+    def _prepare(self) -> None:
+        version = self._known_version()
+        for pragma, value in PRAGMAS.items():
+            self._set(pragma, value)
+        self._refuse_others()
+        if version < SCHEMA_VERSION:
+            if self.read_only:
+                raise StoreError(
+                    f"the store is of an older schema ({version}) and cannot be written to",
+                    hint="make it writable once, so that it can be brought up to date",
+                )
+            self._migrate()
+        # Reading goes on; whoever writes is told why it is refused.
+        self.read_only = self.read_only or own_schema.find_code(self._connection) is not None
+
+    def _known_version(self) -> int:
+        """Return the schema version; read in each transaction, as a newer program may change it."""
+        version: int = self._connection.execute("PRAGMA user_version").fetchone()[0]
+        if version > SCHEMA_VERSION:
+            raise StoreError(
+                f"the store was written by a newer reservoir "
+                f"(schema {version}, this one knows {SCHEMA_VERSION})",
+                hint="upgrade reservoir-cli",
+            )
+        return version
+
+    def _require_same_file(self) -> None:
+        """Refuse to write to a file that has been deleted or replaced: it would be lost."""
+        if self._identity and identity(self._file) != self._identity:
+            raise StoreError(
+                f"the store {self.location} was removed or replaced while it was in use",
+                hint="nothing more was stored; run the command again",
+            )
+        if self._identity:
+            refuse_hard_link(self._file)
+
+    def _refuse_code(self) -> None:
+        """Refuse to write where code of whoever made the file would take part."""
+        if code := own_schema.find_code(self._connection):
+            raise StoreError(
+                f"the store {self.location} has {code}, and is not written to",
+                hint="drop it if it is yours; else reservoir doctor --salvage FILE makes a store "
+                "without it",
+            )
+
+    def _refuse_others(self) -> None:
+        """Refuse a database that another program made; an empty one may become ours."""
+        mark = self._connection.execute("PRAGMA application_id").fetchone()[0]
+        tables = self._connection.execute("SELECT COUNT(*) FROM sqlite_master").fetchone()[0]
+        # Read again: another process may have set the file up between the two.
+        if tables and mark != APPLICATION_ID:
+            mark = self._connection.execute("PRAGMA application_id").fetchone()[0]
+        if (tables or mark) and mark != APPLICATION_ID:
+            raise StoreError(
+                f"{self.location} is another program's database",
+                hint="give --db the path of a Reservoir store or of a new file",
+            )
+
+    def _migrate(self) -> None:
+        from reservoir_cli.storage.sqlite.schema import migrate
+
+        migrate(self._connection, SCHEMA_VERSION, APPLICATION_ID, self._refuse_code)
+        # This pragma ignores the busy timeout, so it is tried until it comes through.
+        deadline = time.monotonic() + self._patience
+        while True:
+            try:
+                self._connection.execute("PRAGMA journal_mode = WAL").fetchone()
+                return
+            except sqlite3.OperationalError as error:
+                if not is_busy(error) or time.monotonic() > deadline:
+                    raise
+                time.sleep(0.01)
+
+    def close(self) -> None:
+        """Close the file, and finish what a reader stopped :meth:`forget` from finishing."""
+        with suppress(sqlite3.Error):
+            if not self.read_only:
+                secure_delete.finish(self._connection, wait=0)
+        self._connection.close()
+
+    # Transactions
+
+    @contextmanager
+    def write(self, wait: float | None = None, *, durable: bool = True) -> Iterator[None]:
+        """See :class:`~reservoir_cli.storage.session.Session`."""
+        with self._lock, errors(self.location):
+            if self._connection.in_transaction:
+                yield
+                return
+            self._require_writable()
+            patience = self._patience if wait is None else wait
+            with self._pragma("synchronous", "FULL" if durable else "NORMAL", "FULL"):
+                with self._pragma("busy_timeout", patience * 1000, self._patience * 1000):
+                    self._connection.execute("BEGIN IMMEDIATE")
+                with self._until("COMMIT"):
+                    self._require_same_file()
+                    self._known_version()
+                    self._refuse_code()
+                    self._refuse_unfinished()
+                    yield
+            self._require_same_file()
+
+    @contextmanager
+    def _pragma(self, name: str, value: str | float, usual: str | float) -> Iterator[None]:
+        """Change a setting for a while, if it is to be another than usual."""
+        if value != usual:
+            self._set(name, value if isinstance(value, str) else int(value))
+        try:
+            yield
+        finally:
+            if value != usual:
+                self._set(name, usual if isinstance(usual, str) else int(usual))
+
+    def _set(self, pragma: str, value: str | int) -> None:
+        self._connection.execute(f"PRAGMA {pragma} = {value}").fetchall()
+
+    @contextmanager
+    def snapshot(self) -> Iterator[None]:
+        """See :class:`~reservoir_cli.storage.session.Session`."""
+        with self._lock, errors(self.location):
+            if self._connection.in_transaction:
+                yield
+                return
+            self._connection.execute("BEGIN")
+            with self._until("COMMIT"):
+                self._known_version()
+                yield
+
+    @contextmanager
+    def _until(self, end: str) -> Iterator[None]:
+        try:
+            yield
+            self._connection.execute(end)
+        except BaseException:
+            if self._connection.in_transaction:
+                self._connection.execute("ROLLBACK")
+            raise
+
+    def _refuse_unfinished(self) -> None:
+        if self.receiving:
+            return
+        mark = None
+        with suppress(sqlite3.DatabaseError):  # a damaged file is to be repaired
+            mark = properties.get(self._connection, unfinished.UNFINISHED_COPY)
+        unfinished.refuse(mark, self.location)
+
+    def _require_writable(self) -> None:
+        self._refuse_unfinished()
+        if self.read_only:
+            self._refuse_code()
+            raise StoreError(
+                f"the store {self.location} cannot be written to",
+                hint="check the permissions of the file and its folder",
+            )
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """Lend the connection outside of transactions."""
+        with self._lock, errors(self.location):
+            self._require_writable()
+            yield

@@ -1,0 +1,321 @@
+"""Store the records of one file, batch by batch: what is new of them, and where they belong."""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from reservoir_cli.messages import (
+    Conversation,
+    Key,
+    Message,
+    Scope,
+    StoredMessage,
+    clean_name,
+    clean_text,
+)
+from reservoir_cli.redaction import Mode, redact_conversation, redact_id
+from reservoir_cli.retrieval.indexing import Model
+from reservoir_cli.storage.records import Passage
+from reservoir_cli.storage.sources import Sources
+from reservoir_cli.tokens import TokenCounter
+from reservoir_cli.transfer.echoes import quotes, without_contexts
+from reservoir_cli.transfer.importers import Record, Skipped, Vectors
+from reservoir_cli.transfer.importers.blocks import THINKING
+from reservoir_cli.transfer.intake import Added, Intake
+from reservoir_cli.transfer.proxied import Proxied
+from reservoir_cli.transfer.reports import ImportReport
+from reservoir_cli.util.times import is_far_ahead
+
+#: Source and source id of a message.
+Origin = tuple[str | None, str | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Destination:
+    """Where the records of a file go.
+
+    :param partition: put everything there, whatever the records say; likewise ``instance``.
+    :param home: the instance of the format, for records that name none.
+    """
+
+    partition: str | None
+    instance: str | None
+    default_partition: str
+    home: str | None = None
+
+    def of(self, record: Record) -> Scope:
+        """Return the scope of a record; it keeps its instance unless the file goes elsewhere."""
+        partition = self.partition or clean_name(record.partition or self.default_partition)
+        own = clean_name(record.instance) if record.instance and self.partition is None else None
+        return Scope(partition, self.instance or own or self.home or partition)
+
+
+class FileImport:
+    """Stores the batches of one file."""
+
+    def __init__(
+        self,
+        intake: Intake,
+        destination: Destination,
+        counter: TokenCounter,
+        now: datetime,
+        where: str,
+        *,
+        renew: bool = False,
+    ) -> None:
+        self.report = ImportReport()
+        self._renew = renew
+        self._intake, self._store = intake, intake.store
+        self._destination, self._counter = destination, counter
+        self._now, self._where = now, where
+        self._model: Model | None = None
+        self._clock = _Clock(now)
+        self._described: dict[Scope, Conversation] = {}
+        self._quoting: set[tuple[str, str]] = set()
+        self._contexts: Counter[Origin] = Counter()
+        self._counted: set[int] = set()
+        self._retention: dict[str, timedelta | None] = {}
+        self._proxied = Proxied(self._store, self._redacted)
+        self._left_out_reply = False
+
+    def choose_model(self, batch: Sequence[Record | Skipped]) -> None:
+        """Find out which embeddings the store takes, once the file has some."""
+        if self._model is None and any(map(_has_vectors, batch)):
+            self._model = self._intake.indexer.importable_model()
+
+    def save(self, batch: Sequence[Record | Skipped], *, dry_run: bool = False) -> None:
+        """Store a batch, and add it to the report."""
+        self._contexts.clear()
+        records = self._not_forgotten(batch)
+        records = [cleaned for cleaned in map(self._without_contexts, records) if cleaned]
+        for scope, given in self._by_scope(records).items():
+            group = self._proxied.without(scope, given)
+            self.report.already += len(given) - len(group)
+            group = self._not_forgotten_elsewhere(scope, group)
+            self._store.add_conversations(scope, self._new_descriptions(scope, group))
+            messages = [record.message for record in group]
+            added = self._intake.add(scope, messages, self._now, counter=self._counter)
+            self._take_vectors(group, added)
+            new = [stored is not None for stored in added.stored]
+            self._count(scope, added, self._first_time(scope, added, new) if dry_run else new)
+            if self._renew:
+                self._renew_grown(scope, added)
+        for skipped in batch:
+            if isinstance(skipped, Skipped):
+                self.report.skip(f"{self._where}, {skipped.place}: {skipped.reason}")
+
+    def _count(self, scope: Scope, added: Added, new: Sequence[bool]) -> None:
+        report, messages = self.report, added.messages
+        fresh = [message for message, is_new in zip(messages, new, strict=True) if is_new]
+        report.modes.add(self._mode(scope))
+        report.conversations.update(
+            message.conversation_id for message in messages if message.conversation_id
+        )
+        report.secrets += added.secrets_of(new)
+        report.ahead += sum(is_far_ahead(message.created_at, self._now) for message in fresh)
+        report.contexts += sum(
+            self._contexts[message.source, message.source_id] for message in fresh
+        )
+        report.mended += sum(clean_text(message.content) != message.content for message in messages)
+        report.imported += len(fresh)
+        report.already += len(messages) - len(fresh)
+
+    def _renew_grown(self, scope: Scope, added: Added) -> None:
+        """Replace messages that were stored while they were still being written."""
+        known = {
+            (message.source, message.source_id): message
+            for message, stored in zip(added.messages, added.stored, strict=True)
+            if stored is None and message.source and message.source_id
+        }
+        grown: dict[Key, Message] = {}
+        for source in {source for source, _ in known if source}:
+            ids = [own for name, own in known if name == source and own]
+            there = Sources(self._store).stored(scope, source, ids)
+            longer = [each for own, each in there.items() if _has_grown(each, known[source, own])]
+            edited = {each.key for each in self._store.edited(longer)} if longer else set()
+            grown |= {
+                each.key: known[source, each.source_id] for each in longer if each.key not in edited
+            }
+        self._store.replace(grown, counter=self._counter, now=self._now)
+        self.report.renewed += len(grown)
+        self.report.already -= len(grown)
+
+    def _is_expired(self, scope: Scope, message: Message) -> bool:
+        partition = str(scope.partition)
+        if partition not in self._retention:
+            self._retention[partition] = self._intake.retention(partition)
+        age, moment = self._retention[partition], message.created_at or self._now
+        return age is not None and moment <= self._now - age
+
+    def _mode(self, scope: Scope) -> Mode:
+        return self._intake.redactor.mode(str(scope.partition))
+
+    def _not_forgotten(self, batch: Sequence[Record | Skipped]) -> list[Record]:
+        """Return the records of a batch, without what was forgotten once."""
+        records = [record for record in batch if isinstance(record, Record)]
+        messages = [record.message for record in records]
+        gone = self._store.forgotten(messages)
+        # Under "remove" an id with a secret is stored as its fingerprint.
+        clean = [_with_clean_ids(message) for message in messages]
+        if any(new is not old for new, old in zip(clean, messages, strict=True)):
+            gone = [a or b for a, b in zip(gone, self._store.forgotten(clean), strict=True)]
+        self.report.forgotten += sum(gone)
+        return [record for record, was in zip(records, gone, strict=True) if not was]
+
+    def _not_forgotten_elsewhere(self, scope: Scope, records: list[Record]) -> list[Record]:
+        """Return records without what was forgotten under the id of another source."""
+        conversations = {record.message.conversation_id for record in records}
+        if not self._store.forgotten_sessions(conversations):
+            return records
+        messages = [self._redacted(record.message, str(scope.partition)) for record in records]
+        kept: list[Record] = []
+        for record, gone in zip(records, self._store.forgotten_said(messages), strict=True):
+            if record.message.name != THINKING:  # it goes with the reply before it
+                self._left_out_reply = gone
+            if not (gone or (record.message.name == THINKING and self._left_out_reply)):
+                kept.append(record)
+        self.report.forgotten += len(records) - len(kept)
+        return kept
+
+    def _redacted(self, message: Message, partition: str) -> Message:
+        return self._intake.redactor.scan(message, partition)[0]
+
+    def _without_contexts(self, record: Record) -> Record | None:
+        """Return a record without contexts, and without the embedding and the title of those."""
+        message, count = without_contexts(record.message)
+        if not count:
+            return record
+        about = record.conversation
+        if about and about.title and quotes(about.title, record.message.content):
+            self._quoting.add((about.id, about.title))
+        if message is None:
+            self.report.contexts += count
+            return None
+        self._contexts[message.source, message.source_id] += count
+        return replace(record, message=message, vectors=None)
+
+    def _take_vectors(self, records: Sequence[Record], added: Added) -> None:
+        """Store the embeddings that come with messages, if they are of the store's model.
+
+        A message from which a secret was removed is not what was embedded.
+        """
+        if self._model is None:
+            return
+        passages = {
+            stored.key: taken
+            for record, message, stored in zip(records, added.messages, added.stored, strict=True)
+            if stored and record.vectors and message.content == record.message.content
+            if (taken := _passages_of(record.vectors, stored.id, self._model))
+        }
+        if passages:
+            if self._store.active_model() is None:
+                self._store.activate_model(self._model.model_id, self._model.name)
+            self._store.add_passages(self._model.model_id, passages, self._model.link_threshold)
+
+    def _by_scope(self, records: Sequence[Record]) -> dict[Scope, list[Record]]:
+        """Return records by their scope, in the order of the file, and with a time."""
+        groups: dict[Scope, list[Record]] = {}
+        self._clock.look_ahead(record.message for record in records)
+        for record in records:
+            timed = replace(record, message=self._clock.timed(record.message))
+            scope = self._destination.of(record)
+            if self._is_expired(scope, timed.message):
+                self.report.expired += 1
+            else:
+                groups.setdefault(scope, []).append(timed)
+        return groups
+
+    def _new_descriptions(self, scope: Scope, records: Iterable[Record]) -> list[Conversation]:
+        """Return the conversations that are described other than before."""
+        new: list[Conversation] = []
+        for record in records:
+            described = record.conversation
+            if described is not None and described != self._described.get(scope):
+                self._described[scope] = described
+                if described.title and (described.id, described.title) in self._quoting:
+                    described = replace(described, title=None)
+                if self._mode(scope) is Mode.REMOVE:
+                    described = redact_conversation(described)
+                new.append(described)
+        return new
+
+    def _first_time(self, scope: Scope, added: Added, new: Iterable[bool]) -> list[bool]:
+        """Return which messages are new that no batch before has added and rolled back."""
+        first = []
+        for message, is_new in zip(added.messages, new, strict=True):
+            key = hash((scope, message.source, message.source_id))
+            first.append(is_new and key not in self._counted)
+            self._counted.add(key)
+        return first
+
+
+def _has_grown(stored: StoredMessage, message: Message) -> bool:
+    """Return whether a message goes on where the stored one ends.
+
+    A reply of which only the thinking was there gets the id of that.
+    """
+    if stored.name == THINKING != message.name:
+        return True
+    content = clean_text(message.content)
+    more = (len(content), len(message.tool_calls)) > (len(stored.content), len(stored.tool_calls))
+    return more and content.startswith(stored.content)
+
+
+def _has_vectors(record: Record | Skipped) -> bool:
+    return isinstance(record, Record) and record.vectors is not None
+
+
+def _passages_of(vectors: Vectors, message_id: int, model: Model) -> list[Passage]:
+    """Return vectors of a file as passages; none if they are of another model or length."""
+    import numpy as np
+
+    if vectors.model_id != model.model_id:
+        return []
+    if any(len(vector) != model.dimensions for *_, vector in vectors.passages):
+        return []
+    matrix = np.array([vector for *_, vector in vectors.passages], np.float32)
+    if not np.allclose(np.linalg.norm(matrix, axis=1), 1, atol=1e-3):
+        return []
+    return [
+        Passage(message_id, number, start, end, vector)
+        for number, ((start, end, _), vector) in enumerate(
+            zip(vectors.passages, matrix, strict=True)
+        )
+    ]
+
+
+def _with_clean_ids(message: Message) -> Message:
+    """Return a message with its source and id as they are stored if secrets are removed."""
+    source, number = (text and redact_id(text) for text in (message.source, message.source_id))
+    if (source, number) == (message.source, message.source_id):
+        return message
+    return replace(message, source=source, source_id=number)
+
+
+@dataclass
+class _Clock:
+    """Gives a time to records that have none: that of the one before, or of the first with one.
+
+    In a file without any it is the import's. A time far ahead is given to no other record.
+    """
+
+    now: datetime
+    previous: datetime | None = None
+    begun: bool = False
+
+    def look_ahead(self, messages: Iterable[Message]) -> None:
+        """Learn the first time of a file from its first batch."""
+        if not self.begun:
+            self.previous = next(filter(None, map(self._usable, messages)), None)
+        self.begun = True
+
+    def timed(self, message: Message) -> Message:
+        """Return a message with the time it has in its file, if there is one."""
+        if message.created_at is None:
+            return replace(message, created_at=self.previous)
+        self.previous = self._usable(message) or self.previous
+        return message
+
+    def _usable(self, message: Message) -> datetime | None:
+        return None if is_far_ahead(message.created_at, self.now) else message.created_at

@@ -1,0 +1,73 @@
+"""Where the settings of each client are, by system and by variables."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from reservoir_cli.agents.connect.registry import CLIENTS
+
+#: Where each client looks for its servers.
+PLACES = {
+    "linux": {
+        "claude": ".claude.json",
+        "codex": ".codex/config.toml",
+        "gemini": ".gemini/settings.json",
+        "opencode": ".config/opencode/opencode.json",
+        "cursor": ".cursor/mcp.json",
+        "vscode": ".config/Code/User/mcp.json",
+        "zed": ".config/zed/settings.json",
+        "claude-desktop": ".config/Claude/claude_desktop_config.json",
+    },
+    "darwin": {
+        "opencode": ".config/opencode/opencode.json",
+        "vscode": "Library/Application Support/Code/User/mcp.json",
+        "zed": ".config/zed/settings.json",
+        "claude-desktop": "Library/Application Support/Claude/claude_desktop_config.json",
+    },
+    "win32": {
+        "claude": ".claude.json",
+        "opencode": ".config/opencode/opencode.json",
+        "vscode": "AppData/Roaming/Code/User/mcp.json",
+        "zed": "AppData/Roaming/Zed/settings.json",
+        "claude-desktop": "AppData/Roaming/Claude/claude_desktop_config.json",
+    },
+}
+
+
+@pytest.mark.parametrize(
+    ("system", "name"), [(system, name) for system in PLACES for name in PLACES[system]]
+)
+def test_each_system_has_its_places(
+    user: Path, monkeypatch: pytest.MonkeyPatch, system: str, name: str
+) -> None:
+    monkeypatch.setattr(sys, "platform", system)
+    assert CLIENTS[name].settings() == user / PLACES[system][name]
+
+
+def test_a_packaged_claude_desktop_on_windows_has_its_own_folder(
+    user: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "platform", "win32")
+    monkeypatch.setenv("LOCALAPPDATA", str(user))
+    folder = user / "Packages" / "Claude_abc" / "LocalCache" / "Roaming" / "Claude"
+    folder.mkdir(parents=True)
+    assert CLIENTS["claude-desktop"].settings().parent == folder
+
+
+def test_variables_move_the_settings(user: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for variable in ("XDG_CONFIG_HOME", "CLAUDE_CONFIG_DIR", "CODEX_HOME", "GEMINI_CLI_HOME"):
+        monkeypatch.setenv(variable, str(user / variable))
+    assert CLIENTS["claude"].settings() == user / "CLAUDE_CONFIG_DIR" / ".claude.json"
+    assert CLIENTS["claude"].hooks_settings() == user / "CLAUDE_CONFIG_DIR" / "settings.json"
+    assert CLIENTS["codex"].settings() == user / "CODEX_HOME" / "config.toml"
+    assert CLIENTS["gemini"].settings() == user / "GEMINI_CLI_HOME" / ".gemini" / "settings.json"
+    assert CLIENTS["opencode"].settings().is_relative_to(user / "XDG_CONFIG_HOME")
+
+
+def test_opencode_prefers_its_settings_with_comments(user: Path) -> None:
+    folder = user / ".config" / "opencode"
+    folder.mkdir(parents=True)
+    (folder / "opencode.jsonc").write_text("{}")
+    (folder / "opencode.json").write_text("{}")
+    assert CLIENTS["opencode"].settings().name == "opencode.jsonc"

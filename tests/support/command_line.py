@@ -1,0 +1,202 @@
+"""A person at a shell: real processes, a home of their own, terminals where one is wanted."""
+
+import fcntl
+import json
+import os
+import pty
+import subprocess
+import sys
+import tempfile
+import termios
+import tty
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import forked
+from terminals import has_ended, pressing_ctrl_c, read_to_end, read_up_to
+
+RESERVOIR = Path(sys.executable).with_name("reservoir")
+SAMPLES = Path(__file__).parents[2] / "samples"
+#: Long enough for a slow machine; a process that hangs is still ended.
+PATIENCE = 120
+#: Variables that Python obeys before ``main()`` runs.
+_BEFORE_MAIN = {"PYTHONPATH", "PYTHONIOENCODING", "LANG", "LC_ALL", "LC_CTYPE"}
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a process left behind. Every byte counts, so nothing is decoded loosely."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def document(self) -> Any:
+        return json.loads(self.out)
+
+
+class Cli:
+    """Runs ``reservoir`` with a home in ``tmp_path`` and without an embedding model.
+
+    :param env: the whole environment of every process.
+    """
+
+    def __init__(self, home: Path, *, model: bool = False) -> None:
+        self.home = home
+        self.db = home / "reservoir.db"
+        self.env = {
+            "PATH": f"{RESERVOIR.parent}:/usr/local/bin:/usr/bin:/bin",
+            "HOME": str(home),
+            "RESERVOIR_HOME": str(home),
+            "LANG": "C.UTF-8",
+            "TZ": "UTC",
+            "TERM": "xterm-256color",
+            "HF_HUB_OFFLINE": "1",
+        }
+        if not model:
+            self.env["RESERVOIR_EMBEDDING_MODEL"] = "nobody/absent-model"
+
+    def __call__(
+        self,
+        *arguments: str,
+        stdin: str | bytes = b"",
+        code: int = 0,
+        env: Mapping[str, str] | None = None,
+        command: tuple[str, ...] = (),
+    ) -> Result:
+        """Run a command to its end and hold it to its exit code.
+
+        :param command: a program that is started anew; without it, a process is forked.
+        """
+        data = stdin.encode() if isinstance(stdin, str) else stdin
+        full = {**self.env, **(env or {})}
+        if command or _BEFORE_MAIN & (env or {}).keys():
+            words = [*(command or (str(RESERVOIR),)), *arguments]
+            done = self._spawn(words, data, full)
+        else:
+            done = forked.run_bytes(*arguments, stdin=data, env=full, folder=self.home.parent)
+        result = Result(done[0], done[1].decode(), done[2].decode())
+        assert result.code == code, f"{arguments} ended with {result}"
+        return result
+
+    def _spawn(
+        self, words: list[str], stdin: bytes, env: Mapping[str, str]
+    ) -> tuple[int, bytes, bytes]:
+        done = subprocess.run(
+            words,
+            input=stdin,
+            capture_output=True,
+            env=env,
+            cwd=self.home.parent,
+            timeout=PATIENCE,
+            check=False,
+        )
+        return done.returncode, done.stdout, done.stderr
+
+    def shell(self, script: str) -> Result:
+        """Run a line as it is typed into bash."""
+        return self("-c", script, command=("bash",))
+
+    def start(self, *arguments: str, **streams: Any) -> "subprocess.Popen[bytes]":
+        """Start a command without waiting for it."""
+        return subprocess.Popen(
+            [RESERVOIR, *arguments], env=self.env, cwd=self.home.parent, **streams
+        )
+
+    def say(self, text: str, *options: str) -> int:
+        """Store one message without a vector; its id."""
+        return int(self("ingest", "--no-embed", *options, stdin=text).out)
+
+    def store(self, *rows: Mapping[str, Any]) -> None:
+        """Store many messages by one process: rows of ROW, of which ``content`` is enough."""
+        file = self.home / "rows.jsonl"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        full = [
+            {
+                "partition": "default",
+                "instance": "default",
+                "role": "user",
+                "created_at": f"2026-05-09T14:{number // 60 % 60:02}:{number % 60:02}+00:00",
+                "source": "test",
+                "source_id": f"{number}",
+                **row,
+            }
+            for number, row in enumerate(rows)
+        ]
+        file.write_text("".join(json.dumps(row) + "\n" for row in full), encoding="utf-8")
+        self("ingest", "--no-embed", str(file))
+
+    def rows(self, *options: str) -> list[dict[str, Any]]:
+        """The messages that ``view`` gives, as rows."""
+        return self("view", "0", *options, "--json").document["messages"]
+
+    def on_terminal(
+        self,
+        *arguments: str,
+        streams: tuple[str, ...] = ("stdout",),
+        env: Mapping[str, str] | None = None,
+    ) -> Result:
+        """Run a command whose named streams are a terminal; the others are files.
+
+        What the terminal got stands in ``out`` if stdout is one of the streams, else in ``err``.
+        """
+        master, slave = pty.openpty()
+        tty.setraw(slave)  # no CR before LF: bytes arrive as they were written
+        with tempfile.TemporaryFile() as file, open(os.devnull) as nothing:
+            with forked.start(
+                *arguments,
+                streams=(
+                    slave if "stdin" in streams else nothing.fileno(),
+                    slave if "stdout" in streams else file.fileno(),
+                    slave if "stderr" in streams else file.fileno(),
+                ),
+                env={**self.env, **(env or {})},
+                folder=self.home.parent,
+            ) as command:
+                shown = read_to_end(master, slave, command.ended).decode()
+            code = command.wait()
+            file.seek(0)
+            other = file.read().decode()
+        if "stdout" in streams:
+            return Result(code, shown, other)
+        return Result(code, other, shown)
+
+    def talk(
+        self,
+        *arguments: str,
+        answers: Sequence[tuple[str, str]],
+        env: Mapping[str, str] | None = None,
+    ) -> Result:
+        """Run a command as a person does, on a terminal that is its own.
+
+        :param answers: what the person waits for, and then types; ``\x03`` is Ctrl-C and
+            ``\x04`` is Ctrl-D. Ctrl-C is typed again while nothing comes of it.
+        :returns: with all that was shown, what was typed included, in ``out``.
+        """
+        master, slave = pty.openpty()
+        process = subprocess.Popen(
+            [RESERVOIR, *arguments],
+            stdin=slave,
+            stdout=slave,
+            stderr=slave,
+            env={**self.env, "NO_COLOR": "1", **(env or {})},
+            cwd=self.home.parent,
+            start_new_session=True,
+            preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
+        )
+        ended = has_ended(process)
+        shown = b""
+        try:
+            for awaited, typed in answers:
+                shown += read_up_to(master, awaited, ended, PATIENCE)
+                os.write(master, typed.encode())
+                if typed == "\x03":
+                    ended = pressing_ctrl_c(master, ended)
+            shown += read_to_end(master, slave, ended)
+            return Result(process.wait(PATIENCE), shown.decode().replace("\r\n", "\n"), "")
+        finally:
+            process.kill()
+            process.wait()
