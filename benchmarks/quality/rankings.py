@@ -63,6 +63,8 @@ def around(
     reach: int = 10,
     date: float = 0.4,
     reach_tokens: int = 0,
+    mean: float = 0.3,
+    asking: float = 0.05,
 ) -> Floats:
     """Return the program's similarity; each of its parts can be switched off.
 
@@ -74,6 +76,9 @@ def around(
     :param best: weight of the best message within reach.
     :param reach: messages before and after.
     :param reach_tokens: tokens before and after, instead of messages.
+    :param mean: in short talk, the share of a score that goes by the mean of four messages before
+        and after, and itself.
+    :param asking: there, what a message loses of its own if it asks.
     """
     meaning = rows.cosine if meaning is None else meaning
     meaning = meaning - length * np.log(rows.passages)
@@ -91,6 +96,10 @@ def around(
         else:
             near = best_within(inherited[places], reach)
         found[places] += best * near
+        lengths = mean_within(rows.terms[places].astype(np.float64), 4)
+        nearer = mean * (mean_within(inherited[places], 4) - inherited[places])
+        less = asking * rows.asks[places] * own[places]
+        found[places] += np.clip(2 - lengths / 60, 0, 1) * (nearer - less)
     return min_max(found)
 
 
@@ -124,6 +133,12 @@ def best_within(values: Floats, reach: int) -> Floats:
     """Return the greatest of this many values before and after each."""
     padded = np.pad(values, reach, constant_values=-np.inf)
     return np.asarray(sliding_window_view(padded, 2 * reach + 1).max(axis=1))
+
+
+def mean_within(values: Floats, reach: int) -> Floats:
+    """Return the mean of this many values before and after each, and itself."""
+    padded = np.pad(values, reach, constant_values=np.nan)
+    return np.asarray(np.nanmean(sliding_window_view(padded, 2 * reach + 1), axis=1))
 
 
 def best_within_tokens(values: Floats, costs: NDArray[np.int64], reach: int) -> Floats:
@@ -233,6 +248,8 @@ PARTS: Mapping[str, Ranking] = {
     "without a limit to the reply link": changed(short=np.inf),
     "without best around": changed(best=0.0),
     "without dates": changed(date=0.0),
+    "without the rules of short talk": changed(mean=0.0, asking=0.0),
+    "without the loss of what asks": changed(asking=0.0),
     "oracle": oracle,
 }
 

@@ -25,6 +25,11 @@ Places = NDArray[np.intp]
 COSINE_SHARE, BM25_SHARE = 0.6, 0.4
 REPLY_LINK, SHORT_REPLY = 0.2, 60
 WINDOW_SHARE, WINDOW = 0.3, 10
+#: A short message says little alone: in talk of short messages so much of a message's score goes by
+#: the mean of itself and its neighbours, and so much of its own is taken off if it asks.
+MEAN_SHARE, MEAN_WINDOW, ASKING_LOSS = 0.3, 4, 0.05
+#: Talk is short if messages have at most so many words on average; with twice as many it is not.
+SHORT_TALK = 60
 DATE_SHARE = 0.4
 #: The best of many passages is high by chance: what the cosine loses for each e-fold of them.
 LENGTH_PENALTY = 0.03
@@ -162,7 +167,8 @@ def similarity(
 
     m = cosine − 0.03 · ln(passages); h = 0.6 · mm(m) + 0.4 · mm(BM25), without a vector mm(BM25)
     alone; a reply inherits 0.2 · h of the question before it, of more than 60 words the less the
-    longer it is; to that 0.3 · the best within ten messages and 0.4 · the date; mm of all.
+    longer it is; to that 0.3 · the best within ten messages, what :func:`_balance` adds in talk of
+    short messages, and 0.4 · the date; mm of all.
 
     :param cosine: shape (n,), NaN where there is no vector: for such a message words count in
         full.
@@ -197,7 +203,34 @@ def _terms(
         short = np.minimum(1.0, SHORT_REPLY / np.maximum(found.laid(candidates.terms)[1:], 1))
         found.known["answers"] = answers * short
     inherited[1:] += REPLY_LINK * own[:-1] * found.known["answers"]
-    return own, inherited, inherited + WINDOW_SHARE * window_max(inherited, found, WINDOW)
+    around = WINDOW_SHARE * window_max(inherited, found, WINDOW)
+    around += _balance(candidates, own, inherited, found)
+    return own, inherited, inherited + around
+
+
+def _balance(candidates: Candidates, own: Floats, inherited: Floats, found: Sessions) -> Floats:
+    """Return what brings a message of short talk nearer to the mean around it.
+
+    What asks loses a little, since it has the words of an answer and is none.
+
+    :returns: shape (n,), in session order.
+    """
+    if "short talk" not in found.known:
+        lengths = window_mean(found.laid(candidates.terms), found, MEAN_WINDOW)
+        found.known["short talk"] = np.clip(2.0 - lengths / SHORT_TALK, 0.0, 1.0)
+    nearer = MEAN_SHARE * (window_mean(inherited, found, MEAN_WINDOW) - inherited)
+    loss = ASKING_LOSS * found.laid(candidates.asks) * own
+    return np.asarray(found.known["short talk"] * (nearer - loss))
+
+
+def window_mean(values: NDArray[Any], found: Sessions, reach: int) -> Floats:
+    """Return the mean of each message and its neighbours in its session.
+
+    :param values: shape (n,), in session order.
+    """
+    starts, ends = found.edges(reach)
+    sums = np.concatenate([[0.0], np.cumsum(values, dtype=np.float64)])
+    return np.asarray((sums[ends] - sums[starts]) / (ends - starts))
 
 
 def window_max(values: Floats, found: Sessions, reach: int) -> Floats:

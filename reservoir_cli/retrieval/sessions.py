@@ -47,6 +47,21 @@ class Sessions:
             self.known[distance] = self.number[distance:] == self.number[:-distance]
         return self.known[distance]
 
+    def edges(self, reach: int) -> NDArray[np.int64]:
+        """Return where the neighbours of each message begin, and where they end.
+
+        :param reach: how many there are on each side, if the session has them.
+        :returns: shape (2, n), in this order.
+        """
+        if ("edges", reach) not in self.known:
+            places = np.arange(len(self.number))
+            inner = ~np.diff(self.number, prepend=-1, append=-1).astype(bool)
+            starts = np.maximum.accumulate(np.where(inner[:-1], 0, places))
+            ends = np.minimum.accumulate(np.where(inner[1:], len(places), places + 1)[::-1])[::-1]
+            near = np.maximum(starts, places - reach), np.minimum(ends, places + reach + 1)
+            self.known["edges", reach] = np.stack(near)
+        return self.known["edges", reach]
+
 
 def sessions(candidates: Candidates, gap_ms: int) -> Sessions:
     """Group messages: a conversation is a session, and outside of one a silence ends it."""

@@ -8,7 +8,16 @@ import sets
 from asking import Asker, opened, store
 from hypothesis import given
 from hypothesis import strategies as st
-from rankings import PARTS, RANKINGS, Index, around, best_within, best_within_tokens, context_bm25
+from rankings import (
+    PARTS,
+    RANKINGS,
+    Index,
+    around,
+    best_within,
+    best_within_tokens,
+    context_bm25,
+    mean_within,
+)
 from sets import Question
 from vectors import CachedEmbedder
 
@@ -21,6 +30,14 @@ def test_the_best_within_reach_is_the_greatest_of_the_slice(each, reach):
     assert found.tolist() == [
         max(each[max(0, place - reach) : place + reach + 1]) for place in range(len(each))
     ]
+
+
+@given(values, st.integers(1, 12))
+def test_the_mean_within_reach_is_that_of_the_slice(each, reach):
+    found = mean_within(np.array(each), reach)
+    assert found == pytest.approx(
+        [np.mean(each[max(0, place - reach) : place + reach + 1]) for place in range(len(each))]
+    )
 
 
 @given(st.lists(st.tuples(st.floats(0, 1), st.integers(1, 90)), min_size=1), st.integers(1, 200))

@@ -136,6 +136,10 @@ def similarity_by_hand(found: Candidates, dates: np.ndarray) -> np.ndarray:
         ]
         for at, place in enumerate(session):
             sums[place] = linked[at] + 0.3 * max(linked[max(0, at - 10) : at + 11])
+            near = slice(max(0, at - 4), at + 5)
+            short = np.clip(2 - np.mean(found.terms[session[near]]) / 60, 0, 1)
+            asking = 0.05 * own[place] if asks(place) else 0
+            sums[place] += short * (0.3 * (np.mean(linked[near]) - linked[at]) - asking)
     return ranking.min_max(sums + 0.4 * dates)
 
 
@@ -158,3 +162,51 @@ def test_the_best_are_in_order_and_of_equal_ones_the_newest_first(scores, count)
     found = ranking.best(np.array(scores), count).tolist()
     in_order = sorted(range(len(scores)), key=lambda place: (-scores[place], -place))
     assert found == in_order[:count]
+
+
+def talk(cosine: list[float], *, words: int, asks: tuple[int, ...] = ()) -> Candidates:
+    """Candidates of one conversation, with as many words each."""
+    places = np.arange(len(cosine))
+    return Candidates(
+        ids=places,
+        created_at=places.astype(np.int64),
+        tokens=np.ones(len(cosine), np.int32),
+        terms=np.full(len(cosine), words, np.int32),
+        asks=np.isin(places, asks),
+        own=np.ones(len(cosine), bool),
+        thread=np.zeros(len(cosine), np.int64),
+        loose=np.zeros(len(cosine), bool),
+        cosine=np.array(cosine, np.float32),
+        by_id=places,
+        postings=(),
+        absent=0,
+        passages=np.ones(len(cosine), np.int32),
+    )
+
+
+def similarity_of(found: Candidates) -> np.ndarray:
+    return ranking.score(found, Settings(), 0, np.zeros(len(found.ids))).similarity
+
+
+#: Two messages are equally near: the third one among near ones, the last but two among others.
+AMONG_NEAR, AMONG_OTHERS = 2, -3
+UNEVEN = [0.5, 0.5, 0.6, 0.5, 0.5, *[0.0] * 9, 0.9, *[0.0] * 9, 0.0, 0.0, 0.6, 0.0, 0.0]
+
+
+def test_in_short_talk_a_message_among_those_that_fit_comes_first():
+    fits = similarity_of(talk(UNEVEN, words=10))
+    before = similarity_of(talk(UNEVEN, words=400))
+    assert fits[AMONG_NEAR] - fits[AMONG_OTHERS] > before[AMONG_NEAR] - before[AMONG_OTHERS] + 0.05
+
+
+@pytest.mark.parametrize(("words", "loses"), [(10, True), (60, True), (120, False), (400, False)])
+def test_in_short_talk_what_only_asks_comes_after_what_tells(words, loses):
+    fits = similarity_of(talk([0.9, 0.1, 0.8, 0.1, 0.8], words=words, asks=(4,)))
+    assert bool(fits[4] < fits[2]) is loses
+
+
+def test_the_mean_of_neighbours_ends_with_their_session():
+    found = replace(talk([0.0] * 7, words=10), thread=np.array([0, 0, 0, 1, 1, 1, 1]))
+    of_threads = ranking.sessions(found, GAP)
+    means = ranking.window_mean(np.array([3.0, 0, 0, 8, 0, 0, 0]), of_threads, 2)
+    np.testing.assert_allclose(means, [1, 1, 1, 8 / 3, 2, 2, 0])
