@@ -6,6 +6,7 @@ from functools import cache
 from reservoir_cli.context import turns
 from reservoir_cli.context.budget import PER_MESSAGE, Meter
 from reservoir_cli.context.layout import Costs
+from reservoir_cli.context.render import recalled as quoted
 from reservoir_cli.context.render.window import count_framed, count_turns
 from reservoir_cli.context.types import PROVIDERS, Candidate, ContextRequest, Span, TokenBudget
 from reservoir_cli.messages import StoredMessage, plain_text
@@ -14,23 +15,23 @@ from reservoir_cli.messages import StoredMessage, plain_text
 def costs_of(request: ContextRequest, budget: TokenBudget, meter: Meter) -> Costs:
     """Return upper bounds of a message's tokens, as a recalled line and as a turn."""
     count = cache(meter.counter.count)
-    quote = turns.quote_once(numbered=request.recall_only)
+    quote = quoted.quote_once(numbered=request.recall_only)
 
     def said(message: StoredMessage, shown: str) -> int:
         """Tokens of a message's text, counted once more if it is not printed as it was stored."""
         return message.tokens if shown == plain_text(message) else count(shown)
 
     def recalled(each: Candidate) -> int:
-        line = turns.recalled_line(each.message, each.spans, numbered=request.recall_only)
+        line = quoted.recalled_line(each.message, each.spans, numbered=request.recall_only)
         role, shown = line.split(": ", 1)
-        framing = f"\n{turns.GAP}\n{role}: \n{turns.title_line(each)}"
+        framing = f"\n{quoted.GAP}\n{role}: \n{quoted.title_line(each)}"
         return meter.scaled(said(each.message, shown) + count(framing))
 
     def history(each: Candidate) -> int:
         message = each.message
         framing = f"{message.role}: \n\n" + " ".join(call.id for call in message.tool_calls)
         framing += message.tool_call_id or ""
-        tokens = said(message, turns.defused(plain_text(message))) + count(framing)
+        tokens = said(message, quoted.defused(plain_text(message))) + count(framing)
         return meter.scaled(tokens + PER_MESSAGE)
 
     return Costs(
@@ -38,11 +39,11 @@ def costs_of(request: ContextRequest, budget: TokenBudget, meter: Meter) -> Cost
         history=_once(history),
         day=meter.count("2026-01-01\n"),
         recalled_title=meter.count(
-            f"{turns.RECALLED_TITLE}\n{turns.RECALLED_NOTE}\n{request.recall_note}\n---\n",
+            f"{quoted.RECALLED_TITLE}\n{quoted.RECALLED_NOTE}\n{request.recall_note}\n---\n",
             messages=1,
         ),
         printed=lambda recalled, run: printed_tokens(request, recalled, run, budget, meter, quote),
-        left_out=lambda answer: meter.count(f"{turns.answer_left_out(answer)}\n"),
+        left_out=lambda answer: meter.count(f"{quoted.answer_left_out(answer)}\n"),
         # Of a recall trials take a tenth of the time, and fill one more token in a thousand.
         trials=1 if request.recall_only else 32,
     )
@@ -67,7 +68,7 @@ def printed_tokens(
     history: Sequence[Candidate],
     budget: TokenBudget,
     meter: Meter,
-    quote: turns.Quote | None = None,
+    quote: quoted.Quote | None = None,
 ) -> int:
     """Tokens of recalled messages and history, as they are printed.
 

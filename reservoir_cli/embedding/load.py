@@ -5,7 +5,7 @@ from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 
-from reservoir_cli.embedding import cache
+from reservoir_cli.embedding import compiled_models
 from reservoir_cli.embedding.base import Embedder, Engine, Progress
 from reservoir_cli.embedding.onnx import CompiledEmbedder
 from reservoir_cli.embedding.packaged import DISTRIBUTION, open_package, verify_package
@@ -50,7 +50,7 @@ def _loaded(name: str, *, offline: bool, progress: Progress, ready_only: bool) -
     try:
         place = _place(name, source)
         return _opened(name, source, place, progress) or _compiled(name, source, place, progress)
-    except cache.CacheUnusableError as problem:
+    except compiled_models.CacheUnusableError as problem:
         return _reference(name, source, problem.reason, progress)
 
 
@@ -61,8 +61,8 @@ def _ready(name: str, source: ModelSource) -> Embedder:
     """
     try:
         place = _place(name, source)
-        manifest = cache.read(place)
-    except cache.CacheUnusableError:
+        manifest = compiled_models.read(place)
+    except compiled_models.CacheUnusableError:
         manifest = None
     if manifest is None or manifest.refused:
         raise ModelUnavailableError(
@@ -83,16 +83,16 @@ def damaged(name: str, *, remove: bool) -> bool:
     source = _located(name, offline=True, progress=_ignore)
     try:
         place = _place(name, source)
-        bad = cache.damaged(place)
+        bad = compiled_models.damaged(place)
         if bad and remove:
-            cache.remove(place)
+            compiled_models.remove(place)
         return bad
-    except cache.CacheUnusableError:
+    except compiled_models.CacheUnusableError:
         return False
 
 
 def _place(name: str, source: ModelSource) -> Path:
-    return cache.place_of(source.folder, prompts_of(name, source.folder))
+    return compiled_models.place_of(source.folder, prompts_of(name, source.folder))
 
 
 def _located(name: str, *, offline: bool, progress: Progress) -> ModelSource:
@@ -128,7 +128,7 @@ def _ignore(*_: object) -> None:
 
 def _opened(name: str, source: ModelSource, place: Path, progress: Progress) -> Embedder | None:
     """Open the compiled form of a model if there is one; remove it if it is damaged."""
-    manifest = cache.read(place)
+    manifest = compiled_models.read(place)
     if manifest is None:
         return None
     if manifest.refused:
@@ -136,8 +136,8 @@ def _opened(name: str, source: ModelSource, place: Path, progress: Progress) -> 
     try:
         return CompiledEmbedder(name, place, manifest, Engine("compiled", _VERIFIED, source.origin))
     except Exception as error:  # whatever the error is, the file cannot be used
-        cache.require_resources(error)
-        cache.remove(place)
+        compiled_models.require_resources(error)
+        compiled_models.remove(place)
         return None
 
 
@@ -148,14 +148,14 @@ def _compiled(name: str, source: ModelSource, place: Path, progress: Progress) -
     reference = _reference(name, source, "", progress, doing=_COMPILING, total=100)
     reason = "its compiled form disappeared"
     try:
-        with cache.building(place) as folder:
+        with compiled_models.building(place) as folder:
             refused = compile_into(
                 folder, reference, lambda percent: progress(_COMPILING, percent, 100)
             )
         reason = refused or reason
         if not refused and (opened := _opened(name, source, place, progress)):
             return opened
-    except cache.CacheUnusableError as problem:
+    except compiled_models.CacheUnusableError as problem:
         reason = problem.reason
     reference.engine = replace(reference.engine, reason=reason)
     return reference

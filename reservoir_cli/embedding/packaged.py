@@ -11,7 +11,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from reservoir_cli.embedding import cache
+from reservoir_cli.embedding import compiled_models
 from reservoir_cli.embedding.base import Engine
 from reservoir_cli.embedding.onnx import CompiledEmbedder
 from reservoir_cli.embedding.resolve import is_default, sha256
@@ -35,11 +35,11 @@ def open_package(name: str) -> CompiledEmbedder | None:
         stored = _read(folder)
         if not _is_usable(stored):
             return None
-        if cache.contents_of(folder, _files(folder, stored)) != _expected(stored):
+        if compiled_models.contents_of(folder, _files(folder, stored)) != _expected(stored):
             raise ValueError("a file has changed")
-        return CompiledEmbedder(name, folder, cache.Manifest(**stored["model"]), _ENGINE)
+        return CompiledEmbedder(name, folder, compiled_models.Manifest(**stored["model"]), _ENGINE)
     except Exception as error:  # whatever the error is, the package cannot be used
-        cache.require_resources(error)
+        compiled_models.require_resources(error)
         raise _damage() from error
 
 
@@ -54,7 +54,7 @@ def verify_package(name: str) -> bool:
     try:
         stored = _read(folder)
         found = {path.name: sha256(path) for path in _files(folder, stored)}
-    except (*cache.DAMAGE, UnicodeError) as error:
+    except (*compiled_models.DAMAGE, UnicodeError) as error:
         raise _damage() from error
     if found != stored["files"]:
         raise _damage()
@@ -69,7 +69,7 @@ def _folder(name: str) -> Path | None:
 
 
 def _read(folder: Path) -> dict[str, Any]:
-    stored = json.loads((folder / cache.MANIFEST).read_text(encoding="utf-8"))
+    stored = json.loads((folder / compiled_models.MANIFEST).read_text(encoding="utf-8"))
     if not isinstance(stored, dict):
         raise ValueError("not a manifest")
     return stored
@@ -80,14 +80,14 @@ def _files(folder: Path, stored: Mapping[str, Any]) -> list[Path]:
 
 
 def _expected(stored: Mapping[str, Any]) -> str:
-    return cache.contents_hash(stored["files"])
+    return compiled_models.contents_hash(stored["files"])
 
 
 def _is_usable(stored: Mapping[str, Any]) -> bool:
     """Return whether the package was made for the installed runtimes and by today's rules."""
-    wanted, installed = stored["runtimes"], cache.runtimes()
+    wanted, installed = stored["runtimes"], compiled_models.runtimes()
     fits = all(_is_in(installed[name], wanted[name]) for name in installed)
-    return fits and stored["rules"] == cache.portable_rules()
+    return fits and stored["rules"] == compiled_models.portable_rules()
 
 
 def _is_in(version: str, bounds: str) -> bool:

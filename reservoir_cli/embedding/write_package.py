@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from reservoir_cli.embedding import cache
+from reservoir_cli.embedding import compiled_models
 from reservoir_cli.embedding.compiler import compile_into
 from reservoir_cli.embedding.resolve import DEFAULT_MODEL, check_weights, locate, sha256
 from reservoir_cli.embedding.torch import ReferenceEmbedder
@@ -36,17 +36,17 @@ def describe(folder: Path, weights: str, requirements: Sequence[str]) -> None:
     :param folder: a compiled model.
     :param weights: the hash of the weights it was made from.
     """
-    fingerprints, manifest = cache.read_manifest(folder / cache.MANIFEST)
+    fingerprints, manifest = compiled_models.read_manifest(folder / compiled_models.MANIFEST)
     parts = (requirement.partition(">=") for requirement in requirements)
     described = {
         "name": DEFAULT_MODEL,
         "license": "Apache-2.0",
         "weights": weights,
         "runtimes": {name: f">={bounds}" for name, _, bounds in parts},
-        "rules": cache.portable_rules(),
+        "rules": compiled_models.portable_rules(),
         "files": {name: known.sha256 for name, known in fingerprints.items()},
         "model": asdict(manifest),
     }
     text = json.dumps(described, indent=1)
-    (folder / cache.MANIFEST).write_text(text, encoding="utf-8")
+    (folder / compiled_models.MANIFEST).write_text(text, encoding="utf-8")
     (folder / "__init__.py").write_text('"""A compiled model, without code."""\n', encoding="utf-8")

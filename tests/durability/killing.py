@@ -16,7 +16,7 @@ from pathlib import Path
 from sqlite_utils import Database
 from trials import Home, Tally, copied, faults, settle
 
-from reservoir_cli.embedding import cache
+from reservoir_cli.embedding import compiled_models
 from reservoir_cli.storage import fulltext
 from reservoir_cli.storage.sqlite.schema import migrations
 from reservoir_cli.storage.sqlite.session import APPLICATION_ID, SCHEMA_VERSION
@@ -230,7 +230,7 @@ def compile_model(folder: Path, seed: int, trials: int) -> Tally:
             tally.hit += done.code < 0
             tally.lost += (said,) not in home.rows("content") and bool(done.out)
             finished = models.glob("[!.]*") if models.exists() else ()
-            tally.hold(not any(map(cache.damaged, finished)), f"half a model, {where}")
+            tally.hold(not any(map(compiled_models.damaged, finished)), f"half a model, {where}")
             tally.hold(not faults(home.db), f"a fault, {where}")
         home.must("embed")
         tally.hold(home("doctor").code == 0, f"doctor finds a fault, seed {seed}")

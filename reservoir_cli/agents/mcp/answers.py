@@ -10,7 +10,8 @@ from typing import Any, Protocol
 from reservoir_cli.context.budget import Meter
 from reservoir_cli.context.recall import Recall
 from reservoir_cli.context.render.frame import wrap
-from reservoir_cli.context.turns import RECALLED_NOTE, defused, recalled_line, shorten_result
+from reservoir_cli.context.render.recalled import RECALLED_NOTE, defused, recalled_line
+from reservoir_cli.context.turns import shorten_result
 from reservoir_cli.errors import ReservoirError, StoreError
 from reservoir_cli.messages import Message, Scope, StoredMessage, plain_text
 from reservoir_cli.reservoir import Filter, Reservoir

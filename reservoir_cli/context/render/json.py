@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING, Any
 from reservoir_cli.chat.turn import Section, Turn
 from reservoir_cli.context.budget import PER_MESSAGE
 from reservoir_cli.context.excerpts import discount
-from reservoir_cli.context.turns import current_turn, fixed_turns, shown_text
+from reservoir_cli.context.render.recalled import shown_text
+from reservoir_cli.context.turns import current_turn, fixed_turns
 from reservoir_cli.context.types import Candidate, Dropped
 
 if TYPE_CHECKING:

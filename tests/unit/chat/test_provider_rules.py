@@ -23,6 +23,7 @@ from validators import problems
 from reservoir_cli import Message, Reservoir, ToolCall, UsageError
 from reservoir_cli.chat.turn import Section
 from reservoir_cli.context.layout import Costs
+from reservoir_cli.context.render.recalled import recalled_line
 from reservoir_cli.context.render.window import ContextWindow, count_turns, written
 from reservoir_cli.context.selection import Rules, select
 from reservoir_cli.context.turns import (
@@ -30,7 +31,6 @@ from reservoir_cli.context.turns import (
     ends_with_a_question,
     fixed_turns,
     history_turns,
-    recalled_line,
 )
 from reservoir_cli.context.types import Candidate, ContextRequest, Piece, Scores, Selection, Tier
 from reservoir_cli.messages import Role, StoredMessage, plain_text

@@ -12,8 +12,8 @@ import pytest
 
 from reservoir_cli.embedding import (
     Embedder,
-    cache,
     compiled_is_damaged,
+    compiled_models,
     load_embedder,
     packaged,
     write_package,
@@ -167,5 +167,5 @@ def test_the_manifest_says_what_the_package_is(package: Path) -> None:
     assert stored["license"] == "Apache-2.0"
     assert stored["runtimes"] == {"onnxruntime": ">=1.22,<2", "tokenizers": ">=0.22.2,<1"}
     assert set(stored["files"]) == {"model.bin", "model.onnx", "tokenizer.json"}
-    assert stored["rules"] == cache.portable_rules()
+    assert stored["rules"] == compiled_models.portable_rules()
     assert len(stored["model"]["model_id"]) == 32

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from reservoir_cli.embedding import cache
-from reservoir_cli.embedding.cache import CacheUnusableError, Manifest
+from reservoir_cli.embedding import compiled_models
+from reservoir_cli.embedding.compiled_models import CacheUnusableError, Manifest
 from reservoir_cli.settings import paths
 
 MANIFEST = Manifest("identity", "", {"torch": "1"}, dimensions=3, query_prompt="q: ")
@@ -32,26 +32,26 @@ def source(tmp_path: Path) -> Path:
 def fill(folder: Path, manifest: Manifest = MANIFEST) -> None:
     for name, data in FILES.items():
         (folder / name).write_bytes(data)
-    cache.write_manifest(folder, manifest)
+    compiled_models.write_manifest(folder, manifest)
 
 
 @pytest.fixture
 def kept(source: Path) -> Path:
     """A place that holds a whole compiled model."""
-    place = cache.place_of(source)
-    with cache.building(place) as folder:
+    place = compiled_models.place_of(source)
+    with compiled_models.building(place) as folder:
         fill(folder)
     return place
 
 
 def test_what_was_built_is_read_again(kept: Path) -> None:
-    assert cache.read(kept) == MANIFEST
+    assert compiled_models.read(kept) == MANIFEST
     assert [each.name for each in kept.parent.iterdir()] == [kept.name]
 
 
 def test_what_is_not_there_is_not_read(source: Path) -> None:
-    assert cache.read(cache.place_of(source)) is None
-    assert not cache.place_of(source).parent.exists()
+    assert compiled_models.read(compiled_models.place_of(source)) is None
+    assert not compiled_models.place_of(source).parent.exists()
 
 
 @posix_only
@@ -69,7 +69,7 @@ CHANGES: dict[str, Callable[[Path, pytest.MonkeyPatch], object]] = {
     "a file of a module": lambda folder, _: (folder / "1_Pooling" / "config.json").unlink(),
     "the runtime": lambda _, patch: patch.setattr("onnxruntime.__version__", "0.1"),
     "the tokenizers": lambda _, patch: patch.setattr("tokenizers.__version__", "0.1"),
-    "our way": lambda _, patch: patch.setattr(cache, "_RULE", "another"),
+    "our way": lambda _, patch: patch.setattr(compiled_models, "_RULE", "another"),
     "the passages": lambda _, patch: patch.setattr("reservoir_cli.embedding.passages.RULE", "?"),
 }
 
@@ -80,47 +80,47 @@ def test_another_origin_has_another_place(
     monkeypatch: pytest.MonkeyPatch,
     change: Callable[[Path, pytest.MonkeyPatch], object],
 ) -> None:
-    before = cache.place_of(source)
-    assert cache.place_of(source) == before
+    before = compiled_models.place_of(source)
+    assert compiled_models.place_of(source) == before
     change(source, monkeypatch)
-    assert cache.place_of(source) != before
+    assert compiled_models.place_of(source) != before
 
 
 def test_the_same_folder_by_another_path_has_the_same_place(source: Path, tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(source)
-    assert cache.place_of(tmp_path / "link") == cache.place_of(source)
+    assert compiled_models.place_of(tmp_path / "link") == compiled_models.place_of(source)
 
 
 def test_copies_of_a_model_have_one_place(source: Path, tmp_path: Path) -> None:
     shutil.copytree(source, tmp_path / "copy", copy_function=shutil.copy)  # with other times
-    assert cache.place_of(tmp_path / "copy") == cache.place_of(source)
+    assert compiled_models.place_of(tmp_path / "copy") == compiled_models.place_of(source)
 
 
 def test_weights_are_read_once(source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    place = cache.place_of(source)
-    monkeypatch.setattr(cache, "sha256", lambda _: pytest.fail("read again"))
-    assert cache.place_of(source) == place
+    place = compiled_models.place_of(source)
+    monkeypatch.setattr(compiled_models, "sha256", lambda _: pytest.fail("read again"))
+    assert compiled_models.place_of(source) == place
 
 
 @pytest.mark.parametrize("spoil", ["other content", "writable by others"])
 def test_a_note_of_a_hash_that_cannot_be_trusted_is_not_used(source: Path, spoil: str) -> None:
-    place = cache.place_of(source)
+    place = compiled_models.place_of(source)
     [note] = (paths.cache_dir() / "weights").iterdir()
     if spoil == "other content":
         note.write_text("x" * 64)
     elif os.name == "posix":
         note.write_text("0" * 64)
         note.chmod(0o666)
-    assert cache.place_of(source) == place
+    assert compiled_models.place_of(source) == place
     assert note.read_text() not in ("x" * 64, "0" * 64)
 
 
 def test_old_notes_of_hashes_are_removed(source: Path) -> None:
-    cache.place_of(source)
+    compiled_models.place_of(source)
     [note] = (paths.cache_dir() / "weights").iterdir()
     os.utime(note, (1, 1))
     os.utime(source / "model.safetensors", ns=(1, 1))
-    cache.place_of(source)
+    compiled_models.place_of(source)
     assert not note.exists()
     assert len(list(note.parent.iterdir())) == 1
 
@@ -152,13 +152,13 @@ DAMAGES: dict[str, Callable[[Path], object]] = {
 @pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES)
 def test_what_is_damaged_is_removed(kept: Path, damage: Callable[[Path], object]) -> None:
     damage(kept)
-    assert cache.read(kept) is None
+    assert compiled_models.read(kept) is None
     assert list(kept.parent.iterdir()) == []
 
 
 def test_a_copy_with_other_times_is_whole_and_is_read_only_once(kept: Path) -> None:
     os.utime(kept / "model.bin", ns=(1, 1))
-    assert cache.read(kept) == MANIFEST
+    assert compiled_models.read(kept) == MANIFEST
     assert (kept / "model.bin").stat().st_mtime_ns > 1
 
 
@@ -176,9 +176,9 @@ def flip(path: Path) -> None:
 
 @pytest.mark.parametrize("name", FILES)
 def test_a_flipped_bit_is_found_by_who_looks_at_every_byte(kept: Path, name: str) -> None:
-    assert not cache.damaged(kept)
+    assert not compiled_models.damaged(kept)
     flip(kept / name)
-    assert cache.damaged(kept)
+    assert compiled_models.damaged(kept)
 
 
 @pytest.mark.parametrize(
@@ -188,15 +188,15 @@ def test_a_flipped_bit_is_found_once_a_day(kept: Path, age: float, found: bool) 
     flip(kept / "model.bin")
     then = time.time() - age
     os.utime(kept / "manifest.json", (then, then))
-    assert (cache.read(kept) is None) == found
+    assert (compiled_models.read(kept) is None) == found
 
 
 def test_the_bytes_are_read_no_more_than_once_a_day(kept: Path) -> None:
     os.utime(kept / "manifest.json", (1, 1))
-    assert cache.read(kept) == MANIFEST
+    assert compiled_models.read(kept) == MANIFEST
     assert time.time() - (kept / "manifest.json").stat().st_mtime < 60
     flip(kept / "model.bin")
-    assert cache.read(kept) == MANIFEST
+    assert compiled_models.read(kept) == MANIFEST
 
 
 # What other versions left
@@ -220,7 +220,7 @@ def test_what_no_program_of_this_version_can_open_goes_after_a_week(kept: Path) 
     before_rules = outdated(kept, "before", 8 * DAY, "{}")
     in_use = outdated(kept, "used", 6 * DAY)
     ours = outdated(kept, "ours", 99 * DAY, (kept / "manifest.json").read_text())
-    with cache.building(kept.with_name("new")) as folder:
+    with compiled_models.building(kept.with_name("new")) as folder:
         fill(folder)
     assert [each.exists() for each in (old, before_rules, in_use, ours)] == [
         False,
@@ -232,10 +232,10 @@ def test_what_no_program_of_this_version_can_open_goes_after_a_week(kept: Path) 
 
 def test_it_goes_with_the_daily_check_too(kept: Path) -> None:
     old = outdated(kept, "old", 8 * DAY)
-    assert cache.read(kept) == MANIFEST
+    assert compiled_models.read(kept) == MANIFEST
     assert old.exists()
     os.utime(kept / "manifest.json", (1, 1))
-    assert cache.read(kept) == MANIFEST
+    assert compiled_models.read(kept) == MANIFEST
     assert not old.exists()
     assert sorted(each.name for each in kept.parent.iterdir()) == [kept.name]
 
@@ -246,12 +246,12 @@ def test_it_goes_with_the_daily_check_too(kept: Path) -> None:
 def test_a_refusal_stands_until_the_libraries_change(
     source: Path, versions: str, stands: bool
 ) -> None:
-    tools = cache.tool_versions() if versions == "the same" else {"torch": "0"}
+    tools = compiled_models.tool_versions() if versions == "the same" else {"torch": "0"}
     verdict = Manifest("identity", "it has a module Router", tools)
-    place = cache.place_of(source)
-    with cache.building(place) as folder:
+    place = compiled_models.place_of(source)
+    with compiled_models.building(place) as folder:
         fill(folder, verdict)
-    assert cache.read(place) == (verdict if stands else None)
+    assert compiled_models.read(place) == (verdict if stands else None)
     assert place.exists() == stands
 
 
@@ -259,25 +259,25 @@ def test_a_refusal_stands_until_the_libraries_change(
 def test_the_versions_of_the_libraries_are_known_without_them() -> None:
     from importlib.metadata import version
 
-    assert cache.tool_versions()["torch"] == version("torch")
+    assert compiled_models.tool_versions()["torch"] == version("torch")
 
 
 # Building
 
 
 def test_the_first_to_finish_is_kept(source: Path) -> None:
-    place = cache.place_of(source)
-    with cache.building(place) as slow:
-        with cache.building(place) as fast:
+    place = compiled_models.place_of(source)
+    with compiled_models.building(place) as slow:
+        with compiled_models.building(place) as fast:
             fill(fast)
         fill(slow, Manifest("of the slow one", "", {}))
-    assert cache.read(place) == MANIFEST
+    assert compiled_models.read(place) == MANIFEST
     assert list(place.parent.iterdir()) == [place]
 
 
 def test_what_breaks_off_leaves_nothing(source: Path) -> None:
-    place = cache.place_of(source)
-    with pytest.raises(KeyboardInterrupt), cache.building(place):
+    place = compiled_models.place_of(source)
+    with pytest.raises(KeyboardInterrupt), compiled_models.building(place):
         raise KeyboardInterrupt
     assert list(place.parent.iterdir()) == []
 
@@ -288,29 +288,35 @@ def test_what_killed_processes_left_is_swept_away(kept: Path) -> None:
         each.mkdir()
         (each / "model.bin").write_bytes(b"weights")
     os.utime(old, (1, 1))
-    with cache.building(kept):
+    with compiled_models.building(kept):
         assert not old.exists()
     assert fresh.exists()
 
 
 def test_a_full_disk_is_no_accident_of_ours(source: Path) -> None:
-    place = cache.place_of(source)
-    with pytest.raises(CacheUnusableError, match="cannot be written"), cache.building(place):
+    place = compiled_models.place_of(source)
+    with (
+        pytest.raises(CacheUnusableError, match="cannot be written"),
+        compiled_models.building(place),
+    ):
         raise OSError(28, "No space left on device")
     assert list(place.parent.iterdir()) == []
 
 
 def test_a_cache_that_is_a_file_cannot_be_used(source: Path) -> None:
-    place = cache.place_of(source)
+    place = compiled_models.place_of(source)
     place.parent.parent.mkdir(parents=True, exist_ok=True)
     place.parent.write_text("a file")
-    with pytest.raises(CacheUnusableError, match="cannot be written"), cache.building(place):
+    with (
+        pytest.raises(CacheUnusableError, match="cannot be written"),
+        compiled_models.building(place),
+    ):
         pass
 
 
 def test_removing_what_is_gone_is_done_already(kept: Path) -> None:
-    cache.remove(kept)
-    cache.remove(kept)
+    compiled_models.remove(kept)
+    compiled_models.remove(kept)
     assert list(kept.parent.iterdir()) == []
 
 
@@ -323,14 +329,17 @@ def test_removing_what_is_gone_is_done_already(kept: Path) -> None:
 def test_what_others_could_write_is_not_run(kept: Path, mode: int, which: str) -> None:
     (kept if which == "the model" else kept.parent).chmod(mode)
     with pytest.raises(CacheUnusableError, match="other users can write"):
-        cache.read(kept)
+        compiled_models.read(kept)
     assert kept.exists()
 
 
 @posix_only
 def test_nothing_is_built_where_others_can_write(kept: Path) -> None:
     kept.parent.chmod(0o777)
-    with pytest.raises(CacheUnusableError, match="other users can write"), cache.building(kept):
+    with (
+        pytest.raises(CacheUnusableError, match="other users can write"),
+        compiled_models.building(kept),
+    ):
         pytest.fail("it was built")
 
 
@@ -339,4 +348,4 @@ def test_nothing_is_built_where_others_can_write(kept: Path) -> None:
 def test_what_belongs_to_another_is_not_run(kept: Path) -> None:
     os.chown(kept, 12_345, -1)
     with pytest.raises(CacheUnusableError, match="other users can write"):
-        cache.read(kept)
+        compiled_models.read(kept)
