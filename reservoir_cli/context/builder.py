@@ -183,6 +183,7 @@ def _rules(settings: Settings, meter: Meter, *, silent: bool) -> Rules:
         settings.min_history_messages,
         settings.min_cosine,
         settings.include_system,
+        settings.standing_instructions,
         # Three requests come near to the budget only if all of it can be used.
         to_the_last=isinstance(meter.counter, AnthropicCounter),
     )

@@ -14,6 +14,7 @@ from reservoir_cli.chat.tool_calls import pair_calls
 from reservoir_cli.context.excerpts import Excerpter, discount, least_tokens, step_size
 from reservoir_cli.context.exchanges import Exchanges
 from reservoir_cli.context.layout import Costs, Packing, by_time, ids, is_system
+from reservoir_cli.context.standing import is_standing
 from reservoir_cli.context.types import Candidate, Dropped, Selection, Tier
 from reservoir_cli.messages import Role, StoredMessage
 
@@ -42,6 +43,8 @@ _FAILURES = 256
 BEST, BEST_ABOUT_ASKER = 1.0, 0.92
 #: That of the message whose cosine is highest waits at least at this one.
 NEAREST = 0.7
+#: The turn of a standing instruction comes at this share of its priority.
+STANDING = 1.4
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +55,7 @@ class Rules:
     :param min_history_messages: the newest messages that come first, while they take at most a
         an eighth of the budget.
     :param min_cosine: messages with a lower one are not recalled; 0 is off.
+    :param standing: the turn of standing instructions comes earlier.
     :param to_the_last: give the last tokens to what is far below the rest, too.
     """
 
@@ -59,6 +63,7 @@ class Rules:
     min_history_messages: int = 2
     min_cosine: float = 0.0
     include_system: bool = False
+    standing: bool = True
     to_the_last: bool = False
 
 
@@ -76,6 +81,11 @@ class Unit(NamedTuple):
     def is_long(self) -> bool:
         """Whether it is one message that is taken part by part."""
         return len(self.members) == 1 and bool(self.members[0].parts)
+
+    @property
+    def is_standing(self) -> bool:
+        """Whether a member says what holds once and for all."""
+        return any(is_standing(each.message) for each in self.members)
 
     def share(self, part: int = 0) -> float:
         """Return the share of its priority that a unit has: less than 1 for parts of a message."""
@@ -147,7 +157,7 @@ def select(
         _take_by_tier(together, packing, budget, query)
     else:
         spare = 0.0 if rules.to_the_last else _LITTLE_LEFT * budget
-        _take_by_score(together, packing, budget, query, spare)
+        _take_by_score(together, packing, budget, query, spare, rules.standing)
 
     layout = packing.lay_out()
     dropped += [Dropped(each, DUPLICATE) for each in layout.duplicates]
@@ -205,7 +215,12 @@ def _without_too_large(
 
 
 def _take_by_score(
-    exchanges: Sequence[list[Unit]], packing: Packing, budget: int, query: str, spare: float
+    exchanges: Sequence[list[Unit]],
+    packing: Packing,
+    budget: int,
+    query: str,
+    spare: float,
+    standing: bool,
 ) -> None:
     """Try every exchange by priority, long messages by their parts; skip what does not fit.
 
@@ -213,6 +228,7 @@ def _take_by_score(
     in the order.
 
     :param spare: fewer tokens than these are not given to what is far below the rest.
+    :param standing: the turn of standing instructions comes earlier.
     """
     ties, cutter, reason, failed = count(), Excerpter(query), "priority", 0
     last, missed = 0.0, False
@@ -224,6 +240,7 @@ def _take_by_score(
         share = unit.share(part)
         if part == 0:
             share = max(share, leading.get(unit.members[0].message.id, 0.0))
+            share *= STANDING if standing and unit.is_standing else 1
         heapq.heappush(steps, (unit.by_score(share), next(ties), units, part))
 
     for exchange in exchanges:

@@ -175,6 +175,11 @@ class Settings:
     follow: bool = _setting(
         True, "let a question follow up on what was said last in a running session", partition=True
     )
+    standing_instructions: bool = _setting(
+        True,
+        "recall sooner what you asked for once and for all: always ..., I prefer ...",
+        partition=True,
+    )
     enough: bool = _setting(False, "recall only messages of similarity 0.4 or more", partition=True)
     synapse_depth: int = _setting(
         1,

@@ -87,6 +87,7 @@ CASES = [
     Case("min_history_messages", TIGHT, 9, 0, also={"recency_weight": 0.0}),
     Case("recall_floor", FILL, 0.0, 1.4, "--floor"),
     Case("follow", FILL, False, True, also={"session_gap": "9000d"}),
+    Case("standing_instructions", (*ASK, "--budget", "200"), True, False),
     Case("enough", (*ASK, "--fill"), True, False, also={"recent_context_size": 1}),
     Case("recall_scope", (*FILL, "-i", "q"), "partition", "instance", "--recall-scope"),
     Case("order", FILL, "tiers", "score", "--order"),
@@ -172,7 +173,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     start = datetime(2026, 5, 9, 12, tzinfo=UTC)
     words = ("the database has port 5432?", "no, port 6432", "what of lunch?", "soup and bread")
 
-    def at(number: int) -> datetime:
+    def at(number: float) -> datetime:
         return start + timedelta(minutes=97 * number)
 
     some = [
@@ -181,6 +182,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ]
     call = ToolCall("c1", "read", "{}")
     some += [
+        Message("user", "Always name the port, and no lunch.", at(3.5)),
         Message("system", "old port prompt", at(36)),
         Message("user", "read the log of the port", at(37)),
         Message("assistant", "", at(38), tool_calls=(call,)),
