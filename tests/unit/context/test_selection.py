@@ -90,6 +90,17 @@ def test_of_equal_priorities_the_newest_comes_first():
     assert kept(chosen(pool(said(), said(), said()), 20)) == [2, 3]
 
 
+def test_by_score_standing_instructions_come_sooner():
+    candidates = pool(
+        said(content="Always name the port.", priority=0.5),
+        said(content="what is the port?", priority=0.6),
+        said(content="which host?", priority=0.8),
+    )
+    assert kept(chosen(candidates, 20)) == [1, 3]
+    assert kept(chosen(candidates, 20, replace(NO_NEWEST, standing=False))) == [2, 3]
+    assert kept(chosen(candidates, 10)) == [3]
+
+
 def test_by_score_what_does_not_fit_is_skipped_and_the_next_is_tried():
     some = pool(said(priority=0.2), said(priority=0.5, tokens=25), said(priority=0.9))
     found = chosen(some, 30)
