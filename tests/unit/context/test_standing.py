@@ -1,0 +1,79 @@
+"""What a user asked for once and for all."""
+
+from datetime import UTC, datetime
+
+import pytest
+
+from reservoir_cli.context.standing import is_standing
+from reservoir_cli.messages import Role, StoredMessage
+
+
+def said(text: str, role: Role = Role.USER) -> StoredMessage:
+    """Return a stored message of this text."""
+    return StoredMessage(
+        id=1,
+        trace_id="t",
+        conversation_id=None,
+        partition="p",
+        instance="i",
+        role=role,
+        content=text,
+        name=None,
+        tool_calls=(),
+        tool_call_id=None,
+        created_at=datetime(2026, 1, 5, tzinfo=UTC),
+        source="test",
+        source_id="",
+        tokens=9,
+    )
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Always give the versions of what you name.",
+        "never use em dashes",
+        "Thanks! Please always answer in metric units.",
+        "From now on, call me Mara.",
+        "I prefer tabs. Which editor does that?",
+        "I'd prefer a shorter answer, and so would Tom",
+        "I would always prefer the train",
+        "Bitte immer auf Deutsch antworten.",
+        "Ich bevorzuge kurze Antworten",
+        "Niemals rebasen, was schon gepusht ist!",
+        "S'il vous plaît, toujours citer la source",
+        "Je préfère le thé.",
+        "Por favor, siempre con ejemplos",
+        "Prefiero el tren",
+        "请始终用中文回答",
+        "我更喜欢简短的回答",
+    ],
+)
+def test_standing_instructions_and_preferences_are_recognised(text: str) -> None:
+    assert is_standing(said(text))
+    assert not is_standing(said(text, Role.ASSISTANT))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "why is it always the network?",
+        "it has never worked",
+        "they prefer Redis, and I do not",
+        "which one do you prefer?",
+        "Das war schon immer so",
+        "ce n'est jamais arrivé",
+        "alwayson is the name of the flag",
+        "neverland",
+        "和你聊天总是让我收获很多",
+    ],
+)
+def test_what_only_holds_such_a_word_is_not_taken_for_one(text: str) -> None:
+    assert not is_standing(said(text))
+
+
+def test_a_long_text_is_about_something_else_as_well() -> None:
+    text = "Always name the version. "
+    assert is_standing(said(text + "x" * 500))
+    assert not is_standing(said(text + "x" * 600))
