@@ -19,9 +19,10 @@ from reservoir_cli.messages import Role, StoredMessage, plain_text
 
 #: The first excerpt of a message has this share of its priority; that of a reply has less, since
 #: what a model said is longer and more alike than what it was told. It has the least when the
-#: question is about the one who asks, who has mostly said the answer. Each further excerpt has the
-#: last share of that.
-FIRST, OF_REPLY, OF_REPLY_ABOUT_ASKER, FURTHER = 0.85, 0.8, 0.6, 0.9
+#: question is about the one who asks, who has mostly said the answer.
+FIRST, OF_REPLY, OF_REPLY_ABOUT_ASKER = 0.85, 0.8, 0.6
+#: Each further excerpt has this share of that, and that of a reply the second one.
+FURTHER, FURTHER_OF_REPLY = 0.92, 0.9
 #: Parts are added one by one up to this number, then in steps that grow with it.
 _SINGLE_STEPS = 8
 #: How far a cut may move to the next good place, in characters.
@@ -188,8 +189,10 @@ def least_tokens(message: StoredMessage, parts: Sequence[Span]) -> float:
 
 def discount(candidate: Candidate, part: int) -> float:
     """Return the share of a message's priority that its parts have from this one on."""
-    of_reply = OF_REPLY_ABOUT_ASKER if candidate.about_asker else OF_REPLY
-    return (of_reply if candidate.replies else FIRST) * FURTHER**part
+    if not candidate.replies:
+        return FIRST * FURTHER**part
+    first = OF_REPLY_ABOUT_ASKER if candidate.about_asker else OF_REPLY
+    return first * FURTHER_OF_REPLY**part
 
 
 class Excerpter:
