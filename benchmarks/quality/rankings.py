@@ -64,7 +64,7 @@ def around(
     date: float = 0.4,
     reach_tokens: int = 0,
     mean: float = 0.3,
-    asking: float = 0.06,
+    asking: float = 0.07,
 ) -> Floats:
     """Return the program's similarity; each of its parts can be switched off.
 

@@ -27,7 +27,7 @@ REPLY_LINK, SHORT_REPLY = 0.2, 60
 WINDOW_SHARE, WINDOW = 0.3, 10
 #: A short message says little alone: in talk of short messages so much of a message's score goes by
 #: the mean of itself and its neighbours, and so much of its own is taken off if it asks.
-MEAN_SHARE, MEAN_WINDOW, ASKING_LOSS = 0.3, 4, 0.06
+MEAN_SHARE, MEAN_WINDOW, ASKING_LOSS = 0.3, 4, 0.07
 #: Talk is short if messages have at most so many words on average; with twice as many it is not.
 SHORT_TALK = 60
 DATE_SHARE = 0.4

@@ -138,7 +138,7 @@ def similarity_by_hand(found: Candidates, dates: np.ndarray) -> np.ndarray:
             sums[place] = linked[at] + 0.3 * max(linked[max(0, at - 10) : at + 11])
             near = slice(max(0, at - 4), at + 5)
             short = np.clip(2 - np.mean(found.terms[session[near]]) / 60, 0, 1)
-            asking = 0.06 * own[place] if asks(place) else 0
+            asking = 0.07 * own[place] if asks(place) else 0
             sums[place] += short * (0.3 * (np.mean(linked[near]) - linked[at]) - asking)
     return ranking.min_max(sums + 0.4 * dates)
 
