@@ -25,14 +25,14 @@ def test_the_view_has_the_figures_of_stats(memory, client) -> None:
 
 
 def test_the_view_has_what_came_from_caches(memory, client) -> None:
-    assert "through the proxy" not in client.get("/ui/use").text
+    assert "proxied answers" not in client.get("/ui/use").text
     memory.runs.record_answer(Scope("work", "i"), "m", 4_000, 3_000)
     memory.runs.record_answer(Scope("work", "i"), "m", 2**40, -1)
     counted = memory.stats()["answers"]
     assert counted["request_tokens"] == 4_000 + 2**31 - 1
     assert counted["cached_tokens"] == 3_000
     html = client.get("/ui/use").text
-    assert "<dt>answers through the proxy</dt><dd>2</dd>" in html
+    assert "<dt>proxied answers</dt><dd>2</dd>" in html
     assert "<small>of 2,147,487,647 tokens</small>" in html
     assert "No context was built yet" in html
 
