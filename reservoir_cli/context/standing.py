@@ -5,7 +5,7 @@ They are material like all that was stored: their turn comes earlier, and nobody
 
 import re
 
-from reservoir_cli.messages import Role, StoredMessage
+from reservoir_cli.messages import DOCUMENT_SOURCES, Role, StoredMessage
 
 #: Longer texts are about something else as well.
 _LONGEST = 600
@@ -28,8 +28,14 @@ _STANDING = re.compile(
 
 
 def is_standing(message: StoredMessage) -> bool:
-    """Return whether a user asks for something once and for all, or says what they prefer."""
-    text = message.content
+    """Return whether a user asks for something once and for all, or says what they prefer.
+
+    A document may be written by anybody, and asks for nothing.
+    """
+    text, own = message.content, message.source not in DOCUMENT_SOURCES
     return (
-        message.role is Role.USER and len(text) <= _LONGEST and _STANDING.search(text) is not None
+        own
+        and message.role is Role.USER
+        and len(text) <= _LONGEST
+        and _STANDING.search(text) is not None
     )
