@@ -43,7 +43,7 @@ _FAILURES = 256
 BEST, BEST_ABOUT_ASKER = 1.0, 0.92
 #: That of the message whose cosine is highest waits at least at this one.
 NEAREST = 0.7
-#: The turn of a standing instruction comes at this share of its priority.
+#: A standing instruction is tried at this multiple of its priority.
 STANDING = 1.4
 
 
@@ -55,7 +55,7 @@ class Rules:
     :param min_history_messages: the newest messages that come first, while they take at most a
         an eighth of the budget.
     :param min_cosine: messages with a lower one are not recalled; 0 is off.
-    :param standing: the turn of standing instructions comes earlier.
+    :param standing: try standing instructions sooner.
     :param to_the_last: give the last tokens to what is far below the rest, too.
     """
 
@@ -84,7 +84,7 @@ class Unit(NamedTuple):
 
     @property
     def is_standing(self) -> bool:
-        """Whether a member says what holds once and for all."""
+        """Whether a member is a standing instruction."""
         return any(is_standing(each.message) for each in self.members)
 
     def share(self, part: int = 0) -> float:
@@ -228,7 +228,7 @@ def _take_by_score(
     in the order.
 
     :param spare: fewer tokens than these are not given to what is far below the rest.
-    :param standing: the turn of standing instructions comes earlier.
+    :param standing: try standing instructions sooner.
     """
     ties, cutter, reason, failed = count(), Excerpter(query), "priority", 0
     last, missed = 0.0, False

@@ -1,6 +1,6 @@
 """Recognise standing instructions: "Always name versions.", "I prefer tea". Pure.
 
-They are material like all that was stored: their turn comes earlier, and nobody follows them here.
+They stay quoted material: they are recalled sooner, and never obeyed here.
 """
 
 import re
@@ -20,10 +20,11 @@ _PREFERS = (
     "ich bevorzuge|je préfère|prefiero"
 )
 _STANDING = re.compile(
-    rf"(?:^|[.!?:;\n]\s*)(?:(?:{_POLITE}),? )?(?:{_FIRST})\b|\b(?:{_PREFERS})\b|"
+    # The number of blanks is bounded: a text of blank lines would take a square of its length.
+    rf"(?:^|[.!?:;\n])\s{{0,4}}(?:(?:{_POLITE}),? )?(?:{_FIRST})\b|\b(?:{_PREFERS})\b|"
     r"请(?:始终|总是|务必|一直)|从现在(?:开始|起)|我(?:更喜欢|偏好)"
 )
-#: One of these is in every text that the pattern finds: a look for them takes a fifth of the time.
+#: Every text that the pattern matches holds one of these; to look for them first is quicker.
 _HINTS = (*_FIRST.split("|"), "prefer", "ich bevorzuge", "je préfère", "prefiero", "请", "从", "我")
 
 

@@ -69,7 +69,7 @@ class Cli:
     ) -> Result:
         """Run a command to its end and hold it to its exit code.
 
-        :param command: a program that is started anew; without it, a process is forked.
+        :param command: the program to start; a process is forked without one.
         """
         data = stdin.encode() if isinstance(stdin, str) else stdin
         full = {**self.env, **(env or {})}

@@ -93,7 +93,7 @@ class Session(session.Session, ABC):
                     hint="make it writable once, so that it can be brought up to date",
                 )
             self._migrate()
-        # Reading goes on; whoever writes is told why it is refused.
+        # Reads still work; a write raises an error that says why.
         self.read_only = self.read_only or own_schema.find_code(self._connection) is not None
 
     def _known_version(self) -> int:

@@ -48,6 +48,7 @@ def said(text: str, role: Role = Role.USER) -> StoredMessage:
         "Prefiero el tren",
         "请始终用中文回答",
         "我更喜欢简短的回答",
+        "one thing more:\n\n  always name the host",
     ],
 )
 def test_standing_instructions_and_preferences_are_recognised(text: str) -> None:
