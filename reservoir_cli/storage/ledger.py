@@ -79,8 +79,10 @@ class Ledger:
     def _are_there(self, partition: str, ids: Sequence[int]) -> bool:
         """Return whether messages are in the partition; it may have been moved."""
         listed, bound = self._connection.in_list("id", ids)
+        hint = self._connection.index_hint(None)  # else all messages of the partition are read
         rows = self._connection.execute(
-            f"SELECT COUNT(*) FROM messages WHERE partition = ? AND {listed}", [partition, *bound]
+            f"SELECT COUNT(*) FROM messages {hint} WHERE partition = ? AND {listed}",
+            [partition, *bound],
         )
         return bool(rows.fetchone()[0] == len(set(ids)))
 

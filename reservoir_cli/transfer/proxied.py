@@ -49,7 +49,9 @@ class Proxied:
         self._dropped_reply = False
 
     def without(self, scope: Scope, records: Sequence[Record]) -> list[Record]:
-        """Return records without those that the proxy has stored."""
+        """Return records without those that the proxy has stored; its own are all kept."""
+        if all(record.message.source == SOURCE for record in records):
+            return list(records)
         if self._partitions is None:
             places = Sources(self._store).places(SOURCE)
             self._partitions = {place.partition for place in places}

@@ -4,6 +4,7 @@ from datetime import timedelta
 
 import pytest
 from builders import NOW, Adding
+from sqlite_steps import steps
 from test_marks import rows
 
 from reservoir_cli.messages import Key, Message
@@ -94,3 +95,12 @@ def test_a_partition_that_moves_leaves_its_ledger_behind(
     put(ledger, *keys)
     store.move_partition("p", "q")
     assert (rows(store, "ledger"), rows(store, "ledger_messages")) == (0, 0)
+
+
+@pytest.mark.sqlite("it counts the steps of SQLite")
+def test_putting_an_entry_costs_the_same_in_a_partition_of_any_size(
+    store: Store, ledger: Ledger, keys: list[Key], add: Adding
+) -> None:
+    few = steps(store, lambda: put(ledger, *keys))
+    add(*(Message("user", "x") for _ in range(2_000)))
+    assert steps(store, lambda: put(ledger, *keys)) <= few + 2

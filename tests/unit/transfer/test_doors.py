@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sqlite_steps import steps
 
-from reservoir_cli.messages import Scope
+from reservoir_cli.messages import Message, Scope
 from reservoir_cli.reservoir import Reservoir
 from reservoir_cli.server.proxy.protocols import CHAT, MESSAGES, RESPONSES
 from reservoir_cli.server.proxy.request import parse
@@ -239,3 +240,14 @@ def test_another_conversation_that_begins_in_between_is_one_of_its_own(reservoir
     exchanged(reservoir, "proxy", turns, [reply])
     rows = reservoir.view(Scope("p"), 0)
     assert len({row.conversation_id for row in rows}) == 3
+
+
+@pytest.mark.sqlite("it counts the steps of SQLite")
+def test_storing_an_exchange_costs_the_same_in_a_store_of_any_size(reservoir: Reservoir) -> None:
+    def store(question: str) -> None:
+        assert exchanged(reservoir, "claude-code", [{"role": "user", "content": question}]) == 1
+
+    store("one?")
+    few = steps(reservoir.store, lambda: store("two?"))
+    reservoir.ingest([Message("user", "x")] * 2_000, partition="q", embed=False)
+    assert steps(reservoir.store, lambda: store("three?")) <= few + 50
