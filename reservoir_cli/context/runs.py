@@ -85,6 +85,7 @@ class Runs:
 
     def summary(self, since: datetime | None, partition: str | None) -> dict[str, Any]:
         """Return what contexts took over time, and what the store holds."""
+        self.write_recalls()
         return summarize(self._store.runs(since, partition), self._store.holdings(partition))
 
     def _add(self, run: Mapping[str, Any]) -> None:

@@ -18,6 +18,7 @@ from reservoir_cli.server.limits import MOST_CONNECTIONS
 from reservoir_cli.server.security import names_of
 from reservoir_cli.server.state import ServerState
 from reservoir_cli.server.stores import HASTE, Opener, StoreThread
+from reservoir_cli.server.traffic import Traffic
 from reservoir_cli.settings import upstreams
 from reservoir_cli.settings.config import Config
 from reservoir_cli.settings.live import LiveConfig
@@ -95,13 +96,19 @@ def new_state(
     settings = LiveConfig(
         config, log, lambda known: upstreams.resolve(known.upstreams, typed_upstreams)
     )
+    traffic = Traffic()
+
+    def new_thread(name: str, patience: float = 30.0) -> StoreThread:
+        return StoreThread(open_reservoir, settings, name, patience, traffic)
+
     return ServerState(
         settings=settings,
         open_reservoir=open_reservoir,
         token=token.load_token(),
-        reader=StoreThread(open_reservoir, settings, "questions", HASTE),
-        writer=StoreThread(open_reservoir, settings, "writes"),
-        embedder=StoreThread(open_reservoir, settings, "embedding"),
+        reader=new_thread("questions", HASTE),
+        writer=new_thread("writes"),
+        embedder=new_thread("embedding"),
+        traffic=traffic,
         typed_upstreams=typed_upstreams,
         log=log,
         **others,

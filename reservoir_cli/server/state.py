@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from reservoir_cli.server.stores import Opener, StoreThread
+from reservoir_cli.server.traffic import Traffic
 from reservoir_cli.settings import upstreams
 from reservoir_cli.settings.config import Config
 from reservoir_cli.settings.live import LiveConfig
@@ -22,6 +23,7 @@ class ServerState:
         :class:`~reservoir_cli.reservoir.Reservoir` of that thread's own.
     :param writer: the thread for everything that writes or takes long.
     :param embedder: the thread that embeds what was stored: storing never waits for the model.
+    :param traffic: what these threads are asked, which other work waits for.
     :param typed_upstreams: URLs of models by name, for this run only.
     :param open_proxy: the proxy's routes work without the token.
     :param hosts: names by which requests may call this machine; see :mod:`.security`.
@@ -35,10 +37,15 @@ class ServerState:
     reader: StoreThread
     writer: StoreThread
     embedder: StoreThread
+    traffic: Traffic = field(default_factory=Traffic)
     typed_upstreams: Mapping[str, str] = field(default_factory=dict)
     open_proxy: bool = False
     hosts: frozenset[str] = frozenset()
     log: Callable[[str], None] = lambda _: None
+
+    def new_thread(self, name: str, patience: float = 30.0) -> StoreThread:
+        """Return one more thread with the store open."""
+        return StoreThread(self.open_reservoir, self.settings, name, patience, self.traffic)
 
     @property
     def config(self) -> Config:

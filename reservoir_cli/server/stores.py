@@ -2,13 +2,15 @@
 
 import asyncio
 import gc
+import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from reservoir_cli.errors import ReservoirError, StoreError
 from reservoir_cli.reservoir import Reservoir
+from reservoir_cli.server.traffic import Go, Traffic
 from reservoir_cli.settings.config import Config
 from reservoir_cli.settings.live import LiveConfig
 from reservoir_cli.settings.location import file_identity
@@ -47,12 +49,19 @@ class StoreThread:
     :param settings: hold for the open store, too, when they change.
     :param name: of the thread.
     :param patience: seconds that a write waits while others write; reads never do.
+    :param traffic: that of the server; what is run by :meth:`run` and :meth:`submit` is part of it.
     """
 
     def __init__(
-        self, open_reservoir: Opener, settings: LiveConfig, name: str, patience: float = 30.0
+        self,
+        open_reservoir: Opener,
+        settings: LiveConfig,
+        name: str,
+        patience: float = 30.0,
+        traffic: Traffic | None = None,
     ) -> None:
         self._open_reservoir, self._settings, self._patience = open_reservoir, settings, patience
+        self._traffic = traffic or Traffic()
         self._pool = ThreadPoolExecutor(1, name)
         self._reservoir: Reservoir | None = None
         self._identity: tuple[int, int] | None = None
@@ -66,7 +75,27 @@ class StoreThread:
 
     def submit(self, function: Callable[[Reservoir], T]) -> Future[T]:
         """Run a function for the open store when the thread comes to it."""
-        return self._pool.submit(self._call, function)
+        return self._submit(self._call, function)
+
+    def submit_in_pause(
+        self, function: Callable[[Reservoir], T], since: float | None = None
+    ) -> Future[T]:
+        """Run a function that nobody waits for when no question is being answered.
+
+        :param since: when the work came, in seconds of the monotonic clock; ``None`` for now.
+        """
+        came = time.monotonic() if since is None else since
+        return self._pool.submit(self._call_in_pause, function, came)
+
+    def _submit(self, function: Callable[..., T], *arguments: Any) -> Future[T]:
+        self._traffic.begin(self)
+        future = self._pool.submit(function, *arguments)
+        future.add_done_callback(lambda _: self._traffic.end(self))
+        return future
+
+    def _call_in_pause(self, function: Callable[[Reservoir], T], since: float) -> T:
+        self._traffic.wait(self, since)
+        return self._call(function)
 
     def _call(self, function: Callable[[Reservoir], T]) -> T:
         try:
@@ -77,10 +106,12 @@ class StoreThread:
         finally:
             if self._reservoir and self._reservoir.runs.has_put_off:
                 with suppress(RuntimeError):  # the server ends, which writes them, too
-                    self._pool.submit(self._write_recalls)
+                    self._pool.submit(self._write_recalls, time.monotonic())
 
-    def _write_recalls(self) -> None:
-        if self._reservoir:
+    def _write_recalls(self, since: float) -> None:
+        """Write records of recalls in a pause; a question does not wait for them."""
+        go = self._traffic.wait(self, since)
+        if self._reservoir and go is not Go.URGENT:
             self._reservoir.runs.write_recalls()
 
     def _opened(self) -> Reservoir:
@@ -119,5 +150,5 @@ class StoreThread:
     def close(self) -> None:
         """Finish what is waiting, and close the store."""
         with suppress(TimeoutError, RuntimeError):
-            self._pool.submit(self._release).result(_LAST_WORK)
+            self._submit(self._release).result(_LAST_WORK)
         self._pool.shutdown(wait=False, cancel_futures=True)

@@ -20,6 +20,7 @@ from reservoir_cli.server.proxy.paths import Target, parse_path
 from reservoir_cli.server.proxy.protocols import error_body, protocol_of
 from reservoir_cli.server.proxy.request import LISTS, ParsedRequest, parse
 from reservoir_cli.server.proxy.spans import OddJSON
+from reservoir_cli.server.proxy.storing import ExchangeQueue
 from reservoir_cli.server.state import ServerState
 from reservoir_cli.settings.upstreams import Upstream
 
@@ -44,7 +45,7 @@ class Proxy:
     """Passes requests on to models, with what fits them, and stores them."""
 
     def __init__(self, state: ServerState) -> None:
-        self._state = state
+        self._state, self._queue = state, ExchangeQueue(state)
         self._client: httpx2.AsyncClient
         self._enricher: Enricher
 
@@ -118,7 +119,8 @@ class Proxy:
             return None
         storing = clients.is_stored(clients.client_of(headers), self._state.config)
         place = self._place(target, headers)
-        return Listener(self._state, target.path, parsed, place, storing=storing)
+        writer = self._state.writer
+        return Listener(writer, self._queue, target.path, parsed, place, storing=storing)
 
     async def _exchange(
         self,

@@ -14,7 +14,7 @@ from reservoir_cli.reservoir import LedgerEntry, Reservoir
 from reservoir_cli.server.proxy.request import ParsedRequest, Question
 from reservoir_cli.server.proxy.spans import insert
 from reservoir_cli.server.state import ServerState
-from reservoir_cli.server.stores import HASTE, StoreThread
+from reservoir_cli.server.stores import HASTE
 
 T = TypeVar("T")
 
@@ -72,11 +72,11 @@ class Enricher:
     """Enriches requests from the store."""
 
     def __init__(self, state: ServerState) -> None:
-        self._state = state
+        self._state, new_thread = state, state.new_thread
         # Threads of their own: what was added before is added again even if questions wait, or
         # another program writes.
-        self._ledger = StoreThread(state.open_reservoir, state.settings, "ledger", HASTE)
-        self._ledger_writes = StoreThread(state.open_reservoir, state.settings, "ledger writes")
+        self._ledger = new_thread("ledger", HASTE)
+        self._ledger_writes = new_thread("ledger writes")
         self._unwritten: dict[tuple[str, str], dict[tuple[int, str], _Unwritten]] = {}
         self._put = 0
         for thread in (self._ledger, self._ledger_writes):
@@ -175,7 +175,9 @@ class Enricher:
                 ledger.expire(partition, masked=masked, now=now)
 
         unwritten = _Unwritten(entry, turn.version)
-        self._wait_for(self._ledger_writes.submit(put), (partition, conversation), unwritten)
+        self._wait_for(
+            self._ledger_writes.submit_in_pause(put), (partition, conversation), unwritten
+        )
         return entry
 
     def _wait_for(

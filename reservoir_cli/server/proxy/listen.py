@@ -1,29 +1,30 @@
 """Read an answer along as it passes, and store the exchange when it has ended."""
 
 from collections.abc import Mapping
-from concurrent.futures import Future
-from contextlib import suppress
 from dataclasses import replace
 
-from reservoir_cli.errors import ReservoirError
 from reservoir_cli.messages import Scope
 from reservoir_cli.server.proxy.answers import Answer, taker
 from reservoir_cli.server.proxy.events import Reader, Unreadable
 from reservoir_cli.server.proxy.request import ParsedRequest
-from reservoir_cli.server.state import ServerState
+from reservoir_cli.server.proxy.storing import ExchangeQueue
+from reservoir_cli.server.stores import StoreThread
 from reservoir_cli.transfer.exchanges import Exchange
 
 
 class Listener:
     """Listens to one answer.
 
+    :param writer: records what the provider counts.
+    :param queue: stores what was said.
     :param place: partition and instance to store it in.
     :param storing: keep what is said; else only what the provider counts.
     """
 
     def __init__(
         self,
-        state: ServerState,
+        writer: StoreThread,
+        queue: ExchangeQueue,
         path: str,
         request: ParsedRequest,
         place: tuple[str, str],
@@ -31,8 +32,7 @@ class Listener:
         storing: bool,
     ) -> None:
         self._storing = storing
-        self._writer, self._embedder = state.writer, state.embedder
-        self._log, self._path = state.log, path
+        self._writer, self._queue, self._path = writer, queue, path
         self._request, self._scope = request, Scope(*place)
         self._answer = Answer()
         self._reader: Reader | None = None
@@ -70,8 +70,7 @@ class Listener:
         words = self._count()
         if exchange is None or not self._storing:
             return words
-        stored = self._writer.submit(lambda reservoir: reservoir.exchanges.store(exchange))
-        stored.add_done_callback(self._stored)
+        self._queue.add(exchange)
         return [*words, "cut" if exchange.partial else "stored"]
 
     def _count(self) -> list[str]:
@@ -80,24 +79,10 @@ class Listener:
         if cached is None:
             return []
         model = self._request.model
-        self._writer.submit(
+        self._writer.submit_in_pause(
             lambda store: store.runs.record_answer(self._scope, model, tokens, cached)
         )
         return [f"cached={cached}"]
-
-    def _stored(self, stored: Future[int]) -> None:
-        """Embed what was stored, or log why it could not be.
-
-        The text of a foreign error might quote it.
-        """
-        if stored.cancelled():
-            return
-        if error := stored.exception():
-            why = error.message if isinstance(error, ReservoirError) else type(error).__name__
-            self._log(f"an exchange could not be stored: {why}")
-        elif added := stored.result():
-            with suppress(RuntimeError):  # the server ends
-                self._embedder.submit(lambda store: store.indexer.embed_added(self._scope, added))
 
     def _exchange(self) -> Exchange | None:
         message = self._answer.message()

@@ -1,0 +1,85 @@
+"""What nobody waits for waits for a pause between questions, and is done in the end."""
+
+import threading
+from pathlib import Path
+
+import httpx2
+import proxied
+import pytest
+from dialogue import asked, chat, completion, texts
+from proxied import Served
+from upstream import Upstream
+
+from reservoir_cli.messages import Scope
+from reservoir_cli.reservoir import Reservoir
+from reservoir_cli.server import traffic
+from reservoir_cli.server.proxy.protocols import CHAT
+from reservoir_cli.server.traffic import Go, Traffic
+
+ASKING, WORKING = "asking", "working"
+
+
+def in_thread(work: Traffic, since: float, order: list[object]) -> threading.Thread:
+    thread = threading.Thread(target=lambda: order.append(work.wait(WORKING, since)))
+    thread.start()
+    return thread
+
+
+def test_work_waits_until_a_question_was_answered(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(traffic, "MOST", 1e9)
+    questions, order = Traffic(), list[object]()
+    questions.begin(ASKING)
+    waiting = in_thread(questions, 0.0, order)
+    order.append("answered")
+    questions.end(ASKING)
+    waiting.join(60)
+    assert order == ["answered", Go.PAUSE]
+
+
+def test_work_for_which_somebody_waits_in_the_same_thread_begins_at_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(traffic, "MOST", 1e9)
+    questions, order = Traffic(), list[object]()
+    questions.begin(ASKING)
+    waiting = in_thread(questions, 0.0, order)
+    questions.begin(WORKING)
+    waiting.join(60)
+    assert order == [Go.URGENT]
+
+
+def test_work_waits_no_longer_than_a_while_and_takes_along_what_came_before_that() -> None:
+    questions = Traffic()
+    questions.begin(ASKING)
+    long_ago = traffic.time.monotonic() - traffic.MOST
+    assert questions.wait(WORKING, long_ago) is Go.LATE
+    assert questions.wait(WORKING, long_ago + traffic.MOST / 2) is Go.LATE
+
+
+def test_exchanges_that_wait_are_stored_in_order_before_what_somebody_waits_for(
+    served: Served, provider: Upstream, client: httpx2.Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(traffic, "MOST", 1e9)
+    provider.reply = completion()
+    served.state.traffic.begin(ASKING)
+    for number in range(3):
+        client.post(served.root + CHAT, json=chat(asked(f"question {number}?")))
+    with Reservoir.open(served.store) as reservoir:
+        assert reservoir.view(Scope("default"), 0) == []
+    stored = [text for text in texts(served, 3) if text.startswith("user")]
+    assert stored == [f"user: question {number}?" for number in range(3)]
+
+
+def test_exchanges_that_wait_are_stored_when_the_server_ends(
+    place: Path, provider: Upstream, client: httpx2.Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(traffic, "MOST", 1e9)
+    provider.reply = completion()
+    with proxied.serving(place, {"openai": provider.url}) as server:
+        server.state.traffic.begin(ASKING)
+        client.post(server.root + CHAT, json=chat(asked("will you keep this?")))
+    with Reservoir.open(place) as reservoir:
+        assert [message.role for message in reservoir.view(Scope("default"), 0)] == [
+            "user",
+            "assistant",
+        ]
