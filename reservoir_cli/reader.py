@@ -340,6 +340,7 @@ class Reader:
         exclude_conversation: str | None = None,
         since: datetime | None = None,
         now: datetime | None = None,
+        recorded: bool = True,
     ) -> "Recall | Skipped":
         """Recall messages for whoever asks: an agent that has its own history.
 
@@ -350,6 +351,7 @@ class Reader:
         :param exclude_conversation: the id of the running session, which is not recalled.
         :param since: recall only messages from this time on, aware.
         :param now: the time of asking, aware; ``None`` for the wall clock.
+        :param recorded: count it in the statistics.
         :raises UsageError: a budget that is not positive, or a time without a zone.
         """
         from reservoir_cli.context import recall as recalling
@@ -374,7 +376,8 @@ class Reader:
             redactor=self.redactor.for_agents,
             where=Filter(since=since),
         )
-        self.runs.record_recall(prepared.request, window)
+        if recorded:
+            self.runs.record_recall(prepared.request, window)
         return outcome
 
     # Count

@@ -87,6 +87,16 @@ class StoreThread:
         came = time.monotonic() if since is None else since
         return self._pool.submit(self._call_in_pause, function, came)
 
+    def submit_if_idle(self, function: Callable[[Reservoir], object]) -> None:
+        """Run a function in the next pause, or not at all if it does not come soon."""
+
+        def call(since: float) -> None:
+            if self._traffic.wait(self, since) is Go.PAUSE:
+                self._call(function)
+
+        with suppress(RuntimeError):  # the server ends
+            self._pool.submit(call, time.monotonic())
+
     def _submit(self, function: Callable[..., T], *arguments: Any) -> Future[T]:
         self._traffic.begin(self)
         future = self._pool.submit(function, *arguments)

@@ -83,3 +83,24 @@ def test_exchanges_that_wait_are_stored_when_the_server_ends(
             "user",
             "assistant",
         ]
+
+
+def test_the_last_question_is_rehearsed_in_a_pause_and_never_beside_another(
+    served: Served, provider: Upstream, client: httpx2.Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reader, rehearsed = served.state.reader, list[object]()
+    served.state.traffic.begin(ASKING)
+    reader.submit_if_idle(lambda _: rehearsed.append("beside another"))
+    reader.submit(lambda _: None).result(60)
+    assert rehearsed == []
+    served.state.traffic.end(ASKING)
+    done = threading.Event()
+    reader.submit_if_idle(lambda _: done.set())
+    assert done.wait(60)
+    provider.reply = completion()
+    client.post(served.root + CHAT, json=chat(asked("what was it?")))
+    texts(served, 1)
+    served.state.embedder.submit(lambda _: None).result(60)
+    reader.submit(lambda _: None).result(60)
+    recalls = reader.submit(lambda store: store.stats()["recalls"]).result(60)
+    assert recalls["runs"] == 1

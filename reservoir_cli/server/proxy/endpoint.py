@@ -45,7 +45,8 @@ class Proxy:
     """Passes requests on to models, with what fits them, and stores them."""
 
     def __init__(self, state: ServerState) -> None:
-        self._state, self._queue = state, ExchangeQueue(state)
+        self._state = state
+        self._queue = ExchangeQueue(state, lambda: self._enricher.rehearse())
         self._client: httpx2.AsyncClient
         self._enricher: Enricher
 

@@ -1,10 +1,11 @@
 """Add what fits a question to a request, and again what was added to the questions before it."""
 
 import asyncio
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import partial
 from typing import TypeVar
 
 from reservoir_cli.context.recall import Recall, Skipped
@@ -79,6 +80,7 @@ class Enricher:
         self._ledger_writes = new_thread("ledger writes")
         self._unwritten: dict[tuple[str, str], dict[tuple[int, str], _Unwritten]] = {}
         self._put = 0
+        self._last_asked: Callable[[Reservoir], object] | None = None
         for thread in (self._ledger, self._ledger_writes):
             thread.submit(lambda reservoir: reservoir.exchanges)  # opens the store
         state.reader.warm()
@@ -87,6 +89,15 @@ class Enricher:
         """Close the store."""
         self._ledger.close()
         self._ledger_writes.close()
+
+    def rehearse(self) -> None:
+        """Ask the last question once more, if there is time.
+
+        What a question computes for all messages is ready for the next one then, although
+        something was stored since.
+        """
+        if self._last_asked:
+            self._state.reader.submit_if_idle(self._last_asked)
 
     async def enrich(self, request: ParsedRequest, partition: str, instance: str) -> Enriched:
         """Return a request with what fits its newest question.
@@ -147,14 +158,16 @@ class Enricher:
     async def _recall(self, turn: _Turn, question: Question, budget: int) -> Recall | str:
         """Return what was said earlier about a question, or why there is nothing."""
 
-        def ask(reservoir: Reservoir) -> Recall | Skipped:
+        def ask(reservoir: Reservoir, *, recorded: bool = True) -> Recall | Skipped:
             return reservoir.recall(
                 question.text,
                 partition=turn.partition,
                 budget=budget,
                 exclude_conversation=turn.request.conversation,
+                recorded=recorded,
             )
 
+        self._last_asked = partial(ask, recorded=False)
         found = await _within(turn.deadline, self._state.reader.run(ask))
         if found is None:
             return "timeout"

@@ -2,6 +2,7 @@
 
 import time
 from collections import Counter, deque
+from collections.abc import Callable
 from contextlib import suppress
 from datetime import UTC, datetime
 from typing import NamedTuple
@@ -22,10 +23,14 @@ class _Waiting(NamedTuple):
 
 
 class ExchangeQueue:
-    """Exchanges that are to be stored: all that wait are stored, then embedded, together."""
+    """Exchanges that are to be stored: all that wait are stored, then embedded, together.
 
-    def __init__(self, state: ServerState) -> None:
+    :param on_embedded: called in another thread.
+    """
+
+    def __init__(self, state: ServerState, on_embedded: Callable[[], None]) -> None:
         self._writer, self._embedder, self._log = state.writer, state.embedder, state.log
+        self._on_embedded = on_embedded
         self._waiting: deque[_Waiting] = deque()
 
     def add(self, exchange: Exchange) -> None:
@@ -64,6 +69,7 @@ class ExchangeQueue:
     def _embed(self, scope: Scope, count: int, since: float) -> None:
         def embed(reservoir: Reservoir) -> None:
             reservoir.indexer.embed_added(scope, count)
+            self._on_embedded()
 
         with suppress(RuntimeError):  # the server ends
             self._embedder.submit_in_pause(embed, since)
