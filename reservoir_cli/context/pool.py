@@ -100,11 +100,10 @@ def pool_of(
     """Rows with their scores; long tool results are cut."""
     found = scored.candidates
     places, _ = found.places(np.array([row.id for row in rows], np.int64))
-    places_from_newest = ages(found)
     limit = int(max_result_tokens / meter.factor)
     asked = {(row.instance, row.trace_id) for row in rows if row.role is Role.USER}
     pool = []
-    for row, place in zip(rows, places.tolist(), strict=True):
+    for row, place, age in zip(rows, places.tolist(), ages(found, places), strict=True):
         cosine = float(found.cosine[place])
         scores = Scores(
             float(scored.similarity[place]),
@@ -122,7 +121,7 @@ def pool_of(
                 tiers.get(place, Tier.OLDER),
                 place not in tiers and place not in pins,
                 scores,
-                int(places_from_newest[place]) if found.own[place] else None,
+                age,
                 cut,
                 place=int(in_threads[place]),
                 title=titles.get((row.instance, row.conversation_id)),
