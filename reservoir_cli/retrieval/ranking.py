@@ -207,7 +207,8 @@ def _alone(candidates: Candidates, cosine: NDArray[np.float32], words: Floats) -
     known = ~np.isnan(cosine)
     embedded = known if not known.all() else slice(None)
     meaning = cosine[embedded] - candidates.known["penalties"][embedded]
-    alike[embedded] = COSINE_SHARE * min_max(meaning) + BM25_SHARE * alike[embedded]
+    alike[embedded] *= BM25_SHARE
+    alike[embedded] += COSINE_SHARE * min_max(meaning)
     return alike
 
 
@@ -313,7 +314,10 @@ def recency(ranks: NDArray[np.int64]) -> Floats:
     :param ranks: shape (n,), 0 for the newest message of the scope.
     :returns: shape (n,), in (0, 1].
     """
-    return np.asarray(1.0 / (1.0 + np.log2(1.0 + ranks)))
+    scores = 1.0 + ranks
+    np.log2(scores, out=scores)
+    scores += 1.0
+    return np.asarray(np.divide(1.0, scores, out=scores))
 
 
 def recency_by_age(created_at: NDArray[np.int64], now_ms: int, half_life: float) -> Floats:

@@ -42,6 +42,15 @@ class Sessions:
         there[self.order] = values
         return there
 
+    def spots(self, places: Places) -> Places:
+        """Return where candidates stand in this order."""
+        if self.order is None:
+            return places
+        if "spots" not in self.known:
+            self.known["spots"] = self.back(np.arange(len(self.order)))
+        spots: Places = self.known["spots"][places]
+        return spots
+
     def together(self, distance: int) -> NDArray[np.bool_]:
         """Whether a message and the one so far behind it are of one session.
 
