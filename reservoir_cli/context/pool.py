@@ -24,11 +24,14 @@ def titles_of(
     rows: Sequence[StoredMessage], scope: Scope, store: Store, mask: Redactor
 ) -> dict[tuple[str, str | None], str]:
     """Titles of the conversations that messages are of, as they may be printed."""
-    numbers = {each.conversation_id for each in rows if each.conversation_id}
     assert scope.partition is not None
-    known = store.known_conversations(scope.partition, sorted(numbers)) if numbers else {}
+    threads = {
+        (scope.partition, row.instance, row.conversation_id) for row in rows if row.conversation_id
+    }
     return {
-        key: mask.text(scope.partition, about.title) for key, about in known.items() if about.title
+        (instance, number): mask.text(partition, about.title)
+        for (partition, instance, number), about in store.known_conversations(threads).items()
+        if about.title
     }
 
 

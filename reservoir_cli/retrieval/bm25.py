@@ -75,7 +75,8 @@ def _has_neighbour(found: Sessions, shift: int) -> NDArray[np.bool_]:
         if abs(shift) < len(there):
             there[max(0, -shift) : len(there) - max(0, shift)] = found.together(abs(shift))
         found.known[key] = there
-    return found.known[key]
+    has_neighbour: NDArray[np.bool_] = found.known[key]
+    return has_neighbour
 
 
 def _around(words: NDArray[np.int32], found: Sessions) -> Floats:
