@@ -231,7 +231,8 @@ class Kept:
     def look_up(self, connection: Connection, question: str) -> None:
         """Look up the words of a question that is about to be asked."""
         words = fulltext.content_words(question)
-        stems = look_up(connection, words) if words else []
+        expected = len(self._last[2].first) if self._last else 0
+        stems = look_up(connection, words, expected) if words else []
         self._words = question, _state(connection), stems
 
     def looked_up(self, connection: Connection, question: str) -> list[Stem] | None:

@@ -1,0 +1,55 @@
+"""In a large scope common words are left out, which is known before all their places are read."""
+
+import pytest
+from builders import Adding
+
+from reservoir_cli.messages import Message, Scope
+from reservoir_cli.storage import fulltext
+from reservoir_cli.storage.base import Store
+from reservoir_cli.storage.sqlite import postings
+
+pytestmark = pytest.mark.sqlite("it reads the index of SQLite")
+#: Looks like the word that says which partition a message is of, and is that of another one.
+KEY = fulltext.scope_keys("q", "i").split()[0]
+TEXTS = {"kyoto": 2, "hotel": 30, "garden": 9, "moss": 10, "rain": 11, KEY: 1}
+
+
+@pytest.fixture(autouse=True)
+def _everything_is_large(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(postings, "LARGE", 50)
+    monkeypatch.setattr(postings, "_FEW", 8)
+
+
+def held(store: Store, scope: Scope, question: str) -> list[tuple[list[int], list[int]]]:
+    """Where the words of a question count: ids and how often, by word."""
+    found = store.candidates(scope, None, question, None)
+    return sorted(
+        (found.ids[posting.places].tolist(), posting.counts.tolist()) for posting in found.postings
+    )
+
+
+@pytest.mark.parametrize("others", [0, 40, 400])
+def test_words_in_more_than_a_tenth_are_left_out_however_many_stand_elsewhere(
+    store: Store, add: Adding, others: int
+) -> None:
+    add(*(Message("user", "hotel hotel moss rain") for _ in range(others)), partition="q")
+    said = [" ".join([*(w for w, n in TEXTS.items() if at < n), "x"]) for at in range(100)]
+    rows = [row.id for row in add(*(Message("user", text) for text in said)) if row]
+    right = sorted(
+        (rows[:count], [1] * count) for word, count in TEXTS.items() if word in {"kyoto", "moss"}
+    )
+    assert held(store, Scope("p"), "kyoto hotel moss rain?") == right
+    assert held(store, Scope("p"), "kyoto rain hotel moss?") == right
+    assert held(store, Scope("p"), f"{KEY}?") == [(rows[:1], [1])]
+    # Never without all of them.
+    assert held(store, Scope("p"), "hotel?") == [(rows[:30], [1] * 30)]
+
+
+def test_places_of_common_words_are_not_read(store: Store, add: Adding) -> None:
+    add(*(Message("user", f"hotel {'moss' * (at < 5)}") for at in range(100)))
+    statements: list[str] = []
+    store._connection.set_trace_callback(statements.append)
+    assert len(held(store, Scope("p"), "hotel moss?")) == 1
+    store._connection.set_trace_callback(None)
+    read = [text for text in statements if "group_concat(doc)" in text]
+    assert ["'moss'" in text for text in read] == [True]
