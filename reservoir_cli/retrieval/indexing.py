@@ -105,6 +105,10 @@ class Indexer:
             self._embedder = RememberedQuestions(loaded)
         return self._embedder
 
+    def share(self, embedder: Embedder) -> None:
+        """Use a model that is loaded already."""
+        self._embedder = embedder
+
     @property
     def engine(self) -> Engine | None:
         """What runs the model, and why; ``None`` until something needs it."""

@@ -8,6 +8,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from typing import Any, Protocol, TypeVar
 
+from reservoir_cli.embedding import Embedder
 from reservoir_cli.errors import ReservoirError, StoreError
 from reservoir_cli.reservoir import Reservoir
 from reservoir_cli.server.traffic import Go, Traffic
@@ -65,6 +66,8 @@ class StoreThread:
         self._pool = ThreadPoolExecutor(1, name)
         self._reservoir: Reservoir | None = None
         self._identity: tuple[int, int] | None = None
+        #: The model that :meth:`warm` has loaded, for other threads.
+        self.model: Embedder | None = None
 
     async def run(self, function: Callable[[Reservoir], T]) -> T:
         """Return what a function returns for the open store.
@@ -139,7 +142,7 @@ class StoreThread:
 
     def _release(self) -> None:
         """Close the store, and free the memory of its model."""
-        reservoir, self._reservoir = self._reservoir, None
+        reservoir, self._reservoir, self.model = self._reservoir, None, None
         if reservoir:
             with suppress(ReservoirError):
                 reservoir.close()
@@ -153,7 +156,8 @@ class StoreThread:
         def load(reservoir: Reservoir) -> None:
             reservoir.serve()
             reservoir.runs.put_off_recalls()
-            reservoir.indexer.load_engine()
+            if reservoir.indexer.load_engine():
+                self.model = reservoir.indexer.embedder()
             reservoir.context("", budget=1_000)  # imports what builds one
             # What stays need not be looked through each time that garbage is collected: 50 ms.
             gc.collect()

@@ -6,6 +6,7 @@ from pathlib import Path
 import httpx2
 import proxied
 import pytest
+from builders import FakeEmbedder
 from dialogue import asked, chat, completion, texts
 from proxied import Served
 from upstream import Upstream
@@ -104,3 +105,15 @@ def test_the_last_question_is_rehearsed_in_a_pause_and_never_beside_another(
     reader.submit(lambda _: None).result(60)
     recalls = reader.submit(lambda store: store.stats()["recalls"]).result(60)
     assert recalls["runs"] == 1
+
+
+def test_what_was_said_is_embedded_by_the_model_that_is_loaded_for_questions(
+    served: Served, provider: Upstream, client: httpx2.Client
+) -> None:
+    served.state.reader.model = FakeEmbedder()
+    provider.reply = completion()
+    client.post(served.root + CHAT, json=chat(asked("what was it?")))
+    assert len(texts(served, 1)) == 2
+    served.state.embedder.submit(lambda _: None).result(60)
+    with Reservoir.open(served.store) as reservoir:
+        assert (reservoir.indexer.state().active, reservoir.indexer.pending()) == ("fake", 0)

@@ -30,7 +30,7 @@ class ExchangeQueue:
 
     def __init__(self, state: ServerState, on_embedded: Callable[[], None]) -> None:
         self._writer, self._embedder, self._log = state.writer, state.embedder, state.log
-        self._on_embedded = on_embedded
+        self._reader, self._on_embedded = state.reader, on_embedded
         self._waiting: deque[_Waiting] = deque()
 
     def add(self, exchange: Exchange) -> None:
@@ -68,6 +68,8 @@ class ExchangeQueue:
 
     def _embed(self, scope: Scope, count: int, since: float) -> None:
         def embed(reservoir: Reservoir) -> None:
+            if model := self._reader.model:
+                reservoir.indexer.share(model)
             reservoir.indexer.embed_added(scope, count)
             self._on_embedded()
 
