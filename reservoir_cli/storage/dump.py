@@ -15,7 +15,7 @@ from reservoir_cli.storage import (
 from reservoir_cli.storage.keys import by_partition
 from reservoir_cli.storage.records import Passage
 from reservoir_cli.storage.sql import Connection, pack
-from reservoir_cli.storage.unfinished import UNFINISHED_COPY
+from reservoir_cli.storage.unfinished_copy import UNFINISHED_COPY
 from reservoir_cli.storage.writes import COLUMNS, WAITING, waiting
 
 #: Properties that say how a store is doing, and nothing of what it holds.

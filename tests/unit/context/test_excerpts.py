@@ -15,7 +15,7 @@ from reservoir_cli import Message, Reservoir
 from reservoir_cli.context import excerpts, passages
 from reservoir_cli.context.types import FORMATS
 from reservoir_cli.embedding import Engine
-from reservoir_cli.embedding import passages as embedding_passages
+from reservoir_cli.embedding import split_passages as embedding_passages
 from reservoir_cli.messages import Scope, ToolCall
 from reservoir_cli.tokens import load_counter
 
