@@ -41,7 +41,7 @@ def load_all() -> None:
         "storage.sqlite.delete",
         "storage.sqlite.repair",
         "storage.sqlite.schema",
-        "retrieval.meaning",
+        "retrieval.semantic_search",
         "retrieval.search",
     ):
         import_module(f"reservoir_cli.{name}")
