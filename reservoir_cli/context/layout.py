@@ -18,7 +18,7 @@ from typing import NamedTuple
 from reservoir_cli.context.exchanges import Exchanges
 from reservoir_cli.context.types import Candidate
 from reservoir_cli.messages import Role
-from reservoir_cli.util.times import to_local
+from reservoir_cli.util.clock import to_local
 
 
 class Costs(NamedTuple):

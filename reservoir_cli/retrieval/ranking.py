@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from reservoir_cli.retrieval.bm25 import bm25
-from reservoir_cli.retrieval.relevance import relevance
+from reservoir_cli.retrieval.bm25_with_neighbours import bm25
+from reservoir_cli.retrieval.recall_floor import relevance
 from reservoir_cli.retrieval.sessions import Sessions, sessions
 from reservoir_cli.settings.schema import Settings
 from reservoir_cli.storage.records import Candidates
@@ -47,7 +47,7 @@ class Scored:
     :param similarity: in 0…1.
     :param recency: in 0…1.
     :param priority: in 0…1 for weights that add up to 1.
-    :param relevance: how well the question fits the best of them; see ``relevance.py``.
+    :param relevance: how well the question fits the best of them; see ``recall_floor.py``.
     :param parts: what the similarity is made of, shape (5, n), rows as in ``PARTS``, which add up
         to it; ``None`` unless it was asked for.
     """

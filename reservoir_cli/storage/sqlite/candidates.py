@@ -17,7 +17,7 @@ from reservoir_cli.storage.sql import decoding, placeholders
 from reservoir_cli.storage.sqlite import vector_blocks, vectors
 from reservoir_cli.storage.sqlite.connection import Connection
 from reservoir_cli.storage.sqlite.postings import Stem, look_up, postings, respell
-from reservoir_cli.storage.sqlite.scan import Blocks, KeptBlocks, scan
+from reservoir_cli.storage.sqlite.vector_scan import Blocks, KeptBlocks, scan
 
 if TYPE_CHECKING:
     import numpy as np

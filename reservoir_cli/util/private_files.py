@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from reservoir_cli.util.times import unix_time
+from reservoir_cli.util.clock import unix_time
 
 #: The suffix of a temporary file's name; a store's write-ahead log lies beside its file.
 _TEMPORARY = re.compile(r"\.\w{8}(-wal|-shm|-journal)?$")

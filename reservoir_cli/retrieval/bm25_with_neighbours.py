@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from reservoir_cli.retrieval.sessions import Places, Sessions
 from reservoir_cli.storage.records import Posting
-from reservoir_cli.util.bm25 import norm, rarity, saturated
+from reservoir_cli.util.bm25_formula import norm, rarity, saturated
 
 Floats = NDArray[np.float64]
 

@@ -17,10 +17,11 @@ from reservoir_cli.messages import Message, Scope, StoredMessage, plain_text
 from reservoir_cli.reservoir import Filter, Reservoir
 from reservoir_cli.retrieval.hits import Hit
 from reservoir_cli.retrieval.snippet import choose_part
-from reservoir_cli.settings.live import LiveConfig
-from reservoir_cli.settings.location import file_identity
+from reservoir_cli.settings.reload import LiveConfig
+from reservoir_cli.settings.store_location import file_identity
 from reservoir_cli.tokens import storing_counter
-from reservoir_cli.util.times import parse_time, to_local
+from reservoir_cli.util.clock import to_local
+from reservoir_cli.util.parse_times import parse_time
 
 #: Source and instance of what agents store.
 SOURCE = "mcp"

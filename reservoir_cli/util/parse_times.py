@@ -8,8 +8,6 @@ from datetime import UTC, datetime, time, timedelta
 
 from reservoir_cli.errors import UsageError
 
-#: A time this much later than now is not a clock that is slightly off.
-FAR_AHEAD = timedelta(days=1)
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800, "y": 31557600}
 _DURATION = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([smhdwy]?)\s*", re.ASCII)
 
@@ -23,16 +21,6 @@ _AGO = re.compile(
     re.ASCII,
 )
 _MONTH = _UNITS["y"] / 12
-
-
-def unix_time() -> float:
-    """Return seconds since 1970; ``time.time`` overflows if the clock is set to 2262 or later."""
-    return datetime.now(UTC).timestamp()
-
-
-def is_far_ahead(moment: datetime | None, now: datetime) -> bool:
-    """Return whether a time is more than a day ahead of now."""
-    return moment is not None and moment - now > FAR_AHEAD
 
 
 def parse_duration(text: str) -> float:
@@ -55,14 +43,6 @@ def format_duration(seconds: float) -> str:
     from decimal import Decimal
 
     return f"{Decimal(repr(seconds)):f}s"
-
-
-def to_local(moment: datetime) -> datetime:
-    """Convert an aware time to the local zone, if the system can."""
-    try:
-        return moment.astimezone()
-    except (OverflowError, ValueError, OSError):  # Windows knows no zone before 1970
-        return moment
 
 
 def parse_time(text: str, now: datetime) -> datetime:
