@@ -156,7 +156,7 @@ def test_a_file_that_vanishes_between_the_look_and_the_reading(
         path.unlink(missing_ok=True)
         return iter(files)
 
-    monkeypatch.setattr(syncing.growing, "walk", looked)
+    monkeypatch.setattr(syncing.watched_files, "walk", looked)
     assert machine.sync().imports.imported == 2
 
 
