@@ -12,7 +12,7 @@ from reservoir_cli.context.types import Candidate, ContextRequest, Piece, Select
 from reservoir_cli.embedding import Embedder
 from reservoir_cli.messages import Scope
 from reservoir_cli.redaction import Redactor
-from reservoir_cli.retrieval.summaries import best_summaries
+from reservoir_cli.retrieval.extractive_summaries import best_summaries
 from reservoir_cli.settings.schema import Settings
 from reservoir_cli.storage.base import Store
 from reservoir_cli.storage.summaries import Summaries, Summary

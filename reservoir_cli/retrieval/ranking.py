@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from reservoir_cli.retrieval.bm25 import bm25
-from reservoir_cli.retrieval.relevance import relevance
+from reservoir_cli.retrieval.bm25_with_neighbours import bm25
+from reservoir_cli.retrieval.recall_floor import relevance
 from reservoir_cli.retrieval.sessions import Sessions, sessions
 from reservoir_cli.settings.schema import Settings
 from reservoir_cli.storage.records import Candidates
@@ -47,7 +47,7 @@ class Scored:
     :param similarity: in 0…1.
     :param recency: in 0…1.
     :param priority: in 0…1 for weights that add up to 1.
-    :param relevance: how well the question fits the best of them; see ``relevance.py``.
+    :param relevance: how well the question fits the best of them; see ``recall_floor.py``.
     :param parts: what the similarity is made of, shape (5, n), rows as in ``PARTS``, which add up
         to it; ``None`` unless it was asked for.
     """
@@ -100,7 +100,8 @@ def score(
         if "recency" not in candidates.known:
             candidates.known["recency"] = recency(np.arange(len(candidates.ids))[::-1])
         recent = candidates.known["recency"]
-    priority = settings.similarity_weight * alike + settings.recency_weight * recent
+    priority = settings.similarity_weight * alike
+    priority += settings.recency_weight * recent
     fit = relevance(candidates, dates, running)
     return Scored(candidates, words, dates, alike, recent, priority, fit, made_of)
 
@@ -176,7 +177,9 @@ def similarity(
     """
     _, _, around = _terms(candidates, cosine, words, found)
     similar = found.back(around)
-    return min_max(similar + DATE_SHARE * dates if dates.any() else similar)
+    if dates.any():
+        similar += DATE_SHARE * dates
+    return _stretched(similar)
 
 
 def _terms(
@@ -208,7 +211,9 @@ def _alone(candidates: Candidates, cosine: NDArray[np.float32], words: Floats) -
     embedded = known if not known.all() else slice(None)
     meaning = cosine[embedded] - candidates.known["penalties"][embedded]
     alike[embedded] *= BM25_SHARE
-    alike[embedded] += COSINE_SHARE * min_max(meaning)
+    meaning = _stretched(meaning)
+    meaning *= COSINE_SHARE
+    alike[embedded] += meaning
     return alike
 
 
@@ -294,15 +299,20 @@ def best(scores: Floats, count: int) -> Places:
 
 def min_max(values: NDArray[Any]) -> Floats:
     """Stretch values to 0…1; of equal values, 0 if they are 0, else 1."""
+    return _stretched(values.astype(np.float64))
+
+
+def _stretched(values: Floats) -> Floats:
+    """Return :func:`min_max` of values, which are overwritten."""
     if not len(values):
-        return np.zeros(0)
-    wide = values.astype(np.float64)
-    low, high = wide.min(), wide.max()
+        return values
+    low, high = values.min(), values.max()
     if low == high:
-        return np.zeros(len(wide)) if high == 0 else np.ones(len(wide))
-    wide -= low
-    wide /= high - low
-    return wide
+        values[:] = 0.0 if high == 0 else 1.0
+        return values
+    values -= low
+    values /= high - low
+    return values
 
 
 def recency(ranks: NDArray[np.int64]) -> Floats:

@@ -74,12 +74,14 @@ def search(
         if mode == "keyword":
             hits = _by_words(store, term, wanted)
             return _with_passages(store, hits, None) if passages else hits
-        from reservoir_cli.retrieval import meaning  # it loads numpy
+        from reservoir_cli.retrieval import semantic_search  # it loads numpy
 
         vector = embedder.encode_query(term) if embedder else None
         by_meaning = mode == "semantic"
         asked = embedder, vector
-        hits = meaning.search(store, term, asked, settings, now, wanted, by_meaning=by_meaning)
+        hits = semantic_search.search(
+            store, term, asked, settings, now, wanted, by_meaning=by_meaning
+        )
         return _with_passages(store, hits, vector) if passages else hits
 
 

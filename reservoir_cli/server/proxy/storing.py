@@ -11,7 +11,7 @@ from reservoir_cli.errors import ReservoirError, StoreError
 from reservoir_cli.messages import Scope
 from reservoir_cli.reservoir import Reservoir
 from reservoir_cli.server.state import ServerState
-from reservoir_cli.transfer.exchanges import Exchange
+from reservoir_cli.transfer.store_exchange import Exchange
 
 
 class _Waiting(NamedTuple):
