@@ -42,7 +42,7 @@ class CompiledEmbedder:
         self.model_id = manifest.model_id
         self.dimensions = manifest.dimensions
         self.engine = engine
-        self._manifest = manifest
+        self._manifest, self._threads = manifest, _threads()
         self._model = folder / MODEL
         try:
             self._tokenizer = Tokenizer.from_file(str(folder / TOKENIZER))
@@ -59,7 +59,11 @@ class CompiledEmbedder:
         return self._encoded([self._manifest.document_prompt + text for text in texts])
 
     def pack(self) -> None:
-        """Prepare for many questions: each takes half the time, and this as long as ten of them."""
+        """Prepare for many questions: each takes half the time, and this as long as ten of them.
+
+        Messages are embedded in one thread from then on, beside questions.
+        """
+        self._threads = 1
         with suppress(Exception):  # if the file is gone, this session goes on without it
             self._session = _session(self._model, packed=True)
 
@@ -86,7 +90,7 @@ class CompiledEmbedder:
         def embed(batch: list[int]) -> None:
             vectors[batch] = self._run([tokenized[index] for index in batch])
 
-        _run_batches(embed, batches([len(ids) for ids in tokenized]))
+        _run_batches(embed, batches([len(ids) for ids in tokenized]), self._threads)
         return vectors
 
     def _run(self, texts: Sequence["NDArray[np.int64]"]) -> "NDArray[np.float32]":
@@ -121,8 +125,10 @@ def batches(lengths: Sequence[int]) -> Iterator[list[int]]:
         yield batch
 
 
-def _run_batches(work: Callable[[list[int]], None], pending: Iterator[list[int]]) -> None:
-    """Process batches, on all processors if there is more than one batch."""
+def _run_batches(
+    work: Callable[[list[int]], None], pending: Iterator[list[int]], threads: int
+) -> None:
+    """Process batches, in several threads if there is more than one batch."""
     first, second = next(pending, None), next(pending, None)
     if first is None:
         return
@@ -131,7 +137,7 @@ def _run_batches(work: Callable[[list[int]], None], pending: Iterator[list[int]]
         return
     from concurrent.futures import ThreadPoolExecutor
 
-    with ThreadPoolExecutor(_threads()) as pool:
+    with ThreadPoolExecutor(threads) as pool:
         for _ in pool.map(work, [first, second, *pending]):
             pass
 

@@ -7,11 +7,13 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from pathlib import Path
+from threading import get_ident
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from reservoir_cli.embedding import Embedder, load_embedder
 from reservoir_cli.embedding.onnx import BATCH_PIECES, CompiledEmbedder, batches
@@ -149,6 +151,16 @@ def test_a_packed_model_gives_the_same_vectors_and_needs_its_file_no_more(
     found = np.stack([packed.encode_query(text) for text in texts])
     assert np.abs(found - expected).max() < 1e-5
     assert isinstance(packed, CompiledEmbedder)
+    threads = set[int]()
+    embed = packed._run
+
+    def run(texts: Sequence[NDArray[np.int64]]) -> NDArray[np.float32]:
+        threads.add(get_ident())
+        return embed(texts)
+
+    monkeypatch.setattr(packed, "_run", run)
+    packed.encode_documents([SENTENCE * 20] * 6)
+    assert len(threads) == 1  # questions need the other processors
     monkeypatch.setattr(packed, "_model", tmp_path / "gone.onnx")
     packed.pack()
     assert np.array_equal(packed.encode_query(texts[0]), found[0])
