@@ -22,9 +22,9 @@ from reservoir_cli.storage.records import (
 if TYPE_CHECKING:
     from reservoir_cli.maintenance.database import Database
     from reservoir_cli.maintenance.doctor import Check
-    from reservoir_cli.transfer.exchanges import ExchangeLog
     from reservoir_cli.transfer.importers import File
     from reservoir_cli.transfer.reports import ImportReport
+    from reservoir_cli.transfer.store_exchange import ExchangeLog
     from reservoir_cli.transfer.summarize import Outcome
     from reservoir_cli.transfer.sync import Source, SyncReport
 
@@ -269,6 +269,6 @@ class Reservoir(Reader):
     @property
     def exchanges(self) -> "ExchangeLog":
         """Requests to models and their answers, as the proxy stores them."""
-        from reservoir_cli.transfer.exchanges import ExchangeLog
+        from reservoir_cli.transfer.store_exchange import ExchangeLog
 
         return ExchangeLog(self._ingestor)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from reservoir_cli.context import budget as budgets
 from reservoir_cli.context import passages
 from reservoir_cli.context.budget import Meter
-from reservoir_cli.context.chooser import Chooser, best_left_out
+from reservoir_cli.context.fit_budget import Chooser, best_left_out
 from reservoir_cli.context.pool import masked, passages_of, pool_of, recounted, titles_of
 from reservoir_cli.context.render.window import ContextWindow
 from reservoir_cli.context.sections import cap_notes, capped, section_tokens
@@ -24,7 +24,7 @@ from reservoir_cli.retrieval import filters, ranking, sessions
 from reservoir_cli.retrieval.dates import date_scores, find_dates
 from reservoir_cli.retrieval.follow import running_talk
 from reservoir_cli.retrieval.ranking import Scored
-from reservoir_cli.retrieval.relevance import floor_property, recall_floor
+from reservoir_cli.retrieval.recall_floor import floor_property, recall_floor
 from reservoir_cli.retrieval.respelling import respelling_notes, without_known_words
 from reservoir_cli.settings.schema import Settings
 from reservoir_cli.storage.base import Store

@@ -19,7 +19,7 @@ from typing import NamedTuple
 from reservoir_cli.context.exchanges import Exchanges
 from reservoir_cli.context.types import Candidate
 from reservoir_cli.messages import Role
-from reservoir_cli.util.times import to_local
+from reservoir_cli.util.clock import to_local
 
 #: Returns the tokens of recalled messages and history, exact up to a limit.
 Printed = Callable[[Sequence[Candidate], Sequence[Candidate], float], int]

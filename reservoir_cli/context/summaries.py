@@ -11,7 +11,7 @@ from reservoir_cli.context.types import Candidate, ContextRequest, Piece, Select
 from reservoir_cli.embedding import Embedder
 from reservoir_cli.messages import Scope
 from reservoir_cli.redaction import Redactor
-from reservoir_cli.retrieval.summaries import best_summaries
+from reservoir_cli.retrieval.extractive_summaries import best_summaries
 from reservoir_cli.settings.schema import Settings
 from reservoir_cli.storage.base import Store
 from reservoir_cli.storage.summaries import Summaries, Summary
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from reservoir_cli.context.chooser import Chooser
+    from reservoir_cli.context.fit_budget import Chooser
 
 #: A request, what is selected for it, the tokens of that as it is printed, and notes for the user.
 Chosen = tuple[ContextRequest, Selection, int, tuple[str, ...]]

@@ -21,14 +21,14 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from reservoir_cli.embedding import passages
+from reservoir_cli.embedding import split_passages
 from reservoir_cli.embedding.identity import model_files
 from reservoir_cli.embedding.prompts import Prompts
 from reservoir_cli.embedding.resolve import sha256
 from reservoir_cli.errors import ModelUnavailableError
 from reservoir_cli.settings import paths
-from reservoir_cli.util.private import make_private_dir, write_private
-from reservoir_cli.util.times import unix_time
+from reservoir_cli.util.clock import unix_time
+from reservoir_cli.util.private_files import make_private_dir, write_private
 
 MANIFEST = "manifest.json"
 #: How models are compiled; a change invalidates the cache, but not the stored vectors.
@@ -140,7 +140,7 @@ def _rules() -> list[str]:
 
 def portable_rules() -> list[str]:
     """Return what matters of :func:`_rules` if the runtimes differ."""
-    return [_RULE, passages.RULE]
+    return [_RULE, split_passages.RULE]
 
 
 def runtimes() -> dict[str, str]:

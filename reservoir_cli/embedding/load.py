@@ -15,7 +15,7 @@ from reservoir_cli.embedding.safety import require_plain
 from reservoir_cli.embedding.torch import ReferenceEmbedder
 from reservoir_cli.errors import ModelUnavailableError
 from reservoir_cli.tokens.huggingface import UnloadableError, require_loadable
-from reservoir_cli.util.files import read_bounded
+from reservoir_cli.util.read_files import read_bounded
 
 # Set before the libraries are imported: our own threads share the work, and the tokenizer's would
 # compete with them; and no telemetry is collected, not even in a file in the home folder.

@@ -66,7 +66,7 @@ def calibrate(store: Store, config: Config, embedder: Embedder, progress: Progre
     """
     import numpy as np
 
-    from reservoir_cli.retrieval.relevance import (
+    from reservoir_cli.retrieval.recall_floor import (
         FLOORS,
         floor_property,
         highest_floor,
@@ -159,7 +159,7 @@ def _measured(
     """Yield the relevance of each question, and that without its session; NaN if it is alone."""
     import numpy as np
 
-    from reservoir_cli.retrieval.relevance import relevance
+    from reservoir_cli.retrieval.recall_floor import relevance
     from reservoir_cli.retrieval.sessions import sessions
 
     for number, question in enumerate(questions):

@@ -9,11 +9,11 @@ from reservoir_cli.errors import StoreError, UsageError
 from reservoir_cli.maintenance.calibrate import Calibration, calibrate
 from reservoir_cli.retrieval.indexing import Indexer
 from reservoir_cli.settings.config import Config
-from reservoir_cli.settings.location import is_on_a_server
+from reservoir_cli.settings.store_location import is_on_a_server
 from reservoir_cli.storage import replicate
 from reservoir_cli.storage.base import Store
 from reservoir_cli.storage.factory import open_store
-from reservoir_cli.storage.unfinished import UNFINISHED_COPY
+from reservoir_cli.storage.unfinished_copy import UNFINISHED_COPY
 
 if TYPE_CHECKING:
     from reservoir_cli.storage.postgres.store import PostgresStore
@@ -102,7 +102,7 @@ def copy(source: str, target: str, progress: Progress) -> dict[str, int]:
     :returns: what was copied, by its kind.
     :raises ReservoirError: there is no source, the target holds something else, or they differ.
     """
-    from reservoir_cli.storage.sqlite.publishing import check_count
+    from reservoir_cli.storage.sqlite.replace_file import check_count
 
     with closing(open_store(source, create=False)) as old:
         if old.size() is None:

@@ -27,7 +27,7 @@ READY = -1
 
 def load_all() -> None:
     """Load every command, so that no child pays for it."""
-    from reservoir_cli.cli.lazy import EXAMPLES, MODULES
+    from reservoir_cli.cli.command_list import EXAMPLES, MODULES
 
     for name in EXAMPLES:
         import_module(f"reservoir_cli.cli.commands.{MODULES.get(name, name)}")
@@ -41,7 +41,7 @@ def load_all() -> None:
         "storage.sqlite.delete",
         "storage.sqlite.repair",
         "storage.sqlite.schema",
-        "retrieval.meaning",
+        "retrieval.semantic_search",
         "retrieval.search",
     ):
         import_module(f"reservoir_cli.{name}")

@@ -5,7 +5,14 @@ from typing import Annotated
 
 import typer
 
-from reservoir_cli.cli import completion, console, options, store
+from reservoir_cli.cli import (
+    completion_values,
+    console,
+    filters,
+    nothing_found,
+    open_store,
+    options,
+)
 from reservoir_cli.context.reasons import describe_reason
 from reservoir_cli.context.render.window import ContextWindow
 from reservoir_cli.context.request import ContextOptions
@@ -14,7 +21,7 @@ from reservoir_cli.errors import UsageError
 from reservoir_cli.messages import check_name
 from reservoir_cli.reservoir import Reservoir
 from reservoir_cli.settings.schema import SETTINGS, Value, check_value
-from reservoir_cli.util.files import decode, read_bounded
+from reservoir_cli.util.read_files import decode, read_bounded
 
 _TRUNCATED = 6
 #: The settings that options stand for, where they are called otherwise.
@@ -44,7 +51,7 @@ def context(
         typer.Option(
             metavar="NAME",
             help="Model that will read it; `models` lists them.",
-            autocompletion=completion.models,
+            autocompletion=completion_values.models,
         ),
     ] = None,
     budget: Annotated[
@@ -62,7 +69,7 @@ def context(
             "--format",
             metavar="NAME",
             help="text, markdown, json, or a request: openai, azure, ollama, anthropic.",
-            autocompletion=completion.among(*FORMATS),
+            autocompletion=completion_values.among(*FORMATS),
         ),
     ] = "text",
     system: Annotated[
@@ -107,7 +114,7 @@ def context(
         typer.Option(
             metavar="WHERE",
             help="Look in the instance, the partition, or auto: the partition unless -i is given.",
-            autocompletion=completion.among(*_choices("recall_scope")),
+            autocompletion=completion_values.among(*_choices("recall_scope")),
         ),
     ] = None,
     fill: Annotated[
@@ -122,7 +129,7 @@ def context(
         typer.Option(
             metavar="HOW",
             help="Choose by score, or by tiers: recent, similar, linked, older.",
-            autocompletion=completion.among("score", "tiers"),
+            autocompletion=completion_values.among("score", "tiers"),
         ),
     ] = None,
     excerpts: Annotated[
@@ -130,7 +137,7 @@ def context(
         typer.Option(
             metavar="HOW",
             help="auto: recall the best parts of long messages; off: whole messages only.",
-            autocompletion=completion.among(*_choices("excerpts")),
+            autocompletion=completion_values.among(*_choices("excerpts")),
         ),
     ] = None,
     profile: Annotated[
@@ -138,7 +145,7 @@ def context(
         typer.Option(
             metavar="SIZE",
             help="How many to consider, for a small or a large model.",
-            autocompletion=completion.among(*_choices("profile")),
+            autocompletion=completion_values.among(*_choices("profile")),
         ),
     ] = None,
     copy: Annotated[
@@ -200,14 +207,14 @@ def context(
             "--floor": floor,
         }
     )
-    where = store.message_filter(
+    where = filters.message_filter(
         since=since, until=until, role=role, source=source, project=project, tag=tag
     )
     question = _question(words)
     if save:  # a name that cannot be stored is refused before anything is printed
         for name in filter(None, (partition, instance, trace_id)):
             check_name(name)
-    with store.open_reservoir(ctx, create=save) as reservoir:
+    with open_store.open_reservoir(ctx, create=save) as reservoir:
         window = reservoir.context(
             question,
             partition=partition,
@@ -238,7 +245,7 @@ def context(
             explain=explain,
         )
         if not window.kept:
-            store.say_elsewhere(reservoir, window.request.partition, instance, where)
+            nothing_found.say_elsewhere(reservoir, window.request.partition, instance, where)
         try:
             _print(window, explain, reservoir)
             if copy:

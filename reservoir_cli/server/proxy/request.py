@@ -8,7 +8,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from reservoir_cli.messages import Message, clean_name
-from reservoir_cli.server.proxy import turns
+from reservoir_cli.server.proxy import request_messages
+from reservoir_cli.server.proxy.json_spans import Document, OddJSON, Span, read_document, string_end
 from reservoir_cli.server.proxy.protocols import (
     CHAT,
     COUNT_TOKENS,
@@ -17,8 +18,7 @@ from reservoir_cli.server.proxy.protocols import (
     OLLAMA_GENERATE,
     RESPONSES,
 )
-from reservoir_cli.server.proxy.spans import Document, OddJSON, Span, read_document, string_end
-from reservoir_cli.transfer.proxied import normal, text_mark
+from reservoir_cli.transfer.skip_proxied import normal, text_mark
 
 #: The key of a request's messages, by its path.
 LISTS = {
@@ -139,9 +139,9 @@ class _Walk:
 
     def read_list(self, elements: list[Span]) -> None:
         """Read all messages of a list."""
-        asking = [not turns.is_system(span.value) for span in elements]
+        asking = [not request_messages.is_system(span.value) for span in elements]
         last = max((number for number, asks in enumerate(asking) if asks), default=-1)
-        found = [(turns.of_element(span.value), span) for span in elements]
+        found = [(request_messages.of_element(span.value), span) for span in elements]
         waiting: list[Message] = []
         for number, (messages, span) in enumerate(found):
             for message in messages:
@@ -172,7 +172,7 @@ class _Walk:
         self._asked += 1
 
     def _add(self, messages: list[Message]) -> None:
-        for message in turns.joined(messages):
+        for message in request_messages.joined(messages):
             self.messages.append(replace(message, source_id=self.next_id()))
             self._behind += 1
 
@@ -232,5 +232,7 @@ def _system_of(values: Mapping[str, Any]) -> str:
     for key in ("messages", "input"):
         elements = values.get(key)
         if isinstance(elements, list):
-            listed += [each.get("content") for each in elements[:3] if turns.is_system(each)]
-    return "\n".join(turns.text_of(value) for value in listed)
+            listed += [
+                each.get("content") for each in elements[:3] if request_messages.is_system(each)
+            ]
+    return "\n".join(request_messages.text_of(value) for value in listed)

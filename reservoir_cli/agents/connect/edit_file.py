@@ -1,0 +1,335 @@
+"""Change a settings file of another program: in place, with a backup, or not at all."""
+
+import copy
+import difflib
+import os
+import stat
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from reservoir_cli.agents.connect import change_records, jsonc, toml
+from reservoir_cli.agents.connect.change_records import Record, fingerprint
+from reservoir_cli.errors import ReservoirError
+from reservoir_cli.util.private_files import make_private_dir, replace_atomically, resolve_path
+from reservoir_cli.util.read_files import read_bounded, way_out
+
+#: The largest settings file that is edited, in bytes.
+_LARGEST = 32 << 20
+
+
+class RefusedFileError(ReservoirError):
+    """A settings file cannot be edited safely.
+
+    :param snippet: what to paste into it by hand; empty if nothing is missing.
+    """
+
+    def __init__(self, message: str, hint: str | None = None, snippet: str = "") -> None:
+        super().__init__(message, hint)
+        self.snippet = snippet
+
+
+@dataclass(frozen=True)
+class Edit:
+    """A value to put at a path, or to remove from there."""
+
+    path: jsonc.Path
+    value: Any = None
+    removes: bool = False
+
+
+@dataclass(frozen=True)
+class Change:
+    """What happened, or would happen, to a file.
+
+    :param kind: created, changed, unchanged, removed or restored.
+    :param backup: where the contents before the change are.
+    :param diff: the change as a unified diff.
+    """
+
+    file: Path
+    kind: str
+    backup: Path | None = None
+    diff: str = ""
+
+
+class SettingsFile:
+    """A settings file of another program, as it was when it was opened.
+
+    :param path: where the program looks for it; it need not exist, and may be a symbolic link.
+    :param comments: the program accepts comments in JSON.
+    :param trailing_commas: the program accepts trailing commas in JSON.
+    :param blank: take it for empty.
+    :raises RefusedFileError: it cannot be read, or is invalid.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        *,
+        comments: bool = True,
+        trailing_commas: bool = True,
+        blank: bool = False,
+    ) -> None:
+        self.path = path
+        self._format: ModuleType = jsonc
+        self._accepts = {"comments": comments, "trailing_commas": trailing_commas}
+        if path.suffix == ".toml":
+            self._format, self._accepts = toml, {}
+        self.original = None if blank else self._read()
+        self.text = self._decode(self.original or b"")
+        self.data = self._parse(self.text)
+        self.record = change_records.find(path)
+
+    @property
+    def backup(self) -> Path:
+        """Return where the backup is: beside the file, or beside the link to it."""
+        return self.path.with_name(self.path.name + ".before-reservoir")
+
+    def find(self, path: jsonc.Path) -> Any:
+        """Return the value at a path, or ``None``."""
+        return lookup(self.data, path)
+
+    def after(self, edits: Sequence[Edit]) -> str:
+        """Return the text after some edits.
+
+        :raises RefusedFileError: an edit does not fit what is there.
+        """
+        text = self.text
+        try:
+            for edit in edits:
+                text = self._edited(text, edit)
+            if not _same(self._format.loads(text, **self._accepts), self.data_after(edits)):
+                raise ValueError("its layout is not one that can be edited")
+            text.encode("utf-8")
+        except (ValueError, LookupError, TypeError) as error:
+            raise RefusedFileError(f"cannot edit {self.path}: {error}") from None
+        return text
+
+    def _edited(self, text: str, edit: Edit) -> str:
+        if not edit.removes:
+            return str(self._format.assign(text, edit.path, edit.value))
+        if lookup(self._format.loads(text), edit.path) is None:
+            return text  # a table of TOML is gone with its last entry
+        return str(self._format.remove(text, edit.path))
+
+    def data_after(self, edits: Iterable[Edit]) -> dict[str, Any]:
+        """Return the values after some edits."""
+        data = copy.deepcopy(self.data)
+        for edit in edits:
+            _edit_data(data, edit)
+        return data
+
+    def diff(self, text: str | None) -> str:
+        """Return the change to a text as a unified diff; ``None``: the file is removed."""
+        if text == self.text:
+            return ""
+        old = "/dev/null" if self.original is None else str(self.path)
+        new = "/dev/null" if text is None else str(self.path)
+        lines = difflib.unified_diff(
+            self.text.splitlines(), (text or "").splitlines(), old, new, n=1, lineterm=""
+        )
+        return "".join(f"{line}\n" for line in lines)
+
+    def save_backup(self) -> None:
+        """Keep the contents that are about to change, readable by the user only.
+
+        A backup of what was there before us stays, if nobody else wrote since.
+        """
+        if self.original is None or self._is_as_we_left_it():
+            return
+        with _refusing(self.path, "write"), replace_atomically(self.backup) as temporary:
+            temporary.write_bytes(self.original)
+
+    def write(self, text: str) -> Change:
+        """Replace the file's contents; its mode stays.
+
+        :raises RefusedFileError: it changed meanwhile, or cannot be written.
+        """
+        kind = "created" if self.original is None else "changed"
+        self._replace(text.encode("utf-8"))
+        backup = self.backup if self.original is not None else None
+        return Change(self.path, kind, backup, self.diff(text))
+
+    def remember(
+        self, folders: list[str], containers: Iterable[jsonc.Path], *, is_clean: bool
+    ) -> None:
+        """Record what is there now as left by us.
+
+        :param folders: the folders that we created.
+        :param containers: the containers that we added.
+        :param is_clean: nothing of ours was in the file when it was opened.
+        """
+        written = self._read()
+        if written is None:
+            return
+        before: str | None = ""
+        if self.record is not None and self._is_as_we_left_it():
+            before = self.record.before
+        elif is_clean:
+            before = None if self.original is None else fingerprint(self.original)
+        added = [[str(step) for step in path] for path in containers]
+        if self.record is not None:
+            added, folders = self.record.containers + added, self.record.folders + folders
+        change_records.save(self.path, Record(before, fingerprint(written), added, folders))
+
+    def forget(self) -> None:
+        """Drop the record, and the backup that belongs to it."""
+        if self.record is not None:
+            with suppress(OSError):
+                self.backup.unlink()
+            change_records.save(self.path, None)
+
+    def before_us(self) -> bytes | None:
+        """Return the contents before we came, if nobody wrote since.
+
+        :raises LookupError: somebody wrote, or the backup is gone.
+        """
+        if self.record is None or not self._is_as_we_left_it():
+            raise LookupError
+        if self.record.before is None:
+            return None
+        with suppress(OSError):
+            data = read_bounded(self.backup, _LARGEST)
+            if fingerprint(data) == self.record.before:
+                return data
+        raise LookupError
+
+    def restore(self, data: bytes | None) -> Change:
+        """Put back the contents before us, and drop the backup.
+
+        :raises RefusedFileError: the file changed meanwhile, or cannot be written.
+        """
+        diff = self.diff(data.decode("utf-8") if data is not None else None)
+        if data is None:
+            with _refusing(self.path, "write"):
+                self._check_unchanged()
+                resolve_path(self.path).unlink()
+            self._remove_folders()
+        else:
+            self._replace(data)
+        self.forget()
+        return Change(self.path, "removed" if data is None else "restored", diff=diff)
+
+    def missing_folders(self) -> list[str]:
+        """Return the folders that have to be created for the file, the innermost last."""
+        folder, missing = self.path.parent, []
+        while not folder.exists():
+            missing.append(str(folder))
+            folder = folder.parent
+        return missing[::-1]
+
+    def _remove_folders(self) -> None:
+        for folder in reversed(self.record.folders if self.record else []):
+            with suppress(OSError):
+                os.rmdir(folder)
+
+    def _is_as_we_left_it(self) -> bool:
+        return (
+            self.record is not None
+            and self.original is not None
+            and fingerprint(self.original) == self.record.after
+        )
+
+    def _replace(self, data: bytes) -> None:
+        with _refusing(self.path, "write"):
+            target = resolve_path(self.path)
+            make_private_dir(target.parent)
+            if self.original is not None and _is_read_only(target):
+                raise RefusedFileError(f"{self.path} is read-only")
+            with replace_atomically(target) as temporary:
+                temporary.write_bytes(data)
+                if self.original is not None:
+                    _copy_owner_and_mode(target, temporary)
+                self._check_unchanged()
+
+    def _check_unchanged(self) -> None:
+        if self._read() != self.original:
+            raise RefusedFileError(
+                f"{self.path} changed meanwhile", hint="close the program, and try again"
+            )
+
+    def _read(self) -> bytes | None:
+        with _refusing(self.path, "read"):
+            try:
+                return read_bounded(self.path, _LARGEST)
+            except FileNotFoundError:
+                return None
+
+    def _decode(self, data: bytes) -> str:
+        try:
+            return data.decode("utf-8")
+        except UnicodeDecodeError:
+            raise RefusedFileError(f"{self.path} is not UTF-8 text") from None
+
+    def _parse(self, text: str) -> dict[str, Any]:
+        try:
+            data = self._format.loads(text, **self._accepts)
+        except ValueError as error:
+            reason = error if self._format is jsonc else "it is not valid TOML"
+            raise RefusedFileError(f"{self.path} is invalid: {reason}") from None
+        if not isinstance(data, dict):
+            raise RefusedFileError(f"{self.path} is invalid: it holds no object")
+        return data
+
+
+@contextmanager
+def _refusing(path: Path, verb: str) -> Iterator[None]:
+    """Turn errors of the system into refusals."""
+    try:
+        yield
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise RefusedFileError(
+            f"cannot {verb} {path}: {reason}", hint=way_out(error, path)
+        ) from None
+
+
+def _same(data: Any, other: Any) -> bool:
+    """Return whether two settings say the same; an empty table of TOML may have no header."""
+    return bool(data == other or toml.comparable(data) == toml.comparable(other))
+
+
+def lookup(value: Any, path: jsonc.Path) -> Any:
+    """Return the value at a path, or ``None``."""
+    for step in path:
+        if isinstance(value, dict):
+            value = value.get(step)
+        elif isinstance(value, list) and isinstance(step, int) and step < len(value):
+            value = value[step]
+        else:
+            return None
+    return value
+
+
+def _is_read_only(path: Path) -> bool:
+    """Return whether a file is not to be written, even if root could."""
+    return not path.stat().st_mode & 0o222 or not os.access(path, os.W_OK)
+
+
+def _copy_owner_and_mode(source: Path, target: Path) -> None:
+    status = source.stat()
+    if os.name == "posix":
+        with suppress(OSError):  # only root gives files away
+            os.chown(target, status.st_uid, status.st_gid)
+    target.chmod(stat.S_IMODE(status.st_mode))
+
+
+def _edit_data(data: Any, edit: Edit) -> None:
+    """Do an edit on plain values."""
+    for depth, step in enumerate(edit.path[:-1]):
+        missing = step not in data if isinstance(data, dict) else step == len(data)
+        if missing:
+            edit = Edit(edit.path[: depth + 1], jsonc.wrap(edit.path[depth + 1 :], edit.value))
+            break
+        data = data[step]
+    step = edit.path[-1]
+    if edit.removes:
+        del data[step]
+    elif isinstance(data, list) and step == len(data):
+        data.append(edit.value)
+    else:
+        data[step] = edit.value

@@ -1,0 +1,47 @@
+"""The command line that starts this program from anywhere."""
+
+import os
+import shutil
+import sys
+import sysconfig
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from reservoir_cli.errors import UsageError
+from reservoir_cli.settings.store_location import is_on_a_server
+
+_NAME = "reservoir.exe" if sys.platform == "win32" else "reservoir"
+
+
+def program() -> list[str]:
+    """Return the absolute path of ``reservoir``.
+
+    A link to it stays a link: it outlives the environment that it leads to. Where no such file
+    is, Python is started with our package.
+    """
+    scripts = Path(sysconfig.get_path("scripts")) / _NAME
+    started_as = Path(sys.argv[0]).with_suffix(Path(_NAME).suffix)
+    candidates = [started_as] if started_as.is_absolute() or os.sep in sys.argv[0] else []
+    for path in (*candidates, scripts, Path(shutil.which("reservoir") or "")):
+        if path.name.lower() == _NAME and path.is_file():
+            return [os.path.abspath(path)]
+    return [sys.executable, "-m", "reservoir_cli"]
+
+
+def with_options(config: Path | None, db: str | None) -> list[str]:
+    """Return the program with the options that were typed before the command.
+
+    :raises UsageError: the store's URL has a password, which would end up in another program's
+        settings.
+    """
+    options = []
+    if config is not None:
+        options += ["--config", os.path.abspath(config)]
+    if db is not None:
+        if is_on_a_server(db) and urlsplit(db).password:
+            raise UsageError(
+                "--db has a password, which would be written to another program's settings",
+                hint="write the URL to our settings: reservoir config set database=URL",
+            )
+        options += ["--db", db if is_on_a_server(db) else os.path.abspath(db)]
+    return [*program(), *options]

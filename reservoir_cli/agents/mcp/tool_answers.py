@@ -1,0 +1,220 @@
+"""Answer calls of tools from a store: messages come back quoted, framed and without secrets."""
+
+import gc
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any, Protocol
+
+from reservoir_cli.context.budget import Meter
+from reservoir_cli.context.recall import Recall
+from reservoir_cli.context.render.frame import wrap
+from reservoir_cli.context.render.recalled import RECALLED_NOTE, defused, recalled_line
+from reservoir_cli.context.turns import shorten_result
+from reservoir_cli.errors import ReservoirError, StoreError
+from reservoir_cli.messages import Message, Scope, StoredMessage, plain_text
+from reservoir_cli.reservoir import Filter, Reservoir
+from reservoir_cli.retrieval.hits import Hit
+from reservoir_cli.retrieval.snippet import choose_part
+from reservoir_cli.settings.reload import LiveConfig
+from reservoir_cli.settings.store_location import file_identity
+from reservoir_cli.tokens import storing_counter
+from reservoir_cli.util.clock import to_local
+from reservoir_cli.util.parse_times import parse_time
+
+#: Source and instance of what agents store.
+SOURCE = "mcp"
+#: Characters of a hit that a search shows.
+_SNIPPET = 300
+
+
+class Opener(Protocol):
+    """Opens the store of the settings."""
+
+    def __call__(self, *, create: bool, notify: Callable[[str], None]) -> Reservoir:
+        """Open it.
+
+        :param create: make it if there is none.
+        :param notify: called with what a person should know.
+        """
+
+
+class Answers:
+    """Answers calls from one store, which is opened when a call needs it.
+
+    Not for several threads at once.
+    """
+
+    def __init__(self, open_reservoir: Opener) -> None:
+        self._open_reservoir = open_reservoir
+        self._reservoir: Reservoir | None = None
+        self._identity: tuple[int, int] | None = None
+        self._settings: LiveConfig | None = None
+        self._notes: list[str] = []
+        self._answers: Mapping[str, Callable[..., str]] = {
+            "recall": self._recall,
+            "search": self._search,
+            "read": self._read,
+            "remember": self._remember,
+        }
+
+    def answer(self, tool: str, arguments: Mapping[str, Any], partition: str) -> str:
+        """Return the text that a tool answers with.
+
+        :param arguments: as the tool has checked them.
+        :raises ReservoirError: the tool failed.
+        """
+        try:
+            reservoir = self._opened(create=tool == "remember")
+            self._notes.clear()
+            self._renew_settings(reservoir)
+            text: str = self._answers[tool](reservoir, partition, **arguments)
+        except StoreError:
+            self.release()  # the next call connects again
+            raise
+        return "\n".join([text, *(f"note: {note}" for note in self._notes)])
+
+    def _opened(self, *, create: bool) -> Reservoir:
+        """Return the store; reopen it if its file was removed, replaced or missing."""
+        if self._reservoir and file_identity(self._reservoir.location) != self._identity:
+            self.release()
+        if self._reservoir is None or (create and self._identity is None):
+            self.release()
+            self._reservoir = self._open_reservoir(create=create, notify=self._notes.append)
+            self._reservoir.redactor = self._reservoir.redactor.for_agents
+            self._settings = LiveConfig(self._reservoir.config, self._notes.append)
+            self._reservoir.serve()
+            self._identity = file_identity(self._reservoir.location)
+        return self._reservoir
+
+    def _renew_settings(self, reservoir: Reservoir) -> None:
+        known = self._settings.current() if self._settings else reservoir.config
+        if known is not reservoir.config:
+            reservoir.use(known)
+            reservoir.redactor = reservoir.redactor.for_agents
+
+    def release(self) -> None:
+        """Close the store, and give the memory of the model back."""
+        reservoir, self._reservoir = self._reservoir, None
+        if reservoir:
+            with suppress(ReservoirError):
+                reservoir.close()
+            del reservoir
+            gc.collect()  # its parts refer to each other, and one of them is the model
+
+    def _recall(
+        self, reservoir: Reservoir, partition: str, question: str, budget: int, since: str | None
+    ) -> str:
+        found = reservoir.recall(question, partition=partition, budget=budget, since=_moment(since))
+        if isinstance(found, Recall):
+            self._notes.clear()  # its text says what matters
+            return found.text.rstrip("\n")
+        return f"Nothing recalled: {found.explanation}."
+
+    def _search(
+        self,
+        reservoir: Reservoir,
+        partition: str,
+        query: str,
+        limit: int,
+        since: str | None,
+        until: str | None,
+        mode: str | None,
+    ) -> str:
+        hits = reservoir.search(
+            query,
+            mode=mode or "hybrid",
+            limit=limit,
+            partition=partition,
+            where=Filter(since=_moment(since), until=_moment(until)),
+            passages=True,
+        )
+        if not hits:
+            return "Nothing found."
+        return _quoted([_hit_line(hit) for hit in hits])
+
+    def _read(
+        self, reservoir: Reservoir, partition: str, id: int, around: int, max_tokens: int
+    ) -> str:
+        rows = reservoir.messages([id], Scope(partition))
+        ids = reservoir.lookup.thread(rows[0]) if rows else []
+        if id not in ids:
+            raise ReservoirError(f"no message #{id} in partition {partition}")
+        place = ids.index(id)
+        near = ids[max(0, place - around) : place + around + 1]
+        rows = reservoir.messages(near, Scope(partition, rows[0].instance))
+        return _fitted(_meter(reservoir, partition), rows, near.index(id), max_tokens)
+
+    def _remember(self, reservoir: Reservoir, partition: str, text: str) -> str:
+        message = Message("assistant", text.strip(), source=SOURCE)
+        stored = reservoir.ingest([message], partition=partition, instance=SOURCE)
+        if not stored:
+            raise ReservoirError("nothing was stored: the text quotes earlier conversations only")
+        return f"Stored as [#{stored[0].id}]."
+
+
+def _hit_line(hit: Hit) -> str:
+    message = hit.message
+    part, _ = choose_part(plain_text(message), hit.words, hit.passage, _SNIPPET)
+    title = f" ({' '.join(hit.title.split())[:60]})" if hit.title else ""
+    return defused(f"[#{message.id}] {_day(message)} {message.role}{title}: {part}")
+
+
+def _meter(reservoir: Reservoir, partition: str) -> Meter:
+    settings = reservoir.config.settings(partition)
+    counter = storing_counter(settings.token_counter)
+    return Meter.of(counter, settings.token_multiplier, settings.token_safety)
+
+
+def _fitted(meter: Meter, rows: Sequence[StoredMessage], place: int, max_tokens: int) -> str:
+    """Quote a message and the neighbours that fit, nearest first; cut the message if it must be.
+
+    :param place: of the message among the rows.
+    """
+    low, high = place, place + 1
+    if meter.count(_conversation(rows[low:high])) > max_tokens:
+        return _cut(meter, rows[place], max_tokens)
+    for distance in range(1, len(rows)):
+        before, after = place - distance, place + distance + 1
+        if before >= 0 and before == low - 1:
+            low -= meter.count(_conversation(rows[before:high])) <= max_tokens
+        if after <= len(rows) and after == high + 1:
+            high += meter.count(_conversation(rows[low:after])) <= max_tokens
+    return _conversation(rows[low:high])
+
+
+def _cut(meter: Meter, message: StoredMessage, max_tokens: int) -> str:
+    """Quote the beginning of a message, and what is missing."""
+    whole = replace(message, content=plain_text(message), tool_calls=())
+    room = max_tokens
+    while True:  # quoting adds tokens to each line
+        limit = int(room / meter.factor)
+        text = _conversation([shorten_result(whole, limit, meter.counter)])
+        excess = meter.count(text) - max_tokens
+        if excess <= 0 or room <= 0:
+            return text
+        room -= excess + 1
+
+
+def _conversation(rows: Sequence[StoredMessage]) -> str:
+    """Quote messages in order, under their days."""
+    lines, day = [], ""
+    for row in rows:
+        if _day(row) != day:
+            lines.append(day := _day(row))
+        lines.append(recalled_line(row, numbered=True))
+    return _quoted(lines)
+
+
+def _quoted(lines: Sequence[str]) -> str:
+    """Frame lines, so that importers of the client's log recognise them as our own."""
+    return wrap("\n".join([RECALLED_NOTE, *lines]))
+
+
+def _moment(typed: str | None) -> datetime | None:
+    return parse_time(typed, datetime.now(UTC)) if typed else None
+
+
+def _day(message: StoredMessage) -> str:
+    return to_local(message.created_at).date().isoformat()

@@ -1,0 +1,100 @@
+"""What a request says: its messages without what clients and the proxy add to them."""
+
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from typing import Any
+
+from reservoir_cli.messages import Message, ToolCall, call_from_dict
+from reservoir_cli.transfer.importers import blocks
+from reservoir_cli.transfer.importers.blocks import content_text
+from reservoir_cli.transfer.skip_proxied import normal
+
+_SYSTEM = ("system", "developer")
+
+
+def of_element(element: Any) -> list[Message]:
+    """Return the messages of an element of a request's list; none of what is no message.
+
+    It is an element of any of the four protocols: they differ in tool calls and their results.
+    """
+    if not isinstance(element, dict):
+        return []
+    try:
+        return [message for message in _read(element) if _says(message)]
+    except ValueError:
+        return []
+
+
+def _says(message: Message) -> bool:
+    if message.role == "system":
+        return False
+    return bool(message.content or message.tool_calls or message.role == "tool")
+
+
+def _read(element: dict[str, Any]) -> Iterator[Message]:
+    kind, role = element.get("type"), element.get("role")
+    if kind in ("function_call", "custom_tool_call"):
+        yield Message("assistant", "", tool_calls=(_response_call(element),))
+    elif kind in ("function_call_output", "custom_tool_call_output"):
+        yield Message("tool", _text(element.get("output")), tool_call_id=_id(element, "call_id"))
+    elif role in ("tool", "function"):
+        yield Message(
+            "tool", _text(element.get("content")), tool_call_id=_id(element, "tool_call_id")
+        )
+    elif role == "assistant" and element.get("tool_calls"):
+        calls = [call_from_dict(call) for call in element["tool_calls"]]
+        yield Message("assistant", _text(element.get("content")), tool_calls=tuple(calls))
+    elif role in ("user", "assistant"):
+        yield from map(_normal, blocks.messages(role, element.get("content"), None))
+
+
+def _normal(message: Message) -> Message:
+    return replace(message, content=normal(message.content))
+
+
+def _text(content: Any) -> str:
+    return normal(content_text(content))
+
+
+def _id(element: dict[str, Any], key: str) -> str | None:
+    value = element.get(key)
+    return value if isinstance(value, str) else None
+
+
+def _response_call(element: dict[str, Any]) -> ToolCall:
+    arguments = element.get("arguments", element.get("input", ""))
+    if not isinstance(arguments, str):
+        arguments = json.dumps(arguments, ensure_ascii=False)
+    return call_from_dict(
+        {"id": element.get("call_id"), "name": element.get("name"), "arguments": arguments}
+    )
+
+
+def joined(messages: Iterable[Message]) -> Iterator[Message]:
+    """Join neighbouring replies: some protocols list a reply's text and calls one by one."""
+    before: Message | None = None
+    for message in messages:
+        if before and before.role == message.role == "assistant":
+            content = "\n\n".join(filter(None, (before.content, message.content)))
+            calls = before.tool_calls + message.tool_calls
+            before = Message("assistant", content, tool_calls=calls)
+            continue
+        if before:
+            yield before
+        before = message
+    if before:
+        yield before
+
+
+def is_system(element: Any) -> bool:
+    """Return whether an element is an instruction, which may stand behind a question."""
+    return isinstance(element, dict) and element.get("role") in _SYSTEM
+
+
+def text_of(content: Any) -> str:
+    """Return the text of a content, whatever it is."""
+    try:
+        return content_text(content)
+    except ValueError:
+        return ""

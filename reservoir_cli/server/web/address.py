@@ -1,0 +1,121 @@
+"""What the address of a view asks for, read with care: anything can stand there."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from reservoir_cli.errors import ReservoirError, UsageError
+from reservoir_cli.messages import Role, Scope, clean_text, parse_role
+from reservoir_cli.reservoir import Filter
+from reservoir_cli.server.web.rendering import now
+from reservoir_cli.util.parse_times import parse_time
+
+#: The greatest id and the greatest page.
+_MOST = 2**63 - 1
+
+Query = Mapping[str, str]
+
+
+class MissingError(ReservoirError):
+    """What an address names is not in the store."""
+
+
+def text_of(query: Query, name: str) -> str:
+    """Return a parameter as text; nothing if it is not given."""
+    return clean_text(query.get(name, "")).strip()
+
+
+def name_of(query: Query, name: str) -> str | None:
+    """Return a parameter that is a name as it is; ``None`` if it is empty."""
+    return clean_text(query.get(name, "")) or None
+
+
+def number_of(query: Query, name: str, default: int | None = None) -> int | None:
+    """Return a parameter that is a positive number.
+
+    :raises UsageError: it is something else.
+    """
+    typed = text_of(query, name).replace(",", "")
+    if not typed:
+        return default
+    if not (typed.isascii() and typed.isdigit()) or not 1 <= int(typed[:20]) <= _MOST:
+        raise UsageError(f"{name} is not a positive number")
+    return int(typed)
+
+
+def share_of(query: Query, name: str, most: float = 1.0) -> float | None:
+    """Return a parameter that is a number from 0 on.
+
+    :raises UsageError: it is something else.
+    """
+    typed = text_of(query, name)
+    if not typed:
+        return None
+    try:
+        value = float(typed)
+    except ValueError:
+        value = -1.0
+    if not 0 <= value <= most:
+        raise UsageError(f"{name} is not a number from 0 to {most:g}")
+    return value
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Which messages a list shows; an empty text leaves a field open."""
+
+    partition: str | None
+    instance: str | None
+    role: str
+    since: str
+    until: str
+    text: str
+    page: int
+
+    @classmethod
+    def of(cls, query: Query) -> "Wanted":
+        """Read the address of a list.
+
+        :raises UsageError: something in it means nothing.
+        """
+        role = text_of(query, "role")
+        return cls(
+            partition := name_of(query, "p"),
+            name_of(query, "i") if partition else None,
+            parse_role(role).value if role else "",
+            text_of(query, "since"),
+            text_of(query, "until"),
+            text_of(query, "q"),
+            number_of(query, "page", 1) or 1,
+        )
+
+    @property
+    def scope(self) -> Scope:
+        """The partition and instance."""
+        return Scope(self.partition, self.instance)
+
+    @property
+    def where(self) -> Filter:
+        """The filter.
+
+        :raises UsageError: what is no time.
+        """
+        return Filter(
+            role=self.role or None,
+            since=parse_time(self.since, now()) if self.since else None,
+            until=parse_time(self.until, now()) if self.until else None,
+        )
+
+    def query(self, **changed: object) -> dict[str, object]:
+        """Return the parameters of the same list, with some changed."""
+        return {
+            "p": self.partition,
+            "i": self.instance,
+            "role": self.role,
+            "since": self.since,
+            "until": self.until,
+            "q": self.text,
+            **changed,
+        }
+
+
+ROLES = tuple(role.value for role in Role)

@@ -1,0 +1,158 @@
+"""Read the settings file, and check every value in it."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from reservoir_cli.errors import UsageError
+from reservoir_cli.settings import paths
+from reservoir_cli.settings.keys import GROUPS, OTHER_TABLES, dotted_key, known_key
+from reservoir_cli.settings.schema import Value, check_value, resolve_aliases
+from reservoir_cli.util.read_files import read_bounded
+
+Tables = dict[str, dict[str, Value]]
+#: The largest settings file accepted, in bytes.
+_LARGEST = 1 << 20
+#: The hint for an invalid file.
+_FIX_HINT = "fix it in an editor, or move it away: all settings then have their defaults"
+
+
+@dataclass(frozen=True, slots=True)
+class Contents:
+    """The contents of a settings file, by the current names of settings.
+
+    :param values: top-level settings.
+    :param partitions: ``[partitions.NAME]`` tables.
+    :param models: ``[models.NAME]`` tables, by the name in the file.
+    :param projects: ``[projects]``: partitions by folder.
+    :param mcp: ``[mcp]``.
+    :param sources: ``[sources.NAME]`` tables.
+    :param proxy: ``[proxy]``.
+    :param upstreams: ``[upstreams.NAME]`` tables.
+    :param warnings: messages about ignored entries.
+    """
+
+    values: dict[str, Value] = field(default_factory=dict)
+    partitions: Tables = field(default_factory=dict)
+    models: Tables = field(default_factory=dict)
+    projects: dict[str, Value] = field(default_factory=dict)
+    mcp: dict[str, Any] = field(default_factory=dict)
+    sources: Tables = field(default_factory=dict)
+    proxy: dict[str, Value] = field(default_factory=dict)
+    upstreams: Tables = field(default_factory=dict)
+    warnings: tuple[str, ...] = field(default=(), compare=False)
+
+    def table(self, group: str | None) -> Tables:
+        """Return the tables of a group by name; a group that is one table has it under ''."""
+        if group in GROUPS:
+            tables: Tables = getattr(self, group)
+            return tables
+        return {"": getattr(self, group) if group else self.values}
+
+
+def read(path: Path, *, required: bool) -> Contents:
+    """Read the settings, ``[partitions]`` and ``[models]`` of a file, and check every value.
+
+    :param required: the file must exist; otherwise a missing file is empty.
+    :raises UsageError: the file cannot be read, or has an invalid name or value.
+    """
+    return contents_of(path, read_text(path, required=required))
+
+
+def contents_of(path: Path, text: str) -> Contents:
+    """Return the contents of a file with this text; see :func:`read`."""
+    if not text.strip():
+        return Contents()
+    try:
+        return _parsed(path, text)
+    except RecursionError:
+        raise UsageError(f"{path} is nested too deeply", hint=_FIX_HINT) from None
+
+
+def _parsed(path: Path, text: str) -> Contents:
+    import tomllib
+
+    try:
+        document = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise UsageError(f"{path} is not valid TOML: {error}", hint=_FIX_HINT) from None
+    except ValueError:  # raised by int() for thousands of digits
+        raise UsageError(f"{path} has a number with too many digits", hint=_FIX_HINT) from None
+    try:
+        return _checked(document)
+    except UsageError as error:
+        raise UsageError(f"{path}: {error.message}", hint=error.hint or _FIX_HINT) from None
+
+
+def _checked(document: Mapping[str, Any]) -> Contents:
+    tables: dict[tuple[str | None, str], dict[str, Value]] = {}
+    for group, name, key, value in _entries(document):
+        where = dotted_key(group, name, key) if group else key
+        table = tables.setdefault((group, name), {})
+        if group in OTHER_TABLES:
+            table[key] = OTHER_TABLES[group](key, value)
+        else:
+            _set_once(table, key, value, where)
+    contents, warnings = Contents(), []
+    for (group, name), written in tables.items():
+        values, ignored = resolve_aliases(written)
+        contents.table(group).setdefault(name, {}).update(values)
+        prefix = f"[{group}.{name}] " if group else ""
+        warnings += [f"{prefix}{old} is ignored: {new} is set, too" for old, new in ignored]
+    return replace(contents, warnings=tuple(warnings))
+
+
+def _entries(document: Mapping[str, Any]) -> Iterator[tuple[str | None, str, str, Any]]:
+    """Yield group, table, written name and value of every entry of a document."""
+    for key, value in document.items():
+        if key not in (*GROUPS, *OTHER_TABLES):
+            known_key(key, None, otherwise=_FIX_HINT)
+            yield None, "", key, value
+        elif not isinstance(value, dict):
+            header = key if key in OTHER_TABLES else f"{key}.NAME"
+            raise UsageError(f"{key} must be a table", hint=f"write [{header}]")
+        elif key in OTHER_TABLES:
+            yield from ((key, "", name, entry) for name, entry in value.items())
+        else:
+            for name, written, entry in _flatten(key, value):
+                yield key, name, written, entry
+
+
+def read_text(path: Path, *, required: bool) -> str:
+    """Return the text of a file, with the line ends of POSIX; see :func:`read`."""
+    try:
+        return read_bounded(path, _LARGEST).decode("utf-8-sig").replace("\r\n", "\n")
+    except FileNotFoundError:
+        if required:
+            raise UsageError(
+                f"there is no settings file {path}",
+                hint=f"omit --config to use {paths.config_file()}, which need not exist",
+            ) from None
+        return ""
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "not UTF-8"
+        raise UsageError(
+            f"cannot read the settings file {path}: {reason}", hint=_FIX_HINT
+        ) from None
+
+
+def _set_once(table: dict[str, Value], key: str, value: Any, where: str) -> None:
+    if key in table:
+        raise UsageError(f"{where} is set twice", hint="remove one of them in an editor")
+    table[key] = check_value(key, value, where)
+
+
+def _flatten(
+    table: str, value: Mapping[str, Any], name: str = ""
+) -> Iterator[tuple[str, str, Any]]:
+    """Yield the settings of each named table; ``[models.gpt-3.5-turbo]`` is one name with a dot."""
+    for key, entry in value.items():
+        inner = f"{name}.{key}" if name else key
+        if isinstance(entry, dict):
+            yield from _flatten(table, entry, inner)
+        elif not name:
+            raise UsageError(f"{table}.{key} must be a table", hint=f"write [{table}.NAME]")
+        else:
+            known_key(key, table, name, otherwise=_FIX_HINT)
+            yield name, key, entry

@@ -1,0 +1,121 @@
+"""Putting a SQLite file in place so that no log of another file is replayed over it.
+
+SQLite knows a log by its name alone: it replays ``x.db-wal`` over whatever is called ``x.db``. So
+the log of the file that is replaced goes back into that file first, and a log without its file is
+refused.
+"""
+
+import os
+import sqlite3
+from collections.abc import Iterator
+from contextlib import ExitStack, closing, contextmanager, suppress
+from pathlib import Path
+
+from reservoir_cli.errors import ReservoirError, StoreCorruptError
+from reservoir_cli.settings import paths
+from reservoir_cli.storage.base import Store
+from reservoir_cli.storage.factory import open_store
+from reservoir_cli.util.private_files import replace_atomically, resolve_path
+
+#: Seconds to wait for another program that reads the file to be replaced.
+_PATIENCE = 1.0
+
+
+@contextmanager
+def published(path: Path) -> Iterator[Path]:
+    """Yield an empty file to be filled with a store, which then takes a path's place.
+
+    Afterwards the store is opened there, and its messages are counted.
+
+    :raises OSError: the folder cannot be written; the old file is untouched then.
+    :raises ReservoirError: another program uses the old file, or the log of another file is there.
+    """
+    path = resolve_path(path)
+    with _settled(path):  # refused before the work, not after it
+        pass
+    with ExitStack() as held, replace_atomically(path) as unfinished:
+        yield unfinished
+        _refuse_logs(unfinished)
+        expected = _count_unopened(unfinished)
+        held.enter_context(_settled(path))  # until the new file is in place
+    check_count(str(path), expected)
+
+
+def check_count(location: str, expected: int) -> None:
+    """Open a store that was just written, and count its messages.
+
+    :raises StoreCorruptError: it holds other messages than were written.
+    """
+    with closing(open_store(location, create=False, patience=_PATIENCE)) as store:
+        count = _count(store)
+    if count != expected:
+        raise StoreCorruptError(
+            f"{location} holds {count:,} messages instead of {expected:,}",
+            hint="another program wrote there: name another file",
+        )
+
+
+def _count(store: Store) -> int:
+    return store.holdings()["messages"]
+
+
+def _count_unopened(path: Path) -> int:
+    """Count the messages of a file that nobody else uses, without making a log beside it."""
+    uri = f"{path.as_uri()}?immutable=1"
+    with closing(sqlite3.connect(uri, uri=True)) as connection:
+        return int(connection.execute("SELECT COUNT(*) FROM messages").fetchone()[0])
+
+
+@contextmanager
+def _settled(path: Path) -> Iterator[None]:
+    """Keep others from a file that is replaced, with its log written back into it.
+
+    :raises ReservoirError: another program uses it, or a log is left.
+    """
+    if not path.is_file() or path.stat().st_size == 0:
+        _refuse_logs(path)
+        yield
+        return
+    uri = f"{path.as_uri()}?mode=rw"
+    with closing(
+        sqlite3.connect(uri, uri=True, timeout=_PATIENCE, isolation_level=None)
+    ) as connection:
+        _write_back(connection, path)
+        if os.name == "nt":  # an open file cannot be replaced there
+            connection.close()
+        _refuse_logs(path)
+        yield
+
+
+def _write_back(connection: sqlite3.Connection, path: Path) -> None:
+    """Write the log of a file back into it, and lock the file; what is no database has none.
+
+    :raises ReservoirError: another program uses the file.
+    """
+    try:
+        connection.execute("PRAGMA locking_mode = EXCLUSIVE").fetchall()
+        connection.execute("BEGIN EXCLUSIVE")
+        connection.execute("COMMIT")  # the lock stays
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+    except sqlite3.DatabaseError as error:
+        if getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_BUSY:
+            raise ReservoirError(
+                f"another program has {path} open", hint="close that program, or name another file"
+            ) from None
+
+
+def _refuse_logs(path: Path) -> None:
+    """Remove empty logs beside a file, and refuse those that hold something.
+
+    :raises ReservoirError: there is one.
+    """
+    _, *logs = paths.store_files(path)
+    for log in logs:
+        with suppress(FileNotFoundError):
+            if log.name.endswith("-shm") or not log.stat().st_size:
+                log.unlink()
+            else:
+                raise ReservoirError(
+                    f"{log} is the log of another database, and would be replayed over {path.name}",
+                    hint=f"move {log.name} away, or name another file",
+                )

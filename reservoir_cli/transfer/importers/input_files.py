@@ -1,0 +1,261 @@
+"""Files to be read: on disk, in a folder, in a zip, or from stdin.
+
+Nothing is ever unpacked to disk, links are not followed out of a folder, and a zip that unpacks
+to far more than its size is given up.
+"""
+
+import io
+import os
+import stat
+import struct
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import IO, BinaryIO
+
+from reservoir_cli.errors import ReservoirError
+from reservoir_cli.messages import clean_text
+from reservoir_cli.transfer.importers.coerce import moment
+from reservoir_cli.util.read_files import decode, open_regular, read_bounded, way_out
+
+#: How much of a file tells its format.
+_HEAD = 65_536
+_AT_ONCE = 1 << 18
+#: What comes through a pipe has to be kept in memory; a file does not.
+LARGEST_PIPED = 256 << 20
+#: A zip member may unpack to so many times its size, and to so much in any case. Deflate can
+#: reach 1,032; text that people write stays below 30.
+_RATIO, _HARMLESS = 200, 64 << 20
+#: All members together may unpack to so much, which takes seconds, or to so many times their size.
+_HARMLESS_ZIP = 1 << 30
+#: The table of a zip: some 100 bytes for each file, and ten times as much in memory.
+_LARGEST_TABLE = 16 << 20
+
+
+#: What reading a damaged zip ends in; numbers in it are taken for what they say.
+_DAMAGED = (
+    zipfile.BadZipFile,
+    NotImplementedError,
+    ValueError,
+    EOFError,
+    OverflowError,
+    struct.error,
+)
+
+
+class Unreadable(Exception):
+    """A file cannot be read on; the message says why and never quotes the file."""
+
+
+@dataclass(slots=True)
+class File:
+    """A file that can be opened as often as one likes.
+
+    :param name: what a person knows it by: the path, and the place inside a zip.
+    :param size: bytes when it is unpacked, as far as is known.
+    :param path: where it is on disk; ``None`` in a zip or from stdin.
+    :param done: bytes read of it, by whoever read it last.
+    :param modified: when it was last written to, if that is known.
+    """
+
+    name: str
+    size: int
+    start: Callable[[], IO[bytes]]
+    path: Path | None = None
+    limit: int | None = None
+    done: int = 0
+    modified: datetime | None = None
+
+    @classmethod
+    def of_bytes(cls, name: str, data: bytes) -> "File":
+        """Make a file that is in memory."""
+        return cls(name, len(data), lambda: io.BytesIO(data))
+
+    @classmethod
+    def of_path(cls, path: Path, about: os.stat_result) -> "File":
+        """Make a regular file on disk."""
+        modified = moment(about.st_mtime)
+        return cls(str(path), about.st_size, lambda: open_regular(path), path, modified=modified)
+
+    @property
+    def stem(self) -> str:
+        """The file's own name without its ending."""
+        own = self.name.replace("\\", "/").rsplit("/", 1)[-1]
+        return clean_text(own.split(".", 1)[0])
+
+    def open(self) -> BinaryIO:
+        """Its bytes from the beginning. Close it.
+
+        :raises OSError: it cannot be opened.
+        """
+        self.done = 0
+        try:
+            source = self.start()
+        except (*_DAMAGED, RuntimeError):
+            raise Unreadable("damaged, or packed in a way that is not known") from None
+        return io.BufferedReader(_Counted(self, source), _AT_ONCE)
+
+    def head(self) -> bytes:
+        """Its first 64 KB."""
+        with self.open() as stream:
+            return stream.read(_HEAD)
+
+
+class _Counted(io.RawIOBase):
+    """Bytes of a file, counted while they are read, up to the limit of a zip member."""
+
+    def __init__(self, file: File, source: IO[bytes]) -> None:
+        self._file = file
+        self._source = source
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: object) -> int:
+        view = memoryview(buffer)  # type: ignore[arg-type]
+        try:
+            data = self._source.read(len(view))
+        except (*_DAMAGED, zlib.error):
+            raise Unreadable("the zip is damaged here") from None
+        view[: len(data)] = data
+        self._file.done += len(data)
+        if self._file.limit is not None and self._file.done > self._file.limit:
+            raise Unreadable("it unpacks to far more than its size")
+        return len(data)
+
+    def close(self) -> None:
+        if not self.closed:
+            self._source.close()
+        super().close()
+
+
+def gather(source: Path | File, open_files: ExitStack) -> tuple[list[File], bool]:
+    """Return the files of a path, and whether it is a single file.
+
+    :raises ReservoirError: it cannot be read.
+    """
+    try:
+        if isinstance(source, Path) and source.is_dir():
+            return list(_in_folder(source)), False
+        file = source if isinstance(source, File) else _on_disk(source)
+        if file.head().startswith((b"PK\x03\x04", b"PK\x05\x06")):
+            return list(_in_zip(file, open_files)), False
+        return [file], True
+    except OSError as error:
+        raise ReservoirError(
+            f"cannot read {_name(source)}: {error.strerror or error}",
+            hint=way_out(error, source) if isinstance(source, Path) else None,
+        ) from None
+    except ValueError:  # a NUL in a path
+        raise ReservoirError(f"cannot read {_name(source)!r}: not a path") from None
+    except Unreadable as error:
+        raise ReservoirError(f"cannot read {_name(source)}: {error}") from None
+
+
+def _name(source: Path | File) -> str:
+    return source.name if isinstance(source, File) else str(source)
+
+
+def _on_disk(path: Path) -> File:
+    found = path.stat()
+    if stat.S_ISREG(found.st_mode):
+        return File.of_path(path, found)
+    # A pipe can be read only once.
+    return File.of_bytes(str(path), read_bounded(path, LARGEST_PIPED))
+
+
+def _in_folder(folder: Path) -> Iterator[File]:
+    """Yield the regular files of a folder and its folders, sorted by path."""
+
+    def refused(error: OSError) -> None:
+        raise error
+
+    for where, folders, names in os.walk(folder, onerror=refused, followlinks=False):
+        folders.sort()
+        for name in sorted(names):
+            path = Path(where, name)
+            try:
+                found = path.lstat()
+            except FileNotFoundError:  # it was there a moment ago
+                continue
+            if stat.S_ISREG(found.st_mode):
+                yield File.of_path(path, found)
+
+
+def _in_zip(file: File, open_files: ExitStack) -> Iterator[File]:
+    """Yield the members of a zip, sorted by name; they are read in place."""
+    try:
+        archive = zipfile.ZipFile(_Portions(open_files.enter_context(file.start())))
+    except _DAMAGED:
+        raise ReservoirError(f"{file.name} is a damaged zip") from None
+    open_files.callback(archive.close)
+    members = [each for each in archive.infolist() if not _is_no_file(each)]
+    # No member gives more than it says, so that this is all there can be.
+    if sum(each.file_size for each in members) > max(_HARMLESS_ZIP, _RATIO * file.size):
+        raise ReservoirError(f"{file.name} unpacks to far more than its size")
+    for each in sorted(members, key=lambda member: member.filename):
+        if each.flag_bits & 1:
+            raise ReservoirError(f"{file.name} is a zip with a password", hint="unpack it first")
+        limit = max(_HARMLESS, _RATIO * each.compress_size)
+        name = f"{file.name}/{each.filename}"
+        modified = _packed_at(each)
+        yield File(name, each.file_size, _opening(archive, each), limit=limit, modified=modified)
+
+
+def _packed_at(member: zipfile.ZipInfo) -> datetime | None:
+    """When a member of a zip was last written to, in local time."""
+    with suppress(ValueError, OverflowError, OSError):
+        # 1980 is what a zip says of a file without a time.
+        if member.date_time[0] > 1980:
+            return datetime(*member.date_time).astimezone(UTC)
+    return None
+
+
+def _is_no_file(member: zipfile.ZipInfo) -> bool:
+    return member.is_dir() or stat.S_ISLNK(member.external_attr >> 16)
+
+
+class _Portions(io.RawIOBase):
+    """A file of which nobody gets more at once than the table of a large zip takes."""
+
+    def __init__(self, source: IO[bytes]) -> None:
+        self._source = source
+
+    def read(self, size: int = -1) -> bytes:
+        if size > _LARGEST_TABLE:
+            raise zipfile.BadZipFile
+        return self._source.read(size)
+
+    def seek(self, offset: int, whence: int = 0) -> int:
+        return self._source.seek(offset, whence)
+
+    def tell(self) -> int:
+        return self._source.tell()
+
+    def seekable(self) -> bool:
+        return True
+
+    def readable(self) -> bool:
+        return True
+
+
+def _opening(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> Callable[[], IO[bytes]]:
+    return lambda: archive.open(member)
+
+
+def read_text(path: Path) -> tuple[str, bool]:
+    """Read a file's text, and say if bytes that are not UTF-8 were replaced.
+
+    :raises ReservoirError: it cannot be read, or is not text.
+    """
+    try:
+        data = read_bounded(path)
+    except OSError as error:
+        raise ReservoirError(
+            f"cannot read {path}: {error.strerror}", hint=way_out(error, path)
+        ) from None
+    return decode(data, str(path))

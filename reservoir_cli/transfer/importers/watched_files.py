@@ -1,0 +1,159 @@
+"""Files of other tools as they grow: what they are known by, and the part that is new."""
+
+import hashlib
+import io
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import IO, cast
+
+from reservoir_cli.transfer.importers.base import SQLITE
+from reservoir_cli.transfer.importers.input_files import File
+from reservoir_cli.util.read_files import open_regular
+
+DATABASES = (".db", ".vscdb", ".sqlite")
+_SUFFIXES = (".jsonl", ".json", ".md", *DATABASES)
+#: So many bytes of the beginning, and before where reading ended, are compared.
+_COMPARED = 4_096
+_AT_ONCE = 1 << 16
+
+
+@dataclass(frozen=True, slots=True)
+class FileState:
+    """A file as it is now.
+
+    :param size: of a database, together with its write-ahead log.
+    """
+
+    path: str
+    size: int
+    mtime_ns: int
+
+
+def walk(root: Path, excluded: Callable[[str], bool]) -> Iterator[FileState]:
+    """Yield the files below a folder that may hold messages, or the one file that a path is.
+
+    Links are not followed, and what cannot be read is passed over.
+    """
+    try:
+        about = root.stat()
+    except OSError:
+        return
+    if not root.is_dir():
+        yield _with_log(FileState(str(root), about.st_size, about.st_mtime_ns))
+        return
+    folders = [str(root)]
+    while folders:
+        try:
+            with os.scandir(folders.pop()) as entries:
+                for entry in entries:
+                    if entry.is_dir(follow_symlinks=False):
+                        folders += [] if excluded(entry.path) else [entry.path]
+                    elif entry.name.endswith(_SUFFIXES) and entry.is_file(follow_symlinks=False):
+                        about = entry.stat(follow_symlinks=False)
+                        if not excluded(entry.path):
+                            yield _with_log(FileState(entry.path, about.st_size, about.st_mtime_ns))
+        except OSError:  # it is gone, or closed to us
+            continue
+
+
+def _with_log(file: FileState) -> FileState:
+    """Return a database with the log beside it: what is new is there at first."""
+    if not file.path.endswith(DATABASES):
+        return file
+    try:
+        log = os.stat(f"{file.path}-wal")
+    except OSError:
+        return file
+    newest = max(file.mtime_ns, log.st_mtime_ns)
+    return FileState(file.path, file.size + log.st_size, newest)
+
+
+def exclusion(patterns: list[str]) -> Callable[[str], bool]:
+    """Return what says of a path whether it is left out.
+
+    :param patterns: folders, with all that is below them, or patterns such as ``*/scratch/*``.
+    """
+    wanted = [os.path.expanduser(pattern).rstrip("/\\") for pattern in patterns]
+    folders = [f"{pattern}{os.sep}" for pattern in wanted]
+
+    def excluded(path: str) -> bool:
+        return any(
+            path == pattern or path.startswith(folder) or fnmatchcase(path, pattern)
+            for pattern, folder in zip(wanted, folders, strict=True)
+        )
+
+    return excluded if wanted else lambda path: False
+
+
+def is_database(stream: IO[bytes]) -> bool:
+    """Return whether a file is one of SQLite."""
+    stream.seek(0)
+    return stream.read(len(SQLITE)) == SQLITE
+
+
+def hashes(stream: IO[bytes], offset: int) -> tuple[str, str]:
+    """Return hashes of the first bytes of a file and of the last ones before a place."""
+    length = min(_COMPARED, offset)
+    parts = []
+    for start in (0, offset - length):
+        stream.seek(start)
+        parts.append(hashlib.sha256(_exactly(stream, length)).hexdigest()[:32])
+    return parts[0], parts[1]
+
+
+def _exactly(stream: IO[bytes], length: int) -> bytes:
+    data = b""
+    while len(data) < length and (more := stream.read(length - len(data))):
+        data += more
+    return data
+
+
+def end_of_lines(stream: IO[bytes], start: int, size: int) -> int:
+    """Return where the last complete line ends."""
+    end = size
+    while end > start:
+        begin = max(start, end - _AT_ONCE)
+        stream.seek(begin)
+        found = _exactly(stream, end - begin).rfind(b"\n")
+        if found >= 0:
+            return begin + found + 1
+        end = begin
+    return start
+
+
+def contains(file: File, words: bytes) -> bool:
+    """Return whether some bytes stand in a file."""
+    tail = b""
+    with file.open() as stream:
+        while data := stream.read(_AT_ONCE):
+            if words in tail + data:
+                return True
+            tail = data[-len(words) :]
+    return False
+
+
+def part_of(path: Path, start: int, end: int) -> File:
+    """Return a part of a file, as a file of its own with the same path."""
+    return File(str(path), end - start, lambda: cast(IO[bytes], _Part(path, start, end)), path)
+
+
+class _Part(io.RawIOBase):
+    """The bytes of a file between two places."""
+
+    def __init__(self, path: Path, start: int, end: int) -> None:
+        self._source = open_regular(path)
+        self._source.seek(start)
+        self._left = end - start
+
+    def read(self, size: int = -1) -> bytes:
+        data = self._source.read(self._left if size < 0 else min(size, self._left))
+        self._left -= len(data)
+        return data
+
+    def close(self) -> None:
+        if not self.closed:
+            self._source.close()
+        super().close()

@@ -1,0 +1,97 @@
+"""Leave out of an import what the proxy has stored of the same conversation already.
+
+The proxy and a client's own log know a message by different ids. What they share is the id of the
+conversation, and what was said.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from datetime import datetime, timedelta
+
+from reservoir_cli.context.render import frame
+from reservoir_cli.messages import Message, Scope
+from reservoir_cli.storage.base import Store
+from reservoir_cli.storage.content_identity import parts_of, plain, session_of
+from reservoir_cli.storage.records import Filter
+from reservoir_cli.storage.sources import Sources
+from reservoir_cli.transfer.importers import Record
+from reservoir_cli.transfer.importers.blocks import THINKING
+
+#: Source of what the proxy stores.
+SOURCE = "proxy"
+#: The proxy stores a message after it was said, and clocks differ a little.
+_SLACK = timedelta(minutes=1)
+#: What was said, and when it was stored.
+_Said = dict[str, list[datetime]]
+
+
+def normal(text: str) -> str:
+    """Return a text without what clients add to it, and without contexts of our own."""
+    return frame.unwrap(plain(text)).text.strip()
+
+
+def text_mark(text: str) -> str:
+    """Return what the identity of a user's message begins with, whatever it follows."""
+    import hashlib  # loads OpenSSL
+
+    return hashlib.sha256(" ".join(text.split()).encode()).hexdigest()[:16]
+
+
+class Proxied:
+    """What the proxy has stored, as far as an import asks for it.
+
+    :param redacted: returns a message as it would be stored.
+    """
+
+    def __init__(self, store: Store, redacted: Callable[[Message, str], Message]) -> None:
+        self._store, self._redacted = store, redacted
+        self._partitions: set[str | None] | None = None
+        self._left: dict[tuple[str, str], _Said] = {}
+        self._dropped_reply = False
+
+    def without(self, scope: Scope, records: Sequence[Record]) -> list[Record]:
+        """Return records without those that the proxy has stored."""
+        if self._partitions is None:
+            places = Sources(self._store).places(SOURCE)
+            self._partitions = {place.partition for place in places}
+        if scope.partition not in self._partitions:
+            return list(records)
+        return list(self._others(str(scope.partition), records))
+
+    def _others(self, partition: str, records: Sequence[Record]) -> Iterator[Record]:
+        for record in records:
+            message = record.message
+            if message.source == SOURCE or not message.conversation_id:
+                yield record
+                continue
+            if message.name == THINKING and self._dropped_reply:
+                continue
+            left = self._of(partition, session_of(message.conversation_id))
+            self._dropped_reply = bool(left) and _take(left, self._redacted(message, partition))
+            if not self._dropped_reply:
+                yield record
+
+    def _of(self, partition: str, conversation: str) -> _Said:
+        """Return what is stored of a conversation and no record was found for yet."""
+        key = (partition, conversation)
+        if key not in self._left:
+            where = Filter(conversation_id=conversation, source=SOURCE)
+            left = self._left[key] = {}
+            for message in self._store.last(Scope(partition), 0, where):
+                for part in parts_of(message):
+                    left.setdefault(part, []).append(message.created_at)
+        return self._left[key]
+
+
+def _take(left: _Said, message: Message) -> bool:
+    """Take what a message says out of what is left, if all of it is there; return whether it is."""
+    since = message.created_at and message.created_at - _SLACK
+    times = [left.get(part, []) for part in parts_of(message)]
+    first = [
+        next((at for at, stored in enumerate(moments) if not since or stored >= since), None)
+        for moments in times
+    ]
+    if not times or None in first:
+        return False
+    for moments, at in zip(times, first, strict=True):
+        del moments[at or 0 : (at or 0) + 1]
+    return True

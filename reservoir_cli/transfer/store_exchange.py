@@ -1,0 +1,207 @@
+"""Store what passed the proxy: a request is an import of its messages, and an answer behind them.
+
+What is known is known by the identities that the proxy gives; see
+:mod:`reservoir_cli.server.proxy.request`.
+"""
+
+import uuid
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+
+from reservoir_cli.messages import Conversation, Message, Scope, StoredMessage
+from reservoir_cli.storage.content_identity import parts_of
+from reservoir_cli.storage.marks import Tags
+from reservoir_cli.storage.proxy_ledger import Ledger
+from reservoir_cli.storage.records import Filter
+from reservoir_cli.storage.sources import Sources
+from reservoir_cli.transfer.file_import import Destination
+from reservoir_cli.transfer.importers import Record
+from reservoir_cli.transfer.ingest import Ingestor
+from reservoir_cli.transfer.skip_proxied import SOURCE, text_mark
+
+#: Tag of an answer that was cut.
+PARTIAL = "partial"
+#: A history that was shortened has a summary, a question and its answer at least.
+_SHORTENED = 3
+#: So many questions of a shortened history are looked for, and so many messages compared.
+_TRIED, _COMPARED = 8, 6
+_STEP = timedelta(milliseconds=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """A request and its answer.
+
+    :param conversation: the id of the conversation.
+    :param messages: of the request, with their identities as ``source_id``.
+    :param reply: likewise; ``None`` if there was none.
+    :param partial: the reply was cut.
+    :param named: the client names its conversation.
+    """
+
+    scope: Scope
+    conversation: str
+    model: str | None
+    messages: tuple[Message, ...]
+    reply: Message | None
+    partial: bool = False
+    named: bool = True
+
+
+class ExchangeLog:
+    """Stores what passed the proxy, and finds it again.
+
+    :ivar ledger: what the proxy added to questions.
+    """
+
+    def __init__(self, ingestor: Ingestor) -> None:
+        self._ingestor, self._store, self._redactor = ingestor, ingestor.store, ingestor.redactor
+        self._sources = Sources(ingestor.store)
+        self.ledger = Ledger(ingestor.store)
+
+    def store(self, exchange: Exchange, now: datetime | None = None) -> int:
+        """Store what is new of an exchange; a new answer to the same question replaces the old one.
+
+        :param now: the wall clock.
+        :returns: how many messages were added.
+        """
+        now = now or datetime.now(UTC)
+        if not exchange.named:
+            known = self.continued(exchange.scope, exchange.messages)
+            exchange = replace(exchange, conversation=known or exchange.conversation)
+        records = self._new(exchange, list(_records(exchange, now)))
+        added = 0
+        if records:
+            destination = Destination(str(exchange.scope.partition), exchange.scope.instance, "")
+            added = self._ingestor.load(records, destination, where=SOURCE, now=now).imported
+        if exchange.reply:
+            self._renew(exchange, exchange.reply, now)
+        return added
+
+    def continued(self, scope: Scope, messages: Sequence[Message]) -> str | None:
+        """Return the conversation that a list of messages goes on with, if one is stored.
+
+        The list may lack the beginning of the conversation, as clients drop their oldest messages.
+        """
+        asked = [number for number, message in enumerate(messages) if message.role == "user"]
+        if len(asked) < 2:
+            return None
+        sources, before = self._sources, messages[asked[-2]].source_id or ""
+        if stored := sources.stored(scope, SOURCE, [before]):
+            return stored[before].conversation_id
+        for start in asked[:-1][:_TRIED]:
+            said = messages[start : min(start + _COMPARED, asked[-1])]
+            for conversation in sources.conversations(scope, SOURCE, text_mark(said[0].content)):
+                if self._holds(scope, conversation, said):
+                    return conversation
+        return None
+
+    def _holds(self, scope: Scope, conversation: str, said: Sequence[Message]) -> bool:
+        """Return whether messages follow each other in a conversation."""
+        partition = str(scope.partition)
+        parts = _parts(self._redactor.scan(message, partition)[0] for message in said)
+        stored = _parts(self._store.last(scope, 0, Filter(conversation_id=conversation)))
+        starts = [at for at, part in enumerate(stored) if parts[:1] == [part]]
+        return any(stored[at : at + len(parts)] == parts for at in starts)
+
+    def _new(self, exchange: Exchange, records: Sequence[Record]) -> list[Record]:
+        """Return the records that are not stored yet, nor forgotten under the id of another source.
+
+        A client that shortens its history begins a new list under the same id, in which some of the
+        old messages come again under new identities.
+        """
+        ids = [(SOURCE, str(record.message.source_id)) for record in records]
+        known = self._sources.present([exchange.scope], ids)
+        gone = self._forgotten_before(exchange)
+        new = [
+            record
+            for record, own in zip(records, ids, strict=True)
+            if own not in known and own[1] not in gone
+        ]
+        if ids[0] in known or len(records) < _SHORTENED:
+            return new
+        said = self._said(exchange)
+        newest = {own for _, own in ids[-2:]}
+        return [
+            record
+            for record in new
+            if record.message.source_id in newest
+            or not said.issuperset(parts_of(self._redacted(exchange, record.message)))
+        ]
+
+    def _forgotten_before(self, exchange: Exchange) -> set[str]:
+        """Return the identities of messages that the client repeats, though they were forgotten."""
+        if not self._store.forgotten_sessions([exchange.conversation]):
+            return set()
+        roles = [message.role for message in exchange.messages]
+        replies = [number for number, role in enumerate(roles) if role == "assistant"]
+        repeated = [
+            replace(
+                self._redacted(exchange, message),
+                conversation_id=exchange.conversation,
+                created_at=None,
+            )
+            for message in exchange.messages[: replies[-1] + 1 if replies else 0]
+        ]
+        gone = self._store.forgotten_said(repeated)
+        return {str(each.source_id) for each, was in zip(repeated, gone, strict=True) if was}
+
+    def _redacted(self, exchange: Exchange, message: Message) -> Message:
+        return self._redactor.scan(message, str(exchange.scope.partition))[0]
+
+    def _said(self, exchange: Exchange) -> set[str]:
+        """Return what is stored of a conversation."""
+        where = Filter(conversation_id=exchange.conversation)
+        return set(_parts(self._store.last(exchange.scope, 0, where)))
+
+    def _stored(self, exchange: Exchange, messages: Sequence[Message]) -> dict[str, StoredMessage]:
+        ids = [message.source_id for message in messages if message.source_id]
+        return self._sources.stored(exchange.scope, SOURCE, ids)
+
+    def _renew(self, exchange: Exchange, reply: Message, now: datetime) -> None:
+        """Replace a stored answer by a new one, unless a person edited it."""
+        old = next(iter(self._stored(exchange, [reply]).values()), None)
+        if old is None or (exchange.partial and PARTIAL not in old.tags):
+            return
+        partition = str(exchange.scope.partition)
+        message, _ = self._redactor.scan(reply, partition)
+        if (message.content, message.tool_calls) != (old.content, old.tool_calls):
+            if self._store.edited([old]):
+                return
+            whole = replace(
+                message,
+                source=SOURCE,
+                trace_id=old.trace_id,
+                created_at=old.created_at,
+                conversation_id=exchange.conversation,
+            )
+            self._store.replace(
+                {old.key: whole}, counter=self._ingestor.counter(partition), now=now
+            )
+        if PARTIAL in old.tags and not exchange.partial:
+            Tags(self._store).remove(old.key, [PARTIAL])
+
+
+def _parts(messages: Iterable[Message | StoredMessage]) -> list[str]:
+    return [part for message in messages for part in parts_of(message)]
+
+
+def _records(exchange: Exchange, now: datetime) -> Iterator[Record]:
+    about = Conversation(exchange.conversation, source=SOURCE, model=exchange.model)
+    replies = [] if exchange.reply is None else [exchange.reply]
+    if exchange.partial:
+        replies = [replace(reply, tags=(PARTIAL,)) for reply in replies]
+    trace, moment = "", now - _STEP * (len(exchange.messages) + len(replies))
+    for message in [*exchange.messages, *replies]:
+        moment += _STEP
+        if message.role == "user" or not trace:
+            trace = str(uuid.uuid5(uuid.NAMESPACE_OID, str(message.source_id)))
+        whole = replace(
+            message,
+            created_at=moment,
+            trace_id=trace,
+            source=SOURCE,
+            conversation_id=exchange.conversation,
+        )
+        yield Record(whole, conversation=about)

@@ -1,0 +1,96 @@
+"""Parse times as people type them: durations, ages and dates.
+
+A time without a zone is local; results are aware datetimes in UTC.
+"""
+
+import re
+from datetime import UTC, datetime, time, timedelta
+
+from reservoir_cli.errors import UsageError
+
+_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800, "y": 31557600}
+_DURATION = r"(?a)\s*(\d+(?:\.\d+)?)\s*([smhdwy]?)\s*"
+
+
+_NUMBERS = dict.fromkeys(("a", "an", "one"), 1) | {
+    word: number
+    for number, word in enumerate("two three four five six seven eight nine ten".split(), 2)
+}
+_AGO = rf"(?a)(\d{{1,6}}|{'|'.join(_NUMBERS)}) (second|minute|hour|day|week|month|year)s?(?: ago)?"
+_MONTH = _UNITS["y"] / 12
+
+
+def parse_duration(text: str) -> float:
+    """Return the seconds of ``90``, ``30m``, ``4h``, ``7d``, ``2w`` or ``1y``.
+
+    :raises ValueError: the text is not a duration.
+    """
+    match = re.fullmatch(_DURATION, text)
+    if not match:
+        raise ValueError(f"{text!r} is not a duration such as 30m, 4h or 7d")
+    return float(match[1]) * _UNITS[match[2] or "s"]
+
+
+def format_duration(seconds: float) -> str:
+    """Format seconds as the shortest text that :func:`parse_duration` reads back unchanged."""
+    for unit in ("w", "d", "h", "m"):
+        if seconds and seconds % _UNITS[unit] == 0:
+            return f"{int(seconds // _UNITS[unit])}{unit}"
+    # No exponent: 1e+06s could not be read back.
+    from decimal import Decimal
+
+    return f"{Decimal(repr(seconds)):f}s"
+
+
+def parse_time(text: str, now: datetime) -> datetime:
+    """Read a moment: ISO 8601 (local without a zone), an age such as ``7d``, or words.
+
+    Words such as ``yesterday`` and ``last week`` mean the moment at which it began.
+
+    :raises UsageError: it is none of these, or out of range.
+    """
+    hint = "use 2026-05-09, 2026-05-09T14:23, an age such as 12h or 7d, yesterday or '2 weeks ago'"
+    text = " ".join(text.split())
+    if (start := _start_of(text.lower(), now)) is not None:
+        return start
+    if (age := _parse_age(text.lower())) is not None:
+        try:
+            return now - timedelta(seconds=age)
+        except OverflowError:
+            raise UsageError(f"the age {text!r} is out of range", hint=hint) from None
+    try:
+        moment = datetime.fromisoformat(text)
+        if not text.isdigit() and moment.year >= 1970:
+            return moment.astimezone(UTC)
+    except (ValueError, OverflowError, OSError):
+        pass
+    raise UsageError(f"{text!r} is not a time", hint=hint)
+
+
+def _parse_age(text: str) -> float | None:
+    """Return the seconds of an age such as ``7d``, ``7 days`` or ``two weeks ago``."""
+    if match := re.fullmatch(_AGO, text):
+        number = _NUMBERS.get(match[1]) or int(match[1])
+        return number * (_MONTH if match[2] == "month" else _UNITS[match[2][0]])
+    return parse_duration(text) if re.fullmatch(_DURATION, text) and not text.isdigit() else None
+
+
+def _start_of(words: str, now: datetime) -> datetime | None:
+    """Return when a day, week, month or year that words name began, in local time."""
+    today = now.astimezone().date()
+    monday, first = today - timedelta(days=today.weekday()), today.replace(day=1)
+    starts = {
+        "today": today,
+        "yesterday": today - timedelta(days=1),
+        "this week": monday,
+        "last week": monday - timedelta(days=7),
+        "this month": first,
+        "last month": (first - timedelta(days=1)).replace(day=1),
+        "this year": first.replace(month=1),
+        "last year": first.replace(year=first.year - 1, month=1),
+    }
+    if words == "now":
+        return now
+    if words not in starts:
+        return None
+    return datetime.combine(starts[words], time()).astimezone(UTC)

@@ -1,0 +1,175 @@
+"""Create and replace files that only the user can read: modes, atomic replacement, locks."""
+
+import errno
+import os
+import re
+import stat
+import sys
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from reservoir_cli.util.clock import unix_time
+
+#: The suffix of a temporary file's name; a store's write-ahead log lies beside its file.
+_TEMPORARY = r"\.\w{8}(-wal|-shm|-journal)?$"
+#: Seconds after which a temporary file is considered abandoned.
+_ABANDONED = 24 * 3_600
+#: Seconds between two looks at a lock, where the system cannot wait for one.
+_LOCK_PAUSE = 0.05
+
+
+def make_private_dir(folder: Path) -> None:
+    """Create a folder and its missing parents, accessible to the user only.
+
+    An existing folder keeps its permissions.
+    """
+    missing = []
+    while not folder.exists():
+        missing.append(folder)
+        folder = folder.parent
+    for parent in reversed(missing):
+        parent.mkdir(mode=0o700, exist_ok=True)
+
+
+def write_private(path: Path, text: str) -> None:
+    """Write a text file atomically, readable by the user only.
+
+    :raises OSError: the folder cannot be written; the old file is untouched.
+    """
+    make_private_dir(resolve_path(path).parent)
+    with (
+        replace_atomically(path) as temporary,
+        temporary.open("w", encoding="utf-8", newline="\n") as file,
+    ):
+        file.write(text)
+
+
+@contextmanager
+def replace_atomically(path: Path) -> Iterator[Path]:
+    """Yield an empty private file that replaces ``path`` if the block succeeds.
+
+    The file lies beside the path and is synced to disk before it is renamed.
+
+    :raises OSError: the folder cannot be written; the old file is untouched.
+    """
+    import secrets
+
+    path = resolve_path(path)  # replace the target of a symbolic link, not the link
+    if path.exists() and not path.is_file():  # never replace a device such as /dev/null
+        raise OSError(errno.EINVAL, "not a regular file")
+    remove_leftovers(path)
+    # Choose the name first, so that a signal at any moment leaves a known file to remove.
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+    try:
+        os.close(os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
+        yield temporary
+        descriptor = os.open(temporary, os.O_RDWR)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+        os.replace(temporary, path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+    _sync_folder(path.parent)
+
+
+def remove_leftovers(path: Path) -> None:
+    """Remove temporary files that killed processes left beside ``path``."""
+    import shutil
+    from glob import escape
+
+    siblings = path.parent.glob(f".{escape(path.name)}.????????*")
+    for leftover in (sibling for sibling in siblings if re.search(_TEMPORARY, sibling.name)):
+        with suppress(OSError):
+            if unix_time() - leftover.lstat().st_mtime > _ABANDONED:
+                shutil.rmtree(leftover) if leftover.is_dir() else leftover.unlink()
+
+
+def _sync_folder(folder: Path) -> None:
+    """Sync a folder, so that a rename in it survives a power failure."""
+    if os.name != "posix":
+        return
+    with suppress(OSError):  # some file systems cannot sync a folder
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+@contextmanager
+def exclusive_lock(path: Path, *, wait: bool = True) -> Iterator[bool]:
+    """Hold a lock that one process can have at a time; it is released if the process dies.
+
+    :param path: a folder, or an empty file used for this only. Never the store: closing it would
+        release SQLite's own locks.
+    :param wait: block until the lock is free; otherwise yield ``False`` if it is taken.
+    """
+    descriptor, acquired = None, True
+    # Continue without a lock where the file cannot be opened, such as a folder on Windows, or the
+    # file system has no locks.
+    with suppress(OSError):
+        flags = os.O_RDONLY if path.is_dir() else os.O_RDWR | os.O_CREAT
+        descriptor = os.open(path, flags, 0o600)
+        acquired = _lock(descriptor, wait=wait)
+    try:
+        yield acquired
+    finally:
+        if descriptor is not None:
+            os.close(descriptor)
+
+
+def _lock(descriptor: int, *, wait: bool) -> bool:
+    """Lock an open file; return ``False`` if another process has it and we do not wait."""
+    if sys.platform == "win32":
+        import msvcrt
+
+        # Its own way to wait gives up after ten seconds.
+        while True:
+            try:
+                msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
+            except PermissionError:
+                if not wait:
+                    return False
+                time.sleep(_LOCK_PAUSE)
+            else:
+                return True
+    import fcntl
+
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+    except BlockingIOError:
+        return False
+    return True
+
+
+def resolve_path(path: Path) -> Path:
+    """Return the absolute path without symbolic links; links that form a loop are kept.
+
+    :raises OSError: the path is relative and the current folder no longer exists.
+    """
+    return Path(os.path.realpath(path))
+
+
+def restrict_permissions(files: Iterable[Path]) -> list[Path]:
+    """Remove other users' access to our files.
+
+    Folders and files of other users are not touched.
+
+    :returns: the files that other users had access to.
+    """
+    if os.name != "posix":
+        return []
+    restricted = []
+    for path in files:
+        with suppress(OSError):
+            status = path.stat()
+            ours = stat.S_ISREG(status.st_mode) and status.st_uid == os.geteuid()
+            if ours and status.st_mode & 0o077:
+                path.chmod(stat.S_IMODE(status.st_mode) & 0o700)
+                restricted.append(path)
+    return restricted

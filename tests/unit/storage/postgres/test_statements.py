@@ -1,0 +1,372 @@
+"""What a cluster and a pool ask of every statement: its partition, and no session behind it."""
+
+import ast
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import closing, suppress
+from pathlib import Path
+
+import pgbouncer
+import psycopg
+import pytest
+from behind import behind
+from builders import embed
+from on_server import EVERYWHERE, NOW, say
+from pgbouncer import Pool
+from postgres_server import PostgresServer
+
+from reservoir_cli.errors import StoreError
+from reservoir_cli.messages import Message, Scope
+from reservoir_cli.reservoir import Reservoir
+from reservoir_cli.retrieval import indexing
+from reservoir_cli.storage import reads, replicate
+from reservoir_cli.storage.factory import open_store
+from reservoir_cli.storage.postgres import admin, schema, tables
+from reservoir_cli.storage.summaries import Summaries, Summary
+from reservoir_cli.tokens import load_counter
+from reservoir_cli.transfer import forget
+
+#: The URL of an empty database of a Citus coordinator; what is in its schema reservoir is dropped.
+CITUS = os.environ.get("RESERVOIR_TEST_CITUS")
+
+
+#: Functions whose statements look at all partitions, and why they may.
+ADMINISTRATIVE = {
+    "store._next_partition": "db copy walks through the whole store, a partition at a time",
+    "dump._metadata": "db copy reads the whole store",
+    "dump._load_metadata": "db copy replaces what belongs to no message",
+    "reads.shared_ids": "db copy to a file, where ids are unique in all partitions",
+    "mark_rows._orphans": "doctor checks the whole store",
+    "conversations.places": "the list of partitions itself",
+    "conversations.runs": "stats of the whole store",
+    "conversations.holdings": "stats of the whole store",
+    "model_switch.begin": "the owner changes the model of every partition",
+    "model_switch.give_up": "the owner changes the model of every partition",
+    "model_switch.switch": "the owner changes the model of every partition",
+    "model_switch._delete_vectors": "the owner changes the model of every partition",
+    "model_switch._delete_batch": "the owner changes the model of every partition",
+    "vectors.note_dimensions": "the owner changes the model of every partition",
+    "vectors.await_missing": "the owner changes the model of every partition",
+    "repair.wrong_full_text": "doctor checks the whole store",
+    "repair.rebuild": "doctor --repair makes all of it again",
+    "repair._link": "doctor --repair makes all of it again",
+    "repair._LACKING": "doctor checks the whole store",
+    "embeddings.dimensions": "the length of any vector of the model",
+    "embeddings.read": "the length of any vector of the model",
+    "summary_rows.ALL": "db copy reads the whole store",
+    "source_rows.ALL": "db copy reads the whole store",
+    "admin.facts": "db status of the whole store",
+    "store._purge": "VACUUM is of tables",
+}
+#: Conditions made by ``where_scope`` and ``in_partition``, which name the partition of every scope
+#: that has one.
+CONDITIONS = r"\{(where|condition|in_partition|in_scope|embedded)\}"
+_TABLE = rf"(?:\{{SCHEMA\}}\.)?({'|'.join(tables.SPREAD)}|\{{table\}}|\{{embeddings\}})(?!\w)"
+_SPREAD = re.compile(rf"\b(FROM|JOIN|INTO|UPDATE|VACUUM \(SKIP_LOCKED\))\s+{_TABLE}")
+_BOUND = re.compile(rf"\bpartition = (\?|%s)|{CONDITIONS}|c\.partition = m\.partition")
+_INSERTED = re.compile(r"INSERT INTO \S+( AS \w)?\s*\(([^)]*)\bpartition\b|INTO messages \(\{")
+
+
+def statements() -> Iterator[tuple[str, str]]:
+    """Each piece of SQL in the package about a spread table: (module.function, text)."""
+    folder = Path(schema.__file__).parent
+    for path in sorted([*folder.glob("*.py"), *folder.parent.glob("*.py")]):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        parts = {
+            id(part)
+            for node in ast.walk(tree)
+            if isinstance(node, ast.JoinedStr)
+            for part in node.values
+        }
+        docs = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+        for top in ast.walk(tree):
+            name = getattr(top, "name", None) or _constant(top)
+            if name is None or isinstance(top, ast.ClassDef | ast.alias):
+                continue
+            for node in ast.walk(top):
+                text = _text(node)
+                if text and id(node) not in parts | docs and _SPREAD.search(text):
+                    yield f"{path.stem}.{name}", text
+
+
+def _constant(node: ast.AST) -> str | None:
+    is_name = isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name)
+    return node.targets[0].id if is_name and node.targets[0].id.isupper() else None
+
+
+def _text(node: ast.AST) -> str | None:
+    if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        return node.value
+    if isinstance(node, ast.JoinedStr):
+        return "".join(
+            part.value if isinstance(part, ast.Constant) else f"{{{ast.unparse(part.value)}}}"
+            for part in node.values
+        )
+    return None
+
+
+def test_every_statement_on_a_spread_table_names_its_partition() -> None:
+    found = list(statements())
+    assert len(found) > 60
+    assert {table for _, text in found for table in tables.SPREAD if table in text} == set(
+        tables.SPREAD
+    )
+    without = {
+        where
+        for where, text in found
+        if not _BOUND.search(text) and not _INSERTED.search(text) and where != "schema.MIGRATIONS"
+    }
+    # The columns are those of the run, or those that the caller names: partition among them.
+    made = {"conversations.add_run", "connection.insert", "summary_rows.INSERT", "source_rows.PUT"}
+    assert without - made <= ADMINISTRATIVE.keys()
+    assert ADMINISTRATIVE.keys() - {where for where, _ in found} == set()
+
+
+def test_no_statement_reads_two_partitions() -> None:
+    """A cluster cannot join rows of two; only parts of a UNION are planned one by one."""
+    #: These name one partition twice: of a subquery that is planned for itself, and beside it.
+    same = {"prepare._open_question"}
+    two = {
+        where
+        for where, text in statements()
+        if "UNION ALL" not in text and len(re.findall(r"\bpartition = (?:\?|%s)", text)) > 1
+    }
+    assert two == same
+
+
+#: What lasts longer than a transaction, or locks rows of more than one machine.
+_OF_A_SESSION = re.compile(
+    r"\bpg_(try_)?advisory_lock|\bLISTEN\b|\bUNLISTEN\b|\bPREPARE\b|\bTEMP(ORARY)? TABLE\b|"
+    r"\bWITH HOLD\b|\bDISCARD\b|\bFOR (NO KEY )?(UPDATE|SHARE)\b|(?<!UPDATE )\bSET SESSION\b|"
+    r"(^|; )SET (?!LOCAL\b)"
+)
+
+
+def test_no_statement_leaves_something_in_its_session() -> None:
+    folder = Path(schema.__file__).parent
+    for path in sorted([*folder.glob("*.py"), *folder.parent.glob("*.py")]):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            text = _text(node)
+            assert not text or not _OF_A_SESSION.search(text), f"{path.name}: {text}"
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "SELECT pg_advisory_lock(1)",
+        "BEGIN; SET x = 1",
+        "SET search_path = a",
+        "SELECT 1 FOR UPDATE",
+    ],
+)
+def test_a_statement_that_leaves_something_would_be_found(statement: str) -> None:
+    assert _OF_A_SESSION.search(statement)
+
+
+@pytest.mark.parametrize("scope", [Scope("p"), Scope("p", "i")])
+def test_the_condition_of_a_scope_names_its_partition(scope: Scope) -> None:
+    condition, values = reads.where_scope(scope)
+    assert "partition = ?" in condition
+    assert values[0] == "p"
+
+
+def test_what_is_done_in_a_partition_is_asked_of_that_partition(
+    url: str, fake_embedder, monkeypatch
+) -> None:
+    """Nothing but the statements that really run: of a question, a write, and forgetting."""
+    ran: list[str] = []
+    execute = psycopg.Connection.execute
+
+    def spy(self, query, *more, **options):
+        ran.append(query.decode() if isinstance(query, bytes) else query)
+        return execute(self, query, *more, **options)
+
+    with closing(open_store(url)) as store:
+        say(store, "first")
+        embed(store, fake_embedder, Scope("p"))
+        monkeypatch.setattr(psycopg.Connection, "execute", spy)
+        say(store, "the queue lost jobs", "again")
+        embed(store, fake_embedder, Scope("p"))
+        with Reservoir.open(url, embedder=fake_embedder) as reservoir:
+            reservoir.context("which queue?", partition="p", budget=500)
+            reservoir.search("queue", partition="p", link=True)
+            reservoir.search("queue", partition="p", mode="keyword")
+        keys = store.find(Scope("p"))
+        forget.forget(store, keys[:1])
+    touched = [sql for sql in ran if _SPREAD.search(sql) and "VACUUM" not in sql]
+    assert len(touched) > 20
+    for sql in touched:
+        assert "partition = %s" in sql or _INSERTED.search(sql), sql
+
+
+def test_no_policy_has_a_sub_select() -> None:
+    policies = [each for each in admin.guarding() if "CREATE POLICY" in each]
+    assert len(policies) == len(tables.SPREAD) + 3
+    assert not [each for each in policies if re.search(r"\bSELECT\b(?! TO)", each)]
+
+
+# Sessions
+
+
+def test_settings_of_a_database_and_of_the_environment_change_nothing(
+    postgres: PostgresServer, url: str, monkeypatch, fake_embedder
+) -> None:
+    database = url.rsplit("/", 1)[1]
+    behind(url, f"ALTER DATABASE {database} SET array_nulls = off")
+    behind(url, f"ALTER DATABASE {database} SET client_encoding = 'LATIN1'")
+    monkeypatch.setenv("PGCLIENTENCODING", "SQL_ASCII")
+    for more in ("", "?client_encoding=LATIN1"):
+        with closing(open_store(url + more)) as store:
+            [number] = say(store, "京都 naïve", scope=Scope("Zürich", "i"))
+            [message] = store.by_id([number], Scope("Zürich"))
+            assert (message.content, message.name, message.tool_call_id) == (
+                "京都 naïve",
+                None,
+                None,
+            )
+            assert message.conversation_id is None
+            embed(store, fake_embedder)
+            assert store.problems() == []
+
+
+def test_a_database_without_an_encoding_is_refused_in_a_line(postgres: PostgresServer) -> None:
+    postgres.sql("CREATE DATABASE ascii ENCODING 'SQL_ASCII' TEMPLATE template0")
+    try:
+        with pytest.raises(StoreError, match="keeps text as SQL_ASCII") as caught:
+            open_store(postgres.url("ascii"))
+        assert caught.value.exit_code == 3
+        assert "--encoding UTF8" in str(caught.value.hint)
+    finally:
+        postgres.sql("DROP DATABASE ascii")
+
+
+@pytest.fixture
+def pool(postgres: PostgresServer) -> Iterator[Pool]:
+    """A pgbouncer in transaction mode before the server."""
+    if pgbouncer.program() is None:
+        pytest.skip("pgbouncer is not installed: apt-get install pgbouncer")
+    made = Pool(postgres.port)
+    yield made
+    made.stop()
+
+
+def test_a_pool_in_transaction_mode_may_stand_in_between(
+    postgres: PostgresServer, pool: Pool, fake_embedder
+) -> None:
+    direct = postgres.empty_database()
+    url = pool.url(direct)
+    with closing(open_store(url)) as one, closing(open_store(url)) as two:
+        with one.write():  # so that the other comes to a connection that nobody used before
+            say(one, "of one", scope=Scope("a", "i"))
+            say(two, "of two", scope=Scope("b", "i"))
+            assert [each.content for each in two.last(EVERYWHERE, 0)] == ["of two"]
+            with closing(open_store(url)) as three, two.snapshot():
+                assert len(three.find(EVERYWHERE)) == 1
+        embed(two, fake_embedder)
+        admin.index(one, "a", lambda *_: None)
+        with one.write():
+            assert admin.drop_index(two, "a")
+        with Reservoir.open(url, embedder=fake_embedder) as reservoir:
+            assert reservoir.search("of two", scope=EVERYWHERE)[0].message.content == "of two"
+        forget.forget(one, one.find(Scope("a")))
+        assert two.move_partition("b", "c") == (1, 0)
+        assert two.repair(0.85) == []
+        assert one.problems() == []
+    writers = [
+        subprocess.Popen([sys.executable, "-c", WRITE, url, str(number)]) for number in range(6)
+    ]
+    assert [each.wait(300) for each in writers] == [0] * 6
+    with closing(open_store(direct)) as store:
+        assert store.holdings()["messages"] == 1 + 6 * 20
+        assert store.problems() == []
+    postgres.drop(direct)
+
+
+WRITE = """
+import sys
+from datetime import UTC, datetime
+from reservoir_cli.messages import Message, Scope
+from reservoir_cli.storage.factory import open_store
+from reservoir_cli.tokens import load_counter
+url, name = sys.argv[1:]
+store, counter = open_store(url), load_counter("approximate")
+for number in range(20):
+    scope = Scope("shared" if number % 2 else f"own-{name}", "i")
+    store.add(scope, [Message("user", f"{name}-{number}")], counter=counter, now=datetime.now(UTC))
+"""
+
+
+# A whole round, on a cluster where there is one
+
+
+@pytest.fixture(params=["server", "cluster"])
+def round_url(request: pytest.FixtureRequest) -> Iterator[str]:
+    if request.param == "cluster":
+        if CITUS is None:
+            pytest.skip("RESERVOIR_TEST_CITUS names no coordinator")
+        behind(CITUS, "DROP SCHEMA IF EXISTS reservoir CASCADE")
+        open_store(CITUS).close()
+        for statement in tables.sharding():
+            behind(CITUS, statement)
+        yield CITUS
+        return
+    server = request.getfixturevalue("postgres")
+    url = server.store_database()
+    yield url
+    server.drop(url)
+
+
+def test_a_whole_round_of_commands(round_url: str, tmp_path: Path, fake_embedder) -> None:
+    other = type(fake_embedder)("other", "other-8")
+    with Reservoir.open(round_url, embedder=fake_embedder) as reservoir:
+        store = reservoir.store
+        for partition in "abcd":
+            said = [Message("user", f"{partition} {number}: the queue") for number in range(20)]
+            reservoir.ingest(said, partition=partition)
+            summary = Summary(partition, partition, "talk", partition, "jobs", "extract", 1)
+            Summaries(store).put(summary)
+            answer = [Message("assistant", f"{partition}: lost", source="s", tags=("kept",))]
+            place = Scope(partition, f"{partition}-replies")
+            question = [Message("user", f"{partition}: which?", source="s")]
+            for messages in (question, answer):
+                store.add(place, messages, counter=load_counter("approximate"), now=NOW, pair=True)
+            question_row, answer_row = store.last(place, 0)
+            assert question_row.trace_id == answer_row.trace_id
+            assert answer_row.tags == ("kept",)
+            forget.forget(store, store.find(place))
+        assert reservoir.embed() == 0
+        reservoir.runs.record(reservoir.context("which queue?", partition="a", budget=500))
+        assert len(reservoir.search("queue", scope=EVERYWHERE, limit=99)) == 80
+        assert len(reservoir.search("queue", mode="keyword", scope=EVERYWHERE, limit=99)) == 80
+        exported: list[str] = []
+        reservoir.export(exported.append, EVERYWHERE)
+        assert "".join(exported).count("the queue") == 80
+        forget.forget(store, store.find(Scope("a"))[:5])
+        assert store.move_partition("a", "e") == (15, 0)
+        assert store.move_partition("b", "e") == (20, 0)
+        assert [each.digest for each in Summaries(store).read(Scope("e"))] == ["a"]
+        forget.forget(store, store.find(Scope("c")))
+        assert store.places() == [("e", "e", 35), ("d", "d", 20)]
+        assert len(list(store.threads(EVERYWHERE))) == 2
+        with closing(open_store(str(tmp_path / "copy.db"))) as file:
+            replicate.copy(store, file, lambda *_: None)
+            indexing.rebuild(store, other, synapse_threshold=0.85, progress=lambda *_: None)
+            assert store.active_model() == (other.model_id, other.name)
+            admin.index(store, "e", lambda *_: None)
+            assert admin.drop_index(store, "e")
+            admin.guard(store)
+            assert admin.facts(store)["guarded"]
+            store.repair(0.85)
+            assert store.problems() == []
+            forget.forget(store, store.find(EVERYWHERE))
+            assert store.holdings()["messages"] == 0
+            assert len(file.find(EVERYWHERE)) == 55
+    with suppress(StoreError):
+        behind(round_url, "DROP SCHEMA reservoir CASCADE")
+    with closing(open_store(str(tmp_path / "copy.db"))) as file:
+        with closing(open_store(round_url)) as again:
+            replicate.copy(file, again, lambda *_: None)
+            assert replicate._digest(again) == replicate._digest(file)

@@ -1,0 +1,325 @@
+"""Counting without a tokenizer: how near the estimates come."""
+
+# ruff: noqa: RUF001 -- these texts are in other scripts on purpose
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reservoir_cli.tokens import (
+    ApproximateCounter,
+    RatioCounter,
+    load_counter,
+)
+
+approximate = ApproximateCounter().count
+ratio = RatioCounter().count
+
+# Any code point, lone surrogates included, with enough blanks and line ends to matter.
+TEXTS = st.one_of(
+    st.text(st.characters()),
+    st.text(alphabet="aZé9я.中ท🎉\ud83d \t\n\r\0"),
+)
+
+# Counts of o200k_base itself, recorded once.
+CLOSE = [
+    pytest.param(
+        34,
+        (
+            "We moved the session cache from Redis to SQLite last week, "
+            "because the worker that refreshed it was restarted by every "
+            "deployment and lost its keys. Nobody has missed it since."
+        ),
+        id="english",
+    ),
+    pytest.param(
+        23,
+        (
+            "Could you explain why the second query is slower than the first "
+            "one, although both of them use the same index?"
+        ),
+        id="question",
+    ),
+    pytest.param(
+        50,
+        (
+            "## What changed\n"
+            "\n"
+            "- The importer reads **both** formats.\n"
+            "- Empty messages are skipped, see `skip_empty`.\n"
+            "- Dates without a zone are taken as UTC.\n"
+            "\n"
+            "1. Stop the service.\n"
+            "2. Run `reservoir doctor --repair`.\n"
+        ),
+        id="markdown",
+    ),
+    pytest.param(
+        46,
+        (
+            "def mean(values: list[float]) -> float:\n"
+            '    """Return the mean, 0.0 for no values."""\n'
+            "    if not values:\n"
+            "        return 0.0\n"
+            "    return sum(values) / len(values)\n"
+        ),
+        id="python",
+    ),
+    pytest.param(
+        51,
+        (
+            "select u.name, count(*) as orders\n"
+            "from users u\n"
+            "join orders o on o.user_id = u.id\n"
+            "where o.created_at > '2024-01-31'\n"
+            "group by u.name\n"
+            "order by orders desc\n"
+            "limit 10;\n"
+        ),
+        id="sql",
+    ),
+    pytest.param(
+        43,
+        (
+            "{\n"
+            '  "name": "reservoir",\n'
+            '  "enabled": true,\n'
+            '  "limits": {"tokens": 4096, "messages": 20},\n'
+            '  "tags": ["chat", "memory"]\n'
+            "}\n"
+        ),
+        id="json",
+    ),
+    pytest.param(
+        62,
+        (
+            "2024-03-07 12:04:31,218 ERROR worker[41] connection to "
+            "10.0.4.17:5432 lost, retry 3 of 5\n"
+            "2024-03-07 12:04:36,902 INFO worker[41] connected\n"
+        ),
+        id="log",
+    ),
+    pytest.param(
+        36,
+        (
+            "我们上周把会话缓存从内存数据库移到了本地文件里,因为每次部署都会重"
+            "启那个进程。现在一切都很正常。"
+        ),
+        id="chinese",
+    ),
+    pytest.param(
+        38,
+        (
+            "先週、セッションのキャッシュをローカルのファイルに移しました。デプ"
+            "ロイのたびにプロセスが再起動されるからです。"
+        ),
+        id="japanese",
+    ),
+    pytest.param(
+        33,
+        (
+            "지난주에 세션 캐시를 로컬 파일로 옮겼습니다. 배포할 때마다 "
+            "프로세스가 다시 시작되기 때문입니다."
+        ),
+        id="korean",
+    ),
+    pytest.param(
+        34,
+        (
+            "Минулого тижня ми перенесли кеш сесій у локальний файл, бо процес "
+            "перезапускався під час кожного розгортання."
+        ),
+        id="ukrainian",
+    ),
+    pytest.param(
+        46,
+        (
+            "Την περασμένη εβδομάδα μεταφέραμε την κρυφή μνήμη σε ένα τοπικό "
+            "αρχείο, επειδή η διεργασία ξεκινούσε πάλι σε κάθε εγκατάσταση."
+        ),
+        id="greek",
+    ),
+    pytest.param(
+        42,
+        (
+            "Letzte Woche haben wir den Zwischenspeicher der Sitzungen in eine "
+            "lokale Datei verlegt, weil der Prozess bei jeder Auslieferung neu "
+            "gestartet wurde. Für die Nutzer ändert sich dadurch nichts."
+        ),
+        id="german",
+    ),
+    pytest.param(
+        24,
+        ("Great news 🎉🎉 the build is green again! 🚀 Thanks everyone 🙏 see you on Monday 👋"),
+        id="emoji",
+    ),
+    pytest.param(
+        42,
+        (
+            "W zeszłym tygodniu przenieśliśmy pamięć podręczną sesji do "
+            "lokalnego pliku, ponieważ proces był uruchamiany od nowa przy "
+            "każdym wdrożeniu."
+        ),
+        id="polish",
+    ),
+]
+
+OFF = [
+    pytest.param(
+        1.1,
+        1.4,
+        32,
+        (
+            "На прошлой неделе мы перенесли кеш сессий в локальный файл, "
+            "потому что процесс перезапускался при каждом развёртывании."
+        ),
+        id="russian",
+    ),
+    pytest.param(
+        1.1,
+        1.4,
+        34,
+        (
+            "Tuần trước chúng tôi đã chuyển bộ nhớ đệm của phiên sang một tệp "
+            "cục bộ, vì tiến trình khởi động lại sau mỗi lần triển khai."
+        ),
+        id="vietnamese",
+    ),
+    pytest.param(
+        1.1,
+        1.3,
+        42,
+        ("12.5,3.25,0.75,118\n13.1,3.50,0.80,121\n12.9,3.75,0.65,117\n"),
+        id="table",
+    ),
+    pytest.param(
+        0.75,
+        0.9,
+        40,
+        ("สัปดาห์ที่แล้วเราย้ายแคชของเซสชันไปไว้ในไฟล์ในเครื่อง เพราะกระบวนการเริ่มใหม่ทุกครั้งที่ปล่อยรุ่นใหม่"),
+        id="thai",
+    ),
+]
+
+
+@pytest.mark.parametrize(("real", "text"), CLOSE)
+def test_approximate_is_within_fifteen_percent_of_o200k(real: int, text: str) -> None:
+    assert abs(approximate(text) - real) <= 0.15 * real
+
+
+@pytest.mark.parametrize(("low", "high", "real", "text"), OFF)
+def test_approximate_errs_where_it_is_known_to_and_no_further(
+    low: float, high: float, real: int, text: str
+) -> None:
+    assert low <= approximate(text) / real <= high
+
+
+# Repeated a hundred times, so that the weights show undisturbed by rounding.
+@pytest.mark.parametrize(
+    ("unit", "expected"),
+    [
+        pytest.param("abcd ", 56 + 4 * 13, id="word and letters"),
+        pytest.param("ABCD ", 56 + 4 * 13, id="capitals are one word"),
+        pytest.param("myName ", 2 * 56 + 6 * 13, id="a hump begins a word"),
+        pytest.param("12 ", 170 + 2 * 15, id="number and digits"),
+        pytest.param("12.5 ", 2 * 170 + 3 * 15 + 37, id="a point parts numbers"),
+        pytest.param("x1 ", 56 + 13 + 170 + 15, id="a digit ends a word, a letter a number"),
+        pytest.param("() ", 2 * 37, id="each sign of punctuation"),
+        pytest.param("\0 ", 37, id="control characters are punctuation"),
+        pytest.param(". ", 37, id="a single blank is free"),
+        pytest.param(".   ", 37 + 80, id="a run of blanks is one"),
+        pytest.param(".\t", 37, id="a single tab is free"),
+        pytest.param(".\t\t", 37 + 80, id="a run of tabs is one"),
+        pytest.param(".\n", 37 + 80, id="line break"),
+        pytest.param(".\r\n\r\n", 37 + 80, id="a run of line breaks is one"),
+        pytest.param(".\n    ", 37 + 2 * 80, id="line break and indent"),
+        pytest.param("привет ", 56 + 6 * 31, id="Cyrillic"),
+        pytest.param("λόγος ", 56 + 5 * 31, id="Greek"),
+        pytest.param("שלום ", 56 + 4 * 31, id="Hebrew"),
+        pytest.param("ไทย ", 56 + 3 * 31, id="Thai"),
+        pytest.param("ệ ", 56 + 31, id="Vietnamese"),
+        pytest.param("中文 ", 2 * 72, id="Han is no word"),
+        pytest.param("한국 ", 2 * 72, id="Hangul is no word"),
+        pytest.param("かな ", 2 * 72, id="kana is no word"),
+        pytest.param("→ ", 72, id="symbol"),
+        pytest.param("“a” ", 2 * 72 + 56 + 13, id="typographic quotes"),
+        pytest.param("« ", 72, id="signs of Latin-1 are symbols"),
+        pytest.param("größe ", 56 + 3 * 13 + 2 * 150, id="an accent does not part a word"),
+        pytest.param("été ", 56 + 13 + 2 * 150, id="an accented letter begins one"),
+        pytest.param("🎉 ", 150, id="emoji"),
+        pytest.param("\ud83d ", 72, id="lone surrogate"),
+    ],
+)
+def test_approximate_adds_up_nine_weights(unit: str, expected: int) -> None:
+    assert approximate(unit * 100) == expected
+
+
+@pytest.mark.parametrize("text", [" ", "\n", "\0", "a", "\ud800"])
+@pytest.mark.parametrize("name", ["approximate", "ratio"])
+def test_a_text_that_is_not_empty_costs_at_least_one(name: str, text: str) -> None:
+    assert load_counter(name).count(text) == 1
+
+
+@pytest.mark.parametrize("name", ["approximate", "ratio"])
+@given(text=TEXTS)
+def test_only_the_empty_text_is_free(name: str, text: str) -> None:
+    count = load_counter(name).count(text)
+    assert count >= 1 if text else count == 0
+
+
+@given(TEXTS, TEXTS)
+def test_approximate_never_falls_when_text_is_added(first: str, second: str) -> None:
+    whole = approximate(first + second)
+    assert whole >= approximate(first)
+    assert whole >= approximate(second)
+
+
+@given(TEXTS, TEXTS)
+def test_approximate_of_two_lines_is_their_sum_and_a_line_break(first: str, second: str) -> None:
+    # 0.8 for the break, up to half for each of three roundings, and up to half more for each
+    # part that is raised to one.
+    assert abs(approximate(f"{first}\n{second}") - approximate(first) - approximate(second)) <= 3
+
+
+@given(st.integers(1, 50), TEXTS)
+def test_approximate_grows_in_proportion(times: int, text: str) -> None:
+    line = text + "\n.\n"
+    hundred = approximate(line * 100)
+    assert abs(approximate(line * 100 * times) - times * hundred) <= times
+
+
+# --- ratio ----------------------------------------------------------------------------
+
+CODE = "def f(x):\n    return x\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        pytest.param("", 0, id="empty"),
+        pytest.param("abc", 1, id="never below one"),
+        pytest.param("a" * 400, 100, id="prose"),
+        pytest.param("let me know,\nclass sizes vary:\n\nI think so.\n", 11, id="prose in lines"),
+        pytest.param(CODE, len(CODE) // 3, id="code"),
+        pytest.param("int i;\n\n\n\n\n\nint j;\n", 6, id="an empty line belongs to the one before"),
+        pytest.param("\tplain words\n" * 9, 39, id="indented"),
+        pytest.param("```\n" + "plain words\n" * 3 + "```\n", 14, id="fenced"),
+        pytest.param("~~~ text\nplain\n```\nplain\n~~~", 9, id="a fence ends as it began"),
+        pytest.param("```\n" + "plain words\n" * 3, 13, id="a fence never closed"),
+        pytest.param("words, words\n" * 12 + "x = f(y);\n" * 12, 79, id="mixed, by lines"),
+    ],
+)
+def test_ratio_counts_prose_by_four_and_code_by_three(text: str, expected: int) -> None:
+    assert ratio(text) == expected
+
+
+@given(st.text(alphabet="abc é中", min_size=1).filter(lambda text: not text.startswith("    ")))
+def test_ratio_of_pure_prose_is_a_quarter_of_its_length(text: str) -> None:
+    assert ratio(text) == max(1, len(text) // 4)
+
+
+@given(TEXTS.filter(bool))
+def test_ratio_lies_between_a_quarter_and_a_third(text: str) -> None:
+    assert max(1, len(text) // 4) <= ratio(text) <= max(1, len(text) // 3)
