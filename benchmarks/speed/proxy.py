@@ -1,13 +1,14 @@
 """What a client waits for when ``reservoir serve`` stands in front of a model.
 
-    python benchmarks/speed/proxy.py [--messages 100000] [--requests 200] [--streams 50]
-                                     [--seconds 60] [--folder FOLDER]
+    python benchmarks/speed/proxy.py [--messages 100000] [--requests 200] [--pause 0]
+                                     [--streams 50] [--seconds 60] [--folder FOLDER]
 
 The provider is a process that answers at once. Requests to it and through the server take turns on
 open connections; the overhead is the time to the first byte through the server, less the median of
 the direct ones. A question that is asked again, as in every later request of a conversation, gets
-what was added to it before. Then as many streams as asked for run at once, and the memory of the
-server is read at the beginning and at the end.
+what was added to it before. A copy of the store is asked, so that each run begins anew. Then as
+many streams as asked for run at once, and the memory of the server is read at the beginning and at
+the end.
 """
 
 import argparse
@@ -15,6 +16,7 @@ import http.client
 import itertools
 import json
 import os
+import shutil
 import statistics
 import subprocess
 import sys
@@ -77,8 +79,11 @@ class Client:
         return took
 
 
-def overhead(direct: str, through: str, requests: int, pid: int) -> None:
-    """Print how much later the first byte comes through the server, and what it computes."""
+def overhead(direct: str, through: str, requests: int, pause: float, pid: int) -> None:
+    """Print how much later the first byte comes through the server, and what it computes.
+
+    :param pause: seconds between an answer and the next question.
+    """
     plain, client = Client(direct), Client(through)
     for question in synthetic.QUESTIONS * 2:
         client.ask(question)
@@ -88,11 +93,17 @@ def overhead(direct: str, through: str, requests: int, pid: int) -> None:
     for name in ("new question", "question again"):
         client.notes.clear()
         before = cpu_ms(pid)
-        added = sorted(client.ask(question) - base for question in questions)
+        added = sorted(ask_later(client, question, pause) - base for question in questions)
         last = added[int(0.99 * (len(added) - 1))]
         computed = (cpu_ms(pid) - before) / requests
         print(f"{name:15} overhead: median {statistics.median(added):.1f} ms, 99th {last:.1f} ms")
         print(f"{'':15} computed: {computed:.1f} ms a request; {dict(client.notes)}")
+
+
+def ask_later(client: Client, question: str, pause: float) -> float:
+    """Ask a question after a pause; see :meth:`Client.ask`."""
+    time.sleep(pause)
+    return client.ask(question)
 
 
 def load(through: str, streams: int, seconds: float, pid: int) -> None:
@@ -169,6 +180,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--messages", type=int, default=100_000)
     parser.add_argument("--requests", type=int, default=200)
+    parser.add_argument("--pause", type=float, default=0.0)
     parser.add_argument("--streams", type=int, default=50)
     parser.add_argument("--seconds", type=float, default=60)
     parser.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir()) / "scaling")
@@ -176,9 +188,12 @@ def main() -> None:
     given.folder.mkdir(parents=True, exist_ok=True)
     store = synthetic.build(given.folder, given.messages)
     print(machine(), f"{given.messages:,} messages")
-    with serving(store, PROVIDER) as (direct, base_url, pid):
+    with (
+        tempfile.TemporaryDirectory(dir=given.folder) as copies,
+        serving(Path(shutil.copy(store, copies)), PROVIDER) as (direct, base_url, pid),
+    ):
         through = f"{base_url.removesuffix('/v1')}/part-0/bench/v1"
-        overhead(direct, through, given.requests, pid)
+        overhead(direct, through, given.requests, given.pause, pid)
         if given.seconds:
             load(through, given.streams, given.seconds, pid)
 
