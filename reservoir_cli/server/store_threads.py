@@ -107,8 +107,10 @@ class StoreThread:
         return future
 
     def _call_in_pause(self, function: Callable[[Reservoir], T], since: float) -> T:
-        self._traffic.wait(self, since)
-        return self._call(function)
+        if self._traffic.wait(self, since) is Go.URGENT:
+            return self._call(function)
+        with self._traffic.turn:
+            return self._call(function)
 
     def _call(self, function: Callable[[Reservoir], T]) -> T:
         try:

@@ -22,9 +22,14 @@ class Go(Enum):
 
 
 class Traffic:
-    """What a server is being asked, by the thread that answers."""
+    """What a server is being asked, by the thread that answers.
+
+    :ivar turn: held by the thread that does work for which nobody waits: beside a question there is
+        one at most.
+    """
 
     def __init__(self) -> None:
+        self.turn = threading.Lock()
         self._changed = threading.Condition()
         self._asked: Counter[object] = Counter()
         self._last = self._too_late = float("-inf")

@@ -1,6 +1,7 @@
 """What nobody waits for waits for a pause between questions, and is done in the end."""
 
 import threading
+import time
 from pathlib import Path
 
 import httpx2
@@ -117,3 +118,23 @@ def test_what_was_said_is_embedded_by_the_model_that_is_loaded_for_questions(
     served.state.embedder.submit(lambda _: None).result(60)
     with Reservoir.open(served.store) as reservoir:
         assert (reservoir.indexer.state().active, reservoir.indexer.pending()) == ("fake", 0)
+
+
+def test_two_threads_do_not_work_beside_a_question_at_once(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(traffic, "MOST", 1e9)
+    order = list[str]()
+
+    def work(_: Reservoir) -> None:
+        order.append("begin")
+        time.sleep(0.05)
+        order.append("end")
+
+    served.state.traffic.begin(ASKING)
+    threads = (served.state.writer, served.state.embedder)
+    waiting = [thread.submit_in_pause(work) for thread in threads]
+    served.state.traffic.end(ASKING)
+    for future in waiting:
+        future.result(60)
+    assert order == ["begin", "end"] * 2
