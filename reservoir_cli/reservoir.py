@@ -21,13 +21,16 @@ from reservoir_cli.storage.records import (
 )
 
 if TYPE_CHECKING:
-    from reservoir_cli.maintenance.database import Database
-    from reservoir_cli.maintenance.doctor import Check
-    from reservoir_cli.transfer.importers import File
-    from reservoir_cli.transfer.reports import ImportReport
-    from reservoir_cli.transfer.store_exchange import ExchangeLog
-    from reservoir_cli.transfer.summarize import Outcome
-    from reservoir_cli.transfer.sync import Source, SyncReport
+    from reservoir_cli.api_types import (
+        Check,
+        Database,
+        ExchangeLog,
+        File,
+        ImportReport,
+        Outcome,
+        Source,
+        SyncReport,
+    )
 
 __all__ = ["ConversationSummary", "Filter", "IdField", "LedgerEntry", "PlaceSummary", "Reservoir"]
 
