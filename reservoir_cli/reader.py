@@ -295,11 +295,11 @@ class Reader:
             which are fields of ``options`` now; and those fields themselves.
         :raises UsageError: an unknown model or format, or a budget that does not fit.
         """
-        from reservoir_cli.context.builder import build_context
-        from reservoir_cli.context.request import ContextOptions, older_flags, prepare
+        from reservoir_cli.context import builder, request
 
-        asked = prepare(
-            self.config.with_flags((options or ContextOptions()).flags() | older_flags(older)),
+        flags = (options or request.ContextOptions()).flags() | request.older_flags(older)
+        asked = request.prepare(
+            self.config.with_flags(flags),
             query,
             partition=partition,
             instance=instance,
@@ -314,7 +314,7 @@ class Reader:
             now=now,
         )
         scope, meter = Scope(asked.request.partition), asked.meter(offline=self.offline)
-        window = build_context(
+        window = builder.build_context(
             asked.request,
             asked.settings,
             self.store,
@@ -327,9 +327,8 @@ class Reader:
             explain=explain,
             without=without,
         )
-        request = window.request
-        if save and (question := request.question()):
-            place = self.scope(request.partition, request.instance)
+        if save and (question := window.request.question()):
+            place = self.scope(window.request.partition, window.request.instance)
             self._ingestor.ingest(place, [question])
         return window
 
