@@ -143,13 +143,10 @@ def _titles(
     store: Store, messages: Sequence[StoredMessage]
 ) -> dict[tuple[str, str, str | None], str]:
     """Return the titles of conversations by (partition, instance, id)."""
-    ids: dict[str, set[str]] = {}
-    for message in messages:
-        if message.conversation_id:
-            ids.setdefault(message.partition, set()).add(message.conversation_id)
-    return {
-        (partition, *place): about.title
-        for partition, numbers in ids.items()
-        for place, about in store.known_conversations(partition, sorted(numbers)).items()
-        if about.title
+    threads = {
+        (message.partition, message.instance, message.conversation_id)
+        for message in messages
+        if message.conversation_id
     }
+    known = store.known_conversations(threads)
+    return {thread: about.title for thread, about in known.items() if about.title}

@@ -5,7 +5,7 @@ so that a message is safe before it is embedded.
 """
 
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
@@ -151,10 +151,8 @@ class Writes(Embeddings):
         self, old: StoredMessage, message: Message, counter: "TokenCounter", now: int
     ) -> None:
         scope = Scope(old.partition, old.instance)
-        known = conversations.known(
-            self._connection, old.partition, [old.conversation_id or ""]
-        ).items()
-        about = [each for (instance, _), each in known if instance == old.instance]
+        thread = old.partition, old.instance, old.conversation_id
+        about = list(conversations.known(self._connection, [thread]).values())
         self._connection.lock([old.partition])
         self._remove(old.partition, [old.id])
         conversations.add(self._connection, scope, about)
@@ -385,8 +383,6 @@ class Store(Writes):
         """Return the conversations of a scope, in order of their first messages."""
         return self._seen(lambda: conversations.summaries(self._connection, scope))
 
-    def known_conversations(
-        self, partition: str, numbers: Sequence[str]
-    ) -> dict[tuple[str, str], Conversation]:
-        """Return what imports said of conversations, by (instance, number)."""
-        return self._seen(lambda: conversations.known(self._connection, partition, numbers))
+    def known_conversations(self, names: Collection[ThreadName]) -> dict[ThreadName, Conversation]:
+        """Return what imports said of conversations."""
+        return self._seen(lambda: conversations.known(self._connection, names))

@@ -3,47 +3,26 @@
 import itertools
 import json
 import re
-from datetime import UTC, datetime, timedelta
-from zlib import crc32
 
 import hypothesis
-import numpy as np
 import pytest
 from hypothesis import strategies as st
+from long_replies import (
+    MARK,
+    TOPICS,
+    BagOfWords,
+    ask,
+    assert_closed,
+    assert_printed_from,
+    long_reply,
+    paragraph,
+    stored_rows,
+    tell,
+)
 
 from reservoir_cli import Message, Reservoir
 from reservoir_cli.context import excerpts, passages
-from reservoir_cli.context.types import FORMATS
-from reservoir_cli.embedding import Engine
-from reservoir_cli.embedding import split_passages as embedding_passages
 from reservoir_cli.messages import Scope, ToolCall
-from reservoir_cli.tokens import load_counter
-
-START = datetime(2026, 5, 9, 12, tzinfo=UTC)
-MARK = re.compile(r"\[… [\d,]+ tokens\]")
-WORD = re.compile(r"\w+")
-
-
-class BagOfWords:
-    """Vectors that count words, and passages of real length."""
-
-    name, model_id, dimensions = "words", "words-512", 512
-    engine = Engine("reference", "it is made for tests", "folder")
-
-    def encode_query(self, text):
-        vector = np.full(self.dimensions, 1e-3, np.float32)
-        for word in WORD.findall(text.lower()):
-            vector[crc32(word.encode()) % self.dimensions] += 1
-        return vector / np.linalg.norm(vector)
-
-    def encode_documents(self, texts):
-        empty = np.empty((0, self.dimensions), np.float32)
-        return np.stack([self.encode_query(text) for text in texts]) if texts else empty
-
-    def passages(self, text):
-        return embedding_passages.cut(
-            text, [match.span() for match in re.finditer(r"\w+|[^\w\s]", text)]
-        )
 
 
 @pytest.fixture
@@ -53,40 +32,6 @@ def opened(tmp_path):
         return Reservoir.open(tmp_path / "a.db", settings=chosen, embedder=BagOfWords())
 
     return open_one
-
-
-def paragraph(topic, words=60):
-    return " ".join(f"{topic}{number % 17}" for number in range(words)) + "."
-
-
-def long_reply(*topics):
-    return "\n\n".join(paragraph(topic) for topic in topics)
-
-
-TOPICS = "amber birch cedar delta ember fjord grove heath inlet jetty".split()
-
-
-def tell(reservoir, *messages, partition="p"):
-    timed = [
-        Message(
-            message.role,
-            message.content,
-            created_at=START + timedelta(minutes=number),
-            trace_id=message.trace_id,
-            tool_calls=message.tool_calls,
-            tool_call_id=message.tool_call_id,
-        )
-        for number, message in enumerate(messages)
-    ]
-    return reservoir.ingest(timed, partition=partition)
-
-
-def ask(reservoir, query="delta1 delta2", **options):
-    return reservoir.context(query, partition="p", instance="p", **{"budget": 400, **options})
-
-
-def stored_rows(window):
-    return [each.to_row() for each in window.messages if each.id is not None]
 
 
 # What a window prints
@@ -203,128 +148,6 @@ def test_a_code_block_that_is_cut_is_closed_and_opened_again(opened, budget):
     for row in stored_rows(window):
         assert_closed(row["content"])
         assert_printed_from(text, row)
-
-
-# Properties
-
-
-PARTS = st.one_of(
-    st.builds(paragraph, st.sampled_from(TOPICS), st.integers(1, 90)),
-    st.builds(
-        lambda topic, count: "\n".join(f"- {topic}{n} is one. It is short." for n in range(count)),
-        st.sampled_from(TOPICS),
-        st.integers(1, 30),
-    ),
-    st.builds(
-        lambda topic, count, sign: (
-            f"{sign}text\n" + "\n".join(f"{topic}{n} = {n}" for n in range(count)) + f"\n{sign}"
-        ),
-        st.sampled_from(TOPICS),
-        st.integers(0, 120),
-        st.sampled_from(["```", "~~~", "````"]),
-    ),
-    st.text("ab .\n`~-#[]…", max_size=40),
-)
-TEXTS = st.lists(PARTS, min_size=1, max_size=8).map("\n\n".join)
-
-
-def assert_printed_from(text, row):
-    """The content is the text of the spans in order; else it holds marks and fences alone."""
-    if row["spans"] is None:
-        return
-    rest, content, done = [], row["content"], 0
-    for start, end in row["spans"]:
-        at = content.index(text[start:end], done)
-        rest += content[done:at].splitlines()
-        done = at + (end - start)
-    rest += content[done:].splitlines()
-    for line in filter(str.strip, rest):
-        assert MARK.fullmatch(line) or line in text or set(line.strip()) <= set("`~"), line
-
-
-def assert_closed(content):
-    assert all(fence.tail < fence.end for fence in excerpts.find_fences(content)), content
-
-
-@hypothesis.given(TEXTS, st.data())
-@hypothesis.settings(max_examples=300)
-def test_an_excerpt_is_the_texts_own_in_order_and_leaves_no_fence_open(text, data):
-    outline, spans = excerpts.Outline(text), ()
-    for _ in range(data.draw(st.integers(1, 4))):
-        start = data.draw(st.integers(0, len(text)))
-        end = data.draw(st.integers(start, len(text)))
-        whole = data.draw(st.booleans())
-        spans = excerpts.joined(text, [*spans, outline.widened((start, end), whole_fences=whole)])
-    assert list(spans) == sorted(spans)
-    assert all(0 <= start < end <= len(text) for start, end in spans)
-    content = excerpts.written(text, spans, 1_000)
-    assert_printed_from(text, {"spans": spans, "content": content})
-    if all(fence.tail < fence.end for fence in excerpts.find_fences(text)):
-        assert_closed(content)
-
-
-EXCHANGES = st.lists(
-    st.tuples(st.sampled_from(TOPICS), st.sampled_from([1, 1, 40, 300, 700]), st.booleans()),
-    min_size=1,
-    max_size=8,
-)
-
-
-def exchange(number, topic, words, answered):
-    text = f"said <{number}> " + f" said <{number}>.\n\n".join(
-        paragraph(topic, min(words - done, 70)) for done in range(0, words, 70)
-    )
-    yield Message("user", f"asked <{number}> of {topic}?", trace_id=f"t{number}")
-    if answered:
-        yield Message("assistant", text, trace_id=f"t{number}")
-
-
-@hypothesis.given(
-    EXCHANGES,
-    st.integers(80, 1_500),
-    st.sampled_from(["score", "tiers"]),
-    st.sampled_from([form for form in FORMATS if form != "json"]),
-    st.sampled_from(["approximate", "ratio"]),
-)
-@hypothesis.settings(
-    max_examples=60,
-    suppress_health_check=[hypothesis.HealthCheck.function_scoped_fixture],
-)
-def test_excerpts_keep_the_budget_and_answers_under_their_questions(
-    tmp_path_factory, exchanges, budget, order, form, counter
-):
-    messages = [
-        message for number, one in enumerate(exchanges) for message in exchange(number, *one)
-    ]
-    settings = {"token_counter": counter, "token_safety": 1.0}
-    path = tmp_path_factory.mktemp("e") / "a.db"
-    with Reservoir.open(path, settings=settings, embedder=BagOfWords()) as reservoir:
-        stored = {message.id: message for message in tell(reservoir, *messages)}
-        window = ask(reservoir, budget=budget, order=order, format=form)
-    assert window.used <= budget or window.budget.overfull
-    shown = window.to()
-    if isinstance(shown, str):
-        assert load_counter(counter).count(shown) <= budget or window.budget.overfull
-    for row in stored_rows(window):
-        assert_printed_from(stored[row["id"]].content, row)
-        assert row["spans"] is None or row["section"] == "recalled"
-    question = None
-    for turn in window.turns:
-        for kind, number, gap in re.findall(
-            r"(asked|said) <(\d+)>|^(…)$", turn.content, re.MULTILINE
-        ):
-            if kind == "asked":
-                question = number
-            elif gap:
-                question = None
-            else:
-                assert question in (None, number), shown
-
-
-def test_places_are_found_again_behind_what_was_replaced():
-    changes = [(5, 10, 2), (20, 21, 9)]
-    spans = [(0, 5), (0, 7), (7, 12), (10, 20), (12, 30)]
-    assert passages.mapped(spans, changes) == [(0, 5), (0, 7), (5, 9), (7, 17), (9, 35)]
 
 
 @pytest.mark.parametrize("how", ["auto", "off"])
@@ -487,59 +310,3 @@ def test_excerpts_of_replies_wait_longer_than_those_of_texts(opened, query, budg
     shares = [row["excerpt_priority"] / row["priority"] for row in rows if row["spans"]]
     assert shares == pytest.approx([excerpts.FIRST, of_reply])
     assert excerpts.OF_REPLY_ABOUT_ASKER < excerpts.OF_REPLY < excerpts.FIRST
-
-
-@pytest.fixture(scope="module")
-def tokenizer(tmp_path_factory):
-    """Name a counter that is exact, with a vocabulary of its own."""
-    library = pytest.importorskip("tokenizers")
-    trained = library.Tokenizer(library.models.BPE())
-    trained.pre_tokenizer = library.pre_tokenizers.ByteLevel(add_prefix_space=False)
-    alphabet = library.pre_tokenizers.ByteLevel.alphabet()
-    trainer = library.trainers.BpeTrainer(
-        vocab_size=600, initial_alphabet=alphabet, show_progress=False
-    )
-    trained.train_from_iterator([long_reply(*TOPICS), "[Recalled Messages] user: tokens"], trainer)
-    path = tmp_path_factory.mktemp("t") / "tokenizer.json"
-    trained.save(str(path))
-    return f"huggingface:{path}"
-
-
-def strings(value):
-    """Yield every text of a provider's body that a model reads."""
-    if isinstance(value, dict):
-        value = [content for key, content in value.items() if key in ("messages", "system")] or [
-            content for key, content in value.items() if key in ("content", "text")
-        ]
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, list):
-        for content in value:
-            yield from strings(content)
-
-
-@pytest.mark.parametrize("form", FORMATS)
-@hypothesis.given(
-    EXCHANGES, st.integers(80, 1_500), st.sampled_from(["score", "tiers"]), st.booleans()
-)
-@hypothesis.settings(
-    max_examples=8, suppress_health_check=[hypothesis.HealthCheck.function_scoped_fixture]
-)
-def test_by_an_exact_counter_the_budget_holds(
-    tmp_path_factory, tokenizer, form, exchanges, budget, order, embedded
-):
-    messages = [
-        message for number, one in enumerate(exchanges) for message in exchange(number, *one)
-    ]
-    settings = {"token_counter": tokenizer, "embedding_model": "nobody/absent-model"}
-    path = tmp_path_factory.mktemp("e") / "a.db"
-    embedder = {"embedder": BagOfWords()} if embedded else {}
-    with Reservoir.open(path, settings=settings, **embedder) as reservoir:
-        tell(reservoir, *messages)
-        window = ask(reservoir, budget=budget, order=order, format=form)
-    shown = window.to("text" if form == "json" else form)
-    texts = [shown] if isinstance(shown, str) else list(strings(shown))
-    counter = load_counter(tokenizer)
-    assert texts
-    assert sum(map(counter.count, texts)) <= window.used
-    assert window.used <= budget or window.budget.overfull

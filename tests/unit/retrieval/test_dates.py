@@ -1,43 +1,17 @@
-"""Dates: which a question names, and how near to them a message is."""
+"""Which dates a question names."""
 
 import subprocess
 import sys
 import time
-from datetime import UTC, date, datetime, timedelta, timezone, tzinfo
-from zoneinfo import ZoneInfo
+from datetime import UTC, datetime
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from named_days import BERLIN, NOW, moment, spans, written
 
-from reservoir_cli.retrieval.dates import Span, date_scores, find_dates
-
-NOW = datetime(2026, 5, 13, 15, 30, tzinfo=timezone(timedelta(hours=2)))  # a Wednesday
-BERLIN = ZoneInfo("Europe/Berlin")
-DAY = timedelta(days=1)
-
-
-def spans(text: str) -> tuple[Span, ...]:
-    """Read ``2023-07-01/2023-07-31; 12-24``: days, both ends included, yearless without a year."""
-    return tuple(one_span(part) for part in text.split("; ") if part)
-
-
-def one_span(text: str) -> Span:
-    first, _, last = text.partition("/")
-    every_year = len(first) == 5
-    start = date.fromisoformat(f"2000-{first}" if every_year else first)
-    end = date.fromisoformat(f"2000-{last or first}" if every_year else last or first)
-    if end < start:
-        end = end.replace(year=2001, day=28 if (end.month, end.day) == (2, 29) else end.day)
-    return Span(start, end + DAY, every_year)
-
-
-def written(found: tuple[Span, ...]) -> str:
-    return "; ".join(
-        f"{each.start}/{each.end - DAY}{' every year' if each.every_year else ''}" for each in found
-    )
-
+from reservoir_cli.retrieval.dates import date_scores, find_dates
 
 DAYS = {
     "what did we decide on 7 July?": "07-07",
@@ -460,155 +434,3 @@ def test_reading_dates_does_not_load_numpy() -> None:
     )
     run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert run.stdout.split() == ["1", "False"]
-
-
-# Scores
-
-
-def moment(text: str, zone: tzinfo = BERLIN) -> int:
-    return round(datetime.fromisoformat(text).replace(tzinfo=zone).timestamp() * 1000)
-
-
-def score(named: str, at: str, zone: tzinfo = BERLIN) -> float:
-    return float(date_scores(spans(named), np.array([moment(at, zone)]), zone)[0])
-
-
-@pytest.mark.parametrize(
-    ("named", "at", "days"),
-    [
-        pytest.param("2023-07-07", "2023-07-07T00:00", 0, id="§4 the first moment is inside"),
-        pytest.param("2023-07-07", "2023-07-07T23:59:59.999", 0, id="§4 so is the last"),
-        pytest.param("2023-07-07", "2023-07-08T12:00", 0.5, id="§4 d is fractional, after"),
-        pytest.param("2023-07-07", "2023-07-06T18:00", 0.25, id="§4 d is fractional, before"),
-        pytest.param("2023-07-07", "2023-07-15T00:00", 7, id="§4 half at a week"),
-        pytest.param("2023-07-01/2023-07-31", "2023-07-16T12:00", 0, id="§4 inside a month"),
-        pytest.param("2023-07-01/2023-07-31", "2023-06-24T00:00", 7, id="§4 a month's edge"),
-        pytest.param("2023-01-01/2023-12-31", "2024-01-02T00:00", 1, id="§4 a year's edge"),
-        pytest.param("2023-07-07; 2023-07-20", "2023-07-18T00:00", 2, id="§4 the nearest counts"),
-        pytest.param(
-            "2023-07-01/2023-07-31; 2023-07-07", "2023-08-02T00:00", 1, id="one within another"
-        ),
-        pytest.param("07-07", "2019-07-07T12:00", 0, id="§4 yearless: one year"),
-        pytest.param("07-07", "2025-07-10T00:00", 2, id="§4 yearless: and another"),
-        pytest.param("12-31", "2025-01-03T00:00", 2, id="yearless: the year before is nearer"),
-        pytest.param("01-01", "2024-12-30T00:00", 2, id="yearless: the year after is nearer"),
-        pytest.param("11-01/02-29", "2025-01-15T00:00", 0, id="yearless over the new year"),
-        pytest.param("11-01/02-29", "2025-03-02T00:00", 1, id="yearless over it, common year"),
-        pytest.param("02-29", "2024-02-29T12:00", 0, id="29 February of a leap year"),
-        pytest.param("02-29", "2024-03-02T00:00", 1, id="29 February, a day later"),
-        pytest.param("02-01/02-29", "2023-02-28T23:00", 0, id="February ends with the 28th"),
-        pytest.param("02-01/02-29", "2023-03-02T00:00", 1, id="February, common year"),
-        pytest.param("0001-01-01/2023-06-30", "1999-01-01T00:00", 0, id="open towards the past"),
-        pytest.param("2026-03-29", "2026-03-30T12:00", 0.5, id="after a day of 23 hours"),
-        pytest.param("2026-10-25", "2026-10-25T23:30", 0, id="within a day of 25 hours"),
-        pytest.param("2026-10-26", "2026-10-25T00:00", 25 / 24, id="before a day of 25 hours"),
-    ],
-)
-def test_a_score_halves_with_every_week_from_the_nearest_edge(
-    named: str, at: str, days: float
-) -> None:
-    assert score(named, at) == pytest.approx(2 ** (-days / 7), rel=1e-9)
-
-
-def test_29_february_names_no_day_of_a_common_year() -> None:
-    leap = date_scores(spans("02-29"), np.array([moment("2024-02-29T12:00")]), BERLIN)
-    common = date_scores(spans("02-29"), np.array([moment("2023-03-01T00:00")]), BERLIN)
-    assert leap[0] == 1
-    # The nearest one is 365 days ahead.
-    assert common[0] == pytest.approx(2 ** (-365 / 7))
-
-
-def test_no_dates_score_nothing() -> None:
-    scores = date_scores((), np.array([0, 1, 2]), UTC)
-    assert scores.tolist() == [0, 0, 0]
-    assert scores.dtype == np.float64
-
-
-def test_no_messages_have_no_scores() -> None:
-    scores = date_scores(spans("07-07"), np.array([], np.int64), UTC)
-    assert scores.shape == (0,)
-    assert scores.dtype == np.float64
-
-
-def test_a_day_begins_at_midnight_of_the_zone() -> None:
-    created_at = np.array([moment("2023-07-06T23:30", UTC)])
-    assert date_scores(spans("2023-07-07"), created_at, BERLIN)[0] == 1
-    assert date_scores(spans("2023-07-07"), created_at, UTC)[0] == pytest.approx(2 ** (-0.5 / 168))
-
-
-def test_a_day_without_a_midnight_begins_with_its_first_moment() -> None:
-    # In São Paulo the clock went from 23:59:59 to 01:00 into 4 November 2018, at 03:00 UTC.
-    first = moment("2018-11-04T03:00", UTC)
-    scores = date_scores(
-        spans("2018-11-04"), np.array([first - 3_600_000, first]), ZoneInfo("America/Sao_Paulo")
-    )
-    assert scores == pytest.approx([2 ** (-1 / 168), 1])
-
-
-def test_the_ends_of_time_have_scores() -> None:
-    created_at = np.array([np.iinfo(np.int64).min, 0, np.iinfo(np.int64).max])
-    scores = date_scores(spans("07-07; 0001-01-01/2023-06-30"), created_at, BERLIN)
-    assert scores.tolist() == [0, 1, 0]
-
-
-ZONES = ["UTC", "Europe/Berlin", "America/New_York", "America/Sao_Paulo", "Asia/Kathmandu"]
-MOMENTS = st.datetimes(datetime(2015, 1, 1), datetime(2026, 12, 31)).map(
-    lambda when: round(when.replace(tzinfo=UTC).timestamp() * 1000)
-)
-
-
-@st.composite
-def some_spans(draw: st.DrawFn) -> Span:
-    every_year = draw(st.booleans())
-    years = (2000, 2000) if every_year else (2014, 2027)
-    start = draw(st.dates(date(years[0], 1, 1), date(years[1], 12, 31)))
-    return Span(start, start + DAY * draw(st.integers(1, 120)), every_year)
-
-
-def naive_score(named: list[Span], at: int, zone: tzinfo) -> float:
-    best = 0.0
-    for span in named:
-        for year in range(2012, 2030):
-            start, end = span.start, span.end
-            if span.every_year:
-                end = shifted(end, year + end.year - start.year)
-                start = shifted(start, year)
-            if start == end:
-                continue
-            first, last = (
-                datetime(day.year, day.month, day.day, tzinfo=zone).timestamp() * 1000
-                for day in (start, end)
-            )
-            away = first - at if at < first else at - last if at > last else 0
-            best = max(best, 0.5 ** (away / 86_400_000 / 7))
-    return best
-
-
-def shifted(day: date, year: int) -> date:
-    common = (day.month, day.day) == (2, 29) and year % 4 != 0
-    return date(year, 3, 1) if common else date(year, day.month, day.day)
-
-
-@given(
-    st.lists(some_spans(), min_size=1, max_size=4),
-    st.lists(MOMENTS, min_size=1, max_size=20),
-    st.sampled_from(ZONES),
-)
-def test_scores_are_those_of_a_loop_over_messages_spans_and_years(
-    named: list[Span], moments: list[int], key: str
-) -> None:
-    zone = ZoneInfo(key)
-    expected = [naive_score(named, at, zone) for at in moments]
-    assert date_scores(named, np.array(moments), zone) == pytest.approx(expected, rel=1e-9)
-
-
-def test_a_million_messages_are_scored_at_once() -> None:
-    created_at = np.linspace(moment("2016-01-01"), moment("2026-05-13"), 1_000_000).astype(np.int64)
-    named = find_dates("in July or on 3 March, before Christmas or yesterday", NOW)
-    assert len(named) == 4
-    began = time.process_time()
-    scores = date_scores(named, created_at, BERLIN)
-    # A loop over the messages takes seconds; this takes a twentieth of one.
-    assert time.process_time() - began < 0.5
-    assert scores.shape == (1_000_000,)
-    assert scores.max() == 1

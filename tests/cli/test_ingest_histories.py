@@ -1,0 +1,238 @@
+"""Histories of other tools by ``ingest``, and imports that are killed."""
+
+import json
+import shutil
+import sqlite3
+import subprocess
+import time
+import zipfile
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from reservoir_cli.transfer.importers import importers
+
+#: Messages of an import that is killed.
+MANY = 14_000
+
+
+HISTORIES = Path(__file__).parents[1] / "unit" / "transfer" / "importers" / "samples"
+
+
+def zipped(path, *names):
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name in names:
+            archive.write(HISTORIES / name, "export/conversations.json")
+        archive.writestr("export/user.json", "{}")
+    return path
+
+
+def test_an_export_goes_to_the_instance_of_its_tool(cli, tmp_path):
+    done = cli("ingest", "--no-embed", str(zipped(tmp_path / "export.zip", "chatgpt.json")))
+    first, *others = done.err.splitlines()
+    assert done.out == ""
+    assert first == "imported 10, already there 0, skipped 4"
+    assert (
+        len([each for each in others if "export.zip/export/conversations.json, entry" in each]) == 4
+    )
+    assert others[-1] == "note: 1 other file passed over"
+    assert not cli.rows("-i", "default")
+    rows = cli.rows("-i", "chatgpt")
+    assert len(rows) == 10
+    assert rows[0]["content"].startswith("[file schedule.pdf]")
+    assert {row["source"] for row in rows} == {"chatgpt"}
+
+
+def test_a_partition_and_an_instance_can_be_given(cli):
+    sample = str(HISTORIES / "claude.json")
+    cli("ingest", "--no-embed", "-p", "work", sample)
+    assert len(cli.rows("-p", "work", "-i", "claude")) == 10
+    cli("ingest", "--no-embed", "-p", "work", "-i", "old", sample)
+    assert len(cli.rows("-p", "work", "-i", "old")) == 10
+
+
+@pytest.mark.parametrize("form", ["text", "openai", "anthropic"])
+def test_thinking_is_kept_and_never_sent(cli, form):
+    cli("ingest", "--no-embed", str(HISTORIES / "claude.json"))
+    thought = "They want FOR UPDATE SKIP LOCKED."
+    rows = cli.rows("-i", "claude")
+    assert [row["content"] for row in rows if row["name"] == "thinking"] == [thought]
+    options = ("-i", "claude", "--format", form, "--budget", "4000", "--model", "gpt-4o")
+    sent = cli("context", "What do they want with skip locked?", *options).out
+    assert "Let me look." in sent
+    assert "web_search" in sent
+    assert "They want" not in sent
+
+
+def test_a_conversation_that_went_on_is_extended(cli, tmp_path):
+    lines = (HISTORIES / "claude-code.jsonl").read_text(encoding="utf-8").splitlines(True)
+    file = tmp_path / "5e55.jsonl"
+    file.write_text("".join(lines[:4]), encoding="utf-8")
+    assert "imported 1," in cli("ingest", "--no-embed", str(file)).err
+    file.write_text("".join(lines), encoding="utf-8")
+    assert "imported 10, already there 1," in cli("ingest", "--no-embed", str(file)).err
+    question, reply, *_ = cli.rows("-i", "claude-code")
+    assert (question["role"], reply["role"]) == ("user", "assistant")
+    assert question["trace_id"] == reply["trace_id"]
+    assert question["conversation_id"] == reply["conversation_id"] == "5e55"
+
+
+def test_a_dry_run_says_what_would_be_and_makes_no_store(cli):
+    sample = str(HISTORIES / "codex.jsonl")
+    done = cli("ingest", "--dry-run", sample)
+    assert done.out == ""
+    assert done.err.startswith("would import 7, already there 0, skipped 5\n")
+    assert not cli.db.exists()
+    cli("ingest", "--no-embed", sample)
+    before = cli.rows("--all-instances")
+    document = cli("ingest", "--dry-run", "--json", sample, str(HISTORIES / "note.md")).document
+    assert document["dry_run"] is True
+    assert (document["imported"], document["already_there"], document["skipped"]) == (1, 7, 5)
+    assert cli.rows("--all-instances") == before
+
+
+def test_a_dry_run_is_for_files(cli):
+    cli("ingest", "--dry-run", stdin="x", code=2)
+
+
+def test_a_file_of_which_nothing_can_be_read_fails_and_the_others_are_imported(cli, tmp_path):
+    torn = tmp_path / "torn.json"
+    torn.write_text('[{"mapping": {', encoding="utf-8")
+    note = str(HISTORIES / "note.txt")
+    done = cli("ingest", "--no-embed", str(torn), note, code=1)
+    assert done.err.startswith("imported 1, already there 0, skipped 1\n")
+    assert done.err.endswith(f"error: no message could be read from {torn}\n")
+    assert len(cli.rows()) == 1
+    document = cli("ingest", "--no-embed", "--json", str(torn), note, code=1).document
+    assert document["unreadable"] == [str(torn)]
+
+
+@pytest.mark.parametrize("text", ["", "\n", "[]"])
+def test_a_file_in_which_nothing_is_fails_nothing(cli, tmp_path, text):
+    file = tmp_path / "empty.json"
+    file.write_text(text, encoding="utf-8")
+    done = cli("ingest", "--no-embed", str(file))
+    assert "nothing to ingest" in done.err
+
+
+def test_no_reason_and_no_error_quotes_what_was_said(cli, tmp_path):
+    secret = "sup3rsecret"
+    bad = [
+        {"mapping": {secret: {"message": {"author": {"role": secret}, "content": secret}}}},
+        {"mapping": secret, "title": secret},
+        secret,
+    ]
+    file = tmp_path / "conversations.json"
+    file.write_text(json.dumps(bad) + secret, encoding="utf-8")
+    done = cli("ingest", "--no-embed", str(file), code=1, env={"RESERVOIR_DEBUG": "1"})
+    assert "skipped 4" in done.err
+    assert secret not in done.err
+
+
+def test_a_zip_can_come_from_stdin_if_its_format_is_named(cli, tmp_path):
+    data = zipped(tmp_path / "export.zip", "claude.json").read_bytes()
+    done = cli("ingest", "--no-embed", "--format", "claude", stdin=data)
+    assert done.err.startswith("imported 10, already there 0, skipped 4\n")
+
+
+def test_the_help_names_every_format(cli):
+    told = " ".join(cli("ingest", "--help").out.split())
+    assert all(name in told for name in importers())
+
+
+def many(path, count):
+    """An export of so many messages, which takes several batches."""
+    path.write_text(
+        "".join(
+            json.dumps({"role": "user", "content": f"message {number}"}) + "\n"
+            for number in range(count)
+        ),
+        encoding="utf-8",
+    )
+    return str(path)
+
+
+def chats(path, count):
+    talk = [
+        {
+            "uuid": f"c{number}",
+            "name": f"title {number}",
+            "created_at": "2026-05-01T10:00:00Z",
+            "chat_messages": [
+                {
+                    "uuid": f"m{number}-{at}",
+                    "sender": sender,
+                    "text": f"{number} {at}",
+                    "content": [],
+                }
+                for at, sender in enumerate(("human", "assistant"))
+            ],
+        }
+        for number in range(count // 2)
+    ]
+    path.write_text(json.dumps(talk), encoding="utf-8")
+    return str(path)
+
+
+def killed_at(count, cli, file):
+    """Kill an import that has stored so many messages; return how many it leaves."""
+    running = cli.start("ingest", "--no-embed", file, stderr=subprocess.DEVNULL)
+    while running.poll() is None and stored(cli.db) < count:
+        time.sleep(0.005)
+    running.kill()
+    running.wait()
+    return stored(cli.db)
+
+
+@pytest.fixture(scope="module")
+def uninterrupted(new_cli, tmp_path_factory):
+    """A file of many messages, and somebody whose import of it came to its end."""
+    folder = tmp_path_factory.mktemp("uninterrupted")
+    whole = new_cli(folder / "home")
+    file = chats(folder / "conversations.json", MANY)
+    whole("ingest", "--no-embed", file)
+    return file, comparable(whole), titles(whole.db)
+
+
+def comparable(cli):
+    """Rows without their numbers: these may leave a gap, where messages were there already."""
+    return [{**row, "id": 0} for row in cli.rows("-i", "claude")]
+
+
+@pytest.mark.parametrize("batches", [1, 3, 7])
+def test_an_import_that_is_killed_and_run_again_equals_one_that_is_not(cli, uninterrupted, batches):
+    file, rows, names = uninterrupted
+    for _ in range(20):  # on a loaded machine it may come to its end before the kill
+        left = killed_at(1_000 * batches, cli, file)
+        if left < MANY:
+            break
+        shutil.rmtree(cli.home)
+    assert 1_000 * batches <= left < MANY
+    assert left % 1_000 == 0
+    done = cli("ingest", "--no-embed", file)
+    assert f"imported {MANY - left:,}, already there {left:,}," in done.err
+    assert comparable(cli) == rows
+    assert titles(cli.db) == names
+
+
+def stored(db):
+    try:
+        with closing(sqlite3.connect(f"{db.as_uri()}?mode=ro", uri=True)) as connection:
+            return connection.execute("SELECT count(*) FROM messages").fetchone()[0]
+    except sqlite3.Error:
+        return 0
+
+
+def titles(db):
+    with closing(sqlite3.connect(db)) as connection:
+        assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+        return sorted(connection.execute("SELECT id, title FROM conversations"))
+
+
+def test_on_a_terminal_progress_is_shown(cli, tmp_path):
+    file = many(tmp_path / "chat.jsonl", 3_000)
+    shown = cli.on_terminal("ingest", "--no-embed", file, streams=("stderr",))
+    assert shown.code == 0
+    assert "MB read" in shown.err
+    assert "imported 3,000" in shown.err

@@ -1,0 +1,312 @@
+"""Small conversations of every kind: every body would be accepted, whatever was left out."""
+
+import copy
+import os
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+from bodies import FORMS, PROVIDERS, SETTINGS, START, recalled_text
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from validators import problems
+
+from reservoir_cli import Message, Reservoir, ToolCall
+from reservoir_cli.chat.turn import Section
+from reservoir_cli.context.layout import Costs
+from reservoir_cli.context.render.recalled import recalled_line
+from reservoir_cli.context.render.window import count_turns, written
+from reservoir_cli.context.selection import Rules, select
+from reservoir_cli.context.turns import (
+    current_turn,
+    ends_with_a_question,
+    fixed_turns,
+    history_turns,
+)
+from reservoir_cli.context.types import Candidate, ContextRequest, Piece, Scores, Selection, Tier
+from reservoir_cli.messages import Role, StoredMessage, plain_text
+
+#: Thousands are for a change of what is tested here: HYPOTHESIS_EXAMPLES=5000 pytest …
+EXAMPLES = int(os.environ.get("HYPOTHESIS_EXAMPLES", "300"))
+
+
+ODD_IDS = ("a", "b", "", "a b", "x" * 41, "käse")
+TEXTS = ("", " ", "hello", "q?", "q?", "hello\nthere", "long " * 30)
+RAW = ("", "{}", '{"k": 1}', "[1]", "null", "not {json", '"text"')
+SMALL_NAMES = ("f", "g.h", "n" * 70, "名")
+LONGEST = 12
+
+
+class _Digits:
+    """Choices out of one number: a draw a message, not a dozen, is what makes thousands cheap."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+
+    def one_of(self, *choices: Any) -> Any:
+        self.number, place = divmod(self.number, len(choices))
+        return choices[place]
+
+    def share(self) -> float:
+        return self.one_of(*range(17)) / 16
+
+    def call(self) -> ToolCall:
+        return ToolCall(self.one_of(*ODD_IDS), self.one_of(*SMALL_NAMES), self.one_of(*RAW))
+
+
+def _small_message(number: int, before: Sequence[StoredMessage], digits: _Digits) -> StoredMessage:
+    role = digits.one_of("user", "assistant", "tool", "assistant", "tool", "user", "system")
+    text = digits.one_of(*TEXTS)
+    calls = digits.one_of(0, 1, 1, 2, 3) if role == "assistant" else 0
+    message = StoredMessage(
+        id=number,
+        trace_id=digits.one_of("t", "u", f"own {number}"),
+        conversation_id=digits.one_of(None, "c", "d"),
+        partition="p",
+        instance=digits.one_of("i", "i", "i", "j"),
+        role=Role(role),
+        content=f"{text} {number}" if text.strip() and digits.one_of(True, False) else text,
+        name=None,
+        tool_calls=tuple(digits.call() for _ in range(calls)),
+        tool_call_id=digits.one_of(*ODD_IDS) if role == "tool" else None,
+        created_at=(before[-1].created_at if before else START)
+        + timedelta(minutes=digits.one_of(0, 1, 500, 1_500)),
+        source="test",
+        source_id=str(number),
+        tokens=0,
+    )
+    callers = [each for each in before if each.tool_calls][-3:]
+    if role == "tool" and callers and digits.one_of(True, True, False):
+        caller = digits.one_of(*callers)
+        message = replace(
+            message,
+            conversation_id=caller.conversation_id,
+            instance=caller.instance,
+            tool_call_id=digits.one_of(*caller.tool_calls).id,
+        )
+    return replace(message, tokens=len(plain_text(message)))
+
+
+def _pool(seeds: list[bytes]) -> list[Candidate]:
+    """Messages of two instances in order of time, some of the scope not among them."""
+    found: list[tuple[StoredMessage, _Digits]] = []
+    for number, seed in enumerate(seeds, 1):
+        digits = _Digits(int.from_bytes(seed, "little"))
+        before = [message for message, _ in found]
+        found.append((_small_message(number, before, digits), digits))
+    own = [each.id for each, _ in found if each.instance == "i"]
+    pool = []
+    for message, digits in found:
+        embedded = digits.one_of(True, False)
+        cosine = digits.share() if embedded else 0.0
+        scores = Scores(digits.share(), cosine, 0.0, digits.share(), digits.share(), embedded)
+        tier = digits.one_of(*Tier)
+        age = len(own) - 1 - own.index(message.id) if message.id in own else None
+        filler = tier is Tier.OLDER and digits.one_of(True, False)
+        if digits.one_of(*range(12)) < 11:
+            pool.append(Candidate(message, tier, filler, scores, age, place=message.id))
+    return pool
+
+
+pools = st.lists(st.binary(min_size=14, max_size=14), max_size=LONGEST).map(_pool)
+
+rules = st.builds(
+    Rules,
+    order=st.sampled_from(("score", "tiers")),
+    min_history_messages=st.integers(0, 4),
+    min_cosine=st.sampled_from((0.0, 0.0, 0.4)),
+    include_system=st.booleans(),
+)
+
+requests = st.builds(
+    ContextRequest,
+    query=st.sampled_from(("what now?", "hello", "q?", "", " ")),
+    partition=st.just("p"),
+    instance=st.just("i"),
+    model=st.just("m"),
+    budget=st.just(1),
+    format=st.just("text"),
+    trace_id=st.just("t"),
+    now=st.just(START),
+    system=st.sampled_from((None, "Be brief.")),
+    procedures=st.sampled_from(((), (Piece("Do it.", "p"),))),
+    knowledge=st.sampled_from(((), (Piece("Foxes.", "n"), Piece("Dogs.", "m")))),
+    episodes=st.sampled_from(((), (Piece("2026-01-01: x"),))),
+)
+
+
+# A counter of characters, so that every cost is exact and sums are what they seem.
+
+
+def _line(each: Candidate) -> int:
+    return len(recalled_line(each.message)) + len("\n…\n")
+
+
+COSTS = Costs(
+    recalled=lambda each: _line(each) + len("…\n"),
+    history=_line,
+    day=len("2026-01-01\n"),
+    recalled_title=len(recalled_text([])) + len("\n\n"),
+    left_out=lambda answer: len(f"[answer left out: #{answer}]\n"),
+)
+
+
+def choose(pool: list[Candidate], request: ContextRequest, budget: int, rule: Rules) -> Selection:
+    return select(pool, query=request.query, budget=budget, costs=COSTS, rules=rule, not_reached=0)
+
+
+#: What cannot be kept where nobody asked anything.
+NOT_WITHOUT_A_QUESTION = (
+    "the last message is not the user's",
+    "messages: at least one message is required",
+)
+conversations = given(pools, requests, st.integers(0, 700), rules)
+thorough = settings(max_examples=EXAMPLES)
+
+
+@thorough
+@conversations
+def test_every_body_of_a_small_conversation_is_accepted(pool, request_, budget, rule):
+    selection = choose(pool, request_, budget, rule)
+    for form in PROVIDERS:
+        asked_for = replace(request_, format=form)
+        said = history_turns(asked_for, selection.recalled, selection.history)
+        window = [*fixed_turns(request_), *said, *current_turn(request_)]
+        asked = ends_with_a_question(window)
+        found = problems(form, written(window, form, "m", 100))
+        if not asked:
+            found = [each for each in found if each not in NOT_WITHOUT_A_QUESTION]
+        assert found == [], form
+
+
+@thorough
+@conversations
+def test_a_small_conversation_costs_no_more_than_its_budget(pool, request_, budget, rule):
+    def printed(room: int) -> int:
+        selection = choose(pool, request_, room, rule)
+        turns = history_turns(request_, selection.recalled, selection.history)
+        return len(written(turns, "text", None, 1))
+
+    assert printed(budget) <= budget
+    # One character less than everything takes is where a forgotten cost would show.
+    everything = printed(100_000)
+    assert printed(max(0, everything - 1)) <= max(0, everything - 1)
+
+
+@thorough
+@conversations
+def test_history_begins_with_a_question(pool, request_, budget, rule):
+    history = choose(pool, request_, budget, rule).history
+    assert [each.message.role for each in history[:1]] in ([], [Role.USER])
+
+
+@thorough
+@conversations
+def test_no_message_is_in_two_places_and_none_is_lost(pool, request_, budget, rule):
+    selection = choose(pool, request_, budget, rule)
+    left_out = [each.candidate for each in (*selection.dropped, *selection.passed_over)]
+    places = Counter(
+        each.message.id for each in (*selection.recalled, *selection.history, *left_out)
+    )
+    assert all(count == 1 for count in places.values())
+    expected = {each.message.id for each in pool} - places.keys()
+    for each in pool:
+        if each.message.id in expected:
+            same = each.message.content.strip() == request_.query.strip()
+            blank = not each.message.content.strip() and not each.message.tool_calls
+            assert same or blank or each.message.role is Role.SYSTEM
+
+
+@thorough
+@conversations
+def test_a_small_conversation_is_printed_as_it_was_stored(pool, request_, budget, rule):
+    selection = choose(pool, request_, budget, rule)
+    stored = {each.message.id: each.message for each in pool}
+    for each in (*selection.recalled, *selection.history):
+        whole = stored[each.message.id]
+        assert replace(each.message, tool_calls=whole.tool_calls) == whole
+        assert set(each.message.tool_calls) <= set(whole.tool_calls)
+    turns = history_turns(request_, selection.recalled, selection.history)
+    recalled = [each.content for each in turns if each.section is Section.RECALLED]
+    told = [recalled_text(selection.recalled)]
+    assert recalled == (told if selection.recalled else [])
+    run = [(each.role, each.content) for each in turns if each.section is Section.HISTORY]
+    assert run == [(each.message.role, each.message.content) for each in selection.history]
+
+
+@thorough
+@conversations
+def test_recalled_results_stand_with_their_calls(pool, request_, budget, rule):
+    selection = choose(pool, request_, budget, rule)
+    for some in (selection.recalled, selection.history):
+        calls = Counter(
+            (each.message.instance, each.message.conversation_id, call.id)
+            for each in some
+            for call in each.message.tool_calls
+        )
+        results = Counter(
+            (each.message.instance, each.message.conversation_id, each.message.tool_call_id or "")
+            for each in some
+            if each.message.role is Role.TOOL
+        )
+        assert calls == results
+
+
+@thorough
+@conversations
+def test_a_result_in_history_answers_a_call_of_its_own_conversation(pool, request_, budget, rule):
+    waiting: list[tuple[str | None, str]] = []
+    for each in choose(pool, request_, budget, rule).history:
+        message = each.message
+        if message.role is Role.TOOL:
+            answers = (message.conversation_id, message.tool_call_id or "")
+            assert answers in waiting
+            waiting.remove(answers)
+        else:
+            waiting = [(message.conversation_id, call.id) for call in message.tool_calls]
+
+
+@thorough
+@conversations
+def test_choosing_changes_nothing_and_comes_out_the_same_again(pool, request_, budget, rule):
+    before = copy.deepcopy(pool)
+    first = choose(pool, request_, budget, rule)
+    assert pool == before
+    assert choose(before, request_, budget, rule) == first
+
+
+@settings(max_examples=max(20, EXAMPLES // 15))
+@given(pools, requests, st.integers(30, 400), st.sampled_from(FORMS), st.booleans())
+def test_a_small_conversation_in_a_real_store_keeps_its_budget(pool, request_, budget, form, tiers):
+    messages = [
+        Message(
+            each.message.role,
+            each.message.content,
+            created_at=each.message.created_at,
+            trace_id=each.message.trace_id,
+            conversation_id=each.message.conversation_id,
+            tool_calls=each.message.tool_calls,
+            tool_call_id=each.message.tool_call_id,
+        )
+        for each in pool
+    ]
+    with Reservoir.open(":memory:", settings=SETTINGS, offline=True) as reservoir:
+        for instance in ("i", "j"):
+            pairs = zip(messages, pool, strict=True)
+            some = [one for one, each in pairs if each.message.instance == instance]
+            reservoir.ingest(some, partition="p", instance=instance, embed=False)
+        window = reservoir.context(
+            request_.query,
+            partition="p",
+            budget=budget,
+            format=form,
+            order="tiers" if tiers else "score",
+        )
+    assert window.used <= budget or window.budget.overfull
+    printed = count_turns(window.turns, form, window.meter)
+    # The joint between sections is the only thing that is not counted with one of them.
+    assert printed <= budget + 3 or window.budget.overfull
+    if form in PROVIDERS and ends_with_a_question(window.turns):
+        assert problems(form, {**window.to(), "model": "m"}) == []

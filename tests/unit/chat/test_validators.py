@@ -1,0 +1,220 @@
+"""The validators see what each provider refuses."""
+
+from typing import Any
+
+import pytest
+from validators import problems
+
+ASKS = {"role": "user", "content": "go on"}
+
+
+def _calling(*ids: str, **changed: Any) -> dict[str, Any]:
+    function = {"name": "f", "arguments": "{}"}
+    calls = [{"id": each, "type": "function", "function": function} for each in ids]
+    return {"role": "assistant", "content": None, "tool_calls": calls, **changed}
+
+
+def _result(number: str, text: str = "done") -> dict[str, Any]:
+    return {"role": "tool", "tool_call_id": number, "content": text}
+
+
+def _called(call: dict[str, Any]) -> list[dict[str, Any]]:
+    return [_calling(tool_calls=[call]), _result(call.get("id", "")), ASKS]
+
+
+def _function(name: str = "f", arguments: Any = "{}", **changed: Any) -> dict[str, Any]:
+    function = {"name": name, "arguments": arguments}
+    return {"id": "a", "type": "function", "function": function, **changed}
+
+
+GOOD_OPENAI = [ASKS, _calling("a", "b"), _result("b"), _result("a"), ASKS]
+BAD_OPENAI = [
+    ("role 'context' is unknown", [{"role": "context", "content": "x"}, ASKS]),
+    ("tool_calls in a message of role user", [{**_calling("a"), "role": "user"}, _result("a")]),
+    ("tool_calls is empty", [_calling(content="x"), ASKS]),
+    ("content is null, and there are no calls", [{"role": "user", "content": None}]),
+    ("content is no string", [{"role": "user", "content": 7}]),
+    ("content is blank", [{"role": "user", "content": " \n"}]),
+    ("a tool message without tool_call_id", [{"role": "tool", "content": "x"}, ASKS]),
+    ("tool_call_id in a message of role user", [{**ASKS, "tool_call_id": "a"}]),
+    ("name of a message does not match its pattern", [{**ASKS, "name": "a b"}]),
+    ("id of a call does not match its pattern", _called(_function(id="x" * 41))),
+    ("id of a call does not match its pattern", _called(_function(id="a.b"))),
+    ("id of a call does not match its pattern", _called(_function(id=""))),
+    ("type of a call is not function", _called(_function(type="custom"))),
+    ("name of a function does not match its pattern", _called(_function("web.search"))),
+    ("name of a function does not match its pattern", _called(_function("n" * 65))),
+    ("arguments are no string", _called(_function(arguments={}))),
+    (
+        "a tool message is no response to a preceding message with tool_calls",
+        [ASKS, _result("a"), ASKS],
+    ),
+    (
+        "a tool message is no response to a preceding message with tool_calls",
+        [_calling("a"), _result("a"), _result("a"), ASKS],
+    ),
+    (
+        "tool_calls are not followed by tool messages responding to each tool_call_id",
+        [_calling("a", "b"), _result("a"), ASKS],
+    ),
+    (
+        "tool_calls are not followed by tool messages responding to each tool_call_id",
+        [_calling("a"), ASKS, _result("a"), ASKS],
+    ),
+    ("two calls of a message have one id", [_calling("a", "a"), _result("a"), _result("a"), ASKS]),
+    ("the last message is not the user's", [ASKS, {"role": "assistant", "content": "x"}]),
+    ("messages: at least one message is required", []),
+]
+
+
+@pytest.mark.parametrize("form", ["openai", "azure"])
+@pytest.mark.parametrize(("rule", "messages"), BAD_OPENAI)
+def test_the_validator_sees_what_openai_refuses(form, rule, messages):
+    assert rule in problems(form, {"model": "m", "messages": messages})
+
+
+def _ollama_call(name: Any = "f", arguments: Any = None) -> dict[str, Any]:
+    function = {"name": name, "arguments": {} if arguments is None else arguments}
+    return {"role": "assistant", "content": "", "tool_calls": [{"function": function}]}
+
+
+OLLAMA_RESULT = {"role": "tool", "tool_name": "f", "content": "done"}
+GOOD_OLLAMA = [ASKS, _ollama_call(), OLLAMA_RESULT, ASKS]
+BAD_OLLAMA = [
+    ("role 'context' is unknown", [{"role": "context", "content": "x"}, ASKS]),
+    ("content is no string", [{"role": "user", "content": None}]),
+    ("content is blank", [{"role": "user", "content": " "}]),
+    ("tool_calls in a message of role user", [{**_ollama_call(), "role": "user"}]),
+    ("a call without a name", [_ollama_call(""), {**OLLAMA_RESULT, "tool_name": ""}, ASKS]),
+    ("arguments are no object", [_ollama_call(arguments="{}"), OLLAMA_RESULT, ASKS]),
+    ("a result names no tool that was called right before it", [ASKS, OLLAMA_RESULT, ASKS]),
+    (
+        "a result names no tool that was called right before it",
+        [_ollama_call("g"), OLLAMA_RESULT, ASKS],
+    ),
+    ("a call without a result", [_ollama_call(), ASKS]),
+]
+
+
+@pytest.mark.parametrize(("rule", "messages"), BAD_OLLAMA)
+def test_the_validator_sees_what_ollama_refuses(rule, messages):
+    assert rule in problems("ollama", {"model": "m", "messages": messages, "stream": False})
+
+
+def _said(role: str, *blocks: dict[str, Any]) -> dict[str, Any]:
+    return {"role": role, "content": list(blocks)}
+
+
+def _use(number: str = "a", **changed: Any) -> dict[str, Any]:
+    return {"type": "tool_use", "id": number, "name": "f", "input": {}, **changed}
+
+
+def _tool_result(number: str = "a", text: str = "done") -> dict[str, Any]:
+    return {"type": "tool_result", "tool_use_id": number, "content": text}
+
+
+def _anthropic(*messages: dict[str, Any], **changed: Any) -> dict[str, Any]:
+    tools = [{"name": "f", "input_schema": {"type": "object"}}]
+    return {"model": "m", "max_tokens": 1, "messages": list(messages), "tools": tools, **changed}
+
+
+TEXT = {"type": "text", "text": "x"}
+HELLO = _said("user", TEXT)
+USED, ANSWERED = _said("assistant", TEXT, _use()), _said("user", _tool_result(), TEXT)
+GOOD_ANTHROPIC = _anthropic(HELLO, USED, ANSWERED, system="be brief")
+BAD_ANTHROPIC = [
+    ("max_tokens is not a whole number from 1", _anthropic(HELLO, max_tokens=0)),
+    ("max_tokens is not a whole number from 1", _anthropic(HELLO, max_tokens=None)),
+    ("system is no text", _anthropic(HELLO, system=" ")),
+    ("system is no text", _anthropic(HELLO, system=None)),
+    ("the first message is not the user's", _anthropic(_said("assistant", TEXT), HELLO)),
+    ("roles do not alternate", _anthropic(HELLO, HELLO)),
+    ("role 'system' is unknown", _anthropic(_said("system", TEXT), HELLO)),
+    ("content is empty", _anthropic(_said("user"))),
+    (
+        "text content blocks must contain non-whitespace text",
+        _anthropic(_said("user", {"type": "text", "text": " \n"})),
+    ),
+    (
+        "text content blocks must contain non-whitespace text",
+        _anthropic({"role": "user", "content": ""}),
+    ),
+    ("a block tool_use in a message of role user", _anthropic(_said("user", _use()))),
+    (
+        "a block tool_result in a message of role assistant",
+        _anthropic(HELLO, _said("assistant", _tool_result())),
+    ),
+    (
+        "content of a tool_result is blank",
+        _anthropic(HELLO, USED, _said("user", _tool_result("a", ""))),
+    ),
+    (
+        "tool_result blocks do not come first",
+        _anthropic(HELLO, USED, _said("user", TEXT, _tool_result())),
+    ),
+    (
+        "id of a tool_use does not match its pattern",
+        _anthropic(HELLO, _said("assistant", _use("a.b"))),
+    ),
+    (
+        "name of a tool_use does not match its pattern",
+        _anthropic(HELLO, _said("assistant", _use(name="a b"))),
+    ),
+    ("input is no object", _anthropic(HELLO, _said("assistant", _use(input="{}")), ANSWERED)),
+    (
+        "tool_use ids were found without tool_result blocks immediately after",
+        _anthropic(HELLO, USED, HELLO),
+    ),
+    (
+        "tool_use ids were found without tool_result blocks immediately after",
+        _anthropic(HELLO, USED),
+    ),
+    (
+        "a tool_result has no corresponding tool_use block in the previous message",
+        _anthropic(ANSWERED),
+    ),
+    (
+        "each tool_use must have a single result",
+        _anthropic(HELLO, USED, _said("user", _tool_result(), _tool_result())),
+    ),
+    ("tool_use ids must be unique", _anthropic(HELLO, USED, ANSWERED, USED, ANSWERED)),
+    (
+        "requests which include tool_use or tool_result blocks must define tools",
+        _anthropic(HELLO, USED, ANSWERED, tools=[]),
+    ),
+    (
+        "a tool_use of a tool that is not defined",
+        _anthropic(HELLO, _said("assistant", _use(name="g")), ANSWERED),
+    ),
+    ("tool names must be unique", _anthropic(HELLO, tools=2 * GOOD_ANTHROPIC["tools"])),
+    (
+        "name of a tool does not match its pattern",
+        _anthropic(HELLO, tools=[{"name": "a b", "input_schema": {"type": "object"}}]),
+    ),
+    ("input_schema of a tool is no object", _anthropic(HELLO, tools=[{"name": "f"}])),
+]
+
+
+@pytest.mark.parametrize(("rule", "body"), BAD_ANTHROPIC)
+def test_the_validator_sees_what_anthropic_refuses(rule, body):
+    assert rule in problems("anthropic", body)
+
+
+@pytest.mark.parametrize(
+    ("form", "body"),
+    [
+        ("openai", {"model": "m", "messages": GOOD_OPENAI}),
+        ("azure", {"model": "m", "messages": GOOD_OPENAI}),
+        ("ollama", {"model": "m", "messages": GOOD_OLLAMA, "stream": False}),
+        ("anthropic", GOOD_ANTHROPIC),
+    ],
+)
+def test_the_validator_takes_a_sound_body_and_no_broken_frame(form, body):
+    assert problems(form, body) == []
+    assert "model is required" in problems(form, {**body, "model": ""})
+    assert "messages: at least one message is required" in problems(form, {**body, "messages": []})
+    for wrong in (float("nan"), "\ud800"):
+        found = problems(form, {**body, "x": wrong})
+        assert any(each.startswith("the body is not JSON") for each in found)
+    if form == "ollama":
+        assert problems(form, {**body, "stream": True}) == ["stream is not false"]

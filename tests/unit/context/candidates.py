@@ -1,0 +1,80 @@
+"""Candidates and costs made by hand."""
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+from reservoir_cli.context.layout import Costs
+from reservoir_cli.context.selection import Rules, select
+from reservoir_cli.context.types import Candidate, Scores, Tier
+from reservoir_cli.messages import Role, StoredMessage, ToolCall
+
+START = datetime(2026, 5, 9, 12, tzinfo=UTC)
+R, S, Y, O, _ = Tier  # noqa: E741 - recent, similar, synapse, older
+BY_TOKENS = Costs(lambda each: each.message.tokens, lambda each: each.message.tokens, 0, 0)
+NO_NEWEST = Rules(min_history_messages=0)
+TIERS = Rules("tiers", min_history_messages=0)
+
+
+def said(role="user", content=None, *, tokens=10, tier=R, priority=0.5, **more):
+    """A candidate whose number, time and age its place in a pool will give."""
+    message = StoredMessage(
+        id=0,
+        trace_id=more.get("trace", ""),
+        conversation_id=more.get("conversation"),
+        partition="p",
+        instance=more.get("instance", "i"),
+        role=Role(role),
+        content="" if content is None else content,
+        name=None,
+        tool_calls=tuple(ToolCall(call, "look", "{}") for call in more.get("calls", ())),
+        tool_call_id=more.get("answers"),
+        created_at=START,
+        source="test",
+        source_id="",
+        tokens=tokens,
+    )
+    cosine = more.get("cosine", 0.0)
+    scores = Scores(0.0, cosine or 0.0, 0.0, 0.0, priority, cosine is not None)
+    return Candidate(message, tier, more.get("filler", False), scores, None)
+
+
+def pool(*candidates):
+    """Candidates as they come out of a store: numbered from 1, a minute apart."""
+    placed = []
+    for number, each in enumerate(candidates, 1):
+        message = replace(
+            each.message,
+            id=number,
+            trace_id=each.message.trace_id or f"t{number}",
+            created_at=START + timedelta(minutes=number),
+            content=each.message.content or ("" if each.message.tool_calls else f"note {number}"),
+        )
+        placed.append(replace(each, message=message))
+    own = [each.message.id for each in placed if each.message.instance == "i"][::-1]
+    return [
+        replace(each, age=own.index(each.message.id) if each.message.id in own else None)
+        for each in placed
+    ]
+
+
+def chosen(candidates, budget, rules=NO_NEWEST, *, query="", costs=BY_TOKENS):
+    return select(candidates, query=query, budget=budget, costs=costs, rules=rules, not_reached=0)
+
+
+def numbers(candidates):
+    return sorted(each.message.id for each in candidates)
+
+
+def kept(selection):
+    return numbers((*selection.recalled, *selection.history))
+
+
+def reasons(selection):
+    return {each.candidate.message.id: each.reason for each in selection.dropped}
+
+
+def exchange(first=0.1, second=0.1, **more):
+    return [
+        said("user", trace="t", priority=first, **more),
+        said("assistant", trace="t", priority=second, **more),
+    ]

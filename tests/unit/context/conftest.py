@@ -1,0 +1,28 @@
+"""Contexts out of a real store."""
+
+import pytest
+from builders import Compass
+from memories import Memory
+
+from reservoir_cli.settings import config
+
+
+@pytest.fixture
+def memory(store, monkeypatch):
+    monkeypatch.setattr(
+        "reservoir_cli.retrieval.indexing.load_embedder", lambda *_, **__: Compass()
+    )
+    return Memory(store)
+
+
+@pytest.fixture
+def write(home):
+    """Write the settings file."""
+
+    def writing(toml):
+        file = config.load().path
+        assert file.is_relative_to(home)
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(toml)
+
+    return writing

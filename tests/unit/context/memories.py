@@ -1,0 +1,117 @@
+"""A store to speak into, with vectors made by hand."""
+
+from datetime import timedelta
+
+import fingerprint
+import numpy as np
+from behind import behind
+from builders import NOW, Compass
+
+from reservoir_cli import Reservoir
+from reservoir_cli.chat import providers
+from reservoir_cli.messages import Message, Scope, ToolCall
+from reservoir_cli.settings import config
+from reservoir_cli.storage.records import Passage
+from reservoir_cli.tokens import load_counter
+
+COUNTER = load_counter("approximate")
+NEVER = 2.0
+WORDS = "amber birch cedar delta ember fjord grove heath inlet jetty knoll ledge marsh".split()
+
+
+class Memory:
+    """A store to speak into, and contexts out of it."""
+
+    def __init__(self, store):
+        self.store = store
+        self.minute = 0
+        store.activate_model(Compass.model_id, Compass.name)
+
+    def say(self, content, role="user", *, cosine=None, instance="p", partition="p", **more):
+        """Store a message; its cosine with every question is as given, or it has no vector."""
+        self.minute += 1
+        link = more.pop("link", NEVER)
+        calls = tuple(ToolCall(each, "look", '{"at": 1}') for each in more.pop("calls", ()))
+        message = Message(
+            role,
+            content,
+            created_at=NOW + timedelta(minutes=self.minute),
+            tool_calls=calls,
+            source_id=str(self.minute),
+            **more,
+        )
+        (stored,) = self.store.add(Scope(partition, instance), [message], counter=COUNTER, now=NOW)
+        vectors = []
+        if cosine is not None:
+            vector = np.array([cosine, (1 - cosine**2) ** 0.5], np.float32)
+            vectors = [Passage(stored.id, 0, 0, 1, vector)]
+        self.store.add_passages(Compass.model_id, {stored.key: vectors}, link)
+        return stored.id
+
+    def ask(self, query="zeta", *, settings=None, partition="p", **options):
+        short = {"recent": "recent_context_size", "similar": "semantic_context_size"}
+        options = {short.get(name, name): value for name, value in options.items()}
+        if threshold := options.pop("threshold", None):
+            options["similar_cosine"] = 2 * threshold - 1
+        with_settings = Reservoir(self.store, config.load(None, settings or {}))
+        return with_settings.context(query, partition=partition, **options)
+
+    def fill(self, count, *, words=6, **more):
+        return [self.say(text(number, words), **more) for number in range(count)]
+
+
+def text(number, words=6):
+    return " ".join(WORDS[(number * 7 + each * each) % 13] for each in range(words)) + f" {number}"
+
+
+def kept(window):
+    return sorted(each.message.id for each in window.kept)
+
+
+def tiers(window):
+    return {each.message.id: each.tier.value for each in window.kept}
+
+
+def reasons(window):
+    return {each.candidate.message.id: each.reason for each in window.selection.dropped}
+
+
+def recounted(window):
+    """Tokens of what is printed, by the rule of §3."""
+    shown = window.to()
+    if window.request.format == "json":
+        shown = window.to("text")
+    if isinstance(shown, str):
+        count = len(window.turns)
+        return window.meter.count(shown, messages=count)
+    return sum(window.meter.count(each, messages=1) for each in providers.words(shown))
+
+
+GIVEN = {
+    "system": "SYSTEM TEXT",
+    "procedure": [("greet", "PROCEDURE ONE"), ("leave", "PROCEDURE TWO")],
+    "knowledge": [("a.md", "KNOWLEDGE ONE"), ("b.md", "KNOWLEDGE TWO")],
+    "episode": ["2026-01-01: EPISODE ONE", "2026-02-01: EPISODE TWO"],
+}
+
+
+def piece(tokens_wanted):
+    return "word " * tokens_wanted
+
+
+def rows_of(store):
+    names = (*fingerprint.MESSAGES.split(", "), "id")
+    rows = behind(store.location, f"SELECT {', '.join(names)} FROM messages ORDER BY id")
+    return [dict(zip(names, row, strict=True)) for row in rows]
+
+
+def talk(memory, count=12, *, instance="p"):
+    """Exchanges and tool calls, as long and as different as real ones."""
+    for number in range(count):
+        trace = f"{instance}{number}"
+        more = {"instance": instance, "trace_id": trace, "cosine": (number % 5) / 5}
+        memory.say(text(number, 12), **more)
+        if number % 3 == 0:
+            memory.say("", "assistant", calls=[f"c{trace}"], **more)
+            memory.say(text(number + 1, 20), "tool", tool_call_id=f"c{trace}", **more)
+        memory.say(text(number + 2, 40 + 17 * (number % 4)), "assistant", **more)

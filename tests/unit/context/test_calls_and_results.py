@@ -1,0 +1,167 @@
+"""Calls and their results, from choosing to the body; long results are cut."""
+
+import json
+from dataclasses import replace
+from datetime import timedelta
+from itertools import accumulate
+
+import pytest
+from builders import NOW
+from validators import problems
+from windows import CALLING, PROVIDERS, REPLY, RESULT, SEARCH, USER, candidate, stored, window
+
+from reservoir_cli import Message, Reservoir
+from reservoir_cli.context.layout import Costs
+from reservoir_cli.context.selection import Rules, select
+from reservoir_cli.context.turns import shorten_result
+from reservoir_cli.context.types import (
+    FORMATS,
+    Selection,
+)
+from reservoir_cli.messages import Role, StoredMessage
+from reservoir_cli.tokens import ApproximateCounter
+
+
+def _chosen(messages: list[StoredMessage]) -> Selection:
+    pool = [replace(candidate(each), age=len(messages) - 1 - n) for n, each in enumerate(messages)]
+    free = Costs(lambda _: 1, lambda _: 1, 1, 1)
+    return select(pool, query="?!", budget=1_000, costs=free, rules=Rules(), not_reached=0)
+
+
+def _timed(*messages: StoredMessage) -> list[StoredMessage]:
+    """Messages a minute apart; what follows a question is said in reply to it."""
+    traces = accumulate(
+        (each.trace_id for each in messages),
+        lambda before, own: own if own in asked else before,
+    )
+    asked = {each.trace_id for each in messages if each.role is Role.USER}
+    return [
+        replace(each, id=n, created_at=NOW + timedelta(minutes=n), trace_id=trace)
+        for n, (each, trace) in enumerate(zip(messages, traces, strict=True), 1)
+    ]
+
+
+def test_conversations_that_use_the_same_id_at_the_same_time_keep_their_results():
+    messages = _timed(
+        USER,
+        replace(CALLING, content="of c", conversation_id="c"),
+        replace(CALLING, content="of d", conversation_id="d"),
+        replace(RESULT, content="for d", conversation_id="d"),
+        replace(RESULT, content="for c", conversation_id="c"),
+    )
+    history = [each.message.content for each in _chosen(messages).history]
+    assert history == [USER.content, "of c", "for c", "of d", "for d"]
+
+
+def test_an_id_that_comes_again_in_one_conversation_keeps_its_results_in_order():
+    again = [replace(each, content=f"{each.content} again") for each in (CALLING, RESULT)]
+    messages = _timed(USER, CALLING, RESULT, *again, REPLY)
+    history = [each.message.content for each in _chosen(messages).history]
+    assert history == [each.content for each in messages]
+
+
+def test_a_call_and_a_result_without_ids_belong_together():
+    nameless = replace(CALLING, content="I look", tool_calls=(replace(SEARCH, id=""),))
+    messages = _timed(USER, nameless, replace(RESULT, tool_call_id=None), REPLY)
+    selection = _chosen(messages)
+    assert [each.message.role.value for each in selection.history] == [
+        "user",
+        "assistant",
+        "tool",
+        "assistant",
+    ]
+    assert selection.history[1].message.tool_calls
+    assert selection.recalled == ()
+
+
+def test_a_user_message_between_call_and_result_moves_behind_the_result():
+    messages = _timed(USER, CALLING, stored(3, "user", "hurry"), RESULT, REPLY)
+    history = [each.message.content for each in _chosen(messages).history]
+    assert history == [USER.content, "", RESULT.content, "hurry", REPLY.content]
+    shown = replace(window(), selection=_chosen(messages))
+    for form in PROVIDERS:
+        assert problems(form, shown.to(form)) == []
+
+
+@pytest.mark.parametrize("role", ["user", "tool"])
+def test_only_an_assistant_calls(role):
+    """Whatever an import stored, no provider takes calls of a user or of a result."""
+    odd = stored(2, role, "look", tool_calls=(SEARCH,), tool_call_id="call_0")
+    first = replace(CALLING, tool_calls=(replace(SEARCH, id="call_0"),))
+    messages = _timed(USER, first, odd, RESULT, REPLY)
+    shown = replace(window(), selection=_chosen(messages))
+    for form in PROVIDERS:
+        assert problems(form, shown.to(form)) == []
+
+
+# §1: long tool results are cut
+
+
+COUNTER = ApproximateCounter()
+
+
+def _result_of(text: str, number: int = 77) -> StoredMessage:
+    return stored(number % 25, "tool", text, id=number, tool_call_id="c")
+
+
+LINES = "\n".join(f"line {n}: the quick brown fox" for n in range(2_000))
+
+
+@pytest.mark.parametrize("limit", [50, 200, 1_999, 10_000])
+def test_a_cut_result_ends_at_a_line_end_and_names_the_message_and_what_is_missing(limit):
+    whole = _result_of(LINES)
+    cut = shorten_result(whole, limit, COUNTER)
+    head, _, marker = cut.content.rpartition("\n")
+    assert LINES.startswith(head + "\n")
+    assert "77" in marker
+    assert "reservoir view -p p --id 77" in marker
+    assert f"{whole.tokens:,}" in marker
+    assert cut.tokens == COUNTER.count(cut.content) <= limit
+    assert cut.tokens > limit - 60
+    assert replace(cut, content=whole.content, tokens=whole.tokens) == whole
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param(LINES, id="short lines"),
+        pytest.param("first line\n" + "word " * 20_000, id="one short line and a long one"),
+        pytest.param("word " * 20_000, id="no line end"),
+    ],
+)
+def test_what_the_marker_says_is_missing_is_missing(text):
+    whole = _result_of(text)
+    cut = shorten_result(whole, 2_000, COUNTER)
+    head, _, marker = cut.content.rpartition("\n")
+    said = int(marker.split("[… ")[1].split(" ")[0].replace(",", ""))
+    assert said == pytest.approx(whole.tokens - COUNTER.count(head), abs=60)
+
+
+def test_a_text_without_a_line_end_is_cut_inside_the_line():
+    cut = shorten_result(_result_of("word " * 20_000), 500, COUNTER)
+    head, _, _ = cut.content.rpartition("\n")
+    assert ("word " * 20_000).startswith(head)
+    assert 300 < COUNTER.count(head) < 500
+
+
+@pytest.mark.parametrize(("limit", "is_cut"), [(0, False), (2_000, True), (100_000, False)])
+@pytest.mark.parametrize("form", FORMATS)
+def test_results_over_the_setting_are_cut_and_0_is_off(tmp_path, form, limit, is_cut):
+    settings = {"embedding_model": "nobody/absent-model", "max_tool_result_tokens": limit}
+    with Reservoir.open(tmp_path / "store.db", settings=settings, offline=True) as reservoir:
+        told = [
+            Message("user", "read it"),
+            Message("assistant", "", tool_calls=(SEARCH,)),
+            Message("tool", LINES, tool_call_id="call_1"),
+            Message("user", LINES),
+        ]
+        rows = reservoir.ingest(told, partition="p", instance="i", embed=False)
+        shown = reservoir.context("and?", partition="p", instance="i", model="gpt-4o", format=form)
+        assert reservoir.view(reservoir.scope("p", "i"), 0) == rows
+    said = json.dumps(shown.to(), ensure_ascii=False)
+    assert (f"reservoir view -p p --id {rows[2].id}]" in said) is is_cut
+    assert shown.truncated is is_cut
+    # What a person says is never cut.
+    assert said.count("line 1999: ") == (1 if is_cut else 2)
+    cut = [each.message.tokens for each in shown.kept if each.cut]
+    assert all(1.1 * tokens <= limit for tokens in cut)

@@ -1,0 +1,199 @@
+"""Which stored messages a context may hold, of which scope and which tier."""
+
+import json
+
+import numpy as np
+import pytest
+from memories import kept, text, tiers
+
+from reservoir_cli.chat.turn import Section
+
+
+def test_a_message_has_the_first_tier_that_holds(memory):
+    synapse = memory.say(text(1), cosine=0.2, link=0.0)
+    old_similar = memory.say(text(2), cosine=0.9, link=0.0)
+    unlike = [memory.say(text(each), cosine=-0.9) for each in range(3, 9)]
+    recent_similar = memory.say(text(10), cosine=0.95)
+    found = tiers(memory.ask(budget=900, recent=1, similar=2))
+    assert found[recent_similar] == "recent"
+    assert found[old_similar] == "similar"
+    assert found[synapse] == "synapse"
+    assert {found[each] for each in unlike} == {"older"}
+
+
+@pytest.mark.parametrize(
+    ("cosine", "threshold", "tier"),
+    [
+        pytest.param(0.9, 0.85, "similar", id="§4 above"),
+        pytest.param(0.5, 0.85, "older", id="§4 below"),
+        pytest.param(0.0, 0.5, "older", id="§4 strictly greater"),
+        pytest.param(None, 0.0, "older", id="§4 without a vector never"),
+    ],
+)
+@pytest.mark.parametrize("fill", [True, False])
+def test_the_threshold_decides_the_tier_and_never_inclusion(memory, cosine, threshold, tier, fill):
+    number = memory.say("zeta", cosine=cosine, instance="q")
+    memory.say("now")
+    window = memory.ask("zeta and so on", similar=1, threshold=threshold, fill=fill)
+    assert tiers(window)[number] == tier
+
+
+@pytest.mark.parametrize("depth", [0, 1, 2], ids=lambda each: f"§4 synapse_depth {each}")
+def test_messages_so_many_links_from_a_candidate_are_candidates(memory, depth):
+    # A chain of turns of 40 degrees; what is further off is not tied.
+    reach = (1 + np.cos(np.radians(45))) / 2
+    chain = [
+        memory.say(text(each), cosine=float(np.cos(np.radians(40 * each))), link=reach)
+        for each in range(4)
+    ]
+    found = memory.ask(
+        recent=0, similar=1, settings={"synapse_depth": depth, "min_history_messages": 0}
+    )
+    assert kept(found) == chain[: depth + 1]
+    assert set(tiers(found).values()) <= {"similar", "synapse"}
+
+
+@pytest.mark.parametrize(
+    ("options", "all_of_them"),
+    [
+        pytest.param({"budget": 5_000}, True, id="§4 --budget fills"),
+        pytest.param({"model": "gpt-4o"}, False, id="§4 a model's limit does not"),
+        pytest.param({}, False, id="§4 nor does the default window"),
+        pytest.param({"budget": 5_000, "fill": False}, False, id="§4 --no-fill"),
+        pytest.param({"model": "gpt-4o", "fill": True}, True, id="§4 --fill"),
+        pytest.param({"budget": "recommended", "model": "gpt-4o"}, True, id="§4 recommended"),
+        pytest.param({"settings": {"fill": True}}, True, id="§4 fill = true"),
+        pytest.param({"settings": {"fill": False}, "budget": 5_000}, False, id="§4 fill = false"),
+    ],
+)
+def test_a_budget_fills_and_a_models_limit_does_not(memory, options, all_of_them):
+    said = [memory.say(text(each), cosine=-0.5) for each in range(60)]
+    window = memory.ask(recent=3, similar=3, **options)
+    assert (kept(window) == said) is all_of_them
+    assert all_of_them or len(window.kept) <= 6
+
+
+def test_when_filling_the_sizes_set_tiers_only(memory):
+    memory.fill(40, cosine=0.1)
+    wide = memory.ask(budget=5_000, recent=20, similar=20)
+    narrow = memory.ask(budget=5_000, recent=1, similar=1)
+    assert kept(wide) == kept(narrow)
+    assert list(tiers(narrow).values()).count("recent") == 1
+
+
+def test_an_empty_question_gives_recent_history_only(memory):
+    memory.fill(30, instance="q")
+    new = memory.fill(30)
+    window = memory.ask("", recent=4)
+    assert kept(window) == new[-4:]
+    assert Section.CURRENT not in {each.section for each in window.turns}
+
+
+SCOPES = {"own": {}, "sibling": {"instance": "q"}, "stranger": {"partition": "x", "instance": "p"}}
+
+
+@pytest.mark.parametrize(
+    ("options", "found"),
+    [
+        pytest.param({}, {"own", "sibling"}, id="§4 auto without -i"),
+        pytest.param({"instance": "p"}, {"own"}, id="§4 auto with -i"),
+        pytest.param({"instance": "q"}, {"sibling"}, id="§4 auto with another -i"),
+        pytest.param({"recall_scope": "instance"}, {"own"}, id="§4 instance"),
+        pytest.param(
+            {"recall_scope": "partition", "instance": "p"}, {"own", "sibling"}, id="§4 partition"
+        ),
+        pytest.param({"partition": "x", "instance": "p"}, {"stranger"}, id="§4 another partition"),
+    ],
+)
+@pytest.mark.parametrize("budget", [None, 900], ids=["limit", "filling"])
+@pytest.mark.parametrize("form", ["text", "json"])
+def test_nothing_crosses_the_scope(memory, options, found, budget, form):
+    for _ in range(2):
+        for name, place in SCOPES.items():
+            memory.say(f"said in {name} of zeta", cosine=0.9, trace_id="one", link=0.0, **place)
+    shown = json.dumps(memory.ask(budget=budget, format=form, **options).to())
+    assert {name for name in SCOPES if f"said in {name}" in shown} == found
+
+
+def test_an_instance_that_was_not_named_and_is_empty_gives_way_to_the_newest_and_says_so(memory):
+    memory.say("older", instance="a")
+    newest = memory.say("newer", instance="b")
+    window = memory.ask()
+    assert [each.message.id for each in window.selection.history] == [newest]
+    assert "(of p/b)" in window.summary()
+
+
+def test_an_instance_that_was_named_stays_the_one_however_empty(memory):
+    memory.say("elsewhere", instance="a")
+    window = memory.ask(instance="b")
+    assert kept(window) == []
+    assert "(of " not in window.summary()
+
+
+def test_an_instance_that_is_not_empty_is_not_left(memory):
+    own = memory.say("own")
+    memory.say("newer", instance="b")
+    window = memory.ask()
+    assert [each.message.id for each in window.selection.history] == [own]
+    assert "(of " not in window.summary()
+
+
+@pytest.mark.parametrize("embedded", [True, False], ids=["embedded", "pending"])
+@pytest.mark.parametrize("source", ["markdown", "text"])
+def test_documents_are_recalled_and_never_history(memory, embedded, source):
+    said = memory.say("birch cedar")
+    cosine = {"cosine": 0.9} if embedded else {}
+    note = memory.say("the zeta note", source=source, **cosine)
+    window = memory.ask("zeta")
+    assert [each.message.id for each in window.selection.history] == [said]
+    assert [each.message.id for each in window.selection.recalled] == [note]
+
+
+def test_history_comes_from_where_one_talks_and_not_from_where_documents_lie(memory):
+    said = memory.say("birch cedar", instance="chatgpt")
+    memory.say("a note", source="markdown")
+    memory.say("a newer note", source="markdown", instance="notes")
+    window = memory.ask("zeta")
+    assert [each.message.id for each in window.selection.history] == [said]
+
+
+# §4 Only what may be printed takes a place
+
+
+def test_imported_thinking_takes_no_place_among_recent_and_similar(memory):
+    shown = [memory.say(f"zeta said {number}", cosine=0.5) for number in range(4)]
+    for number in range(300):
+        memory.say(f"zeta thought {number}", "system", cosine=0.9)
+    settings = {"recent_context_size": 2, "semantic_context_size": 4, "similarity_threshold": 0.5}
+    window = memory.ask(settings=settings, fill=False)
+    assert kept(window) == shown
+    assert set(tiers(window).values()) == {"recent", "similar"}
+
+
+def test_messages_that_are_too_large_are_not_read(memory, monkeypatch):
+    memory.say("zeta before all")
+    for number in range(200):
+        memory.say(f"{number} " + text(number, 300), cosine=0.1)
+    new = [memory.say(f"zeta {number}") for number in range(3)]
+    read = []
+    with_partners = type(memory.store).with_partners
+
+    def counting(store, ids, scope):
+        rows = with_partners(store, ids, scope)
+        read.extend(rows)
+        return rows
+
+    monkeypatch.setattr(type(memory.store), "with_partners", counting)
+    window = memory.ask(budget=200, excerpts="off")
+    assert set(new) <= set(kept(window))
+    assert len(window.selection.history) == 4
+    assert len(read) < 60
+
+
+def test_without_a_vector_words_count_in_full(memory):
+    exact = memory.say("set wal_sender_timeout to zero", instance="q")
+    for number in range(20):
+        memory.say(text(number), instance=f"r{number}", cosine=0.2 + number / 100)
+    window = memory.ask("wal_sender_timeout", settings={"recent_context_size": 0}, budget=100)
+    scores = {each.message.id: each.scores.similarity for each in window.kept}
+    assert scores[exact] == max(scores.values()) == 1.0

@@ -1,0 +1,119 @@
+"""What a context counts is what it prints."""
+
+import json
+
+import pytest
+from memories import COUNTER, GIVEN, kept, piece, reasons, recounted, rows_of, talk
+
+from reservoir_cli.context.types import FORMATS
+from reservoir_cli.tokens import load_counter
+
+
+def test_an_exact_counter_has_no_mark_and_no_safety(memory, monkeypatch):
+    class Words:
+        name, version, exact = "words", "1", True
+
+        def count(self, text):
+            return len(text.split())
+
+    monkeypatch.setattr("reservoir_cli.tokens.load_counter", lambda *_, **__: Words())
+    memory.say("three little words")
+    window = memory.ask("one question")
+    assert window.summary().startswith("19 of ")
+    frame = len("[Reservoir context] [/Reservoir …]".split())
+    assert window.used == (1 + 3 + 4) + (1 + 2 + 4) + frame
+
+
+def test_an_approximate_count_is_marked(memory):
+    assert memory.ask().summary().startswith("≈")
+
+
+def test_a_count_is_stored_with_its_counter_and_renewed_when_the_counter_changes(memory):
+    number = memory.say("some words for it, and a few more of them")
+    other = memory.say("elsewhere", partition="q")
+
+    def counts():
+        return {row["id"]: (row.pop("tokens"), row.pop("counter")) for row in rows()}
+
+    def rows():
+        return rows_of(memory.store)
+
+    before = rows()
+    ratio = load_counter("ratio")
+    assert counts()[number][1] == f"{COUNTER.name} {COUNTER.version}"
+    window = memory.ask(settings={"token_counter": "ratio"})
+    content = window.kept[0].message.content
+    assert counts()[number] == (ratio.count(content), f"{ratio.name} {ratio.version}")
+    assert counts()[other][1] == f"{COUNTER.name} {COUNTER.version}"
+    untouched = [
+        {name: row[name] for name in row if name not in ("tokens", "counter")} for row in before
+    ]
+    assert [{name: row[name] for name in untouched[0]} for row in rows()] == untouched
+
+
+def test_a_context_counts_no_stored_message_twice(memory, monkeypatch):
+    class Watched:
+        name, version, exact = COUNTER.name, COUNTER.version, False
+
+        def __init__(self):
+            self.seen = []
+
+        def count(self, text):
+            self.seen.append(text)
+            return COUNTER.count(text)
+
+    said = memory.fill(5, words=30)
+    watched = Watched()
+    monkeypatch.setattr("reservoir_cli.tokens.load_counter", lambda *_, **__: watched)
+    window = memory.ask(budget=900)
+    assert kept(window) == said
+    contents = {each.message.content for each in window.kept}
+    assert not contents & set(watched.seen)
+
+
+def test_an_older_version_of_the_same_counter_is_counted_anew(memory, monkeypatch):
+    number = memory.say("some words for it")
+
+    class Newer:
+        name, version, exact = COUNTER.name, "999", False
+
+        def count(self, text):
+            return 7
+
+    monkeypatch.setattr("reservoir_cli.tokens.load_counter", lambda *_, **__: Newer())
+    memory.ask()
+    (row,) = rows_of(memory.store)
+    assert (row["id"], row["tokens"], row["counter"]) == (number, 7, f"{COUNTER.name} 999")
+
+
+@pytest.mark.parametrize("budget", [150, 400, 1_000, 2_500])
+@pytest.mark.parametrize("form", FORMATS, ids=lambda each: f"§3 {each}")
+def test_what_is_counted_is_what_is_printed_and_stays_in_the_budget(memory, form, budget):
+    talk(memory, instance="other")
+    talk(memory)
+    window = memory.ask(budget=budget, format=form, **(GIVEN if budget > 400 else {}))
+    printed = recounted(window)
+    assert printed <= budget
+    assert window.used <= budget
+    # Sections are counted and rounded one by one; neighbours of one role become one message.
+    sections = {each.section for each in window.turns}
+    assert -len(sections) <= window.used - printed <= 5 * len(window.turns)
+
+
+@pytest.mark.parametrize("form", ["text", "markdown", "openai", "ollama", "anthropic"])
+def test_the_reply_that_history_ends_with_is_counted(memory, form):
+    memory.say("short", trace_id="t")
+    memory.say(piece(500), "assistant", trace_id="t")
+    window = memory.ask(budget=2_000, format=form)
+    assert piece(500) in json.dumps(window.to())
+    assert window.used > 500
+
+
+@pytest.mark.parametrize("order", ["score", "tiers"])
+@pytest.mark.parametrize("form", ["text", "markdown", "openai", "anthropic"])
+def test_a_budget_of_exactly_what_everything_takes_drops_nothing(memory, order, form):
+    talk(memory)
+    everything = memory.ask(budget=50_000, format=form, order=order)
+    assert reasons(everything) == {}
+    exact = memory.ask(budget=everything.used, format=form, order=order)
+    assert kept(exact) == kept(everything)

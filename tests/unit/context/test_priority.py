@@ -1,0 +1,244 @@
+"""Which candidates are kept, what is said of the others, and what holds for every context."""
+
+import dataclasses
+
+import hypothesis
+import pytest
+from behind import behind
+from builders import Compass
+from hypothesis import strategies as st
+from memories import Memory, kept, piece, reasons, recounted, talk, text
+
+from reservoir_cli.context.types import FORMATS, Tier
+from reservoir_cli.storage.factory import open_store
+
+
+def test_priority_is_the_weighted_sum_of_similarity_and_recency(memory):
+    memory.fill(12, cosine=0.3)
+    memory.say("zeta", cosine=0.9)
+    for weights in ((0.7, 0.3), (0.2, 0.9), (1.0, 0.0)):
+        chosen = dict(zip(("similarity_weight", "recency_weight"), weights, strict=True))
+        for row in memory.ask("zeta?", settings=chosen, budget=2_000, format="json").to()[
+            "messages"
+        ]:
+            if row["id"]:
+                wanted = weights[0] * row["similarity"] + weights[1] * row["recency"]
+                assert row["priority"] == pytest.approx(wanted, abs=1e-6)
+
+
+def test_recency_weight_zero_switches_recency_off(memory):
+    old = memory.say(text(1), cosine=0.9)
+    memory.fill(20, cosine=0.1)
+    settings = {"recency_weight": 0.0, "min_history_messages": 0}
+    assert old in kept(memory.ask(budget=90, settings=settings))
+
+
+def test_by_default_the_best_scored_are_kept_and_by_tiers_the_recent(memory):
+    old = memory.say(text(1, 10), cosine=0.9, instance="q")
+    new = [memory.say(text(each, 10), cosine=-0.9) for each in range(2, 12)]
+    by_score, by_tiers = (kept(memory.ask(budget=120, order=each)) for each in ("score", "tiers"))
+    assert old in by_score
+    assert old not in by_tiers
+    assert by_tiers == new[-len(by_tiers) :]
+
+
+@pytest.mark.parametrize(
+    ("cosine", "stays"),
+    [
+        pytest.param(0.2, True, id="§4 reaching it"),
+        pytest.param(0.19, False, id="§4 below it"),
+        pytest.param(None, True, id="§4 no vector"),
+    ],
+)
+def test_min_similarity_keeps_the_unlike_out(memory, cosine, stays):
+    number = memory.say("zeta", cosine=cosine, instance="q")
+    memory.say("now", cosine=0.9)
+    window = memory.ask("zeta!", budget=900, settings={"min_similarity": 0.599999})
+    assert (number in kept(window)) is stays
+
+
+def test_a_too_large_message_between_small_ones_does_not_end_history_when_filling(memory):
+    before = memory.fill(5)
+    large = memory.say(piece(3_000))
+    after = memory.fill(5)
+    window = memory.ask(budget=1_000, recent=2, similar=0, excerpts="off")
+    assert large not in kept(window)
+    assert [each.message.id for each in window.selection.history] == before + after
+
+
+def test_an_old_system_message_does_not_end_history_when_filling(memory):
+    before = memory.fill(5)
+    memory.say(piece(3_000), "system")
+    after = memory.fill(5)
+    window = memory.ask(budget=1_000, recent=2, similar=0)
+    assert [each.message.id for each in window.selection.history] == before + after
+
+
+def test_what_filling_did_not_reach_is_counted_and_is_neither_a_drop_nor_a_truncation(memory):
+    said = memory.fill(80, cosine=0.1)
+    window = memory.ask(budget=150, recent=2, similar=2, format="json")
+    document = window.to()
+    left = len(said) - len(window.kept) - len(window.selection.dropped)
+    assert document["not_reached"] == left > 0
+    assert document["dropped"] == []
+    assert document["truncated"] is False
+    assert window.truncations == 0
+
+
+def test_without_filling_nothing_is_left_unreached(memory):
+    memory.fill(80, cosine=0.1)
+    document = memory.ask(recent=2, similar=2, format="json").to()
+    assert document["not_reached"] == 0
+
+
+def test_the_question_itself_is_not_counted_as_unreached(memory):
+    memory.say("zeta")
+    memory.fill(3)
+    window = memory.ask("zeta", format="json")
+    assert window.to()["not_reached"] == 0
+
+
+def test_candidates_without_room_are_dropped_and_that_is_a_truncation(memory):
+    memory.fill(20, words=20)
+    window = memory.ask(budget=150, recent=20, format="json")
+    document = window.to()
+    assert {each["reason"] for each in document["dropped"]} == {"no room"}
+    assert document["truncated"] is True
+    assert window.truncations == len(document["dropped"]) > 0
+    assert {each["tier"] for each in document["dropped"]} <= {each.value for each in Tier}
+
+
+def test_a_question_that_was_asked_before_is_left_out_and_its_reply_is_not(memory):
+    asked = memory.say(" zeta ", trace_id="t", cosine=1.0)
+    answered = memory.say("because", "assistant", trace_id="t")
+    window = memory.ask("zeta")
+    assert answered in kept(window)
+    assert asked not in kept(window)
+    assert reasons(window) == {}
+
+
+def test_a_call_whose_result_was_never_stored_is_dropped(memory):
+    number = memory.say("", "assistant", calls=["gone"])
+    assert reasons(memory.ask()) == {number: "unanswered call"}
+
+
+@pytest.mark.parametrize("budget", [None, 900])
+def test_explain_tells_of_every_candidate_and_of_at_most_100_others(memory, budget):
+    said = [memory.say(text(each, 3), cosine=-0.5) for each in range(300)]
+    window = memory.ask(budget=budget and 2_500, recent=5, similar=5)
+    told = window.to("json", explain=True)["explain"]
+    numbers = [row["id"] for row in told]
+    assert len(numbers) == len(set(numbers))
+    named = {row["id"] for row in told if row["tier"] != "older"}
+    assert set(said[-5:]) <= named
+    dropped = {each.candidate.message.id for each in window.selection.dropped}
+    assert dropped <= set(numbers)
+    own = len(window.selection.dropped) + sum(not each.filler for each in window.kept)
+    assert len(told) - own <= 100
+
+
+def test_explain_says_of_each_what_became_of_it_and_why(memory):
+    memory.fill(20, words=20)
+    window = memory.ask(budget=150, recent=20)
+    for row in window.to("json", explain=True)["explain"]:
+        assert (row["outcome"] == "kept") is (row["id"] in kept(window))
+        assert row["reason"] == "no room" or row["outcome"] == "kept"
+        assert {"similarity", "recency", "priority", "tokens", "tier", "reason"} <= row.keys()
+        assert row["reason"]
+
+
+def test_a_read_only_store_gives_the_same_context(memory, tmp_path, as_reader):
+    talk(memory)
+    asked = {"budget": 700, "settings": {"token_counter": "ratio"}}
+    with as_reader(memory.store.location) as other:
+        assert other.read_only
+        reader = Memory.__new__(Memory)
+        reader.store = other
+        found = reader.ask(**asked)
+        assert found.to("text") == memory.ask(**asked).to("text")
+
+
+@pytest.fixture
+def as_reader(monkeypatch):
+    from contextlib import contextmanager
+
+    @contextmanager
+    def opened(location):
+        if "://" in location:
+            for each in (
+                "DO $$BEGIN CREATE ROLE onlooker LOGIN; "
+                "EXCEPTION WHEN duplicate_object THEN NULL; END$$",
+                "GRANT USAGE ON SCHEMA reservoir TO onlooker",
+                "GRANT SELECT ON ALL TABLES IN SCHEMA reservoir TO onlooker",
+            ):
+                behind(location, each)
+            location = location.replace("postgres@", "onlooker@")
+        else:
+            # Root passes over file modes; what the store asks is the same either way.
+            monkeypatch.setattr("reservoir_cli.storage.sqlite.session.os.access", lambda *_: False)
+        other = open_store(location)
+        yield other
+        other.close()
+
+    return opened
+
+
+# Invariants
+
+SAID = st.lists(
+    st.tuples(
+        st.sampled_from(["user", "assistant", "system", "call", "result"]),
+        st.integers(1, 60),
+        st.sampled_from(["p", "p", "q"]),
+        st.sampled_from(["p", "p", "p", "x"]),
+        st.sampled_from([None, -0.5, 0.3, 0.9]),
+        st.integers(0, 3),
+    ),
+    max_size=14,
+)
+
+
+@hypothesis.given(
+    SAID,
+    st.integers(20, 600),
+    st.sampled_from(FORMATS),
+    st.sampled_from(["score", "tiers"]),
+    st.sampled_from([None, "p"]),
+)
+@hypothesis.settings(
+    max_examples=100,
+    suppress_health_check=[hypothesis.HealthCheck.function_scoped_fixture],
+)
+def test_a_context_keeps_its_budget_its_scope_and_its_word(
+    monkeypatch, said, budget, form, order, instance
+):
+    monkeypatch.setattr(
+        "reservoir_cli.retrieval.indexing.load_embedder", lambda *_, **__: Compass()
+    )
+    store = open_store(":memory-of-a-moment", create=False)
+    store._migrate()
+    memory = Memory(store)
+    for number, (role, words, own, partition, cosine, trace) in enumerate(said):
+        more = {"calls": ["c"]} if role == "call" else {}
+        more |= {"tool_call_id": "c"} if role == "result" else {}
+        real = {"call": "assistant", "result": "tool"}.get(role, role)
+        memory.say(
+            text(number, words),
+            real,
+            cosine=cosine,
+            instance=own,
+            partition=partition,
+            trace_id=f"t{trace}",
+            **more,
+        )
+    asked = {"budget": budget, "format": form, "order": order, "instance": instance}
+    window = memory.ask(**asked, trace_id="t")
+    if not window.budget.overfull:
+        assert window.used <= budget
+        assert recounted(window) <= budget
+    assert {each.message.partition for each in window.kept} <= {"p"}
+    if instance:
+        assert {each.message.instance for each in window.kept} <= {instance}
+    again = memory.ask(**asked, trace_id="t")
+    assert dataclasses.astuple(again.selection) == dataclasses.astuple(window.selection)
+    store.close()

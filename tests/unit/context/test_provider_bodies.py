@@ -1,0 +1,254 @@
+"""The bodies of requests, as each provider wants them."""
+
+import json
+from dataclasses import replace
+
+import pytest
+from validators import problems
+from windows import (
+    CALLING,
+    EVERYTHING,
+    METER,
+    OLD,
+    PROVIDERS,
+    REPLY,
+    RESULT,
+    SEARCH,
+    TURNS,
+    USER,
+    stored,
+    window,
+)
+
+from reservoir_cli import UsageError
+from reservoir_cli.context.render.frame import unwrap
+from reservoir_cli.context.render.window import count_turns
+
+
+@pytest.mark.parametrize("form", ["openai", "azure"])
+def test_openais_form_is_model_and_messages(form):
+    body = window(TURNS, OLD, **EVERYTHING).to(form)
+    assert list(body) == ["model", "messages"]
+    assert [each["role"] for each in body["messages"]] == [
+        *["system"] * 5,
+        "user",
+        "assistant",
+        "tool",
+        "assistant",
+        "user",
+    ]
+    assert body["messages"][6] == {
+        "role": "assistant",
+        "content": None,
+        "tool_calls": [
+            {
+                "id": "call_1",
+                "type": "function",
+                "function": {"name": "search", "arguments": '{"q": "fox"}'},
+            }
+        ],
+    }
+    assert body["messages"][7] == {"role": "tool", "content": "in line 7", "tool_call_id": "call_1"}
+    assert problems(form, body) == []
+
+
+def test_azures_form_is_openais():
+    shown = window(TURNS, OLD, **EVERYTHING)
+    assert json.dumps(shown.to("azure")) == json.dumps(shown.to("openai"))
+
+
+def test_content_is_null_only_beside_calls():
+    with_text = stored(2, "assistant", "I look", tool_calls=(SEARCH,))
+    blank = stored(2, "assistant", " \n", tool_calls=(SEARCH,))
+    for said, content in ((with_text, "I look"), (CALLING, None), (blank, None)):
+        body = window([USER, said, RESULT]).to("openai")
+        assert body["messages"][1]["content"] == content
+        assert all(each["content"] for each in body["messages"] if "tool_calls" not in each)
+
+
+def test_ollamas_form_is_native_chat():
+    body = window(TURNS, **EVERYTHING).to("ollama")
+    assert body["stream"] is False
+    assert set(body) == {"model", "messages", "stream", "options"}
+    assert body["options"] == {"num_ctx": 100_000}
+    assert "options" not in window(TURNS, model=None).to("ollama")
+    calling, result = body["messages"][-4:-2]
+    assert calling["tool_calls"] == [{"function": {"name": "search", "arguments": {"q": "fox"}}}]
+    assert calling["content"] == ""
+    assert result == {"role": "tool", "content": "in line 7", "tool_name": "search"}
+    assert problems("ollama", body) == []
+
+
+def test_anthropics_form_is_one_system_text_and_turns_of_two():
+    body = window(TURNS, OLD, **EVERYTHING).to("anthropic")
+    assert body["max_tokens"] == 4_096
+    assert body["system"] == (
+        "Be brief.\n---\n[Procedure: deploy]\nStep one.\n---\n[Procedure: undo]\nStep two."
+    )
+    first, calling, result, reply, *rest = body["messages"]
+    titles = [each["text"].split("\n")[0] for each in first["content"]]
+    assert titles == [
+        "[Retrieved Knowledge]",
+        "[Past Conversation Context]",
+        "[Recalled Messages]",
+        "where is the fox?",
+    ]
+    use = {"type": "tool_use", "id": "call_1", "name": "search", "input": {"q": "fox"}}
+    assert calling == {"role": "assistant", "content": [use]}
+    answer = {"type": "tool_result", "tool_use_id": "call_1", "content": "in line 7"}
+    assert result == {"role": "user", "content": [answer]}
+    assert reply == {"role": "assistant", "content": [{"type": "text", "text": REPLY.content}]}
+    assert rest == [{"role": "user", "content": [{"type": "text", "text": "what now?"}]}]
+    assert problems("anthropic", body) == []
+
+
+def test_results_come_before_any_text_and_neighbours_are_merged():
+    both = stored(2, "assistant", "a", tool_calls=(SEARCH, replace(SEARCH, id="call_2")))
+    second = stored(4, "tool", "two", tool_call_id="call_2")
+    body = window([USER, stored(2, "assistant", "b"), both, RESULT, second]).to("anthropic")
+    assert [each["role"] for each in body["messages"]] == ["user", "assistant", "user"]
+    kinds = [[each["type"] for each in one["content"]] for one in body["messages"]]
+    assert kinds == [
+        ["text"],
+        ["text", "text", "tool_use", "tool_use"],
+        ["tool_result", "tool_result", "text"],
+    ]
+    assert problems("anthropic", body) == []
+
+
+@pytest.mark.parametrize(("reserve", "shown"), [(0, 1), (1, 1), (8_192, 8_192)])
+def test_max_tokens_is_the_reserve_and_never_nothing(reserve, shown):
+    assert window(reserve=reserve).to("anthropic")["max_tokens"] == shown
+
+
+@pytest.mark.parametrize(
+    ("arguments", "shown"),
+    [
+        ('{"q": "fox"}', {"q": "fox"}),
+        ("", {}),
+        ("{}", {}),
+        ("not json", {"_raw": "not json"}),
+        ("[1, 2]", {"_raw": "[1, 2]"}),
+        ("null", {"_raw": "null"}),
+        ('"text"', {"_raw": '"text"'}),
+        ('{"a": ', {"_raw": '{"a": '}),
+        ("[" * 100_000, {"_raw": "[" * 100_000}),
+    ],
+    ids=lambda each: str(each)[:12],
+)
+def test_arguments_are_an_object_where_one_is_wanted_and_the_text_elsewhere(arguments, shown):
+    said = replace(CALLING, tool_calls=(replace(SEARCH, arguments=arguments),))
+    bodies = {form: window([USER, said, RESULT]).to(form) for form in PROVIDERS}
+    assert bodies["ollama"]["messages"][1]["tool_calls"][0]["function"]["arguments"] == shown
+    assert bodies["anthropic"]["messages"][1]["content"][0]["input"] == shown
+    plain = bodies["openai"]["messages"][1]["tool_calls"][0]["function"]["arguments"]
+    assert plain == arguments
+
+
+@pytest.mark.parametrize("form", PROVIDERS)
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        pytest.param('{"limit": NaN}', id="NaN"),
+        pytest.param('{"limit": [-Infinity]}', id="infinity"),
+        pytest.param('{"limit": 1e999}', id="too large a number"),
+        pytest.param('{"text": "\\ud83d"}', id="half a surrogate pair"),
+    ],
+)
+def test_a_body_is_strict_json_whatever_a_model_wrote_as_arguments(form, arguments):
+    said = replace(CALLING, tool_calls=(replace(SEARCH, arguments=arguments),))
+    assert problems(form, window([USER, said, RESULT]).to(form)) == []
+
+
+@pytest.mark.parametrize("form", PROVIDERS)
+def test_deep_arguments_can_be_written_and_counted(form):
+    deep = '{"a":' * 600 + "1" + "}" * 600
+    said = replace(CALLING, tool_calls=(replace(SEARCH, arguments=deep),))
+    shown = window([USER, said, RESULT])
+    assert problems(form, shown.to(form)) == []
+    assert count_turns(shown.turns, form, METER) > 600
+
+
+@pytest.mark.parametrize("number", ["x" * 41, "functions.bash:0", "ä", "", "a b", "call|1"])
+@pytest.mark.parametrize("form", PROVIDERS)
+def test_ids_a_provider_would_refuse_are_replaced_alike_in_call_and_result(form, number):
+    said = replace(CALLING, tool_calls=(replace(SEARCH, id=number),))
+    body = window([USER, said, replace(RESULT, tool_call_id=number), REPLY]).to(form)
+    assert problems(form, body) == []
+    if form in ("openai", "azure"):
+        given = body["messages"][1]["tool_calls"][0]["id"]
+        assert given == body["messages"][2]["tool_call_id"] != number
+    if form == "anthropic":
+        given = body["messages"][1]["content"][0]["id"]
+        assert given == body["messages"][2]["content"][0]["tool_use_id"] != number
+
+
+@pytest.mark.parametrize("number", ["call_1", "x" * 40, "A-b_9"])
+def test_ids_that_are_allowed_stay(number):
+    said = replace(CALLING, tool_calls=(replace(SEARCH, id=number),))
+    body = window([USER, said, replace(RESULT, tool_call_id=number)]).to("openai")
+    assert body["messages"][1]["tool_calls"][0]["id"] == number
+    assert body["messages"][2]["tool_call_id"] == number
+
+
+@pytest.mark.parametrize("form", PROVIDERS)
+def test_an_id_that_comes_again_gets_its_own_result(form):
+    again = [replace(each, content=f"{each.content}!") for each in (RESULT, REPLY)]
+    body = window([*TURNS, USER, CALLING, *again]).to(form)
+    assert problems(form, body) == []
+    said = json.dumps(body)
+    assert said.index('"in line 7"') < said.index('"in line 7!"')
+
+
+@pytest.mark.parametrize("form", PROVIDERS)
+@pytest.mark.parametrize("name", ["web.search", "n" * 65, "größe", "a b"])
+def test_names_a_provider_would_refuse_are_replaced(form, name):
+    said = replace(CALLING, tool_calls=(replace(SEARCH, name=name),))
+    assert problems(form, window([USER, said, RESULT]).to(form)) == []
+
+
+@pytest.mark.parametrize("form", PROVIDERS)
+@pytest.mark.parametrize("content", ["", "  ", "\n"])
+def test_an_empty_result_is_sent_with_words(form, content):
+    body = window([USER, CALLING, replace(RESULT, content=content), REPLY]).to(form)
+    assert problems(form, body) == []
+
+
+@pytest.mark.parametrize("form", PROVIDERS)
+def test_a_blank_system_prompt_is_none(form):
+    assert problems(form, window(TURNS, system=" \n").to(form)) == []
+
+
+# An empty query
+
+
+@pytest.mark.parametrize("query", ["", "  \n"])
+def test_an_empty_query_is_no_current_message(query):
+    shown = window(TURNS, query=query)
+    assert "assistant: in line 7, it seems\n[/Reservoir " in shown.to("text")
+    assert unwrap(shown.to("text")) == ("", (), 1)
+    assert "Current" not in shown.to("markdown")
+    assert [each["section"] for each in shown.to("json")["messages"]] == ["history"] * 4
+
+
+@pytest.mark.parametrize("form", PROVIDERS)
+def test_without_a_query_a_body_ends_with_the_last_question(form):
+    body = window([*TURNS, stored(5, "user", "and the dog?"), CALLING, RESULT], query="").to(form)
+    assert problems(form, body) == []
+    assert "and the dog?" in json.dumps(body["messages"][-1])
+    shown = json.dumps(window(TURNS, OLD, query="", **EVERYTHING).to(form))
+    assert "in line 7" not in shown
+    assert "Step two." in shown
+    assert "an old one" in shown
+
+
+@pytest.mark.parametrize("form", [*PROVIDERS, "text", "markdown"])
+def test_nothing_to_send_is_an_error(form):
+    with pytest.raises(UsageError, match="nothing to send"):
+        window(query=" ").to(form)
+
+
+@pytest.mark.parametrize("form", PROVIDERS)
+def test_a_body_without_anything_to_answer_is_an_error(form):
+    with pytest.raises(UsageError, match="nothing to send"):
+        window(recalled=OLD, query="", **EVERYTHING).to(form)

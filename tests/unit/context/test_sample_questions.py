@@ -1,0 +1,66 @@
+"""The real model over the samples."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from memories import recounted
+
+from reservoir_cli import Reservoir
+from reservoir_cli.settings import config
+
+SAMPLES = Path(__file__).parents[3] / "samples"
+
+
+@pytest.fixture(scope="module")
+def samples(embedder, sample_store, tmp_path_factory):
+    copy = shutil.copy(sample_store, tmp_path_factory.mktemp("samples"))
+    with Reservoir.open(copy, embedder=embedder) as reservoir:
+        yield reservoir
+
+
+QUESTIONS = json.loads((SAMPLES / "questions.json").read_text(encoding="utf-8"))["questions"]
+
+
+def found_in(window, question):
+    there = {each.message.source_id for each in window.kept}
+    return sum(each in there for each in question["evidence"]) / len(question["evidence"])
+
+
+@pytest.mark.parametrize("question", QUESTIONS[:3], ids=lambda each: each["question"])
+def test_what_answers_a_question_and_fits_is_inside_700_tokens(samples, question):
+    window = samples.context(
+        question["question"],
+        partition=question["partition"],
+        instance=question["instance"],
+        budget=700,
+    )
+    large = {
+        each.candidate.message.source_id
+        for each in window.selection.dropped
+        if each.reason == "too large"
+    }
+    missed = set(question["evidence"]) - {each.message.source_id for each in window.kept}
+    assert missed <= large
+    assert found_in(window, question) >= 0.5
+    assert recounted(window) <= window.used <= 700
+
+
+@pytest.mark.parametrize("budget", [300, 400, 700])
+def test_of_a_long_message_the_reasons_that_were_asked_for_are_printed(samples, budget):
+    question = QUESTIONS[0]
+    window = samples.context(question["question"], partition="work", budget=budget)
+    text = window.to("text")
+    assert "a Redis failover discarded 214 acknowledged jobs" in text
+    assert "The job and the card must commit together." in text
+
+
+def test_the_newest_messages_alone_do_not_answer_the_questions(samples, embedder):
+    settings = {"similarity_weight": 0.0, "recency_weight": 1.0}
+    newest = Reservoir(samples.store, config.load(None, settings), embedder=embedder)
+    shares = [
+        found_in(newest.context(each["question"], partition=each["partition"], budget=700), each)
+        for each in QUESTIONS[:3]
+    ]
+    assert shares == [0, 0, 0]

@@ -1,0 +1,35 @@
+"""Days and times, written short."""
+
+from datetime import date, datetime, timedelta, timezone, tzinfo
+from zoneinfo import ZoneInfo
+
+from reservoir_cli.retrieval.dates import Span
+
+NOW = datetime(2026, 5, 13, 15, 30, tzinfo=timezone(timedelta(hours=2)))  # a Wednesday
+BERLIN = ZoneInfo("Europe/Berlin")
+DAY = timedelta(days=1)
+
+
+def spans(text: str) -> tuple[Span, ...]:
+    """Read ``2023-07-01/2023-07-31; 12-24``: days, both ends included, yearless without a year."""
+    return tuple(one_span(part) for part in text.split("; ") if part)
+
+
+def one_span(text: str) -> Span:
+    first, _, last = text.partition("/")
+    every_year = len(first) == 5
+    start = date.fromisoformat(f"2000-{first}" if every_year else first)
+    end = date.fromisoformat(f"2000-{last or first}" if every_year else last or first)
+    if end < start:
+        end = end.replace(year=2001, day=28 if (end.month, end.day) == (2, 29) else end.day)
+    return Span(start, end + DAY, every_year)
+
+
+def written(found: tuple[Span, ...]) -> str:
+    return "; ".join(
+        f"{each.start}/{each.end - DAY}{' every year' if each.every_year else ''}" for each in found
+    )
+
+
+def moment(text: str, zone: tzinfo = BERLIN) -> int:
+    return round(datetime.fromisoformat(text).replace(tzinfo=zone).timestamp() * 1000)

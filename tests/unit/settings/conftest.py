@@ -1,0 +1,11 @@
+"""A home for a file of settings."""
+
+from pathlib import Path
+
+import pytest
+
+
+@pytest.fixture
+def file(home: Path) -> Path:
+    home.mkdir()
+    return home / "reservoir.toml"

@@ -1,0 +1,155 @@
+"""Which of several places that say something holds."""
+
+from pathlib import Path
+
+import pytest
+from example_settings import EVERY_TABLE, written
+
+from reservoir_cli.settings import config
+from reservoir_cli.settings.schema import (
+    DEFAULTS,
+    PROFILES,
+)
+
+PLACES = [
+    # the places in their order, and what each says
+    ("flag", 60),
+    ("environment", 50),
+    ("partition", 40),
+    ("model", 30),
+    ("file", 20),
+    ("profile", 25),  # what "large" says
+    ("default", 15),
+]
+
+
+@pytest.mark.parametrize("first", range(len(PLACES)), ids=[name for name, _ in PLACES])
+def test_the_first_place_that_says_something_holds(
+    file: Path, monkeypatch: pytest.MonkeyPatch, first: int
+) -> None:
+    said = dict(PLACES[first:])
+    text = "token_multiplier = 1.5\n"  # other keys of a place are not disturbed
+    if "profile" in said:
+        text += 'profile = "large"\n'
+    if "file" in said:
+        text += "recent_context_size = 20\n"
+    if "model" in said:
+        text += "[models.mine]\ncontext_window = 50000\nrecent_context_size = 30\n"
+    if "partition" in said:
+        text += "[partitions.p]\nrecent_context_size = 40\n"
+    if "environment" in said:
+        monkeypatch.setenv("RESERVOIR_RECENT_CONTEXT_SIZE", "50")
+    flags = {"recent_context_size": 60 if "flag" in said else None}
+    known = config.load(written(file, text), flags)
+    name, value = PLACES[first]
+    assert known.lookup("recent_context_size", "p", "mine") == (value, name)
+    assert known.settings("p", "mine").recent_context_size == value
+    assert known.settings("p", "mine").token_multiplier == 1.5
+
+
+def test_tables_are_chosen_by_the_partition_and_model_that_are_set(file: Path) -> None:
+    known = config.load(written(file, EVERY_TABLE))
+    assert known.lookup("token_multiplier") == (1.2, "partition")
+    assert known.lookup("token_multiplier", partition="home") == (1.3, "model")
+    assert known.lookup("token_multiplier", "home", "gpt-4") == (1.1, "file")
+    assert known.lookup("recent_context_size") == (13, "model")
+    assert known.lookup("recent_context_size", model="gpt-4") == (11, "file")
+
+
+def test_a_tables_partition_and_model_may_come_from_the_environment(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RESERVOIR_PARTITION", "home")
+    monkeypatch.setenv("RESERVOIR_MODEL", "gpt-4")
+    known = config.load(written(file, EVERY_TABLE))
+    assert known.lookup("partition") == ("home", "environment")
+    assert known.lookup("token_multiplier") == (1.1, "file")
+
+
+@pytest.mark.parametrize("name", ["GPT-3.5-Turbo", "openai/gpt-3.5-turbo", "gpt-35-turbo"])
+def test_a_models_table_is_found_by_any_of_its_names(file: Path, name: str) -> None:
+    known = config.load(written(file, EVERY_TABLE))
+    assert known.lookup("recent_context_size", model=name) == (13, "model")
+
+
+WINDOWS = [
+    # model, profile by its window
+    (None, ""),
+    ("gpt-3.5-turbo", "small"),
+    ("gpt-4", "small"),
+    ("mistral:7b", ""),
+    ("gpt-4o", "large"),
+    ("nobody-knows-it", ""),
+]
+
+
+@pytest.mark.parametrize(("model", "profile"), WINDOWS)
+def test_the_profile_goes_by_the_window(model: str | None, profile: str) -> None:
+    known = config.load()
+    assert known.profile(model=model) == profile
+    for key in ("recent_context_size", "semantic_context_size", "synapse_depth"):
+        value, origin = known.lookup(key, model=model)
+        sizes = PROFILES.get(profile, {})
+        assert value == sizes.get(key, DEFAULTS[key])
+        assert origin == ("profile" if key in sizes else "default")
+
+
+def test_a_profile_that_is_set_goes_before_the_window(file: Path) -> None:
+    text = 'profile = "small"\n[models.gpt-4o]\nprofile = "large"\n[partitions.p]\nprofile="small"'
+    known = config.load(written(file, text))
+    assert known.profile(model="gpt-4") == "small"
+    assert known.profile(model="gpt-4o") == "large"
+    assert known.profile("p", "gpt-4o") == "small"
+    assert config.load(file, {"profile": "large"}).profile("p", "gpt-4") == "large"
+
+
+RESERVES = [
+    # file, model, reserve
+    ("", None, 4_096),
+    ("", "gpt-3.5-turbo", 1_024),
+    ("", "gpt-4o", 8_000),
+    ("", "nobody-knows-it", 4_096),
+    ("token_reserve = 7", None, 7),
+    ("token_reserve = 7", "gpt-4o", 7),
+    ("output_reserve = 7", "gpt-4o", 7),
+    ("token_reserve = 7\n[models.gpt-4o]\nreserve_tokens = 9", "gpt-4o", 9),
+    ("token_reserve = 7\n[models.gpt-4o]\nreserve_tokens = 0", "gpt-4o", 0),
+    ("token_reserve = 7\n[models.gpt-4o]\nreserve_tokens = 9", "gpt-4", 7),
+    ("token_reserve = 7\n[partitions.default]\ntoken_reserve = 8", "gpt-4", 8),
+]
+
+
+@pytest.mark.parametrize(("text", "model", "reserve"), RESERVES)
+def test_the_reserve_for_the_answer(file: Path, text: str, model: str | None, reserve: int) -> None:
+    known = config.load(written(file, text))
+    assert known.reserve(model, known.settings(model=model)) == reserve
+
+
+CONTEXT_WINDOWS = [
+    ("", "gpt-4", 8_192),
+    ("", "nobody-knows-it", None),
+    ("[models.gpt-4]\ncontext_window = 9000", "gpt-4", 9_000),
+    ("[models.gpt-4]\nmax_context_tokens = 9000", "gpt-4", 8_192),
+    ("[models.mine]\nmax_context_tokens = 9000", "mine", 9_000),
+    ("[models.mine]\nmax_context_tokens = 9000\ncontext_window = 9001", "mine", 9_001),
+    ("[models.mine]\nreserve_tokens = 1", "mine", None),
+]
+
+
+@pytest.mark.parametrize(("text", "model", "window"), CONTEXT_WINDOWS)
+def test_a_models_window(file: Path, text: str, model: str, window: int | None) -> None:
+    assert config.load(written(file, text)).context_window(model) == window
+
+
+def test_known_models_are_the_table_with_what_the_file_says(file: Path) -> None:
+    text = (
+        "[models.gpt-4]\ncontext_window = 9000\n[models.mine]\ncontext_window = 50\n"
+        "reserve_tokens = 5\n[models.unsized]\nreserve_tokens = 5\n"
+    )
+    models = {each.name: each for each in config.load(written(file, text)).known_models()}
+    assert models["gpt-4"].context_window == 9_000
+    assert models["gpt-4"].reserve == 2_048
+    assert (models["mine"].context_window, models["mine"].reserve) == (50, 5)
+    assert models["gpt-4o"].recommended == 100_000
+    assert "unsized" not in models
+    assert list(models) == sorted(models)

@@ -1,0 +1,128 @@
+"""Values of settings: how they are written, and which are refused."""
+
+import pytest
+
+from reservoir_cli.errors import UsageError
+from reservoir_cli.settings.schema import (
+    DEFAULTS,
+    PROFILES,
+    SETTINGS,
+    Value,
+    check_value,
+    format_value,
+    parse_value,
+)
+
+WORDS = [
+    # setting, word, value
+    ("recent_context_size", "0", 0),
+    ("recent_context_size", " 12 ", 12),
+    ("token_multiplier", "1", 1.0),
+    ("token_multiplier", "1e1", 10.0),
+    ("similarity_weight", "0", 0.0),
+    ("similarity_weight", ".5", 0.5),
+    ("fill", "true", True),
+    ("fill", "ON", True),
+    ("fill", "yes", True),
+    ("fill", "1", True),
+    ("fill", "false", False),
+    ("fill", "off", False),
+    ("fill", "No", False),
+    ("fill", "0", False),
+    ("profile", "small", "small"),
+    ("recall_scope", "partition", "partition"),
+    ("model", "gpt-4", "gpt-4"),
+    ("database", "postgresql://u@h/d", "postgresql://u@h/d"),
+    ("database", "a/b.db", "a/b.db"),
+    ("context_window", "1", 1),
+    ("reserve_tokens", "0", 0),
+]
+
+
+@pytest.mark.parametrize(("key", "word", "value"), WORDS)
+def test_a_word_is_read(key: str, word: str, value: Value) -> None:
+    found = parse_value(key, word, key)
+    assert found == value
+    assert type(found) is type(value)
+
+
+WRONG = [
+    # setting, word, reason
+    ("recent_context_size", "-1", "must be from 0 to 100,000"),
+    ("recent_context_size", "100001", "must be from 0 to 100,000"),
+    ("recent_context_size", "1.5", "must be a whole number"),
+    ("recent_context_size", "", "must be a whole number"),
+    ("recent_context_size", "many", "must be a whole number"),
+    ("recent_context_size", "true", "must be a whole number"),
+    ("recent_context_size", "9" * 5_000, "must be a whole number"),
+    ("similarity_weight", "1.01", "must be from 0 to 1"),
+    ("similarity_weight", "-0.01", "must be from 0 to 1"),
+    ("similarity_weight", "nan", "must be from 0 to 1"),
+    ("similarity_weight", "inf", "must be from 0 to 1"),
+    ("token_multiplier", "0", "must be from 0.01 to 100"),
+    ("token_multiplier", "nan", "must be from 0.01 to 100"),
+    ("token_multiplier", "101", "must be from 0.01 to 100"),
+    ("max_context_tokens", "0", "must be from 1 to"),
+    ("fill", "maybe", "must be true or false"),
+    ("fill", "2", "must be true or false"),
+    ("profile", "medium", "must be one of small, large"),
+    ("profile", "Small", "must be one of small, large"),
+    ("recall_scope", "", "must be one of auto, instance, partition"),
+    ("model", " ", "must not be empty"),
+    ("partition", "", "must not be empty"),
+    ("context_window", "0", "must be from 1 to 100,000,000"),
+    ("reserve_tokens", "-1", "must be from 0 to"),
+    ("redact", "foo", "must be one of off, mark, mask, remove"),
+    ("session_gap", "long", "such as 30m, 4h or 7d"),
+    ("recency_half_life", "0", "such as 30m, 4h or 7d"),
+    ("database", "mysql://u:s3cret@h/d", "or postgresql://USER@HOST/DATABASE"),
+    ("database", " ", "must not be empty"),
+]
+
+
+@pytest.mark.parametrize(("key", "word", "reason"), WRONG)
+def test_a_wrong_word_is_refused_by_the_name_the_user_gave_it(
+    key: str, word: str, reason: str
+) -> None:
+    with pytest.raises(UsageError) as caught:
+        parse_value(key, word, "--the-option")
+    assert caught.value.message.startswith("--the-option")
+    assert reason in f"{caught.value.message} {caught.value.hint}"
+    assert "s3cret" not in caught.value.message
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("fill", 1),
+        ("fill", "true"),
+        ("recent_context_size", True),
+        ("recent_context_size", 5.0),
+        ("similarity_weight", False),
+        ("similarity_weight", "0.5"),
+        ("model", 4),
+        ("context_window", True),
+        ("model", None),
+    ],
+)
+def test_a_value_of_another_type_is_refused(key: str, value: object) -> None:
+    with pytest.raises(UsageError, match=rf"^{key} must be "):
+        check_value(key, value, key)
+
+
+@pytest.mark.parametrize("key", [key for key, value in DEFAULTS.items() if value is not None])
+def test_every_default_is_within_its_own_range(key: str) -> None:
+    assert check_value(key, DEFAULTS[key], key) == DEFAULTS[key]
+    assert parse_value(key, format_value(key, DEFAULTS[key]), key) == DEFAULTS[key]
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+def test_every_profile_sets_settings_within_their_ranges(profile: str) -> None:
+    for key, value in PROFILES[profile].items():
+        assert check_value(key, value, key) == value
+
+
+def test_every_setting_says_what_it_is() -> None:
+    for key, each in SETTINGS.items():
+        assert each.metadata["about"], key
+        assert key == key.lower()

@@ -1,0 +1,29 @@
+"""What the tests of a store on a server say and look at."""
+
+from datetime import UTC, datetime
+
+from reservoir_cli.messages import Message, Scope, StoredMessage
+from reservoir_cli.retrieval import indexing
+from reservoir_cli.storage.base import Store
+from reservoir_cli.tokens import load_counter
+
+NOW = datetime(2026, 5, 9, 12, tzinfo=UTC)
+COUNTER = load_counter("approximate")
+EVERYWHERE = Scope(None)
+HERE = Scope("p", "i")
+
+
+def say(store: Store, *texts: str, scope: Scope = HERE) -> list[int]:
+    messages = [Message("user", text, created_at=NOW, source="s") for text in texts]
+    added = store.add(scope, messages, counter=COUNTER, now=NOW)
+    return [each.id for each in added if each]
+
+
+def contents(messages: list[StoredMessage]) -> list[str]:
+    return [each.content for each in messages]
+
+
+def embed(store: Store, embedder, threshold: float = 0.5) -> None:
+    indexing.embed_pending(
+        store, embedder, EVERYWHERE, synapse_threshold=threshold, progress=lambda *_: None
+    )

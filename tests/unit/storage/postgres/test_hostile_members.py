@@ -1,0 +1,126 @@
+"""Users of a server who would stop the others."""
+
+from collections.abc import Iterator
+from contextlib import closing
+
+import psycopg
+import pytest
+from behind import behind
+from builders import embed
+from on_server import EVERYWHERE, HERE, NOW, say
+from postgres_server import PostgresServer
+
+from reservoir_cli.messages import Message, Scope
+from reservoir_cli.storage.factory import open_store
+from reservoir_cli.storage.postgres import admin, schema
+from reservoir_cli.tokens import load_counter
+
+
+@pytest.fixture
+def member(postgres: PostgresServer, url: str) -> Iterator[str]:
+    with closing(open_store(url)) as store:
+        admin.guard(store)
+    behind(url, "CREATE ROLE mallory LOGIN")
+    behind(url, "GRANT reservoir_member TO mallory")
+    behind(url, "INSERT INTO members VALUES ('mallory', 'm'), ('mallory', 'all')")
+    yield postgres.url(url.rsplit("/", 1)[1], "mallory")
+    behind(url, "DROP OWNED BY mallory")
+    behind(url, "DROP ROLE mallory")
+
+
+MESSAGE = (
+    "INSERT INTO messages SELECT 'all', {id}, 't', NULL, 'all', 'assistant', 'x', NULL, {calls}, "
+    "NULL, {at}, 's', 'x', 1, 'c', NULL, 1, 0, 1"
+)
+HOSTILE = [
+    MESSAGE.format(id=2**63 - 1, calls="NULL", at=1),
+    MESSAGE.format(id=2**53, calls="NULL", at=1),
+    MESSAGE.format(id=0, calls="NULL", at=1),
+    MESSAGE.format(id=5, calls="NULL", at=9 * 10**18),
+    MESSAGE.format(id=5, calls="NULL", at=-(10**17)),
+    MESSAGE.format(id=5, calls="'[3]'", at=1),
+    MESSAGE.format(id=5, calls="'[{}]'", at=1),
+    MESSAGE.format(id=5, calls="'{}'", at=1),
+    MESSAGE.format(id=5, calls="'not json'", at=1),
+    "UPDATE messages SET created_at = 9000000000000000000",
+    "UPDATE embeddings SET vector = '[1, 2, 3]'",
+    "UPDATE embeddings SET model_id = 'another'",
+    "UPDATE synapses SET score = 'NaN'",
+    "INSERT INTO properties VALUES ('last_forgotten_id:m', '9999999999999999')",
+    "INSERT INTO forgotten VALUES ('\\x00')",
+]
+
+
+@pytest.mark.parametrize("statement", HOSTILE)
+def test_a_member_writes_nothing_that_stops_the_others(
+    url: str, member: str, fake_embedder, statement: str
+) -> None:
+    place = Scope("all", "all")
+    with closing(open_store(member)) as mallory:
+        say(mallory, "said of the queue", "said again of the queue", scope=place)
+        embed(mallory, fake_embedder, place, synapse_threshold=0)
+    with pytest.raises(psycopg.Error):
+        behind(member, statement)
+    with closing(open_store(url)) as owner:
+        say(owner, "and more", scope=place)
+        embed(owner, fake_embedder)
+        assert len(owner.last(EVERYWHERE, 0)) == 3
+        question = fake_embedder.encode_query("queue")
+        assert len(owner.candidates(place, "all", "queue", question).ids) == 3
+
+
+def test_a_first_member_cannot_choose_a_key_that_nobody_can_use(url: str, member: str) -> None:
+    for key, value in (("forgotten_key", "no hex"), ("embedding_dimensions", "three")):
+        with pytest.raises(psycopg.errors.InsufficientPrivilege):
+            behind(member, "INSERT INTO properties VALUES (?, ?)", [key, value])
+
+
+def test_ids_of_a_hostile_member_do_not_push_those_of_the_others(url: str, member: str) -> None:
+    behind(member, MESSAGE.format(id=2**53 - 1, calls="NULL", at=1))
+    with closing(open_store(url)) as owner:
+        first, second = say(owner, "a", "b", scope=Scope("all", "all"))
+        assert first < second < 2**52
+
+
+def test_rows_outside_a_new_range_are_counted_and_left(url: str) -> None:
+    with closing(open_store(url)) as store:
+        say(store, "of before")
+    for table in schema.RANGES:
+        behind(url, f"ALTER TABLE {table} DROP CONSTRAINT {table}_in_range")
+    for name in ("own_partitions()", "is_active_model(text, integer)", "are_tool_calls(text)"):
+        behind(url, f"DROP FUNCTION {name}")
+    behind(url, "UPDATE messages SET created_at = 9000000000000000000")
+    behind(url, "INSERT INTO properties VALUES ('last_forgotten_id:p', '9999999999999999')")
+    behind(url, "DROP TABLE summaries, sources, tags, pins, ledger, ledger_messages")
+    behind(url, "DELETE FROM migrations WHERE number >= 3")
+    with closing(open_store(url)) as store:  # the store of an earlier version, brought up to date
+        assert admin.facts(store)["outside_ranges"] == 1
+        assert store.get_property("last_forgotten_id:p") is None
+        say(store, "after")
+        assert store.holdings()["messages"] == 2
+
+
+def test_users_of_before_may_use_the_tables_that_a_migration_adds(
+    postgres: PostgresServer, url: str
+) -> None:
+    database = url.rsplit("/", 1)[1]
+    behind(url, 'CREATE ROLE "Eva R" LOGIN')
+    behind(url, "CREATE ROLE otto LOGIN")
+    try:
+        behind(url, "DROP TABLE summaries, sources, tags, pins, ledger, ledger_messages")
+        behind(url, "DELETE FROM migrations WHERE number >= 4")
+        behind(url, 'GRANT USAGE ON SCHEMA reservoir TO "Eva R", otto')
+        behind(url, 'GRANT SELECT ON ALL TABLES IN SCHEMA reservoir TO "Eva R", otto')
+        behind(url, "GRANT INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA reservoir TO otto")
+        with closing(open_store(url)) as owner:
+            say(owner, "kept")
+        with closing(open_store(postgres.url(database, "Eva%20R"))) as eva:
+            assert [message.content for message in eva.last(EVERYWHERE, 0)] == ["kept"]
+            assert eva.read_only
+        with closing(open_store(postgres.url(database, "otto"))) as otto:
+            tagged = Message("user", "of otto", source="s", tags=("mine",))
+            otto.add(HERE, [tagged], counter=load_counter("approximate"), now=NOW)
+            assert [message.tags for message in otto.last(EVERYWHERE, 1)] == [("mine",)]
+    finally:
+        behind(url, 'DROP OWNED BY "Eva R", otto')
+        behind(url, 'DROP ROLE "Eva R", otto')

@@ -1,0 +1,168 @@
+"""Opening a store on a server, and what it refuses."""
+
+import shutil
+import subprocess
+import sys
+import threading
+from contextlib import closing
+
+import pytest
+from behind import behind
+from on_server import EVERYWHERE, contents, say
+from postgres_server import PostgresServer, copied, installed
+
+from reservoir_cli.errors import StoreError
+from reservoir_cli.storage.base import Store
+from reservoir_cli.storage.factory import open_store
+from reservoir_cli.storage.postgres import schema
+from reservoir_cli.storage.postgres.connection import place_of
+
+
+def test_reading_a_database_without_a_store_makes_nothing(empty: str) -> None:
+    with closing(open_store(empty, create=False)) as store:
+        assert store.last(EVERYWHERE, 0) == []
+        assert store.size() is None
+        assert store.location == empty
+    assert behind(empty, "SELECT 1 FROM pg_namespace WHERE nspname = 'reservoir'") == []
+
+
+def test_a_store_on_a_server_is_set_up_at_first_use_and_kept(empty: str) -> None:
+    with closing(open_store(empty)) as store:
+        say(store, "kept")
+    with closing(open_store(empty.replace("postgresql", "postgres"), create=False)) as store:
+        assert contents(store.last(EVERYWHERE, 0)) == ["kept"]
+        assert store.engine().startswith("PostgreSQL 18.")
+        assert store.size()
+
+
+def test_twelve_processes_may_set_up_one_store_at_once(empty: str) -> None:
+    failed: list[BaseException] = []
+
+    def open_and_say(number: int) -> None:
+        try:
+            with closing(open_store(empty)) as store:
+                say(store, str(number))
+        except BaseException as error:
+            failed.append(error)
+
+    threads = [threading.Thread(target=open_and_say, args=[number]) for number in range(12)]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+    assert failed == []
+    with closing(open_store(empty)) as store:
+        assert len(store.last(EVERYWHERE, 0)) == 12
+
+
+def test_a_newer_store_is_refused_and_left_alone(url: str) -> None:
+    behind(url, "INSERT INTO migrations (number, name) VALUES (99, 'later')")
+    with pytest.raises(StoreError, match=r"newer reservoir \(schema 99") as caught:
+        open_store(url)
+    assert caught.value.exit_code == 3
+    assert behind(url, "SELECT max(number) FROM migrations") == [(99,)]
+
+
+def test_a_migration_that_fails_leaves_nothing(empty: str, monkeypatch) -> None:
+    broken = (*schema.MIGRATIONS, ("broken", "CREATE TABLE half (a int); SELECT nothing_there()"))
+    monkeypatch.setattr(schema, "MIGRATIONS", broken)
+    with pytest.raises(StoreError):
+        open_store(empty)
+    assert behind(empty, "SELECT 1 FROM pg_namespace WHERE nspname = 'reservoir'") == []
+    monkeypatch.undo()
+    open_store(empty).close()
+
+
+@pytest.mark.usefixtures("postgres")  # skipped where there is no server
+def test_a_server_without_pgvector_is_one_clear_error() -> None:
+    programs = installed("18")
+    assert programs
+    plain = copied(programs.parent)
+    server = None
+    try:
+        for each in plain.glob("share/**/vector*.control"):
+            each.unlink()
+        server = PostgresServer("18", plain / "bin")
+        with pytest.raises(StoreError, match="the server has no pgvector") as caught:
+            open_store(server.url())
+        assert caught.value.exit_code == 3
+        assert caught.value.hint
+    finally:
+        if server:
+            server.remove()
+        shutil.rmtree(plain.parents[1])
+
+
+@pytest.mark.parametrize(
+    ("version", "encoding", "vector", "said"),
+    [
+        (140_011, "UTF8", "0.8.0", "is PostgreSQL 14"),
+        (160_004, "UTF8", "0.7.4", "has pgvector 0.7.4"),
+        (160_004, "LATIN1", "0.8.0", "keeps text as LATIN1"),
+    ],
+)
+def test_a_server_that_cannot_hold_a_store_is_refused(version, encoding, vector, said) -> None:
+    with pytest.raises(StoreError, match=said):
+        schema._refuse(version, encoding, vector)
+    schema._refuse(150_000, "UTF8", "0.8.0")
+
+
+@pytest.mark.parametrize(
+    ("url", "place"),
+    [
+        ("postgresql://me:geheim@h:5/d", "postgresql://me@h:5/d"),
+        ("postgres://me:ge%40heim@h/d?sslmode=require", "postgresql://me@h/d"),
+        ("postgresql://h/d?user=me&password=geheim", "postgresql://me@h/d"),
+        ("postgresql://h/d?sslkey=k&sslpassword=geheim", "postgresql://h/d"),
+    ],
+)
+def test_the_place_of_a_store_is_told_without_its_password(url: str, place: str) -> None:
+    assert place_of(url) == place
+
+
+@pytest.mark.parametrize("url", ["postgresql://me:geheim@h:port/d", "postgresql://h/d?geheim=1"])
+def test_a_url_that_is_none_is_not_quoted(url: str) -> None:
+    with pytest.raises(StoreError, match=r"not valid|no such host") as caught:
+        open_store(url)
+    assert "geheim" not in f"{caught.value.message} {caught.value.hint}"
+
+
+def test_errors_of_a_server_are_ours_and_quote_no_text(store: Store) -> None:
+    say(store, "quokkas")
+    behind(store.location, "ALTER TABLE messages ADD CHECK (content <> 'secretquux')")
+    with pytest.raises(StoreError) as caught:
+        say(store, "secretquux")
+    assert "quux" not in f"{caught.value.message} {caught.value.hint}"
+    assert caught.value.__cause__ is None
+    assert contents(store.last(EVERYWHERE, 0)) == ["quokkas"]
+
+
+def test_a_server_that_is_not_there_is_said_to_be(unused_port: int) -> None:
+    with pytest.raises(StoreError, match="nothing listens there") as caught:
+        open_store(f"postgresql://me:geheim@127.0.0.1:{unused_port}/d?connect_timeout=1")
+    assert caught.value.exit_code == 3
+    assert "geheim" not in caught.value.message
+
+
+@pytest.fixture
+def unused_port(monkeypatch) -> int:
+    monkeypatch.setattr("reservoir_cli.storage.postgres.connection._PAUSE", 0.001)
+    return 1
+
+
+def test_parameters_for_tls_reach_the_library(url: str) -> None:
+    with pytest.raises(StoreError, match="TLS failed"):
+        open_store(f"{url}?sslmode=require")
+
+
+def test_without_psycopg_the_error_names_the_extra() -> None:
+    script = (
+        "import sys; sys.modules['psycopg'] = None\n"
+        "sys.argv[1:] = ['--db', 'postgresql://h/d', 'view']\n"
+        "from reservoir_cli.cli.app import main; main()"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 3
+    assert "pip install 'psycopg[binary]'" in done.stderr

@@ -1,0 +1,191 @@
+"""Servers that die, connections that are lost, and many servers."""
+
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import closing, suppress
+from pathlib import Path
+from zlib import crc32
+
+import numpy as np
+import pytest
+from behind import behind
+from on_server import EVERYWHERE, contents, embed, say
+from postgres_server import PostgresServer
+
+from reservoir_cli.errors import StoreError
+from reservoir_cli.messages import Scope
+from reservoir_cli.storage import replicate
+from reservoir_cli.storage.base import Store
+from reservoir_cli.storage.factory import open_store
+from reservoir_cli.storage.postgres import schema, tables
+
+
+@pytest.fixture
+def mortal(postgres: PostgresServer) -> Iterator[PostgresServer]:
+    """A server of its own, to be killed."""
+    server = PostgresServer("18")
+    yield server
+    with suppress(Exception):
+        server.remove()
+
+
+def test_a_server_killed_while_messages_come_in_keeps_whole_batches(
+    mortal: PostgresServer, tmp_path: Path, fake_embedder
+) -> None:
+    url = mortal.empty_database()
+    rows = [f'{{"role": "user", "content": "m {number}"}}\n' for number in range(20_000)]
+    (tmp_path / "talk.jsonl").write_text("".join(rows))
+    command = [sys.executable, "-m", "reservoir_cli", "--db", url, "ingest", "--no-embed"]
+    process = subprocess.Popen(
+        [*command, str(tmp_path / "talk.jsonl")], stderr=subprocess.PIPE, text=True
+    )
+    with closing(_opened(url)) as watcher:
+        while watcher.holdings()["messages"] < 1_000:
+            time.sleep(0.01)
+        mortal.kill()
+    said = process.communicate(timeout=300)[1]
+    assert process.returncode == 3, said
+    assert "error: " in said
+    assert "Traceback" not in said
+    mortal.start()
+    with closing(open_store(url)) as store:
+        kept = store.holdings()["messages"]
+        assert 0 < kept < 20_000
+        assert kept % 1_000 == 0
+        assert store.problems() == []
+    assert subprocess.run([*command, str(tmp_path / "talk.jsonl")], check=False).returncode == 0
+    with closing(open_store(url)) as store:
+        assert store.holdings()["messages"] == 20_000
+        assert store.problems() == []
+
+
+def _opened(url: str) -> Store:
+    """A store that another process makes just now."""
+    while True:
+        opened = open_store(url, create=False)
+        if opened.size() is not None:
+            return opened
+        opened.close()
+        time.sleep(0.02)
+
+
+def test_a_server_killed_in_a_copy_and_in_a_migration_is_found_whole(
+    mortal: PostgresServer, tmp_path: Path, monkeypatch
+) -> None:
+    url = mortal.empty_database()
+
+    def killed(connection) -> None:
+        mortal.kill()
+
+    monkeypatch.setattr(schema, "_finish", killed)
+    with pytest.raises(StoreError, match=r"lost the connection|was stopped"):
+        open_store(url)
+    monkeypatch.undo()
+    mortal.start()
+    assert behind(url, "SELECT 1 FROM pg_namespace WHERE nspname = 'reservoir'") == []
+
+    with closing(open_store(str(tmp_path / "file.db"))) as file:
+        say(file, *map(str, range(1_700)))
+
+        def kill(_: str, done: int, __: int) -> None:
+            if done >= 1_000:
+                mortal.kill()
+
+        with closing(open_store(url)) as target:
+            with pytest.raises(StoreError) as caught:
+                replicate.copy(file, target, kill)
+            assert caught.value.exit_code == 3
+        mortal.start()
+        with closing(open_store(url)) as target:
+            assert target.holdings()["messages"] == 1_000
+            replicate.copy(file, target, lambda *_: None)
+            assert target.holdings()["messages"] == 1_700
+            assert target.problems() == []
+
+
+def test_a_connection_that_was_lost_between_two_questions_is_made_anew(
+    url: str, store: Store
+) -> None:
+    say(store, "kept")
+    behind(
+        url,
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+        "WHERE datname = current_database() AND pid <> pg_backend_pid()",
+    )
+    assert contents(store.last(EVERYWHERE, 0)) == ["kept"]
+    say(store, "more")
+
+
+# Many servers
+
+
+def test_three_servers_with_partitions_routed_by_hash_answer_as_one(
+    postgres: PostgresServer, url: str, fake_embedder
+) -> None:
+    servers = [PostgresServer("18"), PostgresServer("16"), postgres]
+    try:
+        stores = [open_store(each.empty_database()) for each in servers]
+        pick = np.random.default_rng(2)
+        vocabulary = "redis queue jobs Kyoto hotel bread".split()
+        partitions = [f"user-{number}" for number in range(9)]
+        with closing(open_store(url)) as one:
+            for partition in partitions:
+                texts = [" ".join(pick.choice(vocabulary, 5)) for _ in range(20)]
+                mine = stores[crc32(partition.encode()) % 3]
+                for each in (one, mine):
+                    say(each, *texts, scope=Scope(partition, "i"))
+            for each in (one, *stores):
+                embed(each, fake_embedder)
+            question = "why did the redis queue lose jobs?"
+            vector = fake_embedder.encode_query(question)
+            for partition in partitions:
+                mine = stores[crc32(partition.encode()) % 3]
+                scope = Scope(partition)
+                found = [each.candidates(scope, "i", question, vector) for each in (one, mine)]
+                np.testing.assert_allclose(found[0].cosine, found[1].cosine, atol=1e-6)
+                for name in ("created_at", "thread", "tokens", "terms"):
+                    values = [getattr(each, name).tolist() for each in found]
+                    assert values[0] == values[1]
+                counts = [[each.counts.tolist() for each in some.postings] for some in found]
+                assert counts[0] == counts[1]
+                assert contents(one.last(scope, 0)) == contents(mine.last(scope, 0))
+            assert len({crc32(each.encode()) % 3 for each in partitions}) == 3
+            held = [each.holdings() for each in stores]
+            together = {name: sum(each[name] for each in held) for name in held[0]}
+            assert together == one.holdings()
+        for each in stores:
+            each.close()
+    finally:
+        for server in servers[:2]:
+            server.remove()
+
+
+def test_the_statements_for_a_cluster_name_every_table_once() -> None:
+    statements = "\n".join(tables.sharding())
+    for table in tables.SPREAD:
+        assert statements.count(f"create_distributed_table('reservoir.{table}', 'partition'") == 1
+    for table in tables.EVERYWHERE:
+        assert statements.count(f"create_reference_table('reservoir.{table}')") == 1
+
+
+def test_keys_begin_with_the_partition_and_nothing_counts_up_on_the_server(url: str) -> None:
+    keys = behind(
+        url,
+        """
+        SELECT c.relname, a.attname FROM pg_index i JOIN pg_class c ON c.oid = i.indrelid
+        JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum = i.indkey[0]
+        WHERE i.indisunique AND c.relnamespace = 'reservoir'::regnamespace
+        """,
+    )
+    assert {table for table, _ in keys} == {*tables.SPREAD, *tables.EVERYWHERE}
+    assert {first for table, first in keys if table in tables.SPREAD} == {"partition"}
+    assert (
+        behind(
+            url,
+            "SELECT 1 FROM pg_class WHERE relkind = 'S' AND relnamespace = "
+            "'reservoir'::regnamespace",
+        )
+        == []
+    )

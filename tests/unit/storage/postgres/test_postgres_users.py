@@ -1,0 +1,256 @@
+"""Users of a server: who may see, write and change what."""
+
+from collections.abc import Iterator
+from contextlib import closing, suppress
+
+import psycopg
+import pytest
+from behind import behind
+from on_server import EVERYWHERE, contents, embed, say
+from postgres_server import PostgresServer
+
+from reservoir_cli.errors import StoreError
+from reservoir_cli.messages import Key, Scope
+from reservoir_cli.reservoir import Reservoir
+from reservoir_cli.retrieval import indexing
+from reservoir_cli.storage.base import Store
+from reservoir_cli.storage.factory import open_store
+from reservoir_cli.storage.postgres import admin
+from reservoir_cli.storage.sources import SourceFile, Sources
+
+
+@pytest.fixture
+def users(postgres: PostgresServer, url: str) -> Iterator[dict[str, str]]:
+    """Two users with a partition each and a shared one, a reader, and a stranger."""
+    with closing(open_store(url)) as store:
+        admin.guard(store)
+        admin.guard(store)  # again does no harm
+    for name in ("anna", "ben", "reader", "stranger"):
+        behind(url, f"CREATE ROLE {name} LOGIN")
+    for name, partitions in (("anna", ["a", "all"]), ("ben", ["b", "all"])):
+        behind(url, f"GRANT reservoir_member TO {name}")
+        for each in partitions:
+            behind(url, "INSERT INTO members VALUES (?, ?)", [name, each])
+    behind(url, "GRANT USAGE ON SCHEMA reservoir TO reader")
+    behind(url, "GRANT SELECT ON ALL TABLES IN SCHEMA reservoir TO reader")
+    database = url.rsplit("/", 1)[1]
+    yield {name: postgres.url(database, name) for name in ("anna", "ben", "reader", "stranger")}
+    for name in ("anna", "ben", "reader", "stranger"):
+        behind(url, f"DROP OWNED BY {name}")
+        behind(url, f"DROP ROLE {name}")
+
+
+def test_a_user_sees_and_writes_their_partitions_only(url: str, users, fake_embedder) -> None:
+    with closing(open_store(url)) as owner:
+        say(owner, "of b", scope=Scope("b", "b"))
+        embed(owner, fake_embedder)
+    with closing(open_store(users["anna"])) as anna, closing(open_store(users["ben"])) as ben:
+        say(anna, "of a", scope=Scope("a", "a"))
+        [shared] = say(anna, "for all", scope=Scope("all", "all"))
+        embed(anna, fake_embedder)
+        assert contents(anna.last(EVERYWHERE, 0)) == ["of a", "for all"]
+        assert contents(ben.last(EVERYWHERE, 0)) == ["of b", "for all"]
+        assert anna.keyword("of b", EVERYWHERE, 9)[0] == anna.keyword("of", EVERYWHERE, 9)[0]
+        found = anna.candidates(EVERYWHERE, None, "of b", fake_embedder.encode_query("of b"))
+        assert len(found.ids) == 2
+        with pytest.raises(StoreError) as caught:
+            say(anna, "intruding", scope=Scope("b", "b"))
+        assert caught.value.exit_code == 3
+        ben.delete([Key("all", shared)])
+        assert list(anna.find(EVERYWHERE)) == [anna.last(EVERYWHERE, 0)[0].key]
+        assert anna.move_partition("b", "a") == (0, 0)
+    with closing(open_store(url)) as owner:
+        assert sorted(contents(owner.last(EVERYWHERE, 0))) == ["of a", "of b"]
+        assert owner.problems() == []
+
+
+def test_a_user_without_a_right_to_write_reads(url: str, users) -> None:
+    behind(url, "ALTER TABLE messages DISABLE ROW LEVEL SECURITY")
+    with closing(open_store(url)) as owner:
+        say(owner, "kept")
+    with closing(open_store(users["reader"])) as reader:
+        assert reader.read_only
+        assert contents(reader.last(EVERYWHERE, 0)) == ["kept"]
+        with pytest.raises(StoreError, match="cannot be written to"):
+            say(reader, "more")
+
+
+def test_a_member_cannot_change_the_model_and_the_owner_can(url: str, users, fake_embedder) -> None:
+    other = type(fake_embedder)("other", "other-8")
+    with closing(open_store(users["anna"])) as anna:
+        say(anna, "of a", scope=Scope("a", "a"))
+        embed(anna, fake_embedder)  # the first model is whose who comes first
+        assert anna.active_model() == (fake_embedder.model_id, fake_embedder.name)
+        for embedder in (fake_embedder, other):
+            with pytest.raises(StoreError, match="not for a member to change") as caught:
+                rebuild(anna, embedder)
+            assert "its owner does" in str(caught.value.hint)
+        with closing(open_store(url)) as owner:
+            kept_as = owner.begin_model(other.model_id, other.name)
+            with pytest.raises(StoreError, match="not for a member to change"):
+                anna.give_up_model()
+            say(anna, "meanwhile", scope=Scope("a", "a"))
+            embed(anna, fake_embedder)
+            rebuild(owner, other)
+            assert owner.next_model() is None
+            assert kept_as == owner.active_model()[0] == other.model_id
+        assert not anna.clear_former_model()
+        assert anna.count_unembedded(EVERYWHERE) == 0
+        anna.give_up_model()  # there is none
+
+
+def rebuild(store: Store, embedder) -> int:
+    return indexing.rebuild(store, embedder, synapse_threshold=0.5, progress=lambda *_: None)
+
+
+@pytest.mark.parametrize("begun", [False, True], ids=["switched", "begun"])
+def test_the_owner_brings_all_to_one_model_whatever_was_left(
+    store: Store, fake_embedder, begun: bool
+) -> None:
+    """As when a member changed the model, who sees some of the messages only."""
+    other = type(fake_embedder)("other", "other-8")
+    for partition in "ab":
+        say(store, *"12345", scope=Scope(partition, partition))
+    embed(store, fake_embedder)
+    behind(
+        store.location, "INSERT INTO rebuilding SELECT 'b', id FROM messages WHERE partition = 'b'"
+    )
+    if begun:
+        behind(store.location, "DELETE FROM rebuilding WHERE mod(message_id, 2) = 0")
+        for key, value in (("id", other.model_id), ("name", other.name)):
+            behind(
+                store.location, "INSERT INTO properties VALUES (?, ?)", [f"next_model_{key}", value]
+            )
+    else:
+        behind(
+            store.location,
+            "INSERT INTO embeddings SELECT partition, message_id, ?, passage, instance, start, "
+            "\"end\", vector FROM embeddings WHERE partition = 'b'",
+            [other.model_id],
+        )
+    for embedder in (other, fake_embedder, fake_embedder):
+        assert rebuild(store, embedder) == 10
+        assert behind(
+            store.location, "SELECT model_id, count(*)::int FROM embeddings GROUP BY 1"
+        ) == [(embedder.model_id, 10)]
+        assert store.count_unembedded(EVERYWHERE) == 0
+        assert store.problems() == []
+
+
+#: What a member might try on what all share.
+TRIED = (
+    "UPDATE properties SET value = 'x' WHERE key = 'forgotten_key'",
+    "DELETE FROM properties WHERE key = 'forgotten_key'",
+    "INSERT INTO properties VALUES ('forgotten_key', 'x') "
+    "ON CONFLICT (key) DO UPDATE SET value = 'x'",
+    "UPDATE properties SET value = 'x' WHERE key = 'embedding_model_id'",
+    "UPDATE properties SET value = '3' WHERE key = 'embedding_dimensions'",
+    "INSERT INTO properties VALUES ('unfinished_copy', '{}')",
+    "INSERT INTO properties VALUES ('last_forgotten_id:a', '9999999999999999')",
+    "INSERT INTO properties VALUES ('index:a', '{}')",
+    "TRUNCATE properties",
+    "DELETE FROM forgotten",
+    "UPDATE members SET partition = 'b' WHERE partition = 'a'",
+)
+
+
+def test_a_member_changes_nothing_of_what_all_share(url: str, users, fake_embedder) -> None:
+    with closing(open_store(url)) as owner:
+        # What an earlier version granted is taken back.
+        behind(url, "GRANT SELECT, INSERT, UPDATE, DELETE ON properties TO reservoir_member")
+        behind(url, "CREATE POLICY own ON properties FOR UPDATE TO reservoir_member USING (true)")
+        admin.guard(owner)
+    for name, partition in (("anna", "a"), ("ben", "b")):
+        with closing(open_store(users[name])) as member:
+            [gone, _] = say(member, "gone", "kept", scope=Scope(partition, partition))
+            embed(member, fake_embedder)
+            member.delete([Key(partition, gone)])
+    look = (
+        "SELECT t.* FROM properties t ORDER BY 1",
+        "SELECT * FROM forgotten, members ORDER BY 1, 2, 3",
+    )
+    before = [behind(url, each) for each in look]
+    assert {"forgotten_key", "embedding_dimensions"} < dict(before[0]).keys()
+    for statement in TRIED:
+        with suppress(psycopg.errors.InsufficientPrivilege):
+            behind(users["anna"], statement)
+        assert [behind(url, each) for each in look] == before, statement
+    behind(url, "INSERT INTO properties VALUES ('index:b', '{}')")
+    assert "index:b" not in dict(behind(users["anna"], look[0]))
+
+
+def test_a_member_sees_and_writes_the_sources_of_their_partitions_only(url: str, users) -> None:
+    def file(partition: str, size: int = 1) -> SourceFile:
+        return SourceFile(partition, "desk", "/s.jsonl", "codex", 1, size, 1, state="{}")
+
+    with closing(open_store(url)) as owner:
+        Sources(owner).put(file("b"))
+    with closing(open_store(users["anna"])) as anna:
+        mine = Sources(anna)
+        mine.put(file("a"))
+        assert mine.get("a", "desk", "/s.jsonl") == file("a")
+        assert mine.get("b", "desk", "/s.jsonl") is None
+        assert mine.seen("b", "desk", "codex") == {}
+        mine.drop("b", "desk", ["/s.jsonl"])
+        with pytest.raises(StoreError):
+            mine.put(file("b", 2))
+    with pytest.raises(psycopg.errors.InsufficientPrivilege):
+        behind(users["anna"], "UPDATE sources SET partition = 'b'")
+    look = "SELECT partition, size FROM sources ORDER BY 1"
+    assert behind(users["anna"], look) == [("a", 1)]
+    assert behind(users["ben"], look) == [("b", 1)]
+    assert behind(url, look) == [("a", 1), ("b", 1)]
+
+
+def test_a_reader_of_a_guarded_store_reads_their_partitions(url: str, users, fake_embedder) -> None:
+    behind(url, "GRANT reservoir_reader TO reader")
+    behind(url, "INSERT INTO members VALUES ('reader', 'b')")
+    with closing(open_store(url)) as owner:
+        for partition in "ab":
+            say(owner, f"of {partition}", scope=Scope(partition, partition))
+        embed(owner, fake_embedder)
+    with closing(open_store(users["reader"])) as reader:
+        assert reader.read_only
+        assert contents(reader.last(EVERYWHERE, 0)) == ["of b"]
+        found = reader.candidates(EVERYWHERE, None, "of", fake_embedder.encode_query("of b"))
+        assert found.cosine.tolist() == pytest.approx([1])
+        with pytest.raises(StoreError, match="cannot be written to"):
+            say(reader, "more", scope=Scope("b", "b"))
+    with pytest.raises(psycopg.errors.InsufficientPrivilege):
+        behind(users["reader"], "DELETE FROM messages")
+
+
+def test_a_user_without_any_right_is_told_so(users) -> None:
+    with pytest.raises(StoreError, match="may not do this") as caught:
+        open_store(users["stranger"])
+    assert caught.value.exit_code == 3
+
+
+def test_a_run_that_a_user_may_not_record_says_why(users) -> None:
+    told: list[str] = []
+    with Reservoir.open(users["anna"], create=False, notify=told.append) as anna:
+        anna.runs.record(anna.context("hello", partition="b", budget=400))
+        assert told == [
+            f"this run is not recorded: the user may not do this in the store {users['anna']}"
+        ]
+
+
+def test_a_user_who_may_not_add_pgvector_is_told_who_may(
+    postgres: PostgresServer, empty: str, store: Store
+) -> None:
+    admin.guard(store)  # makes the roles, which such a user may not
+    database = empty.rsplit("/", 1)[1]
+    behind(empty, "CREATE ROLE carl LOGIN")
+    behind(empty, f"GRANT CREATE ON DATABASE {database} TO carl")
+    try:
+        with pytest.raises(StoreError, match="no pgvector yet") as caught:
+            open_store(postgres.url(database, "carl"))
+        assert caught.value.hint == "let a superuser run CREATE EXTENSION vector in it"
+        behind(empty, "CREATE EXTENSION vector SCHEMA public")
+        with closing(open_store(postgres.url(database, "carl"))) as mine:
+            say(mine, "mine")
+            admin.guard(mine)
+            assert admin.facts(mine)["guarded"]
+    finally:
+        behind(empty, "DROP OWNED BY carl")
+        behind(empty, "DROP ROLE carl")

@@ -1,0 +1,359 @@
+"""Reading and writing on a server: ids, several writers, words, and dumps."""
+
+import subprocess
+import sys
+import threading
+import time
+from contextlib import closing
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import numpy as np
+import pytest
+from behind import behind
+from on_server import EVERYWHERE, HERE, contents, embed, say
+from postgres_server import PostgresServer, installed
+
+from reservoir_cli.errors import StoreLockedError, UsageError
+from reservoir_cli.messages import Key, Message, Scope
+from reservoir_cli.reservoir import Reservoir
+from reservoir_cli.storage import replicate
+from reservoir_cli.storage.base import Store
+from reservoir_cli.storage.factory import open_store
+from reservoir_cli.storage.postgres import admin, ids, keyword_search, locks
+from reservoir_cli.storage.postgres.stemmer import Stemmer
+from reservoir_cli.storage.records import Passage
+from reservoir_cli.transfer import forget
+
+
+def test_ids_are_ordered_by_time_and_fit_a_double(store: Store) -> None:
+    given = say(store, *map(str, range(5_000)))
+    assert given == sorted(set(given))
+    assert given[-1] < 2**53
+    made = datetime(2020, 1, 1, tzinfo=UTC) + timedelta(milliseconds=given[0] // 4096)
+    assert abs(made - datetime.now(UTC)) < timedelta(minutes=5)
+    assert say(store, "next")[0] > given[-1]
+
+
+def test_ids_of_one_writer_rise_whatever_its_clock_does(store: Store, monkeypatch) -> None:
+    given = say(store, "a")
+    for seconds in (1_600_000_000, 9_300_000_000, 0, 1_700_000_000):
+        monkeypatch.setattr(time, "time_ns", lambda now=seconds: now * 1_000_000_000)
+        given += say(store, "b", scope=Scope("q", "q"))
+        store.delete([Key("q", given[-1])])
+        given += say(store, "c", "d")
+    assert given == sorted(set(given))
+    assert given[-1] < 2**53
+
+
+def test_another_writer_of_the_partition_goes_on_behind_what_is_there(
+    url: str, store: Store, monkeypatch
+) -> None:
+    [first] = say(store, "question")
+    at = first // 4096 + 1_577_836_800_000
+    for behind_by, is_later in ((5, True), (40 * 86_400_000, False)):  # one far ahead is left alone
+        monkeypatch.setattr(time, "time_ns", lambda late=behind_by: (at - late) * 10**6)
+        with closing(open_store(url)) as other:
+            assert (say(other, "reply")[0] > first) == is_later
+
+
+def test_an_id_that_is_taken_meanwhile_is_replaced_by_another(
+    url: str, store: Store, monkeypatch
+) -> None:
+    """As where no lock holds, behind two coordinators."""
+    monkeypatch.setattr(time, "time_ns", lambda: 1_900_000_000_000_000_000)
+    monkeypatch.setattr(ids, "randbelow", lambda _: 0)
+    newest, meddled = ids._newest, 0
+
+    def look_a_little_early(*place) -> int:
+        nonlocal meddled
+        found = newest(*place)
+        if not meddled:
+            meddled = (1_900_000_000_000 - 1_577_836_800_000) * 4096
+            behind(
+                url,
+                "INSERT INTO messages SELECT 'p', ?, 't', NULL, 'i', 'user', 'first', NULL, NULL, "
+                "NULL, 1, 's', 'x', 1, 'c', NULL, 1, 0, 1",
+                [meddled],
+            )
+        return found
+
+    monkeypatch.setattr(ids, "_newest", look_a_little_early)
+    say(store, "second")
+    assert contents(store.last(HERE, 0)) == ["first", "second"]
+    assert store.last(HERE, 1)[0].id == meddled + 1
+
+
+def test_two_partitions_may_have_the_same_id_and_each_is_itself(
+    url: str, store: Store, tmp_path: Path, monkeypatch, fake_embedder
+) -> None:
+    monkeypatch.setattr(time, "time_ns", lambda: 1_900_000_000_000_000_000)
+    monkeypatch.setattr(ids, "randbelow", lambda _: 0)
+    numbers = []
+    for partition in "ab":
+        with closing(open_store(url)) as writer:
+            texts = [f"zeta one {partition}", f"zeta two {partition}"]
+            numbers.append(say(writer, *texts, scope=Scope(partition, "i")))
+            embed(writer, fake_embedder, 0)
+    assert numbers[0] == numbers[1]
+    one, two = numbers[0]
+    with closing(open_store(str(tmp_path / "copy.db"))) as file:
+        replicate.copy(store, file, lambda *_: None)
+        assert sorted(contents(file.last(EVERYWHERE, 0))) == sorted(
+            contents(store.last(EVERYWHERE, 0))
+        )
+        assert file.holdings() == store.holdings()
+        assert file.problems() == []
+    with Reservoir.open(url, embedder=fake_embedder) as reservoir:
+        with pytest.raises(UsageError, match=f"message {one} is in a and b"):
+            reservoir.forget([one])
+        for mode in ("keyword", "hybrid", "semantic"):
+            hits = reservoir.search("zeta two b", mode=mode, scope=EVERYWHERE)
+            assert len({hit.message.key for hit in hits}) == len(hits)
+            assert {hit.message.content for hit in hits[:2]} == {"zeta two a", "zeta two b"}, mode
+            assert hits[0].cosine is None or hits[0].cosine == pytest.approx(1)
+            linked = reservoir.search("zeta two b", mode=mode, scope=EVERYWHERE, link=True)
+            for hit in linked:
+                assert {each.partition for each in hit.linked} <= {hit.message.partition}
+    keys = store.find(EVERYWHERE)
+    assert len(store.passages(keys)) == len(set(keys)) == 4
+    store.mark_secrets({Key("a", one): ["password"]})
+    store.update_counts({Key("b", one): 77}, "new")
+    forget.forget(store, [Key("b", two)])
+    kept = {each.key: each for each in store.last(EVERYWHERE, 0)}
+    assert set(kept) == {("a", one), ("a", two), ("b", one)}
+    assert kept["a", one].secrets == ("password",)
+    assert kept["b", one].tokens == 77
+    assert store.move_partition("b", "a") == (1, 0)  # where it gets a new id
+    assert sorted(contents(store.last(Scope("a"), 0))) == ["zeta one a", "zeta one b", "zeta two a"]
+    assert len(store.find(Scope("a"))) == len(set(store.find(EVERYWHERE))) == 3
+    assert store.problems() == []
+
+
+def test_messages_are_in_the_order_of_a_file(store: Store, tmp_path: Path, monkeypatch) -> None:
+    """Also where many have one time, and where the clock is set back between two writes."""
+    pick = np.random.default_rng(4)
+    real = time.time_ns()
+    with closing(open_store(str(tmp_path / "file.db"))) as file:
+        for number in range(60):
+            ticks = real + int(pick.integers(-2, 3)) * 10**9
+            monkeypatch.setattr(time, "time_ns", lambda now=ticks: now)
+            scope = Scope("pq"[number % 2], "i")
+            texts = [f"{number}.{at}" for at in range(int(pick.integers(1, 4)))]
+            for each in (store, file):
+                say(each, *texts, scope=scope)
+        for partition in "pq":
+            assert contents(store.last(Scope(partition), 0)) == contents(
+                file.last(Scope(partition), 0)
+            )
+
+
+WRITE = """
+import sys
+from datetime import UTC, datetime
+from reservoir_cli.messages import Message, Scope
+from reservoir_cli.storage.factory import open_store
+from reservoir_cli.tokens import load_counter
+url, name, count = sys.argv[1], sys.argv[2], int(sys.argv[3])
+store, counter = open_store(url), load_counter("approximate")
+for number in range(count):
+    scope = Scope("shared" if number % 2 else f"own-{name}", "i")
+    store.add(scope, [Message("user", f"{name}-{number}") for _ in range(3)],
+              counter=counter, now=datetime.now(UTC))
+"""
+
+
+def test_eight_writers_and_four_readers_lose_nothing(url: str) -> None:
+    writers = [
+        subprocess.Popen([sys.executable, "-c", WRITE, url, str(number), "12"])
+        for number in range(8)
+    ]
+    failed: list[BaseException] = []
+
+    def read() -> None:
+        try:
+            with closing(open_store(url)) as store:
+                before = 0
+                while any(each.poll() is None for each in writers):
+                    found = store.candidates(Scope("shared"), "i", "hello 3-7", None)
+                    with store.snapshot():
+                        assert len(store.last(EVERYWHERE, 0)) == store.holdings()["messages"]
+                    assert len(found.ids) >= before
+                    before = len(found.ids)
+        except BaseException as error:
+            failed.append(error)
+
+    readers = [threading.Thread(target=read) for _ in range(4)]
+    for each in readers:
+        each.start()
+    assert [each.wait(300) for each in writers] == [0] * 8
+    for each in readers:
+        each.join()
+    assert failed == []
+    with closing(open_store(url)) as store:
+        found = store.last(EVERYWHERE, 0)
+        assert len({each.key for each in found}) == len(found) == 8 * 12 * 3
+        assert len({each.content for each in found}) == 8 * 12
+        assert store.count_unembedded(EVERYWHERE) == 8 * 12 * 3
+        assert store.problems() == []
+
+
+def test_writers_of_other_partitions_do_not_wait(url: str, store: Store) -> None:
+    with closing(open_store(url, patience=0.05)) as other, store.write():
+        say(store, "here")
+        say(other, "there", scope=Scope("q", "q"))
+        with pytest.raises(StoreLockedError) as caught:
+            say(other, "here too")
+        assert caught.value.exit_code == 4
+    assert sorted(contents(store.last(EVERYWHERE, 0))) == ["here", "there"]
+
+
+def test_embedding_holds_the_lock_of_one_partition_at_a_time(
+    url: str, store: Store, fake_embedder
+) -> None:
+    for partition in "abc":
+        say(store, f"of {partition}", scope=Scope(partition, "i"))
+    with store.write():
+        say(store, "someone writes here", scope=Scope("b", "i"))
+        with closing(open_store(url, patience=0.05)) as other, pytest.raises(StoreLockedError):
+            embed(other, fake_embedder)
+    waiting = {name: store.count_unembedded(Scope(name)) for name in "abc"}
+    assert waiting == {"a": 0, "b": 2, "c": 1}
+
+
+def test_what_two_deadlocked_writers_wanted_is_done_at_last(url: str, store: Store) -> None:
+    """One of them is ended by the server, and begins again by itself."""
+    both_hold = threading.Barrier(2, timeout=120)
+    failed: list[BaseException] = []
+
+    def write(first: str, second: str) -> None:
+        tried = 0
+        with closing(open_store(url)) as own:
+
+            def work() -> None:
+                nonlocal tried
+                tried += 1
+                locks.partitions(own._connection, [first])
+                if tried == 1:
+                    both_hold.wait()
+                say(own, f"{first}{second}", scope=Scope(second, "i"))
+
+            try:
+                own._written(work)
+            except BaseException as error:
+                failed.append(error)
+
+    behind(url, "SELECT 1")
+    threads = [threading.Thread(target=write, args=each) for each in ("ab", "ba")]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+    assert failed == []
+    assert sorted(contents(store.last(EVERYWHERE, 0))) == ["ab", "ba"]
+
+
+LONG = [
+    "redis " * 300,
+    "京都" * 9_000 + " redis",
+    "x" * 5_000 + " redis",
+    " ".join(f"word{number}" for number in range(40_000)) + " redis redis",
+    "don't \\ 'quote' \\' redis:*|&!()",
+]
+
+
+@pytest.mark.parametrize("apart", [False, True], ids=["by rank", "taken apart"])
+def test_counts_of_any_text_are_those_of_a_file(store: Store, tmp_path, monkeypatch, apart) -> None:
+    if apart:
+        monkeypatch.setattr(keyword_search, "_FEW", 0)
+    with closing(open_store(str(tmp_path / "file.db"))) as file:
+        for each in (store, file):
+            say(each, *LONG)
+        for question in ("redis", "京都 redis", "word39999 redis", "quote don't", "x" * 5_000):
+            one, two = (each.candidates(HERE, "i", question, None) for each in (store, file))
+            assert [each.counts.tolist() for each in one.postings] == [
+                each.counts.tolist() for each in two.postings
+            ]
+        for typed in (
+            "redis",
+            '"word39999 redis redis"',
+            "word3999*",
+            '"京都 京都"',
+            '"quote redis"',
+        ):
+            hits = [each.keyword(typed, HERE, 9)[0] for each in (store, file)]
+            assert [score for _, score in hits[0]] == pytest.approx([score for _, score in hits[1]])
+            assert hits[0]
+
+
+def test_a_stem_is_what_the_tokenizer_of_a_file_makes_of_a_word() -> None:
+    with closing(Stemmer()) as stemmer:
+        assert stemmer.stems(["Running queues, naïve!", ""]) == [["run", "queue", "naiv"], []]
+
+
+def test_forgotten_words_are_in_no_row(store: Store, fake_embedder) -> None:
+    ids = say(store, "kept", "zyxwvuts secret", "also kept")
+    embed(store, fake_embedder)
+    forget.forget(store, [Key("p", ids[1])])
+    for (table,) in behind(
+        store.location,
+        "SELECT relname FROM pg_class WHERE relkind = 'r' AND relnamespace = "
+        "'reservoir'::regnamespace",
+    ):
+        rows = behind(store.location, f"SELECT t::text FROM {table} t")
+        assert not [row for row in rows if "zyxw" in row[0]]
+    assert store.forgotten([Message("user", "x", source="s", source_id="y")]) == [False]
+    assert store.problems() == []
+
+
+def test_a_large_partition_may_have_an_index_that_says_how_good_it_is(store: Store) -> None:
+    pick = np.random.default_rng(1)
+    vectors = pick.standard_normal((1_500, 16)).astype(np.float32)
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    ids = say(store, *map(str, range(1_500)))
+    store.activate_model("m", "model")
+    passages = {
+        Key("p", number): [Passage(number, 0, 0, 1, vector)]
+        for number, vector in zip(ids, vectors, strict=True)
+    }
+    passages[Key("p", ids[7])].append(Passage(ids[7], 1, 0, 1, vectors[7]))
+    store.add_passages("m", passages, 1.1)
+    say(store, "pending")
+    exact = store.candidates(Scope("p"), "i", "", vectors[7])
+    assert (~np.isnan(exact.cosine)).sum() == 1_500
+    made = admin.index(store, "p", lambda *_: None)
+    assert made.recall > 0.9
+    assert admin.facts(store)["indexes"] == [{"partition": "p", "recall": made.recall}]
+    near = store.candidates(Scope("p"), "i", "", vectors[7])
+    assert np.isnan(near.cosine).tolist() == np.isnan(exact.cosine).tolist()
+    best = np.argsort(-np.nan_to_num(exact.cosine, nan=-1))[:50]
+    shared = np.isclose(near.cosine[best], exact.cosine[best], atol=1e-5)
+    assert shared.mean() > 0.9
+    assert (np.nan_to_num(near.cosine - exact.cosine) > -1e-5).all()
+    assert near.passages.tolist() == exact.passages.tolist()
+    assert near.passages[near.ids == ids[7]].tolist() == [2]
+    assert len(np.unique(np.nan_to_num(near.cosine))) < 1_100  # the rest was not compared
+    assert admin.drop_index(store, "p")
+    again = store.candidates(Scope("p"), "i", "", vectors[7])
+    np.testing.assert_allclose(again.cosine, exact.cosine, atol=1e-6)
+
+
+# Dumps
+
+
+def test_a_dump_of_a_database_is_restored_into_an_empty_one(
+    postgres: PostgresServer, store: Store, fake_embedder
+) -> None:
+    admin.guard(store)
+    say(store, "one", "two")
+    embed(store, fake_embedder)
+    programs, target = installed("18"), postgres.empty_database()
+    assert programs
+    dump = subprocess.run([programs / "pg_dump", store.location], check=True, capture_output=True)
+    restore = [programs / "psql", "-v", "ON_ERROR_STOP=1", "-f", "-", target]
+    subprocess.run(restore, check=True, capture_output=True, input=dump.stdout)
+    with closing(open_store(target)) as restored:
+        assert replicate._digest(restored) == replicate._digest(store)
+        assert restored.problems() == []
+        assert admin.facts(restored)["guarded"]
+    postgres.drop(target)

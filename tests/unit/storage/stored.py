@@ -1,0 +1,31 @@
+"""What the tests of a store say and look at."""
+
+from collections.abc import Callable, Sequence
+from datetime import timedelta
+
+from behind import behind
+
+from reservoir_cli.messages import Scope, StoredMessage
+from reservoir_cli.storage.base import Store
+from reservoir_cli.tokens import load_counter
+
+HOUR = timedelta(hours=1)
+HERE = Scope("p", "i")
+EVERYWHERE = Scope(None)
+COUNTER = load_counter("approximate")
+
+Adding = Callable[..., list[StoredMessage | None]]
+
+
+def contents(messages: Sequence[StoredMessage | None]) -> list[str]:
+    return [each.content for each in messages if each is not None]
+
+
+def ids_of(messages: Sequence[StoredMessage | None]) -> list[int]:
+    return [each.id for each in messages if each is not None]
+
+
+def delete(store: Store, message: StoredMessage | None) -> None:
+    """Take a message out behind the store's back, as another process would."""
+    assert message is not None
+    behind(store.location, "DELETE FROM messages WHERE id = ?", [message.id])

@@ -1,0 +1,225 @@
+"""Adding messages: what is kept, in which order, and what belongs together."""
+
+import dataclasses
+from contextlib import closing
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from builders import NOW
+from stored import COUNTER, EVERYWHERE, HERE, HOUR, Adding, contents, delete
+
+from reservoir_cli.errors import StoreError, UsageError
+from reservoir_cli.messages import Message, StoredMessage, ToolCall
+from reservoir_cli.storage.base import Store
+from reservoir_cli.storage.factory import open_store
+
+
+def test_a_message_comes_back_as_it_was_given(store: Store, add: Adding) -> None:
+    given = Message(
+        "assistant",
+        "naïve 北京 😀\r\n\ttail ",
+        created_at=datetime(2026, 5, 9, 14, 23, 1, 234_000, tzinfo=UTC),
+        trace_id="trace",
+        name="bot",
+        tool_calls=(ToolCall("call_1", "f", '{"q": "ü"}'), ToolCall("", "g", "{torn")),
+        tool_call_id="call_0",
+        source="tool",
+        source_id="s-1",
+        conversation_id="conversation",
+    )
+    [stored] = add(given)
+    assert stored is not None
+    for each in dataclasses.fields(given):
+        assert getattr(stored, each.name) == getattr(given, each.name), each.name
+    assert (stored.partition, stored.instance) == ("p", "i")
+    assert stored.tokens == COUNTER.count(given.content + '\n[call f {"q": "ü"}]\n[call g {torn]')
+    assert stored.counter == f"{COUNTER.name} {COUNTER.version}"
+    assert store.by_id([stored.id], HERE) == [stored]
+
+
+def test_what_is_stored_is_there_when_the_file_is_opened_again(store: Store, add: Adding) -> None:
+    [stored] = add(Message("user", "hello"))
+    store.close()
+    with closing(open_store(store.location)) as again:
+        assert again.last(HERE, 0) == [stored]
+
+
+def test_what_is_not_given_is_filled_in(add: Adding) -> None:
+    one, two = add(Message("user", "a"), Message("user", "a"))
+    assert one is not None
+    assert two is not None
+    assert one.trace_id != two.trace_id
+    assert one.source_id != two.source_id
+    assert one.source == "python"
+
+
+def test_a_source_id_is_stored_once_in_each_place(store: Store, add: Adding) -> None:
+    message = Message("user", "hello", source="tool", source_id="1")
+    assert contents(add(message, message)) == ["hello"]
+    assert add(message) == [None]
+    assert add(dataclasses.replace(message, content="changed")) == [None]
+    assert contents(add(message, instance="j")) == ["hello"]
+    assert contents(add(message, partition="q")) == ["hello"]
+    assert contents(add(dataclasses.replace(message, source="other"))) == ["hello"]
+    assert store.count_unembedded(EVERYWHERE) == 4
+    assert len(store.keyword("hello", EVERYWHERE, 100)[0]) == 4
+
+
+def test_ids_are_not_used_again(store: Store, add: Adding) -> None:
+    [first] = add(Message("user", "gone"))
+    assert first is not None
+    delete(store, first)
+    [second] = add(Message("user", "stays"))
+    assert second is not None
+    assert second.id > first.id
+
+
+@pytest.mark.parametrize("newest", [NOW - HOUR, NOW + HOUR, NOW + 99 * HOUR])
+def test_a_message_without_a_time_gets_the_time_that_it_is(add: Adding, newest: datetime) -> None:
+    add(Message("user", "before", created_at=newest), Message("user", "with it"))
+    for role in ("user", "assistant", "system"):
+        [stored] = add(Message(role, "hello"), now=NOW)
+        assert stored is not None
+        assert stored.created_at == NOW
+
+
+@pytest.mark.parametrize("pair", [True, False])
+@pytest.mark.parametrize("at_once", [True, False])
+def test_a_reply_is_pushed_behind_its_own_question_and_no_further(
+    add: Adding, pair: bool, at_once: bool
+) -> None:
+    trace = None if pair else "t"
+    said = [
+        Message("user", "question", created_at=NOW + HOUR, trace_id=trace),
+        Message("assistant", "reply", trace_id=trace),
+        Message("assistant", "again", trace_id="t" if trace else None),
+    ]
+    if at_once:
+        question, reply, again = add(*said, pair=pair)
+    else:
+        question, reply, again = (stored for each in said for stored in add(each, pair=pair))
+    assert question is not None
+    assert reply is not None
+    assert again is not None
+    assert reply.trace_id == question.trace_id
+    assert reply.created_at == question.created_at + timedelta(milliseconds=1)
+    assert again.created_at == (NOW if pair else reply.created_at)  # nothing is open any more
+    [late] = add(Message("assistant", "late", trace_id=question.trace_id), now=NOW + 2 * HOUR)
+    assert late is not None
+    assert late.created_at == NOW + 2 * HOUR
+
+
+@pytest.mark.parametrize("pair", [True, False])
+def test_what_is_said_at_once_stays_in_its_order_and_is_of_now(
+    store: Store, add: Adding, pair: bool
+) -> None:
+    roles = ("user", "assistant") * 3
+    said = [
+        Message(role, f"{number}", trace_id=None if pair else f"t{number // 2}")
+        for number, role in enumerate(roles)
+    ]
+    add(*said, pair=pair)
+    found = store.last(HERE, 0)
+    assert [each.content for each in found] == [each.content for each in said]
+    assert {each.created_at for each in found} == {NOW}
+
+
+def test_a_reply_answers_a_question_of_today_rather_than_one_far_ahead(add: Adding) -> None:
+    add(Message("user", "ahead", created_at=NOW + 25 * HOUR, trace_id="ahead"))
+    add(Message("user", "now", trace_id="now"))
+    replies = [add(Message("assistant", "yes"), pair=True)[0] for _ in range(3)]
+    traces = [reply.trace_id for reply in replies if reply]
+    assert traces[:2] == ["now", "ahead"]
+    assert traces[2] not in ("now", "ahead")
+
+
+# Pairing
+
+
+def test_a_reply_takes_the_trace_of_the_newest_open_question(add: Adding) -> None:
+    [one] = add(Message("user", "one"))
+    [two] = add(Message("user", "two"))
+    traces = [_trace(add(Message("assistant", "reply"), pair=True)) for _ in range(3)]
+    assert one is not None
+    assert two is not None
+    assert traces[:2] == [two.trace_id, one.trace_id]
+    assert traces[2] not in (one.trace_id, two.trace_id)
+
+
+PAIRED_ALONE = [
+    ("without pair", Message("assistant", "reply"), {}),
+    ("with a trace of its own", Message("assistant", "reply", trace_id="own"), {"pair": True}),
+    ("as another role", Message("system", "reply"), {"pair": True}),
+    ("in another instance", Message("assistant", "reply"), {"pair": True, "instance": "j"}),
+    ("in another partition", Message("assistant", "reply"), {"pair": True, "partition": "q"}),
+]
+
+
+@pytest.mark.parametrize(
+    ("message", "how"), [row[1:] for row in PAIRED_ALONE], ids=[row[0] for row in PAIRED_ALONE]
+)
+def test_a_message_does_not_answer_a_question(add: Adding, message: Message, how: dict) -> None:
+    question = _trace(add(Message("user", "question")))
+    stored = _trace(add(message, **how))
+    assert stored == message.trace_id if message.trace_id else stored != question
+
+
+def test_a_question_and_its_reply_in_one_call_are_tied(add: Adding) -> None:
+    question, reply = add(Message("user", "q"), Message("assistant", "r"), pair=True)
+    assert question is not None
+    assert reply is not None
+    assert reply.trace_id == question.trace_id
+
+
+def test_a_question_answered_in_another_instance_is_answered(add: Adding) -> None:
+    question = _trace(add(Message("user", "q")))
+    add(Message("assistant", "r", trace_id=question), instance="j")
+    assert _trace(add(Message("assistant", "late"), pair=True)) != question
+
+
+# Text that is hard to hold
+
+
+@pytest.mark.parametrize(
+    ("content", "kept"),
+    [("a\0b", "a\ufffdb"), ("lone \ud800", "lone \ufffd"), ("\ud83d\ude00", "😀"), ("", "")],
+)
+def test_text_that_sqlite_cannot_hold_is_cleaned(
+    store: Store, add: Adding, content: str, kept: str
+) -> None:
+    assert contents(add(Message("user", content))) == [kept]
+    assert contents(store.last(HERE, 1)) == [kept]
+
+
+@pytest.mark.parametrize(
+    "field", ["name", "tool_call_id", "trace_id", "conversation_id", "source", "source_id"]
+)
+def test_a_field_that_sqlite_cannot_hold_is_cleaned(store: Store, add: Adding, field: str) -> None:
+    add(Message("tool", "hello", **{field: "a\ud800"}))
+    assert getattr(store.last(HERE, 1)[0], field) == "a\ufffd"
+
+
+def test_tool_calls_that_sqlite_cannot_hold_are_cleaned(store: Store, add: Adding) -> None:
+    add(Message("assistant", "", tool_calls=(ToolCall("c\ud800", "f\ud800", '"\ud800 \0"'),)))
+    [call] = store.last(HERE, 1)[0].tool_calls
+    assert (call.id, call.name) == ("c\ufffd", "f\ufffd")
+    assert "\ud800" not in call.arguments
+
+
+def test_a_place_named_by_bytes_that_are_no_text_is_an_error_of_ours(add: Adding) -> None:
+    with pytest.raises((UsageError, StoreError)):
+        add(Message("user", "hello"), partition="caf\udce9")
+
+
+def test_a_message_of_five_megabytes_is_kept_and_found(store: Store, add: Adding) -> None:
+    text = "lorem ipsum dolor " * 290_000 + "needle"
+    [stored] = add(Message("user", text))
+    assert stored is not None
+    assert store.by_id([stored.id], HERE)[0].content == text
+    assert [number for number, _ in store.keyword("needle", HERE, 1)[0]] == [stored.id]
+
+
+def _trace(messages: list[StoredMessage | None]) -> str:
+    [stored] = messages
+    assert stored is not None
+    return stored.trace_id

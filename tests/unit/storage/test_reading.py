@@ -1,0 +1,297 @@
+"""Reading messages: filters, scopes, what belongs together, and vectors."""
+
+from collections.abc import Sequence
+from datetime import timedelta
+
+import numpy as np
+import pytest
+from behind import behind
+from builders import NOW
+from stored import EVERYWHERE, HERE, HOUR, Adding, contents, delete, ids_of
+
+from reservoir_cli.messages import Conversation, Message, Scope, StoredMessage, ToolCall
+from reservoir_cli.storage.base import Store
+from reservoir_cli.storage.records import Filter, Passage
+
+
+def passage(message: StoredMessage | None, *vector: float) -> Passage:
+    assert message is not None
+    return Passage(message.id, 0, 0, len(message.content), np.array(vector, np.float32))
+
+
+def embed(
+    store: Store, messages: Sequence[StoredMessage | None], *passages: Passage, model: str = "m"
+) -> None:
+    by_message = {
+        message.key: [each for each in passages if each.message_id == message.id]
+        for message in messages
+        if message is not None
+    }
+    store.add_passages(model, by_message, link_threshold=1.0)
+
+
+def test_the_last_messages_are_in_order_of_time_then_id(store: Store, add: Adding) -> None:
+    add(
+        Message("user", "late", created_at=NOW),
+        Message("user", "early", created_at=NOW - HOUR),
+        Message("user", "late too", created_at=NOW),
+    )
+    assert contents(store.last(HERE, 0)) == ["early", "late", "late too"]
+    assert contents(store.last(HERE, 2)) == ["late", "late too"]
+    assert contents(store.last(HERE, 99)) == ["early", "late", "late too"]
+
+
+FILTERS = [
+    (Filter(role="assistant"), ["b"]),
+    (Filter(trace_id="t"), ["a", "b"]),
+    (Filter(conversation_id="k"), ["c"]),
+    (Filter(since=NOW), ["b", "c"]),
+    (Filter(until=NOW), ["a", "b"]),
+    (Filter(since=NOW, until=NOW), ["b"]),
+    (Filter(since=NOW + HOUR / 3_600_000), ["c"]),
+    (Filter(role="user", trace_id="t"), ["a"]),
+    (Filter(role="tool"), []),
+]
+
+
+@pytest.mark.parametrize(("where", "found"), FILTERS, ids=[str(row[0]) for row in FILTERS])
+def test_a_filter_keeps_what_it_names(
+    store: Store, add: Adding, where: Filter, found: list[str]
+) -> None:
+    add(
+        Message("user", "a", created_at=NOW - HOUR, trace_id="t"),
+        Message("assistant", "b", created_at=NOW, trace_id="t"),
+        Message("user", "c", created_at=NOW + HOUR, conversation_id="k"),
+    )
+    assert contents(store.last(HERE, 0, where)) == found
+
+
+def test_messages_are_found_by_id_however_many_are_asked_for(store: Store, add: Adding) -> None:
+    ids = ids_of(add(*(Message("user", str(number)) for number in range(3))))
+    asked = [ids[2], ids[0], ids[0], 77, *range(1_000, 40_000)]
+    assert contents(store.by_id(asked, HERE)) == ["0", "2"]
+    assert store.by_id([], HERE) == []
+
+
+SCOPES = [
+    (Scope("p", "i"), {"p/i"}),
+    (Scope("p", "j"), {"p/j"}),
+    (Scope("p"), {"p/i", "p/j"}),
+    (Scope("q", "i"), {"q/i"}),
+    (Scope("i", "p"), set()),
+    (Scope("pi"), set()),
+    (Scope("P"), set()),
+    (Scope(None), {"p/i", "p/j", "q/i"}),
+]
+
+
+@pytest.mark.parametrize(("scope", "seen"), SCOPES, ids=[str(row[0]) for row in SCOPES])
+def test_no_read_leaves_its_scope(store: Store, add: Adding, scope: Scope, seen: set[str]) -> None:
+    stored = []
+    for partition, instance in (("p", "i"), ("p", "j"), ("q", "i")):
+        stored += add(
+            Message("assistant", "word", trace_id="t", tool_calls=(ToolCall("c", "f", ""),)),
+            Message("tool", "word", trace_id="u", tool_call_id="c"),
+            partition=partition,
+            instance=instance,
+        )
+    ids = [each.id for each in stored if each is not None]
+    store.activate_model("m", "model")
+    embed(store, stored[:1], passage(stored[0], 1, 0))
+    at = {each.id: f"{each.partition}/{each.instance}" for each in stored if each is not None}
+    counted = sum(place in seen for place in at.values())
+
+    assert {at[each.id] for each in store.last(scope, 0)} == seen
+    assert {at[each.id] for each in store.by_id(ids, scope)} == seen
+    assert {at[each.id] for each in store.with_partners(ids, scope)} == seen
+    assert {at[each.id] for each in store.with_partners(ids[:1], scope)} <= seen
+    assert {at[number] for number, _ in store.keyword("word", scope, 99)[0]} == seen
+    assert {at[each.id] for each in store.unembedded(99, scope)} == seen
+    assert store.count_unembedded(scope) == counted - ("p/i" in seen)
+    found = store.candidates(scope, "i", "word", np.array([1, 0], np.float32))
+    assert {at[number] for number in found.ids.tolist()} == seen
+    assert np.isfinite(found.cosine).sum() == ("p/i" in seen)
+
+
+def test_places_are_the_fullest_first(store: Store, add: Adding) -> None:
+    add(Message("user", "1"))
+    add(Message("user", "2"), Message("user", "3"), partition="q", instance="j")
+    assert store.places() == [("q", "j", 2), ("p", "i", 1)]
+
+
+def test_the_newest_instance_is_the_one_with_the_newest_message(store: Store, add: Adding) -> None:
+    assert store.newest_instance("p") is None
+    add(Message("user", "1", created_at=NOW))
+    add(Message("user", "2", created_at=NOW - HOUR), instance="j")
+    add(Message("user", "3", created_at=NOW + HOUR), partition="q", instance="k")
+    assert store.newest_instance("p") == "i"
+
+
+# What belongs together
+
+
+def test_the_partners_of_a_message_are_its_trace(store: Store, add: Adding) -> None:
+    stored = add(
+        Message("user", "q1", trace_id="1"),
+        Message("user", "q2", trace_id="2"),
+        Message("assistant", "r1", trace_id="1"),
+    )
+    assert contents(store.with_partners(ids_of(stored[:1]), HERE)) == ["q1", "r1"]
+    assert contents(store.with_partners(ids_of(stored[2:]), HERE)) == ["q1", "r1"]
+
+
+def _tool_use(conversation: str, minute: int) -> list[Message]:
+    at = NOW + timedelta(minutes=minute)
+    return [
+        Message("user", f"{conversation} question", at, conversation_id=conversation),
+        Message(
+            "assistant",
+            f"{conversation} call",
+            at,
+            tool_calls=(ToolCall("call_1", "f", ""), ToolCall("call_2", "f", "")),
+            conversation_id=conversation,
+        ),
+        *(
+            Message(
+                "tool",
+                f"{conversation} result {number}",
+                at + timedelta(seconds=number),
+                tool_call_id=f"call_{number}",
+                conversation_id=conversation,
+            )
+            for number in (1, 2)
+        ),
+    ]
+
+
+@pytest.mark.parametrize("asked", ["call", "result 1", "result 2"])
+def test_a_call_and_its_results_find_each_other(store: Store, add: Adding, asked: str) -> None:
+    stored = add(*_tool_use("a", 0))
+    start = [each for each in stored if each and each.content == f"a {asked}"]
+    assert contents(store.with_partners(ids_of(start), HERE)) == [
+        "a call",
+        "a result 1",
+        "a result 2",
+    ]
+
+
+@pytest.mark.parametrize("asked", ["a call", "a result 1", "b call", "b result 2"])
+@pytest.mark.parametrize("apart", [0, 10], ids=["at the same time", "one after the other"])
+def test_conversations_that_use_the_same_call_id_stay_apart(
+    store: Store, add: Adding, asked: str, apart: int
+) -> None:
+    stored = add(*_tool_use("a", 0), *_tool_use("b", apart))
+    start = [each for each in stored if each and each.content == asked]
+    own = asked[0]
+    assert contents(store.with_partners(ids_of(start), HERE)) == [
+        f"{own} call",
+        f"{own} result 1",
+        f"{own} result 2",
+    ]
+
+
+def test_a_call_id_used_again_in_one_conversation_means_the_nearest_call(
+    store: Store, add: Adding
+) -> None:
+    stored = []
+    for minute in (0, 10):
+        at = NOW + timedelta(minutes=minute)
+        stored += add(
+            Message("assistant", f"call {minute}", at, tool_calls=(ToolCall("call_0", "f", ""),)),
+            Message("tool", f"result {minute}", at + timedelta(seconds=1), tool_call_id="call_0"),
+        )
+    for first in (0, 2):
+        minute = 5 * first
+        for start in (stored[first], stored[first + 1]):
+            assert contents(store.with_partners(ids_of([start]), HERE)) == [
+                f"call {minute}",
+                f"result {minute}",
+            ]
+
+
+# Vectors
+
+
+def test_a_message_is_pending_until_it_has_its_vectors(store: Store, add: Adding) -> None:
+    one, two, three = add(
+        Message("user", "one", created_at=NOW),
+        Message("user", "two", created_at=NOW - HOUR),
+        Message("user", "three", created_at=NOW + HOUR),
+    )
+    assert contents(store.unembedded(9, HERE)) == ["one", "two", "three"]
+    assert contents(store.unembedded(2, HERE, newest=True)) == ["three", "two"]
+    assert store.count_unembedded(HERE) == 3
+    embed(store, [one, two], passage(one, 1, 0))  # two has no text to embed
+    assert contents(store.unembedded(9, HERE)) == ["three"]
+    embed(store, [three], passage(three, 0, 1))
+    assert store.count_unembedded(EVERYWHERE) == 0
+
+
+def test_the_active_model_is_the_last_one_made_active(store: Store) -> None:
+    assert store.active_model() is None
+    store.activate_model("id-1", "one")
+    store.activate_model("id-2", "two")
+    assert store.active_model() == ("id-2", "two")
+
+
+def test_a_message_forgotten_while_it_was_embedded_gets_no_vector(
+    store: Store, add: Adding
+) -> None:
+    gone, kept = add(Message("user", "gone"), Message("user", "kept"))
+    assert contents(store.unembedded(9, HERE)) == ["gone", "kept"]
+    delete(store, gone)
+    store.activate_model("m", "model")
+    embed(store, [gone, kept], passage(gone, 1, 0), passage(kept, 0, 1))
+    rows = behind(store.location, "SELECT message_id FROM embeddings")
+    assert rows == [(kept.id,)]  # type: ignore[union-attr]
+    assert store.count_unembedded(EVERYWHERE) == 0
+
+
+def test_candidates_carry_time_tokens_and_scores_in_order_of_time(
+    store: Store, add: Adding
+) -> None:
+    late, early, words = add(
+        Message("user", "late", created_at=NOW),
+        Message("user", "early", created_at=NOW - HOUR),
+        Message("user", "redis redis", created_at=NOW - 2 * HOUR),
+    )
+    [other] = add(Message("user", "other", created_at=NOW + HOUR), instance="j")
+    store.activate_model("m", "model")
+    best = passage(late, 0.6, 0.8)._replace(number=1)
+    passages = [passage(late, 0, -1), best, passage(early, 0, 1), passage(other, 1, 0)]
+    embed(store, [late, early, other], *passages)
+
+    found = store.candidates(Scope("p"), "i", "why did we drop Redis?", _vector(1, 0))
+    stored = [words, early, late, other]
+    assert found.ids.tolist() == ids_of(stored)
+    assert found.created_at.tolist() == [
+        int(each.created_at.timestamp() * 1000) for each in stored if each
+    ]
+    assert found.tokens.tolist() == [each.tokens for each in stored if each]
+    assert found.own.tolist() == [True, True, True, False]
+    np.testing.assert_allclose(found.cosine, [np.nan, 0, 0.6, 1], atol=1e-6)
+    [posting] = found.postings
+    assert (posting.places.tolist(), posting.counts.tolist()) == ([0], [2])
+    assert found.terms.tolist() == [2, 1, 1, 1]
+    assert not found.asks.any()
+
+
+def test_candidates_without_a_vector_or_words_are_without_scores(store: Store, add: Adding) -> None:
+    assert len(store.candidates(HERE, None, "", None).ids) == 0
+    add(Message("user", "hello"))
+    found = store.candidates(HERE, None, "?!", None)
+    assert np.isnan(found.cosine).all()
+    assert found.postings == ()
+    assert not found.own.any()
+
+
+def test_titles_of_conversations_are_renewed_and_not_lost(store: Store) -> None:
+    store.add_conversations(HERE, [Conversation("c", "old title", "tool", project="p", branch="b")])
+    store.add_conversations(HERE, [Conversation("c", "new title", None, "gpt-4")])
+    store.add_conversations(HERE, [Conversation("c")])
+    rows = behind(store.location, "SELECT * FROM conversations")
+    assert rows == [("p", "i", "c", "new title", "tool", "gpt-4", "p", "b")]
+
+
+def _vector(*values: float) -> "np.ndarray":
+    return np.array(values, np.float32)

@@ -1,0 +1,85 @@
+"""The log of llm is a database, which the tests write themselves."""
+
+import sqlite3
+from contextlib import closing
+from typing import Any
+
+from llm_logs import newer_log, older_log
+from reading import found_in, records, skipped, told
+
+
+def log_rows(found: list[Any]) -> list[tuple[Any, ...]]:
+    assert skipped(found) == []
+    return [told(each) for each in records(found)]
+
+
+LOG = [
+    ("system", "Be brief.", "08:00:00", "c1"),
+    ("user", "[image]\n[file b.txt]\nThe fragment.\nWhat is it?", "08:00:00", "c1"),
+    ("assistant", "A pelican.", "08:00:00", "c1"),
+    ("user", "How tall?", "08:01:00", "c1"),
+    ("assistant", 'measure({"what": "pelican"})', "08:01:00", "c1"),
+    ("tool", "1.5 m", "08:01:30", "c1"),
+    ("assistant", "A metre and a half.", "08:01:30", "c1"),
+    ("user", "Alone", "09:00:00", "r4"),
+    ("assistant", "Indeed", "09:00:00", "r4"),
+]
+
+
+def test_the_older_log_of_llm_arrives(tmp_path: Any) -> None:
+    [found] = found_in(older_log(tmp_path / "logs.db")).values()
+    assert log_rows(found) == LOG
+    first = records(found)[0]
+    assert first.conversation is not None
+    assert (first.conversation.title, first.conversation.model) == ("Birds", "gpt-4o-mini")
+
+
+def test_the_newer_log_of_llm_arrives(tmp_path: Any) -> None:
+    [found] = found_in(newer_log(tmp_path / "logs.db")).values()
+    assert log_rows(found) == [
+        ("system", "Be brief.", "10:00:00", "t1"),
+        ("user", "The fragment. What is it?\n[image]", "10:00:00", "t1"),
+        ("assistant", "A pelican.", "10:00:00", "t1"),
+        ("system", "It has a beak.", "10:00:00", "t1"),
+        ("user", "How tall?", "10:01:00", "t1"),
+        ("assistant", 'measure({"what": "pelican"})', "10:01:00", "t1"),
+        ("tool", "1.5 m", "10:02:00", "t1"),
+        ("assistant", "A metre and a half.", "10:02:00", "t1"),
+        # A fork shares the beginning of the first, and only its own messages are new.
+        ("user", "How heavy?", "11:00:00", "t2"),
+        ("assistant", "Ten kilos.", "11:00:00", "t2"),
+    ]
+
+
+def test_a_log_of_both_generations_gives_each_message_once(tmp_path: Any) -> None:
+    path = newer_log(older_log(tmp_path / "logs.db"), also_older="turn-1")
+    [found] = found_in(path).values()
+    assert len(log_rows(found)) == len(LOG) + 10
+
+
+def test_rows_without_ids_do_not_hide_the_others(tmp_path: Any) -> None:
+    path = newer_log(older_log(tmp_path / "logs.db"))
+    with closing(sqlite3.connect(path)) as log, log:
+        log.execute("INSERT INTO turns (id, thread_id) VALUES (NULL, NULL)")
+        log.execute("INSERT INTO responses (id, prompt) VALUES (NULL, 'x')")
+    [found] = found_in(path).values()
+    assert len(records(found)) == len(LOG) + 10
+    assert skipped(found) == [("response 6", "no id"), ("turn 1", "no id")]
+
+
+def test_a_log_that_has_lost_a_column_is_read_up_to_there(tmp_path: Any) -> None:
+    path = newer_log(older_log(tmp_path / "logs.db"))
+    with closing(sqlite3.connect(path)) as log, log:
+        log.execute("ALTER TABLE messages RENAME COLUMN hash TO digest")
+    [found] = found_in(path).values()
+    assert [told(each) for each in records(found)] == LOG
+    assert [place for place, _ in skipped(found)] == ["what follows"]
+
+
+def test_a_log_that_cannot_be_written_to_is_read_and_nothing_lies_beside_it(tmp_path: Any) -> None:
+    path = older_log(tmp_path / "logs.db")
+    before = path.read_bytes()
+    path.chmod(0o400)
+    assert len(found_in(path)[""]) == len(LOG)
+    assert path.read_bytes() == before
+    assert [each.name for each in tmp_path.iterdir()] == ["logs.db"]

@@ -1,0 +1,156 @@
+"""What keeping a store current leaves out."""
+
+import json
+import platform
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from sessions import WORK, Machine, turn
+
+from reservoir_cli.storage.sources import Sources
+from reservoir_cli.transfer.importers.watched_files import exclusion
+from reservoir_cli.transfer.sync import Source
+
+
+def test_a_resumed_session_that_copies_all_lines_adds_only_what_is_new(machine: Machine) -> None:
+    first = turn(1, "one?", "one.")
+    machine.write("a/s1.jsonl", *first)
+    machine.sync()
+    copied = [each | {"sessionId": "s2"} for each in first]
+    machine.write("a/s2.jsonl", *copied, *turn(3, "two?", "two.", sessionId="s2"))
+    report = machine.sync()
+    assert (report.imports.imported, report.imports.already) == (2, 2)
+    assert machine.said(WORK) == ["one?", "one.", "two?", "two."]
+
+
+def test_files_of_helpers_are_conversations_of_their_own(machine: Machine) -> None:
+    machine.write("a/s1.jsonl", *turn(1, "one?", "one."))
+    helper = {"isSidechain": True, "agentId": "h1"}
+    machine.write("a/s1/subagents/agent-h1.jsonl", *turn(3, "look", "found", **helper))
+    machine.sync()
+    names = {message.conversation_id for message in machine.store.last(WORK, 0)}
+    assert names == {"s1", "s1/h1"}
+    machine.write("a/s1/subagents/agent-h1.jsonl", *turn(5, "look again", "found it", **helper))
+    assert machine.sync().imports.imported == 2
+
+
+def test_sessions_that_codex_copied_from_others_are_left_out(machine: Machine) -> None:
+    def rollout(number: str) -> list[dict[str, Any]]:
+        said = [("user", "input_text", "why?"), ("assistant", "output_text", "so")]
+        return [
+            {"type": "session_meta", "payload": {"id": number, "cwd": "/app"}},
+            *(
+                {
+                    "type": "response_item",
+                    "timestamp": "2026-06-01T09:00:00Z",
+                    "payload": {
+                        "type": "message",
+                        "role": role,
+                        "content": [{"type": kind, "text": f"{words} {number}"}],
+                    },
+                }
+                for role, kind, words in said
+            ),
+            {"type": "event_msg", "payload": {"type": "task_complete"}},
+        ]
+
+    for number in ("01aa", "01bb"):
+        name = f"sessions/2026/06/01/rollout-2026-06-01T09-00-00-{number}.jsonl"
+        machine.write(name, *rollout(number))
+    listed = {"records": [{"imported_thread_id": "01bb", "source_path": "/a.jsonl"}, None]}
+    ledger = machine.root / "external_agent_session_imports.json"
+    ledger.write_text(json.dumps(listed), encoding="utf-8")
+    source = Source("codex", "codex", machine.root / "sessions", "work")
+    assert machine.sync(source=source).imports.imported == 2
+    assert machine.said() == ["why? 01aa", "so 01aa"]
+    assert machine.sync(source=source).read == 0
+
+
+def test_excluded_folders_are_left_out(machine: Machine) -> None:
+    machine.write("a/s1.jsonl", *turn(1, "one?", "one."))
+    machine.write("secret/s2.jsonl", *turn(3, "two?", "two.", sessionId="s2"))
+    machine.write(
+        "b/s3.jsonl", *turn(5, "three?", "three.", sessionId="s3", cwd="/home/me/diary/x")
+    )
+    excluded = (str(machine.root / "secret"), "/home/me/diary")
+    source = Source("claude-code", "claude-code", machine.root, "work", excluded)
+    report = machine.sync(source=source)
+    assert (report.files, report.excluded) == (2, 2)
+    assert machine.said() == ["one?", "one."]
+
+
+def test_an_exclusion_is_a_folder_or_a_pattern(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", "/home/me")
+    excluded = exclusion(["~/diary", "*/scratch*"])
+    left_out = ["/home/me/diary", "/home/me/diary/a/b", "/x/scratch-1"]
+    assert [path for path in [*left_out, "/home/me/diary2", "/x"] if excluded(path)] == left_out
+    assert not exclusion([])("")
+
+
+@pytest.mark.parametrize(
+    "mark", ["DO NOT INDEX", "<note>DO NOT INDEX THIS CHAT</note>", "hello\nDO NOT INDEX please"]
+)
+def test_a_conversation_that_is_marked_is_left_out_with_its_helpers(
+    machine: Machine, mark: str
+) -> None:
+    machine.write("a/s1.jsonl", *turn(1, "private?", "yes."), *turn(3, mark, "all right"))
+    machine.write("a/s2.jsonl", *turn(5, "why DO NOT INDEX?", "so.", sessionId="s2"))
+    helper = {"isSidechain": True, "agentId": "h1"}
+    machine.write("a/s1/subagents/agent-h1.jsonl", *turn(7, "look", "found", **helper))
+    report = machine.sync()
+    assert report.marked == {"s1", "s1/h1"}
+    machine.write("a/s1.jsonl", *turn(9, "more?", "more."))
+    machine.write("a/s1/subagents/agent-h1.jsonl", *turn(11, "look", "found", **helper))
+    machine.sync()
+    machine.write("a/s1.jsonl", *turn(13, "still more?", "more."))
+    machine.sync()
+    assert machine.said() == ["why DO NOT INDEX?", "so."]
+
+
+def test_what_was_forgotten_does_not_come_back(machine: Machine, monkeypatch: Any) -> None:
+    path = machine.write("a/s1.jsonl", *turn(1, "walrus?", "walrus."), *turn(3, "two?", "two."))
+    machine.sync()
+    state = Sources(machine.store).get("work", platform.node(), str(path))
+    assert state is not None
+    assert "s1" in state.state
+    assert machine.store.delete([message.key for message in machine.store.last(WORK, 0)][:2])
+    emptied = Sources(machine.store).get("work", platform.node(), str(path))
+    assert emptied is not None
+    assert (emptied.state, emptied.head, emptied.bytes_read) == ("", "", 0)
+    assert machine.sync().read == 0
+    machine.write("a/s1.jsonl", *turn(5, "three?", "three."))
+    assert machine.sync().imports.forgotten == 2
+    assert machine.said(WORK) == ["two?", "two.", "three?", "three."]
+
+
+def test_the_table_holds_no_text_of_a_message(machine: Machine) -> None:
+    title = {"type": "ai-title", "aiTitle": "aardvark title", "sessionId": "s1"}
+    machine.write("a/s1.jsonl", title, *turn(1, "aardvark one?", "aardvark."), title)
+    machine.write("a/s1.jsonl", *turn(3, "aardvark two?", "aardvark."))
+    machine.sync()
+    with machine.store.snapshot():
+        rows = machine.store._connection.execute(
+            "SELECT * FROM sources WHERE partition = ?", ["work"]
+        ).fetchall()
+    assert rows
+    assert "aardvark" not in str(rows)
+
+
+def test_what_would_expire_is_not_imported(machine: Machine) -> None:
+    machine.write("a/s1.jsonl", *turn(1, "old?", "old."))
+    today = datetime.now(UTC).isoformat()
+    machine.write("a/s1.jsonl", *turn(3, "new?", "new.", timestamp=today))
+    machine.settings = {"retention_days": 30}
+    report = machine.sync()
+    assert (report.imports.imported, report.imports.expired) == (2, 2)
+    assert machine.said() == ["new?", "new."]
+
+
+def test_secrets_are_removed_on_the_way_in(machine: Machine) -> None:
+    key = f"AKIA{'ABCDEFGH23456777'}"
+    machine.write("a/s1.jsonl", *turn(1, f"the key is {key}", "I see."))
+    machine.settings = {"redact": "remove"}
+    machine.sync()
+    assert key not in str(machine.said())
+    assert machine.said()[0].startswith("the key is [")
