@@ -46,11 +46,20 @@ class Runs:
         """Whether records of recalls are waiting."""
         return bool(self._recalls)
 
+    def take_recalls(self) -> list[dict[str, Any]]:
+        """Return the records of recalls that are waiting, for another thread to add."""
+        records, self._recalls = self._recalls, []
+        return records
+
+    def add_recalls(self, records: Sequence[Mapping[str, Any]]) -> None:
+        """Store records of recalls."""
+        for record in records:
+            with self._reported():
+                self._add(record)
+
     def write_recalls(self) -> None:
         """Store the records of recalls."""
-        while self._recalls:
-            with self._reported():
-                self._add(self._recalls.pop(0))
+        self.add_recalls(self.take_recalls())
 
     def record(self, window: ContextWindow) -> None:
         """Keep a record of a window that was printed; log what was left out for lack of room."""
@@ -85,7 +94,6 @@ class Runs:
 
     def summary(self, since: datetime | None, partition: str | None) -> dict[str, Any]:
         """Return what contexts took over time, and what the store holds."""
-        self.write_recalls()
         return summarize(self._store.runs(since, partition), self._store.holdings(partition))
 
     def _add(self, run: Mapping[str, Any]) -> None:

@@ -103,15 +103,16 @@ def new_state(
     )
     traffic = Traffic()
 
-    def new_thread(name: str, patience: float = 30.0) -> StoreThread:
-        return StoreThread(open_reservoir, settings, name, patience, traffic)
+    def new_thread(name: str, patience: float = 30.0, **others: StoreThread) -> StoreThread:
+        return StoreThread(open_reservoir, settings, name, patience, traffic, **others)
 
+    writer = new_thread("writes")
     return ServerState(
         settings=settings,
         open_reservoir=open_reservoir,
         token=token.load_token(),
-        reader=new_thread("questions", HASTE),
-        writer=new_thread("writes"),
+        reader=new_thread("questions", HASTE, recorder=writer),
+        writer=writer,
         embedder=new_thread("embedding"),
         traffic=traffic,
         typed_upstreams=typed_upstreams,

@@ -3,7 +3,7 @@
 import asyncio
 import gc
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from typing import Any, Protocol, TypeVar
@@ -51,6 +51,7 @@ class StoreThread:
     :param name: of the thread.
     :param patience: seconds that a write waits while others write; reads never do.
     :param traffic: that of the server; what is run by :meth:`run` and :meth:`submit` is part of it.
+    :param recorder: stores the records of recalls, so that the next question does not wait for it.
     """
 
     def __init__(
@@ -60,9 +61,10 @@ class StoreThread:
         name: str,
         patience: float = 30.0,
         traffic: Traffic | None = None,
+        recorder: "StoreThread | None" = None,
     ) -> None:
         self._open_reservoir, self._settings, self._patience = open_reservoir, settings, patience
-        self._traffic = traffic or Traffic()
+        self._traffic, self._recorder = traffic or Traffic(), recorder
         self._pool = ThreadPoolExecutor(1, name)
         self._reservoir: Reservoir | None = None
         self._identity: tuple[int, int] | None = None
@@ -91,14 +93,10 @@ class StoreThread:
         return self._pool.submit(self._call_in_pause, function, came)
 
     def submit_if_idle(self, function: Callable[[Reservoir], object]) -> None:
-        """Run a function in the next pause, or not at all if it does not come soon."""
-
-        def call(since: float) -> None:
-            if self._traffic.wait(self, since) is Go.PAUSE:
-                self._call(function)
-
-        with suppress(RuntimeError):  # the server ends
-            self._pool.submit(call, time.monotonic())
+        """Run a function if no question is being answered; else forget it."""
+        if self._traffic.is_idle():
+            with suppress(RuntimeError):  # the server ends
+                self._pool.submit(self._call, function)
 
     def _submit(self, function: Callable[..., T], *arguments: Any) -> Future[T]:
         self._traffic.begin(self)
@@ -119,15 +117,12 @@ class StoreThread:
             self._release()  # the next call connects again
             raise
         finally:
-            if self._reservoir and self._reservoir.runs.has_put_off:
-                with suppress(RuntimeError):  # the server ends, which writes them, too
-                    self._pool.submit(self._write_recalls, time.monotonic())
+            if self._recorder and self._reservoir and self._reservoir.runs.has_put_off:
+                self._record(self._recorder, self._reservoir.runs.take_recalls())
 
-    def _write_recalls(self, since: float) -> None:
-        """Write records of recalls in a pause; a question does not wait for them."""
-        go = self._traffic.wait(self, since)
-        if self._reservoir and go is not Go.URGENT:
-            self._reservoir.runs.write_recalls()
+    def _record(self, recorder: "StoreThread", records: Sequence[Mapping[str, Any]]) -> None:
+        with suppress(RuntimeError):  # the server ends
+            recorder.submit_in_pause(lambda reservoir: reservoir.runs.add_recalls(records))
 
     def _opened(self) -> Reservoir:
         """Return the store with the settings of now; open it again if its file was replaced."""

@@ -46,6 +46,11 @@ class Traffic:
             self._asked[thread] -= 1
             self._last = time.monotonic()
 
+    def is_idle(self) -> bool:
+        """Return whether there is a pause now."""
+        with self._changed:
+            return not self._asked.total() and self._last + PAUSE <= time.monotonic()
+
     def wait(self, thread: object, since: float) -> Go:
         """Wait for a pause; once work has waited for long, all that came before it goes, too.
 
