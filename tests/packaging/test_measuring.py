@@ -15,14 +15,14 @@ SUPPORT = Path(__file__).parents[1] / "support"
 RUN = """
 import os
 import measuring
-from reservoir_cli.util import times
+from reservoir_cli.util import parse_times
 
 measuring.begin()
 child = os.fork()
 if not child:
     measuring.save_at_exit()
     try:
-        times.parse_duration("90m")
+        parse_times.parse_duration("90m")
     finally:
         os._exit(0)
 os.waitpid(child, 0)
