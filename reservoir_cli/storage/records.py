@@ -112,6 +112,11 @@ class ConversationSummary:
     last: datetime
     question: str | None = None
 
+    @property
+    def thread(self) -> ThreadName:
+        """Its partition, its instance, and its id."""
+        return self.partition, self.instance, self.conversation.id
+
 
 class LedgerEntry(NamedTuple):
     """What the proxy added to one question.
