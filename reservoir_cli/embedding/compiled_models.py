@@ -199,7 +199,7 @@ def damaged(place: Path) -> bool:
 
 
 #: Messages with which libraries report a lack of memory or file handles.
-_SCARCE = re.compile("(?i)memory|bad_?alloc|too many open files|mmap|cannot allocate")
+_SCARCE = "(?i)memory|bad_?alloc|too many open files|mmap|cannot allocate"
 
 
 def require_resources(error: Exception) -> None:
@@ -209,7 +209,7 @@ def require_resources(error: Exception) -> None:
     """
     code = error.errno if isinstance(error, OSError) else None
     scarce = (errno.ENOMEM, errno.EMFILE, errno.ENFILE)
-    if isinstance(error, MemoryError) or code in scarce or _SCARCE.search(str(error)):
+    if isinstance(error, MemoryError) or code in scarce or re.search(_SCARCE, str(error)):
         raise ModelUnavailableError(
             "the embedding model cannot be opened: memory or file handles ran out",
             hint="close other programs, or raise the limits of ulimit -v and ulimit -n",

@@ -2,12 +2,11 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, assert_never, cast
+from typing import TYPE_CHECKING, Any, assert_never, cast
 
-from reservoir_cli.chat import providers
+from reservoir_cli.chat import request_bodies
 from reservoir_cli.chat.turn import Turn
 from reservoir_cli.context.budget import Meter
-from reservoir_cli.context.render import json as document
 from reservoir_cli.context.render import text
 from reservoir_cli.context.render.frame import wrap
 from reservoir_cli.context.turns import (
@@ -18,10 +17,12 @@ from reservoir_cli.context.turns import (
 )
 from reservoir_cli.context.types import FORMATS, PROVIDERS, Format
 from reservoir_cli.context.window import FinishedWindow
-from reservoir_cli.context.window_message import WindowMessage
 from reservoir_cli.errors import UsageError
 from reservoir_cli.settings.models import find_model
 from reservoir_cli.util.formats import unknown_format
+
+if TYPE_CHECKING:
+    from reservoir_cli.context.window_message import WindowMessage
 
 
 class ContextWindow(FinishedWindow):
@@ -39,8 +40,11 @@ class ContextWindow(FinishedWindow):
         ]
 
     @property
-    def messages(self) -> tuple[WindowMessage, ...]:
+    def messages(self) -> "tuple[WindowMessage, ...]":
         """Everything that is printed, in order."""
+        from reservoir_cli.context.render import json as document
+        from reservoir_cli.context.window_message import WindowMessage
+
         return tuple(map(WindowMessage.from_row, document.rows(self)))
 
     def to(self, form: str | None = None, *, explain: bool = False) -> str | dict[str, Any]:
@@ -52,6 +56,8 @@ class ContextWindow(FinishedWindow):
         """
         chosen = parse_format(form) if form else self.request.format
         if chosen == "json":
+            from reservoir_cli.context.render import json as document
+
             return document.to_json(self, explain=explain)
         turns = replace(self, request=replace(self.request, format=chosen)).turns
         if not (ends_with_a_question(turns) if chosen in PROVIDERS else turns):
@@ -101,11 +107,11 @@ def written(
         case "markdown":
             return text.to_markdown(turns)
         case "openai" | "azure":
-            return providers.to_openai(turns, model)
+            return request_bodies.to_openai(turns, model)
         case "ollama":
-            return providers.to_ollama(turns, model, window)
+            return request_bodies.to_ollama(turns, model, window)
         case "anthropic":
-            return providers.to_anthropic(turns, model, max(1, max_tokens))
+            return request_bodies.to_anthropic(turns, model, max(1, max_tokens))
     assert_never(form)
 
 
@@ -116,7 +122,7 @@ def count_turns(turns: Sequence[Turn], form: Format, meter: Meter) -> int:
     shown = written(turns, form, None, 1)
     if isinstance(shown, str):
         return meter.count(shown, messages=len(turns))
-    return sum(meter.count(each, messages=1) for each in providers.words(shown))
+    return sum(meter.count(each, messages=1) for each in request_bodies.words(shown))
 
 
 def count_frame(form: Format, meter: Meter) -> int:
