@@ -1,4 +1,4 @@
-"""The types that methods of ``Reservoir`` take and return, as their annotations name them.
+"""The types that methods of ``Reservoir`` take, return and raise, as annotations name them.
 
 A type checker reads this module; a program that runs loads each type from its own module.
 """
@@ -9,8 +9,16 @@ from reservoir_cli.context.request import BudgetPlan, ContextOptions, Pieces
 from reservoir_cli.context.runs import Runs
 from reservoir_cli.context.window_message import WindowMessage
 from reservoir_cli.embedding import Embedder
+from reservoir_cli.errors import (
+    ModelUnavailableError,
+    ReservoirError,
+    StoreError,
+    StoreLockedError,
+    UsageError,
+)
 from reservoir_cli.maintenance.database import Database
 from reservoir_cli.maintenance.doctor import Check
+from reservoir_cli.messages import Message, Scope, StoredMessage, ToolCall
 from reservoir_cli.retrieval.hits import Hit
 from reservoir_cli.retrieval.indexing import Indexer
 from reservoir_cli.settings.models import Model
@@ -37,13 +45,22 @@ __all__ = [
     "ImportReport",
     "Indexer",
     "Ingestor",
+    "Message",
     "Model",
+    "ModelUnavailableError",
     "Outcome",
     "Pieces",
     "Recall",
+    "ReservoirError",
     "Runs",
+    "Scope",
     "Skipped",
     "Source",
+    "StoreError",
+    "StoreLockedError",
+    "StoredMessage",
     "SyncReport",
+    "ToolCall",
+    "UsageError",
     "WindowMessage",
 ]

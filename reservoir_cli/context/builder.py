@@ -28,8 +28,9 @@ from reservoir_cli.retrieval.recall_floor import floor_property, recall_floor
 from reservoir_cli.retrieval.respelling import respelling_notes, without_known_words
 from reservoir_cli.settings.schema import Settings
 from reservoir_cli.storage.base import Store
+from reservoir_cli.storage.candidates import Candidates, Talk
 from reservoir_cli.storage.keys import Keys
-from reservoir_cli.storage.records import Candidates, Filter, Talk
+from reservoir_cli.storage.records import Filter
 from reservoir_cli.tokens import AnthropicCounter
 from reservoir_cli.util.languages import is_about_speaker
 

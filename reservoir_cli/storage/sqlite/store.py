@@ -9,15 +9,7 @@ from reservoir_cli.messages import Key, Scope, check_name
 from reservoir_cli.settings import paths
 from reservoir_cli.storage.base import EVERYTHING, Store
 from reservoir_cli.storage.links import LinkThreshold
-from reservoir_cli.storage.records import (
-    Candidates,
-    Filter,
-    Passage,
-    Problem,
-    Progress,
-    Talk,
-    no_progress,
-)
+from reservoir_cli.storage.records import Filter, Passage, Problem, Progress, no_progress
 from reservoir_cli.storage.session import Result
 from reservoir_cli.storage.sqlite import secure_delete
 from reservoir_cli.storage.sqlite.connection import errors
@@ -27,9 +19,7 @@ from reservoir_cli.storage.writes import COLUMNS
 from reservoir_cli.util.private_files import remove_leftovers
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
+    from reservoir_cli.storage.candidates import Asked, Candidates
     from reservoir_cli.storage.sqlite.candidates import Kept
 
 #: Seconds that a checkpoint waits for readers; a question takes less than one.
@@ -215,18 +205,8 @@ class SqliteStore(Session, Store):
 
         return self._seen(search)
 
-    def _gather(
-        self,
-        scope: Scope,
-        own: str | None,
-        question: str,
-        model_id: str | None,
-        vector: "NDArray[np.float32] | None",
-        talk: Talk | None,
-    ) -> Candidates:
+    def _gather(self, asked: "Asked") -> "Candidates":
         from reservoir_cli.storage.sqlite import candidates
 
         kept = self._kept_between() if self._warm else None
-        return candidates.candidates(
-            self._connection, scope, own, question, model_id, vector, talk, kept
-        )
+        return candidates.candidates(self._connection, asked, kept)
