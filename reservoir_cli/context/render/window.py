@@ -4,10 +4,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, assert_never, cast
 
-from reservoir_cli.chat import request_bodies
 from reservoir_cli.chat.turn import Turn
 from reservoir_cli.context.budget import Meter
-from reservoir_cli.context.render import text
+from reservoir_cli.context.render import request_bodies, text
 from reservoir_cli.context.render.frame import wrap
 from reservoir_cli.context.turns import (
     current_turn,
