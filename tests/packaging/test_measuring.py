@@ -8,7 +8,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-
 from reservoir_cli.util.times import parse_duration
 
 SUPPORT = Path(__file__).parents[1] / "support"
