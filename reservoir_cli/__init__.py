@@ -28,8 +28,8 @@ if TYPE_CHECKING:
         ToolCall,
         UsageError,
         WindowMessage,
+        trim_history,
     )
-    from reservoir_cli.chat.trim import trim_history
     from reservoir_cli.reservoir import Reservoir
 
 _HOME = {

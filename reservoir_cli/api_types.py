@@ -1,8 +1,9 @@
-"""The types that methods of ``Reservoir`` take, return and raise, as annotations name them.
+"""All public names but ``Reservoir``, and the other types that its annotations name.
 
-A type checker reads this module; a program that runs loads each type from its own module.
+A type checker reads this module; a program that runs loads each name from its own module.
 """
 
+from reservoir_cli.chat.trim import trim_history
 from reservoir_cli.context.recall import Recall, Skipped
 from reservoir_cli.context.render.window import ContextWindow
 from reservoir_cli.context.request import BudgetPlan, ContextOptions, Pieces
@@ -63,4 +64,5 @@ __all__ = [
     "ToolCall",
     "UsageError",
     "WindowMessage",
+    "trim_history",
 ]

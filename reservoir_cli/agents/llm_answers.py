@@ -26,10 +26,12 @@ def recalled(question: str) -> str:
 
 
 def answer(tool: str, given: Mapping[str, Any]) -> str:
-    """Answer a call of a tool.
+    """Answer a call of a tool, or return the text of a ``fragment`` for a question.
 
     :raises ReservoirError: an argument is wrong, or the tool failed.
     """
+    if tool == "fragment":
+        return recalled(given["question"])
     arguments = tools()[tool].check(given)
     answers = Answers(_open)
     try:

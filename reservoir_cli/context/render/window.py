@@ -41,10 +41,9 @@ class ContextWindow(FinishedWindow):
     @property
     def messages(self) -> "tuple[WindowMessage, ...]":
         """Everything that is printed, in order."""
-        from reservoir_cli.context.render import json as document
-        from reservoir_cli.context.window_message import WindowMessage
+        from reservoir_cli.context.window_message import messages_of
 
-        return tuple(map(WindowMessage.from_row, document.rows(self)))
+        return messages_of(self)
 
     def to(self, form: str | None = None, *, explain: bool = False) -> str | dict[str, Any]:
         """Render the window in a format, as a text or as a JSON document (a dict).

@@ -1,7 +1,8 @@
 """The store in one SQLite file: what only a file does."""
 
 import sqlite3
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -157,38 +158,36 @@ class SqliteStore(Session, Store):
 
     def repair(self, link_threshold: LinkThreshold) -> list[int]:
         """See :class:`~reservoir_cli.storage.base.Store`."""
-        from reservoir_cli.storage.sqlite import repair
+        from reservoir_cli.storage.sqlite import repair, rewrite
 
         with self._lock, errors(self.location):
             self._require_writable()
             damaged = repair.file_problems(self._connection)
-        if damaged:
-            return self._rewrite(link_threshold)
-        with self.write():
-            return repair.rebuild(self._connection, self._model_id, link_threshold)
+        if not damaged:
+            with self.write():
+                return repair.rebuild(self._connection, self._model_id, link_threshold)
+        with self._beside() as fresh:
+            mended: list[int] = []
+            with self._alone():
+                rewrite.rewrite(
+                    self._file,
+                    fresh._file,
+                    lambda: mended.extend(fresh.repair(link_threshold)),
+                    self._patience,
+                )
+        return mended
 
-    def _rewrite(self, link_threshold: LinkThreshold) -> list[int]:
-        """Rewrite the store in a file beside it that only the user can read."""
+    @contextmanager
+    def _beside(self) -> "Iterator[SqliteStore]":
+        """Yield an empty store in a folder beside this one that only the user can read."""
         from tempfile import TemporaryDirectory
-
-        from reservoir_cli.storage.sqlite import rewrite
 
         remove_leftovers(self._file)
         beside = f".{self._file.name}."
         with TemporaryDirectory(prefix=beside, dir=self._file.parent) as folder:
             fresh = SqliteStore(f"{folder}/fresh.db", create=True, patience=self._patience)
-            mended: list[int] = []
-            try:
-                with self._alone():
-                    rewrite.rewrite(
-                        self._file,
-                        fresh._file,
-                        lambda: mended.extend(fresh.repair(link_threshold)),
-                        self._patience,
-                    )
-            finally:
-                fresh.close()
-        return mended
+            with closing(fresh):
+                yield fresh
 
     # Questions
 
