@@ -30,8 +30,9 @@ install: $(VENV)/.installed ## Make .venv with reservoir, all its doors and the 
 demo: $(VENV)/.installed ## Ask three questions of the sample conversations
 	@RESERVOIR_HOME=.demo HF_HUB_OFFLINE=1 $(BIN)/python samples/demo.py
 
-test: lint ## Check the code, then run every test
-	$(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal
+test: lint ## Check the code, run every test, and say which share of the code they run
+	RESERVOIR_TEST_COVERAGE=$(VENV)/coverage \
+		$(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal
 
 clients: $(VENV)/.developed .clients/.installed ## Let real agents and libraries use the store, and the server
 	RESERVOIR_TEST_CLIENTS=$(CURDIR)/.clients/node_modules/.bin \

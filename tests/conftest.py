@@ -12,6 +12,7 @@ from datetime import datetime
 from pathlib import Path
 
 import hypothesis
+import measuring
 import pytest
 from builders import NOW, Adding, FakeEmbedder
 from postgres_server import PostgresServer, installed
@@ -41,6 +42,8 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Keep the folders of tests in memory where there is room: nobody waits for a disk there."""
+    if "PYTEST_XDIST_WORKER" not in os.environ:
+        measuring.begin()
     memory = Path("/dev/shm")
     if config.option.basetemp or not memory.is_dir() or not os.access(memory, os.W_OK):
         return
@@ -58,6 +61,17 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def pytest_collection_finish() -> None:
     """Look for garbage only in what tests make: a server that ends looks through all there is."""
     _set_aside_what_is_loaded()
+
+
+def pytest_sessionfinish() -> None:
+    measuring.save()
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    if measuring.probes:
+        terminalreporter.section("coverage")
+        for line in measuring.report():
+            terminalreporter.write_line(line)
 
 
 def pytest_runtest_teardown() -> None:

@@ -75,8 +75,12 @@ def _ready(name: str, source: ModelSource) -> Embedder:
         ) from error
 
 
-def damaged(name: str, *, remove: bool) -> bool:
-    """See :func:`reservoir_cli.embedding.compiled_is_damaged`."""
+def compiled_is_damaged(name: str, *, remove: bool) -> bool:
+    """Return whether a model's compiled form has changed on disk, by reading all of it.
+
+    :param remove: delete a damaged one, so that the next use compiles the model again.
+    :raises ModelUnavailableError: the model is not on this machine.
+    """
     if verify_package(name):
         return False
     source = _located(name, offline=True, progress=_ignore)

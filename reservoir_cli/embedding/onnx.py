@@ -3,7 +3,6 @@
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from functools import cached_property
 from pathlib import Path
 from threading import Thread
 from typing import TYPE_CHECKING, Any
@@ -12,12 +11,10 @@ from reservoir_cli.embedding.base import Engine
 from reservoir_cli.embedding.compiled_models import Manifest
 from reservoir_cli.embedding.split_passages import QUESTION, Span, cut
 from reservoir_cli.embedding.tokenizer import pieces
-from reservoir_cli.embedding.wordpiece import WordPieces
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
-    from tokenizers import Tokenizer
 
 MODEL, WEIGHTS, TOKENIZER = "model.onnx", "model.bin", "tokenizer.json"
 #: The most padded word pieces of a batch. Each thread works on its own batch; batches twice as
@@ -25,8 +22,6 @@ MODEL, WEIGHTS, TOKENIZER = "model.onnx", "model.bin", "tokenizer.json"
 BATCH_PIECES = 500
 #: How many texts are tokenized at once.
 _TEXTS_AT_ONCE = 1_024
-#: So many texts are split without the tokenizer; for more of them, loading it is quicker.
-_FEW = 4
 #: Each thread uses about 50 MB.
 _MOST_THREADS = 8
 
@@ -40,6 +35,8 @@ class CompiledEmbedder:
 
     def __init__(self, name: str, folder: Path, manifest: Manifest, engine: Engine) -> None:
         """Open a compiled model; any error of the libraries means that it is damaged."""
+        from tokenizers import Tokenizer
+
         opening = _Opening(folder / MODEL)
         self.name = name
         self.model_id = manifest.model_id
@@ -47,12 +44,8 @@ class CompiledEmbedder:
         self.engine = engine
         self._manifest = manifest
         self._model = folder / MODEL
-        self._few = _FEW
         try:
-            self._json = (folder / TOKENIZER).read_bytes()
-            self._word_pieces = WordPieces.parse(self._json)
-            if self._word_pieces is None:
-                _ = self._tokenizer
+            self._tokenizer = Tokenizer.from_file(str(folder / TOKENIZER))
         finally:
             self._session = opening.result()
         self._inputs = [node.name for node in self._session.get_inputs()]
@@ -67,17 +60,12 @@ class CompiledEmbedder:
 
     def pack(self) -> None:
         """Prepare for many questions: each takes half the time, and this as long as ten of them."""
-        self._few = 0
         with suppress(Exception):  # if the file is gone, this session goes on without it
             self._session = _session(self._model, packed=True)
 
     def passages(self, text: str) -> list[Span]:
         """See :class:`~reservoir_cli.embedding.Embedder`."""
-        limit = self._manifest.passage_pieces
-        ids = self._split_few(text)
-        if ids is not None and len(ids) <= limit:  # two of them belong to no text
-            return [(0, len(text))]
-        return cut(text, pieces(self._tokenizer, text), limit)
+        return cut(text, pieces(self._tokenizer, text), self._manifest.passage_pieces)
 
     def knows(self, word: str) -> bool:
         """See :class:`~reservoir_cli.embedding.Embedder`."""
@@ -86,7 +74,13 @@ class CompiledEmbedder:
     def _encoded(self, texts: Sequence[str]) -> "NDArray[np.float32]":
         import numpy as np
 
-        tokenized = [np.array(ids, np.int64) for ids in self._ids(texts)]
+        tokenized = [
+            np.array(encoding.ids, np.int64)
+            for start in range(0, len(texts), _TEXTS_AT_ONCE)
+            for encoding in self._tokenizer.encode_batch(
+                list(texts[start : start + _TEXTS_AT_ONCE])
+            )
+        ]
         vectors = np.empty((len(texts), self.dimensions), np.float32)
 
         def embed(batch: list[int]) -> None:
@@ -94,26 +88,6 @@ class CompiledEmbedder:
 
         _run_batches(embed, batches([len(ids) for ids in tokenized]))
         return vectors
-
-    @cached_property
-    def _tokenizer(self) -> "Tokenizer":
-        from tokenizers import Tokenizer
-
-        return Tokenizer.from_buffer(self._json)
-
-    def _ids(self, texts: Sequence[str]) -> Iterator[list[int]]:
-        """Yield the ids of the word pieces of each text, as the model reads them."""
-        if len(texts) == 1 and (ids := self._split_few(texts[0])):
-            yield ids
-            return
-        for start in range(0, len(texts), _TEXTS_AT_ONCE):
-            batch = list(texts[start : start + _TEXTS_AT_ONCE])
-            yield from (encoding.ids for encoding in self._tokenizer.encode_batch(batch))
-
-    def _split_few(self, text: str) -> list[int] | None:
-        """Return the ids of one of the first few texts, if that needs no tokenizer."""
-        self._few -= 1
-        return self._word_pieces.ids(text) if self._word_pieces and self._few >= 0 else None
 
     def _run(self, texts: Sequence["NDArray[np.int64]"]) -> "NDArray[np.float32]":
         """Embed one padded batch of texts, shape (len(texts), dimensions)."""

@@ -13,7 +13,8 @@ from pathlib import Path
 from time import perf_counter
 from typing import TypeVar
 
-from reservoir_cli.embedding import Embedder, Progress, compiled_is_damaged, load_embedder
+from reservoir_cli.embedding import Embedder, Progress, load_embedder
+from reservoir_cli.embedding.load import compiled_is_damaged
 from reservoir_cli.errors import ModelUnavailableError, ReservoirError, StoreCorruptError
 from reservoir_cli.maintenance.availability import unusable
 from reservoir_cli.messages import Scope

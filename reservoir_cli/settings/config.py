@@ -308,6 +308,14 @@ def _without_password(key: str, value: Value) -> Value:
     return re.sub(r"(?i)((?:^|\s)(?:ssl)?password\s*=\s*)('(?:[^'\\]|\\.)*'|\S+)", r"\1***", value)
 
 
+def masking_command(known: Config, partition: str | None) -> str:
+    """Return what to type so that the secrets of a partition are hidden in what is printed."""
+    _, origin = known.lookup("redact", partition)
+    in_partition = origin == "partition"
+    key = dotted_key("partitions", partition or "", "redact") if in_partition else "redact"
+    return f"reservoir config set {shlex.quote(f'{key}=mask')}"
+
+
 def required_window(known: Config, model: str | None, settings: Settings) -> int:
     """Return the context window to plan for: a model's, or the setting if no model is named.
 

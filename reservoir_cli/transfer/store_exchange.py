@@ -1,7 +1,7 @@
 """Store what passed the proxy: a request is an import of its messages, and an answer behind them.
 
 What is known is known by the identities that the proxy gives; see
-:mod:`reservoir_cli.server.proxy.request`.
+:mod:`reservoir_cli.server.proxy.question_identity`.
 """
 
 import uuid

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from datetime import UTC, datetime
 
-from reservoir_cli.chat.providers import _arguments
+from reservoir_cli.chat.request_bodies import _arguments
 from reservoir_cli.chat.trim import find_turn_start, trim_history
 from reservoir_cli.embedding import split_passages
 from reservoir_cli.embedding.tokenizer import words

@@ -14,45 +14,63 @@ import time
 from collections.abc import Sequence
 from contextlib import suppress
 from importlib import import_module
+from pathlib import Path
 from typing import Any
+
+import measuring
 
 #: Variables before anything was loaded.
 _GIVEN = dict(os.environ)
 
 #: Seconds after which a command counts as hanging.
 PATIENCE = 120
+#: What no forked command runs.
+_NOT_FORKED = (
+    "reservoir_cli.agents.llm_plugin",
+    "reservoir_cli.agents.mcp",
+    "reservoir_cli.embedding.compiler",
+    "reservoir_cli.embedding.graph",
+    "reservoir_cli.server",
+)
+#: What commands load when they need it.
+_LATER = (
+    "difflib",
+    "email",
+    "glob",
+    "html",
+    "numpy",
+    "psycopg",
+    "quopri",
+    "rich.console",
+    "rich.table",
+    "sqlite_utils",
+    "statistics",
+    "tomli_w",
+    "tomlkit",
+)
 #: A status that no process has.
 READY = -1
 
 
 def load_all() -> None:
-    """Load every command, so that no child pays for it."""
-    from reservoir_cli.cli.command_list import EXAMPLES, MODULES
+    """Load what commands load, so that no child pays for it."""
+    import reservoir_cli
 
-    for name in EXAMPLES:
-        import_module(f"reservoir_cli.cli.commands.{MODULES.get(name, name)}")
-    for name in (
-        "reservoir",
-        "transfer.importers",
-        "transfer.exporters",
-        "storage.prepare",
-        "storage.sqlite.store",
-        "storage.sqlite.candidates",
-        "storage.sqlite.delete",
-        "storage.sqlite.repair",
-        "storage.sqlite.schema",
-        "retrieval.semantic_search",
-        "retrieval.search",
-    ):
-        import_module(f"reservoir_cli.{name}")
-    for name in ("sqlite_utils", "tomlkit", "rich.console", "rich.table", "difflib", "tomli_w"):
-        import_module(name)
+    package = Path(reservoir_cli.__file__).parent
+    files = [file.relative_to(package.parent).with_suffix("") for file in package.rglob("*.py")]
+    ours = (".".join(file.parts).removesuffix(".__init__") for file in files)
+    for name in (*ours, *_LATER):
+        if not name.startswith(_NOT_FORKED):
+            with suppress(ImportError):
+                import_module(name)
 
 
 def serve(requests: socket.socket) -> None:
     """Run one command after the other, and send the status of each."""
     set_by_imports = {key: each for key, each in os.environ.items() if key not in _GIVEN}
     requests.sendall(struct.pack("i", READY))
+    measuring.save()
+    known = measuring.know(os.getpid())
     while asked := socket.recv_fds(requests, 4, 3):
         head, streams = asked[0], asked[1]
         if not head:
@@ -61,10 +79,12 @@ def serve(requests: socket.socket) -> None:
         child = os.fork()
         if not child:
             requests.close()
+            measuring.save_at_exit()
             _become(request, streams, set_by_imports)
         for stream in streams:
             os.close(stream)
         requests.sendall(struct.pack("i", _wait_for(child)))
+        known = measuring.know(os.getpid(), known)
 
 
 def _read(requests: socket.socket, size: int) -> bytes:

@@ -23,6 +23,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import measuring
 from fork_server import PATIENCE, READY
 from terminals import read_to_end, ready
 
@@ -61,7 +62,11 @@ def _server(_process: int) -> socket.socket:
             [sys.executable, Path(__file__).with_name("fork_server.py"), str(its.fileno())],
             pass_fds=[its.fileno()],
             stdin=subprocess.DEVNULL,
-            env={"PATH": os.environ.get("PATH", os.defpath), "LC_ALL": "C.UTF-8"},
+            env={
+                "PATH": os.environ.get("PATH", os.defpath),
+                "LC_ALL": "C.UTF-8",
+                **measuring.variables(),
+            },
             start_new_session=True,
         )
     atexit.register(_end, server, ours)

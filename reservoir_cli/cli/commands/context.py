@@ -20,6 +20,7 @@ from reservoir_cli.context.types import FORMATS
 from reservoir_cli.errors import UsageError
 from reservoir_cli.messages import check_name
 from reservoir_cli.reservoir import Reservoir
+from reservoir_cli.settings.config import masking_command
 from reservoir_cli.settings.schema import SETTINGS, Value, check_value
 from reservoir_cli.util.read_files import decode, read_bounded
 
@@ -299,8 +300,6 @@ def _print(window: ContextWindow, explain: bool, reservoir: Reservoir) -> None:
     if cut := sum(each.cut for each in window.kept):
         console.note(f"long tool results are cut: {cut} (max_tool_result_tokens; 0 never cuts)")
     if secret := sum(bool(each.message.secrets) for each in window.kept):
-        from reservoir_cli.transfer.reports import masking_command
-
         command = masking_command(reservoir.config, request.partition)
         done = f"printed as they are; {command} hides them"
         if reservoir.redactor.hides(request.partition):

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, assert_never, cast
 
-from reservoir_cli.chat import providers
+from reservoir_cli.chat import request_bodies
 from reservoir_cli.chat.turn import Turn
 from reservoir_cli.context.budget import Meter
 from reservoir_cli.context.render import text
@@ -107,11 +107,11 @@ def written(
         case "markdown":
             return text.to_markdown(turns)
         case "openai" | "azure":
-            return providers.to_openai(turns, model)
+            return request_bodies.to_openai(turns, model)
         case "ollama":
-            return providers.to_ollama(turns, model, window)
+            return request_bodies.to_ollama(turns, model, window)
         case "anthropic":
-            return providers.to_anthropic(turns, model, max(1, max_tokens))
+            return request_bodies.to_anthropic(turns, model, max(1, max_tokens))
     assert_never(form)
 
 
@@ -122,7 +122,7 @@ def count_turns(turns: Sequence[Turn], form: Format, meter: Meter) -> int:
     shown = written(turns, form, None, 1)
     if isinstance(shown, str):
         return meter.count(shown, messages=len(turns))
-    return sum(meter.count(each, messages=1) for each in providers.words(shown))
+    return sum(meter.count(each, messages=1) for each in request_bodies.words(shown))
 
 
 def count_frame(form: Format, meter: Meter) -> int:

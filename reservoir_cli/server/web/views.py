@@ -13,7 +13,7 @@ from reservoir_cli.reservoir import Reservoir
 from reservoir_cli.server.state import ServerState
 from reservoir_cli.server.web import conversations, usage, window
 from reservoir_cli.server.web import window_form as question_form
-from reservoir_cli.server.web.address import ROLES, Wanted, name_of, number_of
+from reservoir_cli.server.web.query_parameters import ROLES, Wanted, name_of, number_of
 from reservoir_cli.server.web.rendering import link, render
 from reservoir_cli.settings.config import Config
 

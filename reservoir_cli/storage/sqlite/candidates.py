@@ -18,6 +18,7 @@ from reservoir_cli.storage.sqlite import vector_blocks, vectors
 from reservoir_cli.storage.sqlite.connection import Connection
 from reservoir_cli.storage.sqlite.postings import Stem, look_up, postings, respell
 from reservoir_cli.storage.sqlite.vector_scan import Blocks, KeptBlocks, scan
+from reservoir_cli.util.greatest import greatest
 
 if TYPE_CHECKING:
     import numpy as np
@@ -264,8 +265,6 @@ def _nearest(cosine: NDArray[np.float32], count: int) -> NDArray[np.intp]:
     :param cosine: shape (n, vectors).
     """
     import numpy as np
-
-    from reservoir_cli.util.greatest import greatest
 
     known = ~np.isnan(cosine[:, 0])
     places = None if known.all() else np.flatnonzero(known)

@@ -1,0 +1,116 @@
+"""Measure which lines and branches of the package the tests run.
+
+Does nothing unless ``RESERVOIR_TEST_COVERAGE`` names a folder. Counted are the processes that run
+tests and the commands that are forked for them. A program that a test starts anew is not counted:
+it runs as it does for a user.
+"""
+
+import json
+import os
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+FOLDER = Path(os.environ.get("RESERVOIR_TEST_COVERAGE", "")).resolve()
+PACKAGE = Path(__file__).parents[2] / "reservoir_cli"
+#: How many of the modules with the most lines that no test runs are printed.
+WORST = 12
+
+if os.environ.get("RESERVOIR_TEST_COVERAGE"):
+    from slipcover import FileMatcher, ImportManager, Slipcover
+
+    # Probes stay where they are: to take them out costs more than they do, and loses what was seen.
+    probes = Slipcover(branch=True, d_miss_threshold=2**31 - 1)
+    ImportManager(probes, FileMatcher([str(PACKAGE)])).__enter__()
+else:
+    probes = None
+
+
+def variables() -> dict[str, str]:
+    """Return what a process must find in its environment to be counted."""
+    return {"RESERVOIR_TEST_COVERAGE": str(FOLDER)} if probes else {}
+
+
+def begin() -> None:
+    """Make a folder for what all processes of a run see, without what the last run saw."""
+    if probes:
+        FOLDER.mkdir(parents=True, exist_ok=True)
+        for file in FOLDER.glob("*.jsonl"):
+            file.unlink()
+
+
+def save(process: int | None = None) -> None:
+    """Write what was run and is not known yet.
+
+    :param process: the process to whose file it is added; this one without it.
+    """
+    if not probes:
+        return
+    seen = {
+        name: sorted(lines - probes.all_seen[name], key=repr)
+        for name, lines in list(probes.newly_seen.items())
+    }
+    if seen := {name: lines for name, lines in seen.items() if lines}:
+        with _file_of(process or os.getpid()).open("ab", buffering=0) as file:
+            file.write(json.dumps(seen).encode() + b"\n")
+
+
+def save_at_exit() -> None:
+    """Let this process, which was forked, save what it has run before it ends."""
+    leave, parent = os._exit, os.getppid()
+
+    def leaving(code: int) -> None:
+        with suppress(Exception):
+            save(parent)
+        leave(code)
+
+    if probes:
+        os._exit = leaving  # type: ignore[assignment]
+
+
+def know(process: int, offset: int = 0) -> int:
+    """Take over what a process and its children saved behind an offset; return where it ends."""
+    with suppress(FileNotFoundError), _file_of(process).open("rb") as file:
+        file.seek(offset)
+        for line in file:
+            for name, seen in json.loads(line).items():
+                probes.all_seen[name].update(_key(each) for each in seen)
+            offset += len(line)
+    return offset
+
+
+def _file_of(process: int) -> Path:
+    return FOLDER / f"{process}.jsonl"
+
+
+def _key(line_or_branch: Any) -> Any:
+    return tuple(line_or_branch) if isinstance(line_or_branch, list) else line_or_branch
+
+
+def report() -> list[str]:
+    """Return a line on the package, and on each of its modules with the most lines never run."""
+    from slipcover import print_coverage
+
+    for file in FOLDER.glob("*.jsonl"):
+        know(int(file.stem))
+    probes.source = [str(PACKAGE)]
+    coverage = probes.get_coverage()
+    with (FOLDER / "missing.txt").open("w", encoding="utf-8") as file:
+        print_coverage(coverage, outfile=file, skip_covered=True)
+    files = coverage["files"]
+    worst = sorted(files, key=lambda name: -files[name]["summary"]["missing_lines"])[:WORST]
+    return [
+        f"{_shares(coverage['summary'])}: {PACKAGE.name}",
+        *(f"{_shares(files[name]['summary'])}: {name}" for name in worst),
+        f"The lines that no test runs are listed in {FOLDER / 'missing.txt'}.",
+    ]
+
+
+def _shares(summary: dict[str, int]) -> str:
+    """Return which share of lines and branches was run."""
+    shares = []
+    for kind in ("lines", "branches"):
+        covered, missing = summary[f"covered_{kind}"], summary[f"missing_{kind}"]
+        share = covered / ((covered + missing) or 1)
+        shares.append(f"{share:6.1%} of {covered + missing:6,} {kind}")
+    return ", ".join(shares)
