@@ -166,4 +166,5 @@ def test_all_settings_at_once_are_what_each_says(
     settings = loaded.settings(partition, model)
     said = {key: loaded.lookup(key, partition, model)[0] for key in DEFAULTS}
     assert {key: getattr(settings, key) for key in DEFAULTS} == said
-    assert said["profile"] == ("large" if partition != "q" else "") and said["order"] == "tiers"
+    assert (said["profile"] == "large") == (partition != "q")
+    assert said["order"] == "tiers"
