@@ -6,7 +6,7 @@ both fit. A long message is taken part by part. ``layout`` keeps the account.
 
 import heapq
 from collections.abc import Iterable, Iterator, Sequence, Set
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import count, takewhile
 from typing import NamedTuple
 
@@ -45,8 +45,7 @@ NEAREST = 0.7
 STANDING = 1.4
 
 
-@dataclass(frozen=True, slots=True)
-class Rules:
+class Rules(NamedTuple):
     """The settings that choosing goes by.
 
     :param order: ``score`` or ``tiers``.
@@ -163,7 +162,7 @@ def select(
     named = ids([*layout.recalled, *layout.history]) | ids(each.candidate for each in dropped)
     dropped += [Dropped(each, NO_ROOM) for each in _members(units) if each.message.id not in named]
     kept_as_pins = {number for number, reason in packing.reasons.items() if reason == PINNED}
-    dropped = [replace(each, candidate=as_pin(each.candidate)) for each in dropped]
+    dropped = [each._replace(candidate=as_pin(each.candidate)) for each in dropped]
     return Selection(
         tuple(as_pin(each, kept_as_pins) for each in layout.recalled),
         tuple(as_pin(each, kept_as_pins) for each in layout.history),

@@ -40,7 +40,7 @@ def select_beside(
     :param question: the embedder, and the question's vector.
     """
     room = min(settings.max_episode_tokens, chooser.budget.history // _SHARE)
-    smaller = replace(chooser.budget, history=chooser.budget.history - room)
+    smaller = chooser.budget._replace(history=chooser.budget.history - room)
     first, _, _ = replace(chooser, budget=smaller).choose()
     summaries = _choose(chooser, first, store, scope, question, room, mask)
     return _beside(chooser, summaries) if summaries else None

@@ -125,7 +125,9 @@ def shown_text(message: StoredMessage, spans: Sequence[Span] | None) -> str:
 
 def title_line(candidate: Candidate) -> str:
     """Name the conversation of a message; empty if it has no title."""
-    title = defused(" ".join((candidate.title or "").split()))
+    if not candidate.title:
+        return ""
+    title = defused(" ".join(candidate.title.split()))
     if len(title) > _LONGEST_TITLE:
         title = title[: _LONGEST_TITLE - 1] + "…"
     return f"conversation: {title}\n" if title else ""
