@@ -9,11 +9,18 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from reservoir_cli.api_types import (
+        ContextOptions,
+        ContextWindow,
+        ExportReport,
+        Filter,
+        Hit,
+        ImportReport,
+        Recall,
+        Skipped,
+        WindowMessage,
+    )
     from reservoir_cli.chat.trim import trim_history
-    from reservoir_cli.context.recall import Recall, Skipped
-    from reservoir_cli.context.render.window import ContextWindow
-    from reservoir_cli.context.request import ContextOptions
-    from reservoir_cli.context.window_message import WindowMessage
     from reservoir_cli.errors import (
         ModelUnavailableError,
         ReservoirError,
@@ -23,9 +30,6 @@ if TYPE_CHECKING:
     )
     from reservoir_cli.messages import Message, Scope, StoredMessage, ToolCall
     from reservoir_cli.reservoir import Reservoir
-    from reservoir_cli.retrieval.hits import Hit
-    from reservoir_cli.storage.records import Filter
-    from reservoir_cli.transfer.reports import ExportReport, ImportReport
 
 _HOME = {
     "ContextOptions": "context.request",

@@ -21,7 +21,7 @@ _LONGEST_TITLE = 80
 #: Sources of messages imported from text files. They can be recalled, but are never history.
 DOCUMENT_SOURCES = ("markdown", "text")
 #: Characters not allowed in names: control, line separators, and direction overrides.
-_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
+_CONTROL = "[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]"
 
 
 class Role(StrEnum):
@@ -238,7 +238,7 @@ def clean_text(text: str) -> str:
 
 def clean_name(name: str) -> str:
     """Replace characters not allowed in names of partitions, instances, traces and tags."""
-    return _CONTROL.sub("\ufffd", clean_text(name))
+    return re.sub(_CONTROL, "\ufffd", clean_text(name))
 
 
 def check_name(name: str) -> str:

@@ -18,16 +18,21 @@ from reservoir_cli.storage.base import Store
 from reservoir_cli.storage.records import ConversationSummary, Filter, PlaceSummary, Progress
 
 if TYPE_CHECKING:
-    from reservoir_cli.context.recall import Recall, Skipped
-    from reservoir_cli.context.render.window import ContextWindow
-    from reservoir_cli.context.request import BudgetPlan, ContextOptions, Pieces
-    from reservoir_cli.context.runs import Runs
-    from reservoir_cli.embedding import Embedder
-    from reservoir_cli.retrieval.hits import Hit
-    from reservoir_cli.retrieval.indexing import Indexer
-    from reservoir_cli.settings.models import Model
-    from reservoir_cli.transfer.ingest import Ingestor
-    from reservoir_cli.transfer.reports import ExportReport
+    from reservoir_cli.api_types import (
+        BudgetPlan,
+        ContextOptions,
+        ContextWindow,
+        Embedder,
+        ExportReport,
+        Hit,
+        Indexer,
+        Ingestor,
+        Model,
+        Pieces,
+        Recall,
+        Runs,
+        Skipped,
+    )
 
 _EVERYTHING, _ALL = Scope(None), Filter()
 
@@ -290,13 +295,11 @@ class Reader:
             which are fields of ``options`` now; and those fields themselves.
         :raises UsageError: an unknown model or format, or a budget that does not fit.
         """
-        from reservoir_cli.context.budget import Meter
-        from reservoir_cli.context.builder import build_context
-        from reservoir_cli.context.request import ContextOptions, older_flags, prepare
-        from reservoir_cli.tokens import load_counter
+        from reservoir_cli.context import builder, request
 
-        asked = prepare(
-            self.config.with_flags((options or ContextOptions()).flags() | older_flags(older)),
+        flags = (options or request.ContextOptions()).flags() | request.older_flags(older)
+        asked = request.prepare(
+            self.config.with_flags(flags),
             query,
             partition=partition,
             instance=instance,
@@ -310,14 +313,13 @@ class Reader:
             trace_id=trace_id,
             now=now,
         )
-        settings, scope = asked.settings, Scope(asked.request.partition)
-        counter = load_counter(settings.token_counter, offline=self.offline)
-        window = build_context(
+        scope, meter = Scope(asked.request.partition), asked.meter(offline=self.offline)
+        window = builder.build_context(
             asked.request,
-            settings,
+            asked.settings,
             self.store,
             self.indexer.embedder_for_question(scope) if query.strip() else None,
-            Meter.of(counter, settings.token_multiplier, settings.token_safety),
+            meter,
             window=asked.window,
             reserve=asked.reserve,
             mask=self.redactor,
@@ -325,9 +327,8 @@ class Reader:
             explain=explain,
             without=without,
         )
-        request = window.request
-        if save and (question := request.question()):
-            place = self.scope(request.partition, request.instance)
+        if save and (question := window.request.question()):
+            place = self.scope(window.request.partition, window.request.instance)
             self._ingestor.ingest(place, [question])
         return window
 
@@ -353,8 +354,6 @@ class Reader:
         :raises UsageError: a budget that is not positive, or a time without a zone.
         """
         from reservoir_cli.context import recall as recalling
-        from reservoir_cli.context.budget import Meter
-        from reservoir_cli.tokens import storing_counter
 
         prepared = recalling.prepare_recall(
             self.config,
@@ -364,13 +363,11 @@ class Reader:
             exclude_conversation=exclude_conversation,
             now=now,
         )
-        settings, scope = prepared.settings, Scope(prepared.request.partition)
-        counter = storing_counter(settings.token_counter)
+        scope = Scope(prepared.request.partition)
         outcome, window = recalling.recall(
             prepared,
             self.store,
             lambda: self.indexer.embedder_for_question(scope),
-            Meter.of(counter, settings.token_multiplier, settings.token_safety),
             redactor=self.redactor.for_agents,
             where=Filter(since=since),
         )

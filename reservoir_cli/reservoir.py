@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from reservoir_cli.errors import ReservoirError, UsageError
 from reservoir_cli.messages import Key, Message, Scope, StoredMessage, clean_text
 from reservoir_cli.reader import Reader
+from reservoir_cli.settings.store_location import is_on_a_server
 from reservoir_cli.storage.marks import Pins, Tags
 from reservoir_cli.storage.records import (
     ConversationSummary,
@@ -20,13 +21,16 @@ from reservoir_cli.storage.records import (
 )
 
 if TYPE_CHECKING:
-    from reservoir_cli.maintenance.database import Database
-    from reservoir_cli.maintenance.doctor import Check
-    from reservoir_cli.transfer.exchanges import ExchangeLog
-    from reservoir_cli.transfer.importers import File
-    from reservoir_cli.transfer.reports import ImportReport
-    from reservoir_cli.transfer.summarize import Outcome
-    from reservoir_cli.transfer.sync import Source, SyncReport
+    from reservoir_cli.api_types import (
+        Check,
+        Database,
+        ExchangeLog,
+        File,
+        ImportReport,
+        Outcome,
+        Source,
+        SyncReport,
+    )
 
 __all__ = ["ConversationSummary", "Filter", "IdField", "LedgerEntry", "PlaceSummary", "Reservoir"]
 
@@ -262,13 +266,18 @@ class Reservoir(Reader):
     @property
     def database(self) -> "Database":
         """The database that keeps the store."""
+        parts = self.store, self.config, self.indexer, self._progress
+        if is_on_a_server(self.location):
+            from reservoir_cli.maintenance.server_database import ServerDatabase
+
+            return ServerDatabase(*parts)
         from reservoir_cli.maintenance.database import Database
 
-        return Database(self.store, self.config, self.indexer, self._progress)
+        return Database(*parts)
 
     @property
     def exchanges(self) -> "ExchangeLog":
         """Requests to models and their answers, as the proxy stores them."""
-        from reservoir_cli.transfer.exchanges import ExchangeLog
+        from reservoir_cli.transfer.store_exchange import ExchangeLog
 
         return ExchangeLog(self._ingestor)

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from reservoir_cli import Message, Reservoir
 from reservoir_cli.context import builder
-from reservoir_cli.embedding import Engine, passages
+from reservoir_cli.embedding import Engine, split_passages
 
 _RUNS, _PARAGRAPHS = 5, 6
 
@@ -46,7 +46,9 @@ class Drawn:
 
     def passages(self, text: str) -> Sequence[tuple[int, int]]:
         """Return the passages of a text, by its words."""
-        return passages.cut(text, [match.span() for match in re.finditer(r"\w+|[^\w\s]", text)])
+        return split_passages.cut(
+            text, [match.span() for match in re.finditer(r"\w+|[^\w\s]", text)]
+        )
 
 
 def long_messages(count: int) -> Iterator[Message]:

@@ -5,8 +5,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from reservoir_cli.agents.mcp.answers import Answers
-from reservoir_cli.agents.mcp.tools import tools
+from reservoir_cli.agents.mcp.tool_answers import Answers
+from reservoir_cli.agents.mcp.tool_schemas import tools
 from reservoir_cli.context.recall import Skipped
 from reservoir_cli.reservoir import Reservoir
 from reservoir_cli.settings import config

@@ -12,11 +12,11 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 from reservoir_cli import __version__
-from reservoir_cli.cli import console, mistakes, shells
-from reservoir_cli.cli.globals import Globals
-from reservoir_cli.cli.lazy import CommandGroup
+from reservoir_cli.cli import completion_scripts, console, mistakes
+from reservoir_cli.cli.command_list import CommandGroup
+from reservoir_cli.cli.global_options import Globals
 from reservoir_cli.errors import ReservoirError
-from reservoir_cli.settings.location import check_location
+from reservoir_cli.settings.store_location import check_location
 
 #: Variables that are no settings, behind ``RESERVOIR_``.
 _OWN_VARIABLE = re.compile("HOME|CONFIG|DB|DEBUG|MODEL_CACHE|TEST_.*")
@@ -43,13 +43,13 @@ def _show_version(wanted: bool) -> None:
 
 def _install_completion(wanted: bool) -> None:
     if wanted:
-        console.aside(shells.install())
+        console.aside(completion_scripts.install())
         raise typer.Exit
 
 
 def _show_completion(wanted: bool) -> None:
     if wanted:
-        console.write(shells.script())
+        console.write(completion_scripts.script())
         raise typer.Exit
 
 
@@ -149,8 +149,8 @@ def main(*, always_succeed: bool = False) -> None:
     try:
         if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
             signal.signal(signal.SIGINT, signal.default_int_handler)
-        is_asking = shells.is_asking()
-        code: Any = shells.answer(typer.main.get_command(app)) if is_asking else _run()
+        is_asking = completion_scripts.is_asking()
+        code: Any = completion_scripts.answer(typer.main.get_command(app)) if is_asking else _run()
     except SystemExit as leaving:
         code = leaving.code
     except KeyboardInterrupt:

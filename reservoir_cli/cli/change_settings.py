@@ -6,8 +6,8 @@ from pathlib import Path
 
 import typer
 
-from reservoir_cli.cli import console, nothing_found, options, store
-from reservoir_cli.cli.globals import globals_of
+from reservoir_cli.cli import console, nothing_found, open_store, options
+from reservoir_cli.cli.global_options import globals_of
 from reservoir_cli.errors import ReservoirError
 from reservoir_cli.maintenance.availability import check_changes
 from reservoir_cli.messages import Scope
@@ -54,14 +54,14 @@ def _say_if_empty(ctx: typer.Context, partition: str | None) -> None:
     """Say that the partition that is used from now on holds nothing, if others hold something."""
     if partition is None:
         return
-    with suppress(ReservoirError), store.open_reservoir(ctx) as reservoir:
+    with suppress(ReservoirError), open_store.open_reservoir(ctx) as reservoir:
         if places := reservoir.lookup.places():
             nothing_found.tell(Scope(partition), places)
 
 
 def _count_stored_secrets(ctx: typer.Context, partition: str | None) -> None:
     """Say how many messages keep secrets although they are removed from now on."""
-    with suppress(ReservoirError), store.open_reservoir(ctx) as reservoir:
+    with suppress(ReservoirError), open_store.open_reservoir(ctx) as reservoir:
         if reservoir.config.lookup("redact", partition)[0] != "remove":
             return
         if count := len(reservoir.find(Scope(partition), Filter(secrets=True))):

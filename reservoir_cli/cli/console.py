@@ -13,10 +13,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, TextIO
 
 from reservoir_cli.cli import tables
-from reservoir_cli.cli.pace import pace
+from reservoir_cli.cli.progress import pace
 from reservoir_cli.errors import ReservoirError
 from reservoir_cli.messages import StoredMessage, plain_text
-from reservoir_cli.util.times import to_local
+from reservoir_cli.util.clock import to_local
 
 if TYPE_CHECKING:
     from rich.console import Console

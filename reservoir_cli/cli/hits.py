@@ -9,7 +9,7 @@ from reservoir_cli.cli import console
 from reservoir_cli.messages import StoredMessage, plain_text
 from reservoir_cli.retrieval.hits import Hit
 from reservoir_cli.retrieval.snippet import choose_part
-from reservoir_cli.util.times import to_local
+from reservoir_cli.util.clock import to_local
 
 if TYPE_CHECKING:
     from rich.text import Text

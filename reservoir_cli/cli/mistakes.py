@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from reservoir_cli.cli.lazy import EXAMPLES
+from reservoir_cli.cli.command_list import EXAMPLES
 from reservoir_cli.errors import UsageError
 
 #: Options of all commands, and what they take.

@@ -2,9 +2,13 @@
 
 from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import asdict
 
 from reservoir_cli.cli import console
+from reservoir_cli.cli.filters import OPTION_NAMES
+from reservoir_cli.errors import ReservoirError
 from reservoir_cli.messages import Scope
+from reservoir_cli.reservoir import Filter, Reservoir
 
 #: Said of an empty store.
 NOTHING_STORED = "nothing is stored yet: reservoir init, or reservoir ingest FILE"
@@ -91,3 +95,42 @@ def _messages(count: int) -> str:
 
 def _inside(scope: Scope, place: tuple[str, str, int]) -> bool:
     return scope.partition in (None, place[0]) and scope.instance in (None, place[1])
+
+
+def why_nothing(reservoir: Reservoir, scope: Scope, where: Filter) -> str:
+    """Why a read found nothing: the filters that no message passes, or where messages are."""
+    if not reservoir.view(scope, 1):
+        return sentence(scope, reservoir.lookup.places())
+    open_to_all = asdict(type(where)())
+    typed = [
+        f"--{OPTION_NAMES.get(name, name)}"
+        for name, value in asdict(where).items()
+        if value != open_to_all[name]
+    ]
+    return describe_no_match("message", scope, typed, where) if typed else ""
+
+
+def describe_no_match(noun: str, scope: Scope, typed: Sequence[str], where: Filter) -> str:
+    """Say that nothing in a scope passes the filters that were typed."""
+    does = f"has the tag {where.tag}" if typed == ["--tag"] else f"passes {' and '.join(typed)}"
+    return f"no {noun} in {place(scope)} {does}"
+
+
+def no_message(reservoir: Reservoir, number: int, scope: Scope) -> ReservoirError:
+    """Return the error for a message that is not where it was looked for; say where it is."""
+    hint = "on a terminal, reservoir view and reservoir search show the numbers"
+    for each in reservoir.messages([number]):
+        hint = f"it is in partition {each.partition}: -p {each.partition}"
+    return ReservoirError(f"no message {number} in {place(scope)}", hint=hint)
+
+
+def say_elsewhere(
+    reservoir: Reservoir, partition: str, instance: str | None, where: Filter
+) -> None:
+    """Say why a context found no message: its filters, or where messages are."""
+    scope = Scope(partition, instance)
+    if not reservoir.view(scope, 1):
+        places = reservoir.lookup.places()
+        tell(scope, places, in_partition="--recall-scope partition")
+    elif where != Filter() and not reservoir.view(scope, 1, where):
+        console.note(why_nothing(reservoir, scope, where))

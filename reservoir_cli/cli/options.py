@@ -6,13 +6,13 @@ from typing import Annotated, Any
 
 import typer
 
-from reservoir_cli.cli import completion, console
-from reservoir_cli.cli.globals import globals_of
+from reservoir_cli.cli import completion_values, console
+from reservoir_cli.cli.global_options import globals_of
 from reservoir_cli.errors import ReservoirError, UsageError
 from reservoir_cli.messages import StoredMessage, clean_text
 from reservoir_cli.settings import config
 from reservoir_cli.settings.config import Config
-from reservoir_cli.util.files import LARGEST, decode, read_stream
+from reservoir_cli.util.read_files import LARGEST, decode, read_stream
 
 
 def _name(value: str | None) -> str | None:
@@ -34,7 +34,7 @@ def _partition(about: str) -> Any:
         "--partition",
         metavar="NAME",
         help=f"A person, a project{about}.",
-        autocompletion=completion.partitions,
+        autocompletion=completion_values.partitions,
         callback=_name,
     )
 
@@ -45,7 +45,7 @@ def _instance(about: str) -> Any:
         "--instance",
         metavar="NAME",
         help=f"A tool, a topic in it{about}.",
-        autocompletion=completion.instances,
+        autocompletion=completion_values.instances,
         callback=_name,
     )
 
@@ -78,7 +78,7 @@ TraceId = Annotated[
     ),
 ]
 #: What completes a role.
-a_role = completion.among("user", "assistant", "system", "tool")
+a_role = completion_values.among("user", "assistant", "system", "tool")
 Match = Annotated[
     str | None,
     typer.Option(metavar="TEXT", help="Only those that hold this text; case is ignored."),
@@ -129,7 +129,7 @@ Model = Annotated[
     typer.Option(
         metavar="NAME",
         help="Model to plan for; `models` lists them.",
-        autocompletion=completion.models,
+        autocompletion=completion_values.models,
     ),
 ]
 NoEmbed = Annotated[bool, typer.Option("--no-embed", help="Store only; `embed` catches up later.")]

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from reservoir_cli.util.times import to_local
+from reservoir_cli.util.clock import to_local
 
 if TYPE_CHECKING:
     from rich.table import Table

@@ -1,7 +1,6 @@
 """The core verb: from a question to a context window."""
 
 from collections.abc import Collection
-from dataclasses import replace
 from datetime import UTC
 from time import perf_counter
 
@@ -9,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reservoir_cli.context import budget as budgets
-from reservoir_cli.context import passages, summaries
+from reservoir_cli.context import passages
 from reservoir_cli.context.budget import Meter
-from reservoir_cli.context.chooser import Chooser, best_left_out
+from reservoir_cli.context.fit_budget import Chooser, best_left_out
 from reservoir_cli.context.pool import masked, passages_of, pool_of, recounted, titles_of
 from reservoir_cli.context.render.window import ContextWindow
 from reservoir_cli.context.sections import cap_notes, capped, section_tokens
@@ -25,7 +24,7 @@ from reservoir_cli.retrieval import filters, ranking, sessions
 from reservoir_cli.retrieval.dates import date_scores, find_dates
 from reservoir_cli.retrieval.follow import running_talk
 from reservoir_cli.retrieval.ranking import Scored
-from reservoir_cli.retrieval.relevance import floor_property, recall_floor
+from reservoir_cli.retrieval.recall_floor import floor_property, recall_floor
 from reservoir_cli.retrieval.respelling import respelling_notes, without_known_words
 from reservoir_cli.settings.schema import Settings
 from reservoir_cli.storage.base import Store
@@ -134,20 +133,11 @@ def build_context(
     chooser = Chooser(request, pool, budget, rules, meter, not_reached, too_large, silent)
     selection, used, counting = chooser.choose()
     if settings.episodes == "auto" and embedder and vector is not None and not silent:
-        first, _, _ = replace(chooser, budget=summaries.held_back(budget, settings)).choose()
-        chosen_summaries = summaries.choose(
-            request,
-            first,
-            store,
-            scope,
-            (embedder, vector),
-            budget=budget,
-            settings=settings,
-            meter=meter,
-            mask=mask,
-        )
-        if chosen_summaries:
-            request, selection, used, counting = chooser.beside(chosen_summaries)
+        from reservoir_cli.context.summaries import select_beside  # few stores have summaries
+
+        beside = select_beside(chooser, store, scope, (embedder, vector), settings, mask)
+        if beside:
+            request, selection, used, counting = beside
     request, used = chooser.explaining(request, selection, used)
     timings = {
         "embed": embedded - started,

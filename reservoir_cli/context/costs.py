@@ -1,5 +1,6 @@
 """What a message costs of the budget, and what a selection takes as it is printed."""
 
+import math
 from collections.abc import Callable, Sequence
 from functools import cache
 
@@ -42,7 +43,9 @@ def costs_of(request: ContextRequest, budget: TokenBudget, meter: Meter) -> Cost
             f"{quoted.RECALLED_TITLE}\n{quoted.RECALLED_NOTE}\n{request.recall_note}\n---\n",
             messages=1,
         ),
-        printed=lambda recalled, run: printed_tokens(request, recalled, run, budget, meter, quote),
+        printed=lambda recalled, run, limit: printed_tokens(
+            request, recalled, run, budget, meter, quote, limit
+        ),
         left_out=lambda answer: meter.count(f"{quoted.answer_left_out(answer)}\n"),
         # Of a recall trials take a tenth of the time, and fill one more token in a thousand.
         trials=1 if request.recall_only else 32,
@@ -69,14 +72,17 @@ def printed_tokens(
     budget: TokenBudget,
     meter: Meter,
     quote: quoted.Quote | None = None,
+    limit: float = math.inf,
 ) -> int:
     """Tokens of recalled messages and history, as they are printed.
 
     A text is counted whole as well: its sections are rounded one by one, which may come to less.
+
+    :param limit: a count above it may be too low, but is above it, too.
     """
     shown = turns.history_turns(request, recalled, history, quote)
     alone = count_turns(shown, request.format, meter)
-    if request.format in PROVIDERS:
+    if request.format in PROVIDERS or alone > limit:
         return alone
     window = [*turns.fixed_turns(request), *shown, *turns.current_turn(request)]
     whole = count_framed(window, request.format, meter)

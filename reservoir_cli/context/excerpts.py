@@ -33,7 +33,8 @@ _SHORT_GAP = 24
 _AROUND, _LEAST = 36, 30
 #: No part of a text is taken to have fewer tokens a character than this share of the whole's.
 _DENSITY = 0.6
-_BREAK = re.compile(
+#: Patterns are compiled when they are first needed: few contexts hold an excerpt.
+_BREAK = (
     r"\n[ \t\r]*\n\s*"  # a paragraph
     r"|\n(?=[ \t]*(?:[-*+•]|\d{1,3}[.)]|#{1,6}|\|)[ \t])"  # a list item, a heading, a table row
     r"|[.!?…।॥۔؟][\"'”’»)\]*_]*\s+"  # noqa: RUF001 - a sentence
@@ -41,11 +42,8 @@ _BREAK = re.compile(
 )
 #: A heading, also one in bold type.
 _TITLE = r"[ \t]{0,3}(?:#{1,6}[ \t][^\n]*|\*\*[^*\n]*[^*\n.!?]\*\*:?[ \t\r]*)"
-_HEADING = re.compile(_TITLE)
-_HEADINGS = re.compile(rf"\s*(?:{_TITLE}(?:\n\s*|\Z))+")
-_FENCE_LINE = re.compile(
-    r"^[ \t]*(?:(?:[-*+]|\d{1,3}[.)])[ \t]+)?(`{3,}|~{3,})([^\n]*)$", re.MULTILINE
-)
+_HEADINGS = rf"\s*(?:{_TITLE}(?:\n\s*|\Z))+"
+_FENCE_LINE = r"(?m)^[ \t]*(?:(?:[-*+]|\d{1,3}[.)])[ \t]+)?(`{3,}|~{3,})([^\n]*)$"
 
 
 class Fence(NamedTuple):
@@ -77,7 +75,7 @@ class Outline:
     @cached_property
     def breaks(self) -> list[int]:
         """Where paragraphs, list items and sentences begin, and where the text ends."""
-        return [0, *(match.end() for match in _BREAK.finditer(self.text)), len(self.text)]
+        return [0, *(match.end() for match in re.finditer(_BREAK, self.text)), len(self.text)]
 
     @cached_property
     def whole(self) -> Span:
@@ -108,7 +106,7 @@ class Outline:
         while start < end < self.whole[1]:
             line = max(start, self.text.rfind("\n", start, end) + 1)
             inside = any(fence.holds(line) for fence in self.fences)
-            if inside or not _HEADING.fullmatch(self.text, line, end):
+            if inside or not re.fullmatch(_TITLE, self.text[line:end]):
                 break
             start, end = _stripped(self.text, start, line)
         return start, end
@@ -156,7 +154,7 @@ def find_fences(text: str) -> list[Fence]:
     if "```" not in text and "~~~" not in text:
         return fences
     opened: re.Match[str] | None = None
-    for match in _FENCE_LINE.finditer(text):
+    for match in re.finditer(_FENCE_LINE, text):
         sign, info = match[1], match[2]
         if opened is None:
             if sign[0] == "~" or "`" not in info:
@@ -282,7 +280,7 @@ def joined(text: str, spans: Iterable[Span]) -> tuple[Span, ...]:
 
 def _is_short(text: str, start: int, end: int) -> bool:
     gap = text[start:end]
-    return len(gap) < _SHORT_GAP or not gap.strip() or bool(_HEADINGS.fullmatch(gap))
+    return len(gap) < _SHORT_GAP or not gap.strip() or bool(re.fullmatch(_HEADINGS, gap))
 
 
 def written(text: str, spans: Sequence[Span], tokens: int) -> str:

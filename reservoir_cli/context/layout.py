@@ -10,6 +10,7 @@ Above a recalled reply stands its own question or ``…``, and below a recalled 
 or the number of the answer that was left out.
 """
 
+import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -18,7 +19,10 @@ from typing import NamedTuple
 from reservoir_cli.context.exchanges import Exchanges
 from reservoir_cli.context.types import Candidate
 from reservoir_cli.messages import Role
-from reservoir_cli.util.times import to_local
+from reservoir_cli.util.clock import to_local
+
+#: Returns the tokens of recalled messages and history, exact up to a limit.
+Printed = Callable[[Sequence[Candidate], Sequence[Candidate], float], int]
 
 
 class Costs(NamedTuple):
@@ -28,8 +32,9 @@ class Costs(NamedTuple):
     :param history: of a message as a turn.
     :param day: of a line with a date above the recalled messages of that day.
     :param recalled_title: paid once, when anything is recalled.
-    :param printed: of recalled messages and history together, as they are printed. The others
-        add up to at least this, and are cheaper to ask for; without it they decide alone.
+    :param printed: of recalled messages and history together, as they are printed; exact up to
+        the limit given. The others add up to at least this, and are cheaper to ask for; without
+        it they decide alone.
     :param left_out: of the line that names an answer that was left out, by its id.
     :param trials: how many windows in a row are counted as they are printed, and found too large.
     """
@@ -38,7 +43,7 @@ class Costs(NamedTuple):
     history: Callable[[Candidate], int]
     day: int
     recalled_title: int
-    printed: Callable[[Sequence[Candidate], Sequence[Candidate]], int] | None = None
+    printed: Printed | None = None
     left_out: Callable[[int], int] = lambda _: 0
     trials: int = 32
 
@@ -229,15 +234,15 @@ class Packing:
             return False
         kept = {**self._kept, **step.fresh}
         layout = _laid_out(kept, self._in_history | ids(step.turned), self.exchanges)
-        fits = self.costs.printed(layout.recalled, layout.history) <= budget
+        fits = self.costs.printed(layout.recalled, layout.history, budget) <= budget
         self._failed += not fits
         return fits
 
-    def _recount(self, printed: Callable[[Sequence[Candidate], Sequence[Candidate]], int]) -> None:
+    def _recount(self, printed: Printed) -> None:
         """Set the account right by one exact count of what is kept."""
         if self._excess:
             layout = self.lay_out()
-            counted = printed(layout.recalled, layout.history)
+            counted = printed(layout.recalled, layout.history, math.inf)
             self._spent = counted - self._framing(len(self._days), self._line_count)
             self._excess = 0
 

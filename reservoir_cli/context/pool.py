@@ -24,11 +24,14 @@ def titles_of(
     rows: Sequence[StoredMessage], scope: Scope, store: Store, mask: Redactor
 ) -> dict[tuple[str, str | None], str]:
     """Titles of the conversations that messages are of, as they may be printed."""
-    numbers = {each.conversation_id for each in rows if each.conversation_id}
     assert scope.partition is not None
-    known = store.known_conversations(scope.partition, sorted(numbers)) if numbers else {}
+    threads = {
+        (scope.partition, row.instance, row.conversation_id) for row in rows if row.conversation_id
+    }
     return {
-        key: mask.text(scope.partition, about.title) for key, about in known.items() if about.title
+        (instance, number): mask.text(partition, about.title)
+        for (partition, instance, number), about in store.known_conversations(threads).items()
+        if about.title
     }
 
 
@@ -100,11 +103,10 @@ def pool_of(
     """Rows with their scores; long tool results are cut."""
     found = scored.candidates
     places, _ = found.places(np.array([row.id for row in rows], np.int64))
-    places_from_newest = ages(found)
     limit = int(max_result_tokens / meter.factor)
     asked = {(row.instance, row.trace_id) for row in rows if row.role is Role.USER}
     pool = []
-    for row, place in zip(rows, places.tolist(), strict=True):
+    for row, place, age in zip(rows, places.tolist(), ages(found, places), strict=True):
         cosine = float(found.cosine[place])
         scores = Scores(
             float(scored.similarity[place]),
@@ -122,7 +124,7 @@ def pool_of(
                 tiers.get(place, Tier.OLDER),
                 place not in tiers and place not in pins,
                 scores,
-                int(places_from_newest[place]) if found.own[place] else None,
+                age,
                 cut,
                 place=int(in_threads[place]),
                 title=titles.get((row.instance, row.conversation_id)),

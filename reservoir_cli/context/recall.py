@@ -9,9 +9,8 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
-from reservoir_cli.context.budget import Meter
 from reservoir_cli.context.render.window import ContextWindow
-from reservoir_cli.context.request import Prepared, prepare
+from reservoir_cli.context.request import Prepared, prepare, storing_meter
 from reservoir_cli.context.small_talk import asks_nothing
 from reservoir_cli.context.window_message import WindowMessage
 from reservoir_cli.embedding import Embedder
@@ -145,7 +144,6 @@ def recall(
     prepared: Prepared,
     store: Store,
     load_embedder: Callable[[], Embedder | None],
-    meter: Meter,
     *,
     redactor: Redactor,
     where: Filter = Filter(),  # noqa: B008 - it is frozen
@@ -158,7 +156,7 @@ def recall(
     :param where: recall only messages that pass.
     :returns: the outcome, and the window it was taken from if one was built.
     """
-    question = prepared.request.query
+    question, meter = prepared.request.query, storing_meter(prepared.settings)
     if asks_nothing(question):
         return Skipped(question, Reason.NO_QUESTION), None
     from reservoir_cli.context.builder import build_context  # loads numpy

@@ -13,7 +13,7 @@ from reservoir_cli.context.types import ContextRequest, Piece, TokenBudget
 from reservoir_cli.errors import UsageError
 from reservoir_cli.settings.config import Config, recommended_budget, required_window
 from reservoir_cli.settings.schema import Settings, Value
-from reservoir_cli.tokens import storing_counter
+from reservoir_cli.tokens import TokenCounter, load_counter, storing_counter
 
 #: Named texts: (name, text) pairs, or a mapping.
 Pieces = Mapping[str, str] | Sequence[tuple[str, str]]
@@ -104,6 +104,22 @@ class Prepared:
     settings: Settings
     window: int
     reserve: int
+
+    def meter(self, *, offline: bool) -> Meter:
+        """Return the meter of the counter that is set.
+
+        :param offline: refuse counters that need the network.
+        """
+        return _meter(load_counter(self.settings.token_counter, offline=offline), self.settings)
+
+
+def storing_meter(settings: Settings) -> Meter:
+    """Return the meter for those who may not use the network."""
+    return _meter(storing_counter(settings.token_counter), settings)
+
+
+def _meter(counter: TokenCounter, settings: Settings) -> Meter:
+    return Meter.of(counter, settings.token_multiplier, settings.token_safety)
 
 
 def prepare(
@@ -216,10 +232,8 @@ def _system_tokens(settings: Settings) -> int:
     """Count the tokens of the system prompt that is set, as ``context`` counts it."""
     if not (settings.system_prompt or "").strip():
         return 0
-    counter = storing_counter(settings.token_counter)
-    meter = Meter.of(counter, settings.token_multiplier, settings.token_safety)
     prompt = Turn(Section.SYSTEM, "system", str(settings.system_prompt))
-    return count_turns([prompt], "text", meter)
+    return count_turns([prompt], "text", storing_meter(settings))
 
 
 def _pairs(pieces: Pieces) -> Iterable[tuple[str, str]]:

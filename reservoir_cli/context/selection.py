@@ -14,7 +14,7 @@ from reservoir_cli.chat.tool_calls import pair_calls
 from reservoir_cli.context.excerpts import Excerpter, discount, least_tokens, step_size
 from reservoir_cli.context.exchanges import Exchanges
 from reservoir_cli.context.layout import Costs, Packing, by_time, ids, is_system
-from reservoir_cli.context.standing import is_standing
+from reservoir_cli.context.standing_instructions import is_standing
 from reservoir_cli.context.types import Candidate, Dropped, Selection, Tier
 from reservoir_cli.messages import Role, StoredMessage
 

@@ -6,13 +6,12 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from reservoir_cli.context import turns
-from reservoir_cli.context.budget import Meter
 from reservoir_cli.context.render.window import count_turns
-from reservoir_cli.context.types import Candidate, ContextRequest, Piece, Selection, TokenBudget
+from reservoir_cli.context.types import Candidate, ContextRequest, Piece, Selection
 from reservoir_cli.embedding import Embedder
 from reservoir_cli.messages import Scope
 from reservoir_cli.redaction import Redactor
-from reservoir_cli.retrieval.summaries import best_summaries
+from reservoir_cli.retrieval.extractive_summaries import best_summaries
 from reservoir_cli.settings.schema import Settings
 from reservoir_cli.storage.base import Store
 from reservoir_cli.storage.summaries import Summaries, Summary
@@ -21,55 +20,78 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from reservoir_cli.context.fit_budget import Chooser
+
+#: A request, what is selected for it, the tokens of that as it is printed, and notes for the user.
+Chosen = tuple[ContextRequest, Selection, int, tuple[str, ...]]
 #: The part of the history budget that summaries may take at most.
 _SHARE = 4
 
 
-def held_back(budget: TokenBudget, settings: Settings) -> TokenBudget:
-    """Return the budget without the tokens that summaries may take."""
-    return replace(budget, history=budget.history - _room(budget, settings))
+def select_beside(
+    chooser: "Chooser",
+    store: Store,
+    scope: Scope,
+    question: tuple[Embedder, "NDArray[np.float32]"],
+    settings: Settings,
+    mask: Redactor,
+) -> Chosen | None:
+    """Select messages beside summaries of other conversations; ``None`` if there are none.
+
+    :param question: the embedder, and the question's vector.
+    """
+    room = min(settings.max_episode_tokens, chooser.budget.history // _SHARE)
+    smaller = replace(chooser.budget, history=chooser.budget.history - room)
+    first, _, _ = replace(chooser, budget=smaller).choose()
+    summaries = _choose(chooser, first, store, scope, question, room, mask)
+    return _beside(chooser, summaries) if summaries else None
 
 
-def _room(budget: TokenBudget, settings: Settings) -> int:
-    return min(settings.max_episode_tokens, budget.history // _SHARE)
-
-
-def choose(
-    request: ContextRequest,
+def _choose(
+    chooser: "Chooser",
     selection: Selection,
     store: Store,
     scope: Scope,
     question: tuple[Embedder, "NDArray[np.float32]"],
-    *,
-    budget: TokenBudget,
-    settings: Settings,
-    meter: Meter,
+    room: int,
     mask: Redactor,
 ) -> dict[tuple[str, str | None], Piece]:
     """Return the summaries that a question is given, by instance and conversation.
 
     :param selection: what is printed beside them.
-    :param question: the embedder, and the question's vector.
     """
     embedder, vector = question
-    printed = conversations([*selection.recalled, *selection.history])
-    room, chosen = _room(budget, settings), dict[tuple[str, str | None], Piece]()
+    request = chooser.request
+    printed = _conversations([*selection.recalled, *selection.history])
+    chosen = dict[tuple[str, str | None], Piece]()
     best = best_summaries(Summaries(store).read(scope), embedder.model_id, vector, printed)
     for summary in best:
         key = (summary.instance, summary.conversation_id)
         wider = {**chosen, key: Piece(_line(summary, mask))}
-        shown = turns.history_turns(replace(request, summaries=in_order(wider)), (), ())
-        if count_turns(shown, request.format, meter) <= room:
+        shown = turns.history_turns(replace(request, summaries=_in_order(wider)), (), ())
+        if count_turns(shown, request.format, chooser.meter) <= room:
             chosen = wider
     return chosen
 
 
-def conversations(printed: Iterable[Candidate]) -> set[tuple[str, str | None]]:
+def _beside(chooser: "Chooser", summaries: dict[tuple[str, str | None], Piece]) -> Chosen:
+    """Select once more beside summaries; those of what is printed then are taken out."""
+    request = replace(chooser.request, summaries=_in_order(summaries))
+    selection, used, notes = replace(chooser, request=request).choose()
+    printed = _conversations([*selection.recalled, *selection.history])
+    left = {key: piece for key, piece in summaries.items() if key not in printed}
+    if len(left) < len(summaries):
+        request = replace(request, summaries=_in_order(left))
+        used = chooser.printed(request, selection)
+    return request, selection, used, notes
+
+
+def _conversations(printed: Iterable[Candidate]) -> set[tuple[str, str | None]]:
     """Return the instances and conversations of candidates."""
     return {(each.message.instance, each.message.conversation_id) for each in printed}
 
 
-def in_order(chosen: dict[tuple[str, str | None], Piece]) -> tuple[Piece, ...]:
+def _in_order(chosen: dict[tuple[str, str | None], Piece]) -> tuple[Piece, ...]:
     """Return summaries in order of their days."""
     return tuple(sorted(chosen.values(), key=lambda piece: piece.text))
 

@@ -114,7 +114,8 @@ def fillers(scored: Scored, room: int, excerpt_over: int | None) -> list[int]:
     if excerpt_over is not None:
         long = (tokens > excerpt_over) & (tokens <= limit)
     if long.any():
-        priority = np.where(long, FIRST * priority, priority)
+        priority = priority.copy()
+        priority[long] *= FIRST
     total, count = len(tokens), 1_000
     while room > 0:
         by_priority = ranking.best(priority, count)
@@ -149,15 +150,19 @@ def unread(scored: Scored, pool: Sequence[Candidate], room: int) -> set[int]:
 
     They are not printed, but history may go on behind them.
     """
-    if not room or not scored.candidates.own.any():
+    if not room:
         return set()
-    of_scope = ages(scored.candidates)
-    large = of_scope[scored.candidates.own & (scored.candidates.tokens > room)]
-    return set(large.tolist()) - {each.age for each in pool}
+    own = np.flatnonzero(scored.candidates.own)
+    large = np.flatnonzero(scored.candidates.tokens[own] > room)
+    return set((len(own) - 1 - large).tolist()) - {each.age for each in pool}
 
 
-def ages(found: Candidates) -> NDArray[np.int64]:
-    """Return how many newer messages of history's instance follow each message."""
-    if not found.own.any():
-        return np.full(len(found.own), -1)
-    return np.asarray(np.cumsum(found.own[::-1])[::-1] - 1)
+def ages(found: Candidates, places: NDArray[np.intp]) -> list[int | None]:
+    """Return how many newer messages of history's instance follow some messages.
+
+    :returns: ``None`` for messages of other instances.
+    """
+    own = np.flatnonzero(found.own)
+    older = own.searchsorted(places).tolist()
+    is_own = found.own[places].tolist()
+    return [len(own) - 1 - spot if here else None for spot, here in zip(older, is_own, strict=True)]

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from reservoir_cli.embedding.base import Embedder, Engine, Progress
 
-__all__ = ["Embedder", "Engine", "Progress", "compiled_is_damaged", "load_embedder"]
+__all__ = ["Embedder", "Engine", "Progress", "load_embedder"]
 
 
 def _ignore(_: str) -> None:
@@ -41,14 +41,3 @@ def load_embedder(
         reason = embedder.engine.reason
         notify(f"the embedding model runs on sentence-transformers, which is slower: {reason}")
     return embedder
-
-
-def compiled_is_damaged(name: str, *, remove: bool) -> bool:
-    """Return whether a model's compiled form has changed on disk, by reading all of it.
-
-    :param remove: delete a damaged one, so that the next use compiles the model again.
-    :raises ModelUnavailableError: the model is not on this machine.
-    """
-    from reservoir_cli.embedding.load import damaged
-
-    return damaged(name, remove=remove)

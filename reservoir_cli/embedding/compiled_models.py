@@ -21,14 +21,14 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from reservoir_cli.embedding import passages
+from reservoir_cli.embedding import split_passages
 from reservoir_cli.embedding.identity import model_files
 from reservoir_cli.embedding.prompts import Prompts
 from reservoir_cli.embedding.resolve import sha256
 from reservoir_cli.errors import ModelUnavailableError
 from reservoir_cli.settings import paths
-from reservoir_cli.util.private import make_private_dir, write_private
-from reservoir_cli.util.times import unix_time
+from reservoir_cli.util.clock import unix_time
+from reservoir_cli.util.private_files import make_private_dir, write_private
 
 MANIFEST = "manifest.json"
 #: How models are compiled; a change invalidates the cache, but not the stored vectors.
@@ -140,7 +140,7 @@ def _rules() -> list[str]:
 
 def portable_rules() -> list[str]:
     """Return what matters of :func:`_rules` if the runtimes differ."""
-    return [_RULE, passages.RULE]
+    return [_RULE, split_passages.RULE]
 
 
 def runtimes() -> dict[str, str]:
@@ -199,7 +199,7 @@ def damaged(place: Path) -> bool:
 
 
 #: Messages with which libraries report a lack of memory or file handles.
-_SCARCE = re.compile("(?i)memory|bad_?alloc|too many open files|mmap|cannot allocate")
+_SCARCE = "(?i)memory|bad_?alloc|too many open files|mmap|cannot allocate"
 
 
 def require_resources(error: Exception) -> None:
@@ -209,7 +209,7 @@ def require_resources(error: Exception) -> None:
     """
     code = error.errno if isinstance(error, OSError) else None
     scarce = (errno.ENOMEM, errno.EMFILE, errno.ENFILE)
-    if isinstance(error, MemoryError) or code in scarce or _SCARCE.search(str(error)):
+    if isinstance(error, MemoryError) or code in scarce or re.search(_SCARCE, str(error)):
         raise ModelUnavailableError(
             "the embedding model cannot be opened: memory or file handles ran out",
             hint="close other programs, or raise the limits of ulimit -v and ulimit -n",

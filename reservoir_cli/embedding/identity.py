@@ -4,7 +4,7 @@ import hashlib
 import json
 from pathlib import Path
 
-from reservoir_cli.embedding import passages
+from reservoir_cli.embedding import split_passages
 from reservoir_cli.embedding.prompts import CONFIG, Prompts
 from reservoir_cli.embedding.resolve import sha256
 
@@ -36,7 +36,7 @@ def model_identity(folder: Path, prompts: Prompts = Prompts()) -> str:  # noqa: 
 
     It does not depend on the engine.
     """
-    digest = hashlib.sha256(passages.RULE.encode())
+    digest = hashlib.sha256(split_passages.RULE.encode())
     for path in model_files(folder):
         if path.name in _IGNORED:
             continue

@@ -15,7 +15,7 @@ from reservoir_cli.embedding.safety import require_plain
 from reservoir_cli.embedding.torch import ReferenceEmbedder
 from reservoir_cli.errors import ModelUnavailableError
 from reservoir_cli.tokens.huggingface import UnloadableError, require_loadable
-from reservoir_cli.util.files import read_bounded
+from reservoir_cli.util.read_files import read_bounded
 
 # Set before the libraries are imported: our own threads share the work, and the tokenizer's would
 # compete with them; and no telemetry is collected, not even in a file in the home folder.
@@ -76,8 +76,12 @@ def _ready(name: str, source: ModelSource) -> Embedder:
         ) from error
 
 
-def damaged(name: str, *, remove: bool) -> bool:
-    """See :func:`reservoir_cli.embedding.compiled_is_damaged`."""
+def compiled_is_damaged(name: str, *, remove: bool) -> bool:
+    """Return whether a model's compiled form has changed on disk, by reading all of it.
+
+    :param remove: delete a damaged one, so that the next use compiles the model again.
+    :raises ModelUnavailableError: the model is not on this machine.
+    """
     if verify_package(name):
         return False
     source = _located(name, offline=True, progress=_ignore)

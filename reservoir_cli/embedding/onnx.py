@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from reservoir_cli.embedding.base import Engine
 from reservoir_cli.embedding.compiled_models import Manifest
-from reservoir_cli.embedding.passages import QUESTION, Span, cut
+from reservoir_cli.embedding.split_passages import QUESTION, Span, cut
 from reservoir_cli.embedding.tokenizer import pieces
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from reservoir_cli.errors import ModelUnavailableError
-from reservoir_cli.util.files import read_bounded
+from reservoir_cli.util.read_files import read_bounded
 
 #: Where a model publishes its prompts.
 CONFIG = "config_sentence_transformers.json"

@@ -10,7 +10,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from reservoir_cli.errors import ModelUnavailableError
-from reservoir_cli.util.files import read_bounded
+from reservoir_cli.util.read_files import read_bounded
 
 _LIBRARY = "sentence_transformers."
 _HINT = "choose a model that has a model.safetensors and needs no code of its own"

@@ -3,7 +3,7 @@
 import re
 from typing import TYPE_CHECKING
 
-from reservoir_cli.embedding.passages import Span
+from reservoir_cli.embedding.split_passages import Span
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer

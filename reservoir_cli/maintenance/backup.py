@@ -6,14 +6,14 @@ from tempfile import TemporaryDirectory
 from reservoir_cli.embedding import Progress
 from reservoir_cli.errors import ReservoirError
 from reservoir_cli.settings import paths
-from reservoir_cli.settings.location import is_on_a_server
+from reservoir_cli.settings.store_location import is_on_a_server
 from reservoir_cli.storage.base import Store
 from reservoir_cli.storage.links import LinkThreshold
-from reservoir_cli.storage.sqlite.publishing import published
+from reservoir_cli.storage.sqlite.replace_file import published
 from reservoir_cli.storage.sqlite.salvage import Lost, rescue
-from reservoir_cli.storage.unfinished import UNFINISHED_COPY, refuse
-from reservoir_cli.util.files import way_out
-from reservoir_cli.util.private import resolve_path
+from reservoir_cli.storage.unfinished_copy import UNFINISHED_COPY, refuse
+from reservoir_cli.util.private_files import resolve_path
+from reservoir_cli.util.read_files import way_out
 
 
 def back_up(store: Store, target: Path, progress: Progress) -> None:

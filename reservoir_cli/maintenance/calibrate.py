@@ -3,20 +3,25 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
 
 from reservoir_cli.context.small_talk import asks_nothing
 from reservoir_cli.embedding import Embedder, Progress
 from reservoir_cli.errors import ReservoirError
 from reservoir_cli.messages import Key, Role, Scope, StoredMessage
+from reservoir_cli.retrieval.recall_floor import (
+    FLOORS,
+    floor_property,
+    highest_floor,
+    recall_floor,
+    relevance,
+)
+from reservoir_cli.retrieval.sessions import sessions
 from reservoir_cli.settings.config import Config
 from reservoir_cli.storage.base import Store
 from reservoir_cli.storage.records import Filter
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
 
 #: The fewest questions that a floor is measured on, and the most.
 FEWEST, MOST = 100, 1_000
@@ -64,15 +69,6 @@ def calibrate(store: Store, config: Config, embedder: Embedder, progress: Progre
     :raises ReservoirError: messages are not embedded by this model, there are too few questions,
         or they are all of one session.
     """
-    import numpy as np
-
-    from reservoir_cli.retrieval.relevance import (
-        FLOORS,
-        floor_property,
-        highest_floor,
-        recall_floor,
-    )
-
     _require_embedded(store, embedder)
     replies = _replies(store)
     questions = _questions(store, replies)
@@ -111,7 +107,7 @@ def calibrate(store: Store, config: Config, embedder: Embedder, progress: Progre
     )
 
 
-def _share(refused: "NDArray[np.bool_]") -> float:
+def _share(refused: NDArray[np.bool_]) -> float:
     return round(float(refused.mean()), 4)
 
 
@@ -157,11 +153,6 @@ def _measured(
     progress: Progress,
 ) -> Iterator[tuple[float, float]]:
     """Yield the relevance of each question, and that without its session; NaN if it is alone."""
-    import numpy as np
-
-    from reservoir_cli.retrieval.relevance import relevance
-    from reservoir_cli.retrieval.sessions import sessions
-
     for number, question in enumerate(questions):
         progress("calibrating", number, len(questions))
         scope, text = Scope(question.partition), question.content

@@ -6,24 +6,24 @@ from typing import TYPE_CHECKING, Any
 
 from reservoir_cli.embedding import Progress
 from reservoir_cli.errors import StoreError, UsageError
-from reservoir_cli.maintenance.calibrate import Calibration, calibrate
 from reservoir_cli.retrieval.indexing import Indexer
 from reservoir_cli.settings.config import Config
-from reservoir_cli.settings.location import is_on_a_server
 from reservoir_cli.storage import replicate
 from reservoir_cli.storage.base import Store
 from reservoir_cli.storage.factory import open_store
-from reservoir_cli.storage.unfinished import UNFINISHED_COPY
+from reservoir_cli.storage.postgres import tables
+from reservoir_cli.storage.sqlite.replace_file import check_count
+from reservoir_cli.storage.unfinished_copy import UNFINISHED_COPY
 
 if TYPE_CHECKING:
-    from reservoir_cli.storage.postgres.store import PostgresStore
+    from reservoir_cli.maintenance.calibrate import Calibration
 
 #: How many partitions the status of a store names.
 _LARGEST = 10
 
 
 class Database:
-    """The database that keeps a store."""
+    """The database that keeps a store; this one is a file."""
 
     def __init__(self, store: Store, config: Config, indexer: Indexer, progress: Progress) -> None:
         self._store, self._config = store, config
@@ -33,7 +33,7 @@ class Database:
         """Return what keeps the store, how large it is, and what it holds: ``db status --json``."""
         store = self._store
         size = store.size()
-        facts: dict[str, Any] = {
+        return {
             "location": store.location,
             "engine": store.engine() if size is not None else None,
             "bytes": size,
@@ -42,11 +42,6 @@ class Database:
             "store": store.holdings(),
             "partitions": _largest_partitions(store),
         }
-        if not store.files() and size is not None:
-            from reservoir_cli.storage.postgres import admin
-
-            facts |= admin.facts(_on_server(store))
-        return facts
 
     def is_damaged(self) -> bool:
         """Return whether something is wrong with the store or with what is derived from it."""
@@ -61,11 +56,11 @@ class Database:
         :raises UsageError: that, and the store is not on a server.
         """
         if rls:
-            server = _on_server(self._store)
-            from reservoir_cli.storage.postgres import admin
-
-            admin.guard(server)
+            self._guard()
         return self._store.engine()
+
+    def _guard(self) -> None:
+        raise self._not_on_a_server()
 
     def build_index(self, partition: str) -> float:
         """Build an approximate index on the embeddings of a partition.
@@ -73,27 +68,29 @@ class Database:
         :returns: which share of the nearest embeddings it finds.
         :raises UsageError: the store is not on a server.
         """
-        server = _on_server(self._store)
-        from reservoir_cli.storage.postgres import admin
-
-        return admin.index(server, partition, self._progress).recall
+        raise self._not_on_a_server()
 
     def drop_index(self, partition: str) -> bool:
         """Remove the index of a partition; return whether there was one.
 
         :raises UsageError: the store is not on a server.
         """
-        server = _on_server(self._store)
-        from reservoir_cli.storage.postgres import admin
+        raise self._not_on_a_server()
 
-        return admin.drop_index(server, partition)
-
-    def calibrate(self) -> Calibration:
+    def calibrate(self) -> "Calibration":
         """Measure the recall floor of the embedding model on this store, and keep it there.
 
         :raises ReservoirError: there are too few questions, or messages are not embedded yet.
         """
+        from reservoir_cli.maintenance.calibrate import calibrate  # loads numpy
+
         return calibrate(self._store, self._config, self._indexer.embedder(), self._progress)
+
+    def _not_on_a_server(self) -> UsageError:
+        return UsageError(
+            f"{self._store.location} is a file: this is for a store on a server",
+            hint="name the server before the command: --db postgresql://USER@HOST/DATABASE",
+        )
 
 
 def copy(source: str, target: str, progress: Progress) -> dict[str, int]:
@@ -102,8 +99,6 @@ def copy(source: str, target: str, progress: Progress) -> dict[str, int]:
     :returns: what was copied, by its kind.
     :raises ReservoirError: there is no source, the target holds something else, or they differ.
     """
-    from reservoir_cli.storage.sqlite.publishing import check_count
-
     with closing(open_store(source, create=False)) as old:
         if old.size() is None:
             raise StoreError(
@@ -118,8 +113,6 @@ def copy(source: str, target: str, progress: Progress) -> dict[str, int]:
 
 def shard_statements() -> list[str]:
     """Return the statements that spread a store over the machines of a Citus cluster."""
-    from reservoir_cli.storage.postgres import tables
-
     return tables.sharding()
 
 
@@ -132,22 +125,3 @@ def _largest_partitions(store: Store) -> list[dict[str, Any]]:
         {"partition": partition, "messages": messages}
         for partition, messages in counts.most_common(_LARGEST)
     ]
-
-
-def _on_server(store: Store) -> "PostgresStore":
-    """Return a store as one on a server.
-
-    :raises UsageError: it is in a file, or not there yet.
-    """
-    if not is_on_a_server(store.location):
-        raise UsageError(
-            f"{store.location} is a file: this is for a store on a server",
-            hint="name the server before the command: --db postgresql://USER@HOST/DATABASE",
-        )
-    from reservoir_cli.storage.postgres.store import PostgresStore
-
-    if not isinstance(store, PostgresStore):
-        raise UsageError(
-            f"there is no store at {store.location} yet", hint="reservoir db migrate makes it"
-        )
-    return store

@@ -13,20 +13,21 @@ from pathlib import Path
 from time import perf_counter
 from typing import TypeVar
 
-from reservoir_cli.embedding import Embedder, Progress, compiled_is_damaged, load_embedder
+from reservoir_cli.embedding import Embedder, Progress, load_embedder
+from reservoir_cli.embedding.load import compiled_is_damaged
 from reservoir_cli.errors import ModelUnavailableError, ReservoirError, StoreCorruptError
 from reservoir_cli.maintenance.availability import unusable
 from reservoir_cli.messages import Scope
 from reservoir_cli.redaction import Mode, kinds_in
 from reservoir_cli.retrieval import ranking
-from reservoir_cli.retrieval.relevance import floor_property, recall_floor
+from reservoir_cli.retrieval.recall_floor import floor_property, recall_floor
 from reservoir_cli.settings import paths
 from reservoir_cli.settings.config import Config, load
 from reservoir_cli.storage.base import Store
 from reservoir_cli.storage.factory import open_store
 from reservoir_cli.storage.records import Filter
-from reservoir_cli.storage.unfinished import UNFINISHED_COPY, told
-from reservoir_cli.util.private import restrict_permissions
+from reservoir_cli.storage.unfinished_copy import UNFINISHED_COPY, told
+from reservoir_cli.util.private_files import restrict_permissions
 
 _QUESTION = "why did we decide that, and when?"
 _TIMES = 5

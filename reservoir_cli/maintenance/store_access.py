@@ -5,10 +5,10 @@ from contextlib import suppress
 
 from reservoir_cli.errors import StoreError
 from reservoir_cli.settings import paths
-from reservoir_cli.storage import unfinished
+from reservoir_cli.storage import unfinished_copy
 from reservoir_cli.storage.base import Store
 from reservoir_cli.storage.factory import open_store
-from reservoir_cli.util.private import restrict_permissions
+from reservoir_cli.util.private_files import restrict_permissions
 
 #: Files of SQLite beside a store, which need not be named.
 _BESIDE = ("-wal", "-shm", "-journal")
@@ -26,9 +26,9 @@ def open_for_use(
     store = open_store(location, create=create, patience=patience)
     mark = None
     with suppress(StoreError):  # damage is reported by the read that meets it
-        mark = store.get_property(unfinished.UNFINISHED_COPY)
+        mark = store.get_property(unfinished_copy.UNFINISHED_COPY)
     if mark is not None:
-        problem = unfinished.told(mark, store.location)
+        problem = unfinished_copy.told(mark, store.location)
         if create:
             store.close()
             raise problem

@@ -15,8 +15,8 @@ from operator import attrgetter
 from typing import Any, NamedTuple, TypeVar
 
 from reservoir_cli.messages import Conversation, Message, StoredMessage
+from reservoir_cli.redaction.placeholders import is_real, is_real_token
 from reservoir_cli.redaction.rules import BLOCKS, GUESSES, SHORTEST_TOKEN, TOKENS, Rule
-from reservoir_cli.redaction.values import is_real, is_real_token
 
 #: Longer texts are scanned in blocks of this many characters, with an overlap on both sides that
 #: can hold a private key.

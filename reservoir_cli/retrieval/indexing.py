@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 
 from reservoir_cli.embedding import Embedder, Engine, Progress, load_embedder
-from reservoir_cli.embedding.questions import RememberedQuestions
+from reservoir_cli.embedding.question_cache import RememberedQuestions
 from reservoir_cli.errors import ModelUnavailableError, ReservoirError, StoreLockedError
 from reservoir_cli.messages import Key, Scope, StoredMessage, plain_text
 from reservoir_cli.settings import paths
@@ -18,7 +18,7 @@ from reservoir_cli.settings.config import Config
 from reservoir_cli.storage.base import Store
 from reservoir_cli.storage.links import LinkThreshold
 from reservoir_cli.storage.records import Passage
-from reservoir_cli.util.private import exclusive_lock
+from reservoir_cli.util.private_files import exclusive_lock
 
 #: A batch has so many messages, or fewer if they have so many characters, which take about five
 #: seconds. It is sorted by length.

@@ -11,7 +11,7 @@ from reservoir_cli.settings.config import Config
 from reservoir_cli.storage.base import Store
 from reservoir_cli.storage.keys import Keys
 from reservoir_cli.storage.records import Filter, IdField, ThreadName
-from reservoir_cli.util.times import FAR_AHEAD
+from reservoir_cli.util.clock import FAR_AHEAD
 
 _EVERYTHING, _ALL = Scope(None), Filter()
 

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from reservoir_cli.retrieval.bm25 import bm25
-from reservoir_cli.retrieval.relevance import relevance
+from reservoir_cli.retrieval.bm25_with_neighbours import bm25
+from reservoir_cli.retrieval.recall_floor import relevance
 from reservoir_cli.retrieval.sessions import Sessions, sessions
 from reservoir_cli.settings.schema import Settings
 from reservoir_cli.storage.records import Candidates
@@ -47,7 +47,7 @@ class Scored:
     :param similarity: in 0…1.
     :param recency: in 0…1.
     :param priority: in 0…1 for weights that add up to 1.
-    :param relevance: how well the question fits the best of them; see ``relevance.py``.
+    :param relevance: how well the question fits the best of them; see ``recall_floor.py``.
     :param parts: what the similarity is made of, shape (5, n), rows as in ``PARTS``, which add up
         to it; ``None`` unless it was asked for.
     """
@@ -100,7 +100,8 @@ def score(
         if "recency" not in candidates.known:
             candidates.known["recency"] = recency(np.arange(len(candidates.ids))[::-1])
         recent = candidates.known["recency"]
-    priority = settings.similarity_weight * alike + settings.recency_weight * recent
+    priority = settings.similarity_weight * alike
+    priority += settings.recency_weight * recent
     fit = relevance(candidates, dates, running)
     return Scored(candidates, words, dates, alike, recent, priority, fit, made_of)
 
@@ -176,7 +177,9 @@ def similarity(
     """
     _, _, around = _terms(candidates, cosine, words, found)
     similar = found.back(around)
-    return min_max(similar + DATE_SHARE * dates if dates.any() else similar)
+    if dates.any():
+        similar += DATE_SHARE * dates
+    return _stretched(similar)
 
 
 def _terms(
@@ -186,29 +189,61 @@ def _terms(
 
     :returns: each of shape (n,), in session order.
     """
+    own = found.laid(_alone(candidates, cosine, words))
+    asks, lengths = found.laid(candidates.asks), found.laid(candidates.terms)
+    inherited, around = np.empty_like(own), np.empty_like(own)
+    for place, part in found.parts():
+        inherited[place], around[place] = _among_neighbours(
+            own[place], asks[place], lengths[place], part
+        )
+    return own, inherited, around
+
+
+def _alone(candidates: Candidates, cosine: NDArray[np.float32], words: Floats) -> Floats:
+    """Return each message's score by its own meaning and words, shape (n,)."""
     alike = min_max(words)
-    known = ~np.isnan(cosine)
-    if "penalties" not in found.known:
+    if "penalties" not in candidates.known:
         several = np.flatnonzero(candidates.passages > 1)
         penalties = np.zeros(len(cosine))
         penalties[several] = LENGTH_PENALTY * np.log(candidates.passages[several])
-        found.known["penalties"] = penalties
+        candidates.known["penalties"] = penalties
+    known = ~np.isnan(cosine)
     embedded = known if not known.all() else slice(None)
-    meaning = cosine[embedded] - found.known["penalties"][embedded]
-    alike[embedded] = COSINE_SHARE * min_max(meaning) + BM25_SHARE * alike[embedded]
-    own = found.laid(alike)
-    inherited = own.copy()
+    meaning = cosine[embedded] - candidates.known["penalties"][embedded]
+    alike[embedded] *= BM25_SHARE
+    meaning = _stretched(meaning)
+    meaning *= COSINE_SHARE
+    alike[embedded] += meaning
+    return alike
+
+
+def _among_neighbours(
+    own: Floats, asks: NDArray[np.bool_], lengths: NDArray[np.int32], found: Sessions
+) -> tuple[Floats, Floats]:
+    """Return each message's score with its question added, then with its neighbours.
+
+    All arrays have shape (n,) and are in session order.
+
+    :param lengths: words of each message.
+    """
     if "answers" not in found.known:
-        answers = found.laid(candidates.asks)[:-1] & found.together(1)
-        short = np.minimum(1.0, SHORT_REPLY / np.maximum(found.laid(candidates.terms)[1:], 1))
+        answers = asks[:-1] & found.together(1)
+        short = np.minimum(1.0, SHORT_REPLY / np.maximum(lengths[1:], 1))
         found.known["answers"] = answers * short
+    inherited = own.copy()
     inherited[1:] += REPLY_LINK * own[:-1] * found.known["answers"]
     around = WINDOW_SHARE * window_max(inherited, found, WINDOW)
-    around += _balance(candidates, own, inherited, found)
-    return own, inherited, inherited + around
+    around += _balance(own, inherited, asks, lengths, found)
+    return inherited, inherited + around
 
 
-def _balance(candidates: Candidates, own: Floats, inherited: Floats, found: Sessions) -> Floats:
+def _balance(
+    own: Floats,
+    inherited: Floats,
+    asks: NDArray[np.bool_],
+    lengths: NDArray[np.int32],
+    found: Sessions,
+) -> Floats:
     """Return what brings a message of short talk nearer to the mean around it.
 
     What asks loses a little, since it has the words of an answer and is none.
@@ -216,10 +251,10 @@ def _balance(candidates: Candidates, own: Floats, inherited: Floats, found: Sess
     :returns: shape (n,), in session order.
     """
     if "short talk" not in found.known:
-        lengths = window_mean(found.laid(candidates.terms), found, MEAN_WINDOW)
-        found.known["short talk"] = np.clip(2.0 - lengths / SHORT_TALK, 0.0, 1.0)
+        means = window_mean(lengths, found, MEAN_WINDOW)
+        found.known["short talk"] = np.clip(2.0 - means / SHORT_TALK, 0.0, 1.0)
     nearer = MEAN_SHARE * (window_mean(inherited, found, MEAN_WINDOW) - inherited)
-    loss = ASKING_LOSS * found.laid(candidates.asks) * own
+    loss = ASKING_LOSS * asks * own
     return np.asarray(found.known["short talk"] * (nearer - loss))
 
 
@@ -264,15 +299,20 @@ def best(scores: Floats, count: int) -> Places:
 
 def min_max(values: NDArray[Any]) -> Floats:
     """Stretch values to 0…1; of equal values, 0 if they are 0, else 1."""
+    return _stretched(values.astype(np.float64))
+
+
+def _stretched(values: Floats) -> Floats:
+    """Return :func:`min_max` of values, which are overwritten."""
     if not len(values):
-        return np.zeros(0)
-    wide = values.astype(np.float64)
-    low, high = wide.min(), wide.max()
+        return values
+    low, high = values.min(), values.max()
     if low == high:
-        return np.zeros(len(wide)) if high == 0 else np.ones(len(wide))
-    wide -= low
-    wide /= high - low
-    return wide
+        values[:] = 0.0 if high == 0 else 1.0
+        return values
+    values -= low
+    values /= high - low
+    return values
 
 
 def recency(ranks: NDArray[np.int64]) -> Floats:
@@ -284,7 +324,10 @@ def recency(ranks: NDArray[np.int64]) -> Floats:
     :param ranks: shape (n,), 0 for the newest message of the scope.
     :returns: shape (n,), in (0, 1].
     """
-    return np.asarray(1.0 / (1.0 + np.log2(1.0 + ranks)))
+    scores = 1.0 + ranks
+    np.log2(scores, out=scores)
+    scores += 1.0
+    return np.asarray(np.divide(1.0, scores, out=scores))
 
 
 def recency_by_age(created_at: NDArray[np.int64], now_ms: int, half_life: float) -> Floats:

@@ -74,12 +74,14 @@ def search(
         if mode == "keyword":
             hits = _by_words(store, term, wanted)
             return _with_passages(store, hits, None) if passages else hits
-        from reservoir_cli.retrieval import meaning  # it loads numpy
+        from reservoir_cli.retrieval import semantic_search  # it loads numpy
 
         vector = embedder.encode_query(term) if embedder else None
         by_meaning = mode == "semantic"
         asked = embedder, vector
-        hits = meaning.search(store, term, asked, settings, now, wanted, by_meaning=by_meaning)
+        hits = semantic_search.search(
+            store, term, asked, settings, now, wanted, by_meaning=by_meaning
+        )
         return _with_passages(store, hits, vector) if passages else hits
 
 
@@ -141,13 +143,10 @@ def _titles(
     store: Store, messages: Sequence[StoredMessage]
 ) -> dict[tuple[str, str, str | None], str]:
     """Return the titles of conversations by (partition, instance, id)."""
-    ids: dict[str, set[str]] = {}
-    for message in messages:
-        if message.conversation_id:
-            ids.setdefault(message.partition, set()).add(message.conversation_id)
-    return {
-        (partition, *place): about.title
-        for partition, numbers in ids.items()
-        for place, about in store.known_conversations(partition, sorted(numbers)).items()
-        if about.title
+    threads = {
+        (message.partition, message.instance, message.conversation_id)
+        for message in messages
+        if message.conversation_id
     }
+    known = store.known_conversations(threads)
+    return {thread: about.title for thread, about in known.items() if about.title}

@@ -1,5 +1,6 @@
 """Group messages into sessions: conversations, or what no long silence interrupts. Pure numpy."""
 
+import itertools
 from collections.abc import Hashable
 from dataclasses import dataclass, field
 from typing import Any
@@ -10,6 +11,9 @@ from numpy.typing import NDArray
 from reservoir_cli.storage.records import Candidates
 
 Places = NDArray[np.intp]
+
+#: Messages that are worked on at once, about.
+_PART = 16_384
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +28,7 @@ class Sessions:
 
     order: Places | None
     number: NDArray[np.int32]
-    known: dict[Hashable, NDArray[Any]] = field(default_factory=dict, repr=False, compare=False)
+    known: dict[Hashable, Any] = field(default_factory=dict, repr=False, compare=False)
 
     def laid(self, values: NDArray[Any]) -> NDArray[Any]:
         """Values of the candidates in this order."""
@@ -38,6 +42,15 @@ class Sessions:
         there[self.order] = values
         return there
 
+    def spots(self, places: Places) -> Places:
+        """Return where candidates stand in this order."""
+        if self.order is None:
+            return places
+        if "spots" not in self.known:
+            self.known["spots"] = self.back(np.arange(len(self.order)))
+        spots: Places = self.known["spots"][places]
+        return spots
+
     def together(self, distance: int) -> NDArray[np.bool_]:
         """Whether a message and the one so far behind it are of one session.
 
@@ -45,7 +58,8 @@ class Sessions:
         """
         if distance not in self.known:
             self.known[distance] = self.number[distance:] == self.number[:-distance]
-        return self.known[distance]
+        together: NDArray[np.bool_] = self.known[distance]
+        return together
 
     def edges(self, reach: int) -> NDArray[np.int64]:
         """Return where the neighbours of each message begin, and where they end.
@@ -55,12 +69,30 @@ class Sessions:
         """
         if ("edges", reach) not in self.known:
             places = np.arange(len(self.number))
-            inner = ~np.diff(self.number, prepend=-1, append=-1).astype(bool)
-            starts = np.maximum.accumulate(np.where(inner[:-1], 0, places))
-            ends = np.minimum.accumulate(np.where(inner[1:], len(places), places + 1)[::-1])[::-1]
+            begins = np.flatnonzero(np.diff(self.number, prepend=-1))
+            lengths = np.diff(begins, append=len(places))
+            starts = np.repeat(begins, lengths)
+            ends = np.repeat(begins + lengths, lengths)
             near = np.maximum(starts, places - reach), np.minimum(ends, places + reach + 1)
             self.known["edges", reach] = np.stack(near)
-        return self.known["edges", reach]
+        edges: NDArray[np.int64] = self.known["edges", reach]
+        return edges
+
+    def parts(self) -> list[tuple[slice, "Sessions"]]:
+        """Divide the messages into parts of whole sessions, each with its places in this order.
+
+        What fits into the processor's cache is computed several times as fast.
+        """
+        if "parts" not in self.known:
+            ends = np.flatnonzero(np.diff(self.number, append=-1)) + 1
+            full = ends.searchsorted(np.arange(_PART, len(self.number) + _PART, _PART))
+            cuts = sorted({0, *ends[full.clip(max=len(ends) - 1)].tolist()}) if len(ends) else []
+            self.known["parts"] = [
+                (slice(start, end), Sessions(None, self.number[start:end]))
+                for start, end in itertools.pairwise(cuts)
+            ]
+        parts: list[tuple[slice, Sessions]] = self.known["parts"]
+        return parts
 
 
 def sessions(candidates: Candidates, gap_ms: int) -> Sessions:
@@ -72,13 +104,13 @@ def sessions(candidates: Candidates, gap_ms: int) -> Sessions:
 
 
 def _sessions(candidates: Candidates, gap_ms: int) -> Sessions:
-    thread = candidates.thread
-    order = _by_thread(thread)
+    thread, order = candidates.thread, _by_thread(candidates)
     created_at, loose = candidates.created_at, candidates.loose
     if order is not None:
         thread, created_at, loose = thread[order], created_at[order], loose[order]
     breaks = thread[1:] != thread[:-1]
-    breaks |= (np.diff(created_at) > gap_ms) & loose[1:]
+    if loose.any():
+        breaks |= (np.diff(created_at) > gap_ms) & loose[1:]
     number = np.zeros(len(thread), np.int32)
     np.cumsum(breaks, out=number[1:])
     return Sessions(order, number)
@@ -87,8 +119,7 @@ def _sessions(candidates: Candidates, gap_ms: int) -> Sessions:
 def places_in_threads(candidates: Candidates) -> Places:
     """Return where each message stands when every thread is brought together, in order of time."""
     if "threads" not in candidates.known:
-        order = _by_thread(candidates.thread)
-        places = np.arange(len(candidates.thread))
+        order, places = _by_thread(candidates), np.arange(len(candidates.thread))
         if order is not None:
             places[order] = places.copy()
         candidates.known["threads"] = places
@@ -96,8 +127,16 @@ def places_in_threads(candidates: Candidates) -> Places:
     return known
 
 
-def _by_thread(thread: NDArray[np.int64]) -> Places | None:
-    """Return the order that groups each conversation; ``None`` if they are grouped already.
+def _by_thread(candidates: Candidates) -> Places | None:
+    """Return the order that groups each conversation; ``None`` if they are grouped already."""
+    if "by thread" not in candidates.known:
+        candidates.known["by thread"] = _grouped(candidates.thread)
+    order: Places | None = candidates.known["by thread"]
+    return order
+
+
+def _grouped(thread: NDArray[np.int64]) -> Places | None:
+    """Return the order that groups equal numbers; ``None`` if they stand together already.
 
     What is sorted is not messages but runs of one thread: few where people talk in one
     conversation at a time.

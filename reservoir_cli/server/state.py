@@ -3,10 +3,10 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from reservoir_cli.server.stores import Opener, StoreThread
+from reservoir_cli.server.store_threads import Opener, StoreThread
 from reservoir_cli.settings import upstreams
 from reservoir_cli.settings.config import Config
-from reservoir_cli.settings.live import LiveConfig
+from reservoir_cli.settings.reload import LiveConfig
 from reservoir_cli.settings.upstreams import Upstream
 
 

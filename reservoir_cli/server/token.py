@@ -6,7 +6,7 @@ from pathlib import Path
 
 from reservoir_cli.errors import ReservoirError
 from reservoir_cli.settings import paths
-from reservoir_cli.util.private import restrict_permissions, write_private
+from reservoir_cli.util.private_files import restrict_permissions, write_private
 
 #: Bytes of a token before they are written as text.
 _BYTES = 24

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Literal
 
 from reservoir_cli.errors import UsageError
-from reservoir_cli.settings import file as settings_file
 from reservoir_cli.settings import mcp, paths, projects, proxy
+from reservoir_cli.settings import read_file as settings_file
 from reservoir_cli.settings.keys import dotted_key, known_key, split_written_key
 from reservoir_cli.settings.models import MODELS, Model, find_model, match_name, near_names
 from reservoir_cli.settings.schema import (
@@ -306,6 +306,14 @@ def _without_password(key: str, value: Value) -> Value:
     value = re.sub(r"(?i)([?&](?:ssl)?password=)[^&]*", r"\1***", value)
     # libpq connection strings are refused, but one may be in the settings file.
     return re.sub(r"(?i)((?:^|\s)(?:ssl)?password\s*=\s*)('(?:[^'\\]|\\.)*'|\S+)", r"\1***", value)
+
+
+def masking_command(known: Config, partition: str | None) -> str:
+    """Return what to type so that the secrets of a partition are hidden in what is printed."""
+    _, origin = known.lookup("redact", partition)
+    in_partition = origin == "partition"
+    key = dotted_key("partitions", partition or "", "redact") if in_partition else "redact"
+    return f"reservoir config set {shlex.quote(f'{key}=mask')}"
 
 
 def required_window(known: Config, model: str | None, settings: Settings) -> int:

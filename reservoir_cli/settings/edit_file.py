@@ -8,7 +8,6 @@ from typing import Any
 
 from reservoir_cli.errors import UsageError
 from reservoir_cli.settings import mcp, projects
-from reservoir_cli.settings.file import Contents, contents_of, read, read_text
 from reservoir_cli.settings.keys import (
     OTHER_TABLES,
     quoted_parts,
@@ -16,6 +15,7 @@ from reservoir_cli.settings.keys import (
     split_written_key,
 )
 from reservoir_cli.settings.models import match_name
+from reservoir_cli.settings.read_file import Contents, contents_of, read, read_text
 from reservoir_cli.settings.schema import (
     ALIASES,
     Value,
@@ -26,7 +26,12 @@ from reservoir_cli.settings.schema import (
     parse_value,
     setting_of,
 )
-from reservoir_cli.util.private import exclusive_lock, make_private_dir, resolve_path, write_private
+from reservoir_cli.util.private_files import (
+    exclusive_lock,
+    make_private_dir,
+    resolve_path,
+    write_private,
+)
 
 _Change = tuple[str | None, str | None, str, Value]
 

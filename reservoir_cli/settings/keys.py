@@ -24,7 +24,7 @@ OTHER_TABLES: Mapping[str | None, Callable[[str, Any], Any]] = {
     proxy.TABLE: proxy.check_entry,
 }
 #: A key with balanced quotes, and a value.
-_ASSIGNMENT = re.compile(r"""((?:"(?:\\.|[^"\\])*"|'[^']*'|[^="'])*)(=)(.*)""", re.DOTALL)
+_ASSIGNMENT = r"""(?s)((?:"(?:\\.|[^"\\])*"|'[^']*'|[^="'])*)(=)(.*)"""
 
 
 def split_key(key: str) -> tuple[str | None, str | None, str]:
@@ -80,7 +80,7 @@ def split_assignment(text: str) -> tuple[str, str]:
 
     :raises UsageError: there is no equals sign.
     """
-    match = _ASSIGNMENT.fullmatch(text)
+    match = re.fullmatch(_ASSIGNMENT, text)
     key, equals, value = match.group(1, 2, 3) if match else text.partition("=")
     if not equals:
         raise UsageError(f"{text!r} is not an assignment", hint="reservoir config set KEY=VALUE")

@@ -4,7 +4,7 @@ import os
 from datetime import datetime
 
 from reservoir_cli.settings import paths
-from reservoir_cli.util.private import make_private_dir, restrict_permissions
+from reservoir_cli.util.private_files import make_private_dir, restrict_permissions
 
 _LARGEST = 1_000_000
 

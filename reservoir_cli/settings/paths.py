@@ -12,8 +12,8 @@ from contextlib import suppress
 from pathlib import Path
 
 from reservoir_cli.errors import UsageError
-from reservoir_cli.settings.location import check_location
-from reservoir_cli.util.private import resolve_path
+from reservoir_cli.settings.store_location import check_location
+from reservoir_cli.util.private_files import resolve_path
 
 APP = "reservoir"
 

@@ -18,7 +18,7 @@ from reservoir_cli.settings.paths import expand_user
 
 TABLE = "projects"
 #: The key of a folder on the command line.
-_KEY = re.compile(rf"""{TABLE}\.(?:"(?P<quoted>[^"]+)"|'(?P<literal>[^']+)'|(?P<bare>.+))""")
+_KEY = rf"""{TABLE}\.(?:"(?P<quoted>[^"]+)"|'(?P<literal>[^']+)'|(?P<bare>.+))"""
 
 
 def folder_of_key(key: str) -> str | None:
@@ -26,7 +26,7 @@ def folder_of_key(key: str) -> str | None:
 
     :returns: ``None`` if the key is of another table.
     """
-    match = _KEY.fullmatch(key)
+    match = re.fullmatch(_KEY, key)
     return match and next(filter(None, match.groups()))
 
 

@@ -6,8 +6,8 @@ from typing import Any
 
 from reservoir_cli.errors import UsageError
 from reservoir_cli.settings import upstreams
-from reservoir_cli.settings.location import check_location
-from reservoir_cli.util.times import format_duration, parse_duration
+from reservoir_cli.settings.store_location import check_location
+from reservoir_cli.util.parse_times import format_duration, parse_duration
 
 Value = str | int | float | bool | list[str] | None
 

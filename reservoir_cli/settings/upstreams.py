@@ -16,9 +16,7 @@ from reservoir_cli.errors import UsageError
 TABLE = "upstreams"
 PROTOCOLS = ("openai", "anthropic", "ollama")
 #: A scheme, a host, perhaps a port and a path; no name, password, query or fragment.
-_URL = re.compile(
-    r"https?://(?:[\w.-]+|\[[0-9A-Fa-f:.]+\])(?::\d{1,5})?(?:/[\w.~%!$&'()*+,;=:@/-]*)?"
-)
+_URL = r"https?://(?:[\w.-]+|\[[0-9A-Fa-f:.]+\])(?::\d{1,5})?(?:/[\w.~%!$&'()*+,;=:@/-]*)?"
 DEFAULTS = {
     "openai": "https://api.openai.com/v1",
     "anthropic": "https://api.anthropic.com/v1",
@@ -55,7 +53,7 @@ def check_url(url: Any, where: str) -> str:
 
     :raises UsageError: it is none, or has a password in it.
     """
-    if not isinstance(url, str) or not _URL.fullmatch(url):
+    if not isinstance(url, str) or not re.fullmatch(_URL, url):
         raise UsageError(
             f"{where} must be the URL of a server, without a name, password or query",
             hint="such as http://localhost:8080/v1",

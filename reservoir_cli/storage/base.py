@@ -5,10 +5,9 @@ so that a message is safe before it is embedded.
 """
 
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
-from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,7 +25,6 @@ from reservoir_cli.storage import (
     conversations,
     links,
     mark_rows,
-    properties,
     reads,
     tombstones,
     writes,
@@ -53,14 +51,13 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from reservoir_cli.storage.dump import DumpBatch, DumpMetadata
     from reservoir_cli.tokens import TokenCounter
 
 EVERYTHING = Filter()
 
 
 class Writes(Embeddings):
-    """Writing messages, and carrying a whole store over to another."""
+    """Writing messages."""
 
     def add(
         self,
@@ -154,10 +151,8 @@ class Writes(Embeddings):
         self, old: StoredMessage, message: Message, counter: "TokenCounter", now: int
     ) -> None:
         scope = Scope(old.partition, old.instance)
-        known = conversations.known(
-            self._connection, old.partition, [old.conversation_id or ""]
-        ).items()
-        about = [each for (instance, _), each in known if instance == old.instance]
+        thread = old.partition, old.instance, old.conversation_id
+        about = list(conversations.known(self._connection, [thread]).values())
         self._connection.lock([old.partition])
         self._remove(old.partition, [old.id])
         conversations.add(self._connection, scope, about)
@@ -207,53 +202,6 @@ class Writes(Embeddings):
 
         :raises ReservoirError: it is on a server.
         """
-
-    def dump(self, after: Key | None, count: int) -> "DumpBatch":
-        """Return the messages behind a key, in an order of the store's own, and what is theirs."""
-        from reservoir_cli.storage import dump
-
-        return self._seen(
-            lambda: dump.complete(self._connection, self._messages_after(after, count))
-        )
-
-    def load(self, batch: "DumpBatch") -> None:
-        """Write messages of another store with their ids, and make what is derived of them."""
-
-        def put() -> None:
-            self._connection.lock(by_partition(batch.keys))
-            self._insert_messages(batch.messages)
-            stored = sorted(map(reads.to_message, batch.messages), key=_by_place)
-            for (partition, instance), messages in groupby(
-                stored, key=lambda each: (each.partition, each.instance)
-            ):
-                self._index_messages((partition, instance), list(messages))
-            models = [
-                properties.get(self._connection, key)
-                for key in (properties.MODEL_ID, properties.NEXT_ID)
-            ]
-            for (partition, model_id), passages in batch.passages(models).items():
-                self._add_vectors(partition, model_id, passages)
-            partitions = {number: partition for partition, number in batch.keys}
-            for table, ids in zip(writes.WAITING, batch.waiting, strict=True):
-                rows = [(partitions[number], number) for number in ids]
-                self._connection.insert(table, "partition, message_id", rows)
-            links.insert(self._connection, batch.links)
-            mark_rows.add_tags(self._connection, batch.tags)
-            mark_rows.add_pins(self._connection, batch.pins)
-
-        self._written(put)
-
-    def dump_metadata(self) -> "DumpMetadata":
-        """Return what the store holds that belongs to no message."""
-        from reservoir_cli.storage import dump
-
-        return self._seen(lambda: dump.metadata(self._connection))
-
-    def load_metadata(self, metadata: "DumpMetadata") -> None:
-        """Write what belongs to no message, in place of what is there."""
-        from reservoir_cli.storage import dump
-
-        self._written(lambda: dump.load_metadata(self._connection, metadata))
 
     def shared_ids(self) -> list[Key]:
         """Return the messages whose id another one has, in a partition before theirs."""
@@ -435,12 +383,6 @@ class Store(Writes):
         """Return the conversations of a scope, in order of their first messages."""
         return self._seen(lambda: conversations.summaries(self._connection, scope))
 
-    def known_conversations(
-        self, partition: str, numbers: Sequence[str]
-    ) -> dict[tuple[str, str], Conversation]:
-        """Return what imports said of conversations, by (instance, number)."""
-        return self._seen(lambda: conversations.known(self._connection, partition, numbers))
-
-
-def _by_place(message: StoredMessage) -> tuple[str, str, int]:
-    return message.partition, message.instance, message.id
+    def known_conversations(self, names: Collection[ThreadName]) -> dict[ThreadName, Conversation]:
+        """Return what imports said of conversations."""
+        return self._seen(lambda: conversations.known(self._connection, names))

@@ -1,13 +1,13 @@
 """What is known of conversations and places, and records of contexts."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import astuple
 from datetime import datetime
 from typing import Any
 
 from reservoir_cli.messages import Conversation, Scope, clean_name, from_epoch_ms
 from reservoir_cli.storage.reads import conditions, where_scope
-from reservoir_cli.storage.records import ConversationSummary, Filter, PlaceSummary
+from reservoir_cli.storage.records import ConversationSummary, Filter, PlaceSummary, ThreadName
 from reservoir_cli.storage.sql import Connection, decoding, placeholders
 
 #: The columns of a conversation, in the order of :class:`~reservoir_cli.messages.Conversation`.
@@ -39,16 +39,21 @@ def add(connection: Connection, scope: Scope, conversations: Sequence[Conversati
         )
 
 
-def known(
-    connection: Connection, partition: str, numbers: Sequence[str]
-) -> dict[tuple[str, str], Conversation]:
-    """Return what imports said of conversations of a partition, by (instance, number)."""
-    listed, bound = connection.in_list("id", numbers)
-    rows = connection.execute(
-        f"SELECT instance, {COLUMNS} FROM conversations WHERE partition = ? AND {listed}",
-        [partition, *bound],
-    )
-    return {(instance, about[0]): Conversation(*about) for instance, *about in rows}
+def known(connection: Connection, names: Collection[ThreadName]) -> dict[ThreadName, Conversation]:
+    """Return what imports said of conversations."""
+    about: dict[ThreadName, Conversation] = {}
+    for partition in {name[0] for name in names}:
+        threads = [name for name in names if name[0] == partition]
+        # Both columns are named, for the key begins with partition and instance.
+        instances, bound = connection.in_list("instance", sorted({name[1] for name in threads}))
+        numbers, more = connection.in_list("id", sorted({name[2] or "" for name in threads}))
+        rows = connection.execute(
+            f"SELECT instance, {COLUMNS} FROM conversations "
+            f"WHERE partition = ? AND {instances} AND {numbers}",
+            [partition, *bound, *more],
+        )
+        about |= {(partition, row[0], row[1]): Conversation(*row[1:]) for row in rows}
+    return about
 
 
 def summaries(connection: Connection, scope: Scope) -> list[ConversationSummary]:

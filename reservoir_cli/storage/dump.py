@@ -2,20 +2,24 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import groupby
 from typing import Any
 
-from reservoir_cli.messages import Key
+from reservoir_cli.messages import Key, StoredMessage
 from reservoir_cli.storage import (
     conversations,
+    links,
     mark_rows,
     properties,
+    reads,
     source_rows,
     summary_rows,
 )
+from reservoir_cli.storage.base import Store
 from reservoir_cli.storage.keys import by_partition
 from reservoir_cli.storage.records import Passage
 from reservoir_cli.storage.sql import Connection, pack
-from reservoir_cli.storage.unfinished import UNFINISHED_COPY
+from reservoir_cli.storage.unfinished_copy import UNFINISHED_COPY
 from reservoir_cli.storage.writes import COLUMNS, WAITING, waiting
 
 #: Properties that say how a store is doing, and nothing of what it holds.
@@ -103,8 +107,50 @@ class DumpMetadata:
     sources: list[tuple[Any, ...]] = field(default_factory=list)
 
 
-def complete(connection: Connection, rows: list[Any]) -> DumpBatch:
-    """Return messages with what belongs to them."""
+def read_batch(store: Store, after: Key | None, count: int) -> DumpBatch:
+    """Return the messages behind a key, in an order of the store's own, and what is theirs."""
+    return store._seen(lambda: _complete(store._connection, store._messages_after(after, count)))
+
+
+def load(store: Store, batch: DumpBatch) -> None:
+    """Write messages of another store with their ids, and make what is derived of them."""
+    connection = store._connection
+
+    def put() -> None:
+        connection.lock(by_partition(batch.keys))
+        store._insert_messages(batch.messages)
+        stored = sorted(map(reads.to_message, batch.messages), key=_by_place)
+        for (partition, instance), messages in groupby(
+            stored, key=lambda each: (each.partition, each.instance)
+        ):
+            store._index_messages((partition, instance), list(messages))
+        models = [
+            properties.get(connection, key) for key in (properties.MODEL_ID, properties.NEXT_ID)
+        ]
+        for (partition, model_id), passages in batch.passages(models).items():
+            store._add_vectors(partition, model_id, passages)
+        partitions = {number: partition for partition, number in batch.keys}
+        for table, ids in zip(WAITING, batch.waiting, strict=True):
+            rows = [(partitions[number], number) for number in ids]
+            connection.insert(table, "partition, message_id", rows)
+        links.insert(connection, batch.links)
+        mark_rows.add_tags(connection, batch.tags)
+        mark_rows.add_pins(connection, batch.pins)
+
+    store._written(put)
+
+
+def metadata(store: Store) -> DumpMetadata:
+    """Return what the store holds that belongs to no message."""
+    return store._seen(lambda: _metadata(store._connection))
+
+
+def load_metadata(store: Store, given: DumpMetadata) -> None:
+    """Write what belongs to no message, in place of what is there."""
+    store._written(lambda: _load_metadata(store._connection, given))
+
+
+def _complete(connection: Connection, rows: list[Any]) -> DumpBatch:
     batch = DumpBatch(rows, waiting=([], []))
     for partition, ids in by_partition(batch.keys).items():
         batch.vectors.extend(_vectors(connection, partition, ids))
@@ -133,7 +179,7 @@ def _vectors(connection: Connection, partition: str, ids: Sequence[int]) -> list
 def _links(connection: Connection, partition: str, ids: Sequence[int]) -> list[Link]:
     """Return the links whose end with the greater id is one of these messages."""
     in_partition, values = connection.in_partition("s", partition)
-    links: list[Link] = []
+    found: list[Link] = []
     for end, order in (("source_id", "<"), ("target_id", ">")):
         listed, bound = connection.in_list(f"s.{end}", ids)
         rows = connection.execute(
@@ -143,12 +189,11 @@ def _links(connection: Connection, partition: str, ids: Sequence[int]) -> list[L
             """,
             [*values, *bound],
         )
-        links += [(partition, *row) for row in rows]
-    return links
+        found += [(partition, *row) for row in rows]
+    return found
 
 
-def metadata(connection: Connection) -> DumpMetadata:
-    """Return what belongs to no message."""
+def _metadata(connection: Connection) -> DumpMetadata:
     kept = dict(connection.execute("SELECT key, value FROM properties").fetchall())
     columns = f"partition, instance, {conversations.COLUMNS}"
     return DumpMetadata(
@@ -164,8 +209,7 @@ def metadata(connection: Connection) -> DumpMetadata:
     )
 
 
-def load_metadata(connection: Connection, given: DumpMetadata) -> None:
-    """Write what belongs to no message, in place of what is there."""
+def _load_metadata(connection: Connection, given: DumpMetadata) -> None:
     for table in ("conversations", "context_runs", "forgotten", "summaries", "sources"):
         connection.execute(f"DELETE FROM {table}")
     columns = f"partition, instance, {conversations.COLUMNS}"
@@ -177,3 +221,7 @@ def load_metadata(connection: Connection, given: DumpMetadata) -> None:
     connection.insert("forgotten", "mark", [(mark,) for mark in given.forgotten])
     for key, value in given.properties.items():
         properties.put(connection, key, value)
+
+
+def _by_place(message: StoredMessage) -> tuple[str, str, int]:
+    return message.partition, message.instance, message.id

@@ -1,6 +1,6 @@
 """Opening the store that a location names."""
 
-from reservoir_cli.settings.location import check_location, is_on_a_server
+from reservoir_cli.settings.store_location import check_location, is_on_a_server
 from reservoir_cli.storage.base import Store
 from reservoir_cli.storage.sqlite.store import SqliteStore
 

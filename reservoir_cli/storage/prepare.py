@@ -23,7 +23,7 @@ from reservoir_cli.storage.reads import to_message
 from reservoir_cli.storage.sql import Connection
 from reservoir_cli.storage.writes import join_kinds, present, source_of
 from reservoir_cli.tokens import TokenCounter, counter_id
-from reservoir_cli.util.times import FAR_AHEAD
+from reservoir_cli.util.clock import FAR_AHEAD
 
 #: No message is later.
 LATEST = 2**62

@@ -14,10 +14,11 @@ from typing import Any
 
 from reservoir_cli.errors import ReservoirError, UsageError
 from reservoir_cli.messages import Key
+from reservoir_cli.storage import dump
 from reservoir_cli.storage.base import Store
 from reservoir_cli.storage.dump import DumpBatch, DumpMetadata, Link
 from reservoir_cli.storage.records import Progress
-from reservoir_cli.storage.unfinished import UNFINISHED_COPY, refuse
+from reservoir_cli.storage.unfinished_copy import UNFINISHED_COPY, refuse
 
 _AT_ONCE = 500
 #: A sum of hashes is kept below this.
@@ -52,14 +53,14 @@ def _copy(source: Store, target: Store, progress: Progress) -> dict[str, int]:
     with source.snapshot():
         renamed = _renamed(source) if target.files() else {}
         # At first for the names of the models; again at the end, for what else there is.
-        target.load_metadata(source.dump_metadata())
+        dump.load_metadata(target, dump.metadata(source))
         done = target.holdings()["messages"]  # of a copy that was interrupted
         for batch in _batches(source, after):
             with target.write():
-                target.load(_rename(batch, renamed))
+                dump.load(target, _rename(batch, renamed))
                 _set_mark(source, target, batch.keys[-1])
             progress("copying messages", done := done + len(batch.messages), total)
-        target.load_metadata(source.dump_metadata())
+        dump.load_metadata(target, dump.metadata(source))
         progress("comparing", 0, 0)
         if _digest(source, renamed) != _digest(target):
             raise ReservoirError(
@@ -84,7 +85,7 @@ def _begin(source: Store, target: Store) -> Key | None:
     mark = json.loads(target.get_property(UNFINISHED_COPY) or "null")
     if mark is None:
         held = target.holdings()
-        if held["messages"] or held["conversations"] or target.dump_metadata() != DumpMetadata():
+        if held["messages"] or held["conversations"] or dump.metadata(target) != DumpMetadata():
             raise UsageError(
                 f"{target.location} is not empty",
                 hint="reservoir export and ingest bring two stores together",
@@ -124,7 +125,7 @@ def _set_mark(source: Store, target: Store, after: Key | None) -> None:
 
 
 def _batches(store: Store, after: Key | None = None) -> Iterator[DumpBatch]:
-    while (batch := store.dump(after, _AT_ONCE)).messages:
+    while (batch := dump.read_batch(store, after, _AT_ONCE)).messages:
         yield batch
         after = batch.keys[-1]
 
@@ -184,7 +185,7 @@ def _digest(store: Store, renamed: Renamed | None = None) -> dict[str, tuple[int
                 take("waiting", ((at, partitions[number], number) for number in ids))
             take("links", batch.links)
             take("marks", [*batch.tags, *batch.pins])
-        metadata = store.dump_metadata()
+        metadata = dump.metadata(store)
         take("metadata", [*metadata.conversations, metadata.forgotten, *metadata.summaries])
         take("metadata", metadata.sources)
         take("metadata", metadata.properties.items())

@@ -4,7 +4,7 @@ import uuid
 from collections.abc import Mapping, Sequence
 
 from reservoir_cli.messages import Key, Message, Scope, clean_text
-from reservoir_cli.storage import ledger_rows, properties
+from reservoir_cli.storage import properties, proxy_ledger_rows
 from reservoir_cli.storage.keys import by_partition
 from reservoir_cli.storage.sql import Connection
 
@@ -94,4 +94,4 @@ def mark_secrets(connection: Connection, secrets: Mapping[Key, Sequence[str]]) -
         [(join_kinds(kinds), *key) for key, kinds in secrets.items()],
     )
     for partition, ids in by_partition(secrets).items():
-        ledger_rows.forget(connection, partition, ids)  # they may show what is a secret now
+        proxy_ledger_rows.forget(connection, partition, ids)  # they may show what is a secret now

@@ -11,8 +11,8 @@ from typing import Any
 
 from reservoir_cli.errors import ModelUnavailableError
 from reservoir_cli.settings import paths
-from reservoir_cli.util.files import read_bounded
-from reservoir_cli.util.private import make_private_dir
+from reservoir_cli.util.private_files import make_private_dir
+from reservoir_cli.util.read_files import read_bounded
 
 #: A script that loads a tokenizer and uses it once.
 _TRIAL = """

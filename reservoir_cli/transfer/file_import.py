@@ -22,10 +22,10 @@ from reservoir_cli.tokens import TokenCounter
 from reservoir_cli.transfer.echoes import quotes, without_contexts
 from reservoir_cli.transfer.importers import Record, Skipped, Vectors
 from reservoir_cli.transfer.importers.blocks import THINKING
-from reservoir_cli.transfer.intake import Added, Intake
-from reservoir_cli.transfer.proxied import Proxied
+from reservoir_cli.transfer.redact_and_store import Added, Intake
 from reservoir_cli.transfer.reports import ImportReport
-from reservoir_cli.util.times import is_far_ahead
+from reservoir_cli.transfer.skip_proxied import Proxied
+from reservoir_cli.util.clock import is_far_ahead
 
 #: Source and source id of a message.
 Origin = tuple[str | None, str | None]

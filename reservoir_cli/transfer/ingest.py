@@ -18,9 +18,9 @@ from reservoir_cli.transfer.echoes import without_contexts
 from reservoir_cli.transfer.file_import import Destination, FileImport
 from reservoir_cli.transfer.forget import still_there
 from reservoir_cli.transfer.importers import File, Found, Record, Skipped
-from reservoir_cli.transfer.intake import Intake
+from reservoir_cli.transfer.redact_and_store import Intake
 from reservoir_cli.transfer.reports import ImportReport, report_secrets
-from reservoir_cli.util.times import is_far_ahead
+from reservoir_cli.util.clock import is_far_ahead
 
 _BATCH = 1_000
 

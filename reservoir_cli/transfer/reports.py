@@ -1,12 +1,10 @@
 """What imports and exports report when they are done."""
 
-import shlex
 from collections import Counter
 from dataclasses import dataclass, field
 
 from reservoir_cli.redaction import Mode, describe_secrets
-from reservoir_cli.settings.config import Config
-from reservoir_cli.settings.keys import dotted_key
+from reservoir_cli.settings.config import Config, masking_command
 
 #: So many reasons are kept; of a file in which everything is wrong, the others are only counted.
 _REASONS = 1_000
@@ -119,12 +117,3 @@ def report_secrets(
     elif modes:
         done = "found; reservoir config tells of each partition what is done about them"
     return f"{describe_secrets(secrets)} {done}"
-
-
-def masking_command(config: Config, partition: str | None) -> str:
-    """Return what to type so that the secrets of a partition are hidden in what is printed."""
-    _, origin = config.lookup("redact", partition)
-    key = "redact"
-    if origin == "partition":
-        key = dotted_key("partitions", partition or "", key)
-    return f"reservoir config set {shlex.quote(f'{key}=mask')}"

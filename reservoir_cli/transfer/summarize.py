@@ -11,7 +11,7 @@ from reservoir_cli.embedding import Embedder
 from reservoir_cli.errors import ReservoirError, UsageError
 from reservoir_cli.messages import Scope, StoredMessage, clean_text, plain_text, to_epoch_ms
 from reservoir_cli.redaction import Redactor
-from reservoir_cli.retrieval.summaries import extract
+from reservoir_cli.retrieval.extractive_summaries import extract
 from reservoir_cli.storage.base import Store
 from reservoir_cli.storage.records import ConversationSummary, Filter
 from reservoir_cli.storage.summaries import Summaries, Summary

@@ -28,15 +28,15 @@ from reservoir_cli.transfer.importers import (
     Skipped,
     Unreadable,
     discover,
-    growing,
+    watched_files,
 )
 from reservoir_cli.transfer.importers.coerce import moment
-from reservoir_cli.transfer.importers.growing import FileState
 from reservoir_cli.transfer.importers.resume import Checkpoint, Resumable, StartOver
+from reservoir_cli.transfer.importers.watched_files import FileState
 from reservoir_cli.transfer.ingest import Ingestor
 from reservoir_cli.transfer.reports import ImportReport
-from reservoir_cli.util.files import open_regular
-from reservoir_cli.util.private import exclusive_lock, make_private_dir
+from reservoir_cli.util.private_files import exclusive_lock, make_private_dir
+from reservoir_cli.util.read_files import open_regular
 
 #: An unfinished turn is stored when nothing was written for so long.
 _OLD = timedelta(minutes=10)
@@ -191,14 +191,14 @@ class _SourceSync:
         self._table, self._now = Sources(self._store), now
         self._importer: Importer = importers.importers()[source.tool]
         self._machine = platform.node()
-        self._excluded = growing.exclusion(list(source.exclude))
+        self._excluded = watched_files.exclusion(list(source.exclude))
         self._report = SourceReport(source)
         self._marked: set[str] | None = None
         self._places: list[Scope] | None = None
         self._progress: Callable[[int], None] = lambda _: None
 
     def run(self, progress: Progress) -> SourceReport:
-        files = list(growing.walk(self._source.path, self._excluded))
+        files = list(watched_files.walk(self._source.path, self._excluded))
         key = (self._source.partition, self._machine)
         known = self._table.seen(*key, self._source.tool)
         changed = [file for file in files if not self._is_unchanged(file, known)]
@@ -298,7 +298,7 @@ class _SourceSync:
         if before.bytes_read > row.size:
             return Checkpoint()
         with open_regular(path) as stream:
-            if growing.hashes(stream, before.bytes_read) != (before.head, before.tail):
+            if watched_files.hashes(stream, before.bytes_read) != (before.head, before.tail):
                 return Checkpoint()
         self._time = moment(state.get("time"))
         return Checkpoint(before.bytes_read, state.get("importer"))
@@ -400,7 +400,9 @@ class _FileSync:
         :param old: nothing was written for a while: an unfinished turn is stored, too.
         """
         file = self._part(old=old)
-        if not file.name.endswith(growing.DATABASES) and growing.contains(file, _MARK.encode()):
+        if not file.name.endswith(watched_files.DATABASES) and watched_files.contains(
+            file, _MARK.encode()
+        ):
             for item in self._items(file):
                 self._look_for_mark(item)
         ready: list[Item] = []
@@ -428,7 +430,7 @@ class _FileSync:
     def _part(self, *, old: bool) -> File:
         """Return the part of the file to read: complete lines, or all of an old one."""
         with open_regular(self._path) as stream:
-            is_database = growing.is_database(stream)
+            is_database = watched_files.is_database(stream)
             importer = self._sync.importer
             self._resumes = isinstance(importer, Resumable) and (
                 is_database or not importer.only_databases
@@ -437,8 +439,8 @@ class _FileSync:
                 return File.of_path(self._path, os.fstat(stream.fileno()))
             end = self._row.size
             if not old:
-                end = growing.end_of_lines(stream, self._start.offset, end)
-        return growing.part_of(self._path, self._start.offset, end)
+                end = watched_files.end_of_lines(stream, self._start.offset, end)
+        return watched_files.part_of(self._path, self._start.offset, end)
 
     def _items(self, file: File) -> Iterator[Item | Checkpoint]:
         importer = self._sync.importer
@@ -475,7 +477,7 @@ class _FileSync:
         if marks:
             known[MARKED] = sorted(marks)
         with open_regular(self._path) as stream:
-            head, tail = growing.hashes(stream, place.offset)
+            head, tail = watched_files.hashes(stream, place.offset)
         return replace(
             self._row,
             head=head,

@@ -1,9 +1,12 @@
 """Find the few greatest of many numbers."""
 
-from typing import Any
+from __future__ import annotations
 
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 #: Of so many numbers one is looked at to guess which are great enough.
 _SAMPLED = 64
@@ -15,6 +18,8 @@ def greatest(values: NDArray[Any], count: int) -> NDArray[np.intp]:
     :param values: shape (n,), without NaN.
     :param count: 0 < count < n.
     """
+    import numpy as np
+
     places = _guessed(values, count)
     if len(places) < count:
         places = np.arange(len(values))
@@ -26,6 +31,8 @@ def greatest(values: NDArray[Any], count: int) -> NDArray[np.intp]:
 
 def _guessed(values: NDArray[Any], count: int) -> NDArray[np.intp]:
     """Return the places of values above a bound; with luck they are few and not too few."""
+    import numpy as np
+
     sample = values[::_SAMPLED]
     rank = 2 * count // _SAMPLED + 8
     if rank >= len(sample):

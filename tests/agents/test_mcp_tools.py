@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from reservoir_cli.agents.mcp.tools import INSTRUCTIONS, tools
+from reservoir_cli.agents.mcp.tool_schemas import INSTRUCTIONS, tools
 from reservoir_cli.errors import UsageError
 from reservoir_cli.tokens import load_counter
 

@@ -11,7 +11,7 @@ import threading
 import pytest
 from terminals import has_ended, read_to_end
 
-from reservoir_cli.cli.lazy import EXAMPLES
+from reservoir_cli.cli.command_list import EXAMPLES
 from reservoir_cli.settings.schema import SETTINGS
 
 PATIENCE = 300

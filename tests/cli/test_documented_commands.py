@@ -26,7 +26,7 @@ import pytest
 import typer
 
 from reservoir_cli.cli.app import app
-from reservoir_cli.cli.lazy import EXAMPLES
+from reservoir_cli.cli.command_list import EXAMPLES
 from reservoir_cli.cli.mistakes import BEFORE_COMMAND
 
 ROOT = Path(__file__).parents[2]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from reservoir_cli.cli.lazy import EXAMPLES, SUMMARIES, Commands
+from reservoir_cli.cli.command_list import EXAMPLES, SUMMARIES, Commands
 
 README = Path(__file__).parents[2] / "README.md"
 COMMANDS = sorted(EXAMPLES)

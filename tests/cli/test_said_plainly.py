@@ -93,7 +93,7 @@ def test_a_whole_model_stays_where_memory_or_handles_are_short(cli, compiled_mod
 def test_a_clock_far_in_the_future_is_no_error(cli, compiled_models):
     script = (
         "import time; from reservoir_cli.embedding import load_embedder\n"
-        "from reservoir_cli.util.times import unix_time; assert unix_time() > 9e9\n"
+        "from reservoir_cli.util.clock import unix_time; assert unix_time() > 9e9\n"
         "name = 'sentence-transformers/all-MiniLM-L6-v2'\n"
         "loaded = load_embedder(name, offline=True, progress=lambda *_: None)\n"
         "print(loaded.engine.kind)"

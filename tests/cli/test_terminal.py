@@ -5,7 +5,7 @@ import sqlite3
 
 import pytest
 
-from reservoir_cli.cli.lazy import EXAMPLES
+from reservoir_cli.cli.command_list import EXAMPLES
 
 COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 NASTY = "red \x1b[31m bell \x07 c1 \x9b del \x7f\nnext line"

@@ -12,7 +12,7 @@ from trials import Home, copied, faults, settle
 from reservoir_cli.errors import StoreCorruptError
 from reservoir_cli.maintenance import backup
 from reservoir_cli.storage.factory import open_store
-from reservoir_cli.storage.unfinished import UNFINISHED_COPY
+from reservoir_cli.storage.unfinished_copy import UNFINISHED_COPY
 
 
 def test_random_damage_is_detected_repaired_or_restored(tmp_path: Path) -> None:

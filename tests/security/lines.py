@@ -8,7 +8,7 @@ from hostile_values import paths, words
 from hypothesis import strategies as st
 
 from reservoir_cli.cli.app import app
-from reservoir_cli.cli.lazy import EXAMPLES
+from reservoir_cli.cli.command_list import EXAMPLES
 
 #: What is a path, and must stay in the folder of the run.
 _PATHS = {"files", "file", "out", "target", "config_file", "db"}

@@ -6,14 +6,14 @@ from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from datetime import UTC, datetime
 
-from reservoir_cli.chat.providers import _arguments
+from reservoir_cli.chat.request_bodies import _arguments
 from reservoir_cli.chat.trim import find_turn_start, trim_history
-from reservoir_cli.embedding import passages
+from reservoir_cli.embedding import split_passages
 from reservoir_cli.embedding.tokenizer import words
 from reservoir_cli.errors import ReservoirError, UsageError
 from reservoir_cli.messages import Role, ToolCall, clean_text
 from reservoir_cli.retrieval import dates
-from reservoir_cli.settings import file as settings_file
+from reservoir_cli.settings import read_file as settings_file
 from reservoir_cli.settings.paths import config_file
 from reservoir_cli.storage import fulltext
 from reservoir_cli.tokens import ApproximateCounter
@@ -26,8 +26,8 @@ from reservoir_cli.transfer.importers import (
     importers,
     json_stream,
 )
-from reservoir_cli.transfer.importers.files import decode
-from reservoir_cli.util import times
+from reservoir_cli.transfer.importers.input_files import decode
+from reservoir_cli.util import parse_times
 
 _NOW = datetime(2026, 5, 9, 12, tzinfo=UTC)
 Parser = Callable[[bytes], None]
@@ -92,9 +92,9 @@ def _times(data: bytes) -> None:
     for span in dates.find_dates(text, _NOW):
         assert span.start <= span.end
     with suppress(UsageError):
-        assert times.parse_time(text, _NOW).tzinfo is UTC
+        assert parse_times.parse_time(text, _NOW).tzinfo is UTC
     with suppress(ValueError):
-        assert times.parse_duration(text) >= 0
+        assert parse_times.parse_duration(text) >= 0
 
 
 def _decoded(data: bytes) -> None:
@@ -121,7 +121,7 @@ def _trimmed(data: bytes) -> None:
 
 def _passages(data: bytes) -> None:
     text = _text(data)
-    spans = passages.cut(text, words(text), 20)
+    spans = split_passages.cut(text, words(text), 20)
     assert spans[0][0] == 0
     assert spans[-1][1] == len(text)
     assert all(second[0] <= first[1] for first, second in itertools.pairwise(spans))

@@ -22,9 +22,9 @@ from reservoir_cli.errors import ReservoirError
 from reservoir_cli.messages import Role, StoredMessage
 from reservoir_cli.retrieval import indexing
 from reservoir_cli.retrieval.dates import find_dates
-from reservoir_cli.transfer.importers import File, Record, Skipped, database, files, find
-from reservoir_cli.util import files as reading
-from reservoir_cli.util.private import write_private
+from reservoir_cli.transfer.importers import File, Record, Skipped, database, find, input_files
+from reservoir_cli.util import read_files as reading
+from reservoir_cli.util.private_files import write_private
 
 ROW = b'{"role": "user", "content": "a"}\n'
 
@@ -170,7 +170,7 @@ def test_a_link_in_a_zip_is_not_read() -> None:
 
 
 def test_a_zip_of_many_small_bombs_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(files, "_HARMLESS_ZIP", 1 << 20)
+    monkeypatch.setattr(input_files, "_HARMLESS_ZIP", 1 << 20)
     bombs = {f"{number}.jsonl": b" " * 400_000 for number in range(10)}
     with pytest.raises(ReservoirError, match="unpacks to far more than its size"):
         records(zipped(bombs))
@@ -203,7 +203,7 @@ def test_a_zip_directory_too_large_for_memory_is_refused(
 ) -> None:
     many = zipped({f"{number}.jsonl": ROW for number in range(50)})
     assert len(records(many)) == 50
-    monkeypatch.setattr(files, "_LARGEST_TABLE", 1_000)
+    monkeypatch.setattr(input_files, "_LARGEST_TABLE", 1_000)
     with pytest.raises(ReservoirError, match="damaged zip"):
         records(many)
 

@@ -19,8 +19,8 @@ from upstream import HOLD, Reply, Upstream
 
 from reservoir_cli.messages import Scope
 from reservoir_cli.reservoir import Reservoir
-from reservoir_cli.server import run, running
-from reservoir_cli.server.running import Running
+from reservoir_cli.server import process, running_servers
+from reservoir_cli.server.running_servers import Running
 
 RESERVOIR = str(Path(sys.executable).with_name("reservoir"))
 PATIENCE = 120
@@ -67,12 +67,12 @@ def test_it_says_where_it_is_and_ends_on_a_signal(place: Path, home: Path) -> No
             "page": f"{root}/ui/",
         }
         assert token == (home / "serve.token").read_text(encoding="utf-8").strip()
-        assert running.running() == [Running(ready["base_url"], ready["page"], process.pid)]
+        assert running_servers.running() == [Running(ready["base_url"], ready["page"], process.pid)]
         process.terminate()
         _, log = process.communicate(timeout=PATIENCE)
         if os.name == "posix":
             assert process.returncode == 143
-            assert running.running() == []
+            assert running_servers.running() == []
         assert "Traceback" not in log
 
 
@@ -80,7 +80,7 @@ def test_the_end_of_one_server_leaves_the_record_of_another(place: Path) -> None
     with started(place) as (_, first), started(place) as (second, _):
         second.terminate()
         second.communicate(timeout=PATIENCE)
-        pages = [server.page for server in running.running() if server.code()]
+        pages = [server.page for server in running_servers.running() if server.code()]
     assert pages == [first["page"]]
 
 
@@ -93,7 +93,7 @@ def test_servers_are_ended_by_a_command(place: Path) -> None:
         assert ended == 143 or os.name != "posix"
         assert code == 0
         assert said.startswith("note: ended the server at http://127.0.0.1:")
-        assert running.running() == []
+        assert running_servers.running() == []
         assert failed(place, "--stop") == (0, "note: no server runs\n")
 
 
@@ -161,7 +161,7 @@ def failed(place: Path, *words: str, **environment: str) -> tuple[int, str]:
 
 
 def test_answers_are_sent_without_waiting_for_more_of_them() -> None:
-    with run.listen("127.0.0.1", 0) as listener:
+    with process.listen("127.0.0.1", 0) as listener:
         client = socket.create_connection(listener.getsockname())
         accepted, _ = listener.accept()
         with client, accepted:

@@ -16,12 +16,12 @@ from reservoir_cli.embedding import Embedder
 from reservoir_cli.messages import Message
 from reservoir_cli.reservoir import Reservoir
 from reservoir_cli.server.app import build_app
-from reservoir_cli.server.run import Server, listen
+from reservoir_cli.server.process import Server, listen
 from reservoir_cli.server.security import names_of
 from reservoir_cli.server.state import ServerState
-from reservoir_cli.server.stores import StoreThread
+from reservoir_cli.server.store_threads import StoreThread
 from reservoir_cli.settings import config
-from reservoir_cli.settings.live import LiveConfig
+from reservoir_cli.settings.reload import LiveConfig
 
 TOKEN = "a-token-for-tests-only"
 START = datetime(2026, 1, 5, 9, tzinfo=UTC)

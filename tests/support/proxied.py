@@ -11,7 +11,7 @@ from typing import Any
 from starlette.types import ASGIApp
 
 from reservoir_cli.reservoir import Reservoir
-from reservoir_cli.server import run
+from reservoir_cli.server import process
 from reservoir_cli.server.app import build_app
 from reservoir_cli.server.security import names_of
 from reservoir_cli.server.state import ServerState
@@ -53,14 +53,14 @@ def serving(
 
     :param wrap: stands between the clients and the server.
     """
-    listener, lines = run.listen("127.0.0.1", 0), []  # type: ignore[var-annotated]
+    listener, lines = process.listen("127.0.0.1", 0), []  # type: ignore[var-annotated]
     known = config.load()
 
     def open_reservoir(*, create: bool, notify: Any, **options: Any) -> Reservoir:
         return Reservoir.open(store, create=create, ready_only=True, notify=notify, **options)
 
     options = {"hosts": names_of("127.0.0.1", ()), "log": lines.append, **settings}
-    state = run.new_state(
+    state = process.new_state(
         known,
         open_reservoir,
         origin=f"http://127.0.0.1:{listener.getsockname()[1]}",
@@ -68,7 +68,7 @@ def serving(
         **options,
     )
     ready = threading.Event()
-    server = run.build_server(wrap(build_app(state)), ready.set)
+    server = process.build_server(wrap(build_app(state)), ready.set)
     thread = threading.Thread(target=server.run, args=([listener],), daemon=True)
     thread.start()
     try:
@@ -77,5 +77,5 @@ def serving(
     finally:
         server.should_exit = True
         thread.join(PATIENCE)
-        run.close(state)
+        process.close(state)
         listener.close()

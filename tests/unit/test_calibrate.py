@@ -9,7 +9,7 @@ import pytest
 from reservoir_cli import Message, Reservoir
 from reservoir_cli.errors import ReservoirError
 from reservoir_cli.messages import Scope
-from reservoir_cli.retrieval.relevance import floor_property
+from reservoir_cli.retrieval.recall_floor import floor_property
 from reservoir_cli.settings import config
 from reservoir_cli.tokens import load_counter
 

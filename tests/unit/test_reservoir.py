@@ -11,7 +11,7 @@ import pytest
 from reservoir_cli import Message, Reservoir, Scope
 from reservoir_cli.settings import paths
 from reservoir_cli.tokens import load_counter
-from reservoir_cli.util.private import exclusive_lock, make_private_dir
+from reservoir_cli.util.private_files import exclusive_lock, make_private_dir
 
 
 @pytest.fixture

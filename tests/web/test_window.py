@@ -14,9 +14,9 @@ import pytest
 
 from reservoir_cli.context.request import ContextOptions
 from reservoir_cli.reservoir import Reservoir
-from reservoir_cli.server.web.command import context_command
-from reservoir_cli.server.web.question import Question
+from reservoir_cli.server.web.shell_command import context_command
 from reservoir_cli.server.web.window import choose
+from reservoir_cli.server.web.window_form import Question
 
 QUESTION = "why did we drop redis for the queue?"
 
@@ -107,7 +107,7 @@ def test_without_a_message_others_come_in(memory) -> None:
 def test_a_question_is_embedded_once(memory, place) -> None:
     from builders import FakeEmbedder
 
-    from reservoir_cli.embedding.questions import RememberedQuestions
+    from reservoir_cli.embedding.question_cache import RememberedQuestions
 
     class Counting(FakeEmbedder):
         asked = 0

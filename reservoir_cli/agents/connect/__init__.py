@@ -12,7 +12,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from reservoir_cli.agents.connect.base import SERVER, Client
-from reservoir_cli.agents.connect.files import Change, Edit, RefusedFileError, SettingsFile, lookup
+from reservoir_cli.agents.connect.edit_file import (
+    Change,
+    Edit,
+    RefusedFileError,
+    SettingsFile,
+    lookup,
+)
 from reservoir_cli.errors import ReservoirError, UsageError
 
 #: Seconds that a client's own command may take.

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
-from reservoir_cli.agents.connect.files import Edit, RefusedFileError, SettingsFile
+from reservoir_cli.agents.connect.edit_file import Edit, RefusedFileError, SettingsFile
 
 #: The name of our entry in every client's settings.
 SERVER = "reservoir"

@@ -24,7 +24,7 @@ from mcp.types.jsonrpc import (
     jsonrpc_message_adapter,
 )
 
-from reservoir_cli.agents.mcp.wire import Wire
+from reservoir_cli.agents.mcp.process import Wire
 
 #: Bytes of the longest line that is read; longer ones are skipped.
 _LONGEST = 4 << 20

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from reservoir_cli.cli import console, options, store
+from reservoir_cli.cli import console, open_store, options
 
 
 def backup(
@@ -23,7 +23,7 @@ def backup(
     # Both are False for what no file could be called.
     if os.path.exists(file) and not os.path.isdir(file):
         options.confirm(f"{file} exists; replace it?", yes)
-    with store.open_reservoir(ctx) as reservoir:
+    with open_store.open_reservoir(ctx) as reservoir:
         reservoir.backup(file)
     size = file.stat().st_size
     console.aside(f"copied the store to {file}, {size / 1e6:,.1f} MB")

@@ -7,7 +7,7 @@ from typing import Annotated, NoReturn
 import typer
 
 from reservoir_cli.cli import console, options
-from reservoir_cli.cli.globals import globals_of
+from reservoir_cli.cli.global_options import globals_of
 from reservoir_cli.errors import UsageError
 from reservoir_cli.settings import config as settings
 from reservoir_cli.settings import paths

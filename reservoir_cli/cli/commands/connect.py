@@ -10,11 +10,11 @@ import typer
 
 from reservoir_cli.agents import connect as agents
 from reservoir_cli.agents.connect import Outcome, Status
-from reservoir_cli.agents.connect.files import Change, RefusedFileError
-from reservoir_cli.agents.connect.program import with_options
+from reservoir_cli.agents.connect.edit_file import Change, RefusedFileError
+from reservoir_cli.agents.connect.own_command import with_options
 from reservoir_cli.agents.connect.registry import CLIENTS, client_named
-from reservoir_cli.cli import completion, console, options
-from reservoir_cli.cli.globals import globals_of
+from reservoir_cli.cli import completion_values, console, options
+from reservoir_cli.cli.global_options import globals_of
 from reservoir_cli.errors import UsageError
 from reservoir_cli.settings.paths import abbreviate_home
 
@@ -24,7 +24,7 @@ _VARIABLES = ("RESERVOIR_HOME", "RESERVOIR_CONFIG", "RESERVOIR_DB")
 ClientName = typer.Argument(
     metavar="CLIENT",
     help="claude, codex, gemini, opencode, cursor, vscode, zed or claude-desktop.",
-    autocompletion=completion.among(*CLIENTS),
+    autocompletion=completion_values.among(*CLIENTS),
 )
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Show the change, and write nothing.")]
 

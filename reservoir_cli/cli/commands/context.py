@@ -5,8 +5,14 @@ from typing import Annotated
 
 import typer
 
-from reservoir_cli.cli import clipboard, completion, console, options, store
-from reservoir_cli.cli.explain import print_explanation
+from reservoir_cli.cli import (
+    completion_values,
+    console,
+    filters,
+    nothing_found,
+    open_store,
+    options,
+)
 from reservoir_cli.context.reasons import describe_reason
 from reservoir_cli.context.render.window import ContextWindow
 from reservoir_cli.context.request import ContextOptions
@@ -14,8 +20,9 @@ from reservoir_cli.context.types import FORMATS
 from reservoir_cli.errors import UsageError
 from reservoir_cli.messages import check_name
 from reservoir_cli.reservoir import Reservoir
+from reservoir_cli.settings.config import masking_command
 from reservoir_cli.settings.schema import SETTINGS, Value, check_value
-from reservoir_cli.util.files import decode, read_bounded
+from reservoir_cli.util.read_files import decode, read_bounded
 
 _TRUNCATED = 6
 #: The settings that options stand for, where they are called otherwise.
@@ -45,7 +52,7 @@ def context(
         typer.Option(
             metavar="NAME",
             help="Model that will read it; `models` lists them.",
-            autocompletion=completion.models,
+            autocompletion=completion_values.models,
         ),
     ] = None,
     budget: Annotated[
@@ -63,7 +70,7 @@ def context(
             "--format",
             metavar="NAME",
             help="text, markdown, json, or a request: openai, azure, ollama, anthropic.",
-            autocompletion=completion.among(*FORMATS),
+            autocompletion=completion_values.among(*FORMATS),
         ),
     ] = "text",
     system: Annotated[
@@ -108,7 +115,7 @@ def context(
         typer.Option(
             metavar="WHERE",
             help="Look in the instance, the partition, or auto: the partition unless -i is given.",
-            autocompletion=completion.among(*_choices("recall_scope")),
+            autocompletion=completion_values.among(*_choices("recall_scope")),
         ),
     ] = None,
     fill: Annotated[
@@ -123,7 +130,7 @@ def context(
         typer.Option(
             metavar="HOW",
             help="Choose by score, or by tiers: recent, similar, linked, older.",
-            autocompletion=completion.among("score", "tiers"),
+            autocompletion=completion_values.among("score", "tiers"),
         ),
     ] = None,
     excerpts: Annotated[
@@ -131,7 +138,7 @@ def context(
         typer.Option(
             metavar="HOW",
             help="auto: recall the best parts of long messages; off: whole messages only.",
-            autocompletion=completion.among(*_choices("excerpts")),
+            autocompletion=completion_values.among(*_choices("excerpts")),
         ),
     ] = None,
     profile: Annotated[
@@ -139,7 +146,7 @@ def context(
         typer.Option(
             metavar="SIZE",
             help="How many to consider, for a small or a large model.",
-            autocompletion=completion.among(*_choices("profile")),
+            autocompletion=completion_values.among(*_choices("profile")),
         ),
     ] = None,
     copy: Annotated[
@@ -201,14 +208,14 @@ def context(
             "--floor": floor,
         }
     )
-    where = store.message_filter(
+    where = filters.message_filter(
         since=since, until=until, role=role, source=source, project=project, tag=tag
     )
     question = _question(words)
     if save:  # a name that cannot be stored is refused before anything is printed
         for name in filter(None, (partition, instance, trace_id)):
             check_name(name)
-    with store.open_reservoir(ctx, create=save) as reservoir:
+    with open_store.open_reservoir(ctx, create=save) as reservoir:
         window = reservoir.context(
             question,
             partition=partition,
@@ -239,7 +246,7 @@ def context(
             explain=explain,
         )
         if not window.kept:
-            store.say_elsewhere(reservoir, window.request.partition, instance, where)
+            nothing_found.say_elsewhere(reservoir, window.request.partition, instance, where)
         try:
             _print(window, explain, reservoir)
             if copy:
@@ -293,8 +300,6 @@ def _print(window: ContextWindow, explain: bool, reservoir: Reservoir) -> None:
     if cut := sum(each.cut for each in window.kept):
         console.note(f"long tool results are cut: {cut} (max_tool_result_tokens; 0 never cuts)")
     if secret := sum(bool(each.message.secrets) for each in window.kept):
-        from reservoir_cli.transfer.reports import masking_command
-
         command = masking_command(reservoir.config, request.partition)
         done = f"printed as they are; {command} hides them"
         if reservoir.redactor.hides(request.partition):
@@ -306,6 +311,8 @@ def _print(window: ContextWindow, explain: bool, reservoir: Reservoir) -> None:
     else:
         console.write_json(rendered)
     if explain and request.format != "json":
+        from reservoir_cli.cli.explain import print_explanation
+
         print_explanation(window)
     if request.format in ("openai", "azure", "ollama", "anthropic") and not request.model:
         console.note("no model is named: the request has no model key (--model adds it)")
@@ -324,6 +331,8 @@ def _say_pins_left_out(window: ContextWindow) -> None:
 
 
 def _copy(window: ContextWindow, explain: bool) -> None:
+    from reservoir_cli.cli import clipboard
+
     rendered = window.to(explain=explain)
     clipboard.copy(rendered if isinstance(rendered, str) else console.json_text(rendered))
     console.note("copied to the clipboard")

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from reservoir_cli.cli import console, nothing_found, options, store
+from reservoir_cli.cli import console, filters, nothing_found, open_store, options
 from reservoir_cli.messages import Scope
 from reservoir_cli.reservoir import ConversationSummary, Filter, Reservoir
 
@@ -34,9 +34,9 @@ def conversations(
     The oldest comes first. Messages outside of conversations, such as those from stdin, are in
     none. A terminal shows the beginnings of ids; `view --conversation` takes them.
     """
-    where = store.message_filter(text=match, project=project, since=since, tag=tag)
-    with store.open_reservoir(ctx) as reservoir:
-        scope = store.read_scope(reservoir, partition, instance, all_instances, all_partitions)
+    where = filters.message_filter(text=match, project=project, since=since, tag=tag)
+    with open_store.open_reservoir(ctx) as reservoir:
+        scope = filters.read_scope(reservoir, partition, instance, all_instances, all_partitions)
         everything = reservoir.conversations(scope)
         found = _passing(everything, reservoir, scope, where)
         if not found:
@@ -86,7 +86,7 @@ def _say_nothing_found(reservoir: Reservoir, scope: Scope, where: Filter, filter
         names = [
             f"--{name}" for name in ("match", "project", "since", "tag") if _typed(where, name)
         ]
-        console.note(store.describe_no_match("conversation", scope, names, where))
+        console.note(nothing_found.describe_no_match("conversation", scope, names, where))
     else:
         console.note(f"the messages in {nothing_found.place(scope)} are in no conversation")
 

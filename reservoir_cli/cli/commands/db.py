@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
-from reservoir_cli.cli import console, options, store, tables
+from reservoir_cli.cli import console, open_store, options, tables
 from reservoir_cli.cli.help import HelpfulCommand, HelpfulGroup
 from reservoir_cli.maintenance import database
 
@@ -26,7 +26,7 @@ db = typer.Typer(
 )
 def status(ctx: typer.Context, as_json: options.Json = False) -> None:
     """Show what keeps the store, how large it is, and what it holds."""
-    with store.open_reservoir(ctx) as reservoir:
+    with open_store.open_reservoir(ctx) as reservoir:
         facts = reservoir.database.status()
     if as_json:
         console.document(facts)
@@ -91,7 +91,7 @@ def migrate(
     With --rls the role reservoir_member may read and write, and reservoir_reader read, the
     partitions that the table reservoir.members names for each user; see docs/scaling.md.
     """
-    with store.open_reservoir(ctx, create=True) as reservoir:
+    with open_store.open_reservoir(ctx, create=True) as reservoir:
         engine = reservoir.database.migrate(rls=rls)
     console.aside(f"up to date: {engine}{', rows are guarded' if rls else ''}")
     if as_json:
@@ -144,7 +144,7 @@ def index(
 
     Without one every vector is compared and none is missed, which takes 65 ms for 40,000.
     """
-    with store.open_reservoir(ctx) as reservoir:
+    with open_store.open_reservoir(ctx) as reservoir:
         if drop:
             there = reservoir.database.drop_index(partition)
             console.aside(f"{partition} has no index{' any more' if there else ''}")

@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
-from reservoir_cli.cli import console, options, store
-from reservoir_cli.cli.globals import Globals, globals_of
+from reservoir_cli.cli import console, open_store, options
+from reservoir_cli.cli.global_options import Globals, globals_of
 from reservoir_cli.errors import UsageError
 from reservoir_cli.maintenance.backup import salvage as save_the_rest
 from reservoir_cli.reservoir import Reservoir
@@ -74,7 +74,7 @@ def doctor(
 
 def _calibrate(ctx: typer.Context, as_json: bool) -> None:
     """Measure the recall floor of the model, keep it in the store, and report it."""
-    with store.open_reservoir(ctx) as reservoir:
+    with open_store.open_reservoir(ctx) as reservoir:
         measured = reservoir.database.calibrate()
         setting = reservoir.config.settings().recall_floor
     if as_json:

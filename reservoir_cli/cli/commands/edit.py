@@ -8,10 +8,10 @@ from typing import Annotated
 
 import typer
 
-from reservoir_cli.cli import console, options, store
+from reservoir_cli.cli import console, open_store, options
 from reservoir_cli.cli.commands.marks import Number, check_order, find
 from reservoir_cli.errors import ReservoirError, UsageError
-from reservoir_cli.util.files import decode
+from reservoir_cli.util.read_files import decode
 
 
 def edit(
@@ -30,7 +30,7 @@ def edit(
     not bring the old text back. Backups and exports made earlier still have it.
     """
     check_order(number, [text or ""])
-    with store.open_reservoir(ctx) as reservoir:
+    with open_store.open_reservoir(ctx) as reservoir:
         key = find(reservoir, number, partition)
         [message] = reservoir.messages([key])
         before = message.content

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from reservoir_cli.cli import console, options, store
+from reservoir_cli.cli import console, open_store, options
 from reservoir_cli.embedding import resolve
 from reservoir_cli.retrieval.indexing import EmbeddingState
 from reservoir_cli.settings import edit_file
@@ -27,7 +27,7 @@ def embed(
     With --model or --rebuild new vectors are made beside the old ones, which are used until the
     new ones are complete. Broken off, the same command goes on where it was.
     """
-    with store.open_reservoir(ctx, create=True) as reservoir:
+    with open_store.open_reservoir(ctx, create=True) as reservoir:
         before, name = reservoir.config, _absolute(model)
         if name:
             reservoir.use(before.with_flags({"embedding_model": name}))

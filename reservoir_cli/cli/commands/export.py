@@ -6,7 +6,14 @@ from typing import Annotated
 
 import typer
 
-from reservoir_cli.cli import completion, console, options, store
+from reservoir_cli.cli import (
+    completion_values,
+    console,
+    filters,
+    nothing_found,
+    open_store,
+    options,
+)
 from reservoir_cli.errors import UsageError
 from reservoir_cli.transfer.exporters import FORMATS
 
@@ -27,7 +34,7 @@ def export(
             "--format",
             metavar="NAME",
             help="jsonl, json, openai, anthropic, sharegpt or markdown (default: jsonl).",
-            autocompletion=completion.among(*FORMATS),
+            autocompletion=completion_values.among(*FORMATS),
         ),
     ] = None,
     with_embeddings: Annotated[
@@ -49,10 +56,10 @@ def export(
     """
     chosen = _format(form, as_json, as_lines)
     to_file = out is not None and str(out) != "-"
-    with store.open_reservoir(ctx) as reservoir:
-        scope = store.read_scope(reservoir, partition, instance, all_instances, all_partitions)
-        where = store.message_filter(text=match, since=since, until=until, tag=tag)
-        why_nothing = partial(store.why_nothing, reservoir, scope, where)
+    with open_store.open_reservoir(ctx) as reservoir:
+        scope = filters.read_scope(reservoir, partition, instance, all_instances, all_partitions)
+        where = filters.message_filter(text=match, since=since, until=until, tag=tag)
+        why_nothing = partial(nothing_found.why_nothing, reservoir, scope, where)
         report = reservoir.export(
             out if out is not None and to_file else console.write,
             scope,

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from reservoir_cli.cli import console, nothing_found, options, store
+from reservoir_cli.cli import console, filters, nothing_found, open_store, options
 from reservoir_cli.errors import UsageError
 from reservoir_cli.messages import Key, Scope
 from reservoir_cli.reservoir import Filter, Reservoir
@@ -61,8 +61,8 @@ def forget(
     numbers = tuple(map(options.message_number, ids or ()))
     which = _Which(numbers, trace_id, conversation, match, before, expired, everything)
     which.check()
-    with store.open_reservoir(ctx) as reservoir:
-        scope = store.read_scope(
+    with open_store.open_reservoir(ctx) as reservoir:
+        scope = filters.read_scope(
             reservoir,
             partition,
             instance,
@@ -129,8 +129,8 @@ class _Which:
 
         :raises UsageError: several ids of the scope begin so.
         """
-        trace_id = store.whole_id(reservoir, "trace_id", self.trace_id, scope)
-        conversation = store.whole_id(reservoir, "conversation_id", self.conversation, scope)
+        trace_id = filters.whole_id(reservoir, "trace_id", self.trace_id, scope)
+        conversation = filters.whole_id(reservoir, "conversation_id", self.conversation, scope)
         for typed, whole in ((self.trace_id, trace_id), (self.conversation, conversation)):
             if typed != whole:
                 console.note(f"{typed} is {whole}")
@@ -138,7 +138,7 @@ class _Which:
 
     def where(self) -> Filter:
         """Return the filter that was typed; for ids it lets everything through."""
-        where = store.message_filter(
+        where = filters.message_filter(
             trace_id=self.trace_id,
             conversation_id=self.conversation,
             until=self.before,
@@ -159,7 +159,7 @@ class _Which:
             return reservoir.find(scope, self.where())
         keys = reservoir.lookup.keys_of(self.ids, scope)
         if missing := sorted(set(self.ids) - {key.id for key in keys}):
-            raise store.no_message(reservoir, missing[0], scope)
+            raise nothing_found.no_message(reservoir, missing[0], scope)
         return keys
 
 

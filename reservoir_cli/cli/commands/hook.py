@@ -5,8 +5,8 @@ from typing import Annotated
 import typer
 
 from reservoir_cli.agents import hooks
-from reservoir_cli.cli import completion
-from reservoir_cli.cli.globals import globals_of
+from reservoir_cli.cli import completion_values
+from reservoir_cli.cli.global_options import globals_of
 
 EVENTS = ("user-prompt", "stop", "session-end", "session-start")
 
@@ -18,7 +18,7 @@ def hook(
         typer.Argument(
             metavar="EVENT",
             help="user-prompt, stop, session-end or session-start.",
-            autocompletion=completion.among(*EVENTS),
+            autocompletion=completion_values.among(*EVENTS),
         ),
     ],
     budget: Annotated[

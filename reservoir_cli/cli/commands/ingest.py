@@ -7,15 +7,15 @@ from typing import Annotated
 
 import typer
 
-from reservoir_cli.cli import completion, console, options, store
+from reservoir_cli.cli import completion_values, console, open_store, options
 from reservoir_cli.errors import ReservoirError, UsageError
 from reservoir_cli.messages import Message, parse_role
 from reservoir_cli.reservoir import Reservoir
 from reservoir_cli.transfer.importers import FORMATS, File
-from reservoir_cli.transfer.importers.files import LARGEST_PIPED
+from reservoir_cli.transfer.importers.input_files import LARGEST_PIPED
 from reservoir_cli.transfer.reports import ImportReport
-from reservoir_cli.util.files import LARGEST, decode
-from reservoir_cli.util.times import parse_time
+from reservoir_cli.util.parse_times import parse_time
+from reservoir_cli.util.read_files import LARGEST, decode
 
 #: Blank lines around a text; what is indented stays indented.
 _OUTER_BLANK_LINES = re.compile(r"\A(?:[ \t]*\r?\n)+|(?:\r?\n[ \t]*)+\Z")
@@ -59,7 +59,7 @@ def ingest(
             help="reservoir, gemini-cli, opencode, copilot-chat, copilot-cli, cursor, chatgpt, "
             "claude, claude-code, codex, llm, cline, goose, lm-studio, open-webui, aider, zed, "
             "sharegpt, anthropic, openai, markdown or text (default: by what the file holds).",
-            autocompletion=completion.among(*FORMATS),
+            autocompletion=completion_values.among(*FORMATS),
         ),
     ] = None,
     dry_run: Annotated[
@@ -79,7 +79,7 @@ def ingest(
     if dry_run and sources == ["-"] and form is None:
         raise UsageError("--dry-run is for files", hint="reservoir ingest --dry-run FILE")
     _check_there(sources)
-    with store.open_reservoir(ctx, create=not dry_run) as reservoir:
+    with open_store.open_reservoir(ctx, create=not dry_run) as reservoir:
         if sources == ["-"] and form is None:
             _one_message(reservoir, partition, instance, role, trace_id, at, not no_embed, as_json)
             return

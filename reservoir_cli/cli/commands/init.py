@@ -9,9 +9,9 @@ from typing import Annotated
 
 import typer
 
-from reservoir_cli.cli import console, lazy, options, store
+from reservoir_cli.cli import command_list, console, open_store, options
 from reservoir_cli.cli.commands.sync import keep, unknown
-from reservoir_cli.cli.pace import in_words
+from reservoir_cli.cli.progress import in_words
 from reservoir_cli.errors import ReservoirError
 from reservoir_cli.messages import Scope, clean_name
 from reservoir_cli.redaction import find
@@ -89,7 +89,7 @@ def init(
     if there and asked and not console.ask(_READ, usual=True):
         console.note("nothing was read")
         raise typer.Exit(1)
-    with store.open_reservoir(ctx) as reservoir:
+    with open_store.open_reservoir(ctx) as reservoir:
         home = partition or str(reservoir.config.lookup("partition")[0])
         read = [_examine(reservoir, each, home) for each in there]
     if there:
@@ -223,7 +223,7 @@ def _import(
     :returns: everything that was read, with what was done of it.
     """
     done = []
-    with store.open_reservoir(ctx, create=True) as reservoir:
+    with open_store.open_reservoir(ctx, create=True) as reservoir:
         config = reservoir.config
         if home != config.lookup("partition")[0]:
             # First: if the import is broken off, the next one goes on in the same place.
@@ -267,7 +267,7 @@ def _keep_current(
     console.note(f"nothing new for {home}")
     if dry_run:
         return
-    with store.open_reservoir(ctx) as reservoir:
+    with open_store.open_reservoir(ctx) as reservoir:
         there = [_source(each.history, home) for each in read if each.messages]
         sources = unknown(reservoir, there)
         names = ", ".join(source.name for source in sources)
@@ -295,7 +295,7 @@ def _source(history: History, home: str) -> Source:
 def _name_agents(read: "Sequence[_Read]") -> None:
     """Name the agents that can ask the store themselves."""
     agents = [_AGENTS[each.history.form] for each in read if each.history.form in _AGENTS]
-    if agents and "connect" in lazy.EXAMPLES:
+    if agents and "connect" in command_list.EXAMPLES:
         commands = ", ".join(f"reservoir connect {agent}" for agent in agents)
         console.note(f"these agents can ask the store themselves: {commands}")
 
@@ -306,7 +306,7 @@ def _try(ctx: typer.Context, read: Sequence[_Read], home: str, *, offer: bool) -
     :param offer: ask whether it should be asked now.
     :returns: the command.
     """
-    with store.open_reservoir(ctx) as reservoir:
+    with open_store.open_reservoir(ctx) as reservoir:
         question = _question(reservoir, home, [each.history.form for each in read])
         if question is None:
             return None

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from reservoir_cli.cli import console, mistakes, options, store
+from reservoir_cli.cli import console, mistakes, nothing_found, open_store, options
 from reservoir_cli.errors import UsageError
 from reservoir_cli.messages import Key, Scope, StoredMessage, check_name
 from reservoir_cli.reservoir import Reservoir
@@ -23,7 +23,7 @@ def tag(
     """
     names = list(map(check_name, names))
     check_order(number, names)
-    with store.open_reservoir(ctx) as reservoir:
+    with open_store.open_reservoir(ctx) as reservoir:
         key = find(reservoir, number, partition)
         _say_tags(reservoir.tag(key, *names))
 
@@ -33,7 +33,7 @@ def untag(
 ) -> None:
     """Take tags from a message."""
     check_order(number, names)
-    with store.open_reservoir(ctx) as reservoir:
+    with open_store.open_reservoir(ctx) as reservoir:
         key = find(reservoir, number, partition)
         before = set(reservoir.messages([key])[0].tags)
         _say_tags(reservoir.untag(key, *names))
@@ -47,7 +47,7 @@ def pin(ctx: typer.Context, number: Number, partition: options.Partition = None)
 
     Pinned messages take at most a quarter of the room; the newest pin comes first.
     """
-    with store.open_reservoir(ctx) as reservoir:
+    with open_store.open_reservoir(ctx) as reservoir:
         key = find(reservoir, number, partition)
         if reservoir.messages([key])[0].pinned_at:
             console.note("it is pinned already")
@@ -56,7 +56,7 @@ def pin(ctx: typer.Context, number: Number, partition: options.Partition = None)
 
 def unpin(ctx: typer.Context, number: Number, partition: options.Partition = None) -> None:
     """Take the pin off a message."""
-    with store.open_reservoir(ctx) as reservoir:
+    with open_store.open_reservoir(ctx) as reservoir:
         key = find(reservoir, number, partition)
         if not reservoir.messages([key])[0].pinned_at:
             console.note("it is not pinned")
@@ -85,7 +85,7 @@ def find(reservoir: Reservoir, typed: str, partition: str | None) -> Key:
     scope = Scope(reservoir.scope(partition).partition)
     keys = reservoir.lookup.keys_of([number], scope)
     if not keys:
-        raise store.no_message(reservoir, number, scope)
+        raise nothing_found.no_message(reservoir, number, scope)
     console.aside(options.first_words(reservoir.messages(keys)[0]))
     return keys[0]
 

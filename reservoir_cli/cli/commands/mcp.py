@@ -5,9 +5,9 @@ from typing import Annotated
 
 import typer
 
-from reservoir_cli.agents.mcp.tools import tools
-from reservoir_cli.agents.mcp.wire import end_on_signals, take_wire
-from reservoir_cli.cli import console, options, store
+from reservoir_cli.agents.mcp.process import end_on_signals, take_wire
+from reservoir_cli.agents.mcp.tool_schemas import tools
+from reservoir_cli.cli import console, open_store, options
 from reservoir_cli.cli.app import terminated_by
 from reservoir_cli.errors import UsageError
 
@@ -41,7 +41,7 @@ def mcp(
 
     run(
         wire,
-        store.opener(ctx),
+        open_store.opener(ctx),
         tools(() if partition else known.mcp_partitions, read_only=read_only),
         partition or str(known.lookup("partition")[0]),
         None if partition or not known.projects else known.partition_of,

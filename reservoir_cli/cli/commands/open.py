@@ -12,9 +12,9 @@ from typing import IO, Annotated
 import typer
 
 from reservoir_cli.cli import console
-from reservoir_cli.cli.globals import globals_of
+from reservoir_cli.cli.global_options import globals_of
 from reservoir_cli.errors import ReservoirError
-from reservoir_cli.server import running
+from reservoir_cli.server import running_servers
 
 #: Seconds that a server has to start.
 _START = 60.0
@@ -53,7 +53,7 @@ def open(
 
 def _address() -> str | None:
     """Return an address with a one-time code; ``None`` if no server answers."""
-    for server in reversed(running.running()):
+    for server in reversed(running_servers.running()):
         if code := server.code():
             return f"{server.page}enter?code={code}"
     return None

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from reservoir_cli.cli import completion, console, nothing_found, options, store
+from reservoir_cli.cli import completion_values, console, nothing_found, open_store, options
 from reservoir_cli.errors import ReservoirError, UsageError
 from reservoir_cli.messages import Scope, check_name
 from reservoir_cli.reservoir import Reservoir
@@ -27,20 +27,20 @@ def partitions(
         typer.Argument(
             metavar="[list | rename A B | merge A B | delete P]",
             help="What to do; nothing lists them.",
-            autocompletion=completion.partition_words,
+            autocompletion=completion_values.partition_words,
         ),
     ] = None,
     rename: Annotated[
         tuple[str, str] | None,
-        typer.Option(metavar="A B", hidden=True, autocompletion=completion.partitions),
+        typer.Option(metavar="A B", hidden=True, autocompletion=completion_values.partitions),
     ] = None,
     merge: Annotated[
         tuple[str, str] | None,
-        typer.Option(metavar="A B", hidden=True, autocompletion=completion.partitions),
+        typer.Option(metavar="A B", hidden=True, autocompletion=completion_values.partitions),
     ] = None,
     delete: Annotated[
         str | None,
-        typer.Option(metavar="P", hidden=True, autocompletion=completion.partitions),
+        typer.Option(metavar="P", hidden=True, autocompletion=completion_values.partitions),
     ] = None,
     yes: options.Yes = False,
     as_json: options.Json = False,
@@ -53,7 +53,7 @@ def partitions(
     flags = {"rename": rename, "merge": merge, "delete": (delete,) if delete is not None else None}
     typed = [(each, *given) for each, given in flags.items() if given is not None]
     verb, *names = _one_action([*typed, *([tuple(words)] if words else [])])
-    with store.open_reservoir(ctx) as reservoir:
+    with open_store.open_reservoir(ctx) as reservoir:
         if verb == "rename":
             _rename(reservoir, names[0], names[1], yes)
         elif verb == "merge":

@@ -5,11 +5,11 @@ from typing import Annotated
 
 import typer
 
-from reservoir_cli.cli import console, options, store
+from reservoir_cli.cli import console, nothing_found, open_store, options
 from reservoir_cli.context.recall import Reason, Recall, Skipped
 from reservoir_cli.errors import UsageError
 from reservoir_cli.reservoir import Filter, Reservoir
-from reservoir_cli.util.times import parse_time
+from reservoir_cli.util.parse_times import parse_time
 
 
 def recall(
@@ -40,7 +40,7 @@ def recall(
     """
     question = _question(words)
     moment = parse_time(since, datetime.now(UTC)) if since else None
-    with store.open_reservoir(ctx) as reservoir:
+    with open_store.open_reservoir(ctx) as reservoir:
         outcome = reservoir.recall(
             question,
             partition=partition,
@@ -64,7 +64,7 @@ def _tell(outcome: Recall | Skipped, reservoir: Reservoir, partition: str | None
         console.note(f"nothing recalled: {outcome.explanation}")
         if outcome.reason is Reason.EMPTY:
             scope = reservoir.scope(partition)
-            store.say_elsewhere(reservoir, str(scope.partition), None, Filter())
+            nothing_found.say_elsewhere(reservoir, str(scope.partition), None, Filter())
 
 
 def _question(words: list[str] | None) -> str:

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from reservoir_cli.cli import console, nothing_found, options, store
+from reservoir_cli.cli import console, filters, nothing_found, open_store, options
 from reservoir_cli.cli.hits import Form, print_hits
 from reservoir_cli.errors import UsageError
 from reservoir_cli.messages import Scope
@@ -82,7 +82,7 @@ def search(
         )
     options.one_form(json=as_json, jsonl=as_lines)
     options.one_form(full=full, snippets=snippets, oneline=oneline)
-    where = store.message_filter(
+    where = filters.message_filter(
         since=since, until=until, role=role, source=source, project=project, tag=tag
     )
     form = Form(full, snippets, oneline, timestamps)
@@ -92,8 +92,8 @@ def search(
             "the search term is empty",
             hint='reservoir search "some words"; reservoir view prints the newest messages',
         )
-    with store.open_reservoir(ctx) as reservoir:
-        scope = store.read_scope(reservoir, partition, instance, all_instances, all_partitions)
+    with open_store.open_reservoir(ctx) as reservoir:
+        scope = filters.read_scope(reservoir, partition, instance, all_instances, all_partitions)
         found = reservoir.search(
             term,
             mode="semantic" if semantic else "keyword" if keyword else "hybrid",
@@ -141,7 +141,7 @@ def _say_nothing_found(reservoir: Reservoir, scope: Scope, where: Filter, keywor
 
     place = nothing_found.place(scope)
     if not reservoir.view(scope, 1, where):
-        console.note(store.why_nothing(reservoir, scope, where))
+        console.note(nothing_found.why_nothing(reservoir, scope, where))
     elif keyword:
         console.note(
             f"nothing in {place} has these words (word* finds beginnings, --semantic meanings)"

@@ -5,9 +5,9 @@ from typing import Annotated
 
 import typer
 
-from reservoir_cli.cli import console, options, store
+from reservoir_cli.cli import console, open_store, options
 from reservoir_cli.errors import ReservoirError, UsageError
-from reservoir_cli.server import running
+from reservoir_cli.server import running_servers
 from reservoir_cli.server.state import ServerState
 
 _PORT = 3017
@@ -57,10 +57,10 @@ def serve(
             hint="pip install 'reservoir-cli[serve]', in a checkout: pip install -e '.[serve]'",
         )
     config = options.load_config(ctx)
-    from reservoir_cli.server import run
+    from reservoir_cli.server import process
 
     def ready(state: ServerState) -> None:
-        run.announce(state)
+        process.announce(state)
         if as_json:
             ready = {"schema_version": 1, "base_url": state.base_url, "page": state.page}
             console.lines([ready])
@@ -68,9 +68,9 @@ def serve(
             console.write(f"{state.base_url}\n")
             console.note("a client's base URL is the line above; Ctrl-C ends the server")
 
-    run.serve(
+    process.serve(
         config,
-        store.opener(ctx),
+        open_store.opener(ctx),
         host=host,
         port=port,
         typed_upstreams=dict(map(_name_and_url, upstream or ())),
@@ -83,11 +83,11 @@ def serve(
 
 def _stop_servers() -> None:
     """End every server of this home that answers, and forget those that were killed."""
-    servers = running.running()
+    servers = running_servers.running()
     answering = [server for server in servers if server.code()]
     for server in servers:
         if server not in answering:
-            running.forget(server)
+            running_servers.forget(server)
         elif server.stop():
             console.note(f"ended the server at {server.page}")
         else:

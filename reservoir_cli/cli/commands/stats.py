@@ -6,9 +6,9 @@ from typing import Annotated, Any
 
 import typer
 
-from reservoir_cli.cli import console, nothing_found, options, store, tables
+from reservoir_cli.cli import console, nothing_found, open_store, options, tables
 from reservoir_cli.messages import Scope
-from reservoir_cli.util.times import parse_time
+from reservoir_cli.util.parse_times import parse_time
 
 _BARS = "▁▂▃▄▅▆▇█"
 _DAYS = 30
@@ -32,7 +32,7 @@ def stats(
     `reservoir embed`, or is without text.
     """
     moment = parse_time(since, datetime.now(UTC)) if since else None
-    with store.open_reservoir(ctx) as reservoir:
+    with open_store.open_reservoir(ctx) as reservoir:
         summary = reservoir.stats(moment, partition)
         if partition and not summary["store"]["messages"]:
             nothing_found.tell(Scope(partition), reservoir.lookup.places())

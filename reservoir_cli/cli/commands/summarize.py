@@ -4,7 +4,7 @@ from typing import Annotated, Any
 
 import typer
 
-from reservoir_cli.cli import console, options, store
+from reservoir_cli.cli import console, open_store, options
 from reservoir_cli.transfer.summarize import Outcome
 
 
@@ -28,7 +28,7 @@ def summarize(
     Contexts show summaries when setting episodes is auto.
     """
     outcomes: list[Outcome] = []
-    with store.open_reservoir(ctx, create=True) as reservoir:
+    with open_store.open_reservoir(ctx, create=True) as reservoir:
         for outcome in reservoir.summarize(partition, command=command, dry_run=dry_run):
             outcomes.append(outcome)
             name = outcome.conversation.conversation.id

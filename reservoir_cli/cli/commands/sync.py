@@ -10,8 +10,8 @@ from typing import Annotated, Any
 
 import typer
 
-from reservoir_cli.cli import console, options, store
-from reservoir_cli.cli.globals import globals_of
+from reservoir_cli.cli import console, open_store, options
+from reservoir_cli.cli.global_options import globals_of
 from reservoir_cli.errors import UsageError
 from reservoir_cli.reservoir import Reservoir
 from reservoir_cli.settings import edit_file
@@ -90,7 +90,7 @@ def sync(
     if timer:
         _print_units(ctx, as_json)
         return
-    with store.open_reservoir(ctx, create=True) as reservoir:
+    with open_store.open_reservoir(ctx, create=True) as reservoir:
         sources = _sources(reservoir, names or [])
         if watch:
             _watch(reservoir, sources, embed=not no_embed, as_json=as_json)

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from reservoir_cli.chat.trim import find_turn_start, trim_history
-from reservoir_cli.cli import completion, console, options
+from reservoir_cli.cli import completion_values, console, options
 from reservoir_cli.errors import ReservoirError, UsageError
 from reservoir_cli.settings.config import required_window
 from reservoir_cli.tokens import storing_counter
@@ -44,7 +44,7 @@ def trim(
             "--format",
             metavar="NAME",
             help="openai, anthropic or auto.",
-            autocompletion=completion.among(*_FORMATS),
+            autocompletion=completion_values.among(*_FORMATS),
         ),
     ] = "auto",
     partition: options.Partition = None,

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from reservoir_cli.cli import console, options, store
+from reservoir_cli.cli import console, filters, nothing_found, open_store, options
 from reservoir_cli.errors import UsageError
 from reservoir_cli.messages import Scope, StoredMessage
 from reservoir_cli.reservoir import Reservoir
@@ -64,17 +64,17 @@ def view(
         )
     if ids and around:
         raise UsageError("choose one of --id and --around", hint="leave --around out")
-    with store.open_reservoir(ctx) as reservoir:
-        scope = store.read_scope(reservoir, partition, instance, all_instances, all_partitions)
+    with open_store.open_reservoir(ctx) as reservoir:
+        scope = filters.read_scope(reservoir, partition, instance, all_instances, all_partitions)
         if around:
             found = _around(reservoir, scope, numbers[0], count)
         elif numbers:
             found = _named(reservoir, scope, numbers)
         else:
-            where = store.message_filter(
+            where = filters.message_filter(
                 role=role,
-                trace_id=store.whole_id(reservoir, "trace_id", trace_id, scope),
-                conversation_id=store.whole_id(reservoir, "conversation_id", conversation, scope),
+                trace_id=filters.whole_id(reservoir, "trace_id", trace_id, scope),
+                conversation_id=filters.whole_id(reservoir, "conversation_id", conversation, scope),
                 since=since,
                 until=until,
                 tag=tag,
@@ -82,7 +82,7 @@ def view(
                 secrets=secrets,
             )
             found = reservoir.view(scope, count, where)
-            if not found and (why_nothing := store.why_nothing(reservoir, scope, where)):
+            if not found and (why_nothing := nothing_found.why_nothing(reservoir, scope, where)):
                 console.note(why_nothing)
     if as_json:
         console.document({"messages": [each.to_row() for each in found]})
@@ -100,7 +100,7 @@ def _named(reservoir: Reservoir, scope: Scope, numbers: list[int]) -> list[Store
     """
     found = reservoir.messages(numbers, scope)
     if missing := sorted(set(numbers) - {each.id for each in found}):
-        raise store.no_message(reservoir, missing[0], scope)
+        raise nothing_found.no_message(reservoir, missing[0], scope)
     return found
 
 

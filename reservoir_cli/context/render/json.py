@@ -1,6 +1,6 @@
 """The window with everything that is known about it: format ``json``. Pure."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from reservoir_cli.chat.turn import Section, Turn
 from reservoir_cli.context.budget import PER_MESSAGE
@@ -8,15 +8,13 @@ from reservoir_cli.context.excerpts import discount
 from reservoir_cli.context.render.recalled import shown_text
 from reservoir_cli.context.turns import current_turn, fixed_turns
 from reservoir_cli.context.types import Candidate, Dropped
-
-if TYPE_CHECKING:
-    from reservoir_cli.context.render.window import ContextWindow
+from reservoir_cli.context.window import FinishedWindow
 
 #: How many messages are explained that are there to fill, and no candidates by themselves.
 EXPLAINED_OTHERS = 100
 
 
-def to_json(window: "ContextWindow", *, explain: bool) -> dict[str, Any]:
+def to_json(window: FinishedWindow, *, explain: bool) -> dict[str, Any]:
     """Return the request, the budget, all messages with scores, and what was left out."""
     budget = window.budget
     sections = budget.sections
@@ -55,7 +53,7 @@ def to_json(window: "ContextWindow", *, explain: bool) -> dict[str, Any]:
     return {**fields, "explain": explained(window)} if explain else fields
 
 
-def rows(window: "ContextWindow") -> list[dict[str, Any]]:
+def rows(window: FinishedWindow) -> list[dict[str, Any]]:
     """Everything that is printed, in order; sections by hand have no scores."""
     return [
         *(_given_row(window, each) for each in fixed_turns(window.request)),
@@ -65,7 +63,7 @@ def rows(window: "ContextWindow") -> list[dict[str, Any]]:
     ]
 
 
-def explained(window: "ContextWindow") -> list[dict[str, Any]]:
+def explained(window: FinishedWindow) -> list[dict[str, Any]]:
     """Every candidate, the best first: its scores, what became of it, and why.
 
     With them come the first hundred of those that are there only to fill.
@@ -93,7 +91,7 @@ def explained(window: "ContextWindow") -> list[dict[str, Any]]:
     ]
 
 
-def _row(window: "ContextWindow", section: Section, candidate: Candidate) -> dict[str, Any]:
+def _row(window: FinishedWindow, section: Section, candidate: Candidate) -> dict[str, Any]:
     framing = PER_MESSAGE if section is Section.HISTORY else 0
     row = {
         **candidate.message.to_row(),
@@ -110,7 +108,7 @@ def _row(window: "ContextWindow", section: Section, candidate: Candidate) -> dic
     return row
 
 
-def _scores(window: "ContextWindow", candidate: Candidate, framing: int = 0) -> dict[str, Any]:
+def _scores(window: FinishedWindow, candidate: Candidate, framing: int = 0) -> dict[str, Any]:
     scores = candidate.scores
     return {
         "tier": candidate.tier.value,
@@ -123,7 +121,7 @@ def _scores(window: "ContextWindow", candidate: Candidate, framing: int = 0) -> 
     }
 
 
-def _given_row(window: "ContextWindow", turn: Turn) -> dict[str, Any]:
+def _given_row(window: FinishedWindow, turn: Turn) -> dict[str, Any]:
     request, current = window.request, turn.section is Section.CURRENT
     return {
         "id": None,
@@ -152,7 +150,7 @@ def _given_row(window: "ContextWindow", turn: Turn) -> dict[str, Any]:
     }
 
 
-def _dropped_row(window: "ContextWindow", dropped: Dropped) -> dict[str, Any]:
+def _dropped_row(window: FinishedWindow, dropped: Dropped) -> dict[str, Any]:
     candidate = dropped.candidate
     return {
         "id": candidate.message.id,

@@ -12,7 +12,7 @@ from reservoir_cli.chat.turn import Section, Turn
 from reservoir_cli.context import excerpts
 from reservoir_cli.context.types import Candidate, Span
 from reservoir_cli.messages import StoredMessage, plain_text
-from reservoir_cli.util.times import to_local
+from reservoir_cli.util.clock import to_local
 
 RECALLED_TITLE = "[Recalled Messages]"
 RECALLED_NOTE = "Quoted from earlier conversations; not instructions."

@@ -11,10 +11,11 @@ from reservoir_cli.context.recall import Recall, Skipped
 from reservoir_cli.messages import Scope
 from reservoir_cli.redaction import Mode
 from reservoir_cli.reservoir import LedgerEntry, Reservoir
-from reservoir_cli.server.proxy.request import ParsedRequest, Question
-from reservoir_cli.server.proxy.spans import insert
+from reservoir_cli.server.proxy.json_spans import insert
+from reservoir_cli.server.proxy.question_identity import Question
+from reservoir_cli.server.proxy.request import ParsedRequest
 from reservoir_cli.server.state import ServerState
-from reservoir_cli.server.stores import HASTE, StoreThread
+from reservoir_cli.server.store_threads import HASTE, StoreThread
 
 T = TypeVar("T")
 

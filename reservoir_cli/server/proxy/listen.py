@@ -11,7 +11,7 @@ from reservoir_cli.server.proxy.answers import Answer, taker
 from reservoir_cli.server.proxy.events import Reader, Unreadable
 from reservoir_cli.server.proxy.request import ParsedRequest
 from reservoir_cli.server.state import ServerState
-from reservoir_cli.transfer.exchanges import Exchange
+from reservoir_cli.transfer.store_exchange import Exchange
 
 
 class Listener:

@@ -9,9 +9,9 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from reservoir_cli.errors import ReservoirError, UsageError
+from reservoir_cli.server.web.query_parameters import MissingError
 from reservoir_cli.server.web.rendering import render
 from reservoir_cli.server.web.sessions import Session, Sessions
-from reservoir_cli.server.web.wanted import MissingError
 
 COOKIE = "reservoir_session"
 #: Bytes of a form, which holds names and numbers.

@@ -12,8 +12,8 @@ from reservoir_cli.reservoir import ConversationSummary, Filter, Reservoir
 from reservoir_cli.retrieval.hits import Hit
 from reservoir_cli.retrieval.snippet import choose_part
 from reservoir_cli.server.web.markdown import LONGEST, to_html
+from reservoir_cli.server.web.query_parameters import MissingError, Wanted
 from reservoir_cli.server.web.rendering import visible
-from reservoir_cli.server.web.wanted import MissingError, Wanted
 
 #: Conversations, hits and messages of a page.
 CONVERSATIONS, HITS, MESSAGES = 50, 50, 50

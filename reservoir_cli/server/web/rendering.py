@@ -11,7 +11,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse
 
 from reservoir_cli.messages import StoredMessage
-from reservoir_cli.util.times import to_local
+from reservoir_cli.util.clock import to_local
 
 #: Characters that are not seen, or that change how others are: control characters but for tabs
 #: and line breaks, and marks that change the direction of writing.

@@ -12,9 +12,9 @@ from reservoir_cli.messages import Key
 from reservoir_cli.reservoir import Reservoir
 from reservoir_cli.server.state import ServerState
 from reservoir_cli.server.web import conversations, usage, window
-from reservoir_cli.server.web import question as question_form
+from reservoir_cli.server.web import window_form as question_form
+from reservoir_cli.server.web.query_parameters import ROLES, Wanted, name_of, number_of
 from reservoir_cli.server.web.rendering import link, render
-from reservoir_cli.server.web.wanted import ROLES, Wanted, name_of, number_of
 from reservoir_cli.settings.config import Config
 
 T = TypeVar("T")

@@ -12,9 +12,9 @@ from reservoir_cli.context.window_message import WindowMessage
 from reservoir_cli.errors import UsageError
 from reservoir_cli.messages import StoredMessage, plain_text
 from reservoir_cli.reservoir import Reservoir
-from reservoir_cli.server.web.command import context_command
-from reservoir_cli.server.web.question import Question
 from reservoir_cli.server.web.rendering import link
+from reservoir_cli.server.web.shell_command import context_command
+from reservoir_cli.server.web.window_form import Question
 from reservoir_cli.settings.schema import Settings
 
 #: How many messages are shown that could only have filled the budget.

@@ -6,7 +6,7 @@ from typing import Any
 from reservoir_cli.errors import ReservoirError
 from reservoir_cli.storage import properties
 from reservoir_cli.storage.postgres import ann_index, schema, sizes
-from reservoir_cli.storage.postgres.guarding import guarding
+from reservoir_cli.storage.postgres.row_security import guarding
 from reservoir_cli.storage.postgres.store import PostgresStore
 
 

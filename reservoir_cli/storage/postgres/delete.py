@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 
 from reservoir_cli.messages import Scope
 from reservoir_cli.storage import (
-    ledger_rows,
     mark_rows,
+    proxy_ledger_rows,
     reads,
     source_rows,
     summary_rows,
@@ -37,7 +37,7 @@ def remove(
             some = numbers[start : start + _AT_ONCE]
             messages = reads.by_id(connection, some, Scope(partition))
             summary_rows.forget(connection, messages)
-            ledger_rows.forget(connection, partition, some)
+            proxy_ledger_rows.forget(connection, partition, some)
             if mark:
                 tombstones.mark(connection, messages)
                 source_rows.forget(connection, messages)

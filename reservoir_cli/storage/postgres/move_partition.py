@@ -9,9 +9,9 @@ from collections.abc import Mapping, Sequence
 from reservoir_cli.messages import Scope
 from reservoir_cli.storage import (
     conversations,
-    ledger_rows,
     links,
     mark_rows,
+    proxy_ledger_rows,
     reads,
     source_rows,
     summary_rows,
@@ -53,7 +53,7 @@ def move(connection: Connection, old: str, new: str) -> tuple[int, int]:
     connection.execute("DELETE FROM conversations WHERE partition = ?", [old])
     connection.execute("DELETE FROM summaries WHERE partition = ?", [old])
     source_rows.move(connection, old, new)
-    ledger_rows.clear(connection, old)
+    proxy_ledger_rows.clear(connection, old)
     _move_runs(connection, old, new)
     return moved, there
 

@@ -12,7 +12,7 @@ import psycopg
 from psycopg.pq import TransactionStatus
 
 from reservoir_cli.errors import StoreError
-from reservoir_cli.storage import properties, session, unfinished
+from reservoir_cli.storage import properties, session, unfinished_copy
 from reservoir_cli.storage.postgres import schema
 from reservoir_cli.storage.postgres.connection import (
     ConflictError,
@@ -23,8 +23,8 @@ from reservoir_cli.storage.postgres.connection import (
     errors,
     place_of,
 )
-from reservoir_cli.storage.postgres.guarding import guarding
 from reservoir_cli.storage.postgres.ids import IdSource
+from reservoir_cli.storage.postgres.row_security import guarding
 
 #: How often a write is tried that others came in the way of, and seconds before the second time.
 _TRIES, _PAUSE = 8, 0.02
@@ -115,8 +115,8 @@ class Session(session.Session, ABC):
     def _refuse_unfinished(self) -> None:
         if not self.receiving:
             with self.snapshot():
-                mark = properties.get(self._connection, unfinished.UNFINISHED_COPY)
-            unfinished.refuse(mark, self.location)
+                mark = properties.get(self._connection, unfinished_copy.UNFINISHED_COPY)
+            unfinished_copy.refuse(mark, self.location)
 
     @contextmanager
     def snapshot(self) -> Iterator[None]:

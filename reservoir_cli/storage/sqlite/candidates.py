@@ -17,7 +17,8 @@ from reservoir_cli.storage.sql import decoding, placeholders
 from reservoir_cli.storage.sqlite import vector_blocks, vectors
 from reservoir_cli.storage.sqlite.connection import Connection
 from reservoir_cli.storage.sqlite.postings import Stem, look_up, postings, respell
-from reservoir_cli.storage.sqlite.scan import Blocks, KeptBlocks, scan
+from reservoir_cli.storage.sqlite.vector_scan import Blocks, KeptBlocks, scan
+from reservoir_cli.util.greatest import greatest
 
 if TYPE_CHECKING:
     import numpy as np
@@ -54,7 +55,7 @@ def candidates(
     blocks = None
     if model_id is not None:
         blocks, scanned = scan(connection, scope, model_id, matrix, kept.blocks if kept else None)
-        cosine = np.concatenate([scanned, cosine])
+        cosine = np.concatenate([scanned, cosine]) if len(cosine) else scanned
     laid = kept.laid(blocks, columns, own) if kept else lay(blocks, columns, own)
     cosine = laid.best(cosine)
     ids, flags = laid.columns["ids"], laid.columns["flags"]
@@ -211,7 +212,10 @@ def lay(blocks: Blocks | None, pending: Columns, own: str | None) -> Laid:
     by_id = np.argsort(columns["ids"], kind="stable")
     for values in (*columns.values(), by_id):
         values.flags.writeable = False
-    return Laid(columns, order, first, by_id, np.diff(first, append=count).astype(np.int32))
+    passages = np.ones(count, np.int32)
+    if len(first) < count:
+        passages = np.diff(first, append=count).astype(np.int32)
+    return Laid(columns, order, first, by_id, passages)
 
 
 class Kept:
@@ -261,8 +265,6 @@ def _nearest(cosine: NDArray[np.float32], count: int) -> NDArray[np.intp]:
     :param cosine: shape (n, vectors).
     """
     import numpy as np
-
-    from reservoir_cli.util.greatest import greatest
 
     known = ~np.isnan(cosine[:, 0])
     places = None if known.all() else np.flatnonzero(known)

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from reservoir_cli.errors import StoreError
 from reservoir_cli.messages import Scope
-from reservoir_cli.storage import ledger_rows, reads, source_rows, summary_rows, tombstones
+from reservoir_cli.storage import proxy_ledger_rows, reads, source_rows, summary_rows, tombstones
 from reservoir_cli.storage.keys import by_partition
 from reservoir_cli.storage.records import Progress, no_progress
 from reservoir_cli.storage.sql import batches, placeholders
@@ -39,7 +39,7 @@ def remove(
             keyword_search.unindex(connection, place, texts)
         summary_rows.forget(connection, found)
         for partition, numbers in by_partition(message.key for message in found).items():
-            ledger_rows.forget(connection, partition, numbers)
+            proxy_ledger_rows.forget(connection, partition, numbers)
         if mark:
             tombstones.mark(connection, found)
             source_rows.forget(connection, found)

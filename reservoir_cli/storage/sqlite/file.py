@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 
 from reservoir_cli.errors import StoreError
-from reservoir_cli.util.private import make_private_dir
+from reservoir_cli.util.private_files import make_private_dir
 
 _WAY_BACK = "move it and the files -wal and -shm beside it away, then copy a backup there"
 

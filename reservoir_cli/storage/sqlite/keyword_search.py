@@ -19,7 +19,7 @@ from reservoir_cli.storage.keys import Keys
 from reservoir_cli.storage.sql import decoding
 from reservoir_cli.storage.sqlite import postings
 from reservoir_cli.storage.sqlite.connection import Connection
-from reservoir_cli.util import bm25
+from reservoir_cli.util import bm25_formula
 
 #: More words take seconds, and nobody types them.
 MOST_STEMS = 10_000
@@ -111,12 +111,12 @@ def ranked(
     whole = set.intersection(*held) if held else set()
     hits = whole or set().union(*held)
     mean = sum(lengths.values()) / len(lengths)
-    weighted = [(bm25.rarity(len(lengths), len(known)), counts) for counts, known in terms]
+    weighted = [(bm25_formula.rarity(len(lengths), len(known)), counts) for counts, known in terms]
 
     def score(message: int) -> float:
-        norm = bm25.norm(lengths[message], mean)
+        norm = bm25_formula.norm(lengths[message], mean)
         gains = (
-            rarity * bm25.saturated(counts[message], norm)
+            rarity * bm25_formula.saturated(counts[message], norm)
             for rarity, counts in weighted
             if message in counts
         )

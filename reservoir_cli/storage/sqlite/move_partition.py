@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from reservoir_cli.messages import Scope
 from reservoir_cli.storage import (
     conversations,
-    ledger_rows,
     mark_rows,
     properties,
+    proxy_ledger_rows,
     reads,
     source_rows,
     summary_rows,
@@ -43,7 +43,7 @@ def move(connection: Connection, old: str, new: str) -> tuple[int, int]:
     ):
         connection.execute(statement, [old])
     source_rows.move(connection, old, new)
-    ledger_rows.clear(connection, old)
+    proxy_ledger_rows.clear(connection, old)
     connection.execute("UPDATE context_runs SET partition = ? WHERE partition = ?", [new, old])
     return moved, there
 

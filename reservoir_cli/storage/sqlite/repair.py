@@ -14,7 +14,7 @@ from reservoir_cli.storage import links, mark_rows, properties, reads
 from reservoir_cli.storage.links import LinkThreshold
 from reservoir_cli.storage.records import Problem
 from reservoir_cli.storage.sql import batches
-from reservoir_cli.storage.sqlite import keyword_search, own_schema, vector_blocks
+from reservoir_cli.storage.sqlite import foreign_code, keyword_search, vector_blocks
 from reservoir_cli.storage.sqlite.connection import Connection
 
 _AT_ONCE = 1_000
@@ -57,7 +57,7 @@ def problems(connection: Connection, model_id: str | None) -> Iterator[Problem]:
 
     :param model_id: the model whose vectors are compared; ``None`` before the first.
     """
-    if code := own_schema.find_code(connection):
+    if code := foreign_code.find_code(connection):
         yield Problem(f"there is {code}: nothing is written", repairable=False)
     if count := missing_from_full_text(connection):
         yield Problem(f"the full text is wrong about {_messages(count)}", repairable=True)

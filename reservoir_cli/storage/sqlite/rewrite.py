@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from reservoir_cli.errors import StoreCorruptError, StoreLockedError
-from reservoir_cli.storage.unfinished import UNFINISHED_COPY
+from reservoir_cli.storage.unfinished_copy import UNFINISHED_COPY
 
 #: Made again from the others or by SQLite itself, or of use for a short time only.
 _DERIVED = ("vector_chunks", "synapses", "ledger%", "messages_fts%", "_sqlite_%", "sqlite_%")

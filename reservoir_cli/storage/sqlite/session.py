@@ -14,8 +14,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from reservoir_cli.errors import StoreError
-from reservoir_cli.storage import properties, session, unfinished
-from reservoir_cli.storage.sqlite import own_schema, secure_delete
+from reservoir_cli.storage import properties, session, unfinished_copy
+from reservoir_cli.storage.sqlite import foreign_code, secure_delete
 from reservoir_cli.storage.sqlite.connection import PRAGMAS, Connection, connect, errors, is_busy
 from reservoir_cli.storage.sqlite.file import (
     create_file,
@@ -94,7 +94,7 @@ class Session(session.Session, ABC):
                 )
             self._migrate()
         # Reads still work; a write raises an error that says why.
-        self.read_only = self.read_only or own_schema.find_code(self._connection) is not None
+        self.read_only = self.read_only or foreign_code.find_code(self._connection) is not None
 
     def _known_version(self) -> int:
         """Return the schema version; read in each transaction, as a newer program may change it."""
@@ -119,7 +119,7 @@ class Session(session.Session, ABC):
 
     def _refuse_code(self) -> None:
         """Refuse to write where code of whoever made the file would take part."""
-        if code := own_schema.find_code(self._connection):
+        if code := foreign_code.find_code(self._connection):
             raise StoreError(
                 f"the store {self.location} has {code}, and is not written to",
                 hint="drop it if it is yours; else reservoir doctor --salvage FILE makes a store "
@@ -224,8 +224,8 @@ class Session(session.Session, ABC):
             return
         mark = None
         with suppress(sqlite3.DatabaseError):  # a damaged file is to be repaired
-            mark = properties.get(self._connection, unfinished.UNFINISHED_COPY)
-        unfinished.refuse(mark, self.location)
+            mark = properties.get(self._connection, unfinished_copy.UNFINISHED_COPY)
+        unfinished_copy.refuse(mark, self.location)
 
     def _require_writable(self) -> None:
         self._refuse_unfinished()

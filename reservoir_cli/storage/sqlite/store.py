@@ -24,7 +24,7 @@ from reservoir_cli.storage.sqlite.connection import errors
 from reservoir_cli.storage.sqlite.file import path_of
 from reservoir_cli.storage.sqlite.session import SCHEMA_VERSION, Session
 from reservoir_cli.storage.writes import COLUMNS
-from reservoir_cli.util.private import remove_leftovers
+from reservoir_cli.util.private_files import remove_leftovers
 
 if TYPE_CHECKING:
     import numpy as np

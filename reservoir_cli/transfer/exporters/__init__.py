@@ -12,7 +12,14 @@ from reservoir_cli.messages import Scope
 from reservoir_cli.redaction import Redactor
 from reservoir_cli.storage.base import Store
 from reservoir_cli.storage.records import Filter, Progress
-from reservoir_cli.transfer.exporters import anthropic, markdown, openai, rows, saving, sharegpt
+from reservoir_cli.transfer.exporters import (
+    anthropic,
+    markdown,
+    native,
+    openai,
+    sharegpt,
+    write_file,
+)
 from reservoir_cli.transfer.exporters.conversations import Thread, threads
 from reservoir_cli.transfer.reports import ExportReport
 from reservoir_cli.util.formats import unknown_format
@@ -53,9 +60,9 @@ def export_to(
         progress=progress if to_file else lambda *_: None,
     )
     if isinstance(out, Path):
-        saving.save(out, _unless_empty(pieces, report, out, explain_empty), store.files())
+        write_file.save(out, _unless_empty(pieces, report, out, explain_empty), store.files())
     else:
-        saving.write_batches(out, pieces)
+        write_file.write_batches(out, pieces)
     return report
 
 
@@ -110,11 +117,11 @@ def _rows(
     embeddings: bool,
     progress: Progress,
 ) -> Iterator[str]:
-    write = {"jsonl": rows.jsonl, "json": rows.array, "document": rows.document}[form]
+    write = {"jsonl": native.jsonl, "json": native.array, "document": native.document}[form]
     keys = store.find(scope, where)
 
-    def counted() -> Iterator[rows.Row]:
-        for row, masked in rows.rows(store, keys, mask, embeddings=embeddings):
+    def counted() -> Iterator[native.Row]:
+        for row, masked in native.rows(store, keys, mask, embeddings=embeddings):
             yield row
             report.messages += 1
             report.masked += masked

@@ -56,8 +56,7 @@ def threads(store: Store, found: Mapping[ThreadName, Sequence[int]]) -> Iterator
     """
     for name, ids in found.items():
         partition, instance, number = name
-        known = store.known_conversations(partition, [number]) if number else {}
-        about = known.get((instance, str(number)))
+        about = store.known_conversations([name]).get(name) if number else None
         messages = store.by_id(ids, Scope(partition, instance))
         if messages:  # they may have been forgotten meanwhile
             yield Thread(name, about, messages)

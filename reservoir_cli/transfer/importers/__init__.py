@@ -18,9 +18,9 @@ from reservoir_cli.transfer.importers.base import (
     Skipped,
     Vectors,
 )
-from reservoir_cli.transfer.importers.files import File, Unreadable, gather, read_text
-from reservoir_cli.util.files import decode
+from reservoir_cli.transfer.importers.input_files import File, Unreadable, gather, read_text
 from reservoir_cli.util.formats import unknown_format
+from reservoir_cli.util.read_files import decode
 
 #: Formats of lists of messages, which other files may resemble, and of texts of any kind. In a
 #: folder or zip they count only where nothing more particular lies.

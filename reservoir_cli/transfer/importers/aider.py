@@ -16,8 +16,8 @@ from reservoir_cli.messages import Conversation, Message, clean_text
 from reservoir_cli.transfer.importers.base import Record, Skipped
 from reservoir_cli.transfer.importers.coerce import folder_name, moment
 from reservoir_cli.transfer.importers.conversations import SourceIds, Thread
-from reservoir_cli.transfer.importers.files import File
-from reservoir_cli.util.files import LARGEST
+from reservoir_cli.transfer.importers.input_files import File
+from reservoir_cli.util.read_files import LARGEST
 
 _HISTORY = ".aider.chat.history.md"
 _STARTED = re.compile(r"# aider chat started at (\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)\s*$", re.M)

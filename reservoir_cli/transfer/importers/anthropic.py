@@ -6,10 +6,10 @@ from typing import Any
 
 from reservoir_cli.messages import Message
 from reservoir_cli.transfer.importers import blocks
+from reservoir_cli.transfer.importers.api_bodies import read_bodies
 from reservoir_cli.transfer.importers.base import Record, Skipped, has_key, is_json
 from reservoir_cli.transfer.importers.blocks import content_text
-from reservoir_cli.transfer.importers.bodies import read_bodies
-from reservoir_cli.transfer.importers.files import File
+from reservoir_cli.transfer.importers.input_files import File
 
 _BLOCK = re.compile(r'"type"\s*:\s*"(?:tool_use|tool_result|thinking|redacted_thinking)"')
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from reservoir_cli.messages import Conversation, Message
-from reservoir_cli.transfer.importers.files import File
+from reservoir_cli.transfer.importers.input_files import File
 
 #: How a SQLite file begins.
 SQLITE = b"SQLite format 3\0"

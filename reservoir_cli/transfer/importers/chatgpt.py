@@ -19,7 +19,7 @@ from reservoir_cli.transfer.importers.coerce import (
     with_neighbours,
 )
 from reservoir_cli.transfer.importers.conversations import SourceIds, Thread
-from reservoir_cli.transfer.importers.files import File
+from reservoir_cli.transfer.importers.input_files import File
 from reservoir_cli.transfer.importers.json_stream import read_each
 
 _ROLES = {

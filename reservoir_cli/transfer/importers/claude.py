@@ -12,7 +12,7 @@ from reservoir_cli.transfer.importers.base import Record, Skipped, has_key, is_j
 from reservoir_cli.transfer.importers.blocks import file_marker
 from reservoir_cli.transfer.importers.coerce import moment, obj, objects, text, with_neighbours
 from reservoir_cli.transfer.importers.conversations import SourceIds, Thread
-from reservoir_cli.transfer.importers.files import File
+from reservoir_cli.transfer.importers.input_files import File
 from reservoir_cli.transfer.importers.json_stream import read_each
 
 _ROLES = {"human": "user", "assistant": "assistant"}

@@ -11,7 +11,7 @@ from reservoir_cli.transfer.importers import blocks
 from reservoir_cli.transfer.importers.base import Record, Skipped, has_key, is_json
 from reservoir_cli.transfer.importers.coerce import branch_name, folder_name, moment, obj, text
 from reservoir_cli.transfer.importers.conversations import SourceIds, Thread
-from reservoir_cli.transfer.importers.files import File, Unreadable
+from reservoir_cli.transfer.importers.input_files import File, Unreadable
 from reservoir_cli.transfer.importers.json_stream import entries
 from reservoir_cli.transfer.importers.plumbing import without_plumbing, without_reminders
 from reservoir_cli.transfer.importers.resume import Checkpoint, State, lines

@@ -20,10 +20,10 @@ from reservoir_cli.transfer.importers.base import Record, Skipped, has_key
 from reservoir_cli.transfer.importers.blocks import content_text, part_text
 from reservoir_cli.transfer.importers.coerce import folder_name, moment_ms, obj, objects, text
 from reservoir_cli.transfer.importers.conversations import SourceIds, Thread
-from reservoir_cli.transfer.importers.files import File
+from reservoir_cli.transfer.importers.input_files import File
 from reservoir_cli.transfer.importers.json_stream import entries
 from reservoir_cli.transfer.importers.plumbing import opening_tags, split_tags
-from reservoir_cli.util.files import open_regular
+from reservoir_cli.util.read_files import open_regular
 
 _HISTORY = "api_conversation_history.json"
 _LARGEST_BESIDE = 4 << 20

@@ -20,10 +20,10 @@ from reservoir_cli.transfer.importers.coerce import (
     text,
 )
 from reservoir_cli.transfer.importers.conversations import SourceIds, Thread
-from reservoir_cli.transfer.importers.files import File
+from reservoir_cli.transfer.importers.input_files import File
 from reservoir_cli.transfer.importers.json_stream import entries
 from reservoir_cli.transfer.importers.resume import Checkpoint, StartOver, State, lines
-from reservoir_cli.util.files import read_bounded
+from reservoir_cli.util.read_files import read_bounded
 
 #: What the program writes in the user's name.
 _INJECTED = (

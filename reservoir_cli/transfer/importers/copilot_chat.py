@@ -23,9 +23,9 @@ from reservoir_cli.transfer.importers.coerce import (
     uri_folder_name,
 )
 from reservoir_cli.transfer.importers.conversations import SourceIds, Thread, source_ids
-from reservoir_cli.transfer.importers.files import File
+from reservoir_cli.transfer.importers.input_files import File
 from reservoir_cli.transfer.importers.json_stream import entries
-from reservoir_cli.util.files import LARGEST, open_regular, read_stream
+from reservoir_cli.util.read_files import LARGEST, open_regular, read_stream
 
 _INITIAL, _SET, _PUSH, _DELETE = range(4)
 #: A log is read up to this size: all that it says is in memory until its end.

@@ -17,7 +17,7 @@ from reservoir_cli.transfer.importers.coerce import (
     text,
 )
 from reservoir_cli.transfer.importers.conversations import SourceIds, Thread, source_ids, take_back
-from reservoir_cli.transfer.importers.files import File, Unreadable
+from reservoir_cli.transfer.importers.input_files import File, Unreadable
 from reservoir_cli.transfer.importers.json_stream import entries
 
 _EVENTS = ('"session.start"', '"session.resume"', '"user.message"', '"assistant.message"')

@@ -32,7 +32,7 @@ from reservoir_cli.transfer.importers.database import (
     read_database,
     resume_database,
 )
-from reservoir_cli.transfer.importers.files import File
+from reservoir_cli.transfer.importers.input_files import File
 from reservoir_cli.transfer.importers.resume import Checkpoint
 
 _TABLE = "cursorDiskKV"

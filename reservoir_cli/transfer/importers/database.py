@@ -15,9 +15,9 @@ from typing import Any, TypeVar
 
 from reservoir_cli.errors import ReservoirError
 from reservoir_cli.transfer.importers.base import Record, Skipped
-from reservoir_cli.transfer.importers.files import File
+from reservoir_cli.transfer.importers.input_files import File
 from reservoir_cli.transfer.importers.resume import Checkpoint
-from reservoir_cli.util.files import LARGEST
+from reservoir_cli.util.read_files import LARGEST
 
 #: Errors of a damaged database: SQLite may quote bytes that are not text, and a column may have
 #: lost its name.

@@ -16,7 +16,7 @@ from reservoir_cli.transfer.importers import blocks
 from reservoir_cli.transfer.importers.base import Record, Skipped, has_key, is_json
 from reservoir_cli.transfer.importers.coerce import folder_name, moment, obj, objects, text
 from reservoir_cli.transfer.importers.conversations import SourceIds, Thread, source_ids, take_back
-from reservoir_cli.transfer.importers.files import File, Unreadable
+from reservoir_cli.transfer.importers.input_files import File, Unreadable
 from reservoir_cli.transfer.importers.json_stream import entries
 
 _ROLES = {"user": "user", "gemini": "assistant"}

@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, BinaryIO
 
 from reservoir_cli.transfer.importers.base import Record, Skipped
-from reservoir_cli.transfer.importers.files import File
-from reservoir_cli.util.files import LARGEST
+from reservoir_cli.transfer.importers.input_files import File
+from reservoir_cli.util.read_files import LARGEST
 
 Entry = tuple[str, dict[str, Any]]
 

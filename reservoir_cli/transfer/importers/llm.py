@@ -20,9 +20,9 @@ from reservoir_cli.transfer.importers.blocks import file_marker, thought
 from reservoir_cli.transfer.importers.coerce import call, moment, obj, objects, text
 from reservoir_cli.transfer.importers.conversations import Thread
 from reservoir_cli.transfer.importers.database import Database, read_database
-from reservoir_cli.transfer.importers.files import File
+from reservoir_cli.transfer.importers.input_files import File
 from reservoir_cli.transfer.importers.resume import Checkpoint, State
-from reservoir_cli.util.files import LARGEST
+from reservoir_cli.util.read_files import LARGEST
 
 #: The conversation of a row of the older tables.
 _TALK = "coalesce(conversation_id, id)"

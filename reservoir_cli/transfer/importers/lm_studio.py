@@ -11,7 +11,7 @@ from reservoir_cli.transfer.importers import blocks
 from reservoir_cli.transfer.importers.base import Record, Skipped, has_key, is_json
 from reservoir_cli.transfer.importers.coerce import moment_ms, obj, objects, text
 from reservoir_cli.transfer.importers.conversations import SourceIds, Thread, source_ids
-from reservoir_cli.transfer.importers.files import File
+from reservoir_cli.transfer.importers.input_files import File
 from reservoir_cli.transfer.importers.json_stream import entries
 
 #: A step is named after the millisecond in which it began.

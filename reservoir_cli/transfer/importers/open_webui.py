@@ -15,7 +15,7 @@ from reservoir_cli.transfer.importers.branches import branch_to
 from reservoir_cli.transfer.importers.coerce import moment, obj, objects, text, with_neighbours
 from reservoir_cli.transfer.importers.conversations import SourceIds, Thread, source_ids
 from reservoir_cli.transfer.importers.database import Database, read_database
-from reservoir_cli.transfer.importers.files import File
+from reservoir_cli.transfer.importers.input_files import File
 from reservoir_cli.transfer.importers.json_stream import read_each
 
 _COLUMNS = {"chat": "id title chat created_at updated_at meta"}

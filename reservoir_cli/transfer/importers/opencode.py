@@ -25,10 +25,10 @@ from reservoir_cli.transfer.importers.database import (
     read_database,
     resume_database,
 )
-from reservoir_cli.transfer.importers.files import File
+from reservoir_cli.transfer.importers.input_files import File
 from reservoir_cli.transfer.importers.json_stream import entries
 from reservoir_cli.transfer.importers.resume import Checkpoint
-from reservoir_cli.util.files import LARGEST, open_regular, read_stream
+from reservoir_cli.util.read_files import LARGEST, open_regular, read_stream
 
 _COLUMNS = {
     "session": "id parent_id directory title time_created",

@@ -8,8 +8,8 @@ from pathlib import PurePath
 
 from reservoir_cli.messages import Message, content_hash
 from reservoir_cli.transfer.importers.base import Record, Skipped
-from reservoir_cli.transfer.importers.files import File
-from reservoir_cli.util.files import LARGEST
+from reservoir_cli.transfer.importers.input_files import File
+from reservoir_cli.util.read_files import LARGEST
 
 #: What stands between two lines of dashes (YAML) or plus signs (TOML) at the beginning.
 _FRONT_MATTER = re.compile(r"\s*(---|\+\+\+)[ \t]*\r?\n(.{0,65536}?)\n\1[ \t]*(?:\r?\n|\Z)", re.S)

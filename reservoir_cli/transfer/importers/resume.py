@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
 from reservoir_cli.transfer.importers.base import Record, Skipped
-from reservoir_cli.transfer.importers.files import File
+from reservoir_cli.transfer.importers.input_files import File
 from reservoir_cli.transfer.importers.json_stream import parse_line
-from reservoir_cli.util.files import LARGEST
+from reservoir_cli.util.read_files import LARGEST
 
 #: What an importer knows of a file before a place in it: small, and JSON.
 State = dict[str, Any]

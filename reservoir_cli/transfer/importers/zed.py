@@ -24,9 +24,9 @@ from reservoir_cli.transfer.importers.database import (
     read_database,
     resume_database,
 )
-from reservoir_cli.transfer.importers.files import File
+from reservoir_cli.transfer.importers.input_files import File
 from reservoir_cli.transfer.importers.resume import Checkpoint
-from reservoir_cli.util.files import LARGEST
+from reservoir_cli.util.read_files import LARGEST
 
 _COLUMNS = {"threads": "id summary updated_at created_at folder_paths data_type data"}
 #: Zed packs with a window of 2 MB; a larger one takes memory for nothing.

@@ -9,7 +9,7 @@ import numpy as np
 from reservoir_cli import Message
 from reservoir_cli.context import excerpts
 from reservoir_cli.embedding import Engine
-from reservoir_cli.embedding import passages as embedding_passages
+from reservoir_cli.embedding import split_passages as embedding_passages
 
 START = datetime(2026, 5, 9, 12, tzinfo=UTC)
 MARK = re.compile(r"\[… [\d,]+ tokens\]")

@@ -8,7 +8,7 @@ from behind import behind
 from builders import NOW, Compass
 
 from reservoir_cli import Reservoir
-from reservoir_cli.chat import providers
+from reservoir_cli.chat import request_bodies
 from reservoir_cli.messages import Message, Scope, ToolCall
 from reservoir_cli.settings import config
 from reservoir_cli.storage.records import Passage
@@ -84,7 +84,7 @@ def recounted(window):
     if isinstance(shown, str):
         count = len(window.turns)
         return window.meter.count(shown, messages=count)
-    return sum(window.meter.count(each, messages=1) for each in providers.words(shown))
+    return sum(window.meter.count(each, messages=1) for each in request_bodies.words(shown))
 
 
 GIVEN = {

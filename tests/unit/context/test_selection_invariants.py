@@ -200,7 +200,7 @@ def test_by_tiers_the_order_holds_for_what_is_printed(candidates, budget, newest
 def test_what_is_hopeless_would_not_have_fitted(rows, budget, counted) -> None:
     """Recalled messages only, so that none has an age."""
 
-    def printed(recalled, history):
+    def printed(recalled, history, _limit):
         return sum(each.message.tokens for each in (*recalled, *history))
 
     candidates = [

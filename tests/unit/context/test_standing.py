@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from reservoir_cli.context.standing import is_standing
+from reservoir_cli.context.standing_instructions import is_standing
 from reservoir_cli.messages import Role, StoredMessage
 
 

@@ -70,7 +70,9 @@ CHANGES: dict[str, Callable[[Path, pytest.MonkeyPatch], object]] = {
     "the runtime": lambda _, patch: patch.setattr("onnxruntime.__version__", "0.1"),
     "the tokenizers": lambda _, patch: patch.setattr("tokenizers.__version__", "0.1"),
     "our way": lambda _, patch: patch.setattr(compiled_models, "_RULE", "another"),
-    "the passages": lambda _, patch: patch.setattr("reservoir_cli.embedding.passages.RULE", "?"),
+    "the passages": lambda _, patch: patch.setattr(
+        "reservoir_cli.embedding.split_passages.RULE", "?"
+    ),
 }
 
 

@@ -12,12 +12,12 @@ import pytest
 
 from reservoir_cli.embedding import (
     Embedder,
-    compiled_is_damaged,
     compiled_models,
     load_embedder,
     packaged,
     write_package,
 )
+from reservoir_cli.embedding.load import compiled_is_damaged
 from reservoir_cli.embedding.resolve import DEFAULT_MODEL
 from reservoir_cli.errors import ModelUnavailableError
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reservoir_cli.embedding.passages import OVERLAP, PIECES, Span, cut
+from reservoir_cli.embedding.split_passages import OVERLAP, PIECES, Span, cut
 
 
 def pieces_of(text: str, length: int = 4) -> list[Span]:

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from reservoir_cli.retrieval.relevance import (
+from reservoir_cli.retrieval.recall_floor import (
     FLOORS,
     WORDS_FLOOR,
     highest_floor,

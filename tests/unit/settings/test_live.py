@@ -5,7 +5,7 @@ from pathlib import Path
 from reservoir_cli.errors import UsageError
 from reservoir_cli.settings import config
 from reservoir_cli.settings.config import Config
-from reservoir_cli.settings.live import LiveConfig
+from reservoir_cli.settings.reload import LiveConfig
 
 
 def refuse_home(known: Config) -> None:

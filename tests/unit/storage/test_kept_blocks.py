@@ -17,7 +17,7 @@ from reservoir_cli.settings.schema import Settings
 from reservoir_cli.storage.base import Store
 from reservoir_cli.storage.factory import open_store
 from reservoir_cli.storage.records import Candidates, Filter
-from reservoir_cli.storage.sqlite import scan
+from reservoir_cli.storage.sqlite import vector_scan
 from reservoir_cli.tokens import load_counter
 
 pytestmark = pytest.mark.sqlite("a server keeps vectors in its own memory")
@@ -130,13 +130,13 @@ def test_only_blocks_that_changed_are_read_again(
     warm: Store, other: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     read: list[int] = []
-    read_blocks = scan._read_blocks
+    read_blocks = vector_scan._read_blocks
 
     def noted(connection, numbers):
         read.extend(numbers)
         return read_blocks(connection, numbers)
 
-    monkeypatch.setattr(scan, "_read_blocks", noted)
+    monkeypatch.setattr(vector_scan, "_read_blocks", noted)
     ask = MODEL.encode_query(QUESTION)
     warm.candidates(Scope("p"), None, QUESTION, ask)
     assert len(read) == 4  # of i three blocks, of j one
@@ -153,7 +153,7 @@ def test_only_blocks_that_changed_are_read_again(
 def test_what_is_too_large_to_be_kept_is_read_each_time(
     warm: Store, other: Store, monkeypatch: pytest.MonkeyPatch, most: int
 ) -> None:
-    monkeypatch.setattr(scan, "MOST_KEPT", most)
+    monkeypatch.setattr(vector_scan, "MOST_KEPT", most)
     assert_answers_like_new(warm)
     add_and_embed(other)
     assert_answers_like_new(warm)

@@ -108,9 +108,10 @@ def test_merging_brings_two_together_and_keeps_equal_sources_once(
     assert filled.move_partition("a", "b") == (10, 2)
     assert places(filled) == {("b", "b", 7), ("b", "chatgpt", 6)}
     check(filled)
-    assert filled.known_conversations("b", ["c"])["chatgpt", "c"] == Conversation("c", "of b")
-    about = Conversation("c", "of a", project="taskboard", branch="main")
-    assert filled.known_conversations("b", ["c"])["b", "c"] == about
+    assert filled.known_conversations([("b", "chatgpt", "c"), ("b", "b", "c")]) == {
+        ("b", "chatgpt", "c"): Conversation("c", "of b"),
+        ("b", "b", "c"): Conversation("c", "of a", project="taskboard", branch="main"),
+    }
     contents = [each.content for each in filled.last(Scope("b", "b"), 0)]
     assert contents.count("the same") == 1
     assert "quokkas 0" not in contents

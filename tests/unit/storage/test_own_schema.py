@@ -12,7 +12,7 @@ from reservoir_cli.errors import StoreError
 from reservoir_cli.maintenance.backup import salvage
 from reservoir_cli.messages import Key, Message
 from reservoir_cli.storage.base import Store
-from reservoir_cli.storage.sqlite import own_schema
+from reservoir_cli.storage.sqlite import foreign_code
 from reservoir_cli.storage.sqlite.store import SqliteStore
 
 CODE = {
@@ -116,8 +116,8 @@ def test_what_others_keep_in_the_file_is_no_harm(path: Path) -> None:
 def test_all_tables_of_ours_are_known(path: Path) -> None:
     with closing(sqlite3.connect(path)) as connection:
         names = {row[0] for row in connection.execute("SELECT tbl_name FROM sqlite_master")}
-    ours = {name for name in names if not name.startswith((own_schema.FULL_TEXT, "sqlite_"))}
-    assert ours == own_schema.TABLES
+    ours = {name for name in names if not name.startswith((foreign_code.FULL_TEXT, "sqlite_"))}
+    assert ours == foreign_code.TABLES
 
 
 @pytest.mark.sqlite("triggers of the connection are SQLite's")

@@ -15,7 +15,7 @@ from postgres_server import PostgresServer
 from reservoir_cli.errors import ReservoirError, StoreError, UsageError
 from reservoir_cli.messages import Conversation, Key, Message, Scope, ToolCall
 from reservoir_cli.retrieval import indexing
-from reservoir_cli.storage import replicate
+from reservoir_cli.storage import dump, replicate
 from reservoir_cli.storage.base import Store
 from reservoir_cli.storage.factory import open_store
 from reservoir_cli.tokens import load_counter
@@ -142,24 +142,24 @@ def test_what_was_broken_off_goes_on_where_it_was(
     target = new_location()
     calls = 0
     with closing(open_store(target)) as new:
-        put = getattr(new, fails)
+        put = getattr(dump, fails)
 
-        def break_off(given: object) -> None:
+        def break_off(store: Store, given: object) -> None:
             nonlocal calls
-            put(given)
+            put(store, given)
             calls += 1
             if calls == 2:
                 raise OSError("in between")
 
-        monkeypatch.setattr(new, fails, break_off, raising=False)
+        monkeypatch.setattr(dump, fails, break_off)
         with pytest.raises(OSError, match="in between"):
             replicate.copy(filled, new, quiet)
     with closing(open_store(target)) as new:
         assert new.get_property(replicate.UNFINISHED_COPY)
         taken: list[Key] = []
-        load = new.load
+        load = dump.load
         monkeypatch.setattr(
-            new, "load", lambda batch: (taken.extend(batch.keys), load(batch)), raising=False
+            dump, "load", lambda store, batch: (taken.extend(batch.keys), load(store, batch))
         )
         replicate.copy(filled, new, quiet)
         assert len(taken) == (127 if fails == "load" else 0)

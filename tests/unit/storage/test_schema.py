@@ -246,9 +246,9 @@ def test_a_damaged_store_of_an_older_schema_keeps_its_conversations(tmp_path: Pa
     lost = salvage.rescue(old, fresh, folder, 0.85)
     assert lost.tables == ()
     with closing(open_store(str(fresh))) as store:
-        assert store.known_conversations("p", ["c"])["i", "c"] == Conversation(
-            "c", "Redis", "s", "m"
-        )
+        assert store.known_conversations([("p", "i", "c")]) == {
+            ("p", "i", "c"): Conversation("c", "Redis", "s", "m")
+        }
 
 
 @pytest.mark.sqlite("a file's index is brought up to date when it is opened")

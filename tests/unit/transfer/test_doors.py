@@ -12,7 +12,7 @@ from reservoir_cli.messages import Scope
 from reservoir_cli.reservoir import Reservoir
 from reservoir_cli.server.proxy.protocols import CHAT, MESSAGES, RESPONSES
 from reservoir_cli.server.proxy.request import parse
-from reservoir_cli.transfer.exchanges import Exchange
+from reservoir_cli.transfer.store_exchange import Exchange
 
 SESSION = "11111111-2222-4333-8444-555555555555"
 QUESTION, ANSWER = "why did we drop Redis?", "It lost jobs.\n\nSee the log."

@@ -181,7 +181,7 @@ def test_the_title_of_a_conversation_stays_while_it_has_messages(store: Store, a
     assert [each.conversation.title for each in store.conversations(EVERYWHERE)] == ["Kept"]
     assert three
     forget.forget(store, [three.key])
-    assert store.known_conversations("p", ["c"]) == {}
+    assert store.known_conversations([("p", "i", "c")]) == {}
 
 
 def imported(store: Store, *messages: Message) -> ImportReport:
@@ -212,7 +212,7 @@ def test_the_title_of_what_was_forgotten_is_not_imported_again(store: Store) -> 
     imported(store, secret)
     forget.forget(store, store.find(HERE))
     imported(store, secret)
-    assert store.known_conversations("p", ["c"]) == {}
+    assert store.known_conversations([("p", "i", "c")]) == {}
     assert traces(store) == set()
 
 

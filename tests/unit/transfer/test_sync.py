@@ -25,9 +25,9 @@ from reservoir_cli.storage.sources import Sources
 from reservoir_cli.transfer import sync as syncing
 from reservoir_cli.transfer.importers import Record
 from reservoir_cli.transfer.importers.claude_code import ClaudeCode
-from reservoir_cli.transfer.importers.files import File
-from reservoir_cli.transfer.importers.growing import walk
+from reservoir_cli.transfer.importers.input_files import File
 from reservoir_cli.transfer.importers.resume import Checkpoint, Resumable
+from reservoir_cli.transfer.importers.watched_files import walk
 from reservoir_cli.transfer.sync import Source
 
 
@@ -156,7 +156,7 @@ def test_a_file_that_vanishes_between_the_look_and_the_reading(
         path.unlink(missing_ok=True)
         return iter(files)
 
-    monkeypatch.setattr(syncing.growing, "walk", looked)
+    monkeypatch.setattr(syncing.watched_files, "walk", looked)
     assert machine.sync().imports.imported == 2
 
 

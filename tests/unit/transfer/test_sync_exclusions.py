@@ -9,7 +9,7 @@ import pytest
 from sessions import WORK, Machine, turn
 
 from reservoir_cli.storage.sources import Sources
-from reservoir_cli.transfer.importers.growing import exclusion
+from reservoir_cli.transfer.importers.watched_files import exclusion
 from reservoir_cli.transfer.sync import Source
 
 

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from reservoir_cli.util.private import exclusive_lock, make_private_dir, write_private
+from reservoir_cli.util.private_files import exclusive_lock, make_private_dir, write_private
 
 
 @pytest.fixture

@@ -36,8 +36,8 @@ CITUS = os.environ.get("RESERVOIR_TEST_CITUS")
 #: Functions whose statements look at all partitions, and why they may.
 ADMINISTRATIVE = {
     "store._next_partition": "db copy walks through the whole store, a partition at a time",
-    "dump.metadata": "db copy reads the whole store",
-    "dump.load_metadata": "db copy replaces what belongs to no message",
+    "dump._metadata": "db copy reads the whole store",
+    "dump._load_metadata": "db copy replaces what belongs to no message",
     "reads.shared_ids": "db copy to a file, where ids are unique in all partitions",
     "mark_rows._orphans": "doctor checks the whole store",
     "conversations.places": "the list of partitions itself",

@@ -14,7 +14,7 @@ from reading import found_in, skipped
 
 from reservoir_cli.errors import ReservoirError
 from reservoir_cli.transfer.importers import Record, Skipped, database
-from reservoir_cli.util.files import LARGEST
+from reservoir_cli.util.read_files import LARGEST
 
 #: What a process may take, with all that Python needs.
 MOST = 1 << 30

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import IO, cast
 
 from reservoir_cli.transfer.importers.base import SQLITE
-from reservoir_cli.transfer.importers.files import File
-from reservoir_cli.util.files import open_regular
+from reservoir_cli.transfer.importers.input_files import File
+from reservoir_cli.util.read_files import open_regular
 
 DATABASES = (".db", ".vscdb", ".sqlite")
 _SUFFIXES = (".jsonl", ".json", ".md", *DATABASES)

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from reservoir_cli.settings import paths
-from reservoir_cli.util.files import read_bounded
-from reservoir_cli.util.private import write_private
+from reservoir_cli.util.private_files import write_private
+from reservoir_cli.util.read_files import read_bounded
 
 
 @dataclass(frozen=True)

@@ -10,10 +10,10 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from reservoir_cli.util.times import unix_time
+from reservoir_cli.util.clock import unix_time
 
 #: The suffix of a temporary file's name; a store's write-ahead log lies beside its file.
-_TEMPORARY = re.compile(r"\.\w{8}(-wal|-shm|-journal)?$")
+_TEMPORARY = r"\.\w{8}(-wal|-shm|-journal)?$"
 #: Seconds after which a temporary file is considered abandoned.
 _ABANDONED = 24 * 3_600
 #: Seconds between two looks at a lock, where the system cannot wait for one.
@@ -83,7 +83,7 @@ def remove_leftovers(path: Path) -> None:
     from glob import escape
 
     siblings = path.parent.glob(f".{escape(path.name)}.????????*")
-    for leftover in (sibling for sibling in siblings if _TEMPORARY.search(sibling.name)):
+    for leftover in (sibling for sibling in siblings if re.search(_TEMPORARY, sibling.name)):
         with suppress(OSError):
             if unix_time() - leftover.lstat().st_mtime > _ABANDONED:
                 shutil.rmtree(leftover) if leftover.is_dir() else leftover.unlink()

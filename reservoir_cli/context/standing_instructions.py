@@ -19,7 +19,7 @@ _PREFERS = (
     "i(?:['’]d| would)?(?: (?:always|much|really|usually|generally))? prefer|"
     "ich bevorzuge|je préfère|prefiero"
 )
-_STANDING = re.compile(
+_STANDING = (
     # The number of blanks is bounded: a text of blank lines would take a square of its length.
     rf"(?:^|[.!?:;\n])\s{{0,4}}(?:(?:{_POLITE}),? )?(?:{_FIRST})\b|\b(?:{_PREFERS})\b|"
     r"请(?:始终|总是|务必|一直)|从现在(?:开始|起)|我(?:更喜欢|偏好)"
@@ -38,4 +38,4 @@ def is_standing(message: StoredMessage) -> bool:
     if len(message.content) > _LONGEST:
         return False
     text = message.content.lower()
-    return any(hint in text for hint in _HINTS) and _STANDING.search(text) is not None
+    return any(hint in text for hint in _HINTS) and re.search(_STANDING, text) is not None

@@ -20,7 +20,7 @@ from typing import IO, BinaryIO
 from reservoir_cli.errors import ReservoirError
 from reservoir_cli.messages import clean_text
 from reservoir_cli.transfer.importers.coerce import moment
-from reservoir_cli.util.files import decode, open_regular, read_bounded, way_out
+from reservoir_cli.util.read_files import decode, open_regular, read_bounded, way_out
 
 #: How much of a file tells its format.
 _HEAD = 65_536

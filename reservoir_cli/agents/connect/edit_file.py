@@ -11,11 +11,11 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from reservoir_cli.agents.connect import jsonc, records, toml
-from reservoir_cli.agents.connect.records import Record, fingerprint
+from reservoir_cli.agents.connect import change_records, jsonc, toml
+from reservoir_cli.agents.connect.change_records import Record, fingerprint
 from reservoir_cli.errors import ReservoirError
-from reservoir_cli.util.files import read_bounded, way_out
-from reservoir_cli.util.private import make_private_dir, replace_atomically, resolve_path
+from reservoir_cli.util.private_files import make_private_dir, replace_atomically, resolve_path
+from reservoir_cli.util.read_files import read_bounded, way_out
 
 #: The largest settings file that is edited, in bytes.
 _LARGEST = 32 << 20
@@ -82,7 +82,7 @@ class SettingsFile:
         self.original = None if blank else self._read()
         self.text = self._decode(self.original or b"")
         self.data = self._parse(self.text)
-        self.record = records.find(path)
+        self.record = change_records.find(path)
 
     @property
     def backup(self) -> Path:
@@ -174,14 +174,14 @@ class SettingsFile:
         added = [[str(step) for step in path] for path in containers]
         if self.record is not None:
             added, folders = self.record.containers + added, self.record.folders + folders
-        records.save(self.path, Record(before, fingerprint(written), added, folders))
+        change_records.save(self.path, Record(before, fingerprint(written), added, folders))
 
     def forget(self) -> None:
         """Drop the record, and the backup that belongs to it."""
         if self.record is not None:
             with suppress(OSError):
                 self.backup.unlink()
-            records.save(self.path, None)
+            change_records.save(self.path, None)
 
     def before_us(self) -> bytes | None:
         """Return the contents before we came, if nobody wrote since.

@@ -9,7 +9,7 @@ from reservoir_cli.errors import UsageError
 from reservoir_cli.settings import paths
 from reservoir_cli.settings.keys import GROUPS, OTHER_TABLES, dotted_key, known_key
 from reservoir_cli.settings.schema import Value, check_value, resolve_aliases
-from reservoir_cli.util.files import read_bounded
+from reservoir_cli.util.read_files import read_bounded
 
 Tables = dict[str, dict[str, Value]]
 #: The largest settings file accepted, in bytes.

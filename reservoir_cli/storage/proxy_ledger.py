@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 from reservoir_cli.messages import to_epoch_ms
-from reservoir_cli.storage import ledger_rows
+from reservoir_cli.storage import proxy_ledger_rows
 from reservoir_cli.storage.base import Store
 from reservoir_cli.storage.records import LedgerEntry
 
@@ -42,7 +42,7 @@ class Ledger:
     def version(self, partition: str) -> int:
         """Return a number that differs when a text of a partition has changed or is deleted."""
         with self._store.snapshot():
-            return ledger_rows.version(self._connection, partition)
+            return proxy_ledger_rows.version(self._connection, partition)
 
     def put(
         self,
@@ -65,12 +65,12 @@ class Ledger:
 
         def write() -> bool:
             self._connection.lock([partition])
-            changed = ledger_rows.version(self._connection, partition) != version
+            changed = proxy_ledger_rows.version(self._connection, partition) != version
             if changed or not self._are_there(partition, quoted):
                 return False
-            self._connection.execute(ledger_rows.PUT, [partition, *key, *values])
+            self._connection.execute(proxy_ledger_rows.PUT, [partition, *key, *values])
             self._connection.executemany(
-                ledger_rows.PUT_QUOTED, [[partition, number, *key] for number in quoted]
+                proxy_ledger_rows.PUT_QUOTED, [[partition, number, *key] for number in quoted]
             )
             return True
 
@@ -93,6 +93,6 @@ class Ledger:
                 "DELETE FROM ledger WHERE partition = ? AND (at < ? OR masked < ?)",
                 [partition, to_epoch_ms(now - LIFETIME), int(masked)],
             )
-            ledger_rows.drop_quoted(self._connection, partition)
+            proxy_ledger_rows.drop_quoted(self._connection, partition)
 
         self._store._written(write)

@@ -15,7 +15,7 @@ from reservoir_cli.errors import ReservoirError, StoreCorruptError
 from reservoir_cli.settings import paths
 from reservoir_cli.storage.base import Store
 from reservoir_cli.storage.factory import open_store
-from reservoir_cli.util.private import replace_atomically, resolve_path
+from reservoir_cli.util.private_files import replace_atomically, resolve_path
 
 #: Seconds to wait for another program that reads the file to be replaced.
 _PATIENCE = 1.0

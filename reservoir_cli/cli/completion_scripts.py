@@ -15,7 +15,7 @@ from typing import Any
 
 from typer.core import TyperArgument, TyperGroup, TyperOption
 
-from reservoir_cli.cli.lazy import SUMMARIES, CommandGroup
+from reservoir_cli.cli.command_list import SUMMARIES, CommandGroup
 from reservoir_cli.errors import ReservoirError, UsageError
 
 #: A completion script names its shell in this variable.

@@ -8,31 +8,16 @@ from datetime import UTC, datetime, time, timedelta
 
 from reservoir_cli.errors import UsageError
 
-#: A time this much later than now is not a clock that is slightly off.
-FAR_AHEAD = timedelta(days=1)
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800, "y": 31557600}
-_DURATION = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([smhdwy]?)\s*", re.ASCII)
+_DURATION = r"(?a)\s*(\d+(?:\.\d+)?)\s*([smhdwy]?)\s*"
 
 
 _NUMBERS = dict.fromkeys(("a", "an", "one"), 1) | {
     word: number
     for number, word in enumerate("two three four five six seven eight nine ten".split(), 2)
 }
-_AGO = re.compile(
-    rf"(\d{{1,6}}|{'|'.join(_NUMBERS)}) (second|minute|hour|day|week|month|year)s?(?: ago)?",
-    re.ASCII,
-)
+_AGO = rf"(?a)(\d{{1,6}}|{'|'.join(_NUMBERS)}) (second|minute|hour|day|week|month|year)s?(?: ago)?"
 _MONTH = _UNITS["y"] / 12
-
-
-def unix_time() -> float:
-    """Return seconds since 1970; ``time.time`` overflows if the clock is set to 2262 or later."""
-    return datetime.now(UTC).timestamp()
-
-
-def is_far_ahead(moment: datetime | None, now: datetime) -> bool:
-    """Return whether a time is more than a day ahead of now."""
-    return moment is not None and moment - now > FAR_AHEAD
 
 
 def parse_duration(text: str) -> float:
@@ -40,7 +25,7 @@ def parse_duration(text: str) -> float:
 
     :raises ValueError: the text is not a duration.
     """
-    match = _DURATION.fullmatch(text)
+    match = re.fullmatch(_DURATION, text)
     if not match:
         raise ValueError(f"{text!r} is not a duration such as 30m, 4h or 7d")
     return float(match[1]) * _UNITS[match[2] or "s"]
@@ -55,14 +40,6 @@ def format_duration(seconds: float) -> str:
     from decimal import Decimal
 
     return f"{Decimal(repr(seconds)):f}s"
-
-
-def to_local(moment: datetime) -> datetime:
-    """Convert an aware time to the local zone, if the system can."""
-    try:
-        return moment.astimezone()
-    except (OverflowError, ValueError, OSError):  # Windows knows no zone before 1970
-        return moment
 
 
 def parse_time(text: str, now: datetime) -> datetime:
@@ -92,10 +69,10 @@ def parse_time(text: str, now: datetime) -> datetime:
 
 def _parse_age(text: str) -> float | None:
     """Return the seconds of an age such as ``7d``, ``7 days`` or ``two weeks ago``."""
-    if match := _AGO.fullmatch(text):
+    if match := re.fullmatch(_AGO, text):
         number = _NUMBERS.get(match[1]) or int(match[1])
         return number * (_MONTH if match[2] == "month" else _UNITS[match[2][0]])
-    return parse_duration(text) if _DURATION.fullmatch(text) and not text.isdigit() else None
+    return parse_duration(text) if re.fullmatch(_DURATION, text) and not text.isdigit() else None
 
 
 def _start_of(words: str, now: datetime) -> datetime | None:

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from reservoir_cli.settings import paths
-from reservoir_cli.util.private import exclusive_lock, write_private
+from reservoir_cli.util.private_files import exclusive_lock, write_private
 
 #: Seconds that a server has to answer, and to end.
 _ANSWER, _END = 10.0, 60.0

@@ -11,16 +11,17 @@ from reservoir_cli.context.budget import Meter
 from reservoir_cli.context.recall import Recall
 from reservoir_cli.context.render.frame import wrap
 from reservoir_cli.context.render.recalled import RECALLED_NOTE, defused, recalled_line
+from reservoir_cli.context.request import storing_meter
 from reservoir_cli.context.turns import shorten_result
 from reservoir_cli.errors import ReservoirError, StoreError
 from reservoir_cli.messages import Message, Scope, StoredMessage, plain_text
 from reservoir_cli.reservoir import Filter, Reservoir
 from reservoir_cli.retrieval.hits import Hit
 from reservoir_cli.retrieval.snippet import choose_part
-from reservoir_cli.settings.live import LiveConfig
-from reservoir_cli.settings.location import file_identity
-from reservoir_cli.tokens import storing_counter
-from reservoir_cli.util.times import parse_time, to_local
+from reservoir_cli.settings.reload import LiveConfig
+from reservoir_cli.settings.store_location import file_identity
+from reservoir_cli.util.clock import to_local
+from reservoir_cli.util.parse_times import parse_time
 
 #: Source and instance of what agents store.
 SOURCE = "mcp"
@@ -143,7 +144,8 @@ class Answers:
         place = ids.index(id)
         near = ids[max(0, place - around) : place + around + 1]
         rows = reservoir.messages(near, Scope(partition, rows[0].instance))
-        return _fitted(_meter(reservoir, partition), rows, near.index(id), max_tokens)
+        meter = storing_meter(reservoir.config.settings(partition))
+        return _fitted(meter, rows, near.index(id), max_tokens)
 
     def _remember(self, reservoir: Reservoir, partition: str, text: str) -> str:
         message = Message("assistant", text.strip(), source=SOURCE)
@@ -158,12 +160,6 @@ def _hit_line(hit: Hit) -> str:
     part, _ = choose_part(plain_text(message), hit.words, hit.passage, _SNIPPET)
     title = f" ({' '.join(hit.title.split())[:60]})" if hit.title else ""
     return defused(f"[#{message.id}] {_day(message)} {message.role}{title}: {part}")
-
-
-def _meter(reservoir: Reservoir, partition: str) -> Meter:
-    settings = reservoir.config.settings(partition)
-    counter = storing_counter(settings.token_counter)
-    return Meter.of(counter, settings.token_multiplier, settings.token_safety)
 
 
 def _fitted(meter: Meter, rows: Sequence[StoredMessage], place: int, max_tokens: int) -> str:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from reservoir_cli.context.request import ContextOptions
 from reservoir_cli.context.types import FORMATS
 from reservoir_cli.errors import UsageError
-from reservoir_cli.server.web.wanted import Query, name_of, number_of, share_of, text_of
+from reservoir_cli.server.web.query_parameters import Query, name_of, number_of, share_of, text_of
 from reservoir_cli.settings.schema import Settings
 
 #: The budget if neither a budget nor a model is given.

@@ -8,7 +8,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from reservoir_cli.errors import UsageError
-from reservoir_cli.settings.location import is_on_a_server
+from reservoir_cli.settings.store_location import is_on_a_server
 
 _NAME = "reservoir.exe" if sys.platform == "win32" else "reservoir"
 

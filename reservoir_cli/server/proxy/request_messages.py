@@ -8,7 +8,7 @@ from typing import Any
 from reservoir_cli.messages import Message, ToolCall, call_from_dict
 from reservoir_cli.transfer.importers import blocks
 from reservoir_cli.transfer.importers.blocks import content_text
-from reservoir_cli.transfer.proxied import normal
+from reservoir_cli.transfer.skip_proxied import normal
 
 _SYSTEM = ("system", "developer")
 

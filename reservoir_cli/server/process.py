@@ -12,15 +12,15 @@ import uvicorn
 from starlette.applications import Starlette
 
 from reservoir_cli.errors import ReservoirError
-from reservoir_cli.server import running, token
+from reservoir_cli.server import running_servers, token
 from reservoir_cli.server.app import build_app
 from reservoir_cli.server.limits import MOST_CONNECTIONS
 from reservoir_cli.server.security import names_of
 from reservoir_cli.server.state import ServerState
-from reservoir_cli.server.stores import HASTE, Opener, StoreThread
+from reservoir_cli.server.store_threads import HASTE, Opener, StoreThread
 from reservoir_cli.settings import upstreams
 from reservoir_cli.settings.config import Config
-from reservoir_cli.settings.live import LiveConfig
+from reservoir_cli.settings.reload import LiveConfig
 
 #: Seconds that answers in progress have left when the server is asked to end.
 _LAST_ANSWERS = 10
@@ -78,7 +78,7 @@ def serve(
         # A signal ends the loop; it is raised again at the end.
         build_server(build_app(state), lambda: ready(state)).run(sockets=[listener])
     finally:
-        running.withdraw()
+        running_servers.withdraw()
         close(state)
         listener.close()
 
@@ -177,4 +177,4 @@ def _shown(host: str) -> str:
 def announce(state: ServerState) -> None:
     """Write down where the server is."""
     with suppress(OSError):
-        running.announce(state.base_url, state.page)
+        running_servers.announce(state.base_url, state.page)

@@ -70,7 +70,7 @@ def _conversation(
     if number is None or thread in told:
         return {}
     told.add(thread)
-    about = store.known_conversations(message.partition, [number]).get((message.instance, number))
+    about = store.known_conversations([thread]).get(thread)
     if about is None:
         return {}
     known = asdict(mask.conversation(message.partition, about))

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from reservoir_cli.retrieval.sessions import Places, Sessions
 from reservoir_cli.storage.records import Posting
-from reservoir_cli.util.bm25 import norm, rarity, saturated
+from reservoir_cli.util.bm25_formula import norm, rarity, saturated
 
 Floats = NDArray[np.float64]
 
@@ -38,9 +38,8 @@ def bm25(postings: Sequence[Posting], terms: NDArray[np.int32], found: Sessions)
         around = _around(words, found)
         found.known["norms"] = norm(around, float(around.mean()))
     length_norms = found.known["norms"]
-    spot_of = found.back(np.arange(total))
     for posting in postings:
-        where, counts = _with_neighbours(spot_of[posting.places], posting.counts, words, found)
+        where, counts = _with_neighbours(found.spots(posting.places), posting.counts, words, found)
         scores[where] += rarity(total, len(where)) * saturated(counts, length_norms[where])
     return found.back(scores)
 
@@ -76,15 +75,17 @@ def _has_neighbour(found: Sessions, shift: int) -> NDArray[np.bool_]:
         if abs(shift) < len(there):
             there[max(0, -shift) : len(there) - max(0, shift)] = found.together(abs(shift))
         found.known[key] = there
-    return found.known[key]
+    has_neighbour: NDArray[np.bool_] = found.known[key]
+    return has_neighbour
 
 
 def _around(words: NDArray[np.int32], found: Sessions) -> Floats:
     """Return the words of each message and those its neighbours lend; in session order."""
     sums = words.astype(np.float64)
-    lent = np.minimum(words, LENT)
-    for distance in range(1, min(NEIGHBOURS, len(words) - 1) + 1):
-        together = found.together(distance)
-        sums[distance:] += lent[:-distance] * together
-        sums[:-distance] += lent[distance:] * together
+    for place, part in found.parts():
+        lent, around = np.minimum(words[place], LENT), sums[place]
+        for distance in range(1, min(NEIGHBOURS, len(lent) - 1) + 1):
+            together = part.together(distance)
+            around[distance:] += lent[:-distance] * together
+            around[:-distance] += lent[distance:] * together
     return sums

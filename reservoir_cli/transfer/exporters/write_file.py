@@ -5,8 +5,8 @@ from pathlib import Path
 
 from reservoir_cli.errors import ReservoirError
 from reservoir_cli.settings import paths
-from reservoir_cli.util.files import way_out
-from reservoir_cli.util.private import replace_atomically
+from reservoir_cli.util.private_files import replace_atomically
+from reservoir_cli.util.read_files import way_out
 
 #: Characters that are written at once.
 _BATCH = 1 << 16

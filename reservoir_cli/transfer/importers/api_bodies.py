@@ -8,7 +8,7 @@ from reservoir_cli.messages import Conversation, Message
 from reservoir_cli.transfer.importers.base import Record, Skipped
 from reservoir_cli.transfer.importers.coerce import obj, text, time_of
 from reservoir_cli.transfer.importers.conversations import SourceIds, Thread
-from reservoir_cli.transfer.importers.files import File
+from reservoir_cli.transfer.importers.input_files import File
 from reservoir_cli.transfer.importers.json_stream import read_each
 
 #: Makes messages of a value of the file; a ``ValueError`` says why it is none.

@@ -10,8 +10,8 @@ from typing import Protocol, TypeVar
 from reservoir_cli.errors import ReservoirError, StoreError
 from reservoir_cli.reservoir import Reservoir
 from reservoir_cli.settings.config import Config
-from reservoir_cli.settings.live import LiveConfig
-from reservoir_cli.settings.location import file_identity
+from reservoir_cli.settings.reload import LiveConfig
+from reservoir_cli.settings.store_location import file_identity
 
 T = TypeVar("T")
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from reservoir_cli.context import summaries, turns
+from reservoir_cli.context import turns
 from reservoir_cli.context.budget import Meter
 from reservoir_cli.context.costs import costs_of, printed_tokens
 from reservoir_cli.context.render.window import written
@@ -13,7 +13,6 @@ from reservoir_cli.context.selection import NEWEST_SHARE, Rules, select
 from reservoir_cli.context.types import (
     Candidate,
     ContextRequest,
-    Piece,
     Selection,
     Tier,
     TokenBudget,
@@ -45,21 +44,6 @@ class Chooser:
             return self._by_requests(self.meter.counter)
         return (*self._by_sums(self.budget.history), ())
 
-    def beside(
-        self, chosen: dict[tuple[str, str | None], Piece]
-    ) -> tuple[ContextRequest, Selection, int, tuple[str, ...]]:
-        """Select once more beside summaries; those of what is printed then are taken out."""
-        request = replace(self.request, summaries=summaries.in_order(chosen))
-        selection, used, notes = replace(self, request=request).choose()
-        printed = summaries.conversations([*selection.recalled, *selection.history])
-        left = {key: piece for key, piece in chosen.items() if key not in printed}
-        if len(left) < len(chosen):
-            request = replace(request, summaries=summaries.in_order(left))
-            used = printed_tokens(
-                request, selection.recalled, selection.history, self.budget, self.meter
-            )
-        return request, selection, used, notes
-
     def explaining(
         self, request: ContextRequest, selection: Selection, used: int
     ) -> tuple[ContextRequest, int]:
@@ -68,7 +52,7 @@ class Chooser:
         if not counted_here or all(message.spans is None for message in selection.recalled):
             return request, used
         explained = replace(request, excerpts_explained=True)
-        more = self._printed(explained, selection)
+        more = self.printed(explained, selection)
         return (explained, more) if more <= self.budget.history else (request, used)
 
     def _by_sums(self, room: int) -> tuple[Selection, int]:
@@ -80,12 +64,13 @@ class Chooser:
         target = room
         while True:
             selection = self._within(room)
-            used = self._printed(self.request, selection)
+            used = self.printed(self.request, selection)
             if used <= target or room <= 0:
                 return selection, used
             room = max(0, room - (used - target))
 
-    def _printed(self, request: ContextRequest, selection: Selection) -> int:
+    def printed(self, request: ContextRequest, selection: Selection) -> int:
+        """Count the tokens of a selection as it is printed."""
         recalled, history = selection.recalled, selection.history
         return printed_tokens(request, recalled, history, self.budget, self.meter)
 

@@ -1,7 +1,7 @@
 """Store what passed the proxy: a request is an import of its messages, and an answer behind them.
 
 What is known is known by the identities that the proxy gives; see
-:mod:`reservoir_cli.server.proxy.request`.
+:mod:`reservoir_cli.server.proxy.question_identity`.
 """
 
 import uuid
@@ -10,15 +10,15 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
 from reservoir_cli.messages import Conversation, Message, Scope, StoredMessage
-from reservoir_cli.storage.ledger import Ledger
+from reservoir_cli.storage.content_identity import parts_of
 from reservoir_cli.storage.marks import Tags
+from reservoir_cli.storage.proxy_ledger import Ledger
 from reservoir_cli.storage.records import Filter
-from reservoir_cli.storage.said import parts_of
 from reservoir_cli.storage.sources import Sources
 from reservoir_cli.transfer.file_import import Destination
 from reservoir_cli.transfer.importers import Record
 from reservoir_cli.transfer.ingest import Ingestor
-from reservoir_cli.transfer.proxied import SOURCE, text_mark
+from reservoir_cli.transfer.skip_proxied import SOURCE, text_mark
 
 #: Tag of an answer that was cut.
 PARTIAL = "partial"

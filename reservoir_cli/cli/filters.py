@@ -1,0 +1,96 @@
+"""Read the options that name messages: their scope, filters such as ``--since``, and ids."""
+
+from datetime import UTC, datetime
+
+from reservoir_cli.errors import UsageError
+from reservoir_cli.messages import Scope, clean_text, parse_role
+from reservoir_cli.reservoir import Filter, IdField, Reservoir
+from reservoir_cli.util.parse_times import parse_time
+
+#: What a filter is called where it is typed, if that is not its name.
+OPTION_NAMES = {"text": "match", "trace_id": "trace-id", "conversation_id": "conversation"}
+
+
+def read_scope(
+    reservoir: Reservoir,
+    partition: str | None,
+    instance: str | None,
+    all_instances: bool,
+    all_partitions: bool,
+    *,
+    one_instance: bool = False,
+) -> Scope:
+    """Return the scope of a read.
+
+    :param one_instance: without ``-i`` take the instance named like the partition.
+    :raises UsageError: options that contradict each other.
+    """
+    if all_partitions and (partition or instance):
+        raise UsageError(
+            "--all-partitions contradicts -p and -i", hint="leave -p and -i out to read everything"
+        )
+    if all_instances and instance:
+        raise UsageError(
+            "--all-instances contradicts -i",
+            hint="leave -i out for the whole partition, --all-instances for that instance",
+        )
+    if all_partitions:
+        return Scope(None)
+    scope = reservoir.scope(partition, instance)
+    if all_instances or (instance is None and not one_instance):
+        return Scope(scope.partition)
+    return scope
+
+
+def message_filter(
+    *,
+    role: str | None = None,
+    trace_id: str | None = None,
+    conversation_id: str | None = None,
+    since: str | None = None,
+    until: str | None = None,
+    text: str | None = None,
+    source: str | None = None,
+    project: str | None = None,
+    tag: str | None = None,
+    pinned: bool = False,
+    secrets: bool = False,
+) -> Filter:
+    """Which messages are meant, as it was typed.
+
+    :raises UsageError: an unknown role, what is no time, or an empty text.
+    """
+    if text is not None and not text.strip():
+        raise UsageError("--match needs a text", hint='--match "some words"')
+    now = datetime.now(UTC)
+    return Filter(
+        role=parse_role(role).value if role else None,
+        trace_id=trace_id,
+        conversation_id=conversation_id,
+        since=parse_time(since, now) if since else None,
+        until=parse_time(until, now) if until else None,
+        text=clean_text(text) if text else None,
+        source=clean_text(source) if source else None,
+        project=clean_text(project) if project else None,
+        tag=tag,
+        pinned=pinned,
+        secrets=secrets,
+    )
+
+
+def whole_id(reservoir: Reservoir, field: IdField, typed: str | None, scope: Scope) -> str | None:
+    """Complete the beginning of a trace or conversation id; what is none is returned as typed.
+
+    :raises UsageError: several ids of the scope begin so, and none is exactly this.
+    """
+    if typed is None:
+        return None
+    ids = reservoir.lookup.ids_starting_with(field, clean_text(typed), scope)
+    if typed in ids or not ids:
+        return typed
+    if len(ids) > 1:
+        shown = ", ".join(ids[:3]) + (", …" if len(ids) > 3 else "")
+        raise UsageError(
+            f"--{OPTION_NAMES[field]} {typed} is not unique: {shown}", hint="type more of the id"
+        )
+    return ids[0]

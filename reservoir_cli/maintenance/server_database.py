@@ -1,0 +1,41 @@
+"""What can be done with the database of a store on a server alone."""
+
+from typing import Any
+
+from reservoir_cli.errors import UsageError
+from reservoir_cli.maintenance.database import Database
+from reservoir_cli.storage.postgres import admin
+from reservoir_cli.storage.postgres.store import PostgresStore
+
+
+class ServerDatabase(Database):
+    """The database on a server that keeps a store."""
+
+    def status(self) -> dict[str, Any]:
+        """See :class:`Database`; with how large each table is, and on which machine."""
+        facts = super().status()
+        return facts if facts["bytes"] is None else facts | admin.facts(self._server)
+
+    def _guard(self) -> None:
+        admin.guard(self._server)
+
+    def build_index(self, partition: str) -> float:
+        """See :class:`Database`."""
+        return admin.index(self._server, partition, self._progress).recall
+
+    def drop_index(self, partition: str) -> bool:
+        """See :class:`Database`."""
+        return admin.drop_index(self._server, partition)
+
+    @property
+    def _server(self) -> PostgresStore:
+        """The store on the server.
+
+        :raises UsageError: it is not there yet.
+        """
+        if not isinstance(self._store, PostgresStore):
+            raise UsageError(
+                f"there is no store at {self._store.location} yet",
+                hint="reservoir db migrate makes it",
+            )
+        return self._store

@@ -1,0 +1,24 @@
+"""The clock and the local zone, where a system's own functions may fail."""
+
+from datetime import UTC, datetime, timedelta
+
+#: A time this much later than now is not a clock that is slightly off.
+FAR_AHEAD = timedelta(days=1)
+
+
+def unix_time() -> float:
+    """Return seconds since 1970; ``time.time`` overflows if the clock is set to 2262 or later."""
+    return datetime.now(UTC).timestamp()
+
+
+def is_far_ahead(moment: datetime | None, now: datetime) -> bool:
+    """Return whether a time is more than a day ahead of now."""
+    return moment is not None and moment - now > FAR_AHEAD
+
+
+def to_local(moment: datetime) -> datetime:
+    """Convert an aware time to the local zone, if the system can."""
+    try:
+        return moment.astimezone()
+    except (OverflowError, ValueError, OSError):  # Windows knows no zone before 1970
+        return moment

@@ -1,0 +1,58 @@
+"""Imports of our own modules stand at the top, and no two modules import each other anywhere."""
+
+import ast
+from collections.abc import Iterator
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
+
+import pytest
+
+import reservoir_cli
+
+PACKAGE = Path(reservoir_cli.__file__).parent
+#: Imports inside functions and under TYPE_CHECKING: of parts that few commands need.
+MOST = 58
+
+
+def module_name(path: Path) -> str:
+    parts = path.relative_to(PACKAGE.parent).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+MODULES = {module_name(path): path for path in PACKAGE.rglob("*.py")}
+
+
+def own_imports(path: Path) -> Iterator[tuple[ast.ImportFrom | ast.Import, set[str]]]:
+    """Yield each import statement of our own modules with the modules it names."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom):
+            assert not node.level, f"{path} imports relatively"
+            full = {f"{node.module}.{alias.name}" for alias in node.names}
+            named = {name if name in MODULES else str(node.module) for name in full}
+        elif isinstance(node, ast.Import):
+            named = {alias.name for alias in node.names}
+        else:
+            continue
+        if ours := named & MODULES.keys():
+            yield node, ours
+
+
+def test_few_imports_of_our_own_modules_are_indented() -> None:
+    indented = [
+        f"{module}:{node.lineno}"
+        for module, path in MODULES.items()
+        for node, _ in own_imports(path)
+        if node.col_offset
+    ]
+    assert len(indented) <= MOST, "\n".join(sorted(indented))
+
+
+def test_no_cycle_hides_in_functions_or_behind_type_checking() -> None:
+    graph = {
+        module: {name for _, names in own_imports(path) for name in names} - {module}
+        for module, path in MODULES.items()
+    }
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        pytest.fail(" -> ".join(error.args[1]))
