@@ -16,19 +16,20 @@ if TYPE_CHECKING:
         Filter,
         Hit,
         ImportReport,
-        Recall,
-        Skipped,
-        WindowMessage,
-    )
-    from reservoir_cli.chat.trim import trim_history
-    from reservoir_cli.errors import (
+        Message,
         ModelUnavailableError,
+        Recall,
         ReservoirError,
+        Scope,
+        Skipped,
+        StoredMessage,
         StoreError,
         StoreLockedError,
+        ToolCall,
         UsageError,
+        WindowMessage,
+        trim_history,
     )
-    from reservoir_cli.messages import Message, Scope, StoredMessage, ToolCall
     from reservoir_cli.reservoir import Reservoir
 
 _HOME = {

@@ -1,16 +1,25 @@
-"""The types that methods of ``Reservoir`` take and return, as their annotations name them.
+"""All public names but ``Reservoir``, and the other types that its annotations name.
 
-A type checker reads this module; a program that runs loads each type from its own module.
+A type checker reads this module; a program that runs loads each name from its own module.
 """
 
+from reservoir_cli.chat.trim import trim_history
 from reservoir_cli.context.recall import Recall, Skipped
 from reservoir_cli.context.render.window import ContextWindow
 from reservoir_cli.context.request import BudgetPlan, ContextOptions, Pieces
 from reservoir_cli.context.runs import Runs
 from reservoir_cli.context.window_message import WindowMessage
 from reservoir_cli.embedding import Embedder
+from reservoir_cli.errors import (
+    ModelUnavailableError,
+    ReservoirError,
+    StoreError,
+    StoreLockedError,
+    UsageError,
+)
 from reservoir_cli.maintenance.database import Database
 from reservoir_cli.maintenance.doctor import Check
+from reservoir_cli.messages import Message, Scope, StoredMessage, ToolCall
 from reservoir_cli.retrieval.hits import Hit
 from reservoir_cli.retrieval.indexing import Indexer
 from reservoir_cli.settings.models import Model
@@ -37,13 +46,23 @@ __all__ = [
     "ImportReport",
     "Indexer",
     "Ingestor",
+    "Message",
     "Model",
+    "ModelUnavailableError",
     "Outcome",
     "Pieces",
     "Recall",
+    "ReservoirError",
     "Runs",
+    "Scope",
     "Skipped",
     "Source",
+    "StoreError",
+    "StoreLockedError",
+    "StoredMessage",
     "SyncReport",
+    "ToolCall",
+    "UsageError",
     "WindowMessage",
+    "trim_history",
 ]

@@ -19,6 +19,7 @@ from reservoir_cli.storage.records import (
     PlaceSummary,
     Progress,
 )
+from reservoir_cli.transfer.forget import forget
 
 if TYPE_CHECKING:
     from reservoir_cli.api_types import (
@@ -217,8 +218,6 @@ class Reservoir(Reader):
         :raises UsageError: on a server, several partitions of the scope have one of the ids.
         :raises ReservoirError: they are gone, but a reader keeps their words in the files.
         """
-        from reservoir_cli.transfer.forget import forget
-
         forget(self.store, self.lookup.keys_of(ids, scope), self._progress)
 
     def move_partition(self, old: str, new: str) -> tuple[int, int]:

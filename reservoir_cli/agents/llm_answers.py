@@ -5,8 +5,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from reservoir_cli.agents.mcp.tool_answers import Answers
 from reservoir_cli.agents.mcp.tool_schemas import tools
+from reservoir_cli.agents.mcp.tools import Answers
 from reservoir_cli.context.recall import Skipped
 from reservoir_cli.reservoir import Reservoir
 from reservoir_cli.settings import config
@@ -26,10 +26,12 @@ def recalled(question: str) -> str:
 
 
 def answer(tool: str, given: Mapping[str, Any]) -> str:
-    """Answer a call of a tool.
+    """Answer a call of a tool, or return the text of a ``fragment`` for a question.
 
     :raises ReservoirError: an argument is wrong, or the tool failed.
     """
+    if tool == "fragment":
+        return recalled(given["question"])
     arguments = tools()[tool].check(given)
     answers = Answers(_open)
     try:

@@ -27,9 +27,7 @@ def register_tools(register: Callable[..., None]) -> None:
 
 def load_fragment(question: str) -> list[llm.Fragment]:
     """Recall what was said about a question, such as -f 'reservoir:why did we drop it?'."""
-    from reservoir_cli.agents import llm_answers
-
-    text = llm_answers.recalled(question)
+    text = _answer("fragment", question=question)
     return [llm.Fragment(text, f"reservoir:{question}")] if text else []
 
 

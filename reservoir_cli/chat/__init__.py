@@ -1,1 +1,1 @@
-"""The message shapes of the providers."""
+"""Conversations as lists of messages: turns, tool calls and their results, trimming."""

@@ -6,7 +6,6 @@ history = available - system - procedure - knowledge - episodes - current.
 
 import math
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import NamedTuple
 
 from reservoir_cli.chat.turn import Section
@@ -113,4 +112,4 @@ def plan(
             f"the question and the sections alone take {fixed:,} of {available:,} tokens; "
             f"they are printed whole{hint}"
         )
-    return replace(planned, notes=tuple(notes))
+    return planned._replace(notes=tuple(notes))

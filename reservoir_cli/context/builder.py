@@ -15,6 +15,7 @@ from reservoir_cli.context.pool import masked, passages_of, pool_of, recounted, 
 from reservoir_cli.context.render.window import ContextWindow
 from reservoir_cli.context.sections import cap_notes, capped, section_tokens
 from reservoir_cli.context.selection import Rules
+from reservoir_cli.context.summaries import select_beside
 from reservoir_cli.context.tiers import fillers, not_printable, tiers_of, unread
 from reservoir_cli.context.types import ContextRequest, Tier
 from reservoir_cli.embedding import Embedder
@@ -28,8 +29,9 @@ from reservoir_cli.retrieval.recall_floor import floor_property, recall_floor
 from reservoir_cli.retrieval.respelling import respelling_notes, without_known_words
 from reservoir_cli.settings.schema import Settings
 from reservoir_cli.storage.base import Store
+from reservoir_cli.storage.candidates import Candidates, Talk
 from reservoir_cli.storage.keys import Keys
-from reservoir_cli.storage.records import Candidates, Filter, Talk
+from reservoir_cli.storage.records import Filter
 from reservoir_cli.tokens import AnthropicCounter
 from reservoir_cli.util.languages import is_about_speaker
 
@@ -133,8 +135,6 @@ def build_context(
     chooser = Chooser(request, pool, budget, rules, meter, not_reached, too_large, silent)
     selection, used, counting = chooser.choose()
     if settings.episodes == "auto" and embedder and vector is not None and not silent:
-        from reservoir_cli.context.summaries import select_beside  # few stores have summaries
-
         beside = select_beside(chooser, store, scope, (embedder, vector), settings, mask)
         if beside:
             request, selection, used, counting = beside

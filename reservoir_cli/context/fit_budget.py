@@ -88,7 +88,7 @@ class Chooser:
             return selection
         # A recent reply without its question is printed among the recalled, and stays.
         recent = (each for each in selection.recalled if each.tier is Tier.RECENT)
-        return replace(selection, recalled=tuple(recent))
+        return selection._replace(recalled=tuple(recent))
 
     def _by_requests(self, counter: AnthropicCounter) -> tuple[Selection, int, tuple[str, ...]]:
         """Select by the provider's counts: each one tells how far this machine's are off."""

@@ -19,7 +19,7 @@ from typing import NamedTuple
 from reservoir_cli.context.exchanges import Exchanges
 from reservoir_cli.context.types import Candidate
 from reservoir_cli.messages import Role
-from reservoir_cli.util.clock import to_local
+from reservoir_cli.util.clock import local_day
 
 #: Returns the tokens of recalled messages and history, exact up to a limit.
 Printed = Callable[[Sequence[Candidate], Sequence[Candidate], float], int]
@@ -433,4 +433,4 @@ def _asks(candidate: Candidate) -> bool:
 
 
 def _day(candidate: Candidate) -> str:
-    return to_local(candidate.message.created_at).date().isoformat()
+    return local_day(candidate.message.created_at)

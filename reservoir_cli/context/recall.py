@@ -130,7 +130,7 @@ def prepare_recall(
     )
     session = clean_text(exclude_conversation or "") or None
     request = replace(prepared.request, recall_only=True, exclude_conversation=session)
-    return replace(prepared, request=request)
+    return prepared._replace(request=request)
 
 
 def _shortened(question: str) -> str:

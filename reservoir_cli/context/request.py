@@ -5,6 +5,7 @@ import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
+from typing import NamedTuple
 
 from reservoir_cli.chat.turn import Section, Turn
 from reservoir_cli.context.budget import Meter, plan
@@ -92,8 +93,7 @@ def older_flags(named: Mapping[str, Value]) -> dict[str, Value]:
     return {name: value for name, value in flags.items() if value is not None}
 
 
-@dataclass(frozen=True, slots=True)
-class Prepared:
+class Prepared(NamedTuple):
     """A request with the settings that hold for it.
 
     :param window: tokens the model reads and writes at once.
@@ -169,8 +169,7 @@ def prepare(
     return Prepared(request, settings, window, reserve)
 
 
-@dataclass(frozen=True, slots=True)
-class BudgetPlan:
+class BudgetPlan(NamedTuple):
     """Where the tokens of a context go.
 
     :param recommended: what ``--budget recommended`` takes; ``None`` without a model.

@@ -6,7 +6,7 @@ both fit. A long message is taken part by part. ``layout`` keeps the account.
 
 import heapq
 from collections.abc import Iterable, Iterator, Sequence, Set
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import count, takewhile
 from typing import NamedTuple
 
@@ -14,6 +14,7 @@ from reservoir_cli.chat.tool_calls import pair_calls
 from reservoir_cli.context.excerpts import Excerpter, discount, least_tokens, step_size
 from reservoir_cli.context.exchanges import Exchanges
 from reservoir_cli.context.layout import Costs, Packing, by_time, ids, is_system
+from reservoir_cli.context.pins import PINNED, PINNED_SHARE, as_pin, latest_pins
 from reservoir_cli.context.standing_instructions import is_standing
 from reservoir_cli.context.types import Candidate, Dropped, Selection, Tier
 from reservoir_cli.messages import Role, StoredMessage
@@ -26,13 +27,10 @@ QUESTION = "question"
 ORPHAN = "orphan result"
 UNANSWERED = "unanswered call"
 UNLIKE = "below min_cosine"
-PINNED = "pinned"
 
 _TIERS = list(Tier)
 #: The newest messages come first while they take at most this part of the budget.
 NEWEST_SHARE = 1 / 8
-#: Together with pinned messages, this part.
-PINNED_SHARE = 1 / 4
 #: When something did not fit, and less than this part of the budget is left, nothing is taken whose
 #: turn comes at less than this share of the priority of what was taken last.
 _LITTLE_LEFT, _FAR_BELOW = 0.15, 0.75
@@ -47,8 +45,7 @@ NEAREST = 0.7
 STANDING = 1.4
 
 
-@dataclass(frozen=True, slots=True)
-class Rules:
+class Rules(NamedTuple):
     """The settings that choosing goes by.
 
     :param order: ``score`` or ``tiers``.
@@ -150,7 +147,8 @@ def select(
     for unit in _newest(units, rules.min_history_messages):
         if not packing.add(unit.members, int(budget * NEWEST_SHARE), "newest"):
             break
-    for unit in _pinned(units):
+    with_pins = [unit for unit in units if latest_pins(unit.members)]
+    for unit in sorted(with_pins, key=lambda unit: latest_pins(unit.members)):
         packing.add(unit.members, int(budget * PINNED_SHARE), PINNED)
     together = list(_together(units, exchanges))
     if rules.order == "tiers":
@@ -164,36 +162,15 @@ def select(
     named = ids([*layout.recalled, *layout.history]) | ids(each.candidate for each in dropped)
     dropped += [Dropped(each, NO_ROOM) for each in _members(units) if each.message.id not in named]
     kept_as_pins = {number for number, reason in packing.reasons.items() if reason == PINNED}
-    dropped = [replace(each, candidate=_as_pin(each.candidate)) for each in dropped]
+    dropped = [each._replace(candidate=as_pin(each.candidate)) for each in dropped]
     return Selection(
-        tuple(_as_pin(each, kept_as_pins) for each in layout.recalled),
-        tuple(_as_pin(each, kept_as_pins) for each in layout.history),
+        tuple(as_pin(each, kept_as_pins) for each in layout.recalled),
+        tuple(as_pin(each, kept_as_pins) for each in layout.history),
         tuple(each for each in dropped if not each.candidate.filler),
         tuple(each for each in dropped if each.candidate.filler),
         packing.reasons,
         not_reached,
     )
-
-
-def _pinned(units: Iterable[Unit]) -> list[Unit]:
-    """Return the groups with a pinned message, the newest pin first."""
-
-    def newest(unit: Unit) -> list[tuple[float, int]]:
-        messages = (each.message for each in unit.members if each.pinned)
-        return sorted(
-            (-each.pinned_at.timestamp(), -each.id) for each in messages if each.pinned_at
-        )
-
-    return sorted((unit for unit in units if newest(unit)), key=newest)
-
-
-def _as_pin(candidate: Candidate, numbers: Set[int] | None = None) -> Candidate:
-    """Return a pinned message with that tier.
-
-    :param numbers: only those that were kept as pins.
-    """
-    is_pin = candidate.pinned and (numbers is None or candidate.message.id in numbers)
-    return replace(candidate, tier=Tier.PINNED) if is_pin else candidate
 
 
 def _without_too_large(

@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from reservoir_cli.context import turns
+from reservoir_cli.context.fit_budget import Chooser
 from reservoir_cli.context.render.window import count_turns
 from reservoir_cli.context.types import Candidate, ContextRequest, Piece, Selection
 from reservoir_cli.embedding import Embedder
@@ -20,8 +21,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from reservoir_cli.context.fit_budget import Chooser
-
 #: A request, what is selected for it, the tokens of that as it is printed, and notes for the user.
 Chosen = tuple[ContextRequest, Selection, int, tuple[str, ...]]
 #: The part of the history budget that summaries may take at most.
@@ -29,7 +28,7 @@ _SHARE = 4
 
 
 def select_beside(
-    chooser: "Chooser",
+    chooser: Chooser,
     store: Store,
     scope: Scope,
     question: tuple[Embedder, "NDArray[np.float32]"],
@@ -41,14 +40,14 @@ def select_beside(
     :param question: the embedder, and the question's vector.
     """
     room = min(settings.max_episode_tokens, chooser.budget.history // _SHARE)
-    smaller = replace(chooser.budget, history=chooser.budget.history - room)
+    smaller = chooser.budget._replace(history=chooser.budget.history - room)
     first, _, _ = replace(chooser, budget=smaller).choose()
     summaries = _choose(chooser, first, store, scope, question, room, mask)
     return _beside(chooser, summaries) if summaries else None
 
 
 def _choose(
-    chooser: "Chooser",
+    chooser: Chooser,
     selection: Selection,
     store: Store,
     scope: Scope,
@@ -74,7 +73,7 @@ def _choose(
     return chosen
 
 
-def _beside(chooser: "Chooser", summaries: dict[tuple[str, str | None], Piece]) -> Chosen:
+def _beside(chooser: Chooser, summaries: dict[tuple[str, str | None], Piece]) -> Chosen:
     """Select once more beside summaries; those of what is printed then are taken out."""
     request = replace(chooser.request, summaries=_in_order(summaries))
     selection, used, notes = replace(chooser, request=request).choose()

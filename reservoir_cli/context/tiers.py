@@ -13,7 +13,7 @@ from reservoir_cli.retrieval import ranking
 from reservoir_cli.retrieval.ranking import Scored
 from reservoir_cli.settings.schema import Settings
 from reservoir_cli.storage.base import Store
-from reservoir_cli.storage.records import Candidates
+from reservoir_cli.storage.candidates import Candidates
 
 #: When filling, messages are read until they could fill the budget so many times.
 _READ_AHEAD = 4

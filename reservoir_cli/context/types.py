@@ -139,8 +139,7 @@ class Candidate:
     pinned: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Dropped:
+class Dropped(NamedTuple):
     """A candidate that was left out, and why."""
 
     candidate: Candidate
@@ -152,8 +151,7 @@ class Dropped:
         return self.reason in ("no room", "too large")
 
 
-@dataclass(frozen=True, slots=True)
-class Selection:
+class Selection(NamedTuple):
     """What goes into the window.
 
     :param recalled: kept messages outside the unbroken newest run, oldest first.
@@ -172,8 +170,7 @@ class Selection:
     not_reached: int
 
 
-@dataclass(frozen=True, slots=True)
-class TokenBudget:
+class TokenBudget(NamedTuple):
     """How many tokens there are, and who has them.
 
     :param window: what the model reads and writes at once.

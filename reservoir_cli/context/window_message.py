@@ -7,7 +7,9 @@ from datetime import datetime
 from typing import Any
 
 from reservoir_cli.chat.turn import Section
+from reservoir_cli.context.render.json import rows
 from reservoir_cli.context.types import Tier
+from reservoir_cli.context.window import FinishedWindow
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,3 +70,8 @@ class WindowMessage:
             stacklevel=2,
         )
         return self.row[name]
+
+
+def messages_of(window: FinishedWindow) -> tuple[WindowMessage, ...]:
+    """Return everything that is printed of a window, in order."""
+    return tuple(map(WindowMessage.from_row, rows(window)))

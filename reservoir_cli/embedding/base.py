@@ -1,8 +1,7 @@
 """What an embedder is: the protocol, and the engine that runs it."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 if TYPE_CHECKING:
     import numpy as np
@@ -12,8 +11,7 @@ if TYPE_CHECKING:
 Progress = Callable[[str, int, int], None]
 
 
-@dataclass(frozen=True, slots=True)
-class Engine:
+class Engine(NamedTuple):
     """The engine that runs a model.
 
     :param kind: ``compiled`` (ONNX Runtime) or ``reference`` (sentence-transformers).

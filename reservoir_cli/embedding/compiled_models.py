@@ -19,7 +19,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from reservoir_cli.embedding import split_passages
 from reservoir_cli.embedding.identity import model_files
@@ -53,8 +53,7 @@ class CacheUnusableError(Exception):
         self.reason = reason
 
 
-@dataclass(frozen=True, slots=True)
-class FileFingerprint:
+class FileFingerprint(NamedTuple):
     """The size, time and hash of a file when it was written."""
 
     size: int
@@ -224,7 +223,8 @@ def write_manifest(folder: Path, manifest: Manifest) -> None:
         with path.open("rb+") as file:
             os.fsync(file.fileno())
         state = path.stat()
-        files[path.name] = asdict(FileFingerprint(state.st_size, state.st_mtime_ns, sha256(path)))
+        written = FileFingerprint(state.st_size, state.st_mtime_ns, sha256(path))
+        files[path.name] = written._asdict()
     stored = {**asdict(manifest), "files": files, "rules": _rules()}
     sealed = {**stored, "seal": _seal(stored)}
     write_private(folder / MANIFEST, json.dumps(sealed))

@@ -8,7 +8,7 @@ import logging
 import os
 import shutil
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,6 +21,7 @@ from reservoir_cli.embedding.torch import ReferenceEmbedder
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+    from torch.nn import Module
 
 #: The least cosine between vectors of a compiled model and of the reference.
 _AGREEMENT = 0.9999
@@ -187,8 +188,6 @@ def _export(model: Any, target: Path) -> None:
     """
     import torch
 
-    from reservoir_cli.embedding.graph import Whole
-
     features = model.preprocess(["two texts of", "different lengths, so that one is padded"])
     names = [name for name in _INPUTS if name in features]
     shape = {0: torch.export.Dim.DYNAMIC, 1: torch.export.Dim.DYNAMIC}
@@ -198,7 +197,7 @@ def _export(model: Any, target: Path) -> None:
         transformer.set_attn_implementation("eager")
         with torch.no_grad():
             program = torch.onnx.export(
-                Whole(model, names).eval(),
+                _as_one_module(model, names).eval(),
                 tuple(features[name] for name in names),
                 dynamo=True,
                 verbose=False,
@@ -212,6 +211,30 @@ def _export(model: Any, target: Path) -> None:
         transformer.set_attn_implementation(usual)
     assert program is not None
     program.save(target, external_data=True)
+
+
+def _as_one_module(model: Any, names: Sequence[str]) -> "Module":
+    """Return all modules of a ``SentenceTransformer``, followed by normalisation, as one.
+
+    Its inputs have the shape (batch, pieces), its result (batch, dimensions).
+
+    :param names: the names of the inputs, in order.
+    """
+    import torch
+
+    class Whole(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.stages = torch.nn.ModuleList(list(model))
+
+        def forward(self, *inputs: torch.Tensor) -> torch.Tensor:
+            features: dict[str, Any] = dict(zip(names, inputs, strict=True))
+            for stage in self.stages:
+                features = stage(features)
+            vectors: torch.Tensor = features["sentence_embedding"]
+            return torch.nn.functional.normalize(vectors, p=2, dim=1)
+
+    return Whole()
 
 
 def _optimise(folder: Path) -> None:

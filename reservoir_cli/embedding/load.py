@@ -1,7 +1,6 @@
 """Load a model: open its compiled form, or compile it at its first use."""
 
 import os
-from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -161,7 +160,7 @@ def _compiled(name: str, source: ModelSource, place: Path, progress: Progress) -
             return opened
     except compiled_models.CacheUnusableError as problem:
         reason = problem.reason
-    reference.engine = replace(reference.engine, reason=reason)
+    reference.engine = reference.engine._replace(reason=reason)
     return reference
 
 

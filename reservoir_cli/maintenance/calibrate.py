@@ -1,7 +1,7 @@
 """Measure the recall floor of an embedding model on a store's own questions."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from reservoir_cli.context.small_talk import asks_nothing
 from reservoir_cli.embedding import Embedder, Progress
 from reservoir_cli.errors import ReservoirError
+from reservoir_cli.maintenance.calibration import Calibration
 from reservoir_cli.messages import Key, Role, Scope, StoredMessage
 from reservoir_cli.retrieval.recall_floor import (
     FLOORS,
@@ -28,34 +29,6 @@ FEWEST, MOST = 100, 1_000
 #: So many show a loss of 0.2%. With fewer a single question decides, and a model's floor stays.
 ENOUGH = 500
 _EVERYWHERE = Scope(None)
-
-
-@dataclass(frozen=True, slots=True)
-class Calibration:
-    """What was measured; shares are in 0…1.
-
-    :param model: the name of the embedding model.
-    :param model_id: the identity of its vectors, which the floor holds for.
-    :param questions: how many questions with a stored reply were measured.
-    :param unrelated: how many of them were compared with other sessions than their own.
-    :param recall_floor: the floor, which the store keeps; 0 is off.
-    :param before: the floor for this model until now.
-    :param lost: the share of the questions that the floor refuses although the reply is stored.
-    :param refused: the share that it refuses when their own session is left out.
-    :param related_median: the median relevance of the questions to the store.
-    :param unrelated_median: the same without their own session.
-    """
-
-    model: str
-    model_id: str
-    questions: int
-    unrelated: int
-    recall_floor: float
-    before: float
-    lost: float
-    refused: float
-    related_median: float
-    unrelated_median: float
 
 
 def calibrate(store: Store, config: Config, embedder: Embedder, progress: Progress) -> Calibration:

@@ -2,10 +2,11 @@
 
 from collections import Counter
 from contextlib import closing
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from reservoir_cli.embedding import Progress
 from reservoir_cli.errors import StoreError, UsageError
+from reservoir_cli.maintenance.calibration import Calibration
 from reservoir_cli.retrieval.indexing import Indexer
 from reservoir_cli.settings.config import Config
 from reservoir_cli.storage import replicate
@@ -14,9 +15,6 @@ from reservoir_cli.storage.factory import open_store
 from reservoir_cli.storage.postgres import tables
 from reservoir_cli.storage.sqlite.replace_file import check_count
 from reservoir_cli.storage.unfinished_copy import UNFINISHED_COPY
-
-if TYPE_CHECKING:
-    from reservoir_cli.maintenance.calibrate import Calibration
 
 #: How many partitions the status of a store names.
 _LARGEST = 10
@@ -77,7 +75,7 @@ class Database:
         """
         raise self._not_on_a_server()
 
-    def calibrate(self) -> "Calibration":
+    def calibrate(self) -> Calibration:
         """Measure the recall floor of the embedding model on this store, and keep it there.
 
         :raises ReservoirError: there are too few questions, or messages are not embedded yet.

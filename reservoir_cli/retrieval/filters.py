@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reservoir_cli.retrieval.ranking import Scored
-from reservoir_cli.storage.records import Candidates
+from reservoir_cli.storage.candidates import Candidates
 
 
 def passing(found: Candidates) -> NDArray[np.intp]:

@@ -7,7 +7,8 @@ from numpy.typing import NDArray
 
 from reservoir_cli.messages import Role, Scope, StoredMessage
 from reservoir_cli.storage.base import Store
-from reservoir_cli.storage.records import Filter, Talk
+from reservoir_cli.storage.candidates import Talk
+from reservoir_cli.storage.records import Filter
 
 #: What the last user turn and the last reply count beside the question.
 _WEIGHTS = {Role.USER: 0.5, Role.ASSISTANT: 0.3}

@@ -6,8 +6,8 @@ nothing.
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, suppress
-from dataclasses import dataclass
 from itertools import accumulate
+from typing import NamedTuple
 
 from reservoir_cli.embedding import Embedder, Engine, Progress, load_embedder
 from reservoir_cli.embedding.question_cache import RememberedQuestions
@@ -31,8 +31,7 @@ _CATCH_UP = 64
 _EVERYTHING = Scope(None)
 
 
-@dataclass(frozen=True, slots=True)
-class Model:
+class Model(NamedTuple):
     """The model whose embeddings a store takes from a file.
 
     :param link_threshold: messages are linked from this similarity on.
@@ -44,8 +43,7 @@ class Model:
     link_threshold: LinkThreshold
 
 
-@dataclass(frozen=True, slots=True)
-class EmbeddingState:
+class EmbeddingState(NamedTuple):
     """By which models a store is embedded.
 
     :param active: name of the model whose embeddings are compared.

@@ -15,7 +15,7 @@ from reservoir_cli.retrieval.bm25_with_neighbours import bm25
 from reservoir_cli.retrieval.recall_floor import relevance
 from reservoir_cli.retrieval.sessions import Sessions, sessions
 from reservoir_cli.settings.schema import Settings
-from reservoir_cli.storage.records import Candidates
+from reservoir_cli.storage.candidates import Candidates
 from reservoir_cli.util.greatest import greatest
 
 Floats = NDArray[np.float64]

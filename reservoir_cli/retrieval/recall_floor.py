@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reservoir_cli.settings.schema import Settings
-from reservoir_cli.storage.records import Candidates, Posting
+from reservoir_cli.storage.candidates import Candidates, Posting
 
 Floats = NDArray[np.float64]
 

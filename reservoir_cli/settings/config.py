@@ -75,9 +75,13 @@ class Config:
 
     def settings(self, partition: str | None = None, model: str | None = None) -> Settings:
         """Return the effective settings for a partition and a model (default: the ones set)."""
-        return Settings(
-            **{key: self.lookup(key, partition, model)[0] for key in SETTINGS}  # type: ignore[arg-type]
-        )
+        partition = partition or str(self.lookup("partition")[0])
+        model = model or self._default_model()
+        sources = [values for _, values in self._sources(partition, model)]
+        merged = {**DEFAULTS, **PROFILES.get(self.profile(partition, model), {})}
+        for values in reversed(sources):
+            merged |= values
+        return Settings(**{key: merged[key] for key in SETTINGS})
 
     def partition_of(self, folder: str | Path) -> str | None:
         """Return the partition of a folder; ``None`` if no project holds it."""

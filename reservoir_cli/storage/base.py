@@ -33,14 +33,12 @@ from reservoir_cli.storage.embeddings import Embeddings
 from reservoir_cli.storage.keys import Keys, by_partition
 from reservoir_cli.storage.links import LinkThreshold
 from reservoir_cli.storage.records import (
-    Candidates,
     ConversationSummary,
     Filter,
     IdField,
     PlaceSummary,
     Problem,
     Progress,
-    Talk,
     ThreadName,
     no_progress,
 )
@@ -51,6 +49,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from reservoir_cli.storage.candidates import Asked, Candidates, Talk
     from reservoir_cli.tokens import TokenCounter
 
 EVERYTHING = Filter()
@@ -267,8 +266,8 @@ class Store(Writes):
         question: str,
         vector: "NDArray[np.float32] | None",
         where: Filter = EVERYTHING,
-        talk: Talk | None = None,
-    ) -> Candidates:
+        talk: "Talk | None" = None,
+    ) -> "Candidates":
         """Return every message of a scope with what ranking needs, in order of time.
 
         Those that the filter leaves out are marked, so that scores stay those of the scope.
@@ -277,27 +276,17 @@ class Store(Writes):
         :param vector: of the question, by the active model.
         :param talk: what was said just before, to be compared in the same scan.
         """
+        from reservoir_cli.storage.candidates import Asked
 
-        def gather() -> Candidates:
-            gathered = self._gather(scope, own, question, self._model_id(), vector, talk)
-            return gathered.mark(self._matching(scope, where))
+        def gather() -> "Candidates":
+            asked = Asked(scope, own, question, self._model_id(), vector, talk)
+            return self._gather(asked).mark(self._matching(scope, where))
 
         return self._seen(gather)
 
     @abstractmethod
-    def _gather(
-        self,
-        scope: Scope,
-        own: str | None,
-        question: str,
-        model_id: str | None,
-        vector: "NDArray[np.float32] | None",
-        talk: Talk | None,
-    ) -> Candidates:
-        """Return every message of a scope with what ranking needs, in order of time.
-
-        :param model_id: the model whose vectors are compared; ``None`` before the first.
-        """
+    def _gather(self, asked: "Asked") -> "Candidates":
+        """Return every message of a scope with what ranking needs, in order of time."""
 
     def _matching(self, scope: Scope, where: Filter) -> Keys | None:
         """Return what a filter lets through; ``None`` if it lets through everything."""

@@ -145,7 +145,7 @@ class Embeddings(Session):
         for partition, ids in ids_of.items():
             # A message may have been forgotten, or embedded by another process, since it was read.
             due = writes.waiting(self._connection, table, partition, ids)
-            writes.wait_no_longer(self._connection, table, partition, due)
+            writes.delete_rows(self._connection, table, partition, due)
             embedded = {number: passages[Key(partition, number)] for number in due}
             self._add_vectors(partition, model_id, embedded)
             links.add(self._connection, partition, due, model_id, link_threshold)

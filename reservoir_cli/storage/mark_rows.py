@@ -80,13 +80,6 @@ def _with_marks(message: StoredMessage, names: list[str], at: int | None) -> Sto
         return replace(message, tags=tuple(map(str, names)), pinned_at=moment)
 
 
-def remove(connection: Connection, table: str, partition: str, ids: Sequence[int]) -> None:
-    """Delete all rows that messages have in a table of :data:`TABLES`."""
-    in_partition, values = connection.in_partition(table, partition)
-    listed, bound = connection.in_list("message_id", ids)
-    connection.execute(f"DELETE FROM {table} WHERE {in_partition} AND {listed}", [*values, *bound])
-
-
 def hand_on(
     connection: Connection, old: tuple[str, str], new: tuple[str, str], ids: Sequence[int]
 ) -> None:

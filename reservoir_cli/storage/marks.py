@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from reservoir_cli.messages import Key, check_name, to_epoch_ms
-from reservoir_cli.storage import mark_rows
+from reservoir_cli.storage import mark_rows, writes
 from reservoir_cli.storage.base import Store
 
 
@@ -65,6 +65,6 @@ class Pins:
 
         def drop() -> None:
             self._connection.lock([key.partition])
-            mark_rows.remove(self._connection, "pins", key.partition, [key.id])
+            writes.delete_rows(self._connection, "pins", key.partition, [key.id])
 
         self._store._written(drop)

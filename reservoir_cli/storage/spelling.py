@@ -6,7 +6,7 @@ for words without a single hit, and only where it begins with the same letters.
 
 from collections.abc import Callable, Iterable, Mapping
 
-from reservoir_cli.storage.records import Posting, Respelt
+from reservoir_cli.storage.candidates import Posting, Respelt
 
 #: Shorter stems have too many neighbours; from the second length on, two slips are allowed.
 SHORTEST, LONG = 5, 9

@@ -1,8 +1,7 @@
 """Summaries of conversations: derived from messages, and forgotten with them."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from reservoir_cli.messages import Scope
 from reservoir_cli.storage.base import Store
@@ -14,8 +13,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-@dataclass(frozen=True, slots=True)
-class Summary:
+class Summary(NamedTuple):
     """What a conversation was about.
 
     :param digest: a hash of the messages that were summarised.
@@ -39,7 +37,7 @@ def _summary(row: Sequence[Any]) -> "Summary":
     """Make a summary of a row of :data:`COLUMNS`."""
     *values, vector = row
     summary = Summary(*values)
-    return replace(summary, vector=_vector(vector))
+    return summary._replace(vector=_vector(vector))
 
 
 class Summaries:

@@ -70,8 +70,8 @@ def waiting(connection: Connection, table: str, partition: str, ids: Sequence[in
     return [row[0] for row in rows]
 
 
-def wait_no_longer(connection: Connection, table: str, partition: str, ids: Sequence[int]) -> None:
-    """Record that messages are embedded."""
+def delete_rows(connection: Connection, table: str, partition: str, ids: Sequence[int]) -> None:
+    """Delete all rows that messages have in a table of what is derived from them."""
     in_partition, values = connection.in_partition(table, partition)
     listed, bound = connection.in_list("message_id", ids)
     connection.execute(f"DELETE FROM {table} WHERE {in_partition} AND {listed}", [*values, *bound])

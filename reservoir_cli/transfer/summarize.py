@@ -4,7 +4,7 @@ import hashlib
 import shlex
 import subprocess
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from reservoir_cli.embedding import Embedder
@@ -94,7 +94,7 @@ def summarize(
             to_epoch_ms(conversation.first),
             embedder.model_id,
         )
-        summary = replace(summary, vector=embedder.encode_documents([summary.text])[0])
+        summary = summary._replace(vector=embedder.encode_documents([summary.text])[0])
         with store.write():
             # Something of it may have been forgotten meanwhile.
             if len(store.find(place, where)) != len(messages):

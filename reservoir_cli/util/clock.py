@@ -22,3 +22,8 @@ def to_local(moment: datetime) -> datetime:
         return moment.astimezone()
     except (OverflowError, ValueError, OSError):  # Windows knows no zone before 1970
         return moment
+
+
+def local_day(moment: datetime) -> str:
+    """Return the day of a moment in the local zone, such as ``2026-05-09``."""
+    return to_local(moment).date().isoformat()

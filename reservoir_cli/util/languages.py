@@ -1,7 +1,7 @@
 """Guess the language of a text by its most common words, or by its script."""
 
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 
 #: Words that are common in one language and rare in the others, in lower case.
 _FUNCTION_WORDS = {
@@ -82,12 +82,3 @@ def is_about_speaker(text: str) -> bool:
 def are_function_words(words: Collection[str]) -> bool:
     """Return whether all words, in lower case, are common words of one and the same language."""
     return any(known.issuperset(words) for known in _WORDS.values())
-
-
-def share_of_english(texts: Iterable[str]) -> tuple[float, int]:
-    """Return the share of texts in English among those whose language can be guessed.
-
-    :returns: the share, and how many texts it is about.
-    """
-    guesses = [language for text in texts if (language := guess_language(text))]
-    return (guesses.count("en") / len(guesses) if guesses else 1.0), len(guesses)

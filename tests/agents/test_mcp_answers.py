@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from reservoir_cli.agents.mcp.tool_answers import Answers
 from reservoir_cli.agents.mcp.tool_schemas import tools
+from reservoir_cli.agents.mcp.tools import Answers
 from reservoir_cli.context.render.frame import unwrap
 from reservoir_cli.errors import ReservoirError, StoreError, UsageError
 from reservoir_cli.messages import Message, Role

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 import pytest
 
-from reservoir_cli.agents.mcp.tool_answers import Answers
 from reservoir_cli.agents.mcp.tool_schemas import tools
+from reservoir_cli.agents.mcp.tools import Answers
 from reservoir_cli.reservoir import Reservoir
 
 server = pytest.importorskip("reservoir_cli.agents.mcp.server", reason="mcp is not installed")

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from datetime import UTC, datetime
 
-from reservoir_cli.chat.request_bodies import _arguments
 from reservoir_cli.chat.trim import find_turn_start, trim_history
+from reservoir_cli.context.render.request_bodies import _arguments
 from reservoir_cli.embedding import split_passages
 from reservoir_cli.embedding.tokenizer import words
 from reservoir_cli.errors import ReservoirError, UsageError

@@ -5,6 +5,7 @@ tests and the commands that are forked for them. A program that a test starts an
 it runs as it does for a user.
 """
 
+import ast
 import json
 import os
 from contextlib import suppress
@@ -17,7 +18,8 @@ PACKAGE = Path(__file__).parents[2] / "reservoir_cli"
 WORST = 12
 
 if os.environ.get("RESERVOIR_TEST_COVERAGE"):
-    from slipcover import FileMatcher, ImportManager, Slipcover
+    from slipcover import FileMatcher, ImportManager, Slipcover, print_coverage
+    from slipcover.branch import preinstrument
 
     # Probes stay where they are: to take them out costs more than they do, and loses what was seen.
     probes = Slipcover(branch=True, d_miss_threshold=2**31 - 1)
@@ -89,11 +91,9 @@ def _key(line_or_branch: Any) -> Any:
 
 def report() -> list[str]:
     """Return a line on the package, and on each of its modules with the most lines never run."""
-    from slipcover import print_coverage
-
     for file in FOLDER.glob("*.jsonl"):
         know(int(file.stem))
-    probes.source = [str(PACKAGE)]
+    _add_what_was_never_loaded()
     coverage = probes.get_coverage()
     with (FOLDER / "missing.txt").open("w", encoding="utf-8") as file:
         print_coverage(coverage, outfile=file, skip_covered=True)
@@ -104,6 +104,14 @@ def report() -> list[str]:
         *(f"{_shares(files[name]['summary'])}: {name}" for name in worst),
         f"The lines that no test runs are listed in {FOLDER / 'missing.txt'}.",
     ]
+
+
+def _add_what_was_never_loaded() -> None:
+    """Count the modules that this process has not loaded, in the way of those that it has."""
+    for file in map(str, PACKAGE.rglob("*.py")):
+        if file not in probes.code_lines:
+            tree = preinstrument(ast.parse(Path(file).read_bytes()))
+            probes.instrument(compile(tree, file, "exec"))
 
 
 def _shares(summary: dict[str, int]) -> str:

@@ -15,8 +15,8 @@ from pydantic import ValidationError
 from reservoir_cli.agents.mcp import stdio
 from reservoir_cli.agents.mcp.process import Wire
 from reservoir_cli.agents.mcp.server import Worker, build_server
-from reservoir_cli.agents.mcp.tool_answers import Answers, Opener
 from reservoir_cli.agents.mcp.tool_schemas import Tool
+from reservoir_cli.agents.mcp.tools import Answers, Opener
 
 #: Seconds to wait for a client to say which folders it works in.
 _PATIENCE = 2.0

@@ -22,8 +22,8 @@ from mcp.types import (
 from mcp.types import Tool as ListedTool
 
 from reservoir_cli import __version__
-from reservoir_cli.agents.mcp.tool_answers import Answers
 from reservoir_cli.agents.mcp.tool_schemas import INSTRUCTIONS, Tool
+from reservoir_cli.agents.mcp.tools import Answers
 from reservoir_cli.errors import ReservoirError
 
 #: Seconds without a call after which the store is closed and the model dropped.

@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from reservoir_cli.cli import (
+    clipboard,
     completion_values,
     console,
     filters,
@@ -13,6 +14,7 @@ from reservoir_cli.cli import (
     open_store,
     options,
 )
+from reservoir_cli.cli.explain import print_explanation
 from reservoir_cli.context.reasons import describe_reason
 from reservoir_cli.context.render.window import ContextWindow
 from reservoir_cli.context.request import ContextOptions
@@ -311,8 +313,6 @@ def _print(window: ContextWindow, explain: bool, reservoir: Reservoir) -> None:
     else:
         console.write_json(rendered)
     if explain and request.format != "json":
-        from reservoir_cli.cli.explain import print_explanation
-
         print_explanation(window)
     if request.format in ("openai", "azure", "ollama", "anthropic") and not request.model:
         console.note("no model is named: the request has no model key (--model adds it)")
@@ -331,8 +331,6 @@ def _say_pins_left_out(window: ContextWindow) -> None:
 
 
 def _copy(window: ContextWindow, explain: bool) -> None:
-    from reservoir_cli.cli import clipboard
-
     rendered = window.to(explain=explain)
     clipboard.copy(rendered if isinstance(rendered, str) else console.json_text(rendered))
     console.note("copied to the clipboard")

@@ -63,7 +63,7 @@ def _passing(
         summaries = [each for each in summaries if each.last >= where.since]
     if where.tag:
         tagged = reservoir.lookup.threads(scope, type(where)(tag=where.tag))
-        summaries = [each for each in summaries if _thread(each) in tagged]
+        summaries = [each for each in summaries if each.thread in tagged]
     if not where.text:
         return summaries
     text = where.text.casefold()
@@ -71,12 +71,8 @@ def _passing(
     return [
         each
         for each in summaries
-        if text in (each.conversation.title or "").casefold() or _thread(each) in holding
+        if text in (each.conversation.title or "").casefold() or each.thread in holding
     ]
-
-
-def _thread(summary: ConversationSummary) -> tuple[str, str, str]:
-    return summary.partition, summary.instance, summary.conversation.id
 
 
 def _say_nothing_found(reservoir: Reservoir, scope: Scope, where: Filter, filtered: bool) -> None:

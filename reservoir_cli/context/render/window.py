@@ -2,13 +2,13 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, assert_never, cast
+from typing import Any, assert_never, cast
 
-from reservoir_cli.chat import request_bodies
 from reservoir_cli.chat.turn import Turn
 from reservoir_cli.context.budget import Meter
-from reservoir_cli.context.render import text
+from reservoir_cli.context.render import request_bodies, text
 from reservoir_cli.context.render.frame import wrap
+from reservoir_cli.context.render.json import to_json
 from reservoir_cli.context.turns import (
     current_turn,
     ends_with_a_question,
@@ -17,12 +17,10 @@ from reservoir_cli.context.turns import (
 )
 from reservoir_cli.context.types import FORMATS, PROVIDERS, Format
 from reservoir_cli.context.window import FinishedWindow
+from reservoir_cli.context.window_message import WindowMessage, messages_of
 from reservoir_cli.errors import UsageError
 from reservoir_cli.settings.models import find_model
 from reservoir_cli.util.formats import unknown_format
-
-if TYPE_CHECKING:
-    from reservoir_cli.context.window_message import WindowMessage
 
 
 class ContextWindow(FinishedWindow):
@@ -40,12 +38,9 @@ class ContextWindow(FinishedWindow):
         ]
 
     @property
-    def messages(self) -> "tuple[WindowMessage, ...]":
+    def messages(self) -> tuple[WindowMessage, ...]:
         """Everything that is printed, in order."""
-        from reservoir_cli.context.render import json as document
-        from reservoir_cli.context.window_message import WindowMessage
-
-        return tuple(map(WindowMessage.from_row, document.rows(self)))
+        return messages_of(self)
 
     def to(self, form: str | None = None, *, explain: bool = False) -> str | dict[str, Any]:
         """Render the window in a format, as a text or as a JSON document (a dict).
@@ -56,9 +51,7 @@ class ContextWindow(FinishedWindow):
         """
         chosen = parse_format(form) if form else self.request.format
         if chosen == "json":
-            from reservoir_cli.context.render import json as document
-
-            return document.to_json(self, explain=explain)
+            return to_json(self, explain=explain)
         turns = replace(self, request=replace(self.request, format=chosen)).turns
         if not (ends_with_a_question(turns) if chosen in PROVIDERS else turns):
             raise UsageError(

@@ -17,8 +17,8 @@ else reads English only. What a phrase means where people differ:
 The words of the question become kinds ("on DAY MONTH"), and rules are patterns over these.
 """
 
+from reservoir_cli.retrieval.dates.calendar_days import Span
 from reservoir_cli.retrieval.dates.nearness import HALF_LIFE_DAYS, date_scores
 from reservoir_cli.retrieval.dates.parser import find_dates
-from reservoir_cli.retrieval.dates.spans import Span
 
 __all__ = ["HALF_LIFE_DAYS", "Span", "date_scores", "find_dates"]

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from datetime import date, datetime
 from typing import NamedTuple
 
-from reservoir_cli.retrieval.dates.spans import Span
+from reservoir_cli.retrieval.dates.calendar_days import Span
 from reservoir_cli.retrieval.dates.vocabulary import COUNTS
 
 

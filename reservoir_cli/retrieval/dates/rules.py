@@ -5,8 +5,8 @@ from collections.abc import Callable
 from functools import cache
 
 from reservoir_cli.retrieval.dates import semantics
+from reservoir_cli.retrieval.dates.calendar_days import Span
 from reservoir_cli.retrieval.dates.phrases import Phrase
-from reservoir_cli.retrieval.dates.spans import Span
 from reservoir_cli.retrieval.dates.vocabulary import COUNTS
 
 _WHICH = "(?:this )?(?P<which>last|past|previous|this|current|next|coming|upcoming)"

@@ -3,8 +3,15 @@
 from dataclasses import replace
 from datetime import date, datetime
 
+from reservoir_cli.retrieval.dates.calendar_days import (
+    ANY_YEAR,
+    DAY,
+    Span,
+    any_year,
+    later,
+    months_later,
+)
 from reservoir_cli.retrieval.dates.phrases import Phrase
-from reservoir_cli.retrieval.dates.spans import ANY_YEAR, DAY, Span, any_year, later, months_later
 from reservoir_cli.retrieval.dates.vocabulary import (
     AFTER_MODAL,
     DAY_LEADS,

@@ -8,7 +8,7 @@ from operator import attrgetter
 from markupsafe import Markup
 
 from reservoir_cli.messages import Key, Role, Scope, StoredMessage, call_text, plain_text
-from reservoir_cli.reservoir import ConversationSummary, Filter, Reservoir
+from reservoir_cli.reservoir import Filter, Reservoir
 from reservoir_cli.retrieval.hits import Hit
 from reservoir_cli.retrieval.snippet import choose_part
 from reservoir_cli.server.web.markdown import LONGEST, to_html
@@ -116,7 +116,7 @@ def _pieces(text: str, words: Iterable[tuple[int, int]]) -> Iterable[tuple[str, 
 
 def _list(reservoir: Reservoir, wanted: Wanted) -> Listing:
     threads = reservoir.lookup.threads(wanted.scope, wanted.where)
-    known = {_thread(summary): summary for summary in reservoir.conversations(wanted.scope)}
+    known = {summary.thread: summary for summary in reservoir.conversations(wanted.scope)}
     loose = [Key(thread[0], ids[-1]) for thread, ids in threads.items() if thread not in known]
     ends = {message.key: message for message in reservoir.messages(loose)} if loose else {}
     items = []
@@ -132,10 +132,6 @@ def _list(reservoir: Reservoir, wanted: Wanted) -> Listing:
     pages = _pages(len(items), CONVERSATIONS)
     start = (min(wanted.page, pages) - 1) * CONVERSATIONS
     return Listing(items[start : start + CONVERSATIONS], (), len(items), pages)
-
-
-def _thread(summary: ConversationSummary) -> Thread:
-    return summary.partition, summary.instance, summary.conversation.id
 
 
 def _pages(count: int, size: int) -> int:
@@ -184,7 +180,7 @@ def _title(reservoir: Reservoir, thread: Thread) -> str | None:
     if thread[2] is None:
         return None
     summaries = reservoir.conversations(Scope(*thread[:2]))
-    titles = (about.conversation.title for about in summaries if _thread(about) == thread)
+    titles = (about.conversation.title for about in summaries if about.thread == thread)
     return next(titles, None) or thread[2]
 
 

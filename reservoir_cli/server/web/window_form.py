@@ -38,9 +38,7 @@ class Question:
         if form not in FORMATS:
             raise UsageError(f"unknown format {form!r}", hint=f"formats are {', '.join(FORMATS)}")
         return cls(
-            "".join(
-                letter for letter in text_of(query, "q") if letter.isprintable() or letter == "\n"
-            ),
+            _printable(text_of(query, "q")),
             asked,
             name_of(query, "p"),
             name_of(query, "i"),

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from reservoir_cli.messages import DOCUMENT_SOURCES, Scope
 from reservoir_cli.storage import properties, reads
+from reservoir_cli.storage.candidates import Asked, Candidates, with_words
 from reservoir_cli.storage.postgres import ann_index, keyword_search, vectors
 from reservoir_cli.storage.postgres.connection import Connection
 from reservoir_cli.storage.postgres.stemmer import Stemmer
-from reservoir_cli.storage.records import Candidates, Posting, Talk, TalkScores
 from reservoir_cli.storage.sqlite.candidates import in_order
 
 if TYPE_CHECKING:
@@ -29,27 +28,13 @@ _COLUMNS = {
 }
 
 
-def candidates(
-    connection: Connection,
-    stemmer: Stemmer,
-    scope: Scope,
-    own: str | None,
-    question: str,
-    model_id: str | None,
-    vector: NDArray[np.float32] | None,
-    talk: Talk | None = None,
-) -> Candidates:
-    """Gather a scope for ranking.
-
-    :param own: the instance that history comes from.
-    :param model_id: the model whose vectors are compared; ``None`` before the first.
-    :param vector: of the question, by that model.
-    :param talk: what was said just before; its vector is by that model, too.
-    """
+def candidates(connection: Connection, stemmer: Stemmer, asked: Asked) -> Candidates:
+    """Gather a scope for ranking."""
     import numpy as np
 
+    scope, matrix = asked.scope, asked.matrix()
     where, values = reads.where_scope(scope)
-    bound = [own, list(DOCUMENT_SOURCES), *values]
+    bound = [asked.own, list(DOCUMENT_SOURCES), *values]
     columns = in_order(connection.arrays(_COLUMNS, f"FROM messages m WHERE {where}", bound))
     ids = columns["ids"]
     found = Candidates(
@@ -68,26 +53,18 @@ def candidates(
         passages=np.ones(len(ids), np.int32),
     )
     said = found.cosine
-    if model_id is not None and vector is not None:
-        asked = [vector] if talk is None or talk.vector is None else [vector, talk.vector]
-        cosine = _compare(connection, found, scope, model_id, np.stack(asked))
+    if asked.model_id is not None and matrix is not None:
+        cosine = _compare(connection, found, scope, asked.model_id, matrix)
         found.cosine[:], said = cosine[:, 0], np.ascontiguousarray(cosine[:, -1])
-
-    def postings(text: str) -> tuple[tuple[Posting, ...], list[str]]:
-        return keyword_search.postings(connection, stemmer, found, scope, text)
-
-    stems, absent = postings(question)
-    respelt, near = (
-        keyword_search.respell(connection, stemmer, found, scope, question, absent)
-        if absent
-        else ((), ())
+    return with_words(
+        found,
+        asked,
+        said,
+        lambda text: keyword_search.postings(connection, stemmer, found, scope, text),
+        lambda absent: keyword_search.respell(
+            connection, stemmer, found, scope, asked.question, absent
+        ),
     )
-    missing = len(absent) - len(near)
-    answered = replace(found, postings=(*stems, *near), absent=missing, respelt=respelt)
-    if talk is None:
-        return answered
-    turns = tuple((weight, postings(text)[0]) for weight, text in talk.turns)
-    return replace(answered, talk=TalkScores(said, turns))
 
 
 def _compare(

@@ -10,6 +10,7 @@ from reservoir_cli.storage import (
     source_rows,
     summary_rows,
     tombstones,
+    writes,
 )
 from reservoir_cli.storage.postgres.connection import Connection
 from reservoir_cli.storage.records import Progress, no_progress
@@ -42,7 +43,7 @@ def remove(
                 tombstones.mark(connection, messages)
                 source_rows.forget(connection, messages)
             for table in mark_rows.TABLES:
-                mark_rows.remove(connection, table, partition, some)
+                writes.delete_rows(connection, table, partition, some)
             # Words, vectors, links, and what is still to be embedded go with their messages.
             connection.execute(
                 "DELETE FROM messages WHERE partition = ? AND id = ANY(?)", [partition, some]

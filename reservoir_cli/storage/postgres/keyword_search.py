@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 
 from reservoir_cli.messages import Scope
 from reservoir_cli.storage import fulltext, reads, spelling
+from reservoir_cli.storage.candidates import Candidates, Posting, Respelt
 from reservoir_cli.storage.keys import Keys
 from reservoir_cli.storage.postgres.connection import Connection
 from reservoir_cli.storage.postgres.stemmer import OF_ONE, Stemmer, query, quoted, scope_stems
-from reservoir_cli.storage.records import Candidates, Posting, Respelt
 from reservoir_cli.storage.sqlite import keyword_search
 from reservoir_cli.storage.sqlite import postings as limits
 

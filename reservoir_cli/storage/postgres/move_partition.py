@@ -200,7 +200,7 @@ def _move_marks(
     mark_rows.add_tags(connection, [(new, renamed[number], name) for _, number, name in tags])
     mark_rows.add_pins(connection, [(new, renamed[number], at) for _, number, at in pins])
     for table in mark_rows.TABLES:
-        mark_rows.remove(connection, table, old, numbers)
+        writes.delete_rows(connection, table, old, numbers)
 
 
 def _copy_links(connection: Connection, old: str, new: str, renamed: Mapping[int, int]) -> None:

@@ -9,6 +9,7 @@ from reservoir_cli.errors import ReservoirError, StoreError
 from reservoir_cli.messages import Key, Scope, check_name
 from reservoir_cli.storage import mark_rows, properties
 from reservoir_cli.storage.base import EVERYTHING, Store
+from reservoir_cli.storage.candidates import Asked, Candidates
 from reservoir_cli.storage.keys import by_partition
 from reservoir_cli.storage.links import LinkThreshold
 from reservoir_cli.storage.postgres import (
@@ -23,21 +24,12 @@ from reservoir_cli.storage.postgres.connection import errors
 from reservoir_cli.storage.postgres.session import Session
 from reservoir_cli.storage.postgres.stemmer import Stemmer
 from reservoir_cli.storage.postgres.tables import SCHEMA
-from reservoir_cli.storage.records import (
-    Candidates,
-    Filter,
-    Passage,
-    Problem,
-    Progress,
-    Talk,
-    no_progress,
-)
+from reservoir_cli.storage.records import Filter, Passage, Problem, Progress, no_progress
 from reservoir_cli.storage.sqlite.vector_blocks import thread_key
 from reservoir_cli.storage.writes import COLUMNS
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
+    pass
 
 _PLACE_AT = [COLUMNS.split(", ").index(name) for name in ("partition", "instance")]
 _CONVERSATION_AT = COLUMNS.split(", ").index("conversation_id")
@@ -210,18 +202,8 @@ class PostgresStore(Session, Store):
 
         return self._seen(read)
 
-    def _gather(
-        self,
-        scope: Scope,
-        own: str | None,
-        question: str,
-        model_id: str | None,
-        vector: "NDArray[np.float32] | None",
-        talk: Talk | None,
-    ) -> Candidates:
-        return candidates.candidates(
-            self._connection, self._stemmer, scope, own, question, model_id, vector, talk
-        )
+    def _gather(self, asked: Asked) -> Candidates:
+        return candidates.candidates(self._connection, self._stemmer, asked)
 
     # Models
 

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Hashable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from reservoir_cli.messages import DOCUMENT_SOURCES, Scope
 from reservoir_cli.storage import fulltext, reads
-from reservoir_cli.storage.records import Candidates, Talk, TalkScores
+from reservoir_cli.storage.candidates import Asked, Candidates, Posting, with_words
 from reservoir_cli.storage.sql import decoding, placeholders
 from reservoir_cli.storage.sqlite import vector_blocks, vectors
 from reservoir_cli.storage.sqlite.connection import Connection
@@ -28,30 +28,17 @@ if TYPE_CHECKING:
     Columns = dict[str, NDArray[Any]]
 
 
-def candidates(
-    connection: Connection,
-    scope: Scope,
-    own: str | None,
-    question: str,
-    model_id: str | None,
-    vector: NDArray[np.float32] | None,
-    talk: Talk | None = None,
-    kept: Kept | None = None,
-) -> Candidates:
+def candidates(connection: Connection, asked: Asked, kept: Kept | None = None) -> Candidates:
     """Gather a scope for ranking.
 
-    :param own: the instance that history comes from.
-    :param model_id: the model whose vectors are compared; ``None`` before the first.
-    :param vector: of the question, by that model.
-    :param talk: what was said just before; its vector is by that model, too.
     :param kept: what is kept between questions.
     """
     import numpy as np
 
-    asked = [each for each in (vector, talk.vector if talk else None) if each is not None]
-    matrix = np.stack(asked) if vector is not None else None
+    scope, own, model_id, matrix = asked.scope, asked.own, asked.model_id, asked.matrix()
     columns = _pending(connection, scope, own)
-    cosine = np.full((len(columns["ids"]), len(asked) if matrix is not None else 1), np.nan, "f4")
+    width = len(matrix) if matrix is not None else 1
+    cosine = np.full((len(columns["ids"]), width), np.nan, "f4")
     blocks = None
     if model_id is not None:
         blocks, scanned = scan(connection, scope, model_id, matrix, kept.blocks if kept else None)
@@ -80,15 +67,19 @@ def candidates(
     )
     documents, _ = found.places(_documents(connection, scope, own))
     found.own[documents] = False
-    looked_up = kept.looked_up(connection, question) if kept else None
-    stems, absent = postings(connection, found, scope, question, looked_up)
-    respelt, near = respell(connection, found, scope, question, absent) if absent else ((), ())
-    missing = len(absent) - len(near)
-    found = replace(found, postings=(*stems, *near), absent=missing, respelt=respelt)
-    if talk is None:
-        return found
-    said = tuple((w, postings(connection, found, scope, text)[0]) for w, text in talk.turns)
-    return replace(found, talk=TalkScores(np.ascontiguousarray(cosine[:, -1]), said))
+    looked_up = kept.looked_up(connection, asked.question) if kept else None
+
+    def stems(text: str) -> tuple[tuple[Posting, ...], list[str]]:
+        known = looked_up if text == asked.question else None
+        return postings(connection, found, scope, text, known)
+
+    return with_words(
+        found,
+        asked,
+        np.ascontiguousarray(cosine[:, -1]),
+        stems,
+        lambda absent: respell(connection, found, asked.question, absent),
+    )
 
 
 def _documents(connection: Connection, scope: Scope, own: str | None) -> NDArray[np.int64]:

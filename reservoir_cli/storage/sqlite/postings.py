@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from reservoir_cli.messages import Scope
 from reservoir_cli.storage import fulltext, spelling
-from reservoir_cli.storage.records import Candidates, Posting, Respelt
+from reservoir_cli.storage.candidates import Candidates, Posting, Respelt
 from reservoir_cli.storage.sqlite.connection import Connection
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ def _last_id(connection: Connection) -> int:
 
 
 def respell(
-    connection: Connection, found: Candidates, scope: Scope, question: str, absent: list[str]
+    connection: Connection, found: Candidates, question: str, absent: list[str]
 ) -> tuple[tuple[Respelt, ...], tuple[Posting, ...]]:
     """Find the nearest words for those of a question that stand nowhere in a scope.
 

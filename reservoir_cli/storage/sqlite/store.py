@@ -1,7 +1,8 @@
 """The store in one SQLite file: what only a file does."""
 
 import sqlite3
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -9,15 +10,7 @@ from reservoir_cli.messages import Key, Scope, check_name
 from reservoir_cli.settings import paths
 from reservoir_cli.storage.base import EVERYTHING, Store
 from reservoir_cli.storage.links import LinkThreshold
-from reservoir_cli.storage.records import (
-    Candidates,
-    Filter,
-    Passage,
-    Problem,
-    Progress,
-    Talk,
-    no_progress,
-)
+from reservoir_cli.storage.records import Filter, Passage, Problem, Progress, no_progress
 from reservoir_cli.storage.session import Result
 from reservoir_cli.storage.sqlite import secure_delete
 from reservoir_cli.storage.sqlite.connection import errors
@@ -27,9 +20,7 @@ from reservoir_cli.storage.writes import COLUMNS
 from reservoir_cli.util.private_files import remove_leftovers
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
+    from reservoir_cli.storage.candidates import Asked, Candidates
     from reservoir_cli.storage.sqlite.candidates import Kept
 
 #: Seconds that a checkpoint waits for readers; a question takes less than one.
@@ -167,38 +158,36 @@ class SqliteStore(Session, Store):
 
     def repair(self, link_threshold: LinkThreshold) -> list[int]:
         """See :class:`~reservoir_cli.storage.base.Store`."""
-        from reservoir_cli.storage.sqlite import repair
+        from reservoir_cli.storage.sqlite import repair, rewrite
 
         with self._lock, errors(self.location):
             self._require_writable()
             damaged = repair.file_problems(self._connection)
-        if damaged:
-            return self._rewrite(link_threshold)
-        with self.write():
-            return repair.rebuild(self._connection, self._model_id, link_threshold)
+        if not damaged:
+            with self.write():
+                return repair.rebuild(self._connection, self._model_id, link_threshold)
+        with self._beside() as fresh:
+            mended: list[int] = []
+            with self._alone():
+                rewrite.rewrite(
+                    self._file,
+                    fresh._file,
+                    lambda: mended.extend(fresh.repair(link_threshold)),
+                    self._patience,
+                )
+        return mended
 
-    def _rewrite(self, link_threshold: LinkThreshold) -> list[int]:
-        """Rewrite the store in a file beside it that only the user can read."""
+    @contextmanager
+    def _beside(self) -> "Iterator[SqliteStore]":
+        """Yield an empty store in a folder beside this one that only the user can read."""
         from tempfile import TemporaryDirectory
-
-        from reservoir_cli.storage.sqlite import rewrite
 
         remove_leftovers(self._file)
         beside = f".{self._file.name}."
         with TemporaryDirectory(prefix=beside, dir=self._file.parent) as folder:
             fresh = SqliteStore(f"{folder}/fresh.db", create=True, patience=self._patience)
-            mended: list[int] = []
-            try:
-                with self._alone():
-                    rewrite.rewrite(
-                        self._file,
-                        fresh._file,
-                        lambda: mended.extend(fresh.repair(link_threshold)),
-                        self._patience,
-                    )
-            finally:
-                fresh.close()
-        return mended
+            with closing(fresh):
+                yield fresh
 
     # Questions
 
@@ -215,18 +204,8 @@ class SqliteStore(Session, Store):
 
         return self._seen(search)
 
-    def _gather(
-        self,
-        scope: Scope,
-        own: str | None,
-        question: str,
-        model_id: str | None,
-        vector: "NDArray[np.float32] | None",
-        talk: Talk | None,
-    ) -> Candidates:
+    def _gather(self, asked: "Asked") -> "Candidates":
         from reservoir_cli.storage.sqlite import candidates
 
         kept = self._kept_between() if self._warm else None
-        return candidates.candidates(
-            self._connection, scope, own, question, model_id, vector, talk, kept
-        )
+        return candidates.candidates(self._connection, asked, kept)

@@ -2,7 +2,7 @@
 
 import json
 
-from reservoir_cli.chat.request_bodies import to_openai
+from reservoir_cli.context.render.request_bodies import to_openai
 from reservoir_cli.transfer.exporters.conversations import Thread, request_turns
 
 

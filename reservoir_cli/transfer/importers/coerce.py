@@ -54,6 +54,20 @@ def obj(value: Any) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
+def parsed(value: Any) -> Any:
+    """Return what a value says that should be JSON; ``None`` if it is none."""
+    try:
+        return json.loads(value) if isinstance(value, str | bytes) else None
+    except (ValueError, RecursionError):
+        return None
+
+
+def parsed_object(value: Any) -> dict[str, Any] | None:
+    """Return the object that a value says in JSON, if it does."""
+    made = parsed(value)
+    return made if isinstance(made, dict) else None
+
+
 def moment(value: Any) -> datetime | None:
     """Parse a time in ISO 8601 (UTC without a zone) or in seconds since 1970, in UTC.
 

@@ -21,6 +21,7 @@ from reservoir_cli.transfer.importers.coerce import (
     moment_ms,
     obj,
     objects,
+    parsed_object,
     text,
     uri_folder_name,
 )
@@ -126,7 +127,7 @@ class _Composer:
             Cursor.name,
             model=_model(obj(value.get("modelConfig"))),
             project=_folder(value)
-            or _folder(_parsed(header.get("value")) or {})
+            or _folder(parsed_object(header.get("value")) or {})
             or folder_name(value.get("currentDir")),
             branch=branch_name(value.get("createdOnBranch")),
         )
@@ -152,7 +153,7 @@ class _Composer:
             seen.add(own)
             key = f"{_BUBBLE}{self._identity}:{own}"
             if rows := self._database.rows(_TABLE, "key", key, "key"):
-                bubble = _parsed(rows[0].get("value"))
+                bubble = parsed_object(rows[0].get("value"))
                 yield header | bubble if bubble is not None else None
             elif own in inline:
                 yield header | obj(inline[own])
@@ -249,13 +250,4 @@ def _model(about: dict[str, Any]) -> str | None:
 
 
 def _value(database: Database, key: Any) -> dict[str, Any] | None:
-    return _parsed(database.one(_TABLE, "key", key).get("value"))
-
-
-def _parsed(value: Any) -> dict[str, Any] | None:
-    """Parse a value that holds a JSON object."""
-    try:
-        made = json.loads(value) if isinstance(value, str | bytes) else None
-    except (ValueError, RecursionError):
-        return None
-    return made if isinstance(made, dict) else None
+    return parsed_object(database.one(_TABLE, "key", key).get("value"))

@@ -4,7 +4,6 @@ Goose itself moves older files into the database. So identities come from what i
 from where it stands: a session that was moved adds nothing.
 """
 
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -14,7 +13,14 @@ from typing import Any
 from reservoir_cli.messages import Conversation, Message
 from reservoir_cli.transfer.importers import blocks
 from reservoir_cli.transfer.importers.base import SQLITE, Record, Skipped, has_key, is_json
-from reservoir_cli.transfer.importers.coerce import folder_name, moment, moment_ms, obj, text
+from reservoir_cli.transfer.importers.coerce import (
+    folder_name,
+    moment,
+    moment_ms,
+    obj,
+    parsed,
+    text,
+)
 from reservoir_cli.transfer.importers.conversations import SourceIds, Thread
 from reservoir_cli.transfer.importers.database import (
     Database,
@@ -88,8 +94,8 @@ def _messages(database: Database, session: "_Session") -> Iterator[Record | Skip
         message = {
             "role": row.get("role"),
             "created": row.get("created_timestamp"),
-            "content": _parsed(row.get("content_json")),
-            "metadata": _parsed(row.get("metadata_json")),
+            "content": parsed(row.get("content_json")),
+            "metadata": parsed(row.get("metadata_json")),
         }
         yield from session.read(f"message {number}", message)
 
@@ -111,13 +117,6 @@ def _lines(file: File) -> Iterator[Record | Skipped]:
             yield from session.read(f"{place}, message {number}", message)
 
 
-def _parsed(value: Any) -> Any:
-    try:
-        return json.loads(value) if isinstance(value, str | bytes) else None
-    except (ValueError, RecursionError):
-        return None
-
-
 @dataclass
 class _Session:
     """A session while it is read.
@@ -131,7 +130,7 @@ class _Session:
 
     def __post_init__(self) -> None:
         config = self.about.get("model_config_json", self.about.get("model_config"))
-        model = obj(_parsed(config) or config).get("model_name")
+        model = obj(parsed(config) or config).get("model_name")
         self.thread = Thread(
             Goose.name,
             Conversation(

@@ -6,7 +6,6 @@ one before it, so that conversations share their beginnings; a turn names the la
 conversation at that time.
 """
 
-import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -17,7 +16,7 @@ from reservoir_cli.errors import ReservoirError
 from reservoir_cli.messages import Conversation, Message, ToolCall
 from reservoir_cli.transfer.importers.base import Record, Skipped
 from reservoir_cli.transfer.importers.blocks import file_marker, thought
-from reservoir_cli.transfer.importers.coerce import call, moment, obj, objects, text
+from reservoir_cli.transfer.importers.coerce import call, moment, obj, objects, parsed, text
 from reservoir_cli.transfer.importers.conversations import Thread
 from reservoir_cli.transfer.importers.database import Database, read_database
 from reservoir_cli.transfer.importers.input_files import File
@@ -394,10 +393,7 @@ class _Log:
 
 
 def _payload(value: Any) -> dict[str, Any]:
-    try:
-        return obj(json.loads(value)) if isinstance(value, str | bytes) else {}
-    except (ValueError, RecursionError):
-        return {}
+    return obj(parsed(value))
 
 
 def _attached(payload: dict[str, Any]) -> Any:

@@ -4,7 +4,6 @@ Both hold the same objects. A message has a role and times; its parts are texts,
 tools with what they were asked and what they answered.
 """
 
-import json
 import os
 import re
 from collections.abc import Callable, Iterator
@@ -17,7 +16,7 @@ from reservoir_cli.errors import ReservoirError
 from reservoir_cli.messages import Conversation
 from reservoir_cli.transfer.importers import blocks
 from reservoir_cli.transfer.importers.base import SQLITE, Record, Skipped, has_key, is_json
-from reservoir_cli.transfer.importers.coerce import folder_name, moment_ms, obj, text
+from reservoir_cli.transfer.importers.coerce import folder_name, moment_ms, obj, parsed_object, text
 from reservoir_cli.transfer.importers.conversations import Thread, source_ids
 from reservoir_cli.transfer.importers.database import (
     Database,
@@ -114,18 +113,10 @@ def _read(database: Database, identity: Any, about: dict[str, Any]) -> Iterator[
 
 def _placed(place: str, row: dict[str, Any]) -> Placed:
     """Return the object of a row, with its id."""
-    value = _parsed(row.get("data"))
+    value = parsed_object(row.get("data"))
     if value is None:
         return place, None
     return place, {"time": {"created": row.get("time_created")}} | value | {"id": row.get("id")}
-
-
-def _parsed(data: Any) -> dict[str, Any] | None:
-    try:
-        value = json.loads(data) if isinstance(data, str | bytes) else None
-    except (ValueError, RecursionError):
-        return None
-    return value if isinstance(value, dict) else None
 
 
 def _about(key: str, session: dict[str, Any]) -> Conversation:
@@ -256,7 +247,7 @@ def _objects(folder: Path) -> Iterator[Placed]:
     for name in names:
         try:
             with open_regular(folder / name) as stream:
-                value = _parsed(read_stream(stream, LARGEST))
+                value = parsed_object(read_stream(stream, LARGEST))
             yield name, None if value is None else value | {"id": name.removesuffix(".json")}
         except (OSError, ReservoirError):
             yield name, None

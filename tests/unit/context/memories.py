@@ -8,7 +8,7 @@ from behind import behind
 from builders import NOW, Compass
 
 from reservoir_cli import Reservoir
-from reservoir_cli.chat import request_bodies
+from reservoir_cli.context.render import request_bodies
 from reservoir_cli.messages import Message, Scope, ToolCall
 from reservoir_cli.settings import config
 from reservoir_cli.storage.records import Passage

@@ -40,7 +40,7 @@ def placed(messages: list[StoredMessage], titles: dict[int, str] | None = None) 
         replace(each, place=each.message.id, title=(titles or {}).get(each.message.id))
         for each in shown.selection.recalled
     )
-    return replace(shown, selection=replace(shown.selection, recalled=recalled))
+    return replace(shown, selection=shown.selection._replace(recalled=recalled))
 
 
 def test_no_line_of_a_recalled_message_forges_a_title_a_role_or_a_date():
@@ -85,7 +85,7 @@ def test_control_tokens_of_chat_templates_are_broken_up_in_whatever_was_stored(f
     old = [replace(each, id=each.id + 10) for each in run]
     shown = placed(old, {11: token})
     history = tuple(map(candidate, run))
-    shown = replace(shown, selection=replace(shown.selection, history=history))
+    shown = replace(shown, selection=shown.selection._replace(history=history))
     printed = json.dumps(shown.to(form), ensure_ascii=False)
     assert token not in printed
     cut = 2 if token in TOKENS else 1
@@ -167,5 +167,5 @@ def test_max_tokens_is_the_least_of_reserve_model_and_what_the_window_leaves(
     model, reserve, left, expected
 ):
     shown = window(TURNS, model=model, reserve=reserve)
-    shown = replace(shown, budget=replace(shown.budget, window=shown.used + left))
+    shown = replace(shown, budget=shown.budget._replace(window=shown.used + left))
     assert shown.to("anthropic")["max_tokens"] == expected

@@ -16,7 +16,7 @@ def test_an_exact_counter_has_no_mark_and_no_safety(memory, monkeypatch):
         def count(self, text):
             return len(text.split())
 
-    monkeypatch.setattr("reservoir_cli.tokens.load_counter", lambda *_, **__: Words())
+    monkeypatch.setattr("reservoir_cli.context.request.load_counter", lambda *_, **__: Words())
     memory.say("three little words")
     window = memory.ask("one question")
     assert window.summary().startswith("19 of ")
@@ -64,7 +64,7 @@ def test_a_context_counts_no_stored_message_twice(memory, monkeypatch):
 
     said = memory.fill(5, words=30)
     watched = Watched()
-    monkeypatch.setattr("reservoir_cli.tokens.load_counter", lambda *_, **__: watched)
+    monkeypatch.setattr("reservoir_cli.context.request.load_counter", lambda *_, **__: watched)
     window = memory.ask(budget=900)
     assert kept(window) == said
     contents = {each.message.content for each in window.kept}
@@ -80,7 +80,7 @@ def test_an_older_version_of_the_same_counter_is_counted_anew(memory, monkeypatc
         def count(self, text):
             return 7
 
-    monkeypatch.setattr("reservoir_cli.tokens.load_counter", lambda *_, **__: Newer())
+    monkeypatch.setattr("reservoir_cli.context.request.load_counter", lambda *_, **__: Newer())
     memory.ask()
     (row,) = rows_of(memory.store)
     assert (row["id"], row["tokens"], row["counter"]) == (number, 7, f"{COUNTER.name} 999")

@@ -25,7 +25,7 @@ def test_by_score_standing_instructions_come_sooner():
         said(content="which host?", priority=0.8),
     )
     assert kept(chosen(candidates, 20)) == [1, 3]
-    assert kept(chosen(candidates, 20, replace(NO_NEWEST, standing=False))) == [2, 3]
+    assert kept(chosen(candidates, 20, NO_NEWEST._replace(standing=False))) == [2, 3]
     assert kept(chosen(candidates, 10)) == [3]
 
 

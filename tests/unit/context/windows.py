@@ -1,7 +1,6 @@
 """Windows that hold exactly the given messages."""
 
 import re
-from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -87,8 +86,7 @@ def window(
             **given,
         }
     )
-    selection = replace(
-        NOTHING,
+    selection = NOTHING._replace(
         history=tuple(map(candidate, history)),
         recalled=tuple(candidate(each, Tier.SIMILAR) for each in recalled),
     )

@@ -110,6 +110,7 @@ MONTHS_AND_YEARS = {
     "the second half of 2023": "2023-07-03/2023-12-31",
 }
 RELATIVE = {
+    "late this weekend": "2026-05-16/2026-05-17",
     "yesterday": "2026-05-12",
     "yesterday's meeting": "2026-05-12",
     "the day before yesterday": "2026-05-11",

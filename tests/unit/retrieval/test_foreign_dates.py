@@ -7,8 +7,9 @@ from datetime import date
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from named_days import NOW, spans, written
 from test_dates import NEGATIVE as ENGLISH_WITHOUT
-from test_dates import NOW, POSITIVE, spans, written
+from test_dates import POSITIVE
 
 from reservoir_cli.retrieval.dates import find_dates
 from reservoir_cli.retrieval.dates.foreign import in_english
@@ -107,6 +108,8 @@ SPANISH = {
     "desde 2023": "2023-01-01/2026-05-13",
 }
 CHINESE = {
+    "前年5月的计划": "2024-01-01/2024-12-31",
+    "前些天我们说了什么": "2026-05-06/2026-05-12",
     "在4月27号这天我在公园里跑了多久": "04-27",
     "4月27日": "04-27",
     "四月二十七号": "04-27",
@@ -130,6 +133,9 @@ CHINESE = {
     "最近三天": "2026-05-10/2026-05-13",
 }
 WITHOUT = """
+13月5日说了什么
+5月40日
+letztes Jahrzehnt
 Was ist hier los?
 Wer geht hier ans Telefon?
 hier

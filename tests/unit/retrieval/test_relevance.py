@@ -13,7 +13,7 @@ from reservoir_cli.retrieval.recall_floor import (
     relevance,
 )
 from reservoir_cli.settings.schema import Settings
-from reservoir_cli.storage.records import Candidates, Posting, TalkScores
+from reservoir_cli.storage.candidates import Candidates, Posting, TalkScores
 
 NOWHERE = np.zeros(4, bool)
 #: What a question of one or two words is given, and one of four.

@@ -13,7 +13,7 @@ from reservoir_cli.retrieval.respelling import respelling_notes, without_known_w
 from reservoir_cli.retrieval.search import search
 from reservoir_cli.settings import config
 from reservoir_cli.storage.base import Store
-from reservoir_cli.storage.records import Candidates
+from reservoir_cli.storage.candidates import Candidates
 from reservoir_cli.storage.spelling import count_slips
 
 P = Scope("p")

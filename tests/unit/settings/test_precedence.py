@@ -153,3 +153,18 @@ def test_known_models_are_the_table_with_what_the_file_says(file: Path) -> None:
     assert models["gpt-4o"].recommended == 100_000
     assert "unsized" not in models
     assert list(models) == sorted(models)
+
+
+@pytest.mark.parametrize("partition", [None, "p", "q"])
+@pytest.mark.parametrize("model", [None, "mine", "gpt-4o"])
+def test_all_settings_at_once_are_what_each_says(
+    file: Path, partition: str | None, model: str | None
+) -> None:
+    tables = "[models.mine]\ncontext_window = 8000\n[partitions.p]\nprofile = 'large'\n"
+    file.write_text("partition = 'p'\nmodel = 'mine'\nfill = true\n" + tables, encoding="utf-8")
+    loaded = config.load(file, {"order": "tiers"})
+    settings = loaded.settings(partition, model)
+    said = {key: loaded.lookup(key, partition, model)[0] for key in DEFAULTS}
+    assert {key: getattr(settings, key) for key in DEFAULTS} == said
+    assert (said["profile"] == "large") == (partition != "q")
+    assert said["order"] == "tiers"

@@ -20,7 +20,7 @@ from reservoir_cli.retrieval.hits import Hit
 from reservoir_cli.retrieval.snippet import choose_part
 from reservoir_cli.settings.reload import LiveConfig
 from reservoir_cli.settings.store_location import file_identity
-from reservoir_cli.util.clock import to_local
+from reservoir_cli.util.clock import local_day
 from reservoir_cli.util.parse_times import parse_time
 
 #: Source and instance of what agents store.
@@ -159,7 +159,7 @@ def _hit_line(hit: Hit) -> str:
     message = hit.message
     part, _ = choose_part(plain_text(message), hit.words, hit.passage, _SNIPPET)
     title = f" ({' '.join(hit.title.split())[:60]})" if hit.title else ""
-    return defused(f"[#{message.id}] {_day(message)} {message.role}{title}: {part}")
+    return defused(f"[#{message.id}] {local_day(message.created_at)} {message.role}{title}: {part}")
 
 
 def _fitted(meter: Meter, rows: Sequence[StoredMessage], place: int, max_tokens: int) -> str:
@@ -196,8 +196,8 @@ def _conversation(rows: Sequence[StoredMessage]) -> str:
     """Quote messages in order, under their days."""
     lines, day = [], ""
     for row in rows:
-        if _day(row) != day:
-            lines.append(day := _day(row))
+        if local_day(row.created_at) != day:
+            lines.append(day := local_day(row.created_at))
         lines.append(recalled_line(row, numbered=True))
     return _quoted(lines)
 
@@ -209,7 +209,3 @@ def _quoted(lines: Sequence[str]) -> str:
 
 def _moment(typed: str | None) -> datetime | None:
     return parse_time(typed, datetime.now(UTC)) if typed else None
-
-
-def _day(message: StoredMessage) -> str:
-    return to_local(message.created_at).date().isoformat()

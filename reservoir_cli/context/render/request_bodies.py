@@ -16,8 +16,6 @@ from reservoir_cli.messages import Role, ToolCall
 
 _ID = re.compile(r"[A-Za-z0-9_-]{1,40}")
 _NO_OUTPUT = "[no output]"
-#: What a call is given; Anthropic and Ollama take it as an object.
-_OBJECTS = ("input", "arguments")
 #: Arguments that are nested deeper are not taken apart.
 _DEEP = 64
 Body = dict[str, Any]
