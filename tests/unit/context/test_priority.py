@@ -1,7 +1,5 @@
 """Which candidates are kept, what is said of the others, and what holds for every context."""
 
-import dataclasses
-
 import hypothesis
 import pytest
 from behind import behind
@@ -240,5 +238,5 @@ def test_a_context_keeps_its_budget_its_scope_and_its_word(
     if instance:
         assert {each.message.instance for each in window.kept} <= {instance}
     again = memory.ask(**asked, trace_id="t")
-    assert dataclasses.astuple(again.selection) == dataclasses.astuple(window.selection)
+    assert again.selection == window.selection
     store.close()
