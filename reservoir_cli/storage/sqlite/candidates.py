@@ -212,14 +212,14 @@ def lay(blocks: Blocks | None, pending: Columns, own: str | None) -> Laid:
 class Kept:
     """What a process that answers many questions keeps between them.
 
-    :ivar helper: a thread that takes over half of the work.
+    :ivar helper: a thread that embeds a question while its words are looked up.
     """
 
     def __init__(self) -> None:
         from concurrent.futures import ThreadPoolExecutor
 
         self.helper = ThreadPoolExecutor(1, "helper")
-        self.blocks = KeptBlocks(self.helper)
+        self.blocks = KeptBlocks()
         self._last: tuple[Blocks | None, str | None, Laid] | None = None
         self._words: tuple[str, tuple[int, int], list[Stem]] | None = None
 

@@ -18,8 +18,6 @@ from reservoir_cli.storage.sqlite import vector_blocks
 from reservoir_cli.storage.sqlite.connection import Connection
 
 if TYPE_CHECKING:
-    from concurrent.futures import Executor
-
     import numpy as np
     from numpy.typing import NDArray
 
@@ -31,8 +29,6 @@ if TYPE_CHECKING:
 HEAD = tuple(name for name in vector_blocks.COLUMNS if name != "codes")
 #: Bytes of codes that are kept between questions.
 MOST_KEPT = 256 * 1024**2
-#: From so many blocks on, two threads compare them.
-_MANY = 16
 
 
 class Blocks:
@@ -74,13 +70,9 @@ class Blocks:
 
 
 class KeptBlocks:
-    """The blocks of the scopes that were asked last, with their codes.
+    """The blocks of the scopes that were asked last, with their codes."""
 
-    :param helper: one thread that compares half of many.
-    """
-
-    def __init__(self, helper: Executor) -> None:
-        self._helper = helper
+    def __init__(self) -> None:
         self._kept: dict[tuple[Scope, str], tuple[Blocks, dict[int, _Codes]]] = {}
         self._too_large: set[tuple[Scope, str]] = set()
 
@@ -112,13 +104,6 @@ class KeptBlocks:
         while sum(_size(kept) for _, kept in self._kept.values()) > MOST_KEPT:
             del self._kept[next(iter(self._kept))]
         return blocks, [codes[row[0]] for row in blocks.rows]
-
-    def compare(self, codes: list[_Codes], asked: NDArray[np.float32]) -> list[NDArray[np.float32]]:
-        """Return the cosines of each block, half of them from another thread."""
-        half = len(codes) // 2 if len(codes) >= _MANY else 0
-        first = self._helper.submit(_compare, codes[:half], asked)
-        rest = _compare(codes[half:], asked)
-        return first.result() + rest
 
 
 def _size(codes: dict[int, _Codes]) -> int:
@@ -167,7 +152,7 @@ def scan(
         return blocks, np.full((len(blocks.arrays["ids"]), 1), np.nan, np.float32)
     width = asked.shape[1]
     if kept and (read := kept.read(connection, scope, model_id, width)):
-        blocks, cosines = read[0], kept.compare(read[1], asked)
+        blocks, cosines = read[0], _compare(read[1], asked)
     else:
         blocks = Blocks([])
         cosines = _compare(_read(connection, scope, model_id, width, blocks.rows), asked)
