@@ -6,9 +6,8 @@
 The provider is a process that answers at once. Requests to it and through the server take turns on
 open connections; the overhead is the time to the first byte through the server, less the median of
 the direct ones. A question that is asked again, as in every later request of a conversation, gets
-what was added to it before. A copy of the store is asked, so that each run begins anew. Then as
-many streams as asked for run at once, and the memory of the server is read at the beginning and at
-the end.
+what was added to it before. Each run uses a fresh copy of the store. Then the given number of
+streams run at once, and the server's memory is read at the beginning and at the end.
 """
 
 import argparse

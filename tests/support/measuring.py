@@ -1,8 +1,7 @@
 """Measure which lines and branches of the package the tests run.
 
-Does nothing unless ``RESERVOIR_TEST_COVERAGE`` names a folder. Counted are the processes that run
-tests and the commands that are forked for them. A program that a test starts anew is not counted:
-it runs as it does for a user.
+Does nothing unless ``RESERVOIR_TEST_COVERAGE`` names a folder. It counts what the test processes
+run, and the commands they fork. It does not count programs that a test starts as a user would.
 """
 
 import ast

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from reservoir_cli.errors import ReservoirError, StoreError
 from reservoir_cli.messages import Key, Scope, check_name
@@ -27,9 +27,6 @@ from reservoir_cli.storage.postgres.tables import SCHEMA
 from reservoir_cli.storage.records import Filter, Passage, Problem, Progress, no_progress
 from reservoir_cli.storage.sqlite.vector_blocks import thread_key
 from reservoir_cli.storage.writes import COLUMNS
-
-if TYPE_CHECKING:
-    pass
 
 _PLACE_AT = [COLUMNS.split(", ").index(name) for name in ("partition", "instance")]
 _CONVERSATION_AT = COLUMNS.split(", ").index("conversation_id")

@@ -222,7 +222,7 @@ def test_embedding_holds_the_lock_of_one_partition_at_a_time(
 
 
 def test_what_two_deadlocked_writers_wanted_is_done_at_last(url: str, store: Store) -> None:
-    """One of them is ended by the server, and begins again by itself."""
+    """The server aborts one of the two transactions, and the store retries it."""
     both_hold = threading.Barrier(2, timeout=120)
     failed: list[BaseException] = []
 
