@@ -138,14 +138,17 @@ class StoreThread:
         return self._reservoir
 
     def _release(self) -> None:
-        """Close the store, and free the memory of its model."""
+        """Close the store, and free the memory of its model, so that it can be opened again."""
+        if self._reservoir:
+            self._close_store()
+            gc.unfreeze()
+            gc.collect()  # its parts refer to each other
+
+    def _close_store(self) -> None:
         reservoir, self._reservoir, self.model = self._reservoir, None, None
         if reservoir:
             with suppress(ReservoirError):
                 reservoir.close()
-            del reservoir
-            gc.unfreeze()
-            gc.collect()  # its parts refer to each other
 
     def warm(self) -> None:
         """Open the store and load the model, so that the first question does not wait for them."""
@@ -165,5 +168,5 @@ class StoreThread:
     def close(self) -> None:
         """Finish what is waiting, and close the store."""
         with suppress(TimeoutError, RuntimeError):
-            self._submit(self._release).result(_LAST_WORK)
+            self._submit(self._close_store).result(_LAST_WORK)
         self._pool.shutdown(wait=False, cancel_futures=True)
