@@ -7,6 +7,7 @@ from reservoir_cli.messages import DOCUMENT_SOURCES, Scope, call_from_dict, call
 from reservoir_cli.storage import mark_rows
 from reservoir_cli.storage.records import Filter
 from reservoir_cli.storage.sql import Connection, decoding, placeholders
+from reservoir_cli.util.fold_case import fold
 
 _ABOUT_PROJECT = """EXISTS (
     SELECT 1 FROM conversations c WHERE c.partition = m.partition AND c.instance = m.instance
@@ -64,13 +65,13 @@ def conditions(connection: Connection, scope: Scope, where: Filter) -> tuple[str
 def holds(content: str, tool_calls: str | None, text: str) -> bool:
     """Return whether a message says a text; databases ignore case each in its own way.
 
-    :param text: casefolded.
+    :param text: folded.
     """
     with decoding("texts of messages"):
-        if text in content.casefold():
+        if text in fold(content):
             return True
         calls = json.loads(tool_calls) if tool_calls else []
-        return any(text in call_text(call_from_dict(each)).casefold() for each in calls)
+        return any(text in fold(call_text(call_from_dict(each))) for each in calls)
 
 
 def one_thread(connection: Connection, conversation_id: str | None) -> tuple[str, str, list[str]]:

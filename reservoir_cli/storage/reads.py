@@ -23,6 +23,7 @@ from reservoir_cli.storage.filter_conditions import conditions, holds, one_threa
 from reservoir_cli.storage.keys import Keys, by_partition
 from reservoir_cli.storage.records import Filter, IdField, Passage, ThreadName
 from reservoir_cli.storage.sql import NO_LIMIT, UNDECODABLE, Connection
+from reservoir_cli.util.fold_case import fold
 
 COLUMNS = (
     "m.id, m.trace_id, m.conversation_id, m.partition, m.instance, m.role, m.content, m.name, "
@@ -94,7 +95,7 @@ def _stream(
         yield from connection.stream(sql, [*bound, count or NO_LIMIT])
         return
     sql = f"SELECT m.content, m.tool_calls, {columns} FROM messages m {hint} WHERE {condition}"
-    text = where.text.casefold()
+    text = fold(where.text)
     rows = (
         row[2:] for row in connection.stream(f"{sql} {order}", bound) if holds(row[0], row[1], text)
     )
