@@ -118,6 +118,8 @@ def test_variables_without_effect_are_warned_about(cli):
     warned = "warning: RESERVOIR_PARTITON is no setting; did you mean RESERVOIR_PARTITION?\n"
     assert done.err.startswith(warned)
     assert done.err.count("warning") == 1
+    done = cli("view", env={"RESERVOIR_NOSUCH": "x"})
+    assert done.err.startswith("warning: RESERVOIR_NOSUCH is no setting\n")
     absent = str(cli.home / "absent.toml")
     done = cli("view", env={"RESERVOIR_CONFIG": absent})
     assert f"warning: RESERVOIR_CONFIG names {absent}, which is not there" in done.err
@@ -213,3 +215,21 @@ def test_a_full_disk_behind_stdout_is_an_error_with_a_hint(cli):
         f"error: cannot write the output: {os.strerror(errno.ENOSPC)}",
     )
     assert hint.startswith("hint: ")
+
+
+@pytest.mark.parametrize("command", ["view", "config", "doctor"])
+def test_a_home_that_is_a_file_is_an_error_that_says_so(cli, tmp_path, command):
+    file = tmp_path / "notes.txt"
+    file.write_text("mine")
+    done = cli(command, code=2, env={"RESERVOIR_HOME": str(file)})
+    assert done.err == f"error: RESERVOIR_HOME is a file: {file}\nhint: name a folder\n"
+    assert file.read_text() == "mine"
+
+
+def test_settings_that_cannot_be_opened_are_not_to_be_edited(cli, tmp_path):
+    (tmp_path / "file").write_text("")
+    done = cli("view", code=2, env={"RESERVOIR_HOME": str(tmp_path / "file" / "home")})
+    assert (
+        done.err.splitlines()[1]
+        == f"hint: {tmp_path / 'file' / 'home'} is not a folder: name another"
+    )
