@@ -100,6 +100,8 @@ MISTAKES = [
     ("export --format markdwn", 2, "hint: did you mean markdown? formats are jsonl"),
     ("sync nosuch", 2, "hint: reservoir init finds"),
     ("search redis --tag impotant", 0, "note: no message in default has the tag impotant"),
+    ("context", 0, "note: there is no question: the newest messages are printed"),
+    ("context -q", 0, "user: hello"),
     ("context why --budget 0", 2, "positive whole number"),
     (f"context why --budget {'9' * 5_000}", 2, "error: --budget is at most 1,000,000,000\nhint:"),
     ("config get nosuch", 2, "hint: reservoir config list shows all settings"),
