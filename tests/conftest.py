@@ -32,6 +32,8 @@ hypothesis.settings.load_profile("reservoir")
 SAMPLES = Path(__file__).parents[1] / "samples"
 #: Bytes that the folders of a run may take.
 _ROOM = 4 * 2**30
+#: Threads of torch that have no work would keep the processors from other workers.
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 #: How many modules were loaded when garbage was last collected everywhere.
 _known_modules = 0
 
@@ -53,8 +55,9 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    models = {"compiled_before", "compiled_models", "tiny_model"}
     for item in items:
-        if {"compiled_models", "tiny_model"} & set(getattr(item, "fixturenames", ())):
+        if models & set(getattr(item, "fixturenames", ())):
             item.add_marker("model")
 
 
@@ -199,6 +202,12 @@ def compiled_models(shared_folder: Path) -> Path:
     with _one_worker(home / "lock"):
         _load_real_model(home)
     return home / "cache" / "models"
+
+
+@pytest.fixture
+def compiled_before(home: Path, compiled_models: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the home of a test have the real model without compiling it, which takes 15 seconds."""
+    monkeypatch.setenv("RESERVOIR_MODEL_CACHE", str(compiled_models))
 
 
 @pytest.fixture(scope="session")

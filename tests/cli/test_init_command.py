@@ -82,7 +82,7 @@ def test_enter_to_every_question_imports_all_and_asks_the_first_question(machine
     assert "imported 0, already there 0" in machine("sync", "llm", "--no-embed").err
 
 
-def test_it_says_how_long_embedding_takes_and_that_it_may_be_interrupted(machine):
+def test_it_says_how_long_embedding_takes_and_that_it_may_be_interrupted(machine, compiled_models):
     log = Path(machine.env["HOME"], ".config/io.datasette.llm/logs.db")
     with closing(sqlite3.connect(log)) as connection, connection:
         connection.executemany(
@@ -91,6 +91,7 @@ def test_it_says_how_long_embedding_takes_and_that_it_may_be_interrupted(machine
         )
     connection.close()
     machine.env.pop("RESERVOIR_EMBEDDING_MODEL")
+    machine.env["RESERVOIR_MODEL_CACHE"] = str(compiled_models)
     done = machine("init", "--yes")
     assert "the newest first; Ctrl-C keeps what is done, and reservoir embed goes on" in done.err
     assert re.search(r"note: 76 messages to go, about \d+ s\n", done.err)

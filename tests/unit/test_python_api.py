@@ -89,10 +89,12 @@ def test_the_older_place_of_the_status_still_works_with_a_warning(reservoir: Res
         assert reservoir.status() == reservoir.database.status()
 
 
-def test_reads_are_redacted_whichever_verb_reads(reservoir: Reservoir, monkeypatch: Any) -> None:
+def test_reads_are_redacted_whichever_verb_reads(
+    reservoir: Reservoir, fake_embedder: Any, monkeypatch: Any
+) -> None:
     token = "ghp_" + "a1B2" * 9
     monkeypatch.setenv("RESERVOIR_REDACT", "mask")
-    with Reservoir.open(reservoir.location) as hiding:
+    with Reservoir.open(reservoir.location, embedder=fake_embedder) as hiding:
         (stored,) = hiding.ingest(
             [Message("user", f"my token is {token}?", conversation_id="c", source_id="1")]
         )

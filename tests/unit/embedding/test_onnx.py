@@ -141,6 +141,7 @@ def test_several_threads_may_ask_at_once(embedder: Embedder) -> None:
     assert np.array_equal(expected, found)
 
 
+@pytest.mark.usefixtures("compiled_before")
 def test_a_packed_model_gives_the_same_vectors_and_needs_its_file_no_more(
     embedder: Embedder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

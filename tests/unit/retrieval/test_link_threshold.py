@@ -20,7 +20,12 @@ from reservoir_cli.transfer.reports import ExportReport
 
 COUNT = 12
 #: In "loose" every message is linked to three or four before it, in the others to none.
-SETTINGS = "synapse_threshold = 1\n[partitions.loose]\nsynapse_threshold = 0\n"
+SETTINGS = """
+embedding_model = "nobody/absent-model"
+synapse_threshold = 1
+[partitions.loose]
+synapse_threshold = 0
+"""
 
 
 @pytest.fixture

@@ -79,12 +79,15 @@ def test_an_import_does_not_bring_the_old_text_back(reservoir, new, renew):
     assert [each.content for each in reservoir.view(Scope("p"))] == [new]
 
 
-def test_secrets_of_the_new_text_are_treated_as_those_of_a_new_message(reservoir, location):
+def test_secrets_of_the_new_text_are_treated_as_those_of_a_new_message(
+    reservoir, location, fake_embedder
+):
     [message] = said(reservoir, "harmless")
     key = "AKIA" + "Q3EGRIVLTAYXKZWP"
     marked = reservoir.edit(message.key, f"aws_access_key_id = {key}")
     assert marked.secrets
-    with Reservoir.open(location, settings={"redact": "remove"}, offline=True) as removing:
+    remove = {"redact": "remove"}
+    with Reservoir.open(location, settings=remove, embedder=fake_embedder) as removing:
         removing.edit(message.key, f"it is aws_access_key_id = {key}")
     assert key not in reservoir.store.by_key([message.key])[0].content
 
