@@ -55,7 +55,7 @@ def parse_time(text: str, now: datetime) -> datetime:
     text = " ".join(text.split())
     if (start := _start_of(text.lower(), now)) is not None:
         return start
-    if (age := _parse_age(text.lower())) is not None:
+    if (age := parse_age(text.lower())) is not None:
         try:
             return now - timedelta(seconds=age)
         except OverflowError:
@@ -69,7 +69,7 @@ def parse_time(text: str, now: datetime) -> datetime:
     raise UsageError(f"{text!r} is not a time", hint=hint)
 
 
-def _parse_age(text: str) -> float | None:
+def parse_age(text: str) -> float | None:
     """Return the seconds of an age such as ``7d``, ``7 days`` or ``two weeks ago``."""
     if match := re.fullmatch(_AGO, text):
         number = _NUMBERS.get(match[1]) or int(match[1])
