@@ -17,9 +17,9 @@ from reservoir_cli.storage.records import (
     IdField,
     LedgerEntry,
     PlaceSummary,
-    Progress,
 )
 from reservoir_cli.transfer.forget import forget
+from reservoir_cli.util.progress import Progress
 
 if TYPE_CHECKING:
     from reservoir_cli.api_types import (

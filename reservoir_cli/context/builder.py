@@ -21,7 +21,7 @@ from reservoir_cli.context.types import ContextRequest, Tier
 from reservoir_cli.embedding import Embedder
 from reservoir_cli.messages import Scope, to_epoch_ms
 from reservoir_cli.redaction import Redactor
-from reservoir_cli.retrieval import filters, ranking, sessions
+from reservoir_cli.retrieval import filtered_scores, ranking, sessions
 from reservoir_cli.retrieval.dates import date_scores, find_dates
 from reservoir_cli.retrieval.follow import running_talk
 from reservoir_cli.retrieval.ranking import Scored
@@ -97,9 +97,9 @@ def build_context(
             _date_scores(request, found),
             parts=explain,
         )
-        passing = filters.passing(found)
+        passing = filtered_scores.passing(found)
         in_threads = sessions.places_in_threads(found)[passing]
-        scored = filters.keep(scored, passing)
+        scored = filtered_scores.keep(scored, passing)
         respelt = respelling_notes(found, store, scope, mask)
         found = scored.candidates
         floor = _floor(settings, store, embedder)

@@ -2,9 +2,10 @@
 
 from collections.abc import Callable
 
-from reservoir_cli.embedding.base import Embedder, Engine, Progress
+from reservoir_cli.embedding.base import Embedder, Engine
+from reservoir_cli.util.progress import Progress
 
-__all__ = ["Embedder", "Engine", "Progress", "load_embedder"]
+__all__ = ["Embedder", "Engine", "load_embedder"]
 
 
 def _ignore(_: str) -> None:

@@ -1,14 +1,11 @@
 """What an embedder is: the protocol, and the engine that runs it."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
-
-#: Called with the current task, the work done and the total (0 if unknown).
-Progress = Callable[[str, int, int], None]
 
 
 class Engine(NamedTuple):

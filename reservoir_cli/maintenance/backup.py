@@ -3,7 +3,6 @@
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from reservoir_cli.embedding import Progress
 from reservoir_cli.errors import ReservoirError
 from reservoir_cli.settings import paths
 from reservoir_cli.settings.store_location import is_on_a_server
@@ -13,6 +12,7 @@ from reservoir_cli.storage.sqlite.replace_file import published
 from reservoir_cli.storage.sqlite.salvage import Lost, rescue
 from reservoir_cli.storage.unfinished_copy import UNFINISHED_COPY, refuse
 from reservoir_cli.util.private_files import resolve_path
+from reservoir_cli.util.progress import Progress
 from reservoir_cli.util.read_files import way_out
 
 

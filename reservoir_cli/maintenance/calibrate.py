@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reservoir_cli.context.small_talk import asks_nothing
-from reservoir_cli.embedding import Embedder, Progress
+from reservoir_cli.embedding import Embedder
 from reservoir_cli.errors import ReservoirError
 from reservoir_cli.maintenance.calibration import Calibration
 from reservoir_cli.messages import Key, Role, Scope, StoredMessage
@@ -23,6 +23,7 @@ from reservoir_cli.retrieval.sessions import sessions
 from reservoir_cli.settings.config import Config
 from reservoir_cli.storage.base import Store
 from reservoir_cli.storage.records import Filter
+from reservoir_cli.util.progress import Progress
 
 #: The fewest questions that a floor is measured on, and the most.
 FEWEST, MOST = 100, 1_000

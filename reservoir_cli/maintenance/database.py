@@ -4,7 +4,6 @@ from collections import Counter
 from contextlib import closing
 from typing import Any
 
-from reservoir_cli.embedding import Progress
 from reservoir_cli.errors import StoreError, UsageError
 from reservoir_cli.maintenance.calibration import Calibration
 from reservoir_cli.retrieval.indexing import Indexer
@@ -15,6 +14,7 @@ from reservoir_cli.storage.factory import open_store
 from reservoir_cli.storage.postgres import tables
 from reservoir_cli.storage.sqlite.replace_file import check_count
 from reservoir_cli.storage.unfinished_copy import UNFINISHED_COPY
+from reservoir_cli.util.progress import Progress
 
 #: How many partitions the status of a store names.
 _LARGEST = 10

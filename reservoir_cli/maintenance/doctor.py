@@ -13,7 +13,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import TypeVar
 
-from reservoir_cli.embedding import Embedder, Progress, load_embedder
+from reservoir_cli.embedding import Embedder, load_embedder
 from reservoir_cli.embedding.load import compiled_is_damaged
 from reservoir_cli.errors import ModelUnavailableError, ReservoirError, StoreCorruptError
 from reservoir_cli.maintenance.availability import unusable
@@ -29,6 +29,7 @@ from reservoir_cli.storage.records import Filter
 from reservoir_cli.storage.unfinished_copy import UNFINISHED_COPY, told
 from reservoir_cli.util.file_systems import network_file_system
 from reservoir_cli.util.private_files import restrict_permissions
+from reservoir_cli.util.progress import Progress
 
 _QUESTION = "why did we decide that, and when?"
 _TIMES = 5

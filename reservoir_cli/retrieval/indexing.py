@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager, suppress
 from itertools import accumulate
 from typing import NamedTuple
 
-from reservoir_cli.embedding import Embedder, Engine, Progress, load_embedder
+from reservoir_cli.embedding import Embedder, Engine, load_embedder
 from reservoir_cli.embedding.question_cache import RememberedQuestions
 from reservoir_cli.errors import ModelUnavailableError, ReservoirError, StoreLockedError
 from reservoir_cli.messages import Key, Scope, StoredMessage, plain_text
@@ -19,6 +19,7 @@ from reservoir_cli.storage.base import Store
 from reservoir_cli.storage.links import LinkThreshold
 from reservoir_cli.storage.records import Passage
 from reservoir_cli.util.private_files import exclusive_lock
+from reservoir_cli.util.progress import Progress
 
 #: A batch has so many messages, or fewer if they have so many characters, which take about five
 #: seconds. It is sorted by length.

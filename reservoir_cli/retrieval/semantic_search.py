@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from reservoir_cli.embedding import Embedder
 from reservoir_cli.messages import to_epoch_ms
-from reservoir_cli.retrieval import filters, ranking
+from reservoir_cli.retrieval import filtered_scores, ranking
 from reservoir_cli.retrieval.dates import date_scores, find_dates
 from reservoir_cli.retrieval.hits import Hit, Wanted, linked_with, rows_of
 from reservoir_cli.retrieval.ranking import Scored
@@ -37,7 +37,9 @@ def search(
     found = without_known_words(found, embedder)
     dates = date_scores(find_dates(term, now), found.created_at, now.tzinfo or UTC)
     scored = ranking.score(found, settings, to_epoch_ms(now), dates)
-    hits = _by_score(store, filters.keep(scored, filters.passing(found)), wanted, by_meaning)
+    hits = _by_score(
+        store, filtered_scores.keep(scored, filtered_scores.passing(found)), wanted, by_meaning
+    )
     if by_meaning or wanted.redactor is None:
         return hits
     notes = respelling_notes(found, store, wanted.scope, wanted.redactor)

@@ -38,10 +38,9 @@ from reservoir_cli.storage.records import (
     IdField,
     PlaceSummary,
     Problem,
-    Progress,
     ThreadName,
-    no_progress,
 )
+from reservoir_cli.util.progress import Progress, no_progress
 
 if TYPE_CHECKING:
     from array import array

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from reservoir_cli.messages import Conversation, Scope, clean_name, from_epoch_ms
-from reservoir_cli.storage.reads import conditions, where_scope
+from reservoir_cli.storage.filter_conditions import conditions, where_scope
 from reservoir_cli.storage.records import ConversationSummary, Filter, PlaceSummary, ThreadName
 from reservoir_cli.storage.sql import Connection, decoding, placeholders
 

@@ -10,7 +10,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from reservoir_cli.messages import Scope
-from reservoir_cli.storage.reads import one_thread, where_scope
+from reservoir_cli.storage.filter_conditions import one_thread, where_scope
 from reservoir_cli.storage.sql import Connection, decoding
 
 if TYPE_CHECKING:

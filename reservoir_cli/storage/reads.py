@@ -10,34 +10,25 @@ from typing import Any
 from reservoir_cli.chat.tool_calls import unpaired
 from reservoir_cli.errors import StoreCorruptError
 from reservoir_cli.messages import (
-    DOCUMENT_SOURCES,
     Key,
     Role,
     Scope,
     StoredMessage,
     call_from_dict,
-    call_text,
     from_epoch_ms,
     to_epoch_ms,
 )
 from reservoir_cli.storage import mark_rows
+from reservoir_cli.storage.filter_conditions import conditions, holds, one_thread, where_scope
 from reservoir_cli.storage.keys import Keys, by_partition
 from reservoir_cli.storage.records import Filter, IdField, Passage, ThreadName
-from reservoir_cli.storage.sql import NO_LIMIT, UNDECODABLE, Connection, decoding, placeholders
+from reservoir_cli.storage.sql import NO_LIMIT, UNDECODABLE, Connection
+from reservoir_cli.util.fold_case import fold
 
 COLUMNS = (
     "m.id, m.trace_id, m.conversation_id, m.partition, m.instance, m.role, m.content, m.name, "
     "m.tool_calls, m.tool_call_id, m.created_at, m.source, m.source_id, m.tokens, m.counter, "
     "m.secrets"
-)
-_ABOUT_PROJECT = """EXISTS (
-    SELECT 1 FROM conversations c WHERE c.partition = m.partition AND c.instance = m.instance
-    AND c.id = m.conversation_id AND c.project = ?
-)"""
-_IN_SESSION = (
-    # One range, which an index finds; "0" follows "/".
-    "(m.conversation_id >= ? AND m.conversation_id < ? "
-    "AND (m.conversation_id = ? OR m.conversation_id > ?))"
 )
 #: No text of a message or a name goes on with a character behind it.
 _LAST_CHARACTER = "\U0010ffff"
@@ -46,73 +37,6 @@ _IDS_SHOWN = 10
 #: The columns that are text in every message. SQLite keeps whatever type a damaged row has.
 _texts = itemgetter(1, 3, 4, 6, 11, 12, 14)
 _in_time = attrgetter("created_at", "id")
-
-
-def where_scope(scope: Scope, table: str = "m") -> tuple[str, list[Any]]:
-    """Return the condition that keeps a statement on a table inside a scope."""
-    if scope.partition is None:
-        return "true", []
-    if scope.instance is None:
-        return f"{table}.partition = ?", [scope.partition]
-    return f"{table}.partition = ? AND {table}.instance = ?", [scope.partition, scope.instance]
-
-
-def conditions(connection: Connection, scope: Scope, where: Filter) -> tuple[str, list[Any]]:
-    """Return the condition on ``messages m`` that a scope and a filter make, but for its text."""
-    in_scope, bound = where_scope(scope)
-    parts = [in_scope]
-    for condition, value in (
-        ("m.role = ?", where.role),
-        ("m.trace_id = ?", where.trace_id),
-        ("m.conversation_id = ?", where.conversation_id),
-        ("m.source = ?", where.source),
-        (_ABOUT_PROJECT, where.project),
-        ("m.created_at >= ?", to_epoch_ms(where.since) if where.since else None),
-        ("m.created_at <= ?", to_epoch_ms(where.until) if where.until else None),
-    ):
-        if value is not None:
-            parts.append(condition)
-            bound.append(value)
-    if where.session is not None:
-        parts.append(_IN_SESSION)
-        bound += [where.session, f"{where.session}0", where.session, f"{where.session}/"]
-    for wanted, (condition, values) in (
-        (where.tag is not None, mark_rows.tagged(connection, scope.partition, where.tag or "")),
-        (where.pinned, mark_rows.pinned(connection, scope.partition)),
-        (where.secrets, ("m.secrets IS NOT NULL", [])),
-    ):
-        if wanted:
-            parts.append(condition)
-            bound += values
-    if not where.documents:
-        parts.append(f"m.source NOT IN ({placeholders(DOCUMENT_SOURCES)})")
-        bound += DOCUMENT_SOURCES
-    return " AND ".join(parts), bound
-
-
-def holds(content: str, tool_calls: str | None, text: str) -> bool:
-    """Return whether a message says a text; databases ignore case each in its own way.
-
-    :param text: casefolded.
-    """
-    with decoding("texts of messages"):
-        if text in content.casefold():
-            return True
-        calls = json.loads(tool_calls) if tool_calls else []
-        return any(text in call_text(call_from_dict(each)).casefold() for each in calls)
-
-
-def one_thread(connection: Connection, conversation_id: str | None) -> tuple[str, str, list[str]]:
-    """Return how to read one thread of a partition and instance.
-
-    :returns: an index hint, a condition on ``messages m``, and the values it takes. Without the
-        hint SQLite would walk through all other threads of the instance.
-    """
-    if conversation_id is None:
-        hint = connection.index_hint("messages_by_instance")
-        return hint, "m.conversation_id IS NULL", []
-    hint = connection.index_hint("messages_by_conversation")
-    return hint, "m.conversation_id = ?", [conversation_id]
 
 
 def to_message(row: Sequence[Any]) -> StoredMessage:
@@ -171,7 +95,7 @@ def _stream(
         yield from connection.stream(sql, [*bound, count or NO_LIMIT])
         return
     sql = f"SELECT m.content, m.tool_calls, {columns} FROM messages m {hint} WHERE {condition}"
-    text = where.text.casefold()
+    text = fold(where.text)
     rows = (
         row[2:] for row in connection.stream(f"{sql} {order}", bound) if holds(row[0], row[1], text)
     )

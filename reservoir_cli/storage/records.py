@@ -1,6 +1,5 @@
 """What a store takes and gives: values that pass between it and its callers."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Literal, NamedTuple
@@ -10,13 +9,6 @@ from reservoir_cli.messages import Conversation
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
-
-#: Called with what is being done, how much of it is done, and how much there is (0: unknown).
-Progress = Callable[[str, int, int], None]
-
-
-def no_progress(_what: str, _done: int, _total: int) -> None:
-    """Report nothing."""
 
 
 @dataclass(frozen=True, slots=True)

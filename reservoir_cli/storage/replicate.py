@@ -17,8 +17,8 @@ from reservoir_cli.messages import Key
 from reservoir_cli.storage import dump
 from reservoir_cli.storage.base import Store
 from reservoir_cli.storage.dump import DumpBatch, DumpMetadata, Link
-from reservoir_cli.storage.records import Progress
 from reservoir_cli.storage.unfinished_copy import UNFINISHED_COPY, refuse
+from reservoir_cli.util.progress import Progress
 
 _AT_ONCE = 500
 #: A sum of hashes is kept below this.

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from reservoir_cli.errors import ReservoirError
 from reservoir_cli.messages import Key
 from reservoir_cli.storage.base import Store
-from reservoir_cli.storage.records import Progress
+from reservoir_cli.util.progress import Progress
 
 
 def forget(store: Store, keys: Sequence[Key], progress: Progress = lambda *_: None) -> None:

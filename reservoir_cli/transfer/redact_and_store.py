@@ -5,7 +5,6 @@ from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
-from reservoir_cli.embedding import Progress
 from reservoir_cli.errors import ReservoirError
 from reservoir_cli.messages import Message, Scope, StoredMessage
 from reservoir_cli.redaction import Redactor
@@ -13,6 +12,7 @@ from reservoir_cli.retrieval.indexing import Indexer
 from reservoir_cli.settings.config import Config
 from reservoir_cli.storage.base import Store
 from reservoir_cli.tokens import ApproximateCounter, TokenCounter, storing_counter
+from reservoir_cli.util.progress import Progress
 
 
 class Added(NamedTuple):

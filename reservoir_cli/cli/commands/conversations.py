@@ -10,6 +10,7 @@ import typer
 from reservoir_cli.cli import console, filters, nothing_found, open_store, options
 from reservoir_cli.messages import Scope
 from reservoir_cli.reservoir import ConversationSummary, Filter, Reservoir
+from reservoir_cli.util.fold_case import fold
 
 #: Characters of an id that a terminal shows, if they tell it from the others.
 _SHORT = 8
@@ -77,12 +78,12 @@ def _passing(
         summaries = [each for each in summaries if each.thread in tagged]
     if not where.text:
         return summaries
-    text = where.text.casefold()
+    text = fold(where.text)
     holding = reservoir.lookup.threads(scope, replace(where, project=None, since=None, tag=None))
     return [
         each
         for each in summaries
-        if text in (each.conversation.title or "").casefold() or each.thread in holding
+        if text in fold(each.conversation.title or "") or each.thread in holding
     ]
 
 

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from reservoir_cli.cli import console, filters, nothing_found, open_store, options
-from reservoir_cli.cli.hits import Form, print_hits
+from reservoir_cli.cli.search_results import Form, print_hits
 from reservoir_cli.errors import UsageError
 from reservoir_cli.messages import Scope
 from reservoir_cli.reservoir import Filter, Reservoir

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from reservoir_cli.messages import DOCUMENT_SOURCES, Scope
-from reservoir_cli.storage import properties, reads
+from reservoir_cli.storage import filter_conditions, properties
 from reservoir_cli.storage.candidates import Asked, Candidates, with_words
 from reservoir_cli.storage.postgres import ann_index, keyword_search, vectors
 from reservoir_cli.storage.postgres.connection import Connection
@@ -33,7 +33,7 @@ def candidates(connection: Connection, stemmer: Stemmer, asked: Asked) -> Candid
     import numpy as np
 
     scope, matrix = asked.scope, asked.matrix()
-    where, values = reads.where_scope(scope)
+    where, values = filter_conditions.where_scope(scope)
     bound = [asked.own, list(DOCUMENT_SOURCES), *values]
     columns = in_order(connection.arrays(_COLUMNS, f"FROM messages m WHERE {where}", bound))
     ids = columns["ids"]

@@ -13,7 +13,7 @@ from reservoir_cli.storage import (
     writes,
 )
 from reservoir_cli.storage.postgres.connection import Connection
-from reservoir_cli.storage.records import Progress, no_progress
+from reservoir_cli.util.progress import Progress, no_progress
 
 _AT_ONCE = 5_000
 

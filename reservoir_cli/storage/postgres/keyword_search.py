@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from reservoir_cli.messages import Scope
-from reservoir_cli.storage import fulltext, reads, spelling
+from reservoir_cli.storage import filter_conditions, fulltext, spelling
 from reservoir_cli.storage.candidates import Candidates, Posting, Respelt
 from reservoir_cli.storage.keys import Keys
 from reservoir_cli.storage.postgres.connection import Connection
@@ -146,7 +146,7 @@ def _counts(
 
 
 def _where(scope: Scope, tsquery: str) -> tuple[str, list[str]]:
-    condition, values = reads.where_scope(Scope(scope.partition), "w")
+    condition, values = filter_conditions.where_scope(Scope(scope.partition), "w")
     return f"{condition} AND w.stems @@ ?::tsquery", [*values, query(tsquery, scope)]
 
 
@@ -237,7 +237,7 @@ def search(
     :returns: (id, BM25) best first, ties newest first, and whether the hits hold all of it.
     """
     terms = list(dict.fromkeys(fulltext.typed_terms(text)))
-    condition, values = reads.where_scope(scope)
+    condition, values = filter_conditions.where_scope(scope)
     scoped = connection.arrays(
         {"ids": ("t.id", "i8"), "terms": ("t.terms", "i4")},
         f"FROM (SELECT m.id, m.terms FROM messages m WHERE {condition} ORDER BY m.id) t",

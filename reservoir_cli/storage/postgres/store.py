@@ -24,9 +24,10 @@ from reservoir_cli.storage.postgres.connection import errors
 from reservoir_cli.storage.postgres.session import Session
 from reservoir_cli.storage.postgres.stemmer import Stemmer
 from reservoir_cli.storage.postgres.tables import SCHEMA
-from reservoir_cli.storage.records import Filter, Passage, Problem, Progress, no_progress
+from reservoir_cli.storage.records import Filter, Passage, Problem
 from reservoir_cli.storage.sqlite.vector_blocks import thread_key
 from reservoir_cli.storage.writes import COLUMNS
+from reservoir_cli.util.progress import Progress, no_progress
 
 _PLACE_AT = [COLUMNS.split(", ").index(name) for name in ("partition", "instance")]
 _CONVERSATION_AT = COLUMNS.split(", ").index("conversation_id")

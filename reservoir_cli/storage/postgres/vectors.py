@@ -7,7 +7,7 @@ from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from reservoir_cli.messages import Scope
-from reservoir_cli.storage import properties, reads
+from reservoir_cli.storage import filter_conditions, properties
 from reservoir_cli.storage.postgres.connection import Connection, FloatArray
 from reservoir_cli.storage.records import Passage
 
@@ -35,7 +35,7 @@ def cosines(
     """
     import numpy as np
 
-    where, values = reads.where_scope(scope, "e")
+    where, values = filter_conditions.where_scope(scope, "e")
     names = [f"cosine{number}" for number in range(len(asked))]
     products = ", ".join(f"(-(e.vector <#> ?::vector))::real AS {name}" for name in names)
     found = connection.arrays(

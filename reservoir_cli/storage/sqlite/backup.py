@@ -6,9 +6,9 @@ import sqlite3
 from pathlib import Path
 
 from reservoir_cli.errors import StoreCorruptError
-from reservoir_cli.storage.records import Progress
 from reservoir_cli.storage.sqlite.connection import Connection
 from reservoir_cli.storage.sqlite.repair import file_problems
+from reservoir_cli.util.progress import Progress
 
 _PAGES = 2_000
 

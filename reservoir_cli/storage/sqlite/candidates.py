@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from reservoir_cli.messages import DOCUMENT_SOURCES, Scope
-from reservoir_cli.storage import fulltext, reads
+from reservoir_cli.storage import filter_conditions, fulltext
 from reservoir_cli.storage.candidates import Asked, Candidates, Posting, with_words
 from reservoir_cli.storage.sql import decoding, placeholders
 from reservoir_cli.storage.sqlite import vector_blocks, vectors
@@ -103,7 +103,7 @@ def _pending(connection: Connection, scope: Scope, own: str | None) -> Columns:
     """
     import numpy as np
 
-    where, values = reads.where_scope(scope)
+    where, values = filter_conditions.where_scope(scope)
     *numbers, partitions, instances, conversations = connection.execute(
         f"""
         SELECT group_concat(m.id), group_concat(m.created_at), group_concat(m.tokens),

@@ -14,7 +14,7 @@ from typing import Any
 
 from reservoir_cli.errors import UsageError
 from reservoir_cli.messages import Scope, StoredMessage, clean_text, plain_text
-from reservoir_cli.storage import fulltext, reads
+from reservoir_cli.storage import filter_conditions, fulltext
 from reservoir_cli.storage.keys import Keys
 from reservoir_cli.storage.sql import decoding
 from reservoir_cli.storage.sqlite import postings
@@ -129,7 +129,7 @@ def ranked(
 
 def _lengths(connection: Connection, scope: Scope, model_id: str | None) -> dict[int, int]:
     """Return the words of each message of a scope, by its id."""
-    where, values = reads.where_scope(scope)
+    where, values = filter_conditions.where_scope(scope)
     lengths: dict[int, int] = dict(
         connection.execute(
             "SELECT m.id, m.terms FROM pending p CROSS JOIN messages m ON m.id = p.message_id "

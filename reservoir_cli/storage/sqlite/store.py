@@ -10,7 +10,7 @@ from reservoir_cli.messages import Key, Scope, check_name
 from reservoir_cli.settings import paths
 from reservoir_cli.storage.base import EVERYTHING, Store
 from reservoir_cli.storage.links import LinkThreshold
-from reservoir_cli.storage.records import Filter, Passage, Problem, Progress, no_progress
+from reservoir_cli.storage.records import Filter, Passage, Problem
 from reservoir_cli.storage.session import Result
 from reservoir_cli.storage.sqlite import secure_delete
 from reservoir_cli.storage.sqlite.connection import errors
@@ -18,6 +18,7 @@ from reservoir_cli.storage.sqlite.file import path_of
 from reservoir_cli.storage.sqlite.session import SCHEMA_VERSION, Session
 from reservoir_cli.storage.writes import COLUMNS
 from reservoir_cli.util.private_files import remove_leftovers
+from reservoir_cli.util.progress import Progress, no_progress
 
 if TYPE_CHECKING:
     from reservoir_cli.storage.candidates import Asked, Candidates

@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from reservoir_cli.messages import Scope
-from reservoir_cli.storage import reads
+from reservoir_cli.storage import filter_conditions
 from reservoir_cli.storage.sql import batches, decoding, placeholders
 from reservoir_cli.storage.sqlite import vector_blocks
 from reservoir_cli.storage.sqlite.connection import Connection
@@ -173,7 +173,7 @@ def _read(
 def _select(
     connection: Connection, scope: Scope, model_id: str, columns: Sequence[str]
 ) -> sqlite3.Cursor:
-    where, values = reads.where_scope(scope)
+    where, values = filter_conditions.where_scope(scope)
     return connection.execute(
         f"SELECT {', '.join(('m.id', 'm.instance', 'm.n', *columns))} FROM vector_chunks m "
         f"WHERE m.model_id = ? AND {where}",

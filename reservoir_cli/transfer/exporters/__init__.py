@@ -11,7 +11,7 @@ from reservoir_cli.errors import ReservoirError, UsageError
 from reservoir_cli.messages import Scope
 from reservoir_cli.redaction import Redactor
 from reservoir_cli.storage.base import Store
-from reservoir_cli.storage.records import Filter, Progress
+from reservoir_cli.storage.records import Filter
 from reservoir_cli.transfer.exporters import (
     anthropic,
     markdown,
@@ -23,6 +23,7 @@ from reservoir_cli.transfer.exporters import (
 from reservoir_cli.transfer.exporters.conversations import Thread, threads
 from reservoir_cli.transfer.reports import ExportReport
 from reservoir_cli.util.formats import unknown_format
+from reservoir_cli.util.progress import Progress
 
 #: ``document`` is ``json`` in an envelope, as every command prints with ``--json``.
 ROWS = ("jsonl", "json", "document")

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from builders import NOW
 
-from reservoir_cli.messages import Conversation, Message, Scope, StoredMessage
+from reservoir_cli.messages import Conversation, Message, Scope, StoredMessage, ToolCall
 from reservoir_cli.storage import reads
 from reservoir_cli.storage.base import Store
 from reservoir_cli.storage.records import Filter
@@ -75,6 +75,22 @@ def test_ids_are_found_in_order_of_time(
     numbers = {each.id: number for number, each in enumerate(added, start=1) if each}
     add(Message("user", "elsewhere"), instance="j")
     assert [numbers[each.id] for each in store.find(Scope("p", "i"), where)] == expected
+
+
+@pytest.mark.parametrize("typed", ["müller", "MÜLLER", "mu\u0308ller", "MU\u0308LLER"])
+def test_a_name_is_found_whichever_keyboard_it_was_typed_on(
+    store: Store, add: Adding, typed: str
+) -> None:
+    """Else who wants to forget somebody would believe that nothing is left."""
+    call = ToolCall("1", "ask", '{"name": "Mu\u0308ller"}')
+    stored = add(
+        Message("user", "Herr Müller"),
+        Message("user", "FRAU MÜLLER"),
+        Message("user", "Mu\u0308ller, typed on a Mac"),
+        Message("assistant", "", tool_calls=(call,)),
+        Message("user", "Muller is another"),
+    )
+    assert list(store.find(Scope("p"), Filter(text=typed))) == [each.key for each in stored[:4]]
 
 
 def test_a_filter_takes_hits_away_and_leaves_scores_as_they_were(store: Store, add: Adding) -> None:

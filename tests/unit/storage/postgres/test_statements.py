@@ -22,7 +22,7 @@ from reservoir_cli.errors import StoreError
 from reservoir_cli.messages import Message, Scope
 from reservoir_cli.reservoir import Reservoir
 from reservoir_cli.retrieval import indexing
-from reservoir_cli.storage import reads, replicate
+from reservoir_cli.storage import filter_conditions, replicate
 from reservoir_cli.storage.factory import open_store
 from reservoir_cli.storage.postgres import admin, schema, tables
 from reservoir_cli.storage.summaries import Summaries, Summary
@@ -168,7 +168,7 @@ def test_a_statement_that_leaves_something_would_be_found(statement: str) -> Non
 
 @pytest.mark.parametrize("scope", [Scope("p"), Scope("p", "i")])
 def test_the_condition_of_a_scope_names_its_partition(scope: Scope) -> None:
-    condition, values = reads.where_scope(scope)
+    condition, values = filter_conditions.where_scope(scope)
     assert "partition = ?" in condition
     assert values[0] == "p"
 

@@ -1,0 +1,87 @@
+"""What a scope and a filter are in SQL: conditions on ``messages m``, and the values they take."""
+
+import json
+from typing import Any
+
+from reservoir_cli.messages import DOCUMENT_SOURCES, Scope, call_from_dict, call_text, to_epoch_ms
+from reservoir_cli.storage import mark_rows
+from reservoir_cli.storage.records import Filter
+from reservoir_cli.storage.sql import Connection, decoding, placeholders
+from reservoir_cli.util.fold_case import fold
+
+_ABOUT_PROJECT = """EXISTS (
+    SELECT 1 FROM conversations c WHERE c.partition = m.partition AND c.instance = m.instance
+    AND c.id = m.conversation_id AND c.project = ?
+)"""
+_IN_SESSION = (
+    # One range, which an index finds; "0" follows "/".
+    "(m.conversation_id >= ? AND m.conversation_id < ? "
+    "AND (m.conversation_id = ? OR m.conversation_id > ?))"
+)
+
+
+def where_scope(scope: Scope, table: str = "m") -> tuple[str, list[Any]]:
+    """Return the condition that keeps a statement on a table inside a scope."""
+    if scope.partition is None:
+        return "true", []
+    if scope.instance is None:
+        return f"{table}.partition = ?", [scope.partition]
+    return f"{table}.partition = ? AND {table}.instance = ?", [scope.partition, scope.instance]
+
+
+def conditions(connection: Connection, scope: Scope, where: Filter) -> tuple[str, list[Any]]:
+    """Return the condition on ``messages m`` that a scope and a filter make, but for its text."""
+    in_scope, bound = where_scope(scope)
+    parts = [in_scope]
+    for condition, value in (
+        ("m.role = ?", where.role),
+        ("m.trace_id = ?", where.trace_id),
+        ("m.conversation_id = ?", where.conversation_id),
+        ("m.source = ?", where.source),
+        (_ABOUT_PROJECT, where.project),
+        ("m.created_at >= ?", to_epoch_ms(where.since) if where.since else None),
+        ("m.created_at <= ?", to_epoch_ms(where.until) if where.until else None),
+    ):
+        if value is not None:
+            parts.append(condition)
+            bound.append(value)
+    if where.session is not None:
+        parts.append(_IN_SESSION)
+        bound += [where.session, f"{where.session}0", where.session, f"{where.session}/"]
+    for wanted, (condition, values) in (
+        (where.tag is not None, mark_rows.tagged(connection, scope.partition, where.tag or "")),
+        (where.pinned, mark_rows.pinned(connection, scope.partition)),
+        (where.secrets, ("m.secrets IS NOT NULL", [])),
+    ):
+        if wanted:
+            parts.append(condition)
+            bound += values
+    if not where.documents:
+        parts.append(f"m.source NOT IN ({placeholders(DOCUMENT_SOURCES)})")
+        bound += DOCUMENT_SOURCES
+    return " AND ".join(parts), bound
+
+
+def holds(content: str, tool_calls: str | None, text: str) -> bool:
+    """Return whether a message says a text; databases ignore case each in its own way.
+
+    :param text: folded.
+    """
+    with decoding("texts of messages"):
+        if text in fold(content):
+            return True
+        calls = json.loads(tool_calls) if tool_calls else []
+        return any(text in fold(call_text(call_from_dict(each))) for each in calls)
+
+
+def one_thread(connection: Connection, conversation_id: str | None) -> tuple[str, str, list[str]]:
+    """Return how to read one thread of a partition and instance.
+
+    :returns: an index hint, a condition on ``messages m``, and the values it takes. Without the
+        hint SQLite would walk through all other threads of the instance.
+    """
+    if conversation_id is None:
+        hint = connection.index_hint("messages_by_instance")
+        return hint, "m.conversation_id IS NULL", []
+    hint = connection.index_hint("messages_by_conversation")
+    return hint, "m.conversation_id = ?", [conversation_id]
