@@ -1,9 +1,6 @@
 """ChatGPT's data export: conversations as trees, of which the branch last seen is read."""
 
-import json
-import re
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
@@ -13,6 +10,7 @@ from reservoir_cli.messages import Conversation, Message
 from reservoir_cli.transfer.importers.base import Record, Skipped, has_key, is_json
 from reservoir_cli.transfer.importers.blocks import THINKING, content_text, file_marker, thought
 from reservoir_cli.transfer.importers.branches import branch_to
+from reservoir_cli.transfer.importers.citation_marks import without_marks
 from reservoir_cli.transfer.importers.coerce import (
     call,
     moment,
@@ -34,13 +32,6 @@ _ROLES = {
 }
 #: What the application adds and nobody said.
 _ADDED = ("reasoning_recap", "user_editable_context", "model_editable_context")
-#: What the application renders, such as a citation: its kind and its fields between private-use
-#: characters. Two others enclose the words that a citation is for.
-_MARK = re.compile(
-    "(?P<blanks>[ \t]{0,3})\ue200(?P<kind>[^\ue200-\ue202]*+)"
-    "(?:\ue202(?P<fields>[^\ue200\ue201]*+))?\ue201|[\ue203\ue204]"
-)
-
 #: A message, and its number in the branch.
 Placed = tuple[int, dict[str, Any]]
 
@@ -153,7 +144,7 @@ class _Branch:
         if _hidden(value, metadata) or kind in _ADDED:
             return None
         if kind == "thoughts":
-            said = _without_marks(_thoughts(obj(content)))
+            said = without_marks(_thoughts(obj(content)))
             return thought(said, self._times[at]) if said else None
         said = "\n".join([*_files(metadata), *filter(str.strip, [_said(content)])])
         if role == "assistant" and (tool := text(value.get("recipient"))) not in (None, "all"):
@@ -163,7 +154,7 @@ class _Branch:
             answered = self._answered(name or "")
             return Message(role, said, self._times[at], name=name, tool_call_id=answered)
         if role == "assistant":
-            said = _without_marks(said)
+            said = without_marks(said)
         return Message(role, said, self._times[at]) if said.strip() else None
 
     def _call(
@@ -198,24 +189,6 @@ def _said(content: Any) -> str:
         if text(content.get(key)):
             return str(content[key])
     return ""
-
-
-def _without_marks(said: str) -> str:
-    """Leave out citations and the like; keep the names and titles that are part of a sentence."""
-    return _MARK.sub(_shown, said) if "\ue200" in said else said
-
-
-def _shown(mark: re.Match[str]) -> str:
-    """Return the words that a mark shows: an entity's name, a link's title."""
-    kind, words = mark["kind"], mark["fields"] or ""
-    if kind == "url":
-        words = words.partition("\ue202")[0]
-    elif kind == "entity":
-        with suppress(ValueError, RecursionError, LookupError, TypeError):
-            words = json.loads(words)[1]
-    else:
-        return ""
-    return f"{mark['blanks']}{words}" if isinstance(words, str) else ""
 
 
 def _thoughts(content: dict[str, Any]) -> str:
