@@ -61,7 +61,8 @@ def test_one_conversation_is_exported_by_the_beginning_of_its_id(cli, form):
     assert done.out == ""
     assert "is not unique: c0ffee-2, c0ffee-3" in done.err
     assert cli("export", "--conversation", "none").err == (
-        "note: no message in default passes --conversation\n"
+        "note: no conversation in default has the id none; "
+        "reservoir conversations -p default lists them\n"
     )
 
 
