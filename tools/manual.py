@@ -27,6 +27,19 @@ EXIT_CODES = {
     130: "Interrupted.",
     143: "Terminated.",
 }
+#: Variables that move the histories of other tools.
+TOOLS = {
+    "CLAUDE_CONFIG_DIR": "Claude Code",
+    "CODEX_HOME": "Codex",
+    "GEMINI_CLI_HOME": "Gemini CLI",
+    "COPILOT_HOME": "Copilot CLI",
+    "CLINE_DATA_DIR": "Cline",
+    "CLINE_DIR": "Cline",
+    "GOOSE_PATH_ROOT": "Goose",
+    "LLM_USER_PATH": "llm",
+    "AIDER_CHAT_HISTORY_FILE": "aider",
+    "DATA_DIR": "Open WebUI",
+}
 ENVIRONMENT = {
     "RESERVOIR_HOME": "One folder for settings, store, cache and log.",
     "RESERVOIR_MODEL_CACHE": "The folder of compiled embedding models, which all homes share.",
@@ -35,6 +48,14 @@ ENVIRONMENT = {
     "RESERVOIR_<SETTING>": "A setting, such as RESERVOIR_PARTITION=work; it overrides the file.",
     "RESERVOIR_DEBUG": "If set to 1, errors have a traceback.",
     "NO_COLOR": "If set to any value, output has no colour.",
+    "VISUAL": "The editor that reservoir edit opens; it may have arguments.",
+    "EDITOR": "The same, if VISUAL is not set.",
+    "HF_HUB_OFFLINE": "If set to 1, no embedding model is downloaded.",
+    "ANTHROPIC_API_KEY": "The key for the token counter anthropic:MODEL.",
+    **{
+        name: f"Read by {tool}, too: where init and sync look for its history."
+        for name, tool in TOOLS.items()
+    },
 }
 FILES = {
     "~/.config/reservoir/reservoir.toml": "Settings. reservoir config --path prints the path.",

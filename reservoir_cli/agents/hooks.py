@@ -13,6 +13,7 @@ from reservoir_cli.agents import time_limit
 from reservoir_cli.errors import ReservoirError, UsageError
 from reservoir_cli.reservoir import Reservoir
 from reservoir_cli.settings import log
+from reservoir_cli.util import this_program
 
 #: Clients cut off what is longer than 10,000 characters.
 LONGEST = 9_000
@@ -123,7 +124,7 @@ def start_sync(config_file: Path | None, db: str | None) -> None:
     given = {"--config": config_file, "--db": db}
     options = [word for name, value in given.items() if value for word in (name, str(value))]
     # -P: a folder that people work in may hold a module of any name.
-    command = [sys.executable, "-P", "-m", "reservoir_cli", *options, "sync", "--quiet"]
+    command = [*this_program.IN_PYTHON, *options, "sync", "--quiet"]
     apart: dict[str, Any] = {"start_new_session": True}
     if sys.platform == "win32":
         flags = subprocess.DETACHED_PROCESS | subprocess.CREATE_NEW_PROCESS_GROUP

@@ -148,7 +148,7 @@ def main(*, always_succeed: bool = False) -> None:
     signal.signal(signal.SIGTERM, _terminated)
     try:
         if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
-            signal.signal(signal.SIGINT, signal.default_int_handler)
+            signal.signal(signal.SIGINT, _interrupted)
         is_asking = completion_scripts.is_asking()
         code: Any = completion_scripts.answer(typer.main.get_command(app)) if is_asking else _run()
     except SystemExit as leaving:
@@ -263,9 +263,25 @@ def _debug(failure: BaseException) -> None:
 terminated_by: list[int] = []
 
 
-def _terminated(number: int, _frame: FrameType | None) -> None:
+def _interrupted(_number: int, frame: FrameType | None) -> None:
+    _end_if_importing(frame, 130)
+    raise KeyboardInterrupt
+
+
+def _terminated(number: int, frame: FrameType | None) -> None:
     terminated_by.append(number)
+    _end_if_importing(frame, 143)
     sys.exit(143)
+
+
+def _end_if_importing(frame: FrameType | None, code: int) -> None:
+    """End at once while a module loads: numpy would make an error of its own of an exception."""
+    while frame:
+        if frame.f_code.co_filename == "<frozen importlib._bootstrap>":
+            if sys.stderr.isatty():
+                os.write(sys.stderr.fileno(), b"\x1b[?25h")  # a progress bar hides the cursor
+            os._exit(code)
+        frame = frame.f_back
 
 
 if __name__ == "__main__":

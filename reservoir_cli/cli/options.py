@@ -77,6 +77,7 @@ TraceId = Annotated[
         "--trace-id", metavar="ID", help="What a question and its replies share.", callback=_name
     ),
 ]
+Conversation = Annotated[str | None, typer.Option(metavar="ID", help="Only this conversation.")]
 #: What completes a role.
 a_role = completion_values.among("user", "assistant", "system", "tool")
 Match = Annotated[

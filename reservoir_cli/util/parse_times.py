@@ -18,6 +18,7 @@ _NUMBERS = dict.fromkeys(("a", "an", "one"), 1) | {
 }
 _AGO = rf"(?a)(\d{{1,6}}|{'|'.join(_NUMBERS)}) (second|minute|hour|day|week|month|year)s?(?: ago)?"
 _MONTH = _UNITS["y"] / 12
+_WEEKDAYS = "monday tuesday wednesday thursday friday saturday sunday".split()
 
 
 def parse_duration(text: str) -> float:
@@ -45,7 +46,8 @@ def format_duration(seconds: float) -> str:
 def parse_time(text: str, now: datetime) -> datetime:
     """Read a moment: ISO 8601 (local without a zone), an age such as ``7d``, or words.
 
-    Words such as ``yesterday`` and ``last week`` mean the moment at which it began.
+    Words such as ``yesterday`` and ``last week`` mean the moment at which it began; ``monday`` and
+    ``last monday`` are the latest Monday before today.
 
     :raises UsageError: it is none of these, or out of range.
     """
@@ -53,7 +55,7 @@ def parse_time(text: str, now: datetime) -> datetime:
     text = " ".join(text.split())
     if (start := _start_of(text.lower(), now)) is not None:
         return start
-    if (age := _parse_age(text.lower())) is not None:
+    if (age := parse_age(text.lower())) is not None:
         try:
             return now - timedelta(seconds=age)
         except OverflowError:
@@ -67,7 +69,7 @@ def parse_time(text: str, now: datetime) -> datetime:
     raise UsageError(f"{text!r} is not a time", hint=hint)
 
 
-def _parse_age(text: str) -> float | None:
+def parse_age(text: str) -> float | None:
     """Return the seconds of an age such as ``7d``, ``7 days`` or ``two weeks ago``."""
     if match := re.fullmatch(_AGO, text):
         number = _NUMBERS.get(match[1]) or int(match[1])
@@ -88,6 +90,11 @@ def _start_of(words: str, now: datetime) -> datetime | None:
         "last month": (first - timedelta(days=1)).replace(day=1),
         "this year": first.replace(month=1),
         "last year": first.replace(year=first.year - 1, month=1),
+    }
+    starts |= {
+        f"{lead}{name}": today - timedelta(days=(today.weekday() - number - 1) % 7 + 1)
+        for number, name in enumerate(_WEEKDAYS)
+        for lead in ("", "last ")
     }
     if words == "now":
         return now

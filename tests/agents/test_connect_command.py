@@ -219,7 +219,7 @@ def test_without_a_script_python_is_started(
     monkeypatch.setattr(sys, "argv", ["-c"])
     monkeypatch.setattr("sysconfig.get_path", lambda _: str(tmp_path))
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert program() == [sys.executable, "-m", "reservoir_cli"]
+    assert program() == [sys.executable, "-P", "-m", "reservoir_cli"]
     with pytest.raises(UsageError):
         with_options(None, "postgresql://me:secret@host/db")
     assert with_options(None, "postgresql://host/db")[-2:] == ["--db", "postgresql://host/db"]

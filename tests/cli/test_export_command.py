@@ -42,6 +42,29 @@ def test_scope_and_filters_follow_the_rules_of_reads(spread, options, expected):
     assert contents(spread("export", *options).out) == expected
 
 
+@pytest.mark.parametrize("form", ["jsonl", "json", "markdown"])
+def test_one_conversation_is_exported_by_the_beginning_of_its_id(cli, form):
+    cli.store(
+        {"content": "one", "conversation_id": "bad-1"},
+        {"content": "two", "conversation_id": "bad-1", "role": "assistant"},
+        {"content": "three", "conversation_id": "c0ffee-2"},
+        {"content": "four", "conversation_id": "c0ffee-3"},
+        {"content": "five"},
+    )
+    done = cli("export", "--conversation", "bad", "--format", form)
+    assert "one" in done.out
+    assert "two" in done.out
+    assert not [word for word in ("three", "four", "five") if word in done.out]
+    done = cli("export", "--conversation", "c0ffee-2", "--match", "thr")
+    assert contents(done.out) == ["three"]
+    done = cli("export", "--conversation", "c0f", code=2)
+    assert done.out == ""
+    assert "is not unique: c0ffee-2, c0ffee-3" in done.err
+    assert cli("export", "--conversation", "none").err == (
+        "note: no message in default passes --conversation\n"
+    )
+
+
 def test_an_empty_scope_prints_nothing_and_says_where_messages_are(spread):
     done = spread("export", "-p", "nowhere")
     assert done.out == ""

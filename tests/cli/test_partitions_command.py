@@ -292,3 +292,20 @@ def test_projects_follow_their_partition(spread, words):
     assert f"name {words[2]} now" in done.err
     assert spread("config", "get", "projects./src/app").out == f"{words[2]}\n"
     assert spread("config", "get", "mcp.partitions").out == f"{words[2]}, home\n"
+
+
+def test_the_newest_conversations_are_those_of_the_newest_messages(cli):
+    cli.store(
+        *({"content": "x", "conversation_id": name} for name in ("a", "b", "c")),
+        {"content": "y", "conversation_id": "a"},
+    )
+
+    def ids(*options):
+        found = cli("conversations", *options, "--json").document["conversations"]
+        return [each["id"] for each in found]
+
+    assert ids() == ids("-n", "9") == ["a", "b", "c"]
+    assert ids("-n", "2") == ["a", "c"]
+    assert ids("-n", "1", "--match", "x") == ["a"]
+    assert cli("conversations", "-n", "1").out.split("\t")[0] == "a"
+    assert "--limit" in cli("conversations", "-n", "0", code=2).err

@@ -49,7 +49,7 @@ import os, signal, sys
 class Finder:
     def find_spec(self, name, *_):
         if name == sys.argv.copy()[-1]:
-            os.kill(os.getpid(), signal.SIGINT)
+            os.kill(os.getpid(), getattr(signal, os.environ.get("KILLED_BY", "SIGINT")))
 sys.meta_path.insert(0, Finder())
 from reservoir_cli.__main__ import main
 main()
@@ -59,6 +59,16 @@ main()
 @pytest.mark.parametrize("module", ["typer", "reservoir_cli.cli.console"])
 def test_interrupting_while_it_loads_is_130_without_a_traceback(cli, module):
     done = cli("-c", INTERRUPTED, module, command=(sys.executable,), code=130)
+    assert done.out == done.err == ""
+
+
+@pytest.mark.parametrize("module", ["numpy", "numpy.exceptions"])
+@pytest.mark.parametrize(("name", "code"), [("SIGINT", 130), ("SIGTERM", 143)])
+def test_interrupting_while_a_library_loads_ends_the_command(cli_with_model, module, name, code):
+    """ONNX Runtime makes an ImportError of it, and the command would go on without a model."""
+    cli_with_model.say("hello")
+    words = ("-c", INTERRUPTED, "search", module)
+    done = cli_with_model(*words, command=(sys.executable,), code=code, env={"KILLED_BY": name})
     assert done.out == done.err == ""
 
 

@@ -77,6 +77,15 @@ def test_the_man_page_says_what_the_help_texts_say() -> None:
     assert MAN_PAGE.read_text(encoding="utf-8") == made
 
 
+def test_the_man_page_lists_the_variables_that_the_program_reads() -> None:
+    listed = runpy.run_path(str(ROOT / "tools" / "manual.py"))["ENVIRONMENT"]
+    source = (ROOT / "reservoir_cli" / "settings" / "paths.py").read_text(encoding="utf-8")
+    read = set(re.findall(r'"([A-Z]+(?:_[A-Z]+)+)"', source))
+    assert {"CLAUDE_CONFIG_DIR", "CODEX_HOME", "RESERVOIR_HOME"} <= read
+    of_the_platform = {"XDG_DATA_HOME", "FLATPAK_XDG_DATA_HOME"}
+    assert {"VISUAL", "EDITOR", *read} - of_the_platform <= listed.keys()
+
+
 @pytest.mark.skipif(shutil.which("groff") is None, reason="groff renders it")
 def test_the_man_page_renders_without_warnings() -> None:
     done = subprocess.run(

@@ -156,16 +156,22 @@ def test_ten_thousand_messages_scroll(page: WebDriver, server: PageServer, memor
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [390, 1440])
 def test_every_view_fits_its_width(
-    page: WebDriver, server: PageServer, width: int, scheme: str
+    page: WebDriver, server: PageServer, memory, width: int, scheme: str
 ) -> None:
+    # Without spaces to break at: names, a minified file, and code.
+    line = '{"redis":' + ",".join(f'"key{n}":{n}' for n in range(200)) + "}"
+    long = [said("user", line, 200, "long"), said("user", f"```\n{line}\n```", 201, "long")]
+    memory.ingest(long, partition="work", instance="chat", embed=False)
+    memory.ingest([said("user", "x", 202)], partition="p" * 70, instance="i" * 70, embed=False)
     size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 800}
     page.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
     media = [{"name": "prefers-color-scheme", "value": scheme}]
     page.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": media})
-    for address in VIEWS:
+    for address in (*VIEWS, "/ui/conversation?p=work&i=chat&c=long&page=1"):
         page.get(server.origin + address)
-        over = "return document.documentElement.scrollWidth - innerWidth"
-        assert page.execute_script(over) <= 0, address
+        # A phone widens its innerWidth to what does not fit.
+        shown = "return Math.max(document.documentElement.scrollWidth, innerWidth)"
+        assert page.execute_script(shown) <= width, address
         ground = page.execute_script("return getComputedStyle(document.documentElement).background")
         assert ("rgb(23, 25, 26)" in ground) == (scheme == "dark")
     assert server.violations == 0

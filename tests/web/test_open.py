@@ -57,6 +57,20 @@ def test_it_starts_a_server_and_finds_it_again() -> None:
     assert "conversations, the newest first" in answer.text
 
 
+@pytest.mark.usefixtures("ended")
+@pytest.mark.parametrize("name", ["mcp", "reservoir_cli", "json"])
+def test_no_module_of_the_folder_is_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """The folder may be of a stranger, whose file would be run as the user."""
+    (tmp_path / "project").mkdir()
+    monkeypatch.chdir(tmp_path / "project")
+    witness = tmp_path / "ran"
+    Path(f"{name}.py").write_text(f"open({str(witness)!r}, 'w')", encoding="utf-8")
+    assert run("open", "--print", "--port", "0").returncode == 0
+    assert not witness.exists()
+
+
 def test_a_server_that_does_not_start_is_an_error() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]

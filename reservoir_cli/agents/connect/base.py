@@ -165,7 +165,7 @@ class Client(ABC):
 def _is_ours(command: Sequence[str]) -> bool:
     """Return whether a command line is ``reservoir … mcp …``, wherever that is installed."""
     name = re.split(r"[/\\]", command[0])[-1].removesuffix(".exe")
-    return "mcp" in command[1:] and (name == SERVER or "reservoir_cli" in command[1:3])
+    return "mcp" in command[1:] and (name == SERVER or "reservoir_cli" in command[1:4])
 
 
 def shell_command(command: Sequence[str]) -> str:

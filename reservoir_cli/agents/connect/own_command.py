@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 
 from reservoir_cli.errors import UsageError
 from reservoir_cli.settings.store_location import is_on_a_server
+from reservoir_cli.util import this_program
 
 _NAME = "reservoir.exe" if sys.platform == "win32" else "reservoir"
 
@@ -25,7 +26,7 @@ def program() -> list[str]:
     for path in (*candidates, scripts, Path(shutil.which("reservoir") or "")):
         if path.name.lower() == _NAME and path.is_file():
             return [os.path.abspath(path)]
-    return [sys.executable, "-m", "reservoir_cli"]
+    return [*this_program.IN_PYTHON]
 
 
 def with_options(config: Path | None, db: str | None) -> list[str]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import asdict, replace
+from operator import attrgetter
 from typing import Annotated, Any
 
 import typer
@@ -28,6 +29,16 @@ def conversations(
     project: options.Project = None,
     since: options.Since = None,
     tag: options.ConversationTag = None,
+    limit: Annotated[
+        int | None,
+        typer.Option(
+            "-n",
+            "--limit",
+            metavar="N",
+            min=1,
+            help="The N with the newest messages (default: all).",
+        ),
+    ] = None,
     as_json: options.Json = False,
 ) -> None:
     """List the conversations of a partition or instance.
@@ -39,7 +50,7 @@ def conversations(
     with open_store.open_reservoir(ctx) as reservoir:
         scope = filters.read_scope(reservoir, partition, instance, all_instances, all_partitions)
         everything = reservoir.conversations(scope)
-        found = _passing(everything, reservoir, scope, where)
+        found = _newest(_passing(everything, reservoir, scope, where), limit)
         if not found:
             _say_nothing_found(reservoir, scope, where, bool(everything))
     if as_json:
@@ -74,6 +85,16 @@ def _passing(
         for each in summaries
         if text in fold(each.conversation.title or "") or each.thread in holding
     ]
+
+
+def _newest(
+    summaries: Sequence[ConversationSummary], limit: int | None
+) -> Sequence[ConversationSummary]:
+    """Return the conversations with the newest messages, in the order they have."""
+    if limit is None:
+        return summaries
+    newest = {each.thread for each in sorted(summaries, key=attrgetter("last"))[-limit:]}
+    return [each for each in summaries if each.thread in newest]
 
 
 def _say_nothing_found(reservoir: Reservoir, scope: Scope, where: Filter, filtered: bool) -> None:

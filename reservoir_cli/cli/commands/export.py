@@ -24,6 +24,7 @@ def export(
     instance: options.ReadInstance = None,
     all_instances: options.AllInstances = False,
     all_partitions: options.AllPartitions = False,
+    conversation: options.Conversation = None,
     match: options.Match = None,
     since: options.Since = None,
     until: options.Until = None,
@@ -52,13 +53,20 @@ def export(
     """Print all messages of a partition, or of less or more, by time.
 
     What jsonl and json hold, ingest brings back as it was. The other formats are for other
-    programs: a conversation a line, or as Markdown.
+    programs: a conversation a line, or as Markdown. The id of a conversation may be shortened to
+    a beginning that only one has.
     """
     chosen = _format(form, as_json, as_lines)
     to_file = out is not None and str(out) != "-"
     with open_store.open_reservoir(ctx) as reservoir:
         scope = filters.read_scope(reservoir, partition, instance, all_instances, all_partitions)
-        where = filters.message_filter(text=match, since=since, until=until, tag=tag)
+        where = filters.message_filter(
+            conversation_id=filters.whole_id(reservoir, "conversation_id", conversation, scope),
+            text=match,
+            since=since,
+            until=until,
+            tag=tag,
+        )
         why_nothing = partial(nothing_found.why_nothing, reservoir, scope, where)
         report = reservoir.export(
             out if out is not None and to_file else console.write,

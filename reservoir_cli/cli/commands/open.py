@@ -15,6 +15,7 @@ from reservoir_cli.cli import console
 from reservoir_cli.cli.global_options import globals_of
 from reservoir_cli.errors import ReservoirError
 from reservoir_cli.server import running_servers
+from reservoir_cli.util import this_program
 
 #: Seconds that a server has to start.
 _START = 60.0
@@ -82,7 +83,7 @@ def _start(command: Sequence[str]) -> str:
 
 def _command(ctx: typer.Context, port: int) -> list[str]:
     given = globals_of(ctx)
-    command = [sys.executable, "-m", "reservoir_cli", "--quiet"]
+    command = [*this_program.IN_PYTHON, "--quiet"]
     command += ["--db", given.db] if given.db else []
     command += ["--config", str(given.config)] if given.config else []
     return [*command, *(["--offline"] if given.offline else []), "serve", "--port", str(port)]

@@ -34,9 +34,7 @@ def view(
         typer.Option(metavar="N", help="This message amid COUNT of its conversation."),
     ] = None,
     trace_id: options.TraceId = None,
-    conversation: Annotated[
-        str | None, typer.Option(metavar="ID", help="Only this conversation.")
-    ] = None,
+    conversation: options.Conversation = None,
     role: options.RoleFilter = None,
     since: options.Since = None,
     until: options.Until = None,

@@ -32,6 +32,11 @@ class Token(NamedTuple):
     number: int = 0
 
 
+#: What parts a quarter and its year in Q3/2025 and 2025-Q3, but not in a path.
+_QUARTER = (
+    r"(?<!\S)(?:([Qq][1-4])[-/](?=\d{4}(?![\w/-]|\.\w))"
+    r"|(\d{4})[-/](?=[Qq][1-4](?![\w/-]|\.\w)))"
+)
 _BREAK = Token(".")
 _UNKNOWN = Token("#")
 
@@ -48,6 +53,7 @@ def read_tokens(question: str, last_year: int) -> list[Token]:
     """
     text = question.replace("\u2019", "'")
     text = _pattern(r",(?!\d{3}(?!\d))").sub(" , ", text).replace("—", " . ")
+    text = _pattern(_QUARTER).sub(r"\1\2 ", text)
     tokens: list[Token] = []
     chunks = text.split()
     for chunk, following in zip(chunks, [*chunks[1:], ""], strict=False):

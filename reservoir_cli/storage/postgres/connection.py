@@ -302,6 +302,12 @@ def place_of(url: str) -> str:
             "the URL of the store is not valid",
             hint="it has the form postgresql://USER@HOST:PORT/DATABASE",
         ) from None
+    if any("@" in host[1:] for host in str(parts.get("host") or "").split(",")):
+        # libpq takes the first @ for the end of the password: its rest would be printed.
+        raise StoreError(
+            "the URL of the store is not valid: it has more than one @",
+            hint="write an @ of the password as %40",
+        )
     user = f"{quote(str(parts['user']))}@" if parts.get("user") else ""
     database = f"/{quote(str(parts['dbname']))}" if parts.get("dbname") else ""
     return f"postgresql://{user}{_hosts(parts)}{database}"

@@ -7,13 +7,19 @@ from reservoir_cli.transfer.exporters.conversations import Thread
 def write(thread: Thread) -> str:
     """Render a conversation as a section of Markdown."""
     partition, instance, _ = thread.name
-    title = " ".join((thread.about.title or "").split()) if thread.about else ""
+    title = _on_one_line(thread.about.title) if thread.about else ""
     place = f"{partition}/{instance}"
     parts = [f"# {title or place}", *([f"*{place}*"] if title else [])]
     return "\n\n".join([*parts, *map(_message, thread.messages)]) + "\n\n"
 
 
+def _on_one_line(text: str | None) -> str:
+    """Return a text as it may stand in a heading, which a line break would end."""
+    return " ".join((text or "").split())
+
+
 def _message(message: StoredMessage) -> str:
-    spoken = message.role.value + (f" ({message.name})" if message.name else "")
+    name = _on_one_line(message.name)
+    spoken = f"{message.role.value} ({name})" if name else message.role.value
     when = message.created_at.isoformat(timespec="seconds")
     return f"## {spoken} · {when}\n\n{plain_text(message)}"

@@ -10,6 +10,7 @@ from reservoir_cli.messages import Conversation, Message
 from reservoir_cli.transfer.importers.base import Record, Skipped, has_key, is_json
 from reservoir_cli.transfer.importers.blocks import THINKING, content_text, file_marker, thought
 from reservoir_cli.transfer.importers.branches import branch_to
+from reservoir_cli.transfer.importers.citation_marks import without_marks
 from reservoir_cli.transfer.importers.coerce import (
     call,
     moment,
@@ -31,7 +32,6 @@ _ROLES = {
 }
 #: What the application adds and nobody said.
 _ADDED = ("reasoning_recap", "user_editable_context", "model_editable_context")
-
 #: A message, and its number in the branch.
 Placed = tuple[int, dict[str, Any]]
 
@@ -144,7 +144,7 @@ class _Branch:
         if _hidden(value, metadata) or kind in _ADDED:
             return None
         if kind == "thoughts":
-            said = _thoughts(obj(content))
+            said = without_marks(_thoughts(obj(content)))
             return thought(said, self._times[at]) if said else None
         said = "\n".join([*_files(metadata), *filter(str.strip, [_said(content)])])
         if role == "assistant" and (tool := text(value.get("recipient"))) not in (None, "all"):
@@ -153,6 +153,8 @@ class _Branch:
             name = text(author.get("name"))
             answered = self._answered(name or "")
             return Message(role, said, self._times[at], name=name, tool_call_id=answered)
+        if role == "assistant":
+            said = without_marks(said)
         return Message(role, said, self._times[at]) if said.strip() else None
 
     def _call(

@@ -10,6 +10,7 @@ from typing import Any
 from reservoir_cli.messages import Conversation, Message
 from reservoir_cli.transfer.importers.base import Record, Skipped, has_key, is_json
 from reservoir_cli.transfer.importers.blocks import content_text
+from reservoir_cli.transfer.importers.citation_marks import without_marks
 from reservoir_cli.transfer.importers.coerce import (
     branch_name,
     call,
@@ -160,7 +161,7 @@ class _Rollout:
             # Its identity is that of the whole text: what was imported once is there already.
             source_id = self._identities.new(self._about.id, message)
             said = _said(message)
-            if said.content or message.role != "user":
+            if said.content or message.role == "tool" or message.tool_calls:
                 yield self._thread.record(said, source_id, self._folder)
 
 
@@ -201,7 +202,12 @@ def _learnt(about: Conversation, payload: dict[str, Any]) -> Conversation:
 
 
 def _said(message: Message) -> Message:
-    """Return a user's message without what an editor put in front; empty if it is a notice."""
+    """Return a message without citation marks, or a user's without what an editor put in front.
+
+    It is empty if it is a notice.
+    """
+    if message.role == "assistant":
+        return replace(message, content=without_marks(message.content))
     if message.role != "user":
         return message
     content = message.content.strip()

@@ -169,16 +169,46 @@ def test_a_name_that_the_hub_does_not_know_is_told_so(
     assert "bundled-model" not in hint
 
 
-@pytest.mark.parametrize("name", ["sentence-transformers/mini", "mini"])
-def test_a_model_in_the_hubs_cache_is_found_by_its_long_and_short_name(
-    empty_cache: Path, name: str
-) -> None:
-    repository = empty_cache / "models--sentence-transformers--mini"
+def cached(cache: Path, name: str) -> Path:
+    """Make the folder of a model in the hub's cache; its weights are not there yet."""
+    repository = cache / f"models--sentence-transformers--{name}"
     folder = repository / "snapshots" / ("a" * 40)
     folder.mkdir(parents=True)
     (repository / "refs").mkdir()
     (repository / "refs" / "main").write_text("a" * 40)
     (folder / "config.json").write_text("{}")
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [
+        ("all-mpnet-base-v3", "sentence-transformers/all-mpnet-base-v2"),
+        ("sentence-transformer/All-MPNet-base-v2", "sentence-transformers/all-mpnet-base-v2"),
+        ("all-minilm-l6-v3", resolve.DEFAULT_MODEL),
+        ("half-a-model-v3", None),  # half-a-model-v2 has no weights
+        ("bge-small-en-v1.5", None),
+    ],
+)
+def test_a_name_that_is_nearly_that_of_a_model_here_is_told(
+    empty_cache: Path, package: Callable[[bytes | None], Path], typed: str, meant: str | None
+) -> None:
+    package(b"weights")
+    (cached(empty_cache, "all-mpnet-base-v2") / "model.safetensors").write_bytes(b"weights")
+    cached(empty_cache, "half-a-model-v2")
+    with pytest.raises(ModelUnavailableError) as caught:
+        find(typed)
+    hint = str(caught.value.hint)
+    assert ("did you mean" in hint) == bool(meant)
+    assert not meant or f"did you mean {meant}?" in hint
+    assert "connect to the network" in hint
+
+
+@pytest.mark.parametrize("name", ["sentence-transformers/mini", "mini"])
+def test_a_model_in_the_hubs_cache_is_found_by_its_long_and_short_name(
+    empty_cache: Path, name: str
+) -> None:
+    folder = cached(empty_cache, "mini")
     with pytest.raises(ModelUnavailableError):  # its download broke off
         find(name)
     (folder / "model.safetensors").write_bytes(b"weights")

@@ -99,6 +99,8 @@ FOUND = {
     "İstanbul: API_KEY=Geheim123": ("secret-value", "Geheim123"),
     "postgres://app:Tr0ub4dor@db:5432/prod": ("password-in-url", "Tr0ub4dor"),
     "mysql://root:!Zq7kk$P+w:9@db/x": ("password-in-url", "!Zq7kk$P+w:9"),
+    "postgresql://app:hun@ter22@db.example.org/x": ("password-in-url", "hun@ter22"),
+    "https://me:a1@@b2@h?mail=you@example.org": ("password-in-url", "a1@@b2"),
     "export TOKEN=q8Zk2mX0vLs4": ("secret-value", "q8Zk2mX0vLs4"),
     "pw: Zebra99hunter": ("secret-value", "Zebra99hunter"),
     "curl -u admin:S3cr3tPw99 http://host/": ("password-option", "S3cr3tPw99"),

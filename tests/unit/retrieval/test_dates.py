@@ -95,6 +95,12 @@ MONTHS_AND_YEARS = {
     "during the summer": "06-01/08-31",
     "in winter": "12-01/02-29",
     "Q2 2023": "2023-04-01/2023-06-30",
+    "Q2/2023": "2023-04-01/2023-06-30",
+    "what was in Q2-2023?": "2023-04-01/2023-06-30",
+    "2023 Q2": "2023-04-01/2023-06-30",
+    "the plan for 2023-q2, and its cost": "2023-04-01/2023-06-30",
+    "the 3rd quarter of 2025": "2025-07-01/2025-09-30",
+    "3rd quarter 2025": "2025-07-01/2025-09-30",
     "the plan for Q4": "10-01/12-31",
     "the first quarter of 2024": "2024-01-01/2024-03-31",
     "at Christmas 2024": "2024-12-24/2024-12-26",
@@ -288,6 +294,10 @@ RFC 2026
 created_at = "2023-07-07T10:00:00Z"
 `2023-07-07`
 notes-2023-07-07.md
+plans/2023-Q2.md
+2023-Q2-plan.md
+Q2/2023.csv
+the 5th quarter 2025
 src/july/2023/notes.md
 https://example.com/2023/07/07/may
 meet at 10:30

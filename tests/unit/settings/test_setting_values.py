@@ -36,6 +36,11 @@ WORDS = [
     ("database", "a/b.db", "a/b.db"),
     ("context_window", "1", 1),
     ("reserve_tokens", "0", 0),
+    ("retention_days", "90", 90),
+    ("retention_days", "90d", 90),
+    ("retention_days", "2w", 14),
+    ("retention_days", "6 months", 182),
+    ("retention_days", " 1Y ", 365),
 ]
 
 
@@ -55,6 +60,10 @@ WRONG = [
     ("recent_context_size", "many", "must be a whole number"),
     ("recent_context_size", "true", "must be a whole number"),
     ("recent_context_size", "9" * 5_000, "must be a whole number"),
+    ("retention_days", "6m", "an age such as 90d"),
+    ("retention_days", "23h", "an age such as 90d"),
+    ("retention_days", "1000y", "must be from 1 to 36,500"),
+    ("retention_days", "9" * 400 + "d", "must be a whole number"),
     ("similarity_weight", "1.01", "must be from 0 to 1"),
     ("similarity_weight", "-0.01", "must be from 0 to 1"),
     ("similarity_weight", "nan", "must be from 0 to 1"),

@@ -109,6 +109,10 @@ def test_a_time_without_a_zone_is_local(text: str, moment: datetime) -> None:
         ("a year ago", NOW - timedelta(days=365.25)),
         ("6 months", NOW - timedelta(days=182.625)),
         ("now", NOW),
+        ("Monday", datetime(2026, 5, 4, 4, tzinfo=UTC)),
+        ("last friday", datetime(2026, 5, 8, 4, tzinfo=UTC)),
+        ("last saturday", datetime(2026, 5, 2, 4, tzinfo=UTC)),  # asked on a Saturday
+        ("sunday", datetime(2026, 5, 3, 4, tzinfo=UTC)),
     ],
 )
 def test_words_mean_the_local_moment_at_which_they_began(text: str, moment: datetime) -> None:

@@ -120,6 +120,13 @@ def test_the_place_of_a_store_is_told_without_its_password(url: str, place: str)
     assert place_of(url) == place
 
 
+def test_a_password_with_an_at_sign_of_its_own_is_refused_and_not_told() -> None:
+    with pytest.raises(StoreError) as caught:
+        place_of("postgresql://app:hun@ter22@db.example.org/x")
+    assert "ter22" not in f"{caught.value} {caught.value.hint}"
+    assert place_of("postgresql://app:hun%40ter22@db/x") == "postgresql://app@db/x"
+
+
 @pytest.mark.parametrize("url", ["postgresql://me:geheim@h:port/d", "postgresql://h/d?geheim=1"])
 def test_a_url_that_is_none_is_not_quoted(url: str) -> None:
     with pytest.raises(StoreError, match=r"not valid|no such host") as caught:

@@ -223,6 +223,12 @@ def test_markdown_names_conversation_speaker_and_time(store: Store, add: Adding)
     assert '## assistant · 2026-05-09T12:00:00+00:00\n\nReading.\n[call read {"path": "a"}]' in text
 
 
+def test_a_name_of_several_lines_stays_in_its_heading(store: Store, add: Adding) -> None:
+    add(said("user", "Hello.", name="Ann\n# Nobody said this"))
+    text = exported(store, "markdown")[0]
+    assert "\n## user (Ann # Nobody said this) · 2026" in text
+
+
 @pytest.mark.parametrize("form", [*FORMS, "markdown"])
 def test_an_empty_store_is_an_empty_text(store: Store, form: str) -> None:
     assert exported(store, form)[0] == ""

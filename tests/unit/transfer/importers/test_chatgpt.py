@@ -174,3 +174,42 @@ def test_a_newer_export_has_the_identities_of_the_older() -> None:
     assert [(each.source_id, each.trace_id) for each in newer][:2] == [
         (each.source_id, each.trace_id) for each in older
     ]
+
+
+def marked(*fields: str) -> str:
+    """What the application renders, as it stands in a text."""
+    return "\ue200" + "\ue202".join(fields) + "\ue201"
+
+
+CITED = marked("cite", "turn0search3", "turn0search1")
+FILE = marked("filecite", "turn0file1")
+LISTED = marked("navlist", "More", "turn0news1,turn0news2")
+LINKED = marked("url", "The SQLite page", "turn0search0")
+PERSON = marked("entity", '["people", "Ada Lovelace", 0]')
+UNNAMED, NUMBER = marked("entity", '["people"]'), marked("entity", '["people", 1]')
+MARKS = [
+    (f"It is fast {CITED}, yes.", "It is fast, yes."),
+    (f"See{FILE} it.", "See it."),
+    (f"\ue203It is fast.\ue204{CITED}", "It is fast."),
+    (f"By {PERSON}.", "By Ada Lovelace."),
+    (f"By {marked('entity', 'Ada Lovelace')}.", "By Ada Lovelace."),
+    (f"Seen: {UNNAMED}.", 'Seen: ["people"].'),
+    (f"Seen {NUMBER}.", "Seen."),
+    (f"From {LINKED}", "From The SQLite page"),
+    (f"Done.\n{LISTED}", "Done.\n"),
+    ("cut \ue200cite\ue202turn0search3", "cut \ue200cite\ue202turn0search3"),
+    ("an icon \ue203 of a font", "an icon \ue203 of a font"),
+]
+
+
+@pytest.mark.parametrize(("written", "shown"), MARKS)
+def test_citations_of_an_answer_are_left_out_and_its_words_stay(written: str, shown: str) -> None:
+    thoughts = {"content_type": "thoughts", "thoughts": [{"content": written}]}
+    thinking = node("thinking", "q", "assistant")
+    thinking["message"]["content"] = thoughts
+    answer = node("a", "thinking", "assistant", written)
+    assert said(talk(node("q", None, said=written), thinking, answer)) == [written, shown, shown]
+
+
+def test_an_answer_of_citations_alone_says_nothing() -> None:
+    assert said(talk(node("q", None), node("a", "q", "assistant", marked("cite", "x")))) == ["q"]

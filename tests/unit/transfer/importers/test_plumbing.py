@@ -210,13 +210,25 @@ def test_notices_of_codex_are_left_out_and_change_no_identity() -> None:
     assert [each.message.source_id for each in found] == before[1:]
 
 
-def _identities(*texts: str) -> list[str]:
+def test_citation_marks_of_codex_are_left_out_and_change_no_identity() -> None:
+    mark = "\ue200cite\ue202turn0search3\ue201"
+    texts = (f"It is fast {mark}.", mark, "Yes.")
+    answers = [item(text, "assistant") for text in texts]
+    found = records(read(lines(META, item(f"What is {mark}?"), *answers), Codex()))
+    said = [each.message.content for each in found]
+    assert said == [f"What is {mark}?", "It is fast.", "Yes."]
+    found = records(read(lines(META, *answers), Codex()))
+    before = _identities(*texts, role="assistant")
+    assert [each.message.source_id for each in found] == [before[0], before[2]]
+
+
+def _identities(*texts: str, role: str = "user") -> list[str]:
     from reservoir_cli.messages import Message
     from reservoir_cli.transfer.importers.conversations import SourceIds
 
     identities = SourceIds()
     identities.follow("c1", "c1")
-    return [identities.new("c1", Message("user", text)) for text in texts]
+    return [identities.new("c1", Message(role, text)) for text in texts]
 
 
 def test_a_broken_end_takes_nothing_from_what_stands_before_it() -> None:

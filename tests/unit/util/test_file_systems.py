@@ -1,0 +1,68 @@
+from pathlib import Path
+
+import pytest
+
+from reservoir_cli.maintenance.doctor import Check, Status, examine
+from reservoir_cli.reservoir import Reservoir
+from reservoir_cli.util import file_systems
+from reservoir_cli.util.file_systems import MOUNTS, network_file_system
+
+pytestmark = pytest.mark.skipif(not MOUNTS.exists(), reason="only Linux has this table")
+TABLE = r"""overlay / overlay rw,relatime 0 0
+server:/home /home nfs4 rw,vers=4.2 0 0
+/dev/sda1 /home/me/local ext4 rw 0 0
+//box/share /mnt/my\040share cifs rw 0 0
+systemd-1 /net autofs rw 0 0
+server:/net /net nfs rw 0 0
+me@host: /mnt/ssh fuse.sshfs rw 0 0
+"""
+
+
+@pytest.mark.parametrize(
+    ("path", "kind"),
+    [
+        ("/home/me/reservoir.db", "nfs4"),
+        ("/home/me/local/reservoir.db", None),
+        ("/homes/reservoir.db", None),
+        ("/mnt/my share/a/reservoir.db", "cifs"),
+        ("/mnt/my", None),
+        ("/net/reservoir.db", "nfs"),
+        ("/mnt/ssh/x", "fuse.sshfs"),
+        ("/var/x", None),
+    ],
+)
+def test_the_nearest_mount_says_if_a_path_is_on_another_machine(
+    tmp_path: Path, path: str, kind: str | None
+) -> None:
+    table = tmp_path / "mounts"
+    table.write_text(TABLE, encoding="utf-8")
+    assert network_file_system(Path(path), table) == kind
+
+
+def test_a_platform_that_does_not_tell_has_no_network_file_system(tmp_path: Path) -> None:
+    assert network_file_system(tmp_path, tmp_path / "none") is None
+
+
+def test_the_table_of_this_machine_is_read() -> None:
+    assert network_file_system(Path("/proc/self")) is None
+
+
+def test_doctor_tells_of_a_store_on_a_network_file_system(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RESERVOIR_EMBEDDING_MODEL", "nobody/absent-model")
+    place = tmp_path / "reservoir.db"
+    Reservoir.open(place).close()
+
+    def notes() -> list[Check]:
+        checks = examine(place, None, lambda *_: None)
+        return [check for check in checks if check.name == "file_system"]
+
+    assert notes() == []
+    table = tmp_path / "mounts"
+    table.write_text(f"server:/x {tmp_path} nfs4 rw 0 0\n", encoding="utf-8")
+    monkeypatch.setattr(file_systems, "MOUNTS", table)
+    [note] = notes()
+    assert note.status is Status.NOTE
+    assert note.detail == "the store is on a network file system (nfs4)"
+    assert "one machine only" in str(note.fix)
