@@ -21,8 +21,11 @@ from reservoir_cli.transfer.importers import File, Found, Record, Skipped
 from reservoir_cli.transfer.redact_and_store import Intake
 from reservoir_cli.transfer.reports import ImportReport, report_secrets
 from reservoir_cli.util.clock import is_far_ahead
+from reservoir_cli.util.interrupts import explain_interrupt
 
 _BATCH = 1_000
+#: What an import says that Ctrl-C ends.
+BROKEN_OFF = "broken off; what is stored stays, and the same command imports the rest"
 
 
 class Ingestor(Intake):
@@ -39,7 +42,7 @@ class Ingestor(Intake):
         now = datetime.now(UTC)
         cleaned = [without_contexts(message) for message in messages]
         if contexts := sum(each.contexts for each in cleaned):
-            self._notify(f"contexts taken out, their questions kept: {contexts:,}")
+            self.notify(f"contexts taken out, their questions kept: {contexts:,}")
         added = self.add(scope, [each.message for each in cleaned if each.message], now, pair=pair)
         report = ImportReport(modes={self.redactor.mode(str(scope.partition))})
         new = [stored is not None for stored in added.stored]
@@ -69,6 +72,8 @@ class Ingestor(Intake):
         report = ImportReport()
         with ExitStack() as open_files:
             found = [importers.find(source, form, open_files) for source in sources]
+            if not dry_run:
+                open_files.enter_context(explain_interrupt(self.notify, BROKEN_OFF))
             for source, (files, passed_over) in zip(sources, found, strict=True):
                 done = ImportReport(passed_over=passed_over)
                 for file in files:
@@ -150,11 +155,9 @@ class Ingestor(Intake):
         """Report what a person should know of messages that came in."""
         if report.ahead:
             noun = "message" if report.ahead == 1 else "messages"
-            self._notify(
-                f"{report.ahead:,} {noun} with a time more than a day ahead, kept as given"
-            )
+            self.notify(f"{report.ahead:,} {noun} with a time more than a day ahead, kept as given")
         if report.secrets:
-            self._notify(report_secrets(report.secrets, modes, self._config, partition))
+            self.notify(report_secrets(report.secrets, modes, self._config, partition))
 
 
 def _name(source: Path | File) -> str:

@@ -33,8 +33,9 @@ from reservoir_cli.transfer.importers import (
 from reservoir_cli.transfer.importers.coerce import moment
 from reservoir_cli.transfer.importers.resume import Checkpoint, Resumable, StartOver
 from reservoir_cli.transfer.importers.watched_files import FileState
-from reservoir_cli.transfer.ingest import Ingestor
+from reservoir_cli.transfer.ingest import BROKEN_OFF, Ingestor
 from reservoir_cli.transfer.reports import ImportReport
+from reservoir_cli.util.interrupts import explain_interrupt
 from reservoir_cli.util.private_files import exclusive_lock, make_private_dir
 from reservoir_cli.util.read_files import open_regular
 
@@ -179,7 +180,8 @@ def sync(
             return SyncReport(busy=True)
         moment = now or datetime.now(UTC)
         syncs = [_SourceSync(ingestor, source, moment, whole=whole) for source in sources]
-        return SyncReport(tuple(each.run(progress) for each in syncs))
+        with explain_interrupt(ingestor.notify, BROKEN_OFF):
+            return SyncReport(tuple(each.run(progress) for each in syncs))
 
 
 class _SourceSync:
