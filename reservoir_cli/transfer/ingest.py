@@ -20,6 +20,7 @@ from reservoir_cli.transfer.forget import still_there
 from reservoir_cli.transfer.importers import File, Found, Record, Skipped
 from reservoir_cli.transfer.redact_and_store import Intake
 from reservoir_cli.transfer.reports import ImportReport, report_secrets
+from reservoir_cli.transfer.skip_elsewhere import Elsewhere
 from reservoir_cli.util.clock import is_far_ahead
 from reservoir_cli.util.interrupts import explain_interrupt
 
@@ -64,12 +65,15 @@ class Ingestor(Intake):
         instance: str | None = None,
         dry_run: bool = False,
         embed: bool = False,
+        copies: bool = True,
     ) -> ImportReport:
         """Store the messages of files, folders and zips.
 
         All are opened before the first is stored: if one cannot be read, nothing is stored.
+
+        :param copies: store what other partitions and instances have already, too.
         """
-        report = ImportReport()
+        report, elsewhere = ImportReport(), None if copies else Elsewhere(self.store)
         with ExitStack() as open_files:
             found = [importers.find(source, form, open_files) for source in sources]
             if not dry_run:
@@ -77,7 +81,7 @@ class Ingestor(Intake):
             for source, (files, passed_over) in zip(sources, found, strict=True):
                 done = ImportReport(passed_over=passed_over)
                 for file in files:
-                    done.add(self._import_file(file, partition, instance, dry_run))
+                    done.add(self._import_file(file, partition, instance, dry_run, elsewhere))
                 if done.skipped and not done.total - done.skipped:
                     done.unreadable.append(_name(source))
                 report.add(done)
@@ -87,7 +91,12 @@ class Ingestor(Intake):
         return report
 
     def _import_file(
-        self, found: Found, partition: str | None, instance: str | None, dry_run: bool
+        self,
+        found: Found,
+        partition: str | None,
+        instance: str | None,
+        dry_run: bool,
+        elsewhere: Elsewhere | None,
     ) -> ImportReport:
         file, default = found.file, self._config.settings().partition
         return self.load(
@@ -96,6 +105,7 @@ class Ingestor(Intake):
             where=file.name,
             now=datetime.now(UTC),
             dry_run=dry_run,
+            elsewhere=elsewhere,
             after_batch=lambda: self._progress("MB read", file.done >> 20, file.size >> 20),
         )
 
@@ -108,6 +118,7 @@ class Ingestor(Intake):
         now: datetime,
         dry_run: bool = False,
         renew: bool = False,
+        elsewhere: Elsewhere | None = None,
         after_batch: Callable[[], None] = lambda: None,
     ) -> ImportReport:
         """Store the records of one file; what is stored already is left as it is.
@@ -115,10 +126,13 @@ class Ingestor(Intake):
         :param where: the file's name, for the reasons.
         :param renew: replace what is stored already if it is longer now.
         :param dry_run: find out what would be done, and leave the store as it was.
+        :param elsewhere: leave out what other places of the store have already.
         :param after_batch: called each time a batch is committed.
         """
         counter = self.counter(destination.partition or destination.default_partition)
-        loader = FileImport(self, destination, counter, now, where, renew=renew)
+        loader = FileImport(
+            self, destination, counter, now, where, renew=renew, elsewhere=elsewhere
+        )
         source = iter(records)
         while batch := list(islice(source, _BATCH)):
             if dry_run:
