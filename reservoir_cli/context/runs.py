@@ -53,9 +53,8 @@ class Runs:
 
     def add_recalls(self, records: Sequence[Mapping[str, Any]]) -> None:
         """Store records of recalls."""
-        for record in records:
-            with self._reported():
-                self._add(record)
+        with self._reported():
+            self._add(*records)
 
     def write_recalls(self) -> None:
         """Store the records of recalls."""
@@ -96,10 +95,11 @@ class Runs:
         """Return what contexts took over time, and what the store holds."""
         return summarize(self._store.runs(since, partition), self._store.holdings(partition))
 
-    def _add(self, run: Mapping[str, Any]) -> None:
-        if not self._store.read_only:
+    def _add(self, *runs: Mapping[str, Any]) -> None:
+        if runs and not self._store.read_only:
             with self._store.write(wait=_PATIENCE, durable=False):
-                self._store.add_run(run)
+                for run in runs:
+                    self._store.add_run(run)
 
     @contextmanager
     def _reported(self) -> Iterator[None]:

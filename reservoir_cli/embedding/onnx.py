@@ -179,8 +179,9 @@ class _Opening(Thread):
 def _session(model: Path, *, packed: bool = False) -> Any:
     """Open an optimised model; its weights are mapped into memory.
 
-    :param packed: copy them into the order in which the processor reads them, and compute in two
-        threads: for many single questions.
+    :param packed: copy them into the order in which the processor reads them: for many single
+        questions. They are computed in two threads if there are more than two processors: else
+        messages that are embedded meanwhile would take both.
     """
     import onnxruntime
 
@@ -188,7 +189,7 @@ def _session(model: Path, *, packed: bool = False) -> Any:
     options = onnxruntime.SessionOptions()
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
     options.add_session_config_entry("session.disable_prepacking", "0" if packed else "1")
-    options.intra_op_num_threads = min(2, _threads()) if packed else 1
+    options.intra_op_num_threads = 2 if packed and _threads() > 2 else 1
     options.inter_op_num_threads = 1
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     options.log_severity_level = 4

@@ -3,6 +3,7 @@
 import asyncio
 import gc
 import time
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
@@ -65,6 +66,8 @@ class StoreThread:
     ) -> None:
         self._open_reservoir, self._settings, self._patience = open_reservoir, settings, patience
         self._traffic, self._recorder = traffic or Traffic(), recorder
+        #: Records of recalls, of another thread, that are to be stored.
+        self._records: deque[Mapping[str, Any]] = deque()
         self._pool = ThreadPoolExecutor(1, name)
         self._reservoir: Reservoir | None = None
         self._identity: tuple[int, int] | None = None
@@ -121,8 +124,14 @@ class StoreThread:
                 self._record(self._recorder, self._reservoir.runs.take_recalls())
 
     def _record(self, recorder: "StoreThread", records: Sequence[Mapping[str, Any]]) -> None:
+        recorder._records.extend(records)
         with suppress(RuntimeError):  # the server ends
-            recorder.submit_in_pause(lambda reservoir: reservoir.runs.add_recalls(records))
+            recorder.submit_in_pause(recorder._add_records)
+
+    def _add_records(self, reservoir: Reservoir) -> None:
+        """Store the records that wait; the first of several calls finds all of them."""
+        records = [self._records.popleft() for _ in range(len(self._records))]
+        reservoir.runs.add_recalls(records)
 
     def _opened(self) -> Reservoir:
         """Return the store with the settings of now; open it again if its file was replaced."""

@@ -2,7 +2,10 @@
 
 import threading
 import time
+from collections.abc import Mapping, Sequence
+from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 import httpx2
 import proxied
@@ -12,11 +15,13 @@ from dialogue import asked, chat, completion, texts
 from proxied import Served
 from upstream import Upstream
 
-from reservoir_cli.messages import Scope
+from reservoir_cli.context.runs import Runs
+from reservoir_cli.messages import Message, Scope
 from reservoir_cli.reservoir import Reservoir
 from reservoir_cli.server import traffic
 from reservoir_cli.server.proxy.protocols import CHAT
 from reservoir_cli.server.traffic import Go, Traffic
+from reservoir_cli.transfer.store_exchange import Exchange, ExchangeLog
 
 ASKING, WORKING = "asking", "working"
 
@@ -70,6 +75,72 @@ def test_exchanges_that_wait_are_stored_in_order_before_what_somebody_waits_for(
         assert reservoir.view(Scope("default"), 0) == []
     stored = [text for text in texts(served, 3) if text.startswith("user")]
     assert stored == [f"user: question {number}?" for number in range(3)]
+
+
+def test_exchanges_that_wait_are_stored_in_one_transaction(
+    served: Served, provider: Upstream, client: httpx2.Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(traffic, "MOST", 1e9)
+    provider.reply = completion()
+    served.state.traffic.begin(ASKING)
+    for number in range(3):
+        client.post(served.root + CHAT, json=chat(asked(f"question {number}?")))
+    seen, store = list[int](), ExchangeLog.store
+
+    def counted(log: ExchangeLog, *arguments: Any) -> int:
+        with Reservoir.open(served.store) as reservoir:
+            seen.append(len(reservoir.view(Scope("default"), 0)))
+        return store(log, *arguments)
+
+    monkeypatch.setattr(ExchangeLog, "store", counted)
+    assert len(texts(served, 3)) == 6
+    assert seen == [0, 0, 0]
+
+
+def test_an_exchange_that_cannot_be_stored_does_not_keep_others_from_it(
+    served: Served, provider: Upstream, client: httpx2.Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(traffic, "MOST", 1e9)
+    provider.reply = completion()
+    served.state.traffic.begin(ASKING)
+    for number in range(3):
+        client.post(served.root + CHAT, json=chat(asked(f"question {number}?")))
+    store = ExchangeLog.store
+
+    def refuse_one(log: ExchangeLog, exchange: Exchange, now: datetime | None = None) -> int:
+        added = store(log, exchange, now)
+        if "question 1?" in exchange.messages[-1].content:
+            raise ValueError("question 1?")
+        return added
+
+    monkeypatch.setattr(ExchangeLog, "store", refuse_one)
+    stored = [text for text in texts(served, 3) if text.startswith("user") and "1" not in text]
+    assert stored == ["user: question 0?", "user: question 2?"]
+    said = [line for line in served.lines if "could not be stored" in line]
+    assert said == ["an exchange could not be stored: ValueError"]
+
+
+def test_records_of_recalls_that_wait_are_stored_in_one_transaction(
+    served: Served, provider: Upstream, client: httpx2.Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(traffic, "MOST", 1e9)
+    provider.reply = completion()
+    with Reservoir.open(served.store) as reservoir:
+        reservoir.ingest([Message("user", "the queue was Redis")], embed=False)
+    added, add_recalls = list[int](), Runs.add_recalls
+
+    def counted(runs: Runs, records: Sequence[Mapping[str, Any]]) -> None:
+        added.append(len(records))
+        add_recalls(runs, records)
+
+    monkeypatch.setattr(Runs, "add_recalls", counted)
+    served.state.traffic.begin(ASKING)
+    for number in range(3):
+        client.post(served.root + CHAT, json=chat(asked(f"was the queue Redis, {number}?")))
+    served.settle(3)
+    assert [number for number in added if number] == [3]
+    recalls = served.state.reader.submit(lambda store: store.stats()["recalls"]).result(60)
+    assert recalls["runs"] == 3
 
 
 def test_exchanges_that_wait_are_stored_when_the_server_ends(

@@ -1,6 +1,7 @@
 """Add what fits a question to a request, and again what was added to the questions before it."""
 
 import asyncio
+from collections import deque
 from collections.abc import Awaitable, Callable
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
@@ -81,6 +82,7 @@ class Enricher:
         self._ledger_writes = new_thread("ledger writes")
         self._unwritten: dict[tuple[str, str], dict[tuple[int, str], _Unwritten]] = {}
         self._put = 0
+        self._puts: deque[Callable[[Reservoir], None]] = deque()
         self._last_asked: Callable[[Reservoir], object] | None = None
         for thread in (self._ledger, self._ledger_writes):
             thread.submit(lambda reservoir: reservoir.exchanges)  # opens the store
@@ -189,10 +191,18 @@ class Enricher:
                 ledger.expire(partition, masked=masked, now=now)
 
         unwritten = _Unwritten(entry, turn.version)
-        self._wait_for(
-            self._ledger_writes.submit_in_pause(put), (partition, conversation), unwritten
-        )
+        self._puts.append(put)
+        written = self._ledger_writes.submit_in_pause(self._put_waiting)
+        self._wait_for(written, (partition, conversation), unwritten)
         return entry
+
+    def _put_waiting(self, reservoir: Reservoir) -> None:
+        """Write the entries that wait; the first of several calls finds all of them."""
+        puts = [self._puts.popleft() for _ in range(len(self._puts))]
+        if puts:
+            with reservoir.store.write():
+                for put in puts:
+                    put(reservoir)
 
     def _wait_for(
         self, written: Future[None], conversation: tuple[str, str], unwritten: _Unwritten

@@ -2,7 +2,7 @@
 
 import time
 from collections import Counter, deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from typing import NamedTuple
@@ -42,13 +42,28 @@ class ExchangeQueue:
         """Store what waits; the first of several calls finds all of it."""
         added, oldest = Counter[Scope](), time.monotonic()
         try:
-            while self._waiting:
-                waiting = self._waiting.popleft()
-                added[waiting.exchange.scope] += self._store(reservoir, waiting)
+            for waiting, count in self._stored(reservoir):
+                added[waiting.exchange.scope] += count
                 oldest = min(oldest, waiting.since)
         finally:
             for scope, count in (+added).items():
                 self._embed(scope, count, oldest)
+
+    def _stored(self, reservoir: Reservoir) -> Iterator[tuple[_Waiting, int]]:
+        """Store what waits, and yield each exchange with how many of its messages were added.
+
+        Several are stored in one transaction: after each one questions would compute again what
+        they keep. If that fails, they are stored one by one.
+        """
+        together, counts = list(self._waiting), list[int]()
+        if len(together) > 1:
+            with suppress(Exception):
+                counts = _store_together(reservoir, together)
+        for count in counts:
+            yield self._waiting.popleft(), count
+        while self._waiting:
+            waiting = self._waiting.popleft()
+            yield waiting, self._store(reservoir, waiting)
 
     def _store(self, reservoir: Reservoir, waiting: _Waiting) -> int:
         """Store an exchange; return how many messages were added.
@@ -75,3 +90,9 @@ class ExchangeQueue:
 
         with suppress(RuntimeError):  # the server ends
             self._embedder.submit_in_pause(embed, since)
+
+
+def _store_together(reservoir: Reservoir, together: Sequence[_Waiting]) -> list[int]:
+    """Store exchanges, or none of them; return how many messages each added."""
+    with reservoir.store.write():
+        return [reservoir.exchanges.store(each.exchange, each.now) for each in together]

@@ -220,13 +220,13 @@ class Kept:
 
         self.helper = ThreadPoolExecutor(1, "helper")
         self.blocks = KeptBlocks()
-        self._last: tuple[Blocks | None, str | None, Laid] | None = None
+        self._last: tuple[Blocks | None, list[bytes], str | None, Laid] | None = None
         self._words: tuple[str, tuple[int, int], list[Stem]] | None = None
 
     def look_up(self, connection: Connection, question: str) -> None:
         """Look up the words of a question that is about to be asked."""
         words = fulltext.content_words(question)
-        expected = len(self._last[2].first) if self._last else 0
+        expected = len(self._last[-1].first) if self._last else 0
         stems = look_up(connection, words, expected) if words else []
         self._words = question, _state(connection), stems
 
@@ -238,12 +238,12 @@ class Kept:
         return words[2]
 
     def laid(self, blocks: Blocks | None, pending: Columns, own: str | None) -> Laid:
-        """Return :func:`lay`, once as long as nothing has changed and nothing is pending."""
-        if len(pending["ids"]):
-            return lay(blocks, pending, own)
-        if self._last is None or self._last[0] is not blocks or self._last[1] != own:
-            self._last = blocks, own, lay(blocks, pending, own)
-        return self._last[2]
+        """Return :func:`lay`, once as long as nothing has changed."""
+        packed = [values.tobytes() for values in pending.values()]
+        last = self._last
+        if last is None or last[0] is not blocks or last[1:3] != (packed, own):
+            self._last = last = blocks, packed, own, lay(blocks, pending, own)
+        return last[-1]
 
 
 def _state(connection: Connection) -> tuple[int, int]:

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from reservoir_cli.embedding import Embedder, load_embedder
+from reservoir_cli.embedding import Embedder, load_embedder, onnx
 from reservoir_cli.embedding.onnx import BATCH_PIECES, CompiledEmbedder, batches
 from reservoir_cli.embedding.resolve import DEFAULT_MODEL, locate
 from reservoir_cli.embedding.split_passages import PIECES
@@ -165,6 +165,16 @@ def test_a_packed_model_gives_the_same_vectors_and_needs_its_file_no_more(
     monkeypatch.setattr(packed, "_model", tmp_path / "gone.onnx")
     packed.pack()
     assert np.array_equal(packed.encode_query(texts[0]), found[0])
+
+
+@pytest.mark.parametrize(("processors", "threads"), [(1, 1), (2, 1), (3, 2), (8, 2)])
+def test_a_packed_model_leaves_a_processor_to_questions(
+    embedder: Embedder, monkeypatch: pytest.MonkeyPatch, processors: int, threads: int
+) -> None:
+    assert isinstance(embedder, CompiledEmbedder)
+    monkeypatch.setattr(onnx, "_threads", lambda: processors)
+    session = onnx._session(embedder._model, packed=True)
+    assert session.get_session_options().intra_op_num_threads == threads
 
 
 # Batches

@@ -150,6 +150,16 @@ def test_only_blocks_that_changed_are_read_again(
     assert len(read) == 1
 
 
+def test_messages_without_vectors_are_laid_out_once(warm: Store, other: Store) -> None:
+    ask = MODEL.encode_query(QUESTION)
+    say(other, 2, Scope("p", "k"))
+    known = warm.candidates(Scope("p"), None, QUESTION, ask).known
+    assert warm.candidates(Scope("p"), None, "and now?", ask).known is known
+    say(other, 1, Scope("p", "k"))
+    assert warm.candidates(Scope("p"), None, "and now?", ask).known is not known
+    assert_answers_like_new(warm)
+
+
 @pytest.mark.parametrize("most", [0, 700, 5_000, 6_000])
 def test_what_is_too_large_to_be_kept_is_read_each_time(
     warm: Store, other: Store, monkeypatch: pytest.MonkeyPatch, most: int
