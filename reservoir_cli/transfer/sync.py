@@ -8,10 +8,11 @@ import json
 import os
 import platform
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
+from itertools import chain, count
 from pathlib import Path
 
 from reservoir_cli.errors import ReservoirError, StoreError, UsageError
@@ -139,10 +140,15 @@ def discovered(partition: str) -> list[Source]:
     sources: dict[str, Source] = {}
     for history in discover.look():
         if history.files:
-            count = sum(source.tool == history.form for source in sources.values())
-            name = f"{history.form}-{count + 1}" if count else history.form
+            name = unused_name(history.form, sources)
             sources[name] = Source(name, history.form, history.path, partition)
     return list(sources.values())
+
+
+def unused_name(tool: str, taken: Container[str]) -> str:
+    """Return the name of a new source: that of its tool, with a number if it is taken."""
+    numbered = (f"{tool}-{number}" for number in count(2))
+    return next(name for name in chain([tool], numbered) if name not in taken)
 
 
 def named(sources: Sequence[Source], names: Sequence[str]) -> list[Source]:

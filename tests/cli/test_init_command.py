@@ -175,6 +175,20 @@ def test_a_partition_that_is_named_gets_a_copy_and_what_is_new_from_then_on(mach
     assert stored(machine)["work", "llm"] == 4
 
 
+def test_each_of_several_histories_of_a_tool_is_a_source(machine):
+    home, user = Path(machine.env["HOME"]), ".config/Code/User/globalStorage"
+    for folder in (".cline/data/tasks", f"{user}/rooveterinaryinc.roo-cline/tasks"):
+        task = home / folder / "1767225600000"
+        task.mkdir(parents=True)
+        sample = IMPORTERS / "samples/cline.json"
+        shutil.copy(sample, task / "api_conversation_history.json")
+    machine("init", "--yes", "--no-embed")
+    paths = [machine("config", "get", f"sources.{name}.path").out for name in ("cline", "cline-2")]
+    assert paths == ["~/.cline/data/tasks\n", f"~/{user}/rooveterinaryinc.roo-cline/tasks\n"]
+    machine("init", "--yes", "--no-embed")
+    assert "cline-3" not in machine("config", "list").out
+
+
 def test_folders_that_the_settings_exclude_are_left_out(machine):
     folder = f"{machine.env['HOME']}/.claude/projects"
     keys = {"path": folder, "exclude": f"{folder}/-src"}

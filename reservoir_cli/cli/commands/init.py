@@ -21,7 +21,7 @@ from reservoir_cli.settings.paths import abbreviate_home
 from reservoir_cli.transfer.importers import discover
 from reservoir_cli.transfer.importers.discover import History
 from reservoir_cli.transfer.reports import ImportReport
-from reservoir_cli.transfer.sync import Source, configured
+from reservoir_cli.transfer.sync import Source, configured, unused_name
 
 _READ = "Read them, to see what they hold?"
 #: So many conversations are looked through for a question to try.
@@ -147,10 +147,13 @@ def _sources(
     """
     usual = partition or str(reservoir.config.lookup("partition")[0])
     known = {(source.tool, source.path): source for source in configured(reservoir.config)}
-    sources = {}
+    taken, sources = set(reservoir.config.sources), {}
     for history in histories:
-        new = Source(history.form, history.form, history.path, usual)
-        source = known.get((history.form, history.path), new)
+        source = known.get((history.form, history.path))
+        if source is None:
+            name = unused_name(history.form, taken)
+            source = Source(name, history.form, history.path, usual)
+            taken.add(name)
         sources[history] = replace(source, partition=partition or source.partition)
     return sources
 
