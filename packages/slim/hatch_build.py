@@ -8,7 +8,7 @@ from typing import Any
 from hatchling.metadata.plugin.interface import MetadataHookInterface
 
 _SAME = ("requires-python", "authors", "keywords", "classifiers", "scripts", "entry-points")
-_EXTRAS = ("mcp", "postgres", "tiktoken", "zed")
+_EXTRAS = ("mcp", "postgres", "serve", "tiktoken", "zed")
 
 
 class Slim(MetadataHookInterface):

@@ -126,13 +126,12 @@ def _check_environment(config_file: Path | None) -> None:
     variables = [name[10:] for name in os.environ if name.startswith("RESERVOIR_")]
     others = [name for name in variables if not _OWN_VARIABLE.fullmatch(name)]
     if others:
-        from difflib import get_close_matches
-
+        from reservoir_cli.settings.keys import similar_names
         from reservoir_cli.settings.schema import ALIASES, SETTINGS
 
         known = [key.upper() for key in (*SETTINGS, *ALIASES)]
         for name in sorted(set(others) - set(known)):
-            near = get_close_matches(name, known, 1)
+            near = similar_names(name, known)
             meant = f"; did you mean RESERVOIR_{near[0]}?" if near else ""
             console.warn(f"RESERVOIR_{name} is no setting{meant}")
 

@@ -11,6 +11,8 @@ from reservoir_cli.errors import ReservoirError
 
 #: Terminals drop a longer escape sequence.
 _LONGEST_SEQUENCE = 74_994
+#: What to do without a clipboard.
+_PIPE = "pipe the context to your own command"
 #: Seconds that a clipboard command may take.
 _PATIENCE = 10
 
@@ -30,7 +32,7 @@ def copy(text: str) -> None:
     if command is None:
         raise ReservoirError(
             "--copy found no clipboard",
-            hint="install wl-clipboard, xclip or xsel, or pipe the context to your own command",
+            hint=f"install wl-clipboard, xclip or xsel, or {_PIPE}",
         )
     _run(command, text)
 
@@ -66,6 +68,8 @@ def _run(command: Sequence[str], text: str) -> None:
             check=False,
         )
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise ReservoirError(f"{command[0]} could not copy the context") from error
+        raise ReservoirError(f"{command[0]} could not copy the context", hint=_PIPE) from error
     if done.returncode:
-        raise ReservoirError(f"{command[0]} could not copy the context: exit {done.returncode}")
+        raise ReservoirError(
+            f"{command[0]} could not copy the context: exit {done.returncode}", hint=_PIPE
+        )

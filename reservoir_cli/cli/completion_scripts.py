@@ -281,7 +281,10 @@ def install() -> str:
         if profile is not None:
             _append_line(profile, line)
     except OSError as error:
-        raise ReservoirError(f"cannot write {error.filename}: {error.strerror}") from None
+        raise ReservoirError(
+            f"cannot write {error.filename}: {error.strerror}",
+            hint="reservoir --show-completion prints what belongs there",
+        ) from None
     return f"{shell} completion installed in {path}; it works in the next terminal"
 
 

@@ -77,7 +77,9 @@ def write(text: str) -> None:
     except OSError as error:
         _silence(sys.stdout)
         reason = "stdout is closed" if error.errno == errno.EBADF else error.strerror
-        raise ReservoirError(f"cannot write the output: {reason}") from None
+        raise ReservoirError(
+            f"cannot write the output: {reason}", hint="send it to a place with room for it"
+        ) from None
 
 
 def _silence(stream: TextIO) -> None:

@@ -1,5 +1,6 @@
 """Say where messages are, when a command found none where it looked."""
 
+import shlex
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
@@ -112,6 +113,10 @@ def why_nothing(reservoir: Reservoir, scope: Scope, where: Filter) -> str:
 
 def describe_no_match(noun: str, scope: Scope, typed: Sequence[str], where: Filter) -> str:
     """Say that nothing in a scope passes the filters that were typed."""
+    if typed == ["--conversation"]:
+        option = f" -p {shlex.quote(scope.partition)}" if scope.partition else ""
+        missing = f"no conversation in {place(scope)} has the id {where.conversation_id}"
+        return f"{missing}; reservoir conversations{option} lists them"
     does = f"has the tag {where.tag}" if typed == ["--tag"] else f"passes {' and '.join(typed)}"
     return f"no {noun} in {place(scope)} {does}"
 

@@ -247,4 +247,6 @@ def read_stdin(most: int = LARGEST) -> bytes:
     try:
         return read_stream(sys.stdin.buffer, most)
     except OSError as error:
-        raise ReservoirError(f"cannot read stdin: {error.strerror}") from None
+        raise ReservoirError(
+            f"cannot read stdin: {error.strerror}", hint="pipe a text in, or redirect a file"
+        ) from None

@@ -102,7 +102,7 @@ def build_context(
         scored = filtered_scores.keep(scored, passing)
         respelt = respelling_notes(found, store, scope, mask)
         found = scored.candidates
-        floor = _floor(settings, store, embedder)
+        floor = floor_in_force(settings, store, embedder)
         silent = _is_silent(scored, request, floor)
         fill = fill and not silent
         room = int(budget.history / meter.factor) if fill else 0
@@ -156,7 +156,7 @@ def build_context(
         {name: 1000 * seconds for name, seconds in timings.items()},
         scored.relevance,
         silent,
-        (*respelt, *best_left_out(selection, request, budget, meter)),
+        (*respelt, *best_left_out(chooser, selection, trials=settings.episodes == "off")),
         floor,
     )
 
@@ -233,7 +233,7 @@ def _date_scores(request: ContextRequest, found: Candidates) -> ranking.Floats:
     return date_scores(spans, found.created_at, local.tzinfo or UTC)
 
 
-def _floor(settings: Settings, store: Store, embedder: Embedder | None) -> float:
+def floor_in_force(settings: Settings, store: Store, embedder: Embedder | None) -> float:
     """Return the relevance below which nothing is recalled."""
     model_id = embedder.model_id if embedder else None
     return recall_floor(settings, model_id, store.get_property(floor_property(model_id)))

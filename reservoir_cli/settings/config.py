@@ -344,7 +344,7 @@ def recommended_budget(model: str | None, budget: int | str | None, available: i
 
     :param available: what the model's limit leaves. It caps recommendations, and is used for models
         without one.
-    :raises UsageError: ``recommended`` without a model, or not a positive whole number.
+    :raises UsageError: ``recommended`` without a model, not a positive whole number, or too great.
     """
     if budget is None:
         return None
@@ -354,12 +354,16 @@ def recommended_budget(model: str | None, budget: int | str | None, available: i
         known = find_model(model)
         return min(known.recommended, available) if known and known.recommended else available
     text = str(budget).replace(",", "").replace("_", "")
-    if not text.isascii() or not text.isdigit() or not 1 <= int(text[:20]) <= _MOST_TOKENS:
+    if not text.isascii() or not text.isdigit() or int(text[:20]) < 1:
         thousands = text[:-1].isdecimal() and text[-1] in "kK"
         raise UsageError(
             f"--budget must be a positive whole number or recommended, not {budget!r}",
             hint=f"use --budget {f'{text[:-1]}000' if thousands else 4000}, or --model NAME "
             "--budget recommended; the default is the model's limit",
+        )
+    if int(text[:20]) > _MOST_TOKENS:
+        raise UsageError(
+            f"--budget is at most {_MOST_TOKENS:,}", hint="the default is the model's limit"
         )
     return int(text)
 

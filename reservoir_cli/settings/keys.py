@@ -1,7 +1,7 @@
 """Names of settings: dotted keys, and the tables of the file that they stand in."""
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from reservoir_cli.errors import UsageError
@@ -23,6 +23,8 @@ OTHER_TABLES: Mapping[str | None, Callable[[str, Any], Any]] = {
     mcp.TABLE: mcp.check_entry,
     proxy.TABLE: proxy.check_entry,
 }
+#: How similar a name must be to one that was typed, and how long a part of a name is.
+_SIMILAR, _LEAST_PART = 0.7, 4
 #: A key with balanced quotes, and a value.
 _ASSIGNMENT = r"""(?s)((?:"(?:\\.|[^"\\])*"|'[^']*'|[^="'])*)(=)(.*)"""
 
@@ -150,12 +152,31 @@ def known_key(
         allowed += list(MODEL_ONLY) if table == "models" else []
     if key in allowed:
         return key
-    import difflib
-
-    near = difflib.get_close_matches(key, [*allowed, *ALIASES], 3)
-    near = [f"{alias} (now {setting_of(alias)})" if alias in ALIASES else alias for alias in near]
+    near = [
+        f"{alias} (now {setting_of(alias)})" if alias in ALIASES else alias
+        for alias in _similar_keys(key, [*allowed, *ALIASES], table)
+    ]
     location = f" in [{table}.{name}]" if name else f" for {table}" if table else ""
     raise UsageError(
         f"unknown setting {key!r}{location}",
         hint=f"did you mean {', '.join(near)}?" if near else otherwise,
     )
+
+
+def similar_names(typed: str, names: Sequence[str]) -> list[str]:
+    """Return at most three names: those that the typed one is a part of, else similar ones."""
+    import difflib
+
+    parts = [name for name in names if len(typed) >= _LEAST_PART and typed in name]
+    return parts[:3] or difflib.get_close_matches(typed, names, 3, _SIMILAR)
+
+
+def _similar_keys(key: str, names: Sequence[str], table: str | None) -> list[str]:
+    """Return similar names; outside of tables also those of tables, for the first part of a key."""
+    if table is not None:
+        return similar_names(key, names)
+    tables = [*GROUPS, *filter(None, OTHER_TABLES)]
+    first, dot, rest = key.partition(".")
+    return [
+        f"{near}{dot}{rest}" for near in similar_names(first, tables if dot else [*names, *tables])
+    ]

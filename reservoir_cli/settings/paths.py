@@ -241,8 +241,15 @@ def refuse_store(path: Path, store: Iterable[Path]) -> None:
 
 
 def _home() -> Path | None:
-    home = os.environ.get("RESERVOIR_HOME")
-    return expand_user(home) if home else None
+    """Return the folder that ``RESERVOIR_HOME`` names; it need not exist.
+
+    :raises UsageError: it is no folder.
+    """
+    named = os.environ.get("RESERVOIR_HOME")
+    home = expand_user(named) if named else None
+    if home and not os.path.isdir(home) and os.path.exists(home):
+        raise UsageError(f"RESERVOIR_HOME is a file: {home}", hint="name a folder")
+    return home
 
 
 def _can_be_made(folder: Path) -> bool:

@@ -9,7 +9,7 @@ from reservoir_cli.errors import UsageError
 from reservoir_cli.settings import paths
 from reservoir_cli.settings.keys import GROUPS, OTHER_TABLES, dotted_key, known_key
 from reservoir_cli.settings.schema import Value, check_value, resolve_aliases
-from reservoir_cli.util.read_files import read_bounded
+from reservoir_cli.util.read_files import read_bounded, way_out
 
 Tables = dict[str, dict[str, Value]]
 #: The largest settings file accepted, in bytes.
@@ -132,8 +132,9 @@ def read_text(path: Path, *, required: bool) -> str:
         return ""
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "not UTF-8"
+        way = way_out(error, path) if isinstance(error, OSError) else None
         raise UsageError(
-            f"cannot read the settings file {path}: {reason}", hint=_FIX_HINT
+            f"cannot read the settings file {path}: {reason}", hint=way or _FIX_HINT
         ) from None
 
 

@@ -118,7 +118,9 @@ def parse_command(text: str | None) -> list[str]:
     try:
         command = shlex.split(text)
     except ValueError as error:
-        raise UsageError(f"--with cannot be read: {error}") from None
+        raise UsageError(
+            f"--with cannot be read: {error}", hint="quote its words as for a shell"
+        ) from None
     if not command:
         raise UsageError("--with is empty", hint='name a command, such as --with "llm -s summary"')
     return command

@@ -148,7 +148,7 @@ def decode(data: bytes, where: str, *, cut: bool = False) -> tuple[str, bool]:
     text = codecs.getincrementaldecoder("utf-8-sig")("replace").decode(data, final=not cut)
     replaced = text.count("\ufffd") + text.count("\0")
     if replaced > max(8, len(text) // 10):
-        raise ReservoirError(f"{where} is not a text file")
+        raise ReservoirError(f"{where} is not a text file", hint="convert it to text in UTF-8")
     return text, replaced > 0 and (b"\0" in data or not _is_utf8(data))
 
 

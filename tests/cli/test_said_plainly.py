@@ -1,5 +1,6 @@
 """What is odd about a call is said in one line, with the right exit code."""
 
+import errno
 import json
 import os
 import resource
@@ -163,6 +164,8 @@ def test_variables_without_effect_are_warned_about(cli):
     warned = "warning: RESERVOIR_PARTITON is no setting; did you mean RESERVOIR_PARTITION?\n"
     assert done.err.startswith(warned)
     assert done.err.count("warning") == 1
+    done = cli("view", env={"RESERVOIR_NOSUCH": "x"})
+    assert done.err.startswith("warning: RESERVOIR_NOSUCH is no setting\n")
     absent = str(cli.home / "absent.toml")
     done = cli("view", env={"RESERVOIR_CONFIG": absent})
     assert f"warning: RESERVOIR_CONFIG names {absent}, which is not there" in done.err
@@ -229,3 +232,50 @@ def test_stats_shows_how_much_of_the_window_is_used(cli):
     assert "share of the budget used\t" in shown
     assert "share of the context window used\t" in shown
     assert cli("stats", "--json").document["window_utilisation"]["median"] is not None
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "said"),
+    [
+        ("bin.dat", bytes(range(256)) * 20, "is not a text file"),
+        ("cut.zip", b"PK\x03\x04 cut off", "is a damaged zip"),
+    ],
+)
+def test_a_file_that_cannot_be_read_is_an_error_with_a_hint(cli, tmp_path, name, content, said):
+    file = tmp_path / name
+    file.write_bytes(content)
+    error, hint = cli("ingest", str(file), code=1).err.splitlines()
+    assert error == f"error: {file} {said}"
+    assert hint.startswith("hint: ")
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="the system has no /dev/full")
+def test_a_full_disk_behind_stdout_is_an_error_with_a_hint(cli):
+    cli.say("hello")
+    with open("/dev/full", "wb") as full:
+        command = [shutil.which("reservoir", path=cli.env["PATH"]), "view", "0"]
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, env=cli.env)
+    error, hint = done.stderr.decode().splitlines()
+    assert (done.returncode, error) == (
+        1,
+        f"error: cannot write the output: {os.strerror(errno.ENOSPC)}",
+    )
+    assert hint.startswith("hint: ")
+
+
+@pytest.mark.parametrize("command", ["view", "config", "doctor"])
+def test_a_home_that_is_a_file_is_an_error_that_says_so(cli, tmp_path, command):
+    file = tmp_path / "notes.txt"
+    file.write_text("mine")
+    done = cli(command, code=2, env={"RESERVOIR_HOME": str(file)})
+    assert done.err == f"error: RESERVOIR_HOME is a file: {file}\nhint: name a folder\n"
+    assert file.read_text() == "mine"
+
+
+def test_settings_that_cannot_be_opened_are_not_to_be_edited(cli, tmp_path):
+    (tmp_path / "file").write_text("")
+    done = cli("view", code=2, env={"RESERVOIR_HOME": str(tmp_path / "file" / "home")})
+    assert (
+        done.err.splitlines()[1]
+        == f"hint: {tmp_path / 'file' / 'home'} is not a folder: name another"
+    )

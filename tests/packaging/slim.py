@@ -127,14 +127,10 @@ def check_other_model(slim: Installation) -> None:
     """Another model is an error that names the full package."""
     error = slim.run("embed", "--model", OTHER_MODEL, code=5)
     print(f"another model: {error.strip()}")
-    assert error.splitlines() == [_error()]
-
-
-def _error() -> str:
-    return (
-        f"error: the embedding model {OTHER_MODEL} needs the full package: "
-        "pip install reservoir-cli"
-    )
+    assert error.splitlines() == [
+        f"error: the embedding model {OTHER_MODEL} needs the full package",
+        "hint: pip install reservoir-cli",
+    ]
 
 
 def installations(folder: Path, home: Path) -> Iterator[Installation]:

@@ -132,6 +132,13 @@ def test_the_extra_of_the_slim_wheel_is_a_model_without_torch(slim: Path) -> Non
     assert asked <= set(required(slim))
 
 
+@pytest.mark.parametrize("extra", ["mcp", "serve"])
+def test_the_slim_wheel_has_the_extras_that_errors_name(slim: Path, extra: str) -> None:
+    asked = PROJECT["optional-dependencies"][extra]
+    names = {canonicalize_name(Requirement(each).name) for each in asked}
+    assert names <= set(required(slim, extra))
+
+
 def test_an_installation_from_a_checkout_holds_the_package(folder: Path) -> None:
     wheel = build(ROOT, folder / "checkout", "wheel")
     name = "reservoir_cli"

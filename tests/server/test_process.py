@@ -17,6 +17,7 @@ import plain_http
 import pytest
 from upstream import HOLD, Reply, Upstream
 
+from reservoir_cli.errors import ReservoirError
 from reservoir_cli.messages import Scope
 from reservoir_cli.reservoir import Reservoir
 from reservoir_cli.server import process, running_servers
@@ -175,6 +176,15 @@ def test_a_port_that_is_taken_is_an_error(place: Path) -> None:
     assert code == 1
     assert said.startswith(f"error: cannot listen at 127.0.0.1:{port}: ")
     assert "hint: " in said
+
+
+@pytest.mark.parametrize("host", ["nosuch.invalid", "192.0.2.1", "a" * 70])
+def test_a_host_that_is_not_this_machine_is_an_error_about_the_host(host: str) -> None:
+    with pytest.raises(ReservoirError) as raised:
+        process.listen(host, 0)
+    assert host in raised.value.message
+    assert "Unknown error" not in raised.value.message
+    assert raised.value.hint == "--host takes an address of this machine, such as 127.0.0.1"
 
 
 @pytest.mark.parametrize("typed", ["openai", "=http://x", "openai=", "openai=ftp://x", "a=x y"])

@@ -3,7 +3,10 @@
 from collections.abc import Callable, Iterator
 
 import pytest
+from builders import FakeEmbedder
 from page_server import HOSTILE, PageServer, said
+
+from reservoir_cli.retrieval.recall_floor import floor_property
 
 pytest.importorskip("selenium")
 from selenium.webdriver import Keys
@@ -124,6 +127,23 @@ def test_a_slider_chooses_again(page: WebDriver, server: PageServer) -> None:
     assert "recency_weight=1" in page.current_url
     page.execute_script("document.querySelector('[data-reset]').click()")
     until(page, lambda: text(page, ".legend") == before)
+
+
+def test_a_floor_of_0_can_be_chosen_and_an_unmoved_slider_follows_the_store(
+    page: WebDriver, server: PageServer, memory
+) -> None:
+    floor = "return document.querySelector('[name=recall_floor]').value"
+    page.get(f"{server.origin}/ui/window?p=work")
+    assert page.execute_script(floor) == "0"
+    memory.store.set_property(floor_property(FakeEmbedder().model_id), "0.36")
+    page.execute_script("document.querySelector('[name=q]').focus()")
+    page.switch_to.active_element.send_keys("redis")
+    until(page, lambda: page.execute_script(floor) == "0.36")
+    assert "--floor" not in text(page, "#command")
+    page.execute_script("document.querySelector('[name=recall_floor]').focus()")
+    press(page, Keys.HOME)
+    until(page, lambda: "--floor 0.0" in text(page, "#command"))
+    assert page.execute_script(floor) == "0"
 
 
 def test_a_row_opens_and_stays_open(page: WebDriver, server: PageServer) -> None:

@@ -78,7 +78,23 @@ def test_a_server_that_does_not_start_is_an_error() -> None:
     assert ran.returncode == 1
     assert ran.stdout == ""
     assert f"error: the server does not start: cannot listen at 127.0.0.1:{port}" in ran.stderr
-    assert "hint: --port N" in ran.stderr
+    assert "--port N takes another port" in ran.stderr
+
+
+def test_a_server_without_its_extra_hands_on_the_hint(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "sitecustomize.py").write_text(
+        "import importlib.util as u\n"
+        "real = u.find_spec\n"
+        "u.find_spec = lambda name, *a: None if name == 'uvicorn' else real(name, *a)\n",
+        encoding="utf-8",
+    )
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    ran = run("open", "--print", "--port", "0")
+    assert ran.returncode == 1
+    assert "error: the server does not start: reservoir serve needs more packages" in ran.stderr
+    assert "[serve]'" in ran.stderr.partition("hint: pip install 'reservoir-cli")[2]
 
 
 def test_what_a_killed_server_left_is_no_server(home: Path) -> None:

@@ -11,9 +11,11 @@ from html import unescape
 from pathlib import Path
 
 import pytest
+from builders import FakeEmbedder
 
 from reservoir_cli.context.request import ContextOptions
 from reservoir_cli.reservoir import Reservoir
+from reservoir_cli.retrieval.recall_floor import floor_property
 from reservoir_cli.server.web.shell_command import context_command
 from reservoir_cli.server.web.window import choose
 from reservoir_cli.server.web.window_form import Question
@@ -146,6 +148,28 @@ def test_sliders_that_nobody_moved_set_nothing() -> None:
     assert Question.of({"q": "x", **query}).options == ContextOptions()
     moved = Question.of({"q": "x", **query, "recency_weight": "0.5"}).options
     assert moved == ContextOptions(recency_weight=0.5)
+
+
+def floor_slider(html: str) -> tuple[str, str]:
+    """Return where the slider of the floor stands, and where it stands if nobody moves it."""
+    [slider] = re.findall(r'<input type="range" name="recall_floor"[^>]*>', html)
+    value, was = re.findall(r'(?: value|data-was)="([^"]*)"', slider)
+    assert f'name="was-recall_floor" value="{was}"' in html
+    return value, was
+
+
+def test_the_slider_of_the_floor_stands_at_the_floor_in_force(client, memory) -> None:
+    assert floor_slider(client.get("/ui/window?p=work").text) == ("0", "0")
+    memory.store.set_property(floor_property(FakeEmbedder().model_id), "0.36")
+    for query in ({}, {"p": "work"}, {"p": "work", "q": QUESTION}, {"p": "work", "q": ""}):
+        assert floor_slider(client.get("/ui/window", params=query).text) == ("0.36", "0.36")
+    moved = {"p": "work", "q": QUESTION, "recall_floor": "0"}
+    for query in (moved, {**moved, "was-recall_floor": "0.36"}):
+        html = client.get("/ui/window", params=query).text
+        assert floor_slider(html) == ("0", "0.36")
+        assert "--floor 0.0" in html
+    part = client.get("/ui/window", params={"p": "work", "q": QUESTION, "part": "1"}).text
+    assert '<data hidden data-usual="recall_floor" value="0.36">' in part
 
 
 def test_wrong_numbers_are_said_plainly(client) -> None:

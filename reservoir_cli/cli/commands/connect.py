@@ -17,6 +17,7 @@ from reservoir_cli.cli import completion_values, console, options
 from reservoir_cli.cli.global_options import globals_of
 from reservoir_cli.errors import UsageError
 from reservoir_cli.settings.paths import abbreviate_home
+from reservoir_cli.util.extras import install_hint
 
 #: Variables that a program started from a desktop does not see.
 _VARIABLES = ("RESERVOIR_HOME", "RESERVOIR_CONFIG", "RESERVOIR_DB")
@@ -62,7 +63,7 @@ def connect(
     if outcome.is_changed:
         _warn_of_variables(given.config, given.db)
     if find_spec("mcp_types") is None:
-        console.warn("reservoir mcp needs the extra mcp: pip install 'reservoir-cli[mcp]'")
+        console.warn(f"reservoir mcp needs the extra mcp: {install_hint('mcp')}")
     show(outcome, as_json, dry_run, done="connected", already="is connected already")
     if not as_json and not dry_run:
         _say_next_step(outcome, hooks)

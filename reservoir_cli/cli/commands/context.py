@@ -249,6 +249,8 @@ def context(
         )
         if not window.kept:
             nothing_found.say_elsewhere(reservoir, window.request.partition, instance, where)
+        elif not question.strip():
+            console.note("there is no question: the newest messages are printed")
         try:
             _print(window, explain, reservoir)
             if copy:

@@ -68,7 +68,10 @@ def _edited(text: str) -> str:
                 f"cannot edit with {command[0]}: {error.strerror}", hint="set EDITOR, or give TEXT"
             ) from None
     if done.returncode:
-        raise ReservoirError(f"{command[0]} ended with {done.returncode}: nothing was changed")
+        raise ReservoirError(
+            f"{command[0]} ended with {done.returncode}: nothing was changed",
+            hint="set EDITOR, or give TEXT",
+        )
     # Most editors end the last line.
     return edited if text.endswith("\n") else edited.removesuffix("\n").removesuffix("\r")
 

@@ -10,6 +10,7 @@ from reservoir_cli.agents.mcp.tool_schemas import tools
 from reservoir_cli.cli import console, open_store, options
 from reservoir_cli.cli.app import terminated_by
 from reservoir_cli.errors import UsageError
+from reservoir_cli.util.extras import install_hint
 
 
 def mcp(
@@ -31,7 +32,7 @@ def mcp(
     if find_spec("mcp_types") is None:  # mcp 1 has no such package
         raise UsageError(
             "reservoir mcp needs the MCP SDK, version 2.3 or newer",
-            hint="pip install 'reservoir-cli[mcp]'",
+            hint=install_hint("mcp"),
         )
     known = options.load_config(ctx)
     if options.can_ask():

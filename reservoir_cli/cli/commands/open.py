@@ -94,10 +94,15 @@ def _not_started(process: "subprocess.Popen[bytes]", errors: IO[bytes]) -> Reser
     process.terminate()
     errors.seek(0)
     said = errors.read(10_000).decode("utf-8", "replace")
-    lines = [line for line in said.splitlines() if line.startswith("error: ")]
-    why = lines[-1].removeprefix("error: ") if lines else "it does not answer"
-    hint = "--port N takes another port; reservoir serve says more"
+    why = _last(said, "error: ") or "it does not answer"
+    hint = _last(said, "hint: ") or "reservoir serve says more"
     return ReservoirError(f"the server does not start: {why}", hint=hint)
+
+
+def _last(said: str, word: str) -> str:
+    """Return the last line that begins with a word, without the word."""
+    lines = [line for line in said.splitlines() if line.startswith(word)]
+    return lines[-1].removeprefix(word) if lines else ""
 
 
 def _has_display() -> bool:

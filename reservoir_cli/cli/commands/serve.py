@@ -9,6 +9,7 @@ from reservoir_cli.cli import console, open_store, options
 from reservoir_cli.errors import ReservoirError, UsageError
 from reservoir_cli.server import running_servers
 from reservoir_cli.server.state import ServerState
+from reservoir_cli.util.extras import install_hint
 
 _PORT = 3017
 #: What the extra brings, by the names of its packages.
@@ -54,7 +55,7 @@ def serve(
     if any(find_spec(part) is None for part in _PARTS):
         raise UsageError(
             "reservoir serve needs more packages",
-            hint="pip install 'reservoir-cli[serve]', in a checkout: pip install -e '.[serve]'",
+            hint=f"{install_hint('serve')}, in a checkout: pip install -e '.[serve]'",
         )
     config = options.load_config(ctx)
     from reservoir_cli.server import process

@@ -138,6 +138,10 @@ async def ask(request: Request) -> Response:
         shown = await read(
             request, lambda reservoir: window.choose(reservoir, question, usual_store)
         )
+    partition = question.partition or fullest(places, state.config)
+    floor = await read(
+        request, lambda reservoir: window.floor_in_force(reservoir, partition, question.model)
+    )
     part = "part" in query and shown is not None
     return render(
         request,
@@ -145,15 +149,14 @@ async def ask(request: Request) -> Response:
         question=question,
         shown=shown,
         sliders=question_form.sliders(
-            query,
-            question,
-            shown.usual if shown else state.config.settings(question.partition, question.model),
-            shown.window.floor if shown else None,
+            question.options,
+            shown.usual if shown else state.config.settings(partition, question.model),
+            floor,
         ),
         models=[] if part else [model.name for model in state.config.known_models()],
         partitions=sorted({partition for partition, _, _ in places}),
         formats=FORMATS,
-        default_partition=question.partition or fullest(places, state.config),
+        default_partition=partition,
     )
 
 

@@ -10,7 +10,7 @@ from reservoir_cli.context.render.window import ContextWindow
 from reservoir_cli.context.types import Candidate, Dropped
 from reservoir_cli.context.window_message import WindowMessage
 from reservoir_cli.errors import UsageError
-from reservoir_cli.messages import StoredMessage, plain_text
+from reservoir_cli.messages import Scope, StoredMessage, plain_text
 from reservoir_cli.reservoir import Reservoir
 from reservoir_cli.server.web.rendering import link
 from reservoir_cli.server.web.shell_command import context_command
@@ -137,6 +137,15 @@ def choose(reservoir: Reservoir, question: Question, usual_store: str) -> Shown:
         window.timings_ms["read"] + window.timings_ms["select"],
         _came_in(reservoir, question, window),
     )
+
+
+def floor_in_force(reservoir: Reservoir, partition: str, model: str | None) -> float:
+    """Return the relevance below which a context recalls nothing, if no slider says otherwise."""
+    from reservoir_cli.context import builder  # it loads numpy
+
+    embedder = reservoir.indexer.usable_embedder(Scope(partition))
+    settings = reservoir.config.settings(partition, model)
+    return builder.floor_in_force(settings, reservoir.store, embedder)
 
 
 def _window(reservoir: Reservoir, question: Question) -> ContextWindow:

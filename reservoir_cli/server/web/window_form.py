@@ -96,26 +96,23 @@ class Slider:
     step: float
 
 
-def sliders(query: Query, question: Question, usual: Settings, floor: float | None) -> list[Slider]:
+def sliders(given: ContextOptions, usual: Settings, floor: float) -> list[Slider]:
     """Return the sliders, each where it stands now.
 
     :param usual: the settings without the sliders.
-    :param floor: of the window that is shown: it goes by the model, and the store.
+    :param floor: the one in force without the sliders: it goes by the model, and the store.
     """
-    given = question.options
-    was_floor = text_of(query, "was-recall_floor") or f"{usual.recall_floor or 0:g}"
-    if floor is not None and given.recall_floor is None:
-        was_floor = f"{floor:g}"
     return [
-        _slider("similarity_weight", "similarity", given, f"{usual.similarity_weight:g}", 1, 0.01),
-        _slider("recency_weight", "recency", given, f"{usual.recency_weight:g}", 1, 0.01),
-        _slider("recall_floor", "floor", given, was_floor, 1.5, 0.001),
-        _slider("excerpt_over", "excerpts over", given, f"{usual.excerpt_over:g}", 2_000, 1),
+        _slider("similarity_weight", "similarity", given, usual.similarity_weight, 1, 0.01),
+        _slider("recency_weight", "recency", given, usual.recency_weight, 1, 0.01),
+        _slider("recall_floor", "floor", given, floor, 2, 0.001),
+        _slider("excerpt_over", "excerpts over", given, usual.excerpt_over, 2_000, 1),
     ]
 
 
 def _slider(
-    name: str, label: str, given: ContextOptions, was: str, most: float, step: float
+    name: str, label: str, given: ContextOptions, usual: float, most: float, step: float
 ) -> Slider:
+    was = round(usual / step) * step  # a browser moves a slider to its next step
     moved = getattr(given, name)
-    return Slider(name, label, float(was) if moved is None else moved, was, most, step)
+    return Slider(name, label, was if moved is None else moved, f"{was:g}", most, step)

@@ -77,7 +77,7 @@ class Cursor:
 
 def _talks(database: Database, name: str) -> Iterator[Talk]:
     if _TABLE not in database.tables:
-        raise ReservoirError(f"{name} is a database, but not Cursor's")
+        raise ReservoirError(f"{name} is a database, but not Cursor's", hint="leave --format out")
     database.refuse_computed(f"{name} is no database as Cursor writes it")
     # The character behind the colon ends the range of keys.
     composers = database.connection.execute(

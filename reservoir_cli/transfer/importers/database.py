@@ -260,4 +260,6 @@ def _opened(path: Path) -> sqlite3.Connection:
         connection.row_factory = sqlite3.Row
         connection.text_factory = lambda data: data.decode("utf-8", "replace")
         return connection
-    raise ReservoirError(f"{path} is a damaged database")
+    raise ReservoirError(
+        f"{path} is a damaged database", hint="end the program that writes it, and copy it again"
+    )

@@ -151,9 +151,13 @@ def gather(source: Path | File, open_files: ExitStack) -> tuple[list[File], bool
             hint=way_out(error, source) if isinstance(source, Path) else None,
         ) from None
     except ValueError:  # a NUL in a path
-        raise ReservoirError(f"cannot read {_name(source)!r}: not a path") from None
+        raise ReservoirError(
+            f"cannot read {_name(source)!r}: not a path", hint="name a file or folder"
+        ) from None
     except Unreadable as error:
-        raise ReservoirError(f"cannot read {_name(source)}: {error}") from None
+        raise ReservoirError(
+            f"cannot read {_name(source)}: {error}", hint="export or download it again"
+        ) from None
 
 
 def _name(source: Path | File) -> str:
@@ -191,12 +195,17 @@ def _in_zip(file: File, open_files: ExitStack) -> Iterator[File]:
     try:
         archive = zipfile.ZipFile(_Portions(open_files.enter_context(file.start())))
     except _DAMAGED:
-        raise ReservoirError(f"{file.name} is a damaged zip") from None
+        raise ReservoirError(
+            f"{file.name} is a damaged zip", hint="export or download it again"
+        ) from None
     open_files.callback(archive.close)
     members = [each for each in archive.infolist() if not _is_no_file(each)]
     # No member gives more than it says, so that this is all there can be.
     if sum(each.file_size for each in members) > max(_HARMLESS_ZIP, _RATIO * file.size):
-        raise ReservoirError(f"{file.name} unpacks to far more than its size")
+        raise ReservoirError(
+            f"{file.name} unpacks to far more than its size",
+            hint="if you trust it, unpack it and name the folder",
+        )
     for each in sorted(members, key=lambda member: member.filename):
         if each.flag_bits & 1:
             raise ReservoirError(f"{file.name} is a zip with a password", hint="unpack it first")

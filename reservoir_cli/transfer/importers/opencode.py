@@ -81,7 +81,7 @@ class OpenCode:
 
 def _talks(database: Database, name: str) -> Iterator[Talk]:
     if not _COLUMNS.keys() <= database.tables:
-        raise ReservoirError(f"{name} is a database, but not opencode's")
+        raise ReservoirError(f"{name} is a database, but not opencode's", hint="leave --format out")
     database.refuse_computed(f"{name} is no database as opencode writes it")
     changing = {"time_updated": "sum", "data": "length"}
     messages = database.grouped("message", "session_id", changing)

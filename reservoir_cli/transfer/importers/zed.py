@@ -26,6 +26,7 @@ from reservoir_cli.transfer.importers.database import (
 )
 from reservoir_cli.transfer.importers.input_files import File
 from reservoir_cli.transfer.importers.resume import Checkpoint
+from reservoir_cli.util.extras import install_hint
 from reservoir_cli.util.read_files import LARGEST
 
 _COLUMNS = {"threads": "id summary updated_at created_at folder_paths data_type data"}
@@ -134,7 +135,7 @@ def _zstd() -> ModuleType:
             return import_module(name)
     raise ReservoirError(
         "threads of Zed are packed with zstd, which this Python cannot unpack",
-        hint="pip install 'reservoir-cli[zed]'",
+        hint=install_hint("zed"),
     )
 
 

@@ -20,6 +20,7 @@ function live(form) {
       const answer = await fetch(`${address}&part=1`, { headers: { Accept: "text/html" } });
       if (answer.status === 401) { location.reload(); return; }
       replace(target, await answer.text(), !answer.ok);
+      settle(form, target);
       history.replaceState(null, "", address);
     } catch {
       target.dataset.stale = "";  // the server is gone; what is shown stays
@@ -98,7 +99,7 @@ function sliders(form, ask) {
     $("output", label).textContent = Number(range.value);
     label.classList.toggle("moved", Number(range.value) !== Number(range.dataset.was));
   };
-  for (const range of ranges) { show(range); range.addEventListener("input", () => show(range)); }
+  for (const range of ranges) { show(range); for (const event of ["input", "settle"]) range.addEventListener(event, () => show(range)); }
   const reset = $("[data-reset]", form);
   if (!reset) return;
   reset.hidden = false;
@@ -107,6 +108,16 @@ function sliders(form, ask) {
     for (const range of ranges) { range.value = range.dataset.was; show(range); }
     ask();
   });
+}
+
+// Settings go by the partition and the model: a slider that nobody moved follows them.
+function settle(form, answer) {
+  for (const usual of $$("[data-usual]", answer)) {
+    const range = form.elements[usual.dataset.usual], was = form.elements[`was-${usual.dataset.usual}`];
+    if (Number(range.value) === Number(range.dataset.was)) range.value = usual.value;
+    range.dataset.was = was.value = usual.value;
+    range.dispatchEvent(new Event("settle"));
+  }
 }
 
 // Long lists go on when their end comes into sight.

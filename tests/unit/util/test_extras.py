@@ -1,0 +1,36 @@
+"""The package that a hint names is the one that is installed."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import reservoir_cli
+
+ROOT = Path(reservoir_cli.__file__).parents[1]
+SCRIPT = """
+import sys
+sys.path[:0] = sys.argv[1:]
+from reservoir_cli.util.extras import install_hint
+print(install_hint("serve"))
+"""
+
+
+@pytest.mark.parametrize(
+    ("installed", "named"),
+    [
+        (["reservoir-cli-slim"], "reservoir-cli-slim"),
+        (["reservoir-cli-slim", "reservoir-cli"], "reservoir-cli"),
+        ([], "reservoir-cli"),
+    ],
+)
+def test_the_hint_names_what_is_installed(tmp_path: Path, installed: list[str], named: str) -> None:
+    for name in installed:
+        described = tmp_path / f"{name.replace('-', '_')}-1.dist-info"
+        described.mkdir()
+        text = f"Metadata-Version: 2.1\nName: {name}\nVersion: 1\n"
+        (described / "METADATA").write_text(text, encoding="utf-8")
+    command = [sys.executable, "-I", "-S", "-c", SCRIPT, str(tmp_path), str(ROOT)]
+    ran = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
+    assert ran.stdout == f"pip install '{named}[serve]'\n"
