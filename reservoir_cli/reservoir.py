@@ -71,6 +71,7 @@ class Reservoir(Reader):
         instance: str | None = None,
         dry_run: bool = False,
         embed: bool = False,
+        copies: bool = True,
     ) -> "ImportReport":
         """Store the messages of files, folders and zips.
 
@@ -79,6 +80,7 @@ class Reservoir(Reader):
         :param form: a format; ``None`` to recognise it by the content.
         :param dry_run: find out what would be done, and store nothing.
         :param embed: embed the new messages, too.
+        :param copies: store what other partitions and instances have already, too.
         :raises UsageError: there is no format of that name.
         :raises ReservoirError: a source cannot be read, or is of no known format.
         """
@@ -89,6 +91,7 @@ class Reservoir(Reader):
             instance=instance,
             dry_run=dry_run,
             embed=embed,
+            copies=copies,
         )
 
     def sync(
@@ -97,6 +100,7 @@ class Reservoir(Reader):
         *,
         embed: bool = True,
         whole: bool = False,
+        copies: bool = False,
         now: datetime | None = None,
     ) -> "SyncReport":
         """Import what is new in the histories of other tools on this machine.
@@ -105,15 +109,22 @@ class Reservoir(Reader):
 
         :param sources: those of the settings if ``None``; see :mod:`reservoir_cli.transfer.sync`.
         :param embed: embed the new messages, the newest first; without a model, only notify.
-        :param whole: as an import by hand: with unfinished last turns, and with what other
-            partitions have already.
+        :param whole: store unfinished last turns, too.
+        :param copies: store what other partitions and instances have already, too.
         :param now: the wall clock.
         :raises UsageError: the settings name a source wrongly.
         """
         from reservoir_cli.transfer import sync
 
         wanted = sync.configured(self.config) if sources is None else sources
-        report = sync.sync(self._ingestor, wanted, whole=whole, now=now, progress=self._progress)
+        report = sync.sync(
+            self._ingestor,
+            wanted,
+            whole=whole,
+            copies=copies,
+            now=now,
+            progress=self._progress,
+        )
         if embed and report.imported:
             self.indexer.embed_if_possible()
         return report

@@ -51,7 +51,7 @@ def sentence(
     """
     if not places:
         return NOTHING_STORED
-    if all(_inside(scope, each) for each in places):
+    if any(_inside(scope, each) for each in places):
         return ""
     own = [each for each in places if each[0] == scope.partition]
     if own:

@@ -24,6 +24,7 @@ from reservoir_cli.transfer.importers import Record, Skipped, Vectors
 from reservoir_cli.transfer.importers.blocks import THINKING
 from reservoir_cli.transfer.redact_and_store import Added, Intake
 from reservoir_cli.transfer.reports import ImportReport
+from reservoir_cli.transfer.skip_elsewhere import Elsewhere
 from reservoir_cli.transfer.skip_proxied import Proxied
 from reservoir_cli.util.clock import is_far_ahead
 
@@ -63,9 +64,10 @@ class FileImport:
         where: str,
         *,
         renew: bool = False,
+        elsewhere: Elsewhere | None = None,
     ) -> None:
         self.report = ImportReport()
-        self._renew = renew
+        self._renew, self._elsewhere = renew, elsewhere
         self._intake, self._store = intake, intake.store
         self._destination, self._counter = destination, counter
         self._now, self._where = now, where
@@ -91,6 +93,8 @@ class FileImport:
         records = [cleaned for cleaned in map(self._without_contexts, records) if cleaned]
         for scope, given in self._by_scope(records).items():
             group = self._proxied.without(scope, given)
+            if self._elsewhere:
+                group = self._elsewhere.without(scope, group)
             self.report.already += len(given) - len(group)
             group = self._not_forgotten_elsewhere(scope, group)
             self._store.add_conversations(scope, self._new_descriptions(scope, group))

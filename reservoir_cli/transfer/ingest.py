@@ -20,9 +20,13 @@ from reservoir_cli.transfer.forget import still_there
 from reservoir_cli.transfer.importers import File, Found, Record, Skipped
 from reservoir_cli.transfer.redact_and_store import Intake
 from reservoir_cli.transfer.reports import ImportReport, report_secrets
+from reservoir_cli.transfer.skip_elsewhere import Elsewhere
 from reservoir_cli.util.clock import is_far_ahead
+from reservoir_cli.util.interrupts import explain_interrupt
 
 _BATCH = 1_000
+#: What an import says that Ctrl-C ends.
+BROKEN_OFF = "broken off; what is stored stays, and the same command imports the rest"
 
 
 class Ingestor(Intake):
@@ -39,7 +43,7 @@ class Ingestor(Intake):
         now = datetime.now(UTC)
         cleaned = [without_contexts(message) for message in messages]
         if contexts := sum(each.contexts for each in cleaned):
-            self._notify(f"contexts taken out, their questions kept: {contexts:,}")
+            self.notify(f"contexts taken out, their questions kept: {contexts:,}")
         added = self.add(scope, [each.message for each in cleaned if each.message], now, pair=pair)
         report = ImportReport(modes={self.redactor.mode(str(scope.partition))})
         new = [stored is not None for stored in added.stored]
@@ -61,18 +65,23 @@ class Ingestor(Intake):
         instance: str | None = None,
         dry_run: bool = False,
         embed: bool = False,
+        copies: bool = True,
     ) -> ImportReport:
         """Store the messages of files, folders and zips.
 
         All are opened before the first is stored: if one cannot be read, nothing is stored.
+
+        :param copies: store what other partitions and instances have already, too.
         """
-        report = ImportReport()
+        report, elsewhere = ImportReport(), None if copies else Elsewhere(self.store)
         with ExitStack() as open_files:
             found = [importers.find(source, form, open_files) for source in sources]
+            if not dry_run:
+                open_files.enter_context(explain_interrupt(self.notify, BROKEN_OFF))
             for source, (files, passed_over) in zip(sources, found, strict=True):
                 done = ImportReport(passed_over=passed_over)
                 for file in files:
-                    done.add(self._import_file(file, partition, instance, dry_run))
+                    done.add(self._import_file(file, partition, instance, dry_run, elsewhere))
                 if done.skipped and not done.total - done.skipped:
                     done.unreadable.append(_name(source))
                 report.add(done)
@@ -82,7 +91,12 @@ class Ingestor(Intake):
         return report
 
     def _import_file(
-        self, found: Found, partition: str | None, instance: str | None, dry_run: bool
+        self,
+        found: Found,
+        partition: str | None,
+        instance: str | None,
+        dry_run: bool,
+        elsewhere: Elsewhere | None,
     ) -> ImportReport:
         file, default = found.file, self._config.settings().partition
         return self.load(
@@ -91,6 +105,7 @@ class Ingestor(Intake):
             where=file.name,
             now=datetime.now(UTC),
             dry_run=dry_run,
+            elsewhere=elsewhere,
             after_batch=lambda: self._progress("MB read", file.done >> 20, file.size >> 20),
         )
 
@@ -103,6 +118,7 @@ class Ingestor(Intake):
         now: datetime,
         dry_run: bool = False,
         renew: bool = False,
+        elsewhere: Elsewhere | None = None,
         after_batch: Callable[[], None] = lambda: None,
     ) -> ImportReport:
         """Store the records of one file; what is stored already is left as it is.
@@ -110,10 +126,13 @@ class Ingestor(Intake):
         :param where: the file's name, for the reasons.
         :param renew: replace what is stored already if it is longer now.
         :param dry_run: find out what would be done, and leave the store as it was.
+        :param elsewhere: leave out what other places of the store have already.
         :param after_batch: called each time a batch is committed.
         """
         counter = self.counter(destination.partition or destination.default_partition)
-        loader = FileImport(self, destination, counter, now, where, renew=renew)
+        loader = FileImport(
+            self, destination, counter, now, where, renew=renew, elsewhere=elsewhere
+        )
         source = iter(records)
         while batch := list(islice(source, _BATCH)):
             if dry_run:
@@ -150,11 +169,9 @@ class Ingestor(Intake):
         """Report what a person should know of messages that came in."""
         if report.ahead:
             noun = "message" if report.ahead == 1 else "messages"
-            self._notify(
-                f"{report.ahead:,} {noun} with a time more than a day ahead, kept as given"
-            )
+            self.notify(f"{report.ahead:,} {noun} with a time more than a day ahead, kept as given")
         if report.secrets:
-            self._notify(report_secrets(report.secrets, modes, self._config, partition))
+            self.notify(report_secrets(report.secrets, modes, self._config, partition))
 
 
 def _name(source: Path | File) -> str:

@@ -49,7 +49,7 @@ class Intake:
         progress: Progress = lambda *_: None,
     ) -> None:
         self.store, self.redactor, self.indexer = store, redactor, indexer
-        self._config, self._notify, self._progress = config, notify, progress
+        self._config, self.notify, self._progress = config, notify, progress
         self._counters: dict[str, TokenCounter] = {}
 
     def add(
@@ -76,7 +76,7 @@ class Intake:
             try:
                 self._counters[name] = storing_counter(name)
             except ReservoirError as error:
-                self._notify(f"tokens are counted approximately: {error.message}")
+                self.notify(f"tokens are counted approximately: {error.message}")
                 self._counters[name] = ApproximateCounter()
         return self._counters[name]
 

@@ -8,14 +8,14 @@ import json
 import os
 import platform
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
+from itertools import chain, count
 from pathlib import Path
 
 from reservoir_cli.errors import ReservoirError, StoreError, UsageError
-from reservoir_cli.messages import Scope
 from reservoir_cli.settings import paths
 from reservoir_cli.settings.config import Config
 from reservoir_cli.storage.sources import MARKED, SourceFile, Sources
@@ -33,8 +33,10 @@ from reservoir_cli.transfer.importers import (
 from reservoir_cli.transfer.importers.coerce import moment
 from reservoir_cli.transfer.importers.resume import Checkpoint, Resumable, StartOver
 from reservoir_cli.transfer.importers.watched_files import FileState
-from reservoir_cli.transfer.ingest import Ingestor
+from reservoir_cli.transfer.ingest import BROKEN_OFF, Ingestor
 from reservoir_cli.transfer.reports import ImportReport
+from reservoir_cli.transfer.skip_elsewhere import Elsewhere
+from reservoir_cli.util.interrupts import explain_interrupt
 from reservoir_cli.util.private_files import exclusive_lock, make_private_dir
 from reservoir_cli.util.read_files import open_regular
 
@@ -138,10 +140,15 @@ def discovered(partition: str) -> list[Source]:
     sources: dict[str, Source] = {}
     for history in discover.look():
         if history.files:
-            count = sum(source.tool == history.form for source in sources.values())
-            name = f"{history.form}-{count + 1}" if count else history.form
+            name = unused_name(history.form, sources)
             sources[name] = Source(name, history.form, history.path, partition)
     return list(sources.values())
+
+
+def unused_name(tool: str, taken: Container[str]) -> str:
+    """Return the name of a new source: that of its tool, with a number if it is taken."""
+    numbered = (f"{tool}-{number}" for number in count(2))
+    return next(name for name in chain([tool], numbered) if name not in taken)
 
 
 def named(sources: Sequence[Source], names: Sequence[str]) -> list[Source]:
@@ -162,13 +169,14 @@ def sync(
     sources: Iterable[Source],
     *,
     whole: bool = False,
+    copies: bool = False,
     now: datetime | None = None,
     progress: Progress = lambda *_: None,
 ) -> SyncReport:
     """Import what is new; if another sync of the store is at work, do nothing.
 
-    :param whole: as an import by hand: with unfinished last turns, and with what other partitions
-        have already.
+    :param whole: store unfinished last turns, too.
+    :param copies: store what other partitions and instances have already, too.
     :param now: the wall clock.
     :param progress: called with what is done, how much, and of how much.
     """
@@ -178,14 +186,19 @@ def sync(
         if not acquired:
             return SyncReport(busy=True)
         moment = now or datetime.now(UTC)
-        syncs = [_SourceSync(ingestor, source, moment, whole=whole) for source in sources]
-        return SyncReport(tuple(each.run(progress) for each in syncs))
+        syncs = [
+            _SourceSync(ingestor, source, moment, whole=whole, copies=copies) for source in sources
+        ]
+        with explain_interrupt(ingestor.notify, BROKEN_OFF):
+            return SyncReport(tuple(each.run(progress) for each in syncs))
 
 
 class _SourceSync:
     """Brings one source up to date."""
 
-    def __init__(self, ingestor: Ingestor, source: Source, now: datetime, *, whole: bool) -> None:
+    def __init__(
+        self, ingestor: Ingestor, source: Source, now: datetime, *, whole: bool, copies: bool
+    ) -> None:
         self._whole = whole
         self._ingestor, self._store, self._source = ingestor, ingestor.store, source
         self._table, self._now = Sources(self._store), now
@@ -194,7 +207,7 @@ class _SourceSync:
         self._excluded = watched_files.exclusion(list(source.exclude))
         self._report = SourceReport(source)
         self._marked: set[str] | None = None
-        self._places: list[Scope] | None = None
+        self._elsewhere = None if copies else Elsewhere(self._store)
         self._progress: Callable[[int], None] = lambda _: None
 
     def run(self, progress: Progress) -> SourceReport:
@@ -330,7 +343,7 @@ class _SourceSync:
     def store(self, items: Sequence[Item], row: SourceFile) -> None:
         """Store messages and how far the file was read, in one transaction."""
         with self._store.write(durable=False):
-            wanted = self._not_elsewhere([item for item in items if self._is_wanted(item)])
+            wanted = [item for item in items if self._is_wanted(item)]
             if wanted:
                 report = self._ingestor.load(
                     wanted,
@@ -338,6 +351,7 @@ class _SourceSync:
                     where=row.path,
                     now=self._now,
                     renew=True,
+                    elsewhere=self._elsewhere,
                 )
             self._table.put(row)
         if wanted:
@@ -354,28 +368,6 @@ class _SourceSync:
             self._report.marked.add(str(item.message.conversation_id))
             return False
         return True
-
-    def _not_elsewhere(self, items: Sequence[Item]) -> list[Item]:
-        """Return items without messages that another place of the store has."""
-        if self._whole:
-            return list(items)
-        if self._places is None:
-            here = Scope(self._source.partition, self._importer.instance or self._source.partition)
-            places = self._table.places(self._source.tool)
-            self._places = [place for place in places if place != here]
-        if not self._places:
-            return list(items)
-        records = [item.message for item in items if isinstance(item, Record)]
-        ids = [(str(message.source), str(message.source_id)) for message in records]
-        known = self._table.present(self._places, ids)
-        kept = [
-            item
-            for item in items
-            if isinstance(item, Skipped)
-            or (item.message.source, item.message.source_id) not in known
-        ]
-        self._report.imports.already += len(items) - len(kept)
-        return kept
 
 
 class _FileSync:

@@ -265,3 +265,11 @@ def test_a_link_to_the_file_stays_a_link(cli, file, tmp_path):
     assert file.is_symlink()
     assert "# kept elsewhere" in target.read_text()
     assert tomllib.loads(target.read_text()) == {"partition": "work"}
+
+
+def test_a_partition_with_messages_in_any_instance_is_not_called_empty(cli):
+    cli.say("deploy on Friday?", "-p", "work", "-i", "backend")
+    cli.say("what is for dinner?", "-p", "home")
+    assert cli("config", "set", "partition=work").err == ""
+    assert "deploy" in cli("view").out
+    assert "nothing in empty" in cli("config", "set", "partition=empty").err

@@ -245,6 +245,29 @@ def test_a_file_that_is_not_there_fails_before_anything_is_stored(cli, tmp_path)
     assert not cli.rows()
 
 
+@pytest.mark.parametrize(
+    ("text", "error"),
+    [
+        ('{"broken": ', "the document: not valid JSON in line 1"),
+        ('\n{\n\n "broken": 1,\n "b"\n}\n', "the document: not valid JSON in line 6"),
+        ('{"broken"\n{"a": 1}\n', "line 1: not valid JSON"),
+        ('[{"a": 1', "entry 1: cut off or damaged, up to the end of the file"),
+    ],
+)
+def test_a_file_that_is_no_json_says_where(cli, tmp_path, text, error):
+    file = tmp_path / "broken.json"
+    file.write_text(text, encoding="utf-8")
+    hint = "hint: --format text stores it as one message\n"
+    assert cli("ingest", str(file), code=1).err == f"error: {file}, {error}\n{hint}"
+
+
+def test_json_of_no_known_format_says_so(cli, tmp_path):
+    file = tmp_path / "other.json"
+    for text in ('{"a": 1}', "[1, 2]", '{"a": 1}\n{"a": \n'):
+        file.write_text(text, encoding="utf-8")
+        assert "other.json is of no format that is known\n" in cli("ingest", str(file), code=1).err
+
+
 def test_an_unknown_format_names_those_there_are(cli):
     done = cli("ingest", "--format", "morse", "-", stdin="x", code=2)
     assert "openai" in done.err

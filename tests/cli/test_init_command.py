@@ -135,8 +135,66 @@ def test_another_partition_is_not_filled_with_what_is_in_the_usual_one_unasked(m
         (RUN, "n\n"),
     ]
     done = machine.talk("init", answers=answers)
-    assert "2 messages of them are in default already" in done.out
+    assert "2 messages of them are stored already" in done.out
     assert {partition for partition, _ in stored(machine)} == {"default"}
+
+
+def test_a_source_that_is_set_up_goes_to_its_partition_whatever_the_usual_one_is(machine):
+    machine("init", "--yes", "--no-embed", "-p", "agents")
+    machine("config", "set", "partition=work")
+    done = machine("init", "--yes", "--no-embed", "--json")
+    assert "note: nothing new for agents\nnote: to store them in another partition" in done.err
+    assert {row["partition"] for row in done.document["histories"] if row["files"]} == {"agents"}
+    log = Path(machine.env["HOME"], ".config/io.datasette.llm/logs.db")
+    say_to_llm(log, "r2", "How heavy is it?", "Ten kilos.")
+    assert "imported 2, already there 2" in machine("init", "--yes", "--no-embed").err
+    say_to_llm(log, "r3", "Does it fly?", "It does.")
+    kept = "Partition to keep them in [agents]:"
+    done = machine.talk("init", answers=[(READ, "\n"), (WHICH, "\n"), (kept, "\n"), (RUN, "n\n")])
+    assert "llm: imported 2, already there 4" in done.out
+    assert stored(machine) == {**everything("agents"), ("agents", "llm"): 6}
+    assert machine("config", "get", "partition").out == "work\n"
+
+
+def test_what_another_partition_has_already_is_not_stored_again(machine):
+    log = Path(machine.env["HOME"], ".config/io.datasette.llm/logs.db")
+    machine("ingest", "--no-embed", "-p", "agents", str(log))
+    say_to_llm(log, "r2", "How heavy is it?", "Ten kilos.")
+    machine("init", "--yes", "--no-embed")
+    assert stored(machine) == {**everything(), ("agents", "llm"): 2}
+
+
+def test_a_partition_that_is_named_gets_a_copy_and_what_is_new_from_then_on(machine):
+    machine("init", "--yes", "--no-embed", "-p", "agents")
+    done = machine("init", "--yes", "--no-embed", "-p", "work")
+    assert "note: llm goes to work from now on; what agents has of it stays there\n" in done.err
+    assert stored(machine) == {**everything("agents"), **everything("work")}
+    log = Path(machine.env["HOME"], ".config/io.datasette.llm/logs.db")
+    say_to_llm(log, "r2", "How heavy is it?", "Ten kilos.")
+    machine("sync", "--no-embed")
+    assert stored(machine)["work", "llm"] == 4
+
+
+def test_each_of_several_histories_of_a_tool_is_a_source(machine):
+    home, user = Path(machine.env["HOME"]), ".config/Code/User/globalStorage"
+    for folder in (".cline/data/tasks", f"{user}/rooveterinaryinc.roo-cline/tasks"):
+        task = home / folder / "1767225600000"
+        task.mkdir(parents=True)
+        sample = IMPORTERS / "samples/cline.json"
+        shutil.copy(sample, task / "api_conversation_history.json")
+    machine("init", "--yes", "--no-embed")
+    paths = [machine("config", "get", f"sources.{name}.path").out for name in ("cline", "cline-2")]
+    assert paths == ["~/.cline/data/tasks\n", f"~/{user}/rooveterinaryinc.roo-cline/tasks\n"]
+    machine("init", "--yes", "--no-embed")
+    assert "cline-3" not in machine("config", "list").out
+
+
+def test_folders_that_the_settings_exclude_are_left_out(machine):
+    folder = f"{machine.env['HOME']}/.claude/projects"
+    keys = {"path": folder, "exclude": f"{folder}/-src"}
+    machine("config", "set", *(f"sources.claude-code.{key}={keys[key]}" for key in keys))
+    machine("init", "--yes", "--no-embed")
+    assert {instance for _, instance in stored(machine)} == {"codex", "llm"}
 
 
 REFUSED = {

@@ -7,9 +7,11 @@ import resource
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
+SESSION = Path(__file__).parents[1] / "unit/transfer/importers/samples/claude-code.jsonl"
 COUNTED = {"type": "WordLevel", "vocab": {"a": 0, "[UNK]": 1}, "unk_token": "[UNK]"}
 #: Tokenizers that make the library panic when they are loaded or used.
 HOSTILE = {
@@ -71,6 +73,40 @@ def test_interrupting_while_a_library_loads_ends_the_command(cli_with_model, mod
     words = ("-c", INTERRUPTED, "search", module)
     done = cli_with_model(*words, command=(sys.executable,), code=code, env={"KILLED_BY": name})
     assert done.out == done.err == ""
+
+
+#: Interrupts the process when a command shows that it has done a part of its work.
+INTERRUPTED_AT_WORK = """
+import signal
+from reservoir_cli.cli import console
+type(console.progress).__call__ = lambda *_: signal.raise_signal(signal.SIGINT)
+from reservoir_cli.__main__ import main
+main()
+"""
+
+
+def test_an_interrupted_import_says_that_what_is_stored_stays(cli, tmp_path):
+    file, home = tmp_path / "rows.jsonl", tmp_path / ".claude/projects"
+    rows = [{"role": "user", "content": f"{number}"} for number in range(1_500)]
+    file.write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
+    home.mkdir(parents=True)
+    shutil.copy(SESSION, home / "session.jsonl")
+    cli.env["HOME"] = str(tmp_path)
+    told = "warning: broken off; what is stored stays, and the same command imports the rest\n"
+    for words in (["ingest", str(file)], ["sync"]):
+        program = ("-c", INTERRUPTED_AT_WORK, *words, "--no-embed")
+        done = cli(*program, command=(sys.executable,), code=130)
+        assert (done.out, done.err) == ("", told)
+    assert "imported 500, already there 1,000" in cli("ingest", "--no-embed", str(file)).err
+
+
+def test_an_interrupted_embed_says_that_what_is_embedded_stays(cli_with_model):
+    cli_with_model.say("hello")
+    for words in (["embed"], ["embed", "--rebuild"]):
+        program = ("-c", INTERRUPTED_AT_WORK, *words)
+        done = cli_with_model(*program, command=(sys.executable,), code=130)
+        told = "broken off; what is embedded stays, and the same command embeds the rest\n"
+        assert done.err == f"warning: {told}"
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,9 @@ from reservoir_cli.embedding import resolve
 from reservoir_cli.retrieval.indexing import EmbeddingState
 from reservoir_cli.settings import edit_file
 from reservoir_cli.settings.config import Config
+from reservoir_cli.util.interrupts import explain_interrupt
+
+_BROKEN_OFF = "broken off; what is embedded stays, and the same command embeds the rest"
 
 
 def embed(
@@ -31,7 +34,8 @@ def embed(
         before, name = reservoir.config, _absolute(model)
         if name:
             reservoir.use(before.with_flags({"embedding_model": name}))
-        done = reservoir.indexer.update(rebuild=rebuild, named=bool(name))
+        with explain_interrupt(console.warn, _BROKEN_OFF):
+            done = reservoir.indexer.update(rebuild=rebuild, named=bool(name))
         state = reservoir.indexer.state()
         _say_unfinished(state)
         if name:

@@ -21,7 +21,7 @@ from reservoir_cli.settings.paths import abbreviate_home
 from reservoir_cli.transfer.importers import discover
 from reservoir_cli.transfer.importers.discover import History
 from reservoir_cli.transfer.reports import ImportReport
-from reservoir_cli.transfer.sync import Source
+from reservoir_cli.transfer.sync import Source, configured, unused_name
 
 _READ = "Read them, to see what they hold?"
 #: So many conversations are looked through for a question to try.
@@ -47,12 +47,14 @@ _UNITS = ("bytes", "KB", "MB", "GB")
 class _Read:
     """A history after it was read.
 
+    :param source: where an import of it goes.
     :param report: what an import would do, and how many conversations it met.
     :param failure: why it cannot be read.
     :param imported: messages that were added.
     """
 
     history: History
+    source: Source
     report: ImportReport
     failure: ReservoirError | None = None
     imported: int = 0
@@ -90,21 +92,25 @@ def init(
         console.note("nothing was read")
         raise typer.Exit(1)
     with open_store.open_reservoir(ctx) as reservoir:
-        home = partition or str(reservoir.config.lookup("partition")[0])
-        read = [_examine(reservoir, each, home) for each in there]
+        usual = str(reservoir.config.lookup("partition")[0])
+        sources = _sources(reservoir, places, partition)
+        read = [_examine(reservoir, each, sources[each], partition) for each in there]
     if there:
         _show_contents(read)
     chosen = [each for each in read if each.report.imported]
     if chosen and not dry_run:
         if not yes:
-            chosen, home = _choose(read, home, asked=partition is None)
-        read = _import(ctx, read, chosen, home, embed=not no_embed)
+            chosen, partition = _choose(read, partition)
+        read = _import(ctx, read, chosen, partition, embed=not no_embed)
     elif there and not chosen:
-        _keep_current(ctx, read, home, asked=asked, dry_run=dry_run)
+        _keep_current(ctx, read, partition, asked=asked, dry_run=dry_run)
     _name_agents(read)
+    home = partition or next((each.source.partition for each in read if each.messages), usual)
     question = None if dry_run else _try(ctx, read, home, offer=asked and not as_json)
     if as_json:
-        _print(places, read, home, question, dry_run)
+        known = {each.history: each for each in read}
+        unread = {each: _Read(each, sources[each], ImportReport()) for each in places}
+        _print([*(unread | known).values()], home, question, dry_run)
     if any(each.failure for each in read):
         raise typer.Exit(1)
 
@@ -132,15 +138,48 @@ def _size(size: float) -> str:
     return f"{size:.0f} {_UNITS[unit]}" if size >= 10 or not unit else f"{size:.1f} {_UNITS[unit]}"
 
 
-def _examine(reservoir: Reservoir, history: History, partition: str) -> _Read:
-    """Find out what importing a history would do."""
+def _sources(
+    reservoir: Reservoir, histories: Sequence[History], partition: str | None
+) -> dict[History, Source]:
+    """Return where histories go: where they are said to, else as set up, else as usual.
+
+    :param partition: the one that a person names.
+    """
+    usual = partition or str(reservoir.config.lookup("partition")[0])
+    known = {(source.tool, source.path): source for source in configured(reservoir.config)}
+    taken, sources = set(reservoir.config.sources), {}
+    for history in histories:
+        source = known.get((history.form, history.path))
+        if source is None:
+            name = unused_name(history.form, taken)
+            source = Source(name, history.form, history.path, usual)
+            taken.add(name)
+        sources[history] = replace(source, partition=partition or source.partition)
+    return sources
+
+
+def _examine(
+    reservoir: Reservoir, history: History, source: Source, partition: str | None
+) -> _Read:
+    """Find out what importing a history would do.
+
+    :param partition: the one that a person names, which gets what others have already, too.
+    """
     try:
         report = reservoir.import_files(
-            history.path, form=history.form, partition=partition, dry_run=True
+            history.path,
+            form=history.form,
+            partition=source.partition,
+            dry_run=True,
+            copies=partition is not None,
         )
     except ReservoirError as failure:
-        return _Read(history, ImportReport(), failure)
-    return _Read(history, report)
+        return _Read(history, source, ImportReport(), failure)
+    return _Read(history, source, report)
+
+
+def _partitions(read: Sequence[_Read]) -> str:
+    return ", ".join(dict.fromkeys(each.source.partition for each in read))
 
 
 def _show_contents(read: Sequence[_Read]) -> None:
@@ -165,24 +204,33 @@ def _show_contents(read: Sequence[_Read]) -> None:
 # What is wanted
 
 
-def _choose(read: Sequence[_Read], home: str, *, asked: bool) -> tuple[list[_Read], str]:
+def _choose(read: Sequence[_Read], partition: str | None) -> tuple[list[_Read], str | None]:
     """Let a person pick histories, and where they go.
 
-    :param asked: ask for the partition, too.
-    :returns: the histories and the partition.
+    :param partition: the one that was named beforehand; without it a person is asked.
+    :returns: the histories and the partition; ``None`` if each stays where it goes.
     """
     chosen = _pick(read)
-    there = sum(each.report.already for each in chosen)
-    while asked:
-        name = _answer(f"Partition to keep them in [{home}]:") or home
+    name = partition or _ask_partition(chosen)
+    if name:
+        chosen = [replace(each, source=replace(each.source, partition=name)) for each in chosen]
+    return chosen, name
+
+
+def _ask_partition(chosen: Sequence[_Read]) -> str | None:
+    """Return the partition that a person names; ``None`` if each history stays where it goes."""
+    usual, stored = _partitions(chosen), sum(each.report.already for each in chosen)
+    while True:
+        name = _answer(f"Partition to keep them in [{usual}]:")
+        if name in ("", usual):
+            return None
         if name != clean_name(name):
             continue
-        if name == home or not there:
-            return chosen, name
-        console.note(f"{options.counted(there, 'message')} of them are in {home} already")
+        if not stored:
+            return name
+        console.note(f"{options.counted(stored, 'message')} of them are stored already")
         if console.ask(f"Keep them in {name} a second time?"):
-            return chosen, name
-    return chosen, home
+            return name
 
 
 def _pick(read: Sequence[_Read]) -> list[_Read]:
@@ -216,33 +264,58 @@ def _stop() -> str:
 
 
 def _import(
-    ctx: typer.Context, read: Sequence[_Read], chosen: Sequence[_Read], home: str, *, embed: bool
+    ctx: typer.Context,
+    read: Sequence[_Read],
+    chosen: Sequence[_Read],
+    partition: str | None,
+    *,
+    embed: bool,
 ) -> list[_Read]:
     """Import what was chosen.
 
+    :param partition: the one that a person names.
     :returns: everything that was read, with what was done of it.
     """
     done = []
     with open_store.open_reservoir(ctx, create=True) as reservoir:
         config = reservoir.config
-        if home != config.lookup("partition")[0]:
+        if partition and partition != config.lookup("partition")[0]:
             # First: if the import is broken off, the next one goes on in the same place.
-            edit_file.edit(config.path, {"partition": home})
-            console.note(f"{home} is the partition from now on: reservoir config get partition")
-        for each in read:
-            if each not in chosen:
+            edit_file.edit(config.path, {"partition": partition})
+            console.note(
+                f"{partition} is the partition from now on: reservoir config get partition"
+            )
+        wanted = {each.history: each for each in chosen}
+        for each in [wanted.get(each.history, each) for each in read]:
+            if each.history not in wanted:
                 done.append(each)
                 continue
-            report = _sync(reservoir, each.history, home)
+            report = _sync(reservoir, each.source, copies=partition is not None)
             console.aside(f"{each.history.tool}: {report.line()}")
             if report.skipped:
                 place = shlex.quote(str(each.history.path))
                 console.note(f"why some were skipped: reservoir ingest --dry-run {place}")
             done.append(replace(each, imported=report.imported))
-        keep(reservoir, [_source(each.history, home) for each in chosen])
-        if embed and any(each.imported for each in done):
-            _embed(reservoir, Scope(home))
+        _remember(reservoir, [each.source for each in chosen])
+        if embed and (new := [each for each in done if each.imported]):
+            homes = {each.source.partition for each in new}
+            _embed(reservoir, Scope(homes.pop() if len(homes) == 1 else None))
     return done
+
+
+def _remember(reservoir: Reservoir, sources: list[Source]) -> None:
+    """Write sources to the settings; those that are there go where they went now."""
+    before = {(each.name, each.path): each.partition for each in configured(reservoir.config)}
+    keep(reservoir, sources)
+    for source in sources:
+        former = before.get((source.name, source.path), source.partition)
+        if former != source.partition:
+            table = {source.name: {"partition": source.partition}}
+            edit_file.add_sources(reservoir.config.path, table)
+            console.note(
+                f"{source.name} goes to {source.partition} from now on; "
+                f"what {former} has of it stays there"
+            )
 
 
 def _embed(reservoir: Reservoir, scope: Scope) -> None:
@@ -261,35 +334,40 @@ def _embed(reservoir: Reservoir, scope: Scope) -> None:
 
 
 def _keep_current(
-    ctx: typer.Context, read: Sequence[_Read], home: str, *, asked: bool, dry_run: bool
+    ctx: typer.Context,
+    read: Sequence[_Read],
+    partition: str | None,
+    *,
+    asked: bool,
+    dry_run: bool,
 ) -> None:
     """Say that nothing is new, and let reservoir sync go on from here."""
-    console.note(f"nothing new for {home}")
+    console.note(f"nothing new for {_partitions(read)}")
+    if not partition and any(each.messages for each in read):
+        console.note("to store them in another partition as well: reservoir init -p NAME")
     if dry_run:
         return
     with open_store.open_reservoir(ctx) as reservoir:
-        there = [_source(each.history, home) for each in read if each.messages]
-        sources = unknown(reservoir, there)
+        sources = unknown(reservoir, [each.source for each in read if each.messages])
         names = ", ".join(source.name for source in sources)
         if sources and (not asked or console.ask(f"Let reservoir sync read {names}?", usual=True)):
             keep(reservoir, sources)
 
 
-def _sync(reservoir: Reservoir, history: History, home: str) -> ImportReport:
+def _sync(reservoir: Reservoir, source: Source, *, copies: bool) -> ImportReport:
     """Import a history, and remember how far: reservoir sync goes on from there."""
-    report = reservoir.sync([_source(history, home)], embed=False, whole=True)
+    report = reservoir.sync([source], embed=False, whole=True, copies=copies)
     if report.busy:
         raise ReservoirError(
             "another program syncs this store just now", hint="run reservoir init again"
         )
-    [source] = report.sources
-    for failure in source.failures:
+    [done] = report.sources
+    for failure in done.failures:
         console.warn(failure)
-    return source.imports
-
-
-def _source(history: History, home: str) -> Source:
-    return Source(history.form, history.form, history.path, home)
+    if done.excluded:
+        count = options.counted(done.excluded, "message")
+        console.note(f"{source.name}: of excluded folders, and left out: {count}")
+    return done.imports
 
 
 def _name_agents(read: "Sequence[_Read]") -> None:
@@ -339,17 +417,15 @@ def _question(reservoir: Reservoir, home: str, forms: Sequence[str]) -> str | No
 
 
 def _print(
-    places: Sequence[History],
     read: Sequence[_Read],
     home: str,
     command: str | None,
     dry_run: bool,
 ) -> None:
-    known = {each.history: each for each in read}
     console.document(
         {
             "partition": home,
-            "histories": [_row(known.get(each, _Read(each, ImportReport()))) for each in places],
+            "histories": [_row(each) for each in read],
             "try": command,
             "dry_run": dry_run,
         }
@@ -362,6 +438,7 @@ def _row(read: _Read) -> dict[str, object]:
         "tool": history.tool,
         "format": history.form,
         "path": str(history.path),
+        "partition": read.source.partition,
         "files": history.files,
         "bytes": history.size,
         "conversations": len(report.conversations),

@@ -19,6 +19,7 @@ from reservoir_cli.transfer.importers.base import (
     Vectors,
 )
 from reservoir_cli.transfer.importers.input_files import File, Unreadable, gather, read_text
+from reservoir_cli.transfer.importers.json_stream import syntax_error
 from reservoir_cli.util.formats import unknown_format
 from reservoir_cli.util.read_files import decode
 
@@ -107,7 +108,7 @@ def find(source: Path | File, form: str | None, open_files: ExitStack) -> tuple[
         _named(form)
     files, alone = gather(source, open_files)
     if alone:
-        return [Found(files[0], choose(files[0], form))], 0
+        return [Found(files[0], choose(files[0], form, explain=True))], 0
     seen = [each for each in files if each.name.lower().endswith(_SUFFIXES)]
     found = [each for each in map(_look, seen) if each]
     if form is not None:
@@ -121,9 +122,10 @@ def find(source: Path | File, form: str | None, open_files: ExitStack) -> tuple[
     return chosen, len(files) - len(chosen)
 
 
-def choose(file: File, form: str | None = None) -> Importer:
+def choose(file: File, form: str | None = None, *, explain: bool = False) -> Importer:
     """Return the importer for a file: the one named, or the first that recognises it.
 
+    :param explain: if none recognises a JSON file, read it to find out whether it is JSON at all.
     :raises UsageError: there is no format of that name.
     :raises ReservoirError: it is no text, or JSON of no format that is known.
     """
@@ -142,6 +144,11 @@ def choose(file: File, form: str | None = None) -> Importer:
         if each.name not in _TEXTS and each.detect(head):
             return each
     if suffix in _JSON:
+        if explain and (error := syntax_error(file)):
+            raise ReservoirError(
+                f"{file.name}, {error.place}: {error.reason}",
+                hint="--format text stores it as one message",
+            )
         raise ReservoirError(
             f"{file.name} is of no format that is known",
             hint=f"{_formats()}; --format text stores it as one message",

@@ -2,7 +2,7 @@
 
 What the user types stands in headings of the fourth level, what aider itself says in block
 quotes. Both end their lines with two blanks, which tells them from headings and quotes in the
-replies of a model.
+replies of a model. Editors strip such blanks: a session whose first line has none was stripped.
 """
 
 import re
@@ -79,6 +79,7 @@ class _Session:
     """A session while it is read.
 
     :param started: when, as aider wrote it.
+    :param stripped: whether its lines lost their trailing blanks; ``None`` before the first one.
     :param size: of what was said and is not told yet.
     """
 
@@ -87,6 +88,7 @@ class _Session:
     identities: SourceIds = field(default_factory=SourceIds)
     role: str = "assistant"
     asked: bool = False
+    stripped: bool | None = None
     said: list[str] = field(default_factory=list)
     size: int = 0
     number: int = 0
@@ -100,13 +102,15 @@ class _Session:
 
     def take(self, number: int, line: str) -> Iterator[Record | Skipped]:
         """Add a line, and yield the message that ends before it."""
-        marked = line.endswith("  ")
+        if self.stripped is None and line.strip():  # the first line is aider's, never a model's
+            self.stripped = line.startswith(("####", _NOTE)) and not line.endswith("  ")
+        marked = self.stripped or line.endswith("  ")
         if marked and line.startswith(_NOTE):
             yield from self.end()
             if found := _MODEL.match(line):
                 self.model = clean_text(found[1])
             return
-        role = "user" if marked and line.startswith(_TYPED) else "assistant"
+        role = "user" if marked and f"{line} ".startswith(_TYPED) else "assistant"
         if role != self.role:
             yield from self.end()
             self.role = role

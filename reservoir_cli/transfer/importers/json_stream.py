@@ -7,7 +7,8 @@ is nested too deeply, or is too large is skipped, and reading goes on behind it.
 import codecs
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
+from contextlib import closing
 from typing import Any, BinaryIO
 
 from reservoir_cli.transfer.importers.base import Record, Skipped
@@ -16,6 +17,8 @@ from reservoir_cli.util.read_files import LARGEST
 
 Entry = tuple[str, dict[str, Any]]
 
+_NO_OBJECT = "not a JSON object"
+_DOCUMENT = "the document"
 _TOO_LARGE = f"larger than {LARGEST >> 20} MB"
 _AT_ONCE = 1 << 20
 _GAP = re.compile(r"[\s,]*")
@@ -25,7 +28,7 @@ _IN_STRING = re.compile(r'["\\]')
 _DECODER = json.JSONDecoder()
 
 
-def entries(file: File) -> Iterator[Entry | Skipped]:
+def entries(file: File) -> Generator[Entry | Skipped, None, None]:
     """Yield the objects of a JSON array, a single object, or JSON Lines.
 
     Whatever is no object comes out as skipped; so does a torn last line.
@@ -40,7 +43,14 @@ def entries(file: File) -> Iterator[Entry | Skipped]:
             elif isinstance(value, dict):
                 yield place, value
             else:
-                yield Skipped(place, "not a JSON object")
+                yield Skipped(place, _NO_OBJECT)
+
+
+def syntax_error(file: File) -> Skipped | None:
+    """Return where and why the first entry of a file is not JSON; ``None`` if it is."""
+    with closing(entries(file)) as found:
+        first = next(found, None)
+    return first if isinstance(first, Skipped) and first.reason != _NO_OBJECT else None
 
 
 def read_each(
@@ -73,14 +83,14 @@ def parse_line(place: str, line: bytes) -> Any:
     try:
         return json.loads(line.decode("utf-8", "surrogateescape"))
     except (ValueError, RecursionError) as error:
-        return Skipped(place, _reason(error))
+        return Skipped(place, _reason(error, in_document=place == _DOCUMENT))
 
 
-def _reason(error: Exception) -> str:
+def _reason(error: Exception, *, in_document: bool = False) -> str:
     if isinstance(error, RecursionError):
         return "nested too deeply"
     if isinstance(error, json.JSONDecodeError):
-        return "not valid JSON"
+        return f"not valid JSON in line {error.lineno}" if in_document else "not valid JSON"
     return "a number of too many digits"
 
 
@@ -96,11 +106,12 @@ def _lines(stream: BinaryIO) -> Iterator[tuple[str, Any]]:
     first = parse_line(f"line {number}", line)
     following = next(lines, None)
     if following is None:
-        yield "the document", _renamed(first, "the document")
+        yield _DOCUMENT, _as_document(first)
         return
     second = parse_line(f"line {following[0]}", following[1])
     if isinstance(first, Skipped) and isinstance(second, Skipped):
-        yield "the document", _document([line, following[1]], stream)
+        blank = (b"\n" * (number - 1), b"\n" * (following[0] - number - 1))
+        yield _DOCUMENT, _document([blank[0], line, blank[1], following[1]], stream)
         return
     yield f"line {number}", first
     yield f"line {following[0]}", second
@@ -108,8 +119,11 @@ def _lines(stream: BinaryIO) -> Iterator[tuple[str, Any]]:
         yield f"line {number}", parse_line(f"line {number}", line)
 
 
-def _renamed(value: Any, place: str) -> Any:
-    return Skipped(place, value.reason) if isinstance(value, Skipped) else value
+def _as_document(value: Any) -> Any:
+    """Return the value of the only line of a document, or why there is none."""
+    if isinstance(value, Skipped):
+        return Skipped(_DOCUMENT, f"{value.reason} in {value.place}")
+    return value
 
 
 def _numbered(stream: BinaryIO) -> Iterator[tuple[int, bytes]]:
@@ -128,7 +142,7 @@ def _numbered(stream: BinaryIO) -> Iterator[tuple[int, bytes]]:
 def _document(lines: list[bytes], stream: BinaryIO) -> Any:
     """Parse a text whose lines are not values by themselves as one document."""
     begun = b"".join(lines)
-    return parse_line("the document", begun + stream.read(max(0, LARGEST + 1 - len(begun))))
+    return parse_line(_DOCUMENT, begun + stream.read(max(0, LARGEST + 1 - len(begun))))
 
 
 # Arrays

@@ -61,7 +61,7 @@ def test_reading_on_gives_what_reading_at_once_gives(machine: Machine, tmp_path:
                 if partition == "step" or number == len(data):
                     source = Source(tool, tool, path, partition)
                     way_in = ingestor(machine.store)
-                    syncing.sync(way_in, [source], whole=True, now=LATER)
+                    syncing.sync(way_in, [source], whole=True, copies=True, now=LATER)
         wanted, found = (
             {
                 (m.source_id, m.role, m.content, m.trace_id, m.conversation_id, m.created_at)

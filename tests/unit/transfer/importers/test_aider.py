@@ -82,6 +82,18 @@ def test_a_history_that_grows_keeps_its_identities() -> None:
         assert complete == ids[: len(complete)]
 
 
+@pytest.mark.parametrize("note", ["", "> Model: gpt-4o with diff edit format\n\n"])
+def test_a_session_is_read_whose_trailing_blanks_an_editor_stripped(note: str) -> None:
+    asked = "#### Why?\n####\n#### It fails.\n\nA race.\n\n> Tokens: 3k sent\n\n#### /run ls\n> a\n"
+    later = STARTED + "#### And?  \n\n#### A heading\n> a quote\n"
+    assert said(read(STARTED + note + asked + later)) == [
+        ("user", "Why?\n\nIt fails."),
+        ("assistant", "A race."),
+        ("user", "And?"),
+        ("assistant", "#### A heading\n> a quote"),
+    ]
+
+
 def test_the_same_question_in_two_sessions_is_asked_twice() -> None:
     later = STARTED.replace("12:00", "13:00")
     found = read(f"{STARTED}#### Why?  \n{later}#### Why?  \n{STARTED}#### Why?  \n")

@@ -1,0 +1,33 @@
+"""Leave out of an import what another partition or instance of the store has already."""
+
+from collections.abc import Sequence
+
+from reservoir_cli.messages import Scope
+from reservoir_cli.storage.base import Store
+from reservoir_cli.storage.sources import Sources
+from reservoir_cli.transfer.importers import Record
+
+
+class Elsewhere:
+    """The places of a store that have messages of a source; each source is looked up once."""
+
+    def __init__(self, store: Store) -> None:
+        self._table = Sources(store)
+        self._places: dict[str, list[Scope]] = {}
+
+    def without(self, scope: Scope, records: Sequence[Record]) -> list[Record]:
+        """Return records without those that a place other than this one has."""
+        ids = {(str(record.message.source), str(record.message.source_id)) for record in records}
+        known = set()
+        for source in {source for source, _ in ids}:
+            if source not in self._places:
+                self._places[source] = self._table.places(source)
+            others = [place for place in self._places[source] if place != scope]
+            if others:
+                own = [identity for identity in ids if identity[0] == source]
+                known |= self._table.present(others, own)
+        return [
+            record
+            for record in records
+            if (record.message.source, record.message.source_id) not in known
+        ]
