@@ -248,5 +248,6 @@ def read_stdin(most: int = LARGEST) -> bytes:
         return read_stream(sys.stdin.buffer, most)
     except OSError as error:
         raise ReservoirError(
-            f"cannot read stdin: {error.strerror}", hint="pipe a text in, or redirect a file"
+            f"cannot read stdin: {error.strerror}",
+            hint=f"pipe in a text or a file of at most {most >> 20} MB",
         ) from None

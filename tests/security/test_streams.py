@@ -45,7 +45,9 @@ def test_no_file_gets_the_number_of_a_closed_stream(world: Path) -> None:
 def test_an_endless_stream_is_refused(world: Path, command: str) -> None:
     done = shell(world, f"ulimit -v 2000000; reservoir {command} </dev/zero")
     assert done.returncode == 1
-    assert done.stderr == b"error: cannot read stdin: larger than 64 MB\n"
+    error, hint = done.stderr.splitlines()
+    assert error == b"error: cannot read stdin: larger than 64 MB"
+    assert hint == b"hint: pipe in a text or a file of at most 64 MB"
     assert done.stdout == b""
 
 
