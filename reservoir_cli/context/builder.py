@@ -156,7 +156,7 @@ def build_context(
         {name: 1000 * seconds for name, seconds in timings.items()},
         scored.relevance,
         silent,
-        (*respelt, *best_left_out(chooser, selection, trials=settings.episodes == "off")),
+        (*respelt, *best_left_out(selection, request, budget, meter)),
         floor,
     )
 

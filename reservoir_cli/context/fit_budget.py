@@ -1,8 +1,7 @@
 """Select from the pool until the selection fits the budget as it is printed."""
 
 import math
-from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -75,14 +74,6 @@ class Chooser:
         recalled, history = selection.recalled, selection.history
         return printed_tokens(request, recalled, history, self.budget, self.meter)
 
-    def printed_within(self, budget: int, number: int) -> Candidate | None:
-        """Return a message as a larger budget would print it; ``None`` if it would not."""
-        room = max(0, budget - sum(self.budget.sections.values()))
-        larger = self.budget._replace(available=budget, history=room, borrowed=0)
-        selection, _ = replace(self, budget=larger)._by_sums(room)
-        printed = (*selection.recalled, *selection.history)
-        return next((each for each in printed if each.message.id == number), None)
-
     def _within(self, room: int) -> Selection:
         selection = select(
             self.pool,
@@ -136,11 +127,10 @@ class Chooser:
         return body
 
 
-def best_left_out(chooser: Chooser, selection: Selection, *, trials: bool) -> tuple[str, ...]:
-    """Name the best match if nothing of it fits, and a budget that holds it.
-
-    :param trials: find the least budget by trials; otherwise one that certainly holds it.
-    """
+def best_left_out(
+    selection: Selection, request: ContextRequest, budget: TokenBudget, meter: Meter
+) -> tuple[str, ...]:
+    """Name the best match if nothing of it fits, and a budget that holds it."""
     lost = [
         drop.candidate for drop in (*selection.dropped, *selection.passed_over) if drop.for_room
     ]
@@ -150,50 +140,13 @@ def best_left_out(chooser: Chooser, selection: Selection, *, trials: bool) -> tu
         return ()
     if best.message.tool_calls or best.message.role is Role.TOOL:  # its results need room, too
         return ()
-    enough, whole = _certain_budget(chooser, best), True
-    if trials and not isinstance(chooser.meter.counter, AnthropicCounter):
-        enough, whole = _least_budget(chooser, best.message.id, enough)
-    size = f"#{best.message.id} ({chooser.meter.scaled(best.message.tokens):,} tokens)"
-    held = "it" if whole else "part of it"
-    return (f"the best match, {size}, does not fit; --budget {enough:,} holds {held}",)
-
-
-def _certain_budget(chooser: Chooser, best: Candidate) -> int:
-    """Return a budget that holds a message whole, besides the newest."""
-    costs = costs_of(chooser.request, chooser.budget, chooser.meter)
+    costs = costs_of(request, budget, meter)
     alone = costs.recalled(best) + costs.recalled_title + costs.day
     alone += costs.left_out(best.message.id)
-    needed = sum(chooser.budget.sections.values()) + math.ceil(alone / (1 - NEWEST_SHARE))
-    return math.ceil(needed / 100) * 100
-
-
-def _least_budget(chooser: Chooser, number: int, enough: int) -> tuple[int, bool]:
-    """Return the least budget that holds a message, and whether it holds all of it.
-
-    Budgets are tried at intervals of 10 tokens or 5%; what is returned was seen to hold it.
-
-    :param enough: a budget that certainly holds it.
-    """
-    held: dict[int, Candidate | None] = {}
-
-    def holds(budget: int) -> bool:
-        held[budget] = chooser.printed_within(budget, number)
-        return held[budget] is not None
-
-    budgets = list(_steps(chooser.budget.available, enough))
-    place = bisect_left(budgets, True, key=holds)
-    if place == len(budgets):
-        return enough, True
-    found = held[budgets[place]]
-    return budgets[place], found is not None and found.spans is None
-
-
-def _steps(above: int, below: int) -> Iterator[int]:
-    """Yield the budgets between two that are tried."""
-    budget = above // 10 * 10 + 10
-    while budget < below:
-        yield budget
-        budget += max(10, budget // 200 * 10)
+    needed = sum(budget.sections.values()) + math.ceil(alone / (1 - NEWEST_SHARE))
+    size = f"#{best.message.id} ({meter.scaled(best.message.tokens):,} tokens)"
+    budget_hint = f"--budget {math.ceil(needed / 100) * 100:,}"
+    return (f"the best match, {size}, does not fit; {budget_hint} holds it",)
 
 
 def _rank(candidate: Candidate) -> tuple[float, int]:
