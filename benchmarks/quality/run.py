@@ -28,7 +28,8 @@ from report import draw, print_differences, print_refusals, print_table, write_j
 from sets import Collection, Question, read
 from vectors import CachedEmbedder, cached_embedder
 
-from reservoir_cli.settings.schema import DEFAULT_MODEL_NAME, parse_value
+from reservoir_cli.settings.schema import DEFAULT_MODEL_NAME
+from reservoir_cli.settings.setting_values import parse_value
 
 SETS = ("locomo", "beam", "mtrag", "memorybank", "qmsum", "long-answers", "samples")
 MEASURES = ("rankings", "printed", "unrelated")

@@ -14,7 +14,8 @@ from reservoir_cli.messages import Scope
 from reservoir_cli.reservoir import Filter
 from reservoir_cli.settings import config, edit_file
 from reservoir_cli.settings.keys import split_assignment, split_key, split_written_key
-from reservoir_cli.settings.schema import from_alias, parse_value, setting_of
+from reservoir_cli.settings.schema import from_alias, setting_of
+from reservoir_cli.settings.setting_values import parse_value
 
 
 def change(ctx: typer.Context, file: Path, edits: Mapping[str, str | None]) -> None:

@@ -28,12 +28,11 @@ from reservoir_cli.settings.schema import (
     VARIABLES,
     Settings,
     Value,
-    check_value,
-    parse_value,
     resolve_aliases,
     setting_of,
     to_alias,
 )
+from reservoir_cli.settings.setting_values import check_value, parse_value
 
 Origin = Literal["flag", "environment", "partition", "model", "file", "profile", "default"]
 

@@ -4,11 +4,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
 
-from reservoir_cli.errors import UsageError
-from reservoir_cli.settings import upstreams
-from reservoir_cli.settings.store_location import check_location
-from reservoir_cli.util.parse_times import format_duration, parse_age, parse_duration
-
 Value = str | int | float | bool | list[str] | None
 
 DEFAULT_MODEL_NAME = "sentence-transformers/all-MiniLM-L6-v2"
@@ -23,8 +18,6 @@ PROFILES: dict[str, dict[str, Value]] = {
 SMALL_WINDOW, LARGE_WINDOW = 8_192, 100_000
 
 _MANY = 100_000_000
-#: Settings that count days, and take an age such as 90d, too.
-_IN_DAYS = ("retention_days",)
 
 #: Keys that only ``[models.NAME]`` tables have.
 MODEL_ONLY = {"context_window": (1, _MANY)}
@@ -32,7 +25,6 @@ MODEL_ONLY = {"context_window": (1, _MANY)}
 SOURCE_KEYS: dict[str, type] = {"tool": str, "path": str, "partition": str, "exclude": list}
 #: Keys of ``[upstreams.NAME]`` tables, and their types.
 UPSTREAM_KEYS: dict[str, type] = {"url": str, "protocol": str}
-_TABLE_KEYS = SOURCE_KEYS | UPSTREAM_KEYS
 
 
 def _setting(
@@ -382,144 +374,3 @@ def resolve_aliases(written: Mapping[str, Value]) -> tuple[dict[str, Value], lis
         else:
             ignored.append((name, winner))
     return values, ignored
-
-
-def parse_value(key: str, text: str, where: str) -> Value:
-    """Parse a setting's value from the command line or the environment.
-
-    :param key: a setting or an alias; the value is on its scale.
-    :param where: the name to use in errors.
-    :raises UsageError: the value has the wrong type or is out of range.
-    """
-    kind = _kind(key)
-    if not text.isprintable() and any("\ud800" <= character <= "\udfff" for character in text):
-        raise UsageError(f"{where} is not valid text")
-    value: Any = text
-    if kind is bool:
-        words = {
-            "true": True,
-            "on": True,
-            "yes": True,
-            "1": True,
-            "false": False,
-            "off": False,
-            "no": False,
-            "0": False,
-        }
-        value = words.get(text.strip().lower(), text)
-    elif kind is list:
-        value = [part.strip() for part in text.split(",") if part.strip()]
-    elif kind in (int, float) and not is_duration(key):
-        try:
-            value = kind(text)
-        except ValueError:
-            value = text
-    return check_value(key, value, where)
-
-
-def check_value(key: str, value: Any, where: str) -> Value:
-    """Check the type and range of a setting's value.
-
-    :raises UsageError: the value has the wrong type or is out of range; the hint has the rule.
-    """
-    kind: Any = _kind(key)
-    if kind is list:
-        return _checked_list(value, where)
-    if is_duration(key) and isinstance(value, str):
-        try:
-            value = parse_duration(value)
-        except ValueError as error:
-            raise UsageError(f"{where}: {error}", hint=f"it {_rule(key)}") from None
-    if key in _IN_DAYS and isinstance(value, str):
-        value = _days(value)
-    if kind is float and isinstance(value, int) and not isinstance(value, bool):
-        value = float(value)
-    if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
-        types = {int: "a whole number", float: "a number", bool: "true or false", str: "a text"}
-        raise UsageError(f"{where} must be {types[kind]}, not {value!r}", hint=f"it {_rule(key)}")
-    if not _in_range(key, value):
-        raise UsageError(f"{where} cannot be {value!r}", hint=f"it {_rule(key)}")
-    if key == "database":
-        check_location(str(value), where)
-    if key in UPSTREAM_KEYS:
-        upstreams.check(key, value, where)
-    checked: Value = value
-    return checked
-
-
-def _checked_list(value: Any, where: str) -> list[str]:
-    texts = [value] if isinstance(value, str) else value
-    if not isinstance(texts, list) or not all(isinstance(each, str) for each in texts):
-        raise UsageError(f"{where} must be a list of texts", hint='write ["one", "two"]')
-    return texts
-
-
-def format_value(key: str, value: Value) -> str:
-    """Format a value as ``config --get`` prints it and ``config --set`` reads it."""
-    if value is None:
-        return ""
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if is_duration(key) and isinstance(value, float):
-        return format_duration(value)
-    return ", ".join(value) if isinstance(value, list) else str(value)
-
-
-def _kind(key: str) -> type:
-    if key in MODEL_ONLY:
-        return int
-    if key in _TABLE_KEYS:
-        return _TABLE_KEYS[key]
-    text = str(SETTINGS[setting_of(key)].type)
-    return {"str": str, "int": int, "float": float, "bool": bool}[_base_type(text)]
-
-
-def _base_type(text: str) -> str:
-    text = text.removeprefix("<class '").removesuffix("'>")
-    return text.split(" | ")[0]
-
-
-def is_duration(key: str) -> bool:
-    """Return whether a setting is a duration: seconds, written as ``4h``."""
-    return key in SETTINGS and bool(SETTINGS[key].metadata["duration"])
-
-
-def _days(text: str) -> int | str:
-    """Return the whole days of an age of at least one; any other text as it is."""
-    days = (parse_age(text.strip().lower()) or 0) / 86_400
-    return int(days) if 1 <= days < _MANY else text
-
-
-def _in_range(key: str, value: Any) -> bool:
-    if isinstance(value, str):
-        choices = () if key in _TABLE_KEYS else SETTINGS[key].metadata["choices"]
-        return value in choices if choices else bool(value.strip())
-    if isinstance(value, bool):
-        return True
-    low, high = _bounds(key)
-    above = None if key in MODEL_ONLY else SETTINGS[setting_of(key)].metadata["above"]
-    return bool(low <= value <= high and (above is None or value > above))
-
-
-def _rule(key: str) -> str:
-    """Return what a setting's value must be, as the end of a hint that begins with "it"."""
-    kind = _kind(key)
-    if is_duration(key):
-        return "must be a time such as 30m, 4h or 7d"
-    if kind is bool:
-        return "must be true or false"
-    if kind is str:
-        choices = () if key in _TABLE_KEYS else SETTINGS[key].metadata["choices"]
-        return f"must be one of {', '.join(choices)}" if choices else "must not be empty"
-    low, high = _bounds(key)
-    days = ", or an age such as 90d, '6 months' or 1y" if key in _IN_DAYS else ""
-    return f"must be from {low:,} to {high:,}{days}"
-
-
-def _bounds(key: str) -> tuple[float, float]:
-    if key in MODEL_ONLY:
-        return MODEL_ONLY[key]
-    if key in RESCALED:
-        return 0, 1
-    metadata = SETTINGS[setting_of(key)].metadata
-    return metadata["low"] or 0, metadata["high"]

@@ -20,7 +20,8 @@ import tomli_w
 from reservoir_cli.context.types import Tier
 from reservoir_cli.messages import Message, ToolCall
 from reservoir_cli.reservoir import Reservoir
-from reservoir_cli.settings.schema import SETTINGS, Value, format_value
+from reservoir_cli.settings.schema import SETTINGS, Value
+from reservoir_cli.settings.setting_values import format_value
 
 ORIGINS = ("flag", "environment", "partition", "model", "file")
 ASK = ("context", "which port has the database?", "-p", "p", "--trace-id", "t", "--format", "json")

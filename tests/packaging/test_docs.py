@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from reservoir_cli.settings import config
-from reservoir_cli.settings.schema import DEFAULTS, SETTINGS, check_value
+from reservoir_cli.settings.schema import DEFAULTS, SETTINGS
+from reservoir_cli.settings.setting_values import check_value
 
 ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "reservoir.toml.example"

@@ -23,7 +23,8 @@ from reservoir_cli.errors import UsageError
 from reservoir_cli.messages import check_name
 from reservoir_cli.reservoir import Reservoir
 from reservoir_cli.settings.config import masking_command
-from reservoir_cli.settings.schema import SETTINGS, Value, check_value
+from reservoir_cli.settings.schema import SETTINGS, Value
+from reservoir_cli.settings.setting_values import check_value
 from reservoir_cli.util.read_files import decode, read_bounded
 
 _TRUNCATED = 6

@@ -11,7 +11,7 @@ from reservoir_cli.messages import Scope, check_name
 from reservoir_cli.reservoir import Reservoir
 from reservoir_cli.settings import edit_file
 from reservoir_cli.settings.config import Config
-from reservoir_cli.settings.schema import format_value
+from reservoir_cli.settings.setting_values import format_value
 
 #: What can be done, with how many names.
 _VERBS = {"list": 0, "rename": 2, "merge": 2, "delete": 1}

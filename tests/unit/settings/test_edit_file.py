@@ -16,14 +16,8 @@ from hypothesis import strategies as st
 from reservoir_cli.errors import UsageError
 from reservoir_cli.settings import config, edit_file
 from reservoir_cli.settings.keys import dotted_key, split_key
-from reservoir_cli.settings.schema import (
-    MODEL_ONLY,
-    SETTINGS,
-    Value,
-    check_value,
-    format_value,
-    parse_value,
-)
+from reservoir_cli.settings.schema import MODEL_ONLY, SETTINGS, Value
+from reservoir_cli.settings.setting_values import check_value, format_value, parse_value
 
 
 def test_comments_and_order_are_kept(file: Path) -> None:

@@ -3,15 +3,8 @@
 import pytest
 
 from reservoir_cli.errors import UsageError
-from reservoir_cli.settings.schema import (
-    DEFAULTS,
-    PROFILES,
-    SETTINGS,
-    Value,
-    check_value,
-    format_value,
-    parse_value,
-)
+from reservoir_cli.settings.schema import DEFAULTS, PROFILES, SETTINGS, Value
+from reservoir_cli.settings.setting_values import check_value, format_value, parse_value
 
 WORDS = [
     # setting, word, value
