@@ -17,6 +17,7 @@ from reservoir_cli.cli.command_list import CommandGroup
 from reservoir_cli.cli.global_options import Globals
 from reservoir_cli.errors import ReservoirError
 from reservoir_cli.settings.store_location import check_location
+from reservoir_cli.util.private_files import remove_temporary
 
 #: Variables that are no settings, behind ``RESERVOIR_``.
 _OWN_VARIABLE = re.compile("HOME|CONFIG|DB|DEBUG|MODEL_CACHE|TEST_.*")
@@ -279,6 +280,7 @@ def _end_if_importing(frame: FrameType | None, code: int) -> None:
         if frame.f_code.co_filename == "<frozen importlib._bootstrap>":
             if sys.stderr.isatty():
                 os.write(sys.stderr.fileno(), b"\x1b[?25h")  # a progress bar hides the cursor
+            remove_temporary()
             os._exit(code)
         frame = frame.f_back
 

@@ -28,7 +28,7 @@ from reservoir_cli.embedding.resolve import sha256
 from reservoir_cli.errors import ModelUnavailableError
 from reservoir_cli.settings import paths
 from reservoir_cli.util.clock import unix_time
-from reservoir_cli.util.private_files import make_private_dir, write_private
+from reservoir_cli.util.private_files import make_private_dir, temporary_folder, write_private
 
 MANIFEST = "manifest.json"
 #: How models are compiled; a change invalidates the cache, but not the stored vectors.
@@ -256,22 +256,15 @@ def building(place: Path) -> Iterator[Path]:
 
     :raises CacheUnusableError: the cache cannot be written, or is full.
     """
-    import shutil
-    import tempfile
-
-    folder = None
     try:
         make_private_dir(place.parent)
         _require_own(place.parent)
         _sweep(place.parent)
-        folder = Path(tempfile.mkdtemp(prefix=".building-", dir=place.parent))
-        yield folder
-        _publish(folder, place)
+        with temporary_folder(place.parent, ".building-") as folder:
+            yield folder
+            _publish(folder, place)
     except OSError as error:
         raise CacheUnusableError("the cache folder cannot be written") from error
-    finally:
-        if folder:
-            shutil.rmtree(folder, ignore_errors=True)
 
 
 def remove(place: Path) -> None:
@@ -279,16 +272,14 @@ def remove(place: Path) -> None:
 
     :raises CacheUnusableError: the folder cannot be renamed.
     """
-    import shutil
-    import tempfile
-
     try:
-        trash = Path(tempfile.mkdtemp(prefix=".building-", dir=place.parent))
-        with suppress(FileNotFoundError):  # another process removed it
+        with (
+            temporary_folder(place.parent, ".building-") as trash,
+            suppress(FileNotFoundError),  # another process removed it
+        ):
             place.rename(trash / place.name)
     except OSError as error:
         raise CacheUnusableError("a damaged compiled model cannot be removed") from error
-    shutil.rmtree(trash, ignore_errors=True)
 
 
 def tool_versions() -> dict[str, str]:

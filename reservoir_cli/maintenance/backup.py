@@ -1,7 +1,6 @@
 """Copy a store to a file, and save what can be read of a damaged one."""
 
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from reservoir_cli.errors import ReservoirError
 from reservoir_cli.settings import paths
@@ -11,7 +10,7 @@ from reservoir_cli.storage.links import LinkThreshold
 from reservoir_cli.storage.sqlite.replace_file import published
 from reservoir_cli.storage.sqlite.salvage import Lost, rescue
 from reservoir_cli.storage.unfinished_copy import UNFINISHED_COPY, refuse
-from reservoir_cli.util.private_files import resolve_path
+from reservoir_cli.util.private_files import resolve_path, temporary_folder
 from reservoir_cli.util.progress import Progress
 from reservoir_cli.util.read_files import way_out
 
@@ -55,9 +54,9 @@ def salvage(location: str, target: Path, synapse_threshold: LinkThreshold) -> Lo
             raise ReservoirError(f"{target} is there already", hint="name another file")
         with (
             published(target) as unfinished,
-            TemporaryDirectory(prefix=f".{target.name}.", dir=target.parent) as folder,
+            temporary_folder(target.parent, f".{target.name}.") as folder,
         ):
-            return rescue(path, unfinished, Path(folder), synapse_threshold)
+            return rescue(path, unfinished, folder, synapse_threshold)
     except OSError as error:
         raise ReservoirError(
             f"cannot write {target}: {error.strerror}", hint="name a file in a folder with room"

@@ -18,6 +18,8 @@ _TEMPORARY = r"\.\w{8}(-wal|-shm|-journal)?$"
 _ABANDONED = 24 * 3_600
 #: Seconds between two looks at a lock, where the system cannot wait for one.
 _LOCK_PAUSE = 0.05
+#: The temporary files and folders of this process.
+_in_use: set[Path] = set()
 
 
 def make_private_dir(folder: Path) -> None:
@@ -54,15 +56,11 @@ def replace_atomically(path: Path) -> Iterator[Path]:
 
     :raises OSError: the folder cannot be written; the old file is untouched.
     """
-    import secrets
-
     path = resolve_path(path)  # replace the target of a symbolic link, not the link
     if path.exists() and not path.is_file():  # never replace a device such as /dev/null
         raise OSError(errno.EINVAL, "not a regular file")
     remove_leftovers(path)
-    # Choose the name first, so that a signal at any moment leaves a known file to remove.
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
-    try:
+    with _temporary_path(path.parent, f".{path.name}.") as temporary:
         os.close(os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
         yield temporary
         descriptor = os.open(temporary, os.O_RDWR)
@@ -71,22 +69,61 @@ def replace_atomically(path: Path) -> Iterator[Path]:
         finally:
             os.close(descriptor)
         os.replace(temporary, path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
     _sync_folder(path.parent)
+
+
+@contextmanager
+def temporary_folder(parent: Path, prefix: str) -> Iterator[Path]:
+    """Yield an empty private folder that is removed after the block with all that is in it.
+
+    :raises OSError: the folder cannot be made.
+    """
+    with _temporary_path(parent, prefix) as folder:
+        folder.mkdir(mode=0o700)
+        yield folder
+
+
+@contextmanager
+def _temporary_path(parent: Path, prefix: str) -> Iterator[Path]:
+    """Yield the path of a file or folder to be made, which is removed after the block."""
+    import secrets
+
+    # Choose the name first, so that a signal at any moment leaves a known file to remove.
+    path = parent / f"{prefix}{secrets.token_hex(4)}"
+    _in_use.add(path)
+    try:
+        yield path
+    finally:
+        _remove(path)
+        _in_use.discard(path)
+
+
+def remove_temporary() -> None:
+    """Remove all temporary files and folders of this process, which is about to end at once."""
+    for path in list(_in_use):
+        _remove(path)
+
+
+def _remove(path: Path) -> None:
+    """Remove a file or a folder, if it is there and can be removed."""
+    with suppress(OSError):
+        if path.is_dir():
+            from shutil import rmtree
+
+            rmtree(path, ignore_errors=True)
+        else:
+            path.unlink(missing_ok=True)
 
 
 def remove_leftovers(path: Path) -> None:
     """Remove temporary files that killed processes left beside ``path``."""
-    import shutil
     from glob import escape
 
     siblings = path.parent.glob(f".{escape(path.name)}.????????*")
     for leftover in (sibling for sibling in siblings if re.search(_TEMPORARY, sibling.name)):
         with suppress(OSError):
             if unix_time() - leftover.lstat().st_mtime > _ABANDONED:
-                shutil.rmtree(leftover) if leftover.is_dir() else leftover.unlink()
+                _remove(leftover)
 
 
 def _sync_folder(folder: Path) -> None:

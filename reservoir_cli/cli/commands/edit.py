@@ -11,6 +11,7 @@ import typer
 from reservoir_cli.cli import console, open_store, options
 from reservoir_cli.cli.commands.marks import Number, check_order, find
 from reservoir_cli.errors import ReservoirError, UsageError
+from reservoir_cli.util.private_files import temporary_folder
 from reservoir_cli.util.read_files import decode
 
 
@@ -51,12 +52,12 @@ def _edited(text: str) -> str:
 
     :raises ReservoirError: the editor cannot be run, or fails.
     """
-    from tempfile import TemporaryDirectory  # few edits need it
+    from tempfile import gettempdir  # few edits need it
 
     command = _editor()
     # What an editor writes beside the file goes with the folder.
-    with TemporaryDirectory(prefix="reservoir-") as folder:
-        file = Path(folder) / "message.txt"
+    with temporary_folder(Path(gettempdir()), "reservoir-") as folder:
+        file = folder / "message.txt"
         descriptor = os.open(file, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
         with open(descriptor, "w", encoding="utf-8", newline="") as out:
             out.write(text)

@@ -17,7 +17,7 @@ from reservoir_cli.storage.sqlite.connection import errors
 from reservoir_cli.storage.sqlite.file import path_of
 from reservoir_cli.storage.sqlite.session import SCHEMA_VERSION, Session
 from reservoir_cli.storage.writes import COLUMNS
-from reservoir_cli.util.private_files import remove_leftovers
+from reservoir_cli.util.private_files import remove_leftovers, temporary_folder
 from reservoir_cli.util.progress import Progress, no_progress
 
 if TYPE_CHECKING:
@@ -181,11 +181,8 @@ class SqliteStore(Session, Store):
     @contextmanager
     def _beside(self) -> "Iterator[SqliteStore]":
         """Yield an empty store in a folder beside this one that only the user can read."""
-        from tempfile import TemporaryDirectory
-
         remove_leftovers(self._file)
-        beside = f".{self._file.name}."
-        with TemporaryDirectory(prefix=beside, dir=self._file.parent) as folder:
+        with temporary_folder(self._file.parent, f".{self._file.name}.") as folder:
             fresh = SqliteStore(f"{folder}/fresh.db", create=True, patience=self._patience)
             with closing(fresh):
                 yield fresh

@@ -1,5 +1,7 @@
 import os
+import signal
 import stat
+import subprocess
 import sys
 import threading
 from collections.abc import Iterator
@@ -116,3 +118,36 @@ def test_whoever_waits_for_a_lock_gets_it_when_it_is_free(tmp_path: Path) -> Non
         order.append("first")
     waiting.join(30)
     assert order == ["first", "second"]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a signal ends the process at once there")
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_while_a_module_loads_leaves_no_temporary_file(
+    tmp_path: Path, number: signal.Signals
+) -> None:
+    (tmp_path / "signalled.py").write_text(f"import os\nos.kill(os.getpid(), {number:d})\n")
+    folder = tmp_path / "private"
+    write_private(folder / "one.db", "old")
+    program = f"""
+import signal
+from pathlib import Path
+from reservoir_cli.cli import app
+from reservoir_cli.util.private_files import replace_atomically, temporary_folder
+signal.signal(signal.SIGTERM, app._terminated)
+signal.signal(signal.SIGINT, app._interrupted)
+folder = Path({str(folder)!r})
+with replace_atomically(folder / "one.db"), temporary_folder(folder, ".one.db.") as inner:
+    (inner / "copy.db").write_text("copied")
+    print(len(list(folder.iterdir())), flush=True)
+    import signalled
+"""
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    ended = subprocess.run(
+        [sys.executable, "-c", program],
+        env=environment,
+        stdout=subprocess.PIPE,
+        text=True,
+        check=False,
+    )
+    assert (ended.stdout, ended.returncode) == ("3\n", 128 + number)
+    assert [(file.name, file.read_text()) for file in folder.iterdir()] == [("one.db", "old")]
