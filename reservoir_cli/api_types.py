@@ -7,7 +7,7 @@ from reservoir_cli.chat.trim import trim_history
 from reservoir_cli.context.recall import Recall, Skipped
 from reservoir_cli.context.render.window import ContextWindow
 from reservoir_cli.context.request import BudgetPlan, ContextOptions, Pieces
-from reservoir_cli.context.runs import Runs
+from reservoir_cli.context.run_log import Runs
 from reservoir_cli.context.window_message import WindowMessage
 from reservoir_cli.embedding import Embedder
 from reservoir_cli.errors import (
@@ -20,8 +20,8 @@ from reservoir_cli.errors import (
 from reservoir_cli.maintenance.database import Database
 from reservoir_cli.maintenance.doctor import Check
 from reservoir_cli.messages import Message, Scope, StoredMessage, ToolCall
-from reservoir_cli.retrieval.hits import Hit
 from reservoir_cli.retrieval.indexing import Indexer
+from reservoir_cli.retrieval.search_hits import Hit
 from reservoir_cli.settings.models import Model
 from reservoir_cli.storage.records import Filter
 from reservoir_cli.transfer.importers import File

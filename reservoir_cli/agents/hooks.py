@@ -12,7 +12,7 @@ from typing import Any
 from reservoir_cli.agents import time_limit
 from reservoir_cli.errors import ReservoirError, UsageError
 from reservoir_cli.reservoir import Reservoir
-from reservoir_cli.settings import log
+from reservoir_cli.settings import log_file
 from reservoir_cli.util import this_program
 
 #: Clients cut off what is longer than 10,000 characters.
@@ -140,4 +140,4 @@ def _log(event: str, failure: BaseException) -> None:
         said = os.strerror(failure.errno)
     with suppress(Exception):
         # As JSON: a name or a path may hold what would begin another line.
-        log.append(datetime.now(UTC), f"hook {json.dumps(event)}: {json.dumps(said)}")
+        log_file.append(datetime.now(UTC), f"hook {json.dumps(event)}: {json.dumps(said)}")

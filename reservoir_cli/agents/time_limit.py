@@ -111,10 +111,10 @@ def _say_ended() -> None:
     def write() -> None:
         from datetime import UTC, datetime
 
-        from reservoir_cli.settings import log
+        from reservoir_cli.settings import log_file
 
         with suppress(Exception):
-            log.append(datetime.now(UTC), f"hook ended: it took more than {LIMIT} seconds")
+            log_file.append(datetime.now(UTC), f"hook ended: it took more than {LIMIT} seconds")
         done.release()
 
     _thread.start_new_thread(write, ())

@@ -12,7 +12,7 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 from reservoir_cli import __version__
-from reservoir_cli.cli import completion_scripts, console, mistakes
+from reservoir_cli.cli import completion_scripts, console, mistyped_commands
 from reservoir_cli.cli.command_list import CommandGroup
 from reservoir_cli.cli.global_options import Globals
 from reservoir_cli.errors import ReservoirError
@@ -193,7 +193,9 @@ def _leave(code: int) -> NoReturn:
 def _run() -> int:
     try:
         outcome: Any = app(
-            mistakes.command_line(sys.argv[1:]), prog_name="reservoir", standalone_mode=False
+            mistyped_commands.command_line(sys.argv[1:]),
+            prog_name="reservoir",
+            standalone_mode=False,
         )
         return outcome if isinstance(outcome, int) else 0
     except ReservoirError as failure:
@@ -209,7 +211,7 @@ def _run() -> int:
         return 130
     except Exception as failure:
         if hasattr(failure, "format_message"):  # the command line itself was wrong
-            return _failed(mistakes.as_usage_error(failure, typer.main.get_command(app)))
+            return _failed(mistyped_commands.as_usage_error(failure, typer.main.get_command(app)))
         _debug(failure)
         return _failed(_as_failure(failure))
 

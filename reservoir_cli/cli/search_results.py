@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from reservoir_cli.cli import console
 from reservoir_cli.messages import StoredMessage, plain_text
-from reservoir_cli.retrieval.hits import Hit
+from reservoir_cli.retrieval.search_hits import Hit
 from reservoir_cli.retrieval.snippet import choose_part
 from reservoir_cli.util.clock import to_local
 

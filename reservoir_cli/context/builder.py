@@ -23,14 +23,14 @@ from reservoir_cli.messages import Scope, to_epoch_ms
 from reservoir_cli.redaction import Redactor
 from reservoir_cli.retrieval import filtered_scores, ranking, sessions
 from reservoir_cli.retrieval.dates import date_scores, find_dates
-from reservoir_cli.retrieval.follow import running_talk
+from reservoir_cli.retrieval.follow_up_questions import running_talk
 from reservoir_cli.retrieval.ranking import Scored
 from reservoir_cli.retrieval.recall_floor import floor_property, recall_floor
 from reservoir_cli.retrieval.respelling import respelling_notes, without_known_words
 from reservoir_cli.settings.schema import Settings
 from reservoir_cli.storage.base import Store
 from reservoir_cli.storage.candidates import Candidates, Talk
-from reservoir_cli.storage.keys import Keys
+from reservoir_cli.storage.compact_keys import Keys
 from reservoir_cli.storage.records import Filter
 from reservoir_cli.tokens import AnthropicCounter
 from reservoir_cli.util.languages import is_about_speaker

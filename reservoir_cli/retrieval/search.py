@@ -12,7 +12,7 @@ from reservoir_cli.embedding import Embedder
 from reservoir_cli.errors import UsageError
 from reservoir_cli.messages import Scope, StoredMessage, plain_text
 from reservoir_cli.redaction import Redactor
-from reservoir_cli.retrieval.hits import Hit, Wanted, linked_with, rows_of
+from reservoir_cli.retrieval.search_hits import Hit, Wanted, linked_with, rows_of
 from reservoir_cli.settings.schema import Settings
 from reservoir_cli.storage.base import Store
 from reservoir_cli.storage.highlight import find_words

@@ -10,9 +10,9 @@ from reservoir_cli.embedding import Embedder
 from reservoir_cli.messages import to_epoch_ms
 from reservoir_cli.retrieval import filtered_scores, ranking
 from reservoir_cli.retrieval.dates import date_scores, find_dates
-from reservoir_cli.retrieval.hits import Hit, Wanted, linked_with, rows_of
 from reservoir_cli.retrieval.ranking import Scored
 from reservoir_cli.retrieval.respelling import respelling_notes, without_known_words
+from reservoir_cli.retrieval.search_hits import Hit, Wanted, linked_with, rows_of
 from reservoir_cli.settings.schema import Settings
 from reservoir_cli.storage.base import Store
 

@@ -16,11 +16,11 @@ from starlette.applications import Starlette
 from reservoir_cli.errors import ReservoirError
 from reservoir_cli.server import running_servers, token
 from reservoir_cli.server.app import build_app
+from reservoir_cli.server.background_work import Traffic
 from reservoir_cli.server.limits import MOST_CONNECTIONS
 from reservoir_cli.server.security import names_of
 from reservoir_cli.server.state import ServerState
 from reservoir_cli.server.store_threads import HASTE, Opener, StoreThread
-from reservoir_cli.server.traffic import Traffic
 from reservoir_cli.settings import upstreams
 from reservoir_cli.settings.config import Config
 from reservoir_cli.settings.reload import LiveConfig

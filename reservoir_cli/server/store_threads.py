@@ -12,7 +12,7 @@ from typing import Any, Protocol, TypeVar
 from reservoir_cli.embedding import Embedder
 from reservoir_cli.errors import ReservoirError, StoreError
 from reservoir_cli.reservoir import Reservoir
-from reservoir_cli.server.traffic import Go, Traffic
+from reservoir_cli.server.background_work import Go, Traffic
 from reservoir_cli.settings.config import Config
 from reservoir_cli.settings.reload import LiveConfig
 from reservoir_cli.settings.store_location import file_identity

@@ -29,8 +29,8 @@ from reservoir_cli.storage import (
     tombstones,
     writes,
 )
+from reservoir_cli.storage.compact_keys import Keys, by_partition
 from reservoir_cli.storage.embeddings import Embeddings
-from reservoir_cli.storage.keys import Keys, by_partition
 from reservoir_cli.storage.links import LinkThreshold
 from reservoir_cli.storage.records import (
     ConversationSummary,
@@ -95,7 +95,7 @@ class Writes(Embeddings):
         pair: bool = False,
     ) -> list[StoredMessage | None]:
         """Write messages under new ids, with all that is derived from them but embeddings."""
-        from reservoir_cli.storage.prepare import prepare  # it loads the counters
+        from reservoir_cli.storage.prepare_rows import prepare  # it loads the counters
 
         place = str(scope.partition), str(scope.instance)
         made = prepare(self._connection, scope, messages, counter, now, numbers, pair=pair)

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from reservoir_cli.messages import Scope
-from reservoir_cli.storage.keys import Keys
+from reservoir_cli.storage.compact_keys import Keys
 
 if TYPE_CHECKING:
     import numpy as np

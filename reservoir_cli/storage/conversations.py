@@ -7,8 +7,8 @@ from typing import Any
 
 from reservoir_cli.messages import Conversation, Scope, clean_name, from_epoch_ms
 from reservoir_cli.storage.filter_conditions import conditions, where_scope
+from reservoir_cli.storage.portable_sql import Connection, decoding, placeholders
 from reservoir_cli.storage.records import ConversationSummary, Filter, PlaceSummary, ThreadName
-from reservoir_cli.storage.sql import Connection, decoding, placeholders
 
 #: The columns of a conversation, in the order of :class:`~reservoir_cli.messages.Conversation`.
 COLUMNS = "id, title, source, model, project, branch"

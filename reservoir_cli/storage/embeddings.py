@@ -6,7 +6,7 @@ from functools import partial
 
 from reservoir_cli.messages import Key, Scope, StoredMessage
 from reservoir_cli.storage import links, model_switch, properties, reads, writes
-from reservoir_cli.storage.keys import Keys, by_partition
+from reservoir_cli.storage.compact_keys import Keys, by_partition
 from reservoir_cli.storage.links import LinkThreshold
 from reservoir_cli.storage.records import Passage
 from reservoir_cli.storage.session import Session

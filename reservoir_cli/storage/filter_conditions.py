@@ -5,8 +5,8 @@ from typing import Any
 
 from reservoir_cli.messages import DOCUMENT_SOURCES, Scope, call_from_dict, call_text, to_epoch_ms
 from reservoir_cli.storage import mark_rows
+from reservoir_cli.storage.portable_sql import Connection, decoding, placeholders
 from reservoir_cli.storage.records import Filter
-from reservoir_cli.storage.sql import Connection, decoding, placeholders
 from reservoir_cli.util.fold_case import fold
 
 _ABOUT_PROJECT = """EXISTS (

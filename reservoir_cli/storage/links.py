@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from reservoir_cli.messages import Scope
 from reservoir_cli.storage.filter_conditions import one_thread, where_scope
-from reservoir_cli.storage.sql import Connection, decoding
+from reservoir_cli.storage.portable_sql import Connection, decoding
 
 if TYPE_CHECKING:
     import numpy as np

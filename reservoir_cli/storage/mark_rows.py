@@ -4,8 +4,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from reservoir_cli.messages import Message, StoredMessage, check_name, from_epoch_ms, to_epoch_ms
-from reservoir_cli.storage.keys import by_partition
-from reservoir_cli.storage.sql import Condition, Connection, batches, decoding
+from reservoir_cli.storage.compact_keys import by_partition
+from reservoir_cli.storage.portable_sql import Condition, Connection, batches, decoding
 
 #: Partition, message id, name.
 Tag = tuple[str, int, str]

@@ -6,7 +6,7 @@ lacks, as ``pending`` does for the active one; new messages stand in both.
 
 from reservoir_cli.errors import ReservoirError
 from reservoir_cli.storage import properties
-from reservoir_cli.storage.sql import Connection
+from reservoir_cli.storage.portable_sql import Connection
 
 _AT_ONCE = 2_000
 #: Stands behind the identity of a model whose vectors are being rebuilt beside its own.

@@ -4,7 +4,7 @@ What is about one partition has its name behind a colon: a member of a guarded s
 see that partition does not see it either.
 """
 
-from reservoir_cli.storage.sql import Connection
+from reservoir_cli.storage.portable_sql import Connection
 
 #: The model whose vectors are compared.
 MODEL_ID, MODEL_NAME = "embedding_model_id", "embedding_model_name"

@@ -4,7 +4,7 @@ import os
 import time
 from collections.abc import Sequence
 
-from reservoir_cli.storage.sql import Connection
+from reservoir_cli.storage.portable_sql import Connection
 
 #: What was added to one message of the user, in place of what was there.
 PUT = """

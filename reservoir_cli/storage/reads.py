@@ -19,10 +19,10 @@ from reservoir_cli.messages import (
     to_epoch_ms,
 )
 from reservoir_cli.storage import mark_rows
+from reservoir_cli.storage.compact_keys import Keys, by_partition
 from reservoir_cli.storage.filter_conditions import conditions, holds, one_thread, where_scope
-from reservoir_cli.storage.keys import Keys, by_partition
+from reservoir_cli.storage.portable_sql import NO_LIMIT, UNDECODABLE, Connection
 from reservoir_cli.storage.records import Filter, IdField, Passage, ThreadName
-from reservoir_cli.storage.sql import NO_LIMIT, UNDECODABLE, Connection
 from reservoir_cli.util.fold_case import fold
 
 COLUMNS = (

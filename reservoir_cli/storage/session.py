@@ -6,7 +6,7 @@ from contextlib import AbstractContextManager
 from typing import TypeVar
 
 from reservoir_cli.storage import properties
-from reservoir_cli.storage.sql import Connection
+from reservoir_cli.storage.portable_sql import Connection
 
 Result = TypeVar("Result")
 

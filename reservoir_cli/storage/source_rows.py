@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterable
 
 from reservoir_cli.messages import StoredMessage
-from reservoir_cli.storage.sql import Connection
+from reservoir_cli.storage.portable_sql import Connection
 
 #: The columns of :class:`reservoir_cli.storage.sources.SourceFile`.
 COLUMNS = (

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from reservoir_cli.messages import Scope
 from reservoir_cli.storage.base import Store
-from reservoir_cli.storage.sql import decoding
+from reservoir_cli.storage.portable_sql import decoding
 from reservoir_cli.storage.summary_rows import COLUMNS, DELETE, INSERT
 
 if TYPE_CHECKING:

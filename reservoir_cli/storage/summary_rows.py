@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from reservoir_cli.messages import StoredMessage
-from reservoir_cli.storage.sql import Connection
+from reservoir_cli.storage.portable_sql import Connection
 
 COLUMNS = "partition, instance, conversation_id, digest, text, made_by, first_at, model_id, vector"
 #: All rows, in an order that both kinds of store share.

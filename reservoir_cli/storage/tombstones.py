@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from reservoir_cli.messages import Message, StoredMessage, to_epoch_ms
 from reservoir_cli.storage import properties
 from reservoir_cli.storage.content_identity import parts_of, session_of
-from reservoir_cli.storage.sql import Connection, batches
+from reservoir_cli.storage.portable_sql import Connection, batches
 
 #: Stands before the source in the fingerprint of a message that was edited.
 _EDITED = "edited\n"

@@ -5,8 +5,8 @@ from collections.abc import Mapping, Sequence
 
 from reservoir_cli.messages import Key, Message, Scope, clean_text
 from reservoir_cli.storage import properties, proxy_ledger_rows
-from reservoir_cli.storage.keys import by_partition
-from reservoir_cli.storage.sql import Connection
+from reservoir_cli.storage.compact_keys import by_partition
+from reservoir_cli.storage.portable_sql import Connection
 
 #: The columns of ``messages``, as a new row has them.
 COLUMNS = (

@@ -14,12 +14,12 @@ from pathlib import Path
 from reservoir_cli.messages import Message, Scope, StoredMessage
 from reservoir_cli.redaction import Mode
 from reservoir_cli.transfer import importers
-from reservoir_cli.transfer.echoes import without_contexts
 from reservoir_cli.transfer.file_import import Destination, FileImport
 from reservoir_cli.transfer.forget import still_there
 from reservoir_cli.transfer.importers import File, Found, Record, Skipped
 from reservoir_cli.transfer.redact_and_store import Intake
 from reservoir_cli.transfer.reports import ImportReport, report_secrets
+from reservoir_cli.transfer.returned_contexts import without_contexts
 from reservoir_cli.transfer.skip_elsewhere import Elsewhere
 from reservoir_cli.util.clock import is_far_ahead
 from reservoir_cli.util.interrupts import explain_interrupt

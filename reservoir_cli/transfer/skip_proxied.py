@@ -14,7 +14,7 @@ from reservoir_cli.storage.content_identity import parts_of, plain, session_of
 from reservoir_cli.storage.records import Filter
 from reservoir_cli.storage.sources import Sources
 from reservoir_cli.transfer.importers import Record
-from reservoir_cli.transfer.importers.blocks import THINKING
+from reservoir_cli.transfer.importers.content_blocks import THINKING
 
 #: Source of what the proxy stores.
 SOURCE = "proxy"

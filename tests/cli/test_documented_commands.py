@@ -27,7 +27,7 @@ import typer
 
 from reservoir_cli.cli.app import app
 from reservoir_cli.cli.command_list import EXAMPLES
-from reservoir_cli.cli.mistakes import BEFORE_COMMAND
+from reservoir_cli.cli.mistyped_commands import BEFORE_COMMAND
 
 ROOT = Path(__file__).parents[2]
 PATIENCE = 300
@@ -227,10 +227,10 @@ def test_the_example_of_a_help_text_runs(reader, name):
 
 
 def test_the_picture_of_the_readme_shows_what_is_printed(reader):
-    """If not: ``python tools/pictures.py``."""
+    """If not: ``python tools/readme_picture.py``."""
     drawn = (ROOT / "docs" / "explain.svg").read_text(encoding="utf-8")
     shown = re.sub(r"<[^>]*>", "\n", drawn).replace("&#160;", " ")
-    asked = runpy.run_path(str(ROOT / "tools" / "pictures.py"))["COMMAND"]
+    asked = runpy.run_path(str(ROOT / "tools" / "readme_picture.py"))["COMMAND"]
     assert f"$ reservoir {shlex.join(asked)}" in shown.replace("&#x27;", "'")
     head, *rows = reader(*asked).err.splitlines()
     for column in head.split():
@@ -240,12 +240,12 @@ def test_the_picture_of_the_readme_shows_what_is_printed(reader):
 
 
 def test_the_recording_of_the_readme_shows_what_is_printed(reader):
-    """If not: ``python tools/recording.py``."""
+    """If not: ``python tools/readme_recording.py``."""
     drawn = (ROOT / "docs" / "recording.svg").read_text(encoding="utf-8")
     shown = html.unescape(re.sub(r"<[^>]*>", "\n", drawn)).replace("\xa0", " ")
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(str(ROOT / "tools"))
-        screens = runpy.run_path(str(ROOT / "tools" / "recording.py"))["TYPED"]
+        screens = runpy.run_path(str(ROOT / "tools" / "readme_recording.py"))["TYPED"]
     for command in (command for screen in screens for command in screen):
         assert f"\n$ {command}" in shown
     for row in reader("conversations", "-p", "work", "--match", "redis").out.splitlines():

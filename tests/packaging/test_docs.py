@@ -73,13 +73,13 @@ def test_the_pictures_of_the_readme_fetch_nothing(name: str) -> None:
 
 
 def test_the_man_page_says_what_the_help_texts_say() -> None:
-    """If not: ``python tools/manual.py``."""
-    made = runpy.run_path(str(ROOT / "tools" / "manual.py"))["page"]()
+    """If not: ``python tools/man_page.py``."""
+    made = runpy.run_path(str(ROOT / "tools" / "man_page.py"))["page"]()
     assert MAN_PAGE.read_text(encoding="utf-8") == made
 
 
 def test_the_man_page_lists_the_variables_that_the_program_reads() -> None:
-    listed = runpy.run_path(str(ROOT / "tools" / "manual.py"))["ENVIRONMENT"]
+    listed = runpy.run_path(str(ROOT / "tools" / "man_page.py"))["ENVIRONMENT"]
     source = (ROOT / "reservoir_cli" / "settings" / "paths.py").read_text(encoding="utf-8")
     read = set(re.findall(r'"([A-Z]+(?:_[A-Z]+)+)"', source))
     assert {"CLAUDE_CONFIG_DIR", "CODEX_HOME", "RESERVOIR_HOME"} <= read

@@ -22,7 +22,14 @@ from reservoir_cli.errors import ReservoirError
 from reservoir_cli.messages import Role, StoredMessage
 from reservoir_cli.retrieval import indexing
 from reservoir_cli.retrieval.dates import find_dates
-from reservoir_cli.transfer.importers import File, Record, Skipped, database, find, input_files
+from reservoir_cli.transfer.importers import (
+    File,
+    Record,
+    Skipped,
+    find,
+    foreign_databases,
+    input_files,
+)
 from reservoir_cli.util import read_files as reading
 from reservoir_cli.util.private_files import write_private
 
@@ -317,7 +324,7 @@ def stored(number: int, text: str) -> StoredMessage:
 def test_a_log_of_llm_cannot_fill_the_memory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(database, "LARGEST", 1_000)
+    monkeypatch.setattr(foreign_databases, "LARGEST", 1_000)
     with closing(sqlite3.connect(tmp_path / "logs.db")) as connection, connection:
         columns = "id, model, prompt, system, response, conversation_id, datetime_utc"
         connection.execute(f"CREATE TABLE responses ({columns})")

@@ -14,7 +14,7 @@ from hostile_values import ESCAPES, INJECTIONS
 
 from reservoir_cli.messages import Conversation, Message, Scope, ToolCall
 from reservoir_cli.reservoir import Reservoir
-from reservoir_cli.storage import prepare
+from reservoir_cli.storage import prepare_rows
 
 _BEGIN = datetime(2026, 5, 9, 12, tzinfo=UTC)
 
@@ -29,7 +29,7 @@ def make(folder: Path) -> Path:
         for number, text in enumerate([*ESCAPES, *INJECTIONS]):
             _say(reservoir, "default", "default", number, text)
         # Such names are refused today; earlier versions stored them.
-        with patch.object(prepare, "check_name"):
+        with patch.object(prepare_rows, "check_name"):
             _say(reservoir, f"evil{ESCAPES[0]}", f"inner{ESCAPES[4]}", 90, "elsewhere")
         _say(reservoir, INJECTIONS[0], INJECTIONS[1], 91, "by name")
     _write_files(folder)

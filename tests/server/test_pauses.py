@@ -15,12 +15,12 @@ from dialogue import asked, chat, completion, texts
 from proxied import Served
 from upstream import Upstream
 
-from reservoir_cli.context.runs import Runs
+from reservoir_cli.context.run_log import Runs
 from reservoir_cli.messages import Message, Scope
 from reservoir_cli.reservoir import Reservoir
-from reservoir_cli.server import traffic
+from reservoir_cli.server import background_work
+from reservoir_cli.server.background_work import Go, Traffic
 from reservoir_cli.server.proxy.protocols import CHAT
-from reservoir_cli.server.traffic import Go, Traffic
 from reservoir_cli.transfer.store_exchange import Exchange, ExchangeLog
 
 ASKING, WORKING = "asking", "working"
@@ -33,7 +33,7 @@ def in_thread(work: Traffic, since: float, order: list[object]) -> threading.Thr
 
 
 def test_work_waits_until_a_question_was_answered(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(traffic, "MOST", 1e9)
+    monkeypatch.setattr(background_work, "MOST", 1e9)
     questions, order = Traffic(), list[object]()
     questions.begin(ASKING)
     waiting = in_thread(questions, 0.0, order)
@@ -46,7 +46,7 @@ def test_work_waits_until_a_question_was_answered(monkeypatch: pytest.MonkeyPatc
 def test_work_for_which_somebody_waits_in_the_same_thread_begins_at_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(traffic, "MOST", 1e9)
+    monkeypatch.setattr(background_work, "MOST", 1e9)
     questions, order = Traffic(), list[object]()
     questions.begin(ASKING)
     waiting = in_thread(questions, 0.0, order)
@@ -58,15 +58,15 @@ def test_work_for_which_somebody_waits_in_the_same_thread_begins_at_once(
 def test_work_waits_no_longer_than_a_while_and_takes_along_what_came_before_that() -> None:
     questions = Traffic()
     questions.begin(ASKING)
-    long_ago = traffic.time.monotonic() - traffic.MOST
+    long_ago = background_work.time.monotonic() - background_work.MOST
     assert questions.wait(WORKING, long_ago) is Go.LATE
-    assert questions.wait(WORKING, long_ago + traffic.MOST / 2) is Go.LATE
+    assert questions.wait(WORKING, long_ago + background_work.MOST / 2) is Go.LATE
 
 
 def test_exchanges_that_wait_are_stored_in_order_before_what_somebody_waits_for(
     served: Served, provider: Upstream, client: httpx2.Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(traffic, "MOST", 1e9)
+    monkeypatch.setattr(background_work, "MOST", 1e9)
     provider.reply = completion()
     served.state.traffic.begin(ASKING)
     for number in range(3):
@@ -80,7 +80,7 @@ def test_exchanges_that_wait_are_stored_in_order_before_what_somebody_waits_for(
 def test_exchanges_that_wait_are_stored_in_one_transaction(
     served: Served, provider: Upstream, client: httpx2.Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(traffic, "MOST", 1e9)
+    monkeypatch.setattr(background_work, "MOST", 1e9)
     provider.reply = completion()
     served.state.traffic.begin(ASKING)
     for number in range(3):
@@ -100,7 +100,7 @@ def test_exchanges_that_wait_are_stored_in_one_transaction(
 def test_an_exchange_that_cannot_be_stored_does_not_keep_others_from_it(
     served: Served, provider: Upstream, client: httpx2.Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(traffic, "MOST", 1e9)
+    monkeypatch.setattr(background_work, "MOST", 1e9)
     provider.reply = completion()
     served.state.traffic.begin(ASKING)
     for number in range(3):
@@ -123,7 +123,7 @@ def test_an_exchange_that_cannot_be_stored_does_not_keep_others_from_it(
 def test_records_of_recalls_that_wait_are_stored_in_one_transaction(
     served: Served, provider: Upstream, client: httpx2.Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(traffic, "MOST", 1e9)
+    monkeypatch.setattr(background_work, "MOST", 1e9)
     provider.reply = completion()
     with Reservoir.open(served.store) as reservoir:
         reservoir.ingest([Message("user", "the queue was Redis")], embed=False)
@@ -146,7 +146,7 @@ def test_records_of_recalls_that_wait_are_stored_in_one_transaction(
 def test_exchanges_that_wait_are_stored_when_the_server_ends(
     place: Path, provider: Upstream, client: httpx2.Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(traffic, "MOST", 1e9)
+    monkeypatch.setattr(background_work, "MOST", 1e9)
     provider.reply = completion()
     with proxied.serving(place, {"openai": provider.url}) as server:
         server.state.traffic.begin(ASKING)
@@ -177,7 +177,7 @@ def test_the_last_question_is_rehearsed_in_a_pause_and_never_beside_another(
 def test_a_rehearsed_question_is_not_counted(
     served: Served, provider: Upstream, client: httpx2.Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(traffic, "PAUSE", 0.0)
+    monkeypatch.setattr(background_work, "PAUSE", 0.0)
     provider.reply = completion()
     client.post(served.root + CHAT, json=chat(asked("what was it?")))
     texts(served, 1)
@@ -202,7 +202,7 @@ def test_what_was_said_is_embedded_by_the_model_that_is_loaded_for_questions(
 def test_two_threads_do_not_work_beside_a_question_at_once(
     served: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(traffic, "MOST", 1e9)
+    monkeypatch.setattr(background_work, "MOST", 1e9)
     order = list[str]()
 
     def work(_: Reservoir) -> None:

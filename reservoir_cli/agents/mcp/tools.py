@@ -16,7 +16,7 @@ from reservoir_cli.context.turns import shorten_result
 from reservoir_cli.errors import ReservoirError, StoreError
 from reservoir_cli.messages import Message, Scope, StoredMessage, plain_text
 from reservoir_cli.reservoir import Filter, Reservoir
-from reservoir_cli.retrieval.hits import Hit
+from reservoir_cli.retrieval.search_hits import Hit
 from reservoir_cli.retrieval.snippet import choose_part
 from reservoir_cli.settings.reload import LiveConfig
 from reservoir_cli.settings.store_location import file_identity

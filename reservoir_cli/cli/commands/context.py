@@ -14,7 +14,7 @@ from reservoir_cli.cli import (
     open_store,
     options,
 )
-from reservoir_cli.cli.explain import print_explanation
+from reservoir_cli.cli.explain_table import print_explanation
 from reservoir_cli.context.reasons import describe_reason
 from reservoir_cli.context.render.window import ContextWindow
 from reservoir_cli.context.request import ContextOptions

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from reservoir_cli.cli import console, mistakes, nothing_found, open_store, options
+from reservoir_cli.cli import console, mistyped_commands, nothing_found, open_store, options
 from reservoir_cli.errors import UsageError
 from reservoir_cli.messages import Key, Scope, StoredMessage, check_name
 from reservoir_cli.reservoir import Reservoir
@@ -71,7 +71,8 @@ def check_order(number: str, others: Sequence[str]) -> None:
     if not options.is_number(number):
         for other in filter(options.is_number, others):
             raise UsageError(
-                f"ID: {number!r} is not a message number", hint=mistakes.swapped(number, other)
+                f"ID: {number!r} is not a message number",
+                hint=mistyped_commands.swapped(number, other),
             )
 
 

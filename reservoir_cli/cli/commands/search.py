@@ -10,7 +10,7 @@ from reservoir_cli.cli.search_results import Form, print_hits
 from reservoir_cli.errors import UsageError
 from reservoir_cli.messages import Scope
 from reservoir_cli.reservoir import Filter, Reservoir
-from reservoir_cli.retrieval.hits import Hit
+from reservoir_cli.retrieval.search_hits import Hit
 
 #: What the columns of --explain are.
 _LEGEND = (

@@ -16,11 +16,11 @@ from reservoir_cli.server.proxy import clients, forward
 from reservoir_cli.server.proxy.enrich import Enricher
 from reservoir_cli.server.proxy.headers import to_upstream
 from reservoir_cli.server.proxy.json_spans import OddJSON
-from reservoir_cli.server.proxy.listen import Listener
 from reservoir_cli.server.proxy.paths import Target, parse_path
 from reservoir_cli.server.proxy.protocols import error_body, protocol_of
 from reservoir_cli.server.proxy.request import LISTS, ParsedRequest, parse
-from reservoir_cli.server.proxy.storing import ExchangeQueue
+from reservoir_cli.server.proxy.store_in_pauses import ExchangeQueue
+from reservoir_cli.server.proxy.tee_answer import Listener
 from reservoir_cli.server.state import ServerState
 from reservoir_cli.settings.upstreams import Upstream
 

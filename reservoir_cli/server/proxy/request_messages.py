@@ -6,8 +6,8 @@ from dataclasses import replace
 from typing import Any
 
 from reservoir_cli.messages import Message, ToolCall, call_from_dict
-from reservoir_cli.transfer.importers import blocks
-from reservoir_cli.transfer.importers.blocks import content_text
+from reservoir_cli.transfer.importers import content_blocks
+from reservoir_cli.transfer.importers.content_blocks import content_text
 from reservoir_cli.transfer.skip_proxied import normal
 
 _SYSTEM = ("system", "developer")
@@ -46,7 +46,7 @@ def _read(element: dict[str, Any]) -> Iterator[Message]:
         calls = [call_from_dict(call) for call in element["tool_calls"]]
         yield Message("assistant", _text(element.get("content")), tool_calls=tuple(calls))
     elif role in ("user", "assistant"):
-        yield from map(_normal, blocks.messages(role, element.get("content"), None))
+        yield from map(_normal, content_blocks.messages(role, element.get("content"), None))
 
 
 def _normal(message: Message) -> Message:

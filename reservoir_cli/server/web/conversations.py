@@ -9,7 +9,7 @@ from markupsafe import Markup
 
 from reservoir_cli.messages import Key, Role, Scope, StoredMessage, call_text, plain_text
 from reservoir_cli.reservoir import Filter, Reservoir
-from reservoir_cli.retrieval.hits import Hit
+from reservoir_cli.retrieval.search_hits import Hit
 from reservoir_cli.retrieval.snippet import choose_part
 from reservoir_cli.server.web.markdown import LONGEST, to_html
 from reservoir_cli.server.web.query_parameters import MissingError, Wanted

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from reservoir_cli.errors import ReservoirError, StoreError, StoreLockedError
+from reservoir_cli.storage.portable_sql import Condition
 from reservoir_cli.storage.postgres import locks
 from reservoir_cli.storage.postgres.ids import IdSource
-from reservoir_cli.storage.sql import Condition
 
 try:
     import psycopg
@@ -133,7 +133,7 @@ class _FloatArrayDumper(Dumper):
 
 
 class Connection:
-    """See :class:`reservoir_cli.storage.sql.Connection`.
+    """See :class:`reservoir_cli.storage.portable_sql.Connection`.
 
     :param server: the connection that psycopg gives.
     :param ids: makes the ids of this writer.

@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterator
 from secrets import randbelow
 
-from reservoir_cli.storage.sql import Connection
+from reservoir_cli.storage.portable_sql import Connection
 
 _SINCE_2020 = 1_577_836_800_000
 _PER_MS = 4_096

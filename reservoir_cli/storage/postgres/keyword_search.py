@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from reservoir_cli.messages import Scope
 from reservoir_cli.storage import filter_conditions, fulltext, spelling
 from reservoir_cli.storage.candidates import Candidates, Posting, Respelt
-from reservoir_cli.storage.keys import Keys
+from reservoir_cli.storage.compact_keys import Keys
 from reservoir_cli.storage.postgres.connection import Connection
 from reservoir_cli.storage.postgres.stemmer import OF_ONE, Stemmer, query, quoted, scope_stems
 from reservoir_cli.storage.sqlite import keyword_search

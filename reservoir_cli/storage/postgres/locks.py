@@ -7,7 +7,7 @@ messages, such as a change of the model, waits for all of them.
 import hashlib
 from collections.abc import Iterable
 
-from reservoir_cli.storage.sql import Connection
+from reservoir_cli.storage.portable_sql import Connection
 
 # The first number of a lock: "Rsvr" and on; other programs may lock in the same database.
 _ALL, _PARTITION, _SCHEMA = range(0x52737672, 0x52737675)

@@ -10,7 +10,7 @@ from reservoir_cli.messages import Key, Scope, check_name
 from reservoir_cli.storage import mark_rows, properties
 from reservoir_cli.storage.base import EVERYTHING, Store
 from reservoir_cli.storage.candidates import Asked, Candidates
-from reservoir_cli.storage.keys import by_partition
+from reservoir_cli.storage.compact_keys import by_partition
 from reservoir_cli.storage.links import LinkThreshold
 from reservoir_cli.storage.postgres import (
     candidates,

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from reservoir_cli.messages import DOCUMENT_SOURCES, Scope
 from reservoir_cli.storage import filter_conditions, fulltext
 from reservoir_cli.storage.candidates import Asked, Candidates, Posting, with_words
-from reservoir_cli.storage.sql import decoding, placeholders
+from reservoir_cli.storage.portable_sql import decoding, placeholders
 from reservoir_cli.storage.sqlite import vector_blocks, vectors
 from reservoir_cli.storage.sqlite.connection import Connection
 from reservoir_cli.storage.sqlite.postings import Stem, look_up, postings, respell

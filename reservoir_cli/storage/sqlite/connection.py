@@ -8,7 +8,7 @@ from itertools import count
 from typing import Any
 
 from reservoir_cli.errors import ReservoirError, StoreCorruptError, StoreError, StoreLockedError
-from reservoir_cli.storage.sql import Condition, decoding, placeholders
+from reservoir_cli.storage.portable_sql import Condition, decoding, placeholders
 
 #: SQLite takes 32,766 values in one statement; we stay far below.
 _MOST_VALUES = 5_000
@@ -100,7 +100,7 @@ def connect(uri: str, patience: float) -> "Connection":
 
 
 class Connection(sqlite3.Connection):
-    """See :class:`reservoir_cli.storage.sql.Connection`."""
+    """See :class:`reservoir_cli.storage.portable_sql.Connection`."""
 
     ordered_join = "CROSS JOIN"
     instr = "instr"

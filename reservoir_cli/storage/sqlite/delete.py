@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from reservoir_cli.errors import StoreError
 from reservoir_cli.messages import Scope
 from reservoir_cli.storage import proxy_ledger_rows, reads, source_rows, summary_rows, tombstones
-from reservoir_cli.storage.keys import by_partition
-from reservoir_cli.storage.sql import batches, placeholders
+from reservoir_cli.storage.compact_keys import by_partition
+from reservoir_cli.storage.portable_sql import batches, placeholders
 from reservoir_cli.storage.sqlite import keyword_search, vector_blocks
 from reservoir_cli.storage.sqlite.connection import Connection
 from reservoir_cli.storage.sqlite.vector_blocks import Place

@@ -15,8 +15,8 @@ from typing import Any
 from reservoir_cli.errors import UsageError
 from reservoir_cli.messages import Scope, StoredMessage, clean_text, plain_text
 from reservoir_cli.storage import filter_conditions, fulltext
-from reservoir_cli.storage.keys import Keys
-from reservoir_cli.storage.sql import decoding
+from reservoir_cli.storage.compact_keys import Keys
+from reservoir_cli.storage.portable_sql import decoding
 from reservoir_cli.storage.sqlite import postings
 from reservoir_cli.storage.sqlite.connection import Connection
 from reservoir_cli.util import bm25_formula

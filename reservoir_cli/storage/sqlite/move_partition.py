@@ -12,7 +12,7 @@ from reservoir_cli.storage import (
     source_rows,
     summary_rows,
 )
-from reservoir_cli.storage.sql import batches, placeholders
+from reservoir_cli.storage.portable_sql import batches, placeholders
 from reservoir_cli.storage.sqlite import delete, keyword_search, vector_blocks
 from reservoir_cli.storage.sqlite.connection import Connection
 from reservoir_cli.storage.sqlite.vector_blocks import Place

@@ -17,7 +17,7 @@ from reservoir_cli.errors import StoreError
 from reservoir_cli.storage import properties, session, unfinished_copy
 from reservoir_cli.storage.sqlite import foreign_code, secure_delete
 from reservoir_cli.storage.sqlite.connection import PRAGMAS, Connection, connect, errors, is_busy
-from reservoir_cli.storage.sqlite.file import (
+from reservoir_cli.storage.sqlite.store_file import (
     create_file,
     exists,
     identity,

@@ -14,8 +14,8 @@ from reservoir_cli.storage.records import Filter, Passage, Problem
 from reservoir_cli.storage.session import Result
 from reservoir_cli.storage.sqlite import secure_delete
 from reservoir_cli.storage.sqlite.connection import errors
-from reservoir_cli.storage.sqlite.file import path_of
 from reservoir_cli.storage.sqlite.session import SCHEMA_VERSION, Session
+from reservoir_cli.storage.sqlite.store_file import path_of
 from reservoir_cli.storage.writes import COLUMNS
 from reservoir_cli.util.private_files import remove_leftovers, temporary_folder
 from reservoir_cli.util.progress import Progress, no_progress

@@ -18,7 +18,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from reservoir_cli.storage.sql import batches, decoding, placeholders
+from reservoir_cli.storage.portable_sql import batches, decoding, placeholders
 from reservoir_cli.storage.sqlite.connection import Connection
 
 if TYPE_CHECKING:

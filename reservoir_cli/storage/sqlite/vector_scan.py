@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from reservoir_cli.messages import Scope
 from reservoir_cli.storage import filter_conditions
-from reservoir_cli.storage.sql import batches, decoding, placeholders
+from reservoir_cli.storage.portable_sql import batches, decoding, placeholders
 from reservoir_cli.storage.sqlite import vector_blocks
 from reservoir_cli.storage.sqlite.connection import Connection
 

@@ -168,7 +168,7 @@ def _look(file: File) -> Found | None:
 
 def _database_format(file: File) -> str | None:
     """Return the format of a database, by its tables."""
-    from reservoir_cli.transfer.importers.database import tables_of
+    from reservoir_cli.transfer.importers.foreign_databases import tables_of
 
     tables = tables_of(file.path) if file.path else frozenset()
     known = ((name, each) for name, sets in _DATABASES.items() for each in sets)

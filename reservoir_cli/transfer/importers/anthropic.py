@@ -5,10 +5,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from reservoir_cli.messages import Message
-from reservoir_cli.transfer.importers import blocks
+from reservoir_cli.transfer.importers import content_blocks
 from reservoir_cli.transfer.importers.api_bodies import read_bodies
 from reservoir_cli.transfer.importers.base import Record, Skipped, has_key, is_json
-from reservoir_cli.transfer.importers.blocks import content_text
+from reservoir_cli.transfer.importers.content_blocks import content_text
 from reservoir_cli.transfer.importers.input_files import File
 
 _BLOCK = re.compile(r'"type"\s*:\s*"(?:tool_use|tool_result|thinking|redacted_thinking)"')
@@ -46,7 +46,7 @@ def _messages(value: Any) -> list[Message]:
     if role not in ("user", "assistant", "system"):
         raise ValueError("unknown role")
     content = value.get("content")
-    made = blocks.messages(role, content, None)
+    made = content_blocks.messages(role, content, None)
     if not made and not content:
         raise ValueError("empty")
     return made

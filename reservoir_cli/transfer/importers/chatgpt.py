@@ -8,8 +8,6 @@ from typing import Any
 
 from reservoir_cli.messages import Conversation, Message
 from reservoir_cli.transfer.importers.base import Record, Skipped, has_key, is_json
-from reservoir_cli.transfer.importers.blocks import THINKING, content_text, file_marker, thought
-from reservoir_cli.transfer.importers.branches import branch_to
 from reservoir_cli.transfer.importers.citation_marks import without_marks
 from reservoir_cli.transfer.importers.coerce import (
     call,
@@ -19,9 +17,16 @@ from reservoir_cli.transfer.importers.coerce import (
     text,
     with_neighbours,
 )
-from reservoir_cli.transfer.importers.conversations import SourceIds, Thread
+from reservoir_cli.transfer.importers.content_blocks import (
+    THINKING,
+    content_text,
+    file_marker,
+    thought,
+)
+from reservoir_cli.transfer.importers.conversation_identity import SourceIds, Thread
 from reservoir_cli.transfer.importers.input_files import File
 from reservoir_cli.transfer.importers.json_stream import read_each
+from reservoir_cli.transfer.importers.message_trees import branch_to
 
 _ROLES = {
     "system": "system",

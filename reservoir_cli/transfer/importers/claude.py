@@ -7,11 +7,11 @@ from functools import partial
 from typing import Any
 
 from reservoir_cli.messages import Conversation, Message
-from reservoir_cli.transfer.importers import blocks
+from reservoir_cli.transfer.importers import content_blocks
 from reservoir_cli.transfer.importers.base import Record, Skipped, has_key, is_json
-from reservoir_cli.transfer.importers.blocks import file_marker
 from reservoir_cli.transfer.importers.coerce import moment, obj, objects, text, with_neighbours
-from reservoir_cli.transfer.importers.conversations import SourceIds, Thread
+from reservoir_cli.transfer.importers.content_blocks import file_marker
+from reservoir_cli.transfer.importers.conversation_identity import SourceIds, Thread
 from reservoir_cli.transfer.importers.input_files import File
 from reservoir_cli.transfer.importers.json_stream import read_each
 
@@ -71,7 +71,7 @@ def _messages(value: Any, created_at: datetime | None) -> list[Message]:
     content = value.get("content")
     if not isinstance(content, list):
         content = []
-    made = blocks.messages(role, content, created_at, text(value.get("uuid")) or "")
+    made = content_blocks.messages(role, content, created_at, text(value.get("uuid")) or "")
     spoken = [at for at, each in enumerate(made) if each.role == role and each.content.strip()]
     whole = text(value.get("text"))
     if not spoken and whole:

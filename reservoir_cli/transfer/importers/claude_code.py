@@ -7,13 +7,13 @@ from itertools import islice
 from typing import Any
 
 from reservoir_cli.messages import Conversation
-from reservoir_cli.transfer.importers import blocks
+from reservoir_cli.transfer.importers import content_blocks
 from reservoir_cli.transfer.importers.base import Record, Skipped, has_key, is_json
+from reservoir_cli.transfer.importers.claude_code_notices import without_plumbing, without_reminders
 from reservoir_cli.transfer.importers.coerce import branch_name, folder_name, moment, obj, text
-from reservoir_cli.transfer.importers.conversations import SourceIds, Thread
+from reservoir_cli.transfer.importers.conversation_identity import SourceIds, Thread
 from reservoir_cli.transfer.importers.input_files import File, Unreadable
 from reservoir_cli.transfer.importers.json_stream import entries
-from reservoir_cli.transfer.importers.plumbing import without_plumbing, without_reminders
 from reservoir_cli.transfer.importers.resume import Checkpoint, State, lines
 
 _SAID = ("user", "assistant")
@@ -156,7 +156,7 @@ class _Session:
             for _, further in held[1:]:
                 content += _content(further)
             role, own = str(line["type"]), text(line.get("uuid"))
-            made = blocks.messages(role, content, moment(line.get("timestamp")), own or "")
+            made = content_blocks.messages(role, content, moment(line.get("timestamp")), own or "")
         except ValueError as error:
             yield Skipped(place, str(error))
             return

@@ -15,14 +15,14 @@ from pathlib import PurePath
 from typing import Any
 
 from reservoir_cli.messages import Conversation, Message, clean_text
-from reservoir_cli.transfer.importers import blocks
+from reservoir_cli.transfer.importers import content_blocks
 from reservoir_cli.transfer.importers.base import Record, Skipped, has_key
-from reservoir_cli.transfer.importers.blocks import content_text, part_text
+from reservoir_cli.transfer.importers.claude_code_notices import opening_tags, split_tags
 from reservoir_cli.transfer.importers.coerce import folder_name, moment_ms, obj, objects, text
-from reservoir_cli.transfer.importers.conversations import SourceIds, Thread
+from reservoir_cli.transfer.importers.content_blocks import content_text, part_text
+from reservoir_cli.transfer.importers.conversation_identity import SourceIds, Thread
 from reservoir_cli.transfer.importers.input_files import File
 from reservoir_cli.transfer.importers.json_stream import entries
-from reservoir_cli.transfer.importers.plumbing import opening_tags, split_tags
 from reservoir_cli.util.read_files import open_regular
 
 _HISTORY = "api_conversation_history.json"
@@ -266,7 +266,7 @@ class _Task:
                 told += self._opened(part_text(block).strip())
             elif block is not None:
                 told.append(block)
-        return blocks.messages("assistant", told, None)
+        return content_blocks.messages("assistant", told, None)
 
     def _used(self, block: dict[str, Any]) -> dict[str, Any]:
         """Return a call as it is, or as text where the model speaks by it."""

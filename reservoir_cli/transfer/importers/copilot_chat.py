@@ -13,7 +13,7 @@ from itertools import groupby
 from typing import Any
 
 from reservoir_cli.messages import Conversation
-from reservoir_cli.transfer.importers import blocks
+from reservoir_cli.transfer.importers import content_blocks
 from reservoir_cli.transfer.importers.base import Record, Skipped, has_key, is_json
 from reservoir_cli.transfer.importers.coerce import (
     moment_ms,
@@ -22,7 +22,7 @@ from reservoir_cli.transfer.importers.coerce import (
     text,
     uri_folder_name,
 )
-from reservoir_cli.transfer.importers.conversations import SourceIds, Thread, source_ids
+from reservoir_cli.transfer.importers.conversation_identity import SourceIds, Thread, source_ids
 from reservoir_cli.transfer.importers.input_files import File
 from reservoir_cli.transfer.importers.json_stream import entries
 from reservoir_cli.util.read_files import LARGEST, open_regular, read_stream
@@ -162,8 +162,8 @@ def _request(
     _learn(thread, request)
     try:
         said = [] if request.get("isSystemInitiated") is True else _question(request)
-        asked = blocks.messages("user", said, at)
-        made = blocks.messages("assistant", _response(request), at, own or "")
+        asked = content_blocks.messages("user", said, at)
+        made = content_blocks.messages("assistant", _response(request), at, own or "")
     except ValueError as error:
         yield Skipped(place, str(error))
         return

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from reservoir_cli.messages import Conversation, Message
-from reservoir_cli.transfer.importers import blocks
+from reservoir_cli.transfer.importers import content_blocks
 from reservoir_cli.transfer.importers.base import Record, Skipped, has_key, is_json
 from reservoir_cli.transfer.importers.coerce import (
     branch_name,
@@ -16,7 +16,12 @@ from reservoir_cli.transfer.importers.coerce import (
     objects,
     text,
 )
-from reservoir_cli.transfer.importers.conversations import SourceIds, Thread, source_ids, take_back
+from reservoir_cli.transfer.importers.conversation_identity import (
+    SourceIds,
+    Thread,
+    source_ids,
+    take_back,
+)
 from reservoir_cli.transfer.importers.input_files import File, Unreadable
 from reservoir_cli.transfer.importers.json_stream import entries
 
@@ -123,7 +128,7 @@ def _is_injected(event: dict[str, Any]) -> bool:
 def _user(data: dict[str, Any], own: str) -> list[Message]:
     """Return what the user typed, after markers for attachments."""
     attached = [_attached(each) for each in objects(data.get("attachments"))]
-    return blocks.messages("user", [*attached, _said(data)], None)
+    return content_blocks.messages("user", [*attached, _said(data)], None)
 
 
 def _said(data: dict[str, Any]) -> str:
@@ -154,7 +159,7 @@ def _assistant(data: dict[str, Any], own: str) -> list[Message]:
         for each in objects(data.get("toolRequests"))
     ]
     thinking = {"type": "thinking", "thinking": data.get("reasoningText")}
-    return blocks.messages("assistant", [_said(data), *calls, thinking], None, own)
+    return content_blocks.messages("assistant", [_said(data), *calls, thinking], None, own)
 
 
 def _result(data: dict[str, Any], own: str) -> list[Message]:

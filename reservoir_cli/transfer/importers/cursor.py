@@ -13,7 +13,7 @@ from typing import Any
 
 from reservoir_cli.errors import ReservoirError
 from reservoir_cli.messages import Conversation
-from reservoir_cli.transfer.importers import blocks
+from reservoir_cli.transfer.importers import content_blocks
 from reservoir_cli.transfer.importers.base import Record, Skipped
 from reservoir_cli.transfer.importers.coerce import (
     branch_name,
@@ -25,8 +25,8 @@ from reservoir_cli.transfer.importers.coerce import (
     text,
     uri_folder_name,
 )
-from reservoir_cli.transfer.importers.conversations import SourceIds, Thread, source_ids
-from reservoir_cli.transfer.importers.database import (
+from reservoir_cli.transfer.importers.conversation_identity import SourceIds, Thread, source_ids
+from reservoir_cli.transfer.importers.foreign_databases import (
     Database,
     Talk,
     octets,
@@ -163,7 +163,7 @@ class _Composer:
         own = text(bubble.get("bubbleId"))
         self._at = _time(bubble) or self._at
         try:
-            made = blocks.messages(_role(bubble), _content(bubble), self._at, own or "")
+            made = content_blocks.messages(_role(bubble), _content(bubble), self._at, own or "")
         except ValueError as error:
             yield Skipped(place, str(error))
             return
@@ -176,7 +176,7 @@ class _Composer:
 
     def _in_order(self, records: list[Record]) -> Iterator[Record]:
         """Hold thinking that stands before its reply until it can follow it."""
-        if [each.message.name for each in records] == [blocks.THINKING]:
+        if [each.message.name for each in records] == [content_blocks.THINKING]:
             self._thoughts += records
         elif records:
             reply = 0 if records[0].message.role == "user" else 1

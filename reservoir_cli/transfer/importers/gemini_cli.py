@@ -12,10 +12,15 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from reservoir_cli.messages import Conversation
-from reservoir_cli.transfer.importers import blocks
+from reservoir_cli.transfer.importers import content_blocks
 from reservoir_cli.transfer.importers.base import Record, Skipped, has_key, is_json
 from reservoir_cli.transfer.importers.coerce import folder_name, moment, obj, objects, text
-from reservoir_cli.transfer.importers.conversations import SourceIds, Thread, source_ids, take_back
+from reservoir_cli.transfer.importers.conversation_identity import (
+    SourceIds,
+    Thread,
+    source_ids,
+    take_back,
+)
 from reservoir_cli.transfer.importers.input_files import File, Unreadable
 from reservoir_cli.transfer.importers.json_stream import entries
 
@@ -111,7 +116,7 @@ class _Session:
         try:
             content = self._content(message, own or "")
             role, at = _ROLES[message["type"]], moment(message.get("timestamp"))
-            made = blocks.messages(role, content, at, own or "")
+            made = content_blocks.messages(role, content, at, own or "")
         except ValueError as error:
             yield Skipped(place, str(error))
             return

@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any
 
 from reservoir_cli.messages import Conversation, Message
-from reservoir_cli.transfer.importers import blocks
+from reservoir_cli.transfer.importers import content_blocks
 from reservoir_cli.transfer.importers.base import SQLITE, Record, Skipped, has_key, is_json
 from reservoir_cli.transfer.importers.coerce import (
     folder_name,
@@ -21,8 +21,8 @@ from reservoir_cli.transfer.importers.coerce import (
     parsed,
     text,
 )
-from reservoir_cli.transfer.importers.conversations import SourceIds, Thread
-from reservoir_cli.transfer.importers.database import (
+from reservoir_cli.transfer.importers.conversation_identity import SourceIds, Thread
+from reservoir_cli.transfer.importers.foreign_databases import (
     Database,
     Talk,
     read_database,
@@ -169,7 +169,7 @@ def _said(value: Any) -> list[Message]:
     if obj(value.get("metadata")).get("userVisible") is False:
         return []
     told = [block for part in content if (block := _block(part)) is not None]
-    return blocks.messages(role, told, _time(value.get("created")))
+    return content_blocks.messages(role, told, _time(value.get("created")))
 
 
 def _time(value: Any) -> datetime | None:

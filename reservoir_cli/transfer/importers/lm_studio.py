@@ -7,10 +7,10 @@ from datetime import datetime
 from typing import Any
 
 from reservoir_cli.messages import Conversation, Message
-from reservoir_cli.transfer.importers import blocks
+from reservoir_cli.transfer.importers import content_blocks
 from reservoir_cli.transfer.importers.base import Record, Skipped, has_key, is_json
 from reservoir_cli.transfer.importers.coerce import moment_ms, obj, objects, text
-from reservoir_cli.transfer.importers.conversations import SourceIds, Thread, source_ids
+from reservoir_cli.transfer.importers.conversation_identity import SourceIds, Thread, source_ids
 from reservoir_cli.transfer.importers.input_files import File
 from reservoir_cli.transfer.importers.json_stream import entries
 
@@ -86,7 +86,7 @@ class _Talk:
             step = next((said for s in steps if (said := text(s.get("stepIdentifier")))), None)
             own = step and f"{self.identity}:{step}"
             told = [part for each in steps for part in _parts(each, own or self.identity)]
-            made = blocks.messages(role, told, self._began(step))
+            made = content_blocks.messages(role, told, self._began(step))
         except ValueError as error:
             yield Skipped(place, str(error))
             return

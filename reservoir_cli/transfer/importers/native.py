@@ -21,7 +21,7 @@ from reservoir_cli.messages import (
 )
 from reservoir_cli.transfer.importers.base import Record, Skipped, Vectors, has_key, is_json
 from reservoir_cli.transfer.importers.coerce import any_moment, obj
-from reservoir_cli.transfer.importers.conversations import SourceIds
+from reservoir_cli.transfer.importers.conversation_identity import SourceIds
 from reservoir_cli.transfer.importers.input_files import File
 from reservoir_cli.transfer.importers.json_stream import entries
 

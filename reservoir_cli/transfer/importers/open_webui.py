@@ -8,15 +8,15 @@ from datetime import datetime
 from typing import Any
 
 from reservoir_cli.messages import Conversation, Message
-from reservoir_cli.transfer.importers import blocks
+from reservoir_cli.transfer.importers import content_blocks
 from reservoir_cli.transfer.importers.base import SQLITE, Record, Skipped, has_key, is_json
-from reservoir_cli.transfer.importers.blocks import content_text, file_marker
-from reservoir_cli.transfer.importers.branches import branch_to
 from reservoir_cli.transfer.importers.coerce import moment, obj, objects, text, with_neighbours
-from reservoir_cli.transfer.importers.conversations import SourceIds, Thread, source_ids
-from reservoir_cli.transfer.importers.database import Database, read_database
+from reservoir_cli.transfer.importers.content_blocks import content_text, file_marker
+from reservoir_cli.transfer.importers.conversation_identity import SourceIds, Thread, source_ids
+from reservoir_cli.transfer.importers.foreign_databases import Database, read_database
 from reservoir_cli.transfer.importers.input_files import File
 from reservoir_cli.transfer.importers.json_stream import read_each
+from reservoir_cli.transfer.importers.message_trees import branch_to
 
 _COLUMNS = {"chat": "id title chat created_at updated_at meta"}
 _ROLES = ("user", "assistant", "system")
@@ -130,7 +130,7 @@ def _messages(value: Any, time: datetime | None) -> list[Message]:
         said = content_text(value.get("content"))
         told = list(_opened(said)) if role == "assistant" else [said]
     files = [_marker(file) for file in objects(value.get("files"))]
-    return blocks.messages(role, [*files, *told], time, own)
+    return content_blocks.messages(role, [*files, *told], time, own)
 
 
 def _marker(file: dict[str, Any]) -> str:

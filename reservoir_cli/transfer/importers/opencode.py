@@ -14,11 +14,11 @@ from typing import Any
 
 from reservoir_cli.errors import ReservoirError
 from reservoir_cli.messages import Conversation
-from reservoir_cli.transfer.importers import blocks
+from reservoir_cli.transfer.importers import content_blocks
 from reservoir_cli.transfer.importers.base import SQLITE, Record, Skipped, has_key, is_json
 from reservoir_cli.transfer.importers.coerce import folder_name, moment_ms, obj, parsed_object, text
-from reservoir_cli.transfer.importers.conversations import Thread, source_ids
-from reservoir_cli.transfer.importers.database import (
+from reservoir_cli.transfer.importers.conversation_identity import Thread, source_ids
+from reservoir_cli.transfer.importers.foreign_databases import (
     Database,
     Talk,
     read_database,
@@ -164,7 +164,7 @@ def _messages(message: dict[str, Any], content: list[dict[str, Any]], own: str) 
     if role == "assistant" and message.get("summary") is True:  # of what came before
         return []
     at = moment_ms(obj(message.get("time")).get("created"))
-    return blocks.messages(role, content, at, own)
+    return content_blocks.messages(role, content, at, own)
 
 
 def _learn(thread: Thread, message: dict[str, Any]) -> None:

@@ -12,12 +12,12 @@ from typing import Any
 
 from reservoir_cli.errors import ReservoirError
 from reservoir_cli.messages import Conversation
-from reservoir_cli.transfer.importers import blocks
+from reservoir_cli.transfer.importers import content_blocks
 from reservoir_cli.transfer.importers.base import Record, Skipped
-from reservoir_cli.transfer.importers.blocks import file_marker
 from reservoir_cli.transfer.importers.coerce import folder_name, moment, obj, objects, text
-from reservoir_cli.transfer.importers.conversations import Thread, source_ids
-from reservoir_cli.transfer.importers.database import (
+from reservoir_cli.transfer.importers.content_blocks import file_marker
+from reservoir_cli.transfer.importers.conversation_identity import Thread, source_ids
+from reservoir_cli.transfer.importers.foreign_databases import (
     Database,
     Talk,
     octets,
@@ -209,7 +209,7 @@ class _Thread:
         if not isinstance(value, dict):
             raise ValueError("not a message")
         role, told, own = _content(value)
-        made = blocks.messages(role, told, time, own or "")
+        made = content_blocks.messages(role, told, time, own or "")
         if role == "user" and own:
             self.anchor, self.count = f"{self.identity}:{own}", 0
             source_id = self.anchor

@@ -9,9 +9,9 @@ import pytest
 from builders import NOW, Compass
 
 from reservoir_cli import Filter, Message, Reservoir, UsageError
+from reservoir_cli.context.prompts_without_question import asks_nothing
 from reservoir_cli.context.recall import BY_WORDS, Reason, Recall, Skipped
 from reservoir_cli.context.render.frame import unwrap
-from reservoir_cli.context.small_talk import asks_nothing
 from reservoir_cli.messages import Scope
 from reservoir_cli.settings import config, paths
 from reservoir_cli.storage.records import Passage

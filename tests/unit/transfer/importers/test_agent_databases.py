@@ -242,8 +242,8 @@ def test_reading_that_takes_too_long_for_the_size_ends(
     path = made_database(tmp_path, tool)
     with closing(sqlite3.connect(path)) as database, database:
         database.executescript(statement)
-    monkeypatch.setattr("reservoir_cli.transfer.importers.database.STEPS", 500_000)
-    monkeypatch.setattr("reservoir_cli.transfer.importers.database.STEPS_A_BYTE", 1)
+    monkeypatch.setattr("reservoir_cli.transfer.importers.foreign_databases.STEPS", 500_000)
+    monkeypatch.setattr("reservoir_cli.transfer.importers.foreign_databases.STEPS_A_BYTE", 1)
     [found] = found_in(path).values()
     assert skipped(found)[-1] == (
         "what follows",

@@ -13,7 +13,7 @@ from llm_logs import NEWER, OLDER
 from reading import found_in, skipped
 
 from reservoir_cli.errors import ReservoirError
-from reservoir_cli.transfer.importers import Record, Skipped, database
+from reservoir_cli.transfer.importers import Record, Skipped, foreign_databases
 from reservoir_cli.util.read_files import LARGEST
 
 #: What a process may take, with all that Python needs.
@@ -92,8 +92,8 @@ def test_a_log_that_takes_too_long_for_its_size_is_given_up(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, statements: tuple[str, str]
 ) -> None:
     path = made(tmp_path / "logs.db", *statements)
-    monkeypatch.setattr(database, "STEPS", 5_000_000)
-    monkeypatch.setattr(database, "STEPS_A_BYTE", 10)
+    monkeypatch.setattr(foreign_databases, "STEPS", 5_000_000)
+    monkeypatch.setattr(foreign_databases, "STEPS_A_BYTE", 10)
     reasons = [reason for _, reason in skipped(read_log(path))]
     assert reasons == ["reading it takes too long for a file of its size"]
 

@@ -14,7 +14,7 @@ from databases import made_database
 from reading import found_in, records, said, skipped, told
 
 from reservoir_cli.errors import ReservoirError
-from reservoir_cli.transfer.importers import Skipped, zed
+from reservoir_cli.transfer.importers import Skipped, foreign_databases, zed
 
 LIBRARY = "compression.zstd" if sys.version_info >= (3, 14) else "backports.zstd"
 packed = pytest.mark.skipif(
@@ -149,11 +149,10 @@ def test_a_window_that_fills_the_memory_is_refused(tmp_path: Path) -> None:
 
 @packed
 def test_many_bombs_are_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from reservoir_cli.transfer.importers import database
 
     monkeypatch.setattr(zed, "_HARMLESS", 1 << 20)
-    monkeypatch.setattr(database, "STEPS", 5 << 20)
-    monkeypatch.setattr(database, "STEPS_A_BYTE", 0)
+    monkeypatch.setattr(foreign_databases, "STEPS", 5 << 20)
+    monkeypatch.setattr(foreign_databases, "STEPS_A_BYTE", 0)
     full = compress(thread(asked("x" * 1_000_000)))
     found = read(threads(tmp_path, *((str(number), "zstd", full) for number in range(9))))
     assert skipped(found) == [("what follows", "reading it takes too long for a file of its size")]

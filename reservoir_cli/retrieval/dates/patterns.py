@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable
 from functools import cache
 
-from reservoir_cli.retrieval.dates import semantics
+from reservoir_cli.retrieval.dates import resolve_days
 from reservoir_cli.retrieval.dates.calendar_days import Span
 from reservoir_cli.retrieval.dates.phrases import Phrase
 from reservoir_cli.retrieval.dates.vocabulary import COUNTS
@@ -25,65 +25,65 @@ _NAMED = {
     "{N}": "(?:a (?=couple|few))?(?P<count>DAY|NUM|" + "|".join(COUNTS) + ")(?: of)?",
 }
 _RULES: tuple[tuple[str, Callable[[Phrase], Span | None]], ...] = (
-    ("(?P<date>DATE)", semantics.read_numeric),
-    ("(?P<first>DATEMONTH)", semantics.read_numeric),
-    ("{W}{D} {TO} {U}(?P<of> of)? {M}{Y}?", semantics.read_days),
-    ("{W}{D}(?: -)?(?P<of> of)? {M}{Y}?", semantics.read_days),
+    ("(?P<date>DATE)", resolve_days.read_numeric),
+    ("(?P<first>DATEMONTH)", resolve_days.read_numeric),
+    ("{W}{D} {TO} {U}(?P<of> of)? {M}{Y}?", resolve_days.read_days),
+    ("{W}{D}(?: -)?(?P<of> of)? {M}{Y}?", resolve_days.read_days),
     (
         "{W}{M}(?: the)? {D} {TO} {U}(?!(?: of)? (?:MONTH|NAME|SHORT|MODAL)){Y}?",
-        semantics.read_days,
+        resolve_days.read_days,
     ),
-    ("{W}{M}(?: the)? {D}(?! (?:day|week|month|year) ){Y}?", semantics.read_days),
-    ("{M}{Y}", semantics.read_month),
-    ("{WHICH} {M}", semantics.read_month),
-    ("{M}", semantics.read_month),
-    ("(?P<quarter>QUARTER){Y}?", semantics.read_quarter),
-    ("(?P<year>YEAR) (?P<quarter>QUARTER)", semantics.read_quarter),
-    ("(?P<quarter>first|second|third|fourth|ORDINAL) quarter{Y}", semantics.read_quarter),
-    ("{SEASON}{Y}?", semantics.read_season),
-    ("{WHICH} {SEASON}", semantics.read_season),
-    ("{HOLIDAY}{Y}?", semantics.read_holiday),
-    ("{WHICH} {HOLIDAY}", semantics.read_holiday),
-    ("(?P<weekday>WEEKDAY|SHORTDAY)(?: of)? {WHICH} (?P<week>week)", semantics.read_weekday),
-    ("{WHICH} (?P<week>week)(?: 's)?(?: on)? (?P<weekday>WEEKDAY)", semantics.read_weekday),
-    ("{WHICH} (?P<weekday>WEEKDAY|SHORTDAY)", semantics.read_weekday),
-    ("(?P<weekday>WEEKDAY|SHORTDAY)", semantics.read_weekday),
-    ("{WHICH} weekend", semantics.read_weekend),
-    ("weekend(?P<ago> before last)?", semantics.read_weekend),
+    ("{W}{M}(?: the)? {D}(?! (?:day|week|month|year) ){Y}?", resolve_days.read_days),
+    ("{M}{Y}", resolve_days.read_month),
+    ("{WHICH} {M}", resolve_days.read_month),
+    ("{M}", resolve_days.read_month),
+    ("(?P<quarter>QUARTER){Y}?", resolve_days.read_quarter),
+    ("(?P<year>YEAR) (?P<quarter>QUARTER)", resolve_days.read_quarter),
+    ("(?P<quarter>first|second|third|fourth|ORDINAL) quarter{Y}", resolve_days.read_quarter),
+    ("{SEASON}{Y}?", resolve_days.read_season),
+    ("{WHICH} {SEASON}", resolve_days.read_season),
+    ("{HOLIDAY}{Y}?", resolve_days.read_holiday),
+    ("{WHICH} {HOLIDAY}", resolve_days.read_holiday),
+    ("(?P<weekday>WEEKDAY|SHORTDAY)(?: of)? {WHICH} (?P<week>week)", resolve_days.read_weekday),
+    ("{WHICH} (?P<week>week)(?: 's)?(?: on)? (?P<weekday>WEEKDAY)", resolve_days.read_weekday),
+    ("{WHICH} (?P<weekday>WEEKDAY|SHORTDAY)", resolve_days.read_weekday),
+    ("(?P<weekday>WEEKDAY|SHORTDAY)", resolve_days.read_weekday),
+    ("{WHICH} weekend", resolve_days.read_weekend),
+    ("weekend(?P<ago> before last)?", resolve_days.read_weekend),
     (
         "(?:the )?(?P<near>day before yesterday|day after tomorrow|night before last|yesterday"
         "|today|tonight|tomorrow|now|this (?:morning|afternoon|evening)|last (?:night|evening))",
-        semantics.read_near,
+        resolve_days.read_near,
     ),
-    ("the other (?:day|night|evening)", semantics.read_lately),
+    ("the other (?:day|night|evening)", resolve_days.read_lately),
     (
         "(?P<the>(?:the|this) )?(?P<which>last|past)(?: {N})? (?P<unit>day|week|month|year)(?! of)",
-        semantics.read_rolling,
+        resolve_days.read_rolling,
     ),
-    ("{WHICH} (?P<unit>week|month|quarter|year)", semantics.read_period),
-    ("(?P<unit>week|month|year)(?P<ago> before last)", semantics.read_period),
+    ("{WHICH} (?P<unit>week|month|quarter|year)", resolve_days.read_period),
+    ("(?P<unit>week|month|year)(?P<ago> before last)", resolve_days.read_period),
     (
         "(?P<half>half )?{N} (?P<unit>minute|hour|day|week|month|year) (?P<side>ago|back|from now)",
-        semantics.read_ago,
+        resolve_days.read_ago,
     ),
     # Neither 2000 to 4000, nor 2000 of them.
-    ("(?P<year>YEAR)(?! (?:(?:to|-|and|or) (?:NUM|YYYY|DAY)|of) )", semantics.read_year),
+    ("(?P<year>YEAR)(?! (?:(?:to|-|and|or) (?:NUM|YYYY|DAY)|of) )", resolve_days.read_year),
 )
 _PREFIXES: tuple[tuple[str, Callable[[Phrase, Span], Span | None]], ...] = (
     (
         "(?P<part>early|mid|late|(?:beginning|start|middle|end)(?= of))"
         "(?: -)?(?: of| in| on)?(?: the)?",
-        semantics.take_third,
+        resolve_days.take_third,
     ),
     (
         "(?P<nth>first|second|third|fourth|last|ORDINAL) (?P<portion>week|weekend|half) (?:of|in)"
         "(?: the)?",
-        semantics.take_part,
+        resolve_days.take_part,
     ),
     (
         "(?:{N}|the) (?P<unit>day|week|month|year) (?P<side>before|after)(?: the)?"
         "(?! (?:yesterday|tomorrow) )",
-        semantics.reach_beside,
+        resolve_days.reach_beside,
     ),
 )
 

@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from reservoir_cli.messages import Scope
-from reservoir_cli.server.proxy.answers import Answer, taker
-from reservoir_cli.server.proxy.events import Reader, Unreadable
+from reservoir_cli.server.proxy.collect_answer import Answer, taker
 from reservoir_cli.server.proxy.request import ParsedRequest
-from reservoir_cli.server.proxy.storing import ExchangeQueue
+from reservoir_cli.server.proxy.split_stream import Reader, Unreadable
+from reservoir_cli.server.proxy.store_in_pauses import ExchangeQueue
 from reservoir_cli.server.store_threads import StoreThread
 from reservoir_cli.transfer.store_exchange import Exchange
 

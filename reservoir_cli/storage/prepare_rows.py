@@ -19,8 +19,8 @@ from reservoir_cli.messages import (
     to_epoch_ms,
 )
 from reservoir_cli.storage import fulltext
+from reservoir_cli.storage.portable_sql import Connection
 from reservoir_cli.storage.reads import to_message
-from reservoir_cli.storage.sql import Connection
 from reservoir_cli.storage.writes import join_kinds, present, source_of
 from reservoir_cli.tokens import TokenCounter, counter_id
 from reservoir_cli.util.clock import FAR_AHEAD

@@ -6,7 +6,7 @@ import pytest
 from reading import lines, read, records, skipped
 
 from reservoir_cli.messages import Message
-from reservoir_cli.transfer.importers import blocks
+from reservoir_cli.transfer.importers import content_blocks
 from reservoir_cli.transfer.importers.claude_code import ClaudeCode
 
 
@@ -25,7 +25,7 @@ def result(identity: Any, content: Any = "5") -> dict[str, Any]:
 def rows(content: Any, role: str = "assistant") -> list[tuple[str, str, list[str], str | None]]:
     return [
         (each.role, each.content, [call.id for call in each.tool_calls], each.tool_call_id)
-        for each in blocks.messages(role, content, None, "m")
+        for each in content_blocks.messages(role, content, None, "m")
     ]
 
 
@@ -85,7 +85,7 @@ def test_blocks_become_the_messages_they_stand_for(content: Any, expected: list[
 )
 def test_what_cannot_be_read_says_why(content: Any) -> None:
     with pytest.raises(ValueError, match=r"neither a text nor a list|without a name"):
-        blocks.messages("assistant", content, None)
+        content_blocks.messages("assistant", content, None)
 
 
 # The lines of Claude Code

@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from reservoir_cli import Reservoir
-from reservoir_cli.context import runs as telemetry
+from reservoir_cli.context import run_log as telemetry
 from reservoir_cli.messages import Message, Scope
 from reservoir_cli.settings import paths
 from reservoir_cli.storage.factory import open_store

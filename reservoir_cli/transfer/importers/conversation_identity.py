@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from reservoir_cli.messages import Conversation, Message, content_hash
 from reservoir_cli.transfer.importers.base import Record
-from reservoir_cli.transfer.importers.blocks import THINKING
+from reservoir_cli.transfer.importers.content_blocks import THINKING
 
 
 class SourceIds:

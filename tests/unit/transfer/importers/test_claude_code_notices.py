@@ -8,8 +8,8 @@ from reading import lines, read, records
 from reservoir_cli.messages import Conversation
 from reservoir_cli.transfer.importers import File
 from reservoir_cli.transfer.importers.claude_code import ClaudeCode
+from reservoir_cli.transfer.importers.claude_code_notices import without_plumbing, without_reminders
 from reservoir_cli.transfer.importers.codex import Codex
-from reservoir_cli.transfer.importers.plumbing import without_plumbing, without_reminders
 
 ABOUT = {"sessionId": "s", "cwd": "/home/mara/taskboard", "gitBranch": "fix-sync"}
 REMINDER = "<system-reminder>\nThe file was changed.\n</system-reminder>"
@@ -224,7 +224,7 @@ def test_citation_marks_of_codex_are_left_out_and_change_no_identity() -> None:
 
 def _identities(*texts: str, role: str = "user") -> list[str]:
     from reservoir_cli.messages import Message
-    from reservoir_cli.transfer.importers.conversations import SourceIds
+    from reservoir_cli.transfer.importers.conversation_identity import SourceIds
 
     identities = SourceIds()
     identities.follow("c1", "c1")

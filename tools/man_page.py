@@ -1,6 +1,6 @@
 """Write the man page, ``docs/reservoir.1``, from the help texts.
 
-Run ``python tools/manual.py`` after changing a help text; a test compares them.
+Run ``python tools/man_page.py`` after changing a help text; a test compares them.
 """
 
 import inspect
@@ -84,7 +84,7 @@ def page() -> str:
 
 def _lines(group: Any, context: Any) -> Iterator[str]:
     names = list(group.commands)
-    yield '.\\" Generated from the help texts by tools/manual.py.'
+    yield '.\\" Generated from the help texts by tools/man_page.py.'
     yield f'.TH RESERVOIR 1 "" "reservoir {__version__}" "User commands"'
     yield ".SH NAME"
     yield "reservoir \\- " + _roff(_first(group.help).rstrip("."))

@@ -1,6 +1,6 @@
 """Draw the picture in the README: a real run on the samples, as a terminal shows it.
 
-Run ``python tools/pictures.py`` after a change in the output of ``context --explain``.
+Run ``python tools/readme_picture.py`` after a change in the output of ``context --explain``.
 """
 
 import os

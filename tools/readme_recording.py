@@ -1,7 +1,7 @@
 """Draw the recording in the README: real commands on the samples, one after the other.
 
-Run ``python tools/recording.py`` after a change in what these commands print. It writes one SVG
-whose frames a browser shows in turn; where nothing may move, the last frame stands alone.
+Run ``python tools/readme_recording.py`` after a change in what these commands print. It writes one
+SVG whose frames a browser shows in turn; where animations are off, the last frame stands alone.
 """
 
 import os
