@@ -10,7 +10,7 @@ import shlex
 import subprocess
 import tempfile
 
-from pictures import RESERVOIR, ROOT, THEME, WITHOUT_FONTS, on_terminal
+from readme_picture import RESERVOIR, ROOT, THEME, WITHOUT_FONTS, on_terminal
 from rich.console import Console
 from rich.text import Text
 
