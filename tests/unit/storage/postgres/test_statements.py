@@ -36,7 +36,7 @@ CITUS = os.environ.get("RESERVOIR_TEST_CITUS")
 #: Functions whose statements look at all partitions, and why they may.
 ADMINISTRATIVE = {
     "store._next_partition": "db copy walks through the whole store, a partition at a time",
-    "dump._metadata": "db copy reads the whole store",
+    "dump._read_metadata": "db copy reads the whole store",
     "dump._load_metadata": "db copy replaces what belongs to no message",
     "reads.shared_ids": "db copy to a file, where ids are unique in all partitions",
     "mark_rows._orphans": "doctor checks the whole store",
@@ -49,8 +49,8 @@ ADMINISTRATIVE = {
     "model_switch._delete_vectors": "the owner changes the model of every partition",
     "model_switch._delete_batch": "the owner changes the model of every partition",
     "vectors.note_dimensions": "the owner changes the model of every partition",
-    "vectors.await_missing": "the owner changes the model of every partition",
-    "repair.wrong_full_text": "doctor checks the whole store",
+    "vectors.add_missing": "the owner changes the model of every partition",
+    "repair.count_unindexed": "doctor checks the whole store",
     "repair.rebuild": "doctor --repair makes all of it again",
     "repair._link": "doctor --repair makes all of it again",
     "repair._LACKING": "doctor checks the whole store",
@@ -128,7 +128,7 @@ def test_every_statement_on_a_spread_table_names_its_partition() -> None:
 def test_no_statement_reads_two_partitions() -> None:
     """A cluster cannot join rows of two; only parts of a UNION are planned one by one."""
     #: These name one partition twice: of a subquery that is planned for itself, and beside it.
-    same = {"prepare._open_question"}
+    same = {"prepare_rows._open_question"}
     two = {
         where
         for where, text in statements()
