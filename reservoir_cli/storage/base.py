@@ -131,7 +131,7 @@ class Writes(Embeddings):
             may prevent that.
         """
         self._written(lambda: self._delete(by_partition(keys), progress))
-        progress("writing the store anew", 0, 0)
+        progress("rewriting the store", 0, 0)
         return self._purge()
 
     def replace(
@@ -331,8 +331,8 @@ class Store(Writes):
     def forgotten(self, messages: Sequence[Message]) -> list[bool]:
         """Return for each message whether one with its source and source id was deleted."""
         sources = [writes.source_of(message) for message in messages]
-        gone = self._seen(lambda: tombstones.find_forgotten(self._connection, sources))
-        return [source in gone for source in sources]
+        forgotten = self._seen(lambda: tombstones.find_forgotten(self._connection, sources))
+        return [source in forgotten for source in sources]
 
     def forgotten_sessions(self, conversations: Iterable[str | None]) -> set[str]:
         """Return the sessions of those conversations that had messages deleted."""

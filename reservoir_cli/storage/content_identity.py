@@ -30,7 +30,7 @@ def session_of(conversation: str) -> str:
 def parts_of(message: Message | StoredMessage) -> list[str]:
     """Return the content of a message in parts that ignore white space.
 
-    Programs split a reply into messages differently, so that only its parts can be compared.
+    Programs split a reply into messages differently, so only its parts can be compared.
     """
     role, text = str(message.role), plain(message.content)
     paragraphs = text.split("\n\n") if role == "assistant" else [text]

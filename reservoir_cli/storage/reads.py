@@ -70,7 +70,7 @@ def to_message(row: Sequence[Any]) -> StoredMessage:
     except UNDECODABLE as error:
         raise StoreCorruptError(
             f"the store is corrupt: message {row[0]} cannot be read",
-            hint="reservoir doctor says what else; the message is in a backup",
+            hint="reservoir doctor lists all damage; the message is in a backup",
         ) from error
 
 

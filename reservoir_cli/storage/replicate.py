@@ -89,14 +89,14 @@ def _begin(source: Store, target: Store) -> Key | None:
         if held["messages"] or held["conversations"] or metadata != DumpMetadata():
             raise UsageError(
                 f"{target.location} is not empty",
-                hint="reservoir export and ingest bring two stores together",
+                hint="to merge two stores, use reservoir export and ingest",
             )
         _set_mark(source, target, None)
         return None
     if mark["source"] not in (_place(source), source.location):
         raise UsageError(
             f"{target.location} is an unfinished copy of {mark['source']}",
-            hint="finish that one first, or take an empty target",
+            hint="finish that one first, or use an empty target",
         )
     if "step" in mark:
         raise UsageError(

@@ -1,7 +1,7 @@
 """Find words of a query that the index lacks, and suggest similarly spelled ones.
 
-Stems are compared, so that words which differ only by an ending are already equal. The vocabulary
-is read only for words without a single hit, and only the part with the same first letters.
+Stems are compared, so words that differ only by an ending are already equal. The vocabulary is
+read only for words without a single hit, and only the part with the same first letters.
 """
 
 from collections.abc import Callable, Iterable, Mapping

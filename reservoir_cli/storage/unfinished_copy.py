@@ -20,7 +20,7 @@ def unfinished_copy_error(mark: str, place: str) -> StoreError:
         source = "SOURCE"
     return StoreError(
         f"the store {place} is a copy that is not finished",
-        hint=f"reservoir db copy {source} {quote(place)} goes on with it",
+        hint=f"reservoir db copy {source} {quote(place)} resumes it",
     )
 
 

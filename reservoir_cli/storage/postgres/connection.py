@@ -95,16 +95,16 @@ _LOST = ("57P", "08")
 #: The message and the hint for an SQLSTATE, by its beginning.
 _MEANINGS = {
     "28": ("the server {place} refused the user or the password", "check the URL, or ~/.pgpass"),
-    "3D000": ("there is no database {place}", "createdb makes one"),
+    "3D000": ("there is no database {place}", "create it with createdb"),
     "25006": ("the store {place} cannot be written to", "the server or the user is read-only"),
     "42501": ("the user may not do this in the store {place}", "ask the owner of the database"),
     "23514": (
-        "a time or a number is outside of what a store holds",
+        "a time or a number is out of range",
         "check the time of the message",
     ),
     "53100": ("the disk of the server is full", "make room, then run the command again"),
     "53300": ("the server {place} has too many connections", "try again, or use a pool"),
-    "57P": ("the server {place} was stopped or starts just now", "run the command again"),
+    "57P": ("the server {place} has stopped or is starting", "run the command again"),
     "08": ("lost the connection to the server {place}", "run the command again"),
     "XX001": ("the store {place} is corrupt", "restore it from a backup"),
     "42P01": ("the store {place} has lost a table", "restore it from a backup"),
@@ -285,7 +285,7 @@ class UncertainCommitError(StoreError):
         super().__init__(
             f"lost the connection to the server {place} while it stored a write, "
             "which may be stored or not",
-            hint="see whether it is there (reservoir view), and run the command again if not",
+            hint="check whether it was stored (reservoir view), and run the command again if not",
         )
 
 
@@ -403,7 +403,7 @@ def _translate_error(error: psycopg.Error, place: str) -> ReservoirError:
     state = error.sqlstate or ("08" if lost else "")
     if state in _CONFLICTS:
         return ConflictError(
-            "another process wrote the same at the same time", hint="run the command again"
+            "another process changed the same data at the same time", hint="run the command again"
         )
     if state in _BUSY:
         return StoreLockedError(

@@ -86,7 +86,7 @@ MIGRATIONS: tuple[tuple[str, str], ...] = (
             PRIMARY KEY (partition, message_id, part),
             FOREIGN KEY (partition, message_id) REFERENCES messages ON DELETE CASCADE
         );
-        -- A search reads the pending list row by row, so that it must stay short.
+        -- A search reads the pending list row by row, so it must stay short.
         CREATE INDEX words_by_stem ON words USING gin (stems)
             WITH (fastupdate = on, gin_pending_list_limit = 256);
 
@@ -376,8 +376,8 @@ def _refuse(version: int, encoding: str, vector: str | None) -> None:
         )
     if encoding != "UTF8":
         raise StoreError(
-            f"the database keeps text as {encoding}",
-            hint="make one with createdb --encoding UTF8 --template template0",
+            f"the encoding of the database is {encoding}",
+            hint="create one with createdb --encoding UTF8 --template template0",
         )
 
 

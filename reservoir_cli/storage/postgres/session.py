@@ -77,7 +77,7 @@ class Session(session.Session, ABC):
         if version == len(schema.MIGRATIONS):
             return
         if self.read_only:
-            state = "is of an older schema" if version else "is not set up"
+            state = "has an older schema" if version else "is not set up"
             raise StoreError(
                 f"the store {self.location} {state} and cannot be written to",
                 hint="let its owner run reservoir db migrate once",

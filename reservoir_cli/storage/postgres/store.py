@@ -172,7 +172,7 @@ class PostgresStore(Session, Store):
             for what, count in counts.items()
             if count
         ]
-        details += [f"{orphans:,} tags and pins are of no message"] if orphans else []
+        details += [f"{orphans:,} tags and pins belong to no message"] if orphans else []
         return [Problem(detail, repairable=True) for detail in details]
 
     def repair(self, link_threshold: LinkThreshold) -> list[int]:
@@ -206,14 +206,14 @@ class PostgresStore(Session, Store):
     # Models
 
     def _require_whole(self) -> None:
-        """Refuse a member, who does not see every message, to change the shared model.
+        """Keep a member, who does not see every message, from changing the shared model.
 
         :raises StoreError: this user is a member.
         """
         if not self.server.whole:
             raise StoreError(
-                f"the model of the store {self.location} is not for a member to change",
-                hint="its owner does, by reservoir embed --model NAME or --rebuild",
+                f"only the owner can change the model of the store {self.location}",
+                hint="the owner runs reservoir embed --model NAME or --rebuild",
             )
 
     def activate_model(self, model_id: str, name: str) -> None:

@@ -32,8 +32,8 @@ def write_copy(connection: Connection, target: Path, progress: Progress) -> None
         # A damaged copy must not replace the last good backup.
         if file_problems(copy):
             raise StoreCorruptError(
-                "the store is corrupt, so there is no copy of it",
-                hint="reservoir doctor says what is wrong; an earlier backup is as it was",
+                "the store is corrupt, so it was not copied",
+                hint="reservoir doctor says what is wrong; earlier backups are unchanged",
             )
     except sqlite3.OperationalError as error:
         if error.sqlite_errorname in ("SQLITE_FULL", "SQLITE_IOERR_WRITE"):  # from the copy

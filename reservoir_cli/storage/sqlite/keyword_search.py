@@ -1,7 +1,7 @@
 """Search for words, phrases and prefixes as typed, ranked by BM25 over the scope.
 
 The words are looked up in the index's postings. FTS5's own ranking uses the frequencies of the
-whole file, so that text in other partitions would change the scores.
+whole file, so text in other partitions would change the scores.
 
 This module does without numpy, because loading it takes longer than the search.
 """

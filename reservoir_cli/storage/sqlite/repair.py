@@ -64,7 +64,7 @@ def problems(connection: Connection, model_id: str | None) -> Iterator[Problem]:
     if count := vector_blocks.count_problems(connection, model_id or ""):
         yield Problem(f"the ranking data is wrong for {_messages(count)}", repairable=True)
     if count := mark_rows.count_orphans(connection):
-        yield Problem(f"{count:,} tags and pins are of no message", repairable=True)
+        yield Problem(f"{count:,} tags and pins belong to no message", repairable=True)
     if numbers := unreadable(connection):
         ids = ", ".join(map(str, numbers[:10]))
         detail = f"{_messages(len(numbers))} cannot be read: {ids}"

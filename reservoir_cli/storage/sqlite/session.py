@@ -75,8 +75,8 @@ class Session(session.Session, ABC):
         try:
             connection.execute("SELECT 1 FROM sqlite_master").fetchone()
         except sqlite3.OperationalError:
-            # SQLite cannot read a WAL file in a read-only folder. Nobody can write to it there,
-            # so that it can be opened as immutable.
+            # SQLite cannot read a WAL file in a read-only folder. Nobody can write to it there, so
+            # it can be opened as immutable.
             connection.close()
             connection = connect(f"{uri_of(path)}?immutable=1", self._patience)
         return connection
@@ -89,8 +89,8 @@ class Session(session.Session, ABC):
         if version < SCHEMA_VERSION:
             if self.read_only:
                 raise StoreError(
-                    f"the store is of an older schema ({version}) and cannot be written to",
-                    hint="make it writable once, so that it can be brought up to date",
+                    f"the store has an older schema ({version}) and cannot be written to",
+                    hint="make it writable once, so that it can be migrated",
                 )
             self._migrate()
         # Reads still work; a write raises an error that names the code.

@@ -49,10 +49,10 @@ class SqliteStore(Session, Store):
         """See :class:`~reservoir_cli.storage.session.Session`."""
         if not self._warm:
             return work()
-        kept = self._get_cache()
-        result = kept.helper.submit(work)
+        cache = self._get_cache()
+        result = cache.helper.submit(work)
         try:
-            self._seen(lambda: kept.look_up(self._connection, question))
+            self._seen(lambda: cache.look_up(self._connection, question))
         finally:
             result.exception()  # wait for it
         return result.result()
@@ -150,7 +150,7 @@ class SqliteStore(Session, Store):
         from reservoir_cli.storage.sqlite import repair
 
         with self._lock, errors(self.location):
-            # The damage may be in an index only, so that a repair is worth trying.
+            # The damage may be in an index only, so a repair is worth trying.
             damage = repair.file_problems(self._connection)
             if damage:
                 return [Problem(detail, repairable=True) for detail in damage]

@@ -23,7 +23,8 @@ def uri_of(path: Path) -> str:
         return path.absolute().as_uri()
     except OSError:
         raise StoreError(
-            f"cannot open the store {path}: the current folder is gone", hint="give a whole path"
+            f"cannot open the store {path}: the current folder is gone",
+            hint="give an absolute path",
         ) from None
 
 
@@ -71,8 +72,8 @@ def refuse_hard_link(path: Path) -> None:
         return
     if names > 1:
         raise StoreError(
-            f"the store {path} has {names} names (hard links): what is written by one is lost by "
-            "the other",
+            f"the store {path} has {names} names (hard links): writes under one name are lost "
+            "under the other",
             hint="remove the others, not the one with a -wal file beside it (find FOLDER -samefile "
             f"{path} lists them); a symbolic link is fine",
         )
@@ -85,6 +86,6 @@ def create_file(path: Path) -> None:
         os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
     except OSError as error:
         raise StoreError(
-            f"cannot make the store {path}: {error.strerror}",
+            f"cannot create the store {path}: {error.strerror}",
             hint="check the path and its permissions, or give another with --db",
         ) from error

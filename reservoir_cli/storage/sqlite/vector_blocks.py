@@ -6,8 +6,8 @@ best ones. A block belongs to one partition and instance. It is derived from ``m
 
 Vectors are stored as int8 codes, each with the scale that maps its greatest component to 127.
 
-A block is never changed but replaced by one with a new id, so that a process that has read it can
-tell by its id whether it is still current.
+A block is never changed but replaced by one with a new id, so a process that has read it can tell
+by its id whether it is still current.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ Place = tuple[str, str]
 class Entries(NamedTuple):
     """The passages of a block; arrays of shape (n,) except ``codes``.
 
-    :param ids: int64, the message of each passage, so that ids can repeat.
+    :param ids: int64, the message of each passage; ids can repeat.
     :param created_at: int64, milliseconds since 1970.
     :param threads: int64, a key of the conversation, or of the instance outside of one.
     :param tokens: int32, as stored with the message.
@@ -128,17 +128,17 @@ def remove(connection: Connection, place: Place, message_ids: Iterable[int]) -> 
     """Remove messages of one partition and instance from its blocks."""
     import numpy as np
 
-    gone = np.fromiter(message_ids, np.int64)
+    removed = np.fromiter(message_ids, np.int64)
     rows = connection.execute(
         f"SELECT id, {_NAMES} FROM vector_chunks WHERE partition = ? AND instance = ?", place
     ).fetchall()
     for number, *blobs in rows:
         entries = _unpack(blobs)
-        kept = ~np.isin(entries.ids, gone)
-        if not kept.any():
+        remains = ~np.isin(entries.ids, removed)
+        if not remains.any():
             connection.execute("DELETE FROM vector_chunks WHERE id = ?", [number])
-        elif not kept.all():
-            _replace(connection, number, entries.at(kept))
+        elif not remains.all():
+            _replace(connection, number, entries.at(remains))
 
 
 def read_vectors(

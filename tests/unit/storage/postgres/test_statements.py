@@ -235,7 +235,7 @@ def test_settings_of_a_database_and_of_the_environment_change_nothing(
 def test_a_database_without_an_encoding_is_refused_in_a_line(postgres: PostgresServer) -> None:
     postgres.sql("CREATE DATABASE ascii ENCODING 'SQL_ASCII' TEMPLATE template0")
     try:
-        with pytest.raises(StoreError, match="keeps text as SQL_ASCII") as caught:
+        with pytest.raises(StoreError, match="encoding of the database is SQL_ASCII") as caught:
             open_store(postgres.url("ascii"))
         assert caught.value.exit_code == 3
         assert "--encoding UTF8" in str(caught.value.hint)
