@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from reservoir_cli.storage.candidates import Asked, Candidates, Talk
+    from reservoir_cli.storage.candidates import Candidates, Query, Talk
     from reservoir_cli.tokens import TokenCounter
 
 EVERYTHING = Filter()
@@ -83,7 +83,7 @@ class Writes(Embeddings):
                 added += self._put(scope, batch, counter, to_epoch_ms(now), numbers, pair=pair)
             return added
 
-        return self._written(write)
+        return self._run_write(write)
 
     def _put(
         self,
@@ -110,19 +110,19 @@ class Writes(Embeddings):
 
     def add_conversations(self, scope: Scope, added: Sequence[Conversation]) -> None:
         """Store titles and models of conversations; update those already stored."""
-        self._written(lambda: conversations.add(self._connection, scope, added))
+        self._run_write(lambda: conversations.add(self._connection, scope, added))
 
     def update_counts(self, counts: Mapping[Key, int], counter: str) -> None:
         """Replace stored token counts with those of another counter."""
-        self._written(lambda: writes.update_counts(self._connection, counts, counter))
+        self._run_write(lambda: writes.update_counts(self._connection, counts, counter))
 
     def mark_secrets(self, secrets: Mapping[Key, Sequence[str]]) -> None:
         """Replace the stored kinds of secrets that messages contain."""
-        self._written(lambda: writes.mark_secrets(self._connection, secrets))
+        self._run_write(lambda: writes.mark_secrets(self._connection, secrets))
 
     def add_run(self, run: Mapping[str, Any]) -> None:
         """Record a built context: numbers and names, never text."""
-        self._written(lambda: conversations.add_run(self._connection, run))
+        self._run_write(lambda: conversations.add_run(self._connection, run))
 
     def delete(self, keys: Sequence[Key], progress: Progress = no_progress) -> bool:
         """Delete messages and everything derived from them; imports skip them from now on.
@@ -130,7 +130,7 @@ class Writes(Embeddings):
         :returns: whether no word of them is left in any file of the store; a concurrent reader
             may prevent that.
         """
-        self._written(lambda: self._delete(by_partition(keys), progress))
+        self._run_write(lambda: self._delete(by_partition(keys), progress))
         progress("rewriting the store", 0, 0)
         return self._purge()
 
@@ -144,7 +144,7 @@ class Writes(Embeddings):
                 for old in reads.by_id(self._connection, [key.id], Scope(key.partition)):
                     self._replace(old, message, counter, to_epoch_ms(now))
 
-        self._written(write)
+        self._run_write(write)
 
     def _replace(
         self, old: StoredMessage, message: Message, counter: "TokenCounter", now: int
@@ -170,7 +170,7 @@ class Writes(Embeddings):
                 tombstones.mark_edited(self._connection, old)
             self._seal()
 
-        self._written(write)
+        self._run_write(write)
         return self._purge()
 
     def _seal(self) -> None:
@@ -204,7 +204,7 @@ class Writes(Embeddings):
 
     def shared_ids(self) -> list[Key]:
         """Return the messages whose id is also used in an earlier partition."""
-        return self._seen(lambda: reads.shared_ids(self._connection))
+        return self._run_read(lambda: reads.shared_ids(self._connection))
 
     @abstractmethod
     def _insert_messages(self, rows: Sequence[tuple[Any, ...]]) -> None:
@@ -276,16 +276,16 @@ class Store(Writes):
         :param vector: the question's embedding by the active model.
         :param talk: the preceding turns, compared in the same scan.
         """
-        from reservoir_cli.storage.candidates import Asked
+        from reservoir_cli.storage.candidates import Query
 
         def gather() -> "Candidates":
-            asked = Asked(scope, own, question, self._model_id(), vector, talk)
-            return self._gather(asked).mark(self._matching(scope, where))
+            query = Query(scope, own, question, self._model_id(), vector, talk)
+            return self._gather(query).mark(self._matching(scope, where))
 
-        return self._seen(gather)
+        return self._run_read(gather)
 
     @abstractmethod
-    def _gather(self, asked: "Asked") -> "Candidates":
+    def _gather(self, query: "Query") -> "Candidates":
         """Return every message of a scope with its ranking data, in order of time."""
 
     def _matching(self, scope: Scope, where: Filter) -> Keys | None:
@@ -294,84 +294,84 @@ class Store(Writes):
 
     def linked(self, ids: Iterable[int], depth: int, scope: Scope) -> list[int]:
         """Return the messages at most ``depth`` links away, without the given ones."""
-        return self._seen(lambda: links.find_linked(self._connection, ids, depth, scope))
+        return self._run_read(lambda: links.find_linked(self._connection, ids, depth, scope))
 
     def last(self, scope: Scope, count: int, where: Filter = EVERYTHING) -> list[StoredMessage]:
         """Return the newest messages, oldest first; all of them when ``count`` is 0."""
-        return self._seen(lambda: reads.last(self._connection, scope, count, where))
+        return self._run_read(lambda: reads.last(self._connection, scope, count, where))
 
     def by_id(self, ids: Sequence[int], scope: Scope) -> list[StoredMessage]:
         """Return these messages, if they are in the scope, oldest first."""
-        return self._seen(lambda: reads.by_id(self._connection, ids, scope))
+        return self._run_read(lambda: reads.by_id(self._connection, ids, scope))
 
     def by_key(self, keys: Sequence[Key]) -> list[StoredMessage]:
         """Return these messages, if they still exist, oldest first."""
-        return self._seen(lambda: reads.by_key(self._connection, keys))
+        return self._run_read(lambda: reads.by_key(self._connection, keys))
 
     def with_partners(self, ids: Sequence[int], scope: Scope) -> list[StoredMessage]:
         """Return these messages and their partners: trace, tool calls and results."""
-        return self._seen(lambda: reads.with_partners(self._connection, ids, scope))
+        return self._run_read(lambda: reads.with_partners(self._connection, ids, scope))
 
     def find(self, scope: Scope, where: Filter = EVERYTHING) -> Keys:
         """Return the keys of messages, in order of time."""
-        return self._seen(lambda: reads.find(self._connection, scope, where))
+        return self._run_read(lambda: reads.find(self._connection, scope, where))
 
     def starting_with(self, field: IdField, prefix: str, scope: Scope) -> list[str]:
-        """Return the first ten ids of a scope that start with a prefix."""
-        return self._seen(lambda: reads.starting_with(self._connection, field, prefix, scope))
+        """Return up to ten ids of a scope that start with a prefix."""
+        return self._run_read(lambda: reads.starting_with(self._connection, field, prefix, scope))
 
     def threads(self, scope: Scope, where: Filter = EVERYTHING) -> "dict[ThreadName, array[int]]":
         """Return the ids of messages by their thread, threads and messages in order of time."""
-        return self._seen(lambda: reads.threads(self._connection, scope, where))
+        return self._run_read(lambda: reads.threads(self._connection, scope, where))
 
     def edited(self, messages: Sequence[StoredMessage]) -> list[StoredMessage]:
         """Return the messages among these that a person edited."""
-        return self._seen(lambda: tombstones.find_edited(self._connection, messages))
+        return self._run_read(lambda: tombstones.find_edited(self._connection, messages))
 
     def forgotten(self, messages: Sequence[Message]) -> list[bool]:
         """Return for each message whether one with its source and source id was deleted."""
         sources = [writes.source_of(message) for message in messages]
-        forgotten = self._seen(lambda: tombstones.find_forgotten(self._connection, sources))
+        forgotten = self._run_read(lambda: tombstones.find_forgotten(self._connection, sources))
         return [source in forgotten for source in sources]
 
     def forgotten_sessions(self, conversations: Iterable[str | None]) -> set[str]:
         """Return the sessions of those conversations that had messages deleted."""
-        return self._seen(lambda: tombstones.find_sessions(self._connection, conversations))
+        return self._run_read(lambda: tombstones.find_sessions(self._connection, conversations))
 
-    def forgotten_said(self, messages: Sequence[Message]) -> list[bool]:
-        """Return for each message whether its content was since deleted from its conversation.
+    def forgotten_contents(self, messages: Sequence[Message]) -> list[bool]:
+        """Return for each message whether its content was later deleted from its conversation.
 
         Deleted messages of any source count. A message without a time precedes all deletions.
         """
-        return self._seen(lambda: tombstones.check_contents(self._connection, messages))
+        return self._run_read(lambda: tombstones.check_contents(self._connection, messages))
 
     def runs(self, since: datetime | None, partition: str | None = None) -> list[dict[str, Any]]:
         """Return the records of built contexts, oldest first."""
         moment = to_epoch_ms(since) if since else 0
-        return self._seen(lambda: conversations.runs(self._connection, moment, partition))
+        return self._run_read(lambda: conversations.runs(self._connection, moment, partition))
 
     def holdings(self, partition: str | None = None) -> dict[str, int]:
-        """Return the numbers of messages, conversations, vectors, links and tokens."""
+        """Count messages, conversations, embedded and pending messages, links and tokens."""
         if partition is None:
-            return self._seen(lambda: conversations.holdings(self._connection))
-        return self._seen(lambda: conversations.holdings_of(self._connection, partition))
+            return self._run_read(lambda: conversations.holdings(self._connection))
+        return self._run_read(lambda: conversations.holdings_of(self._connection, partition))
 
     def newest_instance(self, partition: str) -> str | None:
         """Return the instance of a partition with the newest message, documents excepted."""
-        return self._seen(lambda: conversations.newest_instance(self._connection, partition))
+        return self._run_read(lambda: conversations.newest_instance(self._connection, partition))
 
     def places(self) -> list[tuple[str, str, int]]:
         """Return (partition, instance, number of messages), the largest first."""
-        return self._seen(lambda: conversations.places(self._connection))
+        return self._run_read(lambda: conversations.places(self._connection))
 
     def place_summaries(self, scope: Scope) -> list[PlaceSummary]:
         """Return the instances of each partition, in order of their names."""
-        return self._seen(lambda: conversations.place_summaries(self._connection, scope))
+        return self._run_read(lambda: conversations.place_summaries(self._connection, scope))
 
     def conversations(self, scope: Scope) -> list[ConversationSummary]:
         """Return the conversations of a scope, in order of their first messages."""
-        return self._seen(lambda: conversations.summaries(self._connection, scope))
+        return self._run_read(lambda: conversations.summaries(self._connection, scope))
 
     def known_conversations(self, names: Collection[ThreadName]) -> dict[ThreadName, Conversation]:
         """Return the stored titles and models of conversations."""
-        return self._seen(lambda: conversations.read_known(self._connection, names))
+        return self._run_read(lambda: conversations.read_known(self._connection, names))

@@ -59,7 +59,7 @@ class Respelt(NamedTuple):
     place: int
 
 
-class Asked(NamedTuple):
+class Query(NamedTuple):
     """A question to rank every message of a scope for.
 
     :param own: the instance that history comes from; its documents are not marked as own.
@@ -174,7 +174,7 @@ class Candidates:
 
 def add_postings(
     candidates: Candidates,
-    asked: Asked,
+    query: Query,
     talk_cosine: "NDArray[np.float32]",
     postings: Callable[[str], tuple[tuple[Posting, ...], list[str]]],
     respell: Callable[[list[str]], tuple[tuple[Respelt, ...], tuple[Posting, ...]]],
@@ -185,11 +185,11 @@ def add_postings(
     :param postings: returns the postings of a text's stems, and the stems that have none.
     :param respell: corrects stems that have no posting.
     """
-    stems, absent = postings(asked.question)
+    stems, absent = postings(query.question)
     respelt, near = respell(absent) if absent else ((), ())
     talk = None
-    if asked.talk is not None:
-        turns = ((weight, postings(text)[0]) for weight, text in asked.talk.turns)
+    if query.talk is not None:
+        turns = ((weight, postings(text)[0]) for weight, text in query.talk.turns)
         talk = TalkScores(talk_cosine, tuple(turns))
     missing = len(absent) - len(near)
     return replace(candidates, postings=(*stems, *near), absent=missing, respelt=respelt, talk=talk)

@@ -46,7 +46,7 @@ def read_known(
     known: dict[ThreadName, Conversation] = {}
     for partition in {name[0] for name in names}:
         threads = [name for name in names if name[0] == partition]
-        # The condition on the instance is for the index, which begins with it.
+        # The condition on the instance lets the database use the primary key.
         in_instances, instances = connection.in_list("instance", sorted({t[1] for t in threads}))
         in_ids, ids = connection.in_list("id", sorted({t[2] or "" for t in threads}))
         rows = connection.execute(

@@ -109,7 +109,9 @@ class DumpMetadata:
 
 def read_batch(store: Store, after: Key | None, count: int) -> DumpBatch:
     """Return the next messages after a key in the store's own order, with all that is theirs."""
-    return store._seen(lambda: _read_rest(store._connection, store._messages_after(after, count)))
+    return store._run_read(
+        lambda: _read_rest(store._connection, store._messages_after(after, count))
+    )
 
 
 def load(store: Store, batch: DumpBatch) -> None:
@@ -137,17 +139,17 @@ def load(store: Store, batch: DumpBatch) -> None:
         mark_rows.add_tags(connection, batch.tags)
         mark_rows.add_pins(connection, batch.pins)
 
-    store._written(write)
+    store._run_write(write)
 
 
 def read_metadata(store: Store) -> DumpMetadata:
     """Return everything in the store that does not belong to a single message."""
-    return store._seen(lambda: _read_metadata(store._connection))
+    return store._run_read(lambda: _read_metadata(store._connection))
 
 
 def load_metadata(store: Store, metadata: DumpMetadata) -> None:
     """Replace everything in the store that does not belong to a single message."""
-    store._written(lambda: _load_metadata(store._connection, metadata))
+    store._run_write(lambda: _load_metadata(store._connection, metadata))
 
 
 def _read_rest(connection: Connection, rows: list[Any]) -> DumpBatch:

@@ -26,7 +26,7 @@ class Embeddings(Session):
             properties.put(self._connection, properties.MODEL_ID, model_id)
             properties.put(self._connection, properties.MODEL_NAME, name)
 
-        self._written(write)
+        self._run_write(write)
 
     def active_model(self) -> tuple[str, str] | None:
         """Return (identity, name) of the active model, if there is one yet."""
@@ -42,7 +42,7 @@ class Embeddings(Session):
         return self._model(properties.NEXT_ID, properties.NEXT_NAME)
 
     def _model(self, identity: str, name: str) -> tuple[str, str] | None:
-        return self._seen(lambda: model_switch.read_model(self._connection, identity, name))
+        return self._run_read(lambda: model_switch.read_model(self._connection, identity, name))
 
     def dimensions(self) -> int | None:
         """Return the dimensions of the active model's vectors; ``None`` if it has none yet."""
@@ -53,22 +53,22 @@ class Embeddings(Session):
             )
             return next((len(vector) for (vector,) in rows), None)
 
-        return self._seen(read)
+        return self._run_read(read)
 
     def begin_model(self, model_id: str, name: str) -> str:
         """Begin or resume building a model's vectors.
 
         :returns: the identity to store them under.
         """
-        return self._written(lambda: model_switch.begin(self._connection, model_id, name))
+        return self._run_write(lambda: model_switch.begin(self._connection, model_id, name))
 
     def give_up_model(self) -> None:
         """Delete the next model and its vectors."""
-        self._written(lambda: model_switch.give_up(self._connection))
+        self._run_write(lambda: model_switch.give_up(self._connection))
 
     def switch_model(self, kept_as: str) -> None:
         """Make this the active model if it is still the next one; messages it lacks are pending."""
-        self._written(lambda: model_switch.switch(self._connection, kept_as))
+        self._run_write(lambda: model_switch.switch(self._connection, kept_as))
 
     def clear_former_model(self) -> bool:
         """Delete a batch of the former model's vectors.
@@ -77,7 +77,7 @@ class Embeddings(Session):
         """
         if self.get_property(properties.FORMER_ID) is None:
             return False
-        return self._written(lambda: model_switch.clear_former(self._connection))
+        return self._run_write(lambda: model_switch.clear_former(self._connection))
 
     def unembedded(
         self,
@@ -91,16 +91,16 @@ class Embeddings(Session):
 
         :param model: the identity of the model; ``None`` for the active one.
         """
-        return self._seen(
+        return self._run_read(
             lambda: reads.unembedded(
-                self._connection, self._waiting(model), scope, limit, newest=newest
+                self._connection, self._waiting_table(model), scope, limit, newest=newest
             )
         )
 
     def unembedded_keys(self, scope: Scope = _EVERYWHERE) -> Keys:
         """Return the keys of messages without vectors, newest first."""
-        return self._seen(
-            lambda: reads.unembedded_keys(self._connection, self._waiting(None), scope)
+        return self._run_read(
+            lambda: reads.unembedded_keys(self._connection, self._waiting_table(None), scope)
         )
 
     def count_unembedded(self, scope: Scope = _EVERYWHERE, *, model: str | None = None) -> int:
@@ -108,11 +108,11 @@ class Embeddings(Session):
 
         :param model: the identity of the model; ``None`` for the active one.
         """
-        return self._seen(
-            lambda: reads.count_unembedded(self._connection, self._waiting(model), scope)
+        return self._run_read(
+            lambda: reads.count_unembedded(self._connection, self._waiting_table(model), scope)
         )
 
-    def _waiting(self, model: str | None) -> str:
+    def _waiting_table(self, model: str | None) -> str:
         if model is None:
             return "pending"
         return model_switch.waiting_table(self._connection, model)
@@ -130,7 +130,7 @@ class Embeddings(Session):
         :param wait: as for :meth:`write`.
         """
         for batch in self._in_transactions(passages):
-            self._written(partial(self._put_passages, model_id, batch, link_threshold), wait)
+            self._run_write(partial(self._put_passages, model_id, batch, link_threshold), wait)
 
     def _in_transactions(self, passages: _Passages) -> Iterable[_Passages]:
         """Split passages into those of each transaction; by default all go in one."""
@@ -162,7 +162,7 @@ class Embeddings(Session):
                 passages.setdefault(key, []).append(passage)
             return passages
 
-        return self._seen(read)
+        return self._run_read(read)
 
     @abstractmethod
     def _add_vectors(

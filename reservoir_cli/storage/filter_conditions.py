@@ -49,8 +49,11 @@ def conditions(connection: Connection, scope: Scope, where: Filter) -> tuple[str
         parts.append(_IN_SESSION)
         bound += [where.session, f"{where.session}0", where.session, f"{where.session}/"]
     for wanted, (condition, values) in (
-        (where.tag is not None, mark_rows.tagged(connection, scope.partition, where.tag or "")),
-        (where.pinned, mark_rows.pinned(connection, scope.partition)),
+        (
+            where.tag is not None,
+            mark_rows.where_tagged(connection, scope.partition, where.tag or ""),
+        ),
+        (where.pinned, mark_rows.where_pinned(connection, scope.partition)),
         (where.secrets, ("m.secrets IS NOT NULL", [])),
     ):
         if wanted:
@@ -62,7 +65,7 @@ def conditions(connection: Connection, scope: Scope, where: Filter) -> tuple[str
     return " AND ".join(parts), bound
 
 
-def holds(content: str, tool_calls: str | None, text: str) -> bool:
+def contains_text(content: str, tool_calls: str | None, text: str) -> bool:
     """Return whether a message contains a text, ignoring case alike for both databases.
 
     :param text: the case-folded text.
@@ -74,7 +77,7 @@ def holds(content: str, tool_calls: str | None, text: str) -> bool:
         return any(text in fold(call_text(call_from_dict(call))) for call in calls)
 
 
-def one_thread(connection: Connection, conversation_id: str | None) -> tuple[str, str, list[str]]:
+def where_thread(connection: Connection, conversation_id: str | None) -> tuple[str, str, list[str]]:
     """Return the SQL that selects one thread of a partition and instance.
 
     :returns: an index hint, a condition on ``messages m``, and its values. Without the hint

@@ -54,14 +54,14 @@ def indexed_text(text: str) -> str:
     """
     if text.isascii():
         return text
-    folded = _folded(text)
+    folded = _fold(text)
     words = ((word, word.translate(_UMLAUTS)) for word in _WORD.findall(folded))
     return " ".join([folded, *(spelling for word, spelling in words if spelling != word)])
 
 
 def searched_text(text: str) -> str:
     """Return a text as its single words are searched: "Müller" as "Mueller"."""
-    return text if text.isascii() else _folded(text).translate(_UMLAUTS)
+    return text if text.isascii() else _fold(text).translate(_UMLAUTS)
 
 
 def spaced_text(text: str) -> str:
@@ -74,7 +74,7 @@ def _unspaced() -> re.Pattern[str]:
     return re.compile(_UNSPACED)  # it takes 1 ms, and few commands need it
 
 
-def _folded(text: str) -> str:
+def _fold(text: str) -> str:
     return spaced_text(unicodedata.normalize("NFC", text).translate(_LETTERS))
 
 
@@ -99,7 +99,7 @@ def typed_terms(text: str) -> list[str]:
 
 def _phrase(text: str) -> str:
     """Return words as they are searched in sequence; the index has that only of one spelling."""
-    folded = _folded(text).strip()
+    folded = _fold(text).strip()
     return folded if len(_WORD.findall(folded)) > 1 else folded.translate(_UMLAUTS)
 
 

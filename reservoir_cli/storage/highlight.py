@@ -76,9 +76,9 @@ def _spans(text: str, marked: str) -> list[Span]:
         elif at < len(text) and text[at] == character:
             at += 1
     # The span may begin or end with a space of the text.
-    return [_trimmed(text, *span) for span in spans]
+    return [_trim(text, *span) for span in spans]
 
 
-def _trimmed(text: str, start: int, end: int) -> Span:
+def _trim(text: str, start: int, end: int) -> Span:
     word = text[start:end]
     return end - len(word.lstrip()), start + len(word.rstrip())

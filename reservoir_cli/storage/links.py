@@ -10,7 +10,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from reservoir_cli.messages import Scope
-from reservoir_cli.storage.filter_conditions import one_thread, where_scope
+from reservoir_cli.storage.filter_conditions import where_scope, where_thread
 from reservoir_cli.storage.portable_sql import Connection, decoding
 
 if TYPE_CHECKING:
@@ -157,7 +157,7 @@ def _vectors(
     with several passages is their mean.
     """
     *instance, conversation = thread
-    hint, condition, values = one_thread(connection, conversation)
+    hint, condition, values = where_thread(connection, conversation)
     embedded = f"""
         SELECT m.partition, m.id, m.created_at FROM messages m {hint}
         WHERE m.partition = ? AND m.instance = ? AND {condition} AND EXISTS
@@ -190,7 +190,7 @@ def _vectors(
 
 
 def mean(vectors: "Sequence[Vector]") -> "Vector":
-    """Return the mean of a message's passages, shape (dimensions,), length 1."""
+    """Return the mean of a message's vectors, shape (dimensions,), length 1."""
     import numpy as np
 
     if len(vectors) == 1:

@@ -94,12 +94,12 @@ def copy_to_twins(
     for batch in batches(ids):
         tags, pins = read(connection, old[0], batch)
         marked_ids = sorted({number for _, number, _ in [*tags, *pins]})
-        twins = _twins(connection, old, new, marked_ids)
+        twins = _find_twins(connection, old, new, marked_ids)
         add_tags(connection, [(new[0], twins[number], name) for _, number, name in tags])
         add_pins(connection, [(new[0], twins[number], at) for _, number, at in pins])
 
 
-def _twins(
+def _find_twins(
     connection: Connection, old: tuple[str, str], new: tuple[str, str], ids: Sequence[int]
 ) -> dict[int, int]:
     """Return the ids of the messages with the same source and source id, by the old ids."""
@@ -119,7 +119,7 @@ def _twins(
     return twins
 
 
-def tagged(connection: Connection, partition: str | None, name: str) -> Condition:
+def where_tagged(connection: Connection, partition: str | None, name: str) -> Condition:
     """Return the condition that ``messages m`` have a tag."""
     in_partition, values = connection.in_partition("t", partition)
     return (
@@ -129,7 +129,7 @@ def tagged(connection: Connection, partition: str | None, name: str) -> Conditio
     )
 
 
-def pinned(connection: Connection, partition: str | None) -> Condition:
+def where_pinned(connection: Connection, partition: str | None) -> Condition:
     """Return the condition that ``messages m`` are pinned."""
     in_partition, values = connection.in_partition("t", partition)
     return (

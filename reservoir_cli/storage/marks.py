@@ -26,7 +26,7 @@ class Tags:
             self._connection.lock([key.partition])
             mark_rows.add_tags(self._connection, tags if self._store.by_key([key]) else [])
 
-        self._store._written(write)
+        self._store._run_write(write)
 
     def remove(self, key: Key, names: Sequence[str]) -> None:
         """Remove tags from a message."""
@@ -40,7 +40,7 @@ class Tags:
                 [*values, key.id, *bound],
             )
 
-        self._store._written(write)
+        self._store._run_write(write)
 
 
 class Pins:
@@ -58,7 +58,7 @@ class Pins:
             if self._store.by_key([key]):
                 mark_rows.add_pins(self._connection, [(*key, to_epoch_ms(now))])
 
-        self._store._written(write)
+        self._store._run_write(write)
 
     def remove(self, key: Key) -> None:
         """Unpin a message."""
@@ -67,4 +67,4 @@ class Pins:
             self._connection.lock([key.partition])
             writes.delete_rows(self._connection, "pins", key.partition, [key.id])
 
-        self._store._written(write)
+        self._store._run_write(write)

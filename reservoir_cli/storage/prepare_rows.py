@@ -113,15 +113,15 @@ def _row(scope: Scope, message: Message, trace_id: str | None, moment: int) -> t
         scope.instance,
         parse_role(message.role).value,
         clean_text(message.content),
-        _cleaned(message.name),
+        _clean(message.name),
         clean_text(json.dumps(calls, ensure_ascii=False)) if calls else None,
-        _cleaned(message.tool_call_id),
+        _clean(message.tool_call_id),
         moment,
         *source_of(message),
     )
 
 
-def _cleaned(text: str | None) -> str | None:
+def _clean(text: str | None) -> str | None:
     return None if text is None else clean_text(text)
 
 

@@ -74,7 +74,7 @@ class Ledger:
             )
             return True
 
-        return self._store._written(write)
+        return self._store._run_write(write)
 
     def _exist(self, partition: str, ids: Sequence[int]) -> bool:
         """Return whether messages are still in the partition, which may have been moved."""
@@ -97,4 +97,4 @@ class Ledger:
             )
             proxy_ledger_rows.drop_quoted(self._connection, partition)
 
-        self._store._written(write)
+        self._store._run_write(write)

@@ -20,7 +20,12 @@ from reservoir_cli.messages import (
 )
 from reservoir_cli.storage import mark_rows
 from reservoir_cli.storage.compact_keys import Keys, by_partition
-from reservoir_cli.storage.filter_conditions import conditions, holds, one_thread, where_scope
+from reservoir_cli.storage.filter_conditions import (
+    conditions,
+    contains_text,
+    where_scope,
+    where_thread,
+)
 from reservoir_cli.storage.portable_sql import NO_LIMIT, UNDECODABLE, Connection
 from reservoir_cli.storage.records import Filter, IdField, Passage, ThreadName
 from reservoir_cli.util.fold_case import fold
@@ -97,7 +102,9 @@ def _stream(
     sql = f"SELECT m.content, m.tool_calls, {columns} FROM messages m {hint} WHERE {condition}"
     text = fold(where.text)
     rows = (
-        row[2:] for row in connection.stream(f"{sql} {order}", bound) if holds(row[0], row[1], text)
+        row[2:]
+        for row in connection.stream(f"{sql} {order}", bound)
+        if contains_text(row[0], row[1], text)
     )
     yield from islice(rows, count)
 
@@ -161,20 +168,22 @@ def with_partners(connection: Connection, ids: Sequence[int], scope: Scope) -> l
     by_number = {message.id: message for message in by_id(connection, ids, scope)}
     fresh, looked_up = list(by_number.values()), set[int]()
     while fresh:
-        partners = _in_traces(connection, fresh, scope) - by_number.keys()
+        partners = _find_in_traces(connection, fresh, scope) - by_number.keys()
         for message in by_id(connection, sorted(partners), scope):
             by_number[message.id] = message
         known = sorted(by_number.values(), key=_in_time)
         # Most calls and their results share a trace: query the store only for the others.
         single = [message for message in unpaired(known) if message.id not in looked_up]
         looked_up |= {message.id for message in single}
-        partners = _callers_and_results(connection, single) - by_number.keys()
+        partners = _find_callers_and_results(connection, single) - by_number.keys()
         fresh = by_id(connection, sorted(partners), scope)
         by_number.update((message.id, message) for message in fresh)
     return sorted(by_number.values(), key=_in_time)
 
 
-def _in_traces(connection: Connection, messages: Iterable[StoredMessage], scope: Scope) -> set[int]:
+def _find_in_traces(
+    connection: Connection, messages: Iterable[StoredMessage], scope: Scope
+) -> set[int]:
     """Return the messages of a scope in the traces of these."""
     in_scope, values = where_scope(scope)
     traces: dict[str, set[str]] = {}
@@ -194,16 +203,18 @@ def _in_traces(connection: Connection, messages: Iterable[StoredMessage], scope:
     return partners
 
 
-def _callers_and_results(connection: Connection, messages: Iterable[StoredMessage]) -> set[int]:
+def _find_callers_and_results(
+    connection: Connection, messages: Iterable[StoredMessage]
+) -> set[int]:
     """Return the callers of tool results, and the results of all other messages' calls."""
     partners: set[int] = set()
     for message in messages:
         is_result = message.role is Role.TOOL
-        partners.update((_caller if is_result else _results)(connection, message))
+        partners.update((_find_caller if is_result else _find_results)(connection, message))
     return partners
 
 
-def _results(connection: Connection, caller: StoredMessage) -> list[int]:
+def _find_results(connection: Connection, caller: StoredMessage) -> list[int]:
     """Return the results of a message's tool calls."""
     listed, bound = connection.in_list("m.tool_call_id", [call.id for call in caller.tool_calls])
     rows = connection.execute(
@@ -223,12 +234,12 @@ def _results(connection: Connection, caller: StoredMessage) -> list[int]:
     ).fetchall()
     # A call id may be reused later: a result belongs to the nearest call before it.
     results = (to_message(row) for row in rows)
-    return [result.id for result in results if _caller(connection, result) == [caller.id]]
+    return [result.id for result in results if _find_caller(connection, result) == [caller.id]]
 
 
-def _caller(connection: Connection, result: StoredMessage) -> list[int]:
-    """Return the nearest message before a tool result that has its call."""
-    hint, condition, values = one_thread(connection, result.conversation_id)
+def _find_caller(connection: Connection, result: StoredMessage) -> list[int]:
+    """Return the nearest message before a tool result that contains its call."""
+    hint, condition, values = where_thread(connection, result.conversation_id)
     rows = connection.execute(
         f"""
         SELECT m.id FROM messages m {hint} WHERE m.partition = ? AND m.instance = ?

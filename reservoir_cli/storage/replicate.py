@@ -26,7 +26,7 @@ _HASHES = 2**256
 
 
 #: The new ids of messages that cannot keep theirs in the target.
-Renamed = Mapping[Key, int]
+NewIds = Mapping[Key, int]
 
 
 def copy(source: Store, target: Store, progress: Progress) -> dict[str, int]:
@@ -51,18 +51,18 @@ def _copy(source: Store, target: Store, progress: Progress) -> dict[str, int]:
     after = _begin(source, target)
     total = source.holdings()["messages"]
     with source.snapshot():
-        renamed = _renamed(source) if target.files() else {}
+        new_ids = _assign_new_ids(source) if target.files() else {}
         # Now, because loading vectors needs the names of the models, and again at the end.
         dump.load_metadata(target, dump.read_metadata(source))
         copied = target.holdings()["messages"]  # by an interrupted copy
         for batch in _batches(source, after):
             with target.write():
-                dump.load(target, _rename(batch, renamed))
+                dump.load(target, _rename(batch, new_ids))
                 _set_mark(source, target, batch.keys[-1])
             progress("copying messages", copied := copied + len(batch.messages), total)
         dump.load_metadata(target, dump.read_metadata(source))
         progress("comparing", 0, 0)
-        if _digest(source, renamed) != _digest(target):
+        if _digest(source, new_ids) != _digest(target):
             raise ReservoirError(
                 "the copy differs from its source: one of the two was changed in between",
                 hint=f"{_describe_removal(target)}, then copy again",
@@ -72,7 +72,7 @@ def _copy(source: Store, target: Store, progress: Progress) -> dict[str, int]:
     return {name: held[name] for name in ("messages", "conversations", "embedded", "synapses")}
 
 
-def _renamed(source: Store) -> Renamed:
+def _assign_new_ids(source: Store) -> NewIds:
     """Return new ids, greater than all others, for messages whose id another partition uses."""
     if not (shared := source.shared_ids()):
         return {}
@@ -113,10 +113,10 @@ def _place(store: Store) -> str:
 
 
 def _describe_removal(store: Store) -> str:
-    """Tell the user how to remove a store."""
+    """Return the instruction that removes a store."""
     if store.files():
         path, log, index, *_ = store.files()
-        return f"remove {path}, and {log.name} and {index.name} where they are"
+        return f"remove {path}, and {log.name} and {index.name} if they exist"
     return f"psql {store.location} -c 'DROP SCHEMA reservoir CASCADE'"
 
 
@@ -131,12 +131,12 @@ def _batches(store: Store, after: Key | None = None) -> Iterator[DumpBatch]:
         after = batch.keys[-1]
 
 
-def _rename(batch: DumpBatch, renamed: Renamed) -> DumpBatch:
+def _rename(batch: DumpBatch, new_ids: NewIds) -> DumpBatch:
     """Return a batch with the new ids of its messages."""
-    links = _rename_links(batch.links, renamed)
-    if renamed.keys().isdisjoint(batch.keys):
+    links = _rename_links(batch.links, new_ids)
+    if new_ids.keys().isdisjoint(batch.keys):
         return replace(batch, links=links)
-    new = {key.id: renamed.get(key, key.id) for key in batch.keys}
+    new = {key.id: new_ids.get(key, key.id) for key in batch.keys}
     first, second = ([new[number] for number in ids] for ids in batch.waiting)
     return DumpBatch(
         [(new[row[0]], *row[1:]) for row in batch.messages],
@@ -148,12 +148,12 @@ def _rename(batch: DumpBatch, renamed: Renamed) -> DumpBatch:
     )
 
 
-def _rename_links(links: list[Link], renamed: Renamed) -> list[Link]:
+def _rename_links(links: list[Link], new_ids: NewIds) -> list[Link]:
     return [
         (
             partition,
-            renamed.get(Key(partition, source), source),
-            renamed.get(Key(partition, target), target),
+            new_ids.get(Key(partition, source), source),
+            new_ids.get(Key(partition, target), target),
             score,
             kind,
         )
@@ -161,12 +161,12 @@ def _rename_links(links: list[Link], renamed: Renamed) -> list[Link]:
     ]
 
 
-def _digest(store: Store, renamed: Renamed | None = None) -> dict[str, tuple[int, int]]:
+def _digest(store: Store, new_ids: NewIds | None = None) -> dict[str, tuple[int, int]]:
     """Return the number of rows of each kind, and a hash of them that ignores their order.
 
-    :param renamed: the ids that messages have in the other store.
+    :param new_ids: the ids that messages have in the other store.
     """
-    renamed = renamed or {}
+    new_ids = new_ids or {}
     names = ("messages", "vectors", "waiting", "links", "marks", "runs", "metadata")
     counts, sums = dict.fromkeys(names, 0), dict.fromkeys(names, 0)
 
@@ -178,7 +178,7 @@ def _digest(store: Store, renamed: Renamed | None = None) -> dict[str, tuple[int
 
     with store.snapshot():
         for dumped in _batches(store):
-            batch = _rename(dumped, renamed)
+            batch = _rename(dumped, new_ids)
             partitions = {number: partition for partition, number in batch.keys}
             add("messages", batch.messages)
             add("vectors", ((partitions[row[0]], row) for row in batch.vectors))

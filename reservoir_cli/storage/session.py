@@ -54,23 +54,23 @@ class Session(ABC):
     def snapshot(self) -> AbstractContextManager[None]:
         """Open a read transaction: every read inside sees the same state."""
 
-    def _written(self, work: Callable[[], Result], wait: float | None = None) -> Result:
+    def _run_write(self, work: Callable[[], Result], wait: float | None = None) -> Result:
         """Call a function in a write transaction."""
         with self.write(wait):
             return work()
 
-    def _seen(self, work: Callable[[], Result]) -> Result:
+    def _run_read(self, work: Callable[[], Result]) -> Result:
         """Call a function in a read transaction."""
         with self.snapshot():
             return work()
 
     def get_property(self, key: str) -> str | None:
         """Return the value of a property; ``None`` if it is not set."""
-        return self._seen(lambda: properties.get(self._connection, key))
+        return self._run_read(lambda: properties.get(self._connection, key))
 
     def set_property(self, key: str, value: str | None) -> None:
         """Set a property of the store; ``None`` deletes it."""
         if value is None:
-            self._written(lambda: properties.drop(self._connection, key))
+            self._run_write(lambda: properties.drop(self._connection, key))
         else:
-            self._written(lambda: properties.put(self._connection, key, value))
+            self._run_write(lambda: properties.put(self._connection, key, value))

@@ -48,7 +48,9 @@ class Sources:
         self._store = store
         self._connection = store._connection
 
-    def seen(self, partition: str, machine: str, tool: str) -> dict[str, tuple[int, int, int]]:
+    def file_states(
+        self, partition: str, machine: str, tool: str
+    ) -> dict[str, tuple[int, int, int]]:
         """Return (size, mtime_ns, settled) of the files of a tool, by their path."""
         with self._store.snapshot():
             rows = self._connection.execute(
@@ -80,7 +82,9 @@ class Sources:
                 [(partition, machine, path) for path in paths],
             )
 
-    def stored(self, scope: Scope, source: str, ids: Sequence[str]) -> dict[str, StoredMessage]:
+    def find_stored(
+        self, scope: Scope, source: str, ids: Sequence[str]
+    ) -> dict[str, StoredMessage]:
         """Return the messages of a partition and instance with these source ids, by source id."""
         listed, bound = self._connection.in_list("source_id", ids)
         with self._store.snapshot():
@@ -110,7 +114,7 @@ class Sources:
             ).fetchall()
         return [row[0] for row in rows]
 
-    def marked(self, partition: str, machine: str, tool: str) -> list[str]:
+    def find_marked(self, partition: str, machine: str, tool: str) -> list[str]:
         """Return the states of files with a conversation that must not be stored."""
         with self._store.snapshot():
             rows = self._connection.execute(
@@ -134,7 +138,7 @@ class Sources:
                 ).fetchone()
             ]
 
-    def present(
+    def find_present(
         self, places: Iterable[Scope], ids: Sequence[tuple[str, str]]
     ) -> set[tuple[str, str]]:
         """Return the (source, source id) among these that one of the places has stored."""

@@ -22,7 +22,7 @@ _WORDS, _TRIED = 3, 5
 
 
 def slips_allowed(stem: str) -> int:
-    """Return the greatest number of typing errors for which another stem still counts as meant."""
+    """Return the number of typing errors up to which a stem is corrected."""
     if len(stem) < SHORTEST or not stem.isalpha():
         return 0
     return 2 if len(stem) >= LONG else 1
@@ -57,7 +57,7 @@ def respell(
 def _nearest(stem: str, vocabulary: Iterable[tuple[str, int]]) -> list[str]:
     """Return the stems that differ least first, and of equally near ones the most common first."""
     most, letters = slips_allowed(stem), set(stem)
-    shorter = without_ending(stem)
+    shorter = stems_without_ending(stem)
     near = []
     for other, count in vocabulary:
         if other in shorter:
@@ -74,7 +74,7 @@ def _nearest(stem: str, vocabulary: Iterable[tuple[str, int]]) -> list[str]:
     return [other for *_, other in sorted(near)]
 
 
-def without_ending(stem: str) -> list[str]:
+def stems_without_ending(stem: str) -> list[str]:
     """Return the beginnings of a stem that a misspelled ending follows."""
     return [
         stem[:length]

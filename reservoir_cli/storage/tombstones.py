@@ -54,7 +54,7 @@ def _mark_contents(connection: Connection, messages: Sequence[StoredMessage]) ->
         return
     key, now = _key(connection), round(time.time() * 1000)
     marks = {
-        _timed(key, session_of(message.conversation_id), part, now)
+        _fingerprint_content(key, session_of(message.conversation_id), part, now)
         for message in messages
         if message.conversation_id
         for part in parts_of(message)
@@ -72,7 +72,7 @@ def _insert(connection: Connection, marks: Iterable[bytes]) -> None:
     connection.insert("forgotten", "mark", [(mark,) for mark in sorted(marks)], ignore=True)
 
 
-def _timed(key: str, session: str, part: str, moment: int) -> bytes:
+def _fingerprint_content(key: str, session: str, part: str, moment: int) -> bytes:
     """Return the fingerprint of a content, its last bytes replaced by a time."""
     whole = fingerprint(key, _SAID + session, part)
     return whole[:-_TIME] + max(moment, 0).to_bytes(_TIME, "big")
@@ -104,7 +104,7 @@ def _is_content_forgotten(connection: Connection, key: str, message: Message) ->
     between = "SELECT 1 FROM forgotten WHERE mark BETWEEN ? AND ? LIMIT 1"
     return bool(parts) and all(
         connection.execute(
-            between, [_timed(key, session, part, moment) for moment in (since, _LAST)]
+            between, [_fingerprint_content(key, session, part, moment) for moment in (since, _LAST)]
         ).fetchone()
         for part in parts
     )

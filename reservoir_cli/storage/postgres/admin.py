@@ -6,7 +6,7 @@ from typing import Any
 from reservoir_cli.errors import ReservoirError
 from reservoir_cli.storage import properties
 from reservoir_cli.storage.postgres import ann_index, schema, sizes
-from reservoir_cli.storage.postgres.row_security import guarding
+from reservoir_cli.storage.postgres.row_security import guard_statements
 from reservoir_cli.storage.postgres.store import PostgresStore
 
 
@@ -14,10 +14,10 @@ def guard(store: PostgresStore) -> None:
     """Guard the rows of a store by partition, for users who are members; its owner sees all."""
 
     def apply() -> None:
-        for statement in guarding():
+        for statement in guard_statements():
             store._connection.execute(statement)
 
-    store._written(apply)
+    store._run_write(apply)
 
 
 def facts(store: PostgresStore) -> dict[str, Any]:

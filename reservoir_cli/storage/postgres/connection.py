@@ -64,8 +64,8 @@ if TYPE_CHECKING:
 _TRIES, _PAUSE = 5, 0.1
 #: The same if the URL names several servers: about 12 seconds, in which one of them takes over.
 _TRIES_OF_SEVERAL = 8
-#: Default parameters of URLs: the seconds for one attempt to connect, and for noticing that a
-#: server has vanished.
+#: Default parameters of URLs: the timeout of an attempt to connect, and the keepalives by which a
+#: vanished server is noticed.
 _DEFAULTS: dict[str, Any] = {
     "connect_timeout": 10,
     "application_name": "reservoir",
@@ -104,7 +104,7 @@ _MEANINGS = {
     ),
     "53100": ("the disk of the server is full", "make room, then run the command again"),
     "53300": ("the server {place} has too many connections", "try again, or use a pool"),
-    "57P": ("the server {place} has stopped or is starting", "run the command again"),
+    "57P": ("the server {place} was stopped or is starting", "run the command again"),
     "08": ("lost the connection to the server {place}", "run the command again"),
     "XX001": ("the store {place} is corrupt", "restore it from a backup"),
     "42P01": ("the store {place} has lost a table", "restore it from a backup"),
@@ -303,7 +303,7 @@ def place_of(url: str) -> str:
             hint="it has the form postgresql://USER@HOST:PORT/DATABASE",
         ) from None
     if any("@" in host[1:] for host in str(parts.get("host") or "").split(",")):
-        # For libpq the password ends at the first @, so that the rest of it would be printed.
+        # For libpq the password ends at the first @, so the rest of it would be printed.
         raise StoreError(
             "the URL of the store is not valid: it has more than one @",
             hint="write an @ of the password as %40",

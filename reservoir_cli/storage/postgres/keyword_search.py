@@ -15,7 +15,7 @@ from reservoir_cli.storage import filter_conditions, fulltext, spelling
 from reservoir_cli.storage.candidates import Candidates, Posting, Respelt
 from reservoir_cli.storage.compact_keys import Keys
 from reservoir_cli.storage.postgres.connection import Connection
-from reservoir_cli.storage.postgres.stemmer import OF_ONE, Stemmer, query, quoted, scope_stems
+from reservoir_cli.storage.postgres.stemmer import OF_ONE, Stemmer, query, quote, scope_stems
 from reservoir_cli.storage.sqlite import keyword_search
 from reservoir_cli.storage.sqlite import postings as limits
 
@@ -42,7 +42,7 @@ def index(
 
     :param texts: (id, text).
     """
-    keys = " ".join(map(quoted, scope_stems(*place)))
+    keys = " ".join(map(quote, scope_stems(*place)))
     rows: list[tuple[str, int, int, int, str]] = []
     vectors = stemmer.vectors(text for _, text in texts)
     for (number, _), parts in zip(texts, vectors, strict=True):
@@ -113,7 +113,7 @@ def respell(
 
     def vocabulary(stem: str) -> list[tuple[str, int]]:
         first = stem[:_BEGINNING]
-        where, values = _where(scope, f"{quoted(first)}:*")
+        where, values = _where(scope, f"{quote(first)}:*")
         return connection.rows(
             f"""
             SELECT u.lexeme, count(*) FROM (
@@ -184,7 +184,7 @@ def _counts_by_rank(
 ) -> tuple[_Ints, NDArray[np.int32]] | None:
     import numpy as np
 
-    where, values = _where(scope, " | ".join(map(quoted, stems)))
+    where, values = _where(scope, " | ".join(map(quote, stems)))
     columns = connection.arrays(
         {
             "docs": ("w.message_id", "i8"),
@@ -194,7 +194,7 @@ def _counts_by_rank(
             },
         },
         f"FROM words w WHERE {where}",
-        [*map(quoted, stems), *values],
+        [*map(quote, stems), *values],
     )
     of_stems = np.stack([columns[f"rank {at}"] for at in range(len(stems))])
     for most in (_OFTEN, OF_ONE):
@@ -212,7 +212,7 @@ def _counts_by_unpacking(
 ) -> tuple[_Ints, NDArray[np.int32]]:
     import numpy as np
 
-    where, values = _where(scope, " | ".join(map(quoted, stems)))
+    where, values = _where(scope, " | ".join(map(quote, stems)))
     columns = connection.arrays(
         {
             "docs": ("w.message_id", "i8"),
@@ -265,7 +265,7 @@ def _count_matches(
     connection: Connection, scope: Scope, stems: list[str], *, is_prefix: bool
 ) -> Counter[int]:
     """Count how often each message contains stems in sequence, the last one maybe as a prefix."""
-    names = [quoted(stem) for stem in stems]
+    names = [quote(stem) for stem in stems]
     names[-1] += ":*" if is_prefix else ""
     where, values = _where(scope, " | ".join(dict.fromkeys(names)))
     starts: list[set[tuple[int, int]]] = [set() for _ in stems]

@@ -23,7 +23,7 @@ _WRITE_CHECKS = {
 }
 
 
-def guarding() -> list[str]:
+def guard_statements() -> list[str]:
     """Return the statements that restrict users to their partitions in the table ``members``."""
     name = SCHEMA
     statements = [

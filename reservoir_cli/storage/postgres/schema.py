@@ -449,7 +449,7 @@ def _add_vector(connection: Connection) -> None:
 
 
 def _grant_as_on_messages(connection: Connection) -> None:
-    """Grant the rights that users have on messages on the new tables, too."""
+    """Grant the users of ``messages`` the same rights on the new tables."""
     rights = connection.rows(
         """
         SELECT string_agg(a.privilege_type, ', '), CASE a.grantee WHEN 0 THEN 'PUBLIC'

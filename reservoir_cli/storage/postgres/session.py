@@ -1,4 +1,4 @@
-"""A connection to the store on a server: its transactions, and their repetition after failures."""
+"""A connection to the store on a server, with transactions that are retried after failures."""
 
 import random
 import threading
@@ -24,7 +24,7 @@ from reservoir_cli.storage.postgres.connection import (
     place_of,
 )
 from reservoir_cli.storage.postgres.ids import IdSource
-from reservoir_cli.storage.postgres.row_security import guarding
+from reservoir_cli.storage.postgres.row_security import guard_statements
 
 #: The number of attempts for a write that conflicts with others, and seconds before the second.
 _TRIES, _PAUSE = 8, 0.02
@@ -83,7 +83,7 @@ class Session(session.Session, ABC):
                 hint="let its owner run reservoir db migrate once",
             )
         with self._lock, errors(self.location):
-            schema.migrate(self._connection, self.server.settings, guarding())
+            schema.migrate(self._connection, self.server.settings, guard_statements())
             self.server = schema.inspect(self._connection)
 
     # Transactions
@@ -166,8 +166,8 @@ class Session(session.Session, ABC):
                 raise UncertainCommitError(self.location) from None
             raise
 
-    def _seen(self, work: Callable[[], Result]) -> Result:
-        """Call a function in a read transaction; repeat it if the connection was lost."""
+    def _run_read(self, work: Callable[[], Result]) -> Result:
+        """Call a function in a read transaction; retry it if the connection was lost."""
 
         def read() -> Result:
             with self.snapshot():
@@ -175,10 +175,10 @@ class Session(session.Session, ABC):
 
         return self._retry_if_lost(read)
 
-    def _written(self, work: Callable[[], Result], wait: float | None = None) -> Result:
-        """Call a function in a write transaction; repeat it if the connection was lost inside.
+    def _run_write(self, work: Callable[[], Result], wait: float | None = None) -> Result:
+        """Call a function in a write transaction; retry it if the connection was lost inside.
 
-        If it was lost during the commit, the write may be stored, and is not repeated.
+        If it was lost during the commit, the write may be stored, and is not retried.
         """
         return self._retry_if_lost(lambda: self._write_with_retries(work, wait))
 
@@ -193,13 +193,13 @@ class Session(session.Session, ABC):
         return work()
 
     def _write_with_retries(self, work: Callable[[], Result], wait: float | None) -> Result:
-        """Call a function in a write transaction; repeat it after a conflict with another one."""
+        """Call a function in a write transaction; retry it after a conflict with another one."""
         for left in reversed(range(_TRIES)):
             try:
                 with self.write(wait):
                     return work()
             except ConflictError:
-                if self._depth or not left:  # the outer transaction has to be repeated
+                if self._depth or not left:  # the outer transaction has to be retried
                     raise
                 time.sleep(_PAUSE * 2 ** (_TRIES - left) * random.random())
         raise AssertionError("the last try returns or raises")

@@ -30,7 +30,7 @@ def read_sizes(store: Session) -> dict[str, list[dict[str, Any]]]:
     else:
         tables = [
             {"table": name, "bytes": size, "index_bytes": indexes}
-            for name, size, indexes in store._seen(lambda: store._connection.rows(_TABLES))
+            for name, size, indexes in store._run_read(lambda: store._connection.rows(_TABLES))
         ]
     machines = [
         {"machine": name, "shards": count, "bytes": size}
@@ -49,5 +49,5 @@ def _shards(store: Session, statement: str) -> list[Any]:
         return store._connection.rows(statement) if has_citus else []
 
     with suppress(StoreError):
-        return store._seen(read)
+        return store._run_read(read)
     return []

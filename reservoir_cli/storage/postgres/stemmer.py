@@ -76,13 +76,13 @@ def _split(stems: Sequence[str]) -> Iterator[tuple[int, str]]:
 
 def _to_tsvector(positions: dict[str, list[int]]) -> str:
     return " ".join(
-        f"{quoted(stem)}:{','.join(map(str, of_stem))}"
+        f"{quote(stem)}:{','.join(map(str, of_stem))}"
         for stem, of_stem in positions.items()
         if of_stem
     )
 
 
-def quoted(stem: str) -> str:
+def quote(stem: str) -> str:
     """Quote a stem for a ``tsvector`` or ``tsquery``."""
     escaped = stem.replace("\\", "\\\\").replace("'", "''")
     return f"'{escaped}'"
@@ -101,4 +101,4 @@ def query(words: str, scope: Scope) -> str:
     if scope.partition is None:
         return words
     in_partition, in_instance = scope_stems(scope.partition, scope.instance or "")
-    return f"{quoted(in_partition if scope.instance is None else in_instance)} & ({words})"
+    return f"{quote(in_partition if scope.instance is None else in_instance)} & ({words})"

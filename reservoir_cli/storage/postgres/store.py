@@ -9,7 +9,7 @@ from reservoir_cli.errors import ReservoirError, StoreError
 from reservoir_cli.messages import Key, Scope, check_name
 from reservoir_cli.storage import mark_rows, properties
 from reservoir_cli.storage.base import EVERYTHING, Store
-from reservoir_cli.storage.candidates import Asked, Candidates
+from reservoir_cli.storage.candidates import Candidates, Query
 from reservoir_cli.storage.compact_keys import by_partition
 from reservoir_cli.storage.links import LinkThreshold
 from reservoir_cli.storage.postgres import (
@@ -52,7 +52,7 @@ class PostgresStore(Session, Store):
 
     def size(self) -> int | None:
         """See :class:`~reservoir_cli.storage.base.Store`."""
-        return self._seen(
+        return self._run_read(
             lambda: self._connection.number(
                 """
                 SELECT sum(pg_total_relation_size(c.oid))::bigint FROM pg_class c
@@ -117,7 +117,7 @@ class PostgresStore(Session, Store):
 
     def move_partition(self, old: str, new: str) -> tuple[int, int]:
         """See :class:`~reservoir_cli.storage.base.Writes`."""
-        return self._written(lambda: move_partition.move(self._connection, old, check_name(new)))
+        return self._run_write(lambda: move_partition.move(self._connection, old, check_name(new)))
 
     def copy_to(self, target: Path, progress: Progress = no_progress) -> None:
         """Refuse to copy a store on a server to a file.
@@ -182,7 +182,7 @@ class PostgresStore(Session, Store):
             mark_rows.remove_orphans(self._connection)
             repair.rebuild(self._connection, self._stemmer, self._model_id(), link_threshold)
 
-        self._written(rebuild)
+        self._run_write(rebuild)
         return []  # a server refuses invalid bytes
 
     # Questions
@@ -198,10 +198,10 @@ class PostgresStore(Session, Store):
                 self._connection, self._stemmer, text, scope, limit, matching
             )
 
-        return self._seen(read)
+        return self._run_read(read)
 
-    def _gather(self, asked: Asked) -> Candidates:
-        return candidates.gather(self._connection, self._stemmer, asked)
+    def _gather(self, query: Query) -> Candidates:
+        return candidates.gather(self._connection, self._stemmer, query)
 
     # Models
 
@@ -229,7 +229,7 @@ class PostgresStore(Session, Store):
             properties.put_first(self._connection, properties.MODEL_ID, model_id)
             properties.put_first(self._connection, properties.MODEL_NAME, name)
 
-        self._written(write)
+        self._run_write(write)
 
     def begin_model(self, model_id: str, name: str) -> str:
         """See :class:`~reservoir_cli.storage.embeddings.Embeddings`.
@@ -243,7 +243,7 @@ class PostgresStore(Session, Store):
             vectors.add_missing(self._connection, kept_as)
             return kept_as
 
-        return self._written(begin)
+        return self._run_write(begin)
 
     def give_up_model(self) -> None:
         """See :class:`~reservoir_cli.storage.embeddings.Embeddings`.
@@ -261,7 +261,7 @@ class PostgresStore(Session, Store):
             super(PostgresStore, self).switch_model(kept_as)
             vectors.note_dimensions(self._connection)
 
-        self._written(switch)
+        self._run_write(switch)
 
     def clear_former_model(self) -> bool:
         """See :class:`~reservoir_cli.storage.embeddings.Embeddings`.

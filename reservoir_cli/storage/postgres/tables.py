@@ -21,7 +21,7 @@ SPREAD = (
 EVERYWHERE = ("properties", "forgotten", "members", "migrations")
 
 
-def sharding() -> list[str]:
+def sharding_statements() -> list[str]:
     """Return the statements that distribute a store over a Citus cluster by partition."""
     reference = [f"SELECT create_reference_table('{SCHEMA}.{table}');" for table in EVERYWHERE]
     first, *others = SPREAD

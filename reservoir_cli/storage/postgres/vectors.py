@@ -132,7 +132,7 @@ def note_dimensions(connection: Connection) -> None:
 def add_missing(connection: Connection, model_id: str) -> None:
     """Add all messages without vectors of the next model to ``rebuilding``.
 
-    A member who does not see that a model is being built may have added messages.
+    A member may have added messages without recording them there.
     """
     connection.execute(
         """

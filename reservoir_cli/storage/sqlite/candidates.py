@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from reservoir_cli.messages import DOCUMENT_SOURCES, Scope
 from reservoir_cli.storage import filter_conditions, fulltext
-from reservoir_cli.storage.candidates import Asked, Candidates, Posting, add_postings
+from reservoir_cli.storage.candidates import Candidates, Posting, Query, add_postings
 from reservoir_cli.storage.portable_sql import decoding, placeholders
 from reservoir_cli.storage.sqlite import vector_blocks, vectors
 from reservoir_cli.storage.sqlite.connection import Connection
@@ -28,11 +28,11 @@ if TYPE_CHECKING:
     Columns = dict[str, NDArray[Any]]
 
 
-def gather(connection: Connection, asked: Asked, cache: QuestionCache | None = None) -> Candidates:
+def gather(connection: Connection, query: Query, cache: QuestionCache | None = None) -> Candidates:
     """Gather the messages of a scope for ranking."""
     import numpy as np
 
-    scope, own, model_id, matrix = asked.scope, asked.own, asked.model_id, asked.matrix()
+    scope, own, model_id, matrix = query.scope, query.own, query.model_id, query.matrix()
     columns = _pending(connection, scope, own)
     width = len(matrix) if matrix is not None else 1
     cosine = np.full((len(columns["ids"]), width), np.nan, "f4")
@@ -66,18 +66,18 @@ def gather(connection: Connection, asked: Asked, cache: QuestionCache | None = N
     )
     documents, _ = candidates.places(_documents(connection, scope, own))
     candidates.own[documents] = False
-    stems = cache.take_stems(connection, asked.question) if cache else None
+    stems = cache.take_stems(connection, query.question) if cache else None
 
     def read(text: str) -> tuple[tuple[Posting, ...], list[str]]:
-        looked_up = stems if text == asked.question else None
+        looked_up = stems if text == query.question else None
         return read_postings(connection, candidates, scope, text, looked_up)
 
     return add_postings(
         candidates,
-        asked,
+        query,
         np.ascontiguousarray(cosine[:, -1]),
         read,
-        lambda absent: respell(connection, candidates, asked.question, absent),
+        lambda absent: respell(connection, candidates, query.question, absent),
     )
 
 

@@ -81,7 +81,7 @@ def read_postings(
         if stem.is_whole:
             posting = _in_scope(candidates, *stem.holders)
         else:
-            typed = _as_typed(connection, words)[stem.name]
+            typed = _words_by_stem(connection, words)[stem.name]
             posting = _match(connection, candidates, scope, typed)
         if large and len(posting.places) > most:
             common.append(stem)
@@ -104,7 +104,7 @@ def respell(
 
     :param absent: their stems, as :func:`read_postings` just returned them for the question.
     """
-    words = _as_typed(connection, fulltext.content_words(question))
+    words = _words_by_stem(connection, fulltext.content_words(question))
     typed = {stem: words[stem] for stem in absent if stem in words}
     letters = 1 if len(candidates.ids) <= LARGE else 2
 
@@ -117,7 +117,7 @@ def respell(
             """,
             [first, first + "\U0010ffff", len(stem) - most, len(stem) + most],
         ).fetchall()
-        for shorter in spelling.without_ending(stem):
+        for shorter in spelling.stems_without_ending(stem):
             near += connection.execute(
                 "SELECT term, doc FROM temp.stem_counts WHERE term = ?", [shorter]
             )
@@ -129,7 +129,7 @@ def respell(
     return spelling.respell(typed, vocabulary, posting_of)
 
 
-def _as_typed(connection: Connection, words: str) -> dict[str, str]:
+def _words_by_stem(connection: Connection, words: str) -> dict[str, str]:
     """Return the words of a question by their stems; call it right after :func:`look_up`."""
     typed = words.split()
     places = connection.execute("SELECT term, offset FROM temp.question_places").fetchall()

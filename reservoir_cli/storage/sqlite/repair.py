@@ -65,7 +65,7 @@ def problems(connection: Connection, model_id: str | None) -> Iterator[Problem]:
         yield Problem(f"the ranking data is wrong for {_messages(count)}", repairable=True)
     if count := mark_rows.count_orphans(connection):
         yield Problem(f"{count:,} tags and pins belong to no message", repairable=True)
-    if numbers := unreadable(connection):
+    if numbers := find_unreadable(connection):
         ids = ", ".join(map(str, numbers[:10]))
         detail = f"{_messages(len(numbers))} cannot be read: {ids}"
         yield Problem(detail, repairable=False)
@@ -93,7 +93,7 @@ def rebuild(
     return mended
 
 
-def unreadable(connection: Connection) -> list[int]:
+def find_unreadable(connection: Connection) -> list[int]:
     """Return the ids of messages whose rows cannot be decoded."""
     numbers: list[int] = []
     for batch in _batches(connection, "1"):
@@ -129,7 +129,7 @@ def mend_texts(connection: Connection) -> list[int]:
     names = [row[1] for row in columns if row[2] == "TEXT"]
     blobs = ", ".join(f"CAST({name} AS BLOB)" for name in names)
     mended = []
-    for number in unreadable(connection):
+    for number in find_unreadable(connection):
         select = f"SELECT {blobs} FROM messages WHERE id = ?"
         for name, value in zip(names, connection.execute(select, [number]).fetchone(), strict=True):
             if value is not None and value != (text := _decode(value)).encode():

@@ -124,10 +124,11 @@ def _copy_table(
     """
     # Texts are copied as bytes: invalid UTF-8 is replaced later, in the new file.
     columns = [(f'"{row[1]}"', row[2] == "TEXT") for row in _common_columns(old, new, name)]
-    read = ", ".join(f"CAST({name} AS BLOB)" if text else name for name, text in columns)
+    read = ", ".join(f"CAST({column} AS BLOB)" if text else column for column, text in columns)
     written = ", ".join("CAST(? AS TEXT)" if text else "?" for _, text in columns)
     select = f"SELECT {read} FROM {name} NOT INDEXED"
-    insert = f"INSERT INTO {name} ({', '.join(name for name, _ in columns)}) VALUES ({written})"
+    names = ", ".join(column for column, _ in columns)
+    insert = f"INSERT INTO {name} ({names}) VALUES ({written})"
     new.execute(f"DELETE FROM {name}")
     try:
         new.executemany(insert, old.execute(select))
@@ -205,7 +206,7 @@ def _last_id(old: sqlite3.Connection, name: str) -> int:
 
 
 def count_missing(old: sqlite3.Connection, new: sqlite3.Connection) -> int:
-    """Count the messages of the old indexes that the copy lacks; a lost page raises no error."""
+    """Count the messages in the old indexes that the copy lacks, as a lost page raises no error."""
     copied = new.execute("SELECT COUNT(*) FROM messages").fetchone()[0]
     counts = [copied]
     for rows in ("messages INDEXED BY messages_by_instance", "messages_fts_docsize"):

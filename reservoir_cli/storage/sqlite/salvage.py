@@ -49,7 +49,7 @@ def rescue(path: Path, fresh: Path, folder: Path, link_threshold: LinkThreshold)
         lost = _copy_rows(_copy_files(path, folder), fresh)
         with store.write():
             mended = repair.mend_texts(store._connection)
-            unreadable = repair.unreadable(store._connection)
+            unreadable = repair.find_unreadable(store._connection)
             store._connection.executemany(
                 "DELETE FROM messages WHERE id = ?", [(number,) for number in unreadable]
             )

@@ -121,7 +121,7 @@ class Session(session.Session, ABC):
             refuse_hard_link(self._file)
 
     def _refuse_code(self) -> None:
-        """Refuse to write if code in the file's schema would run."""
+        """Refuse to write if foreign code in the file's schema would run."""
         if code := foreign_code.find_code(self._connection):
             raise StoreError(
                 f"the store {self.location} has {code}, and is not written to",
@@ -242,7 +242,7 @@ class Session(session.Session, ABC):
 
     @contextmanager
     def _outside_transaction(self) -> Iterator[None]:
-        """Lock the connection for writes outside of transactions."""
+        """Lock the connection for statements that must run outside of transactions."""
         with self._lock, errors(self.location):
             self._require_writable()
             yield

@@ -21,7 +21,7 @@ from reservoir_cli.util.private_files import remove_leftovers, temporary_folder
 from reservoir_cli.util.progress import Progress, no_progress
 
 if TYPE_CHECKING:
-    from reservoir_cli.storage.candidates import Asked, Candidates
+    from reservoir_cli.storage.candidates import Candidates, Query
     from reservoir_cli.storage.sqlite.candidates import QuestionCache
 
 #: Seconds that a checkpoint waits for readers; a question takes less than one.
@@ -52,7 +52,7 @@ class SqliteStore(Session, Store):
         cache = self._get_cache()
         result = cache.helper.submit(work)
         try:
-            self._seen(lambda: cache.look_up(self._connection, question))
+            self._run_read(lambda: cache.look_up(self._connection, question))
         finally:
             result.exception()  # wait for it
         return result.result()
@@ -200,10 +200,10 @@ class SqliteStore(Session, Store):
             model_id = self._model_id()
             return keyword_search.search(self._connection, text, scope, limit, model_id, matching)
 
-        return self._seen(search)
+        return self._run_read(search)
 
-    def _gather(self, asked: "Asked") -> "Candidates":
+    def _gather(self, query: "Query") -> "Candidates":
         from reservoir_cli.storage.sqlite import candidates
 
         cache = self._get_cache() if self._warm else None
-        return candidates.gather(self._connection, asked, cache)
+        return candidates.gather(self._connection, query, cache)

@@ -190,7 +190,7 @@ def test_a_member_sees_and_writes_the_sources_of_their_partitions_only(url: str,
         mine.put(file("a"))
         assert mine.get("a", "desk", "/s.jsonl") == file("a")
         assert mine.get("b", "desk", "/s.jsonl") is None
-        assert mine.seen("b", "desk", "codex") == {}
+        assert mine.file_states("b", "desk", "codex") == {}
         mine.drop("b", "desk", ["/s.jsonl"])
         with pytest.raises(StoreError):
             mine.put(file("b", 2))

@@ -239,7 +239,7 @@ def test_what_two_deadlocked_writers_wanted_is_done_at_last(url: str, store: Sto
                 say(own, f"{first}{second}", scope=Scope(second, "i"))
 
             try:
-                own._written(work)
+                own._run_write(work)
             except BaseException as error:
                 failed.append(error)
 

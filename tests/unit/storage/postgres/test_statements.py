@@ -203,7 +203,7 @@ def test_what_is_done_in_a_partition_is_asked_of_that_partition(
 
 
 def test_no_policy_has_a_sub_select() -> None:
-    policies = [each for each in admin.guarding() if "CREATE POLICY" in each]
+    policies = [each for each in admin.guard_statements() if "CREATE POLICY" in each]
     assert len(policies) == len(tables.SPREAD) + 3
     assert not [each for each in policies if re.search(r"\bSELECT\b(?! TO)", each)]
 
@@ -309,7 +309,7 @@ def round_url(request: pytest.FixtureRequest) -> Iterator[str]:
             pytest.skip("RESERVOIR_TEST_CITUS names no coordinator")
         behind(CITUS, "DROP SCHEMA IF EXISTS reservoir CASCADE")
         open_store(CITUS).close()
-        for statement in tables.sharding():
+        for statement in tables.sharding_statements():
             behind(CITUS, statement)
         yield CITUS
         return
