@@ -32,7 +32,7 @@ def find_words(texts: Sequence[str], question: str, *, typed: bool = False) -> l
         connection.execute(f"CREATE VIRTUAL TABLE texts USING fts5(text, {fulltext.TOKENIZE})")
         connection.executemany(
             "INSERT INTO texts (rowid, text) VALUES (?, ?)",
-            [(number, fulltext.indexed_text(text)) for number, text in enumerate(clean)],
+            [(rowid, fulltext.indexed_text(text)) for rowid, text in enumerate(clean)],
         )
         marked = dict(
             connection.execute(
@@ -40,7 +40,7 @@ def find_words(texts: Sequence[str], question: str, *, typed: bool = False) -> l
                 [_START, _END, " OR ".join(terms)],
             )
         )
-    return [_spans(text, marked.get(number, "")) for number, text in enumerate(clean)]
+    return [_spans(text, marked.get(rowid, "")) for rowid, text in enumerate(clean)]
 
 
 def word_with_stem(text: str, stem: str) -> str | None:
@@ -55,7 +55,7 @@ def word_with_stem(text: str, stem: str) -> str | None:
         connection.execute("CREATE VIRTUAL TABLE stems USING fts5vocab(spellings, instance)")
         connection.executemany(
             "INSERT INTO spellings (rowid, text) VALUES (?, ?)",
-            [(number, fulltext.searched_text(word)) for number, word in enumerate(words)],
+            [(rowid, fulltext.searched_text(word)) for rowid, word in enumerate(words)],
         )
         row = connection.execute("SELECT min(doc) FROM stems WHERE term = ?", [stem]).fetchone()
     return words[row[0]] if row[0] is not None else None

@@ -89,7 +89,7 @@ class PostgresStore(Session, Store):
         if self._depth:
             return [dict(passages)]
         return [
-            {Key(partition, number): passages[Key(partition, number)] for number in ids}
+            {Key(partition, message_id): passages[Key(partition, message_id)] for message_id in ids}
             for partition, ids in by_partition(passages).items()
         ]
 
@@ -125,13 +125,13 @@ class PostgresStore(Session, Store):
         :raises ReservoirError: always.
         """
         raise ReservoirError(
-            "a store on a server is not copied to a file",
-            hint="pg_dump DATABASE makes a backup; reservoir db copy makes a store of it",
+            "a store on a server cannot be copied to a file",
+            hint="pg_dump DATABASE makes a backup; reservoir db copy makes a store in a file",
         )
 
     def _messages_after(self, after: Key | None, count: int) -> list[Any]:
-        partition, number = after or (None, 0)
-        rows = self._rows_after(partition, number, count) if partition is not None else []
+        partition, message_id = after or (None, 0)
+        rows = self._rows_after(partition, message_id, count) if partition is not None else []
         while not rows:
             partition = self._next_partition(partition)
             if partition is None:
@@ -139,10 +139,10 @@ class PostgresStore(Session, Store):
             rows = self._rows_after(partition, 0, count)
         return rows
 
-    def _rows_after(self, partition: str, number: int, count: int) -> list[Any]:
+    def _rows_after(self, partition: str, message_id: int, count: int) -> list[Any]:
         return self._connection.rows(
             f"SELECT {COLUMNS} FROM messages WHERE partition = ? AND id > ? ORDER BY id LIMIT ?",
-            [partition, number, count],
+            [partition, message_id, count],
         )
 
     def _next_partition(self, partition: str | None) -> str | None:

@@ -65,9 +65,9 @@ def problems(connection: Connection, model_id: str | None) -> Iterator[Problem]:
         yield Problem(f"the ranking data is wrong for {_messages(count)}", repairable=True)
     if count := mark_rows.count_orphans(connection):
         yield Problem(f"{count:,} tags and pins belong to no message", repairable=True)
-    if numbers := find_unreadable(connection):
-        ids = ", ".join(map(str, numbers[:10]))
-        detail = f"{_messages(len(numbers))} cannot be read: {ids}"
+    if unreadable := find_unreadable(connection):
+        ids = ", ".join(map(str, unreadable[:10]))
+        detail = f"{_messages(len(unreadable))} cannot be read: {ids}"
         yield Problem(detail, repairable=False)
 
 
@@ -95,11 +95,13 @@ def rebuild(
 
 def find_unreadable(connection: Connection) -> list[int]:
     """Return the ids of messages whose rows cannot be decoded."""
-    numbers: list[int] = []
+    unreadable: list[int] = []
     for batch in _batches(connection, "1"):
         if not _is_readable(connection, batch):
-            numbers += [number for number in batch if not _is_readable(connection, [number])]
-    return numbers
+            unreadable += [
+                message_id for message_id in batch if not _is_readable(connection, [message_id])
+            ]
+    return unreadable
 
 
 def _is_readable(connection: Connection, ids: Sequence[int]) -> bool:
@@ -129,12 +131,14 @@ def mend_texts(connection: Connection) -> list[int]:
     names = [row[1] for row in columns if row[2] == "TEXT"]
     blobs = ", ".join(f"CAST({name} AS BLOB)" for name in names)
     mended = []
-    for number in find_unreadable(connection):
+    for message_id in find_unreadable(connection):
         select = f"SELECT {blobs} FROM messages WHERE id = ?"
-        for name, value in zip(names, connection.execute(select, [number]).fetchone(), strict=True):
+        values = connection.execute(select, [message_id]).fetchone()
+        for name, value in zip(names, values, strict=True):
             if value is not None and value != (text := _decode(value)).encode():
-                connection.execute(f"UPDATE messages SET {name} = ? WHERE id = ?", [text, number])
-                mended.append(number)
+                update = f"UPDATE messages SET {name} = ? WHERE id = ?"
+                connection.execute(update, [text, message_id])
+                mended.append(message_id)
     return list(dict.fromkeys(mended))
 
 

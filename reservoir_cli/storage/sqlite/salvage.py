@@ -51,7 +51,7 @@ def rescue(path: Path, fresh: Path, folder: Path, link_threshold: LinkThreshold)
             mended = repair.mend_texts(store._connection)
             unreadable = repair.find_unreadable(store._connection)
             store._connection.executemany(
-                "DELETE FROM messages WHERE id = ?", [(number,) for number in unreadable]
+                "DELETE FROM messages WHERE id = ?", [(message_id,) for message_id in unreadable]
             )
         store.repair(link_threshold)
         saved = store.holdings()["messages"]

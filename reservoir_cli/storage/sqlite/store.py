@@ -97,9 +97,9 @@ class SqliteStore(Session, Store):
         vectors.add(self._connection, partition, model_id, passages)
 
     def _delete(self, ids: Mapping[str, Sequence[int]], progress: Progress) -> None:
-        numbers = [number for in_partition in ids.values() for number in in_partition]
-        self._remove_rows(numbers, mark=True, progress=progress)
-        progress("rewriting the full text", 0, 0)
+        message_ids = [message_id for in_partition in ids.values() for message_id in in_partition]
+        self._remove_rows(message_ids, mark=True, progress=progress)
+        progress("rewriting the full-text index", 0, 0)
         self._seal()
 
     def _remove(self, partition: str, ids: Sequence[int]) -> None:
