@@ -9,9 +9,8 @@ from collections.abc import Sequence
 from contextlib import closing
 
 from reservoir_cli.storage import fulltext
+from reservoir_cli.storage.fulltext import Span
 
-#: The offsets of a word's first character and of the one after its last.
-Span = tuple[int, int]
 #: The marks that FTS5 puts around words: noncharacters, which have no meaning in a text.
 _START, _END = "\ufdd0", "\ufdd1"
 _WORD = re.compile(r"[^\W_]+")
@@ -66,19 +65,20 @@ def _terms(question: str) -> list[str]:
 
 
 def _spans(text: str, marked: str) -> list[Span]:
-    """Map the marks of an indexed text to offsets in the text itself, which has fewer spaces."""
-    spans, at, start = [], 0, 0
+    """Map the marks of an indexed text to spans of the text itself, without overlaps."""
+    origins = fulltext.indexed_spans(text) if marked else []
+    marks, at, start = set[Span](), 0, 0
     for character in marked:
         if character == _START:
             start = at
         elif character == _END:
-            spans.append((start, at))
-        elif at < len(text) and text[at] == character:
+            marks.add((origins[start][0], origins[at - 1][1]))
+        else:
             at += 1
-    # The span may begin or end with a space of the text.
-    return [_trim(text, *span) for span in spans]
-
-
-def _trim(text: str, start: int, end: int) -> Span:
-    word = text[start:end]
-    return end - len(word.lstrip()), start + len(word.rstrip())
+    spans: list[Span] = []
+    for first, end in sorted(marks):
+        if spans and first < spans[-1][1]:
+            spans[-1] = spans[-1][0], max(end, spans[-1][1])
+        else:
+            spans.append((first, end))
+    return spans

@@ -102,7 +102,7 @@ class Sources:
     def conversations(self, scope: Scope, source: str, beginning: str) -> list[str]:
         """Return the newest eight conversations with a message whose source id has a prefix.
 
-        :param beginning: the prefix, hexadecimal as the whole id.
+        :param beginning: the prefix, hexadecimal like the whole id.
         """
         with self._store.snapshot():
             rows = self._connection.execute(
