@@ -1,4 +1,4 @@
-"""The core verb: from a question to a context window."""
+"""Build a context window: the core operation of Reservoir."""
 
 from collections.abc import Collection
 from datetime import UTC
@@ -35,7 +35,7 @@ from reservoir_cli.storage.records import Filter
 from reservoir_cli.tokens import AnthropicCounter
 from reservoir_cli.util.languages import is_about_speaker
 
-#: With ``enough``, messages of less similarity are not recalled.
+#: With ``enough``, messages of lower similarity are not recalled.
 _ENOUGH = 0.4
 
 
@@ -55,13 +55,13 @@ def build_context(
 ) -> ContextWindow:
     """Choose the best context that a token budget can buy.
 
-    :param embedder: ``None`` to go by full text and recency alone.
-    :param window: tokens the model reads and writes at once.
+    :param embedder: ``None`` to rank by full text and recency only.
+    :param window: tokens of the model's context window.
     :param reserve: tokens kept for the answer.
-    :param where: consider only stored messages that pass.
-    :param mask: hides the secrets of messages before they are weighed and printed.
-    :param explain: tell what each similarity is made of.
-    :param without: ids of messages that are left out; scores stay as they are.
+    :param where: consider only stored messages that match.
+    :param mask: redacts secrets in messages before they are ranked and printed.
+    :param explain: report the components of each similarity.
+    :param without: ids of messages to leave out; the other scores do not change.
     :raises UsageError: the budget does not fit the model.
     """
     started = perf_counter()
@@ -174,13 +174,13 @@ def _rules(settings: Settings, meter: Meter, *, silent: bool) -> Rules:
         settings.min_cosine,
         settings.include_system,
         settings.standing_instructions,
-        # Three requests come near to the budget only if all of it can be used.
+        # Three requests only come close to the budget if all of it can be used.
         to_the_last=isinstance(meter.counter, AnthropicCounter),
     )
 
 
 def _history_instance(request: ContextRequest, store: Store) -> str:
-    """Return the instance of history: the one named, the partition's own, or its newest."""
+    """Return history's instance: the requested one, the partition's own, or its newest."""
     if request.instance is not None:
         return request.instance
     if store.last(Scope(request.partition, request.partition), 1, Filter(documents=False)):
@@ -195,7 +195,7 @@ def _talk(
     instance: str | None,
     vector: NDArray[np.float32] | None,
 ) -> Talk | None:
-    """Return what was said just before the question; in ``recall``, in the reader's session."""
+    """Return the messages just before the question; in ``recall``, of the reader's session."""
     if not settings.follow or not request.query.strip():
         return None
     if request.recall_only and not request.exclude_conversation:
@@ -212,14 +212,14 @@ def _talk(
 
 
 def _time_of_asking(request: ContextRequest, found: Candidates) -> int:
-    """Return what ages are counted from; in ``recall`` that is no clock but the newest message."""
+    """Return the time that ages are relative to: in ``recall`` that of the newest message."""
     if request.recall_only and len(found.created_at):
         return int(found.created_at[-1])
     return to_epoch_ms(request.now)
 
 
 def _recall_scope(request: ContextRequest, settings: Settings, instance: str | None) -> Scope:
-    """Where messages are looked for beyond the recent ones."""
+    """Return the scope that messages other than recent ones are recalled from."""
     narrow = settings.recall_scope == "instance"
     if settings.recall_scope == "auto":
         narrow = request.instance is not None
@@ -227,7 +227,7 @@ def _recall_scope(request: ContextRequest, settings: Settings, instance: str | N
 
 
 def _date_scores(request: ContextRequest, found: Candidates) -> ranking.Floats:
-    """How near each message is to a date that the question names, in local time."""
+    """Score how near each message is to a date in the question, in local time."""
     local = request.now.astimezone()
     spans = find_dates(request.query, local)
     return date_scores(spans, found.created_at, local.tzinfo or UTC)
@@ -240,14 +240,14 @@ def floor_in_force(settings: Settings, store: Store, embedder: Embedder | None) 
 
 
 def _is_silent(scored: Scored, request: ContextRequest, floor: float) -> bool:
-    """Return whether no message fits the question well enough for any to be recalled."""
+    """Return whether no message fits the question well enough to recall anything."""
     if not request.query.strip() or not len(scored.candidates.ids):
         return False
     return scored.relevance < floor
 
 
 def _is_enough(scored: Scored, tiers: dict[int, Tier], place: int) -> bool:
-    """Return whether a message is recent or similar enough to be recalled."""
+    """Return whether a message is recent, or similar enough to be recalled."""
     return tiers.get(place) is Tier.RECENT or bool(scored.similarity[place] >= _ENOUGH)
 
 

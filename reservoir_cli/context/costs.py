@@ -1,4 +1,4 @@
-"""What a message costs of the budget, and what a selection takes as it is printed."""
+"""Count the tokens of single messages, and of a selection as it is printed."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -14,12 +14,12 @@ from reservoir_cli.messages import StoredMessage, plain_text
 
 
 def costs_of(request: ContextRequest, budget: TokenBudget, meter: Meter) -> Costs:
-    """Return upper bounds of a message's tokens, as a recalled line and as a turn."""
+    """Return upper bounds of a message's tokens as a recalled line and as a turn."""
     count = cache(meter.counter.count)
     quote = quoted.quote_once(numbered=request.recall_only)
 
     def said(message: StoredMessage, shown: str) -> int:
-        """Tokens of a message's text, counted once more if it is not printed as it was stored."""
+        """Return a message's tokens, counting again if it is not printed as it was stored."""
         return message.tokens if shown == plain_text(message) else count(shown)
 
     def recalled(each: Candidate) -> int:
@@ -47,13 +47,13 @@ def costs_of(request: ContextRequest, budget: TokenBudget, meter: Meter) -> Cost
             request, recalled, run, budget, meter, quote, limit
         ),
         left_out=lambda answer: meter.count(f"{quoted.answer_left_out(answer)}\n"),
-        # Of a recall trials take a tenth of the time, and fill one more token in a thousand.
+        # In a recall, trials take a tenth of the time and fill one more token in a thousand.
         trials=1 if request.recall_only else 32,
     )
 
 
 def _once(cost: Callable[[Candidate], int]) -> Callable[[Candidate], int]:
-    """Return the same function, which is asked once for each form of a message."""
+    """Cache the cost of each printed form of a message."""
     known: dict[tuple[int, tuple[Span, ...] | None], int] = {}
 
     def cost_once(candidate: Candidate) -> int:
@@ -74,11 +74,11 @@ def printed_tokens(
     quote: quoted.Quote | None = None,
     limit: float = math.inf,
 ) -> int:
-    """Tokens of recalled messages and history, as they are printed.
+    """Count the tokens of recalled messages and history as they are printed.
 
-    A text is counted whole as well: its sections are rounded one by one, which may come to less.
+    A text is also counted as a whole: rounding its sections one by one may give less.
 
-    :param limit: a count above it may be too low, but is above it, too.
+    :param limit: a count above it may be too low, but never falls below the limit.
     """
     shown = turns.history_turns(request, recalled, history, quote)
     alone = count_turns(shown, request.format, meter)

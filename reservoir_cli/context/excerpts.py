@@ -1,9 +1,9 @@
-"""The best parts of a long message. Pure.
+"""Cut excerpts from long messages. Pure.
 
-A long message is offered by its passages, the best first. An excerpt is the text between some
-offsets; a mark stands for what is left out. It is cut between paragraphs, list items or
-sentences. A fenced block is cut only if it does not fit as a whole: then at a line, and the fence
-is closed and opened again.
+Passages of a long message are added one by one, the best first. An excerpt is the text between two
+offsets; a mark replaces what is left out. Cuts are made between paragraphs, list items or
+sentences. A fenced block is cut only if it does not fit whole: at a line end, with the fence
+closed and opened again.
 """
 
 import re
@@ -17,23 +17,23 @@ from reservoir_cli.context.passages import CRUMB, Nearness
 from reservoir_cli.context.types import Candidate, Span
 from reservoir_cli.messages import Role, StoredMessage, plain_text
 
-#: The first excerpt of a message has this share of its priority; that of a reply has less, since
-#: what a model said is longer and more alike than what it was told. It has the least when the
-#: question is about the one who asks, who has mostly said the answer.
+#: The first excerpt of a message has this share of the message's priority. A reply's has less:
+#: replies are longer and more alike than what users write. It has least when the question is about
+#: the user, whose own messages mostly hold the answer.
 FIRST, OF_REPLY, OF_REPLY_ABOUT_ASKER = 0.85, 0.8, 0.6
-#: Each further excerpt has this share of that, and that of a reply the second one.
+#: Each further excerpt has this share of the previous one's priority, a reply's the second one.
 FURTHER, FURTHER_OF_REPLY = 0.92, 0.9
 #: Parts are added one by one up to this number, then in steps that grow with it.
 _SINGLE_STEPS = 8
-#: How far a cut may move to the next good place, in characters.
+#: How far a cut may move to reach a better place, in characters.
 _REACH = 400
-#: A gap with fewer characters than its mark is printed.
+#: A gap with fewer characters than its mark is printed instead of the mark.
 _SHORT_GAP = 24
-#: What frames an excerpt takes about so many tokens; fewer of its text than these are not worth it.
+#: Approximate tokens that frame an excerpt, and the fewest tokens of text worth an excerpt.
 _AROUND, _LEAST = 36, 30
-#: No part of a text is taken to have fewer tokens a character than this share of the whole's.
+#: The lowest density of tokens assumed for a part of a text, relative to the whole text.
 _DENSITY = 0.6
-#: Patterns are compiled when they are first needed: few contexts hold an excerpt.
+#: Compiled on first use: few contexts hold an excerpt.
 _BREAK = (
     r"\n[ \t\r]*\n\s*"  # a paragraph
     r"|\n(?=[ \t]*(?:[-*+•]|\d{1,3}[.)]|#{1,6}|\|)[ \t])"  # a list item, a heading, a table row
@@ -47,12 +47,12 @@ _FENCE_LINE = r"(?m)^[ \t]*(?:(?:[-*+]|\d{1,3}[.)])[ \t]+)?(`{3,}|~{3,})([^\n]*)
 
 
 class Fence(NamedTuple):
-    """A fenced block.
+    """A fenced block of Markdown, by offsets in its text.
 
-    :param body: where its first line begins.
-    :param tail: where its closing line begins; the end of the text if it is not closed.
-    :param end: where it ends.
-    :param sign: what closes it.
+    :param body: the start of its first line.
+    :param tail: the start of its closing line; the end of the text if the block is not closed.
+    :param end: the end of the block.
+    :param sign: the fence that closes it.
     """
 
     start: int
@@ -62,24 +62,24 @@ class Fence(NamedTuple):
     sign: str
 
     def holds(self, place: int) -> bool:
-        """Return whether a place lies inside, not at its edges."""
+        """Return whether an offset lies inside the block, not at its edges."""
         return self.start < place < self.end
 
 
 class Outline:
-    """The places of a text where it can be cut."""
+    """The offsets at which a text can be cut."""
 
     def __init__(self, text: str) -> None:
         self.text = text
 
     @cached_property
     def breaks(self) -> list[int]:
-        """Where paragraphs, list items and sentences begin, and where the text ends."""
+        """The starts of paragraphs, list items and sentences, and the end of the text."""
         return [0, *(match.end() for match in re.finditer(_BREAK, self.text)), len(self.text)]
 
     @cached_property
     def whole(self) -> Span:
-        """All of the text but white space around it."""
+        """The span of the text without surrounding white space."""
         return _stripped(self.text, 0, len(self.text))
 
     @cached_property
@@ -90,7 +90,7 @@ class Outline:
     def widened(self, span: Span, *, whole_fences: bool) -> Span:
         """Return a span with its ends moved to good places to cut.
 
-        :param whole_fences: take in a fenced block that one of the ends lies in.
+        :param whole_fences: include all of a fenced block that one of the ends lies in.
         """
         start, end = self._start(span[0], span[1]), self._end(span[1], span[0])
         for fence in self.fences:
@@ -101,7 +101,7 @@ class Outline:
         return _stripped(self.text, start, max(start, end))
 
     def without_bare_heading(self, span: Span) -> Span:
-        """Return a span without headings at its end: nothing of what they stand above is in it."""
+        """Return a span without trailing headings whose text is not part of it."""
         start, end = span
         while start < end < self.whole[1]:
             line = max(start, self.text.rfind("\n", start, end) + 1)
@@ -112,7 +112,7 @@ class Outline:
         return start, end
 
     def lined(self, span: Span) -> Span:
-        """Return a span that ends, if inside a fenced block, with a line of it."""
+        """Return a span that, if it ends inside a fenced block, ends there at a line's end."""
         start, end = span
         for fence in self.fences:
             if fence.holds(end):
@@ -170,23 +170,23 @@ def find_fences(text: str) -> list[Fence]:
 
 
 def is_long(message: StoredMessage, limit: int) -> bool:
-    """Return whether a message may be excerpted: tool calls and results never are."""
+    """Return whether a message may be excerpted; tool calls and results never are."""
     return message.tokens > limit and message.role is not Role.TOOL and not message.tool_calls
 
 
 def step_size(part: int) -> int:
-    """Return how many parts are added at once from this one on."""
+    """Return how many parts are added at once, starting with this one."""
     return 1 if part < _SINGLE_STEPS else part // 4
 
 
 def least_tokens(message: StoredMessage, parts: Sequence[Span]) -> float:
-    """Return what parts of a message cost at least, about: what costs more is not even tried."""
+    """Estimate the fewest tokens that parts of a message need; larger parts are not tried."""
     share = sum(end - start for start, end in parts) / max(1, len(message.content))
     return _DENSITY * share * message.tokens
 
 
 def discount(candidate: Candidate, part: int) -> float:
-    """Return the share of a message's priority that its parts have from this one on."""
+    """Return the share of a message's priority that its parts have, starting with this one."""
     if not candidate.replies:
         return FIRST * FURTHER**part
     first = OF_REPLY_ABOUT_ASKER if candidate.about_asker else OF_REPLY
@@ -194,9 +194,9 @@ def discount(candidate: Candidate, part: int) -> float:
 
 
 class Excerpter:
-    """Grows excerpts; the outline of each text is made once, and its passages are ranked once.
+    """Grow excerpts; caches the outline of each text and the ranking of its passages.
 
-    :param query: the question that passages are ranked by.
+    :param query: the question that ranks passages.
     """
 
     def __init__(self, query: str) -> None:
@@ -205,7 +205,7 @@ class Excerpter:
         self._parts: dict[int, tuple[Span, ...]] = {}
 
     def parts(self, candidate: Candidate) -> tuple[Span, ...]:
-        """Return the passages of a long message, the best first."""
+        """Return the passages of a long message, best first."""
         message = candidate.message
         if message.id not in self._parts:
             ranked = self._nearness.ranked(message.content, candidate.parts, candidate.cosines)
@@ -218,11 +218,11 @@ class Excerpter:
         return self._outlines[message.id]
 
     def ways(self, candidate: Candidate, parts: Sequence[Span]) -> Iterator[Candidate]:
-        """Yield a candidate that prints more of its message, the largest first.
+        """Yield candidates that print more of their message, the largest first.
 
-        The first takes in a fenced block whole, the second, if it is another, only to a line.
+        The first includes fenced blocks whole; the second, if different, cuts them at a line.
 
-        :param candidate: with the spans that are printed so far; ``None`` for none of them.
+        :param candidate: with the spans printed so far; ``None`` if there are none.
         :param parts: passages to add.
         """
         outline = self._outline(candidate.message)
@@ -235,9 +235,9 @@ class Excerpter:
                 yield from _printing(candidate, outline, spans)
 
     def shortened(self, candidate: Candidate, part: Span, room: int) -> Iterator[Candidate]:
-        """Yield a candidate that prints the beginning of a part, as much as may fit.
+        """Yield candidates that print as much of the beginning of a part as may fit.
 
-        :param room: tokens that are left.
+        :param room: tokens left.
         """
         outline = self._outline(candidate.message)
         start, end = outline.widened(part, whole_fences=False)
@@ -253,7 +253,7 @@ class Excerpter:
 
 
 def _printing(candidate: Candidate, outline: Outline, spans: tuple[Span, ...]) -> list[Candidate]:
-    """Return a candidate with what is printed of it; none if that is headings alone."""
+    """Return a candidate that prints these spans; nothing if only headings are left."""
     if spans == (outline.whole,):
         return [replace(candidate, spans=None)]
     ended = (outline.without_bare_heading(span) for span in spans)
@@ -262,7 +262,7 @@ def _printing(candidate: Candidate, outline: Outline, spans: tuple[Span, ...]) -
 
 
 def joined(text: str, spans: Iterable[Span]) -> tuple[Span, ...]:
-    """Return spans in order; those with only a short gap or headings between become one."""
+    """Return spans in order, merging those separated only by a short gap or headings."""
     result: list[Span] = []
     for start, end in sorted(span for span in spans if span[0] < span[1]):
         if result and _is_short(text, result[-1][1], start):
@@ -284,7 +284,7 @@ def _is_short(text: str, start: int, end: int) -> bool:
 
 
 def written(text: str, spans: Sequence[Span], tokens: int) -> str:
-    """Write an excerpt: its parts in order, and a mark for everything between.
+    """Write an excerpt: its parts in order, and a mark for each gap.
 
     :param tokens: of the whole text.
     """
@@ -305,7 +305,7 @@ def _mark(text: str, start: int, end: int, tokens: int) -> list[str]:
 
 
 def _fenced(text: str, start: int, end: int, fences: Sequence[Fence]) -> str:
-    """Return a part of a text; a fence it is cut out of is opened before and closed behind it."""
+    """Return a part of a text; a fence that is cut is opened before it and closed after it."""
     shown = text[start:end]
     for fence in fences:
         if fence.body <= start < fence.tail:
@@ -317,7 +317,7 @@ def _fenced(text: str, start: int, end: int, fences: Sequence[Fence]) -> str:
 
 
 def _stripped(text: str, start: int, end: int) -> Span:
-    """Return a span without white space at its ends; the first line keeps its indent."""
+    """Return a span without white space at its ends, keeping the first line's indent."""
     inside = text[start:end]
     stop = start + len(inside.rstrip())
     first = start + len(inside) - len(inside.lstrip())

@@ -1,4 +1,4 @@
-"""Which question a message belongs to, and which exchanges say the same. Pure."""
+"""Group messages into questions and their replies, and find repeated exchanges. Pure."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
@@ -8,14 +8,14 @@ from reservoir_cli.messages import Role, StoredMessage
 
 
 class Exchanges(NamedTuple):
-    """Questions with everything that was said in reply, by the ids of messages.
+    """Questions with all messages in reply to them, by message id.
 
-    An exchange is named by its question; a reply to no question is an exchange of its own.
+    An exchange has the id of its question; a reply to no question is an exchange by itself.
 
     :param exchange_of: the exchange of each message.
-    :param answer_of: of a question, its last reply that calls no tool.
-    :param call_of: of a tool result, the message that called and the index of its call.
-    :param copy_of: of an exchange, the first one that says the same, question and replies.
+    :param answer_of: for a question, its last reply that calls no tool.
+    :param call_of: for a tool result, the message that called the tool and the index of the call.
+    :param copy_of: for an exchange, the first one with the same question and replies.
     """
 
     exchange_of: Mapping[int, int]
@@ -25,7 +25,7 @@ class Exchanges(NamedTuple):
 
     @classmethod
     def of(cls, messages: Sequence[StoredMessage]) -> "Exchanges":
-        """Find the exchanges of messages.
+        """Find the exchanges among messages.
 
         :param messages: in order of time.
         """
@@ -57,7 +57,7 @@ class Exchanges(NamedTuple):
 def _copies(
     messages: Iterable[StoredMessage], exchange_of: Mapping[int, int], with_tools: set[int]
 ) -> dict[int, int]:
-    """Map each exchange to the first that says the same; one with tool calls equals no other."""
+    """Map each exchange to the first with equal texts; one with tool calls equals only itself."""
     said: dict[int, list[tuple[str, str]]] = {}
     for message in messages:
         if text := message.content.strip():

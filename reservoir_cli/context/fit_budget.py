@@ -1,4 +1,4 @@
-"""Select from the pool until the selection fits the budget as it is printed."""
+"""Select messages from the pool until the printed selection fits the budget."""
 
 import math
 from collections.abc import Sequence
@@ -20,14 +20,14 @@ from reservoir_cli.context.types import (
 from reservoir_cli.messages import Role
 from reservoir_cli.tokens import AnthropicCounter
 
-#: A counter that asks its provider is asked so often, aims at this share of the budget, and is
-#: content with this one.
+#: Limits for a counter that asks its provider: the number of requests, the share of the budget to
+#: aim at, and the share that is close enough.
 _REQUESTS, _AIM, _CLOSE = 3, 0.98, 0.95
 
 
 @dataclass(frozen=True, slots=True)
 class Chooser:
-    """Selections from one pool, counted as they are printed."""
+    """Selects from one pool, counting tokens as they are printed."""
 
     request: ContextRequest
     pool: Sequence[Candidate]
@@ -47,7 +47,7 @@ class Chooser:
     def explaining(
         self, request: ContextRequest, selection: Selection, used: int
     ) -> tuple[ContextRequest, int]:
-        """Add the line that explains excerpts if there is room left for it, and count again."""
+        """Add the line that explains excerpts if it fits, and count again."""
         counted_here = not isinstance(self.meter.counter, AnthropicCounter)
         if not counted_here or all(message.spans is None for message in selection.recalled):
             return request, used
@@ -56,10 +56,10 @@ class Chooser:
         return (explained, more) if more <= self.budget.history else (request, used)
 
     def _by_sums(self, room: int) -> tuple[Selection, int]:
-        """Select by this machine's counts.
+        """Select by local counts.
 
-        The account while packing adds up single messages; what is printed is counted as a whole,
-        and should that ever be more, the account gets so much less.
+        While packing, tokens of single messages are added up. If the printed selection counts
+        more than that as a whole, select again with that much less room.
         """
         target = room
         while True:
@@ -86,12 +86,12 @@ class Chooser:
         )
         if not self.silent:
             return selection
-        # A recent reply without its question is printed among the recalled, and stays.
+        # A recent reply without its question is printed among the recalled messages: keep it.
         recent = (each for each in selection.recalled if each.tier is Tier.RECENT)
         return selection._replace(recalled=tuple(recent))
 
     def _by_requests(self, counter: AnthropicCounter) -> tuple[Selection, int, tuple[str, ...]]:
-        """Select by the provider's counts: each one tells how far this machine's are off."""
+        """Select by the provider's counts; each one corrects the local estimate."""
         fixed = sum(self.budget.sections.values())
         limit = fixed + self.budget.history
         selection, estimate = self._by_sums(self.budget.history)
@@ -111,7 +111,7 @@ class Chooser:
         return selection, max(0, counted - fixed), _exceeded(counted, limit)
 
     def _is_enough(self, counted: int, limit: int, selection: Selection) -> bool:
-        """Whether another request could only make it worse."""
+        """Return whether another request could not improve the selection."""
         if counted > limit:
             return not (selection.recalled or selection.history)
         left_out = (*selection.dropped, *selection.passed_over)
@@ -119,7 +119,7 @@ class Chooser:
         return everything or counted >= _CLOSE * limit
 
     def _body(self, selection: Selection) -> dict[str, Any]:
-        """Count the whole request, for a counter that can count nothing smaller."""
+        """Return the whole request, since the provider cannot count anything smaller."""
         said = turns.history_turns(self.request, selection.recalled, selection.history)
         window = [*turns.fixed_turns(self.request), *said, *turns.current_turn(self.request)]
         body = written(window, "anthropic", None, 1)
@@ -130,7 +130,7 @@ class Chooser:
 def best_left_out(
     selection: Selection, request: ContextRequest, budget: TokenBudget, meter: Meter
 ) -> tuple[str, ...]:
-    """Name the best match if nothing of it fits, and a budget that holds it."""
+    """Return a note on the best match if none of it fits, with a budget that would hold it."""
     lost = [
         drop.candidate for drop in (*selection.dropped, *selection.passed_over) if drop.for_room
     ]
@@ -138,7 +138,7 @@ def best_left_out(
     kept = max(map(_rank, (*selection.recalled, *selection.history)), default=(0.0, 0))
     if best is None or best.scores.similarity <= 0 or _rank(best) < kept:
         return ()
-    if best.message.tool_calls or best.message.role is Role.TOOL:  # its results need room, too
+    if best.message.tool_calls or best.message.role is Role.TOOL:  # its results need room too
         return ()
     costs = costs_of(request, budget, meter)
     alone = costs.recalled(best) + costs.recalled_title + costs.day
@@ -154,9 +154,9 @@ def _rank(candidate: Candidate) -> tuple[float, int]:
 
 
 def _interpolated(points: Sequence[tuple[float, float]], aim: float) -> float:
-    """Return the estimate at which the provider would count this many tokens.
+    """Return the local estimate at which the provider would count this many tokens.
 
-    :param points: the provider's count and this machine's estimate of each window, from (0, 0).
+    :param points: the provider's count and the local estimate of each window, starting at (0, 0).
     """
     below = max(each for each in points if each[0] <= aim)
     above = min((each for each in points if each[0] > aim), default=None)

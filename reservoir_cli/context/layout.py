@@ -1,13 +1,13 @@
-"""The account of a window that is being filled: what is kept, and what it costs. Pure.
+"""Lay out a window while it is being filled, and track its tokens. Pure.
 
-A kept message is printed in one of two places: as a turn of history, in the unbroken run of the
-newest messages, else as a recalled line. The run grows as gaps in it are filled, so that a
-message may change its place after it was kept.
+A kept message is printed either as a turn of history, if it belongs to the unbroken run of the
+newest messages, or as a recalled line. The run grows when gaps in it are filled, so a message may
+move from one to the other after it was kept.
 
-No answer is printed under a question that is not its own. History holds whole exchanges only,
-each reply behind its own question with no other question between; what is not whole is recalled.
-Above a recalled reply stands its own question or ``…``, and below a recalled question its answer
-or the number of the answer that was left out.
+No answer is printed under another question. History holds whole exchanges only, each reply after
+its own question with no other question between; incomplete exchanges are recalled. A recalled
+reply follows its own question or ``…``, and a recalled question is followed by its answer or by
+the number of the answer that was left out.
 """
 
 import math
@@ -21,22 +21,22 @@ from reservoir_cli.context.types import Candidate
 from reservoir_cli.messages import Role
 from reservoir_cli.util.clock import local_day
 
-#: Returns the tokens of recalled messages and history, exact up to a limit.
+#: Counts the tokens of recalled messages and history; exact up to a limit.
 Printed = Callable[[Sequence[Candidate], Sequence[Candidate], float], int]
 
 
 class Costs(NamedTuple):
-    """Tokens of a message by the place it is printed in, all factors included.
+    """Functions and constants that give tokens as printed, all factors included.
 
-    :param recalled: of a message as a recalled line, with the ``…`` that a reply may need.
-    :param history: of a message as a turn.
-    :param day: of a line with a date above the recalled messages of that day.
-    :param recalled_title: paid once, when anything is recalled.
-    :param printed: of recalled messages and history together, as they are printed; exact up to
-        the limit given. The others add up to at least this, and are cheaper to ask for; without
-        it they decide alone.
-    :param left_out: of the line that names an answer that was left out, by its id.
-    :param trials: how many windows in a row are counted as they are printed, and found too large.
+    :param recalled: tokens of a message as a recalled line, with the ``…`` that a reply may need.
+    :param history: tokens of a message as a turn.
+    :param day: tokens of the date line above the recalled messages of a day.
+    :param recalled_title: tokens paid once if anything is recalled.
+    :param printed: counts recalled messages and history together as they are printed; exact up to
+        the given limit. The other counts add up to at least this and are cheaper; without it they
+        decide alone.
+    :param left_out: tokens of the line that names an answer that was left out, by its id.
+    :param trials: how many windows in a row may be counted as printed and found too large.
     """
 
     recalled: Callable[[Candidate], int]
@@ -48,17 +48,17 @@ class Costs(NamedTuple):
     trials: int = 32
 
 
-#: By how much the sum may exceed the printed count for each message, at the most.
+#: The most by which the sum may exceed the printed count, for each message.
 _EXCESS = 40
-#: When the sums leave fewer tokens than this, what is printed is counted.
+#: If the sums leave fewer tokens than this, count the window as printed.
 _LITTLE = 200
-#: How many messages the windows may hold together that are found too large: counting a large
-#: window takes long.
+#: How many messages the windows that are found too large may hold together: counting a large
+#: window is slow.
 _TRIED = 20_000
 
 
 class Layout(NamedTuple):
-    """Where kept messages are printed: recalled, or as turns, or not at all."""
+    """How kept messages are printed: as recalled lines, as turns, or not at all."""
 
     recalled: tuple[Candidate, ...]
     history: tuple[Candidate, ...]
@@ -66,16 +66,16 @@ class Layout(NamedTuple):
 
 
 class _Step(NamedTuple):
-    """What changes when messages are kept.
+    """The changes that keeping some messages makes.
 
-    :param run: what the run of the newest gains, newest first.
-    :param turned: what becomes history.
-    :param lines: what becomes a recalled line.
-    :param gone: what is a recalled line no longer.
-    :param shown: of copies the exchange that is printed, by what they say.
-    :param told: questions that name the answer that was left out.
-    :param untold: questions that do so no longer.
-    :param days: by how many lines each day changes.
+    :param run: messages added to the run of the newest, newest first.
+    :param turned: messages that become history.
+    :param lines: messages that become a recalled line.
+    :param gone: recalled lines to remove.
+    :param shown: for exchanges with equal texts, the one that is printed.
+    :param told: questions that now name the answer that was left out.
+    :param untold: questions that no longer do.
+    :param days: the change in the number of lines of each day.
     """
 
     fresh: Mapping[int, Candidate]
@@ -92,9 +92,9 @@ class _Step(NamedTuple):
 
 @dataclass(slots=True)
 class Packing:
-    """What is kept so far, and an upper bound of its tokens.
+    """The messages kept so far, and an upper bound of their tokens.
 
-    :param by_age: everything of history's instance that may be kept, by age.
+    :param by_age: all messages of history's instance that may be kept, by age.
     :param passed: ages of messages that do not end the run although they are not printed.
     :ivar reasons: why each message was kept.
     """
@@ -105,49 +105,49 @@ class Packing:
     passed: set[int]
     reasons: dict[int, str] = field(default_factory=dict)
     _kept: dict[int, Candidate] = field(default_factory=dict)
-    #: The age the run reaches to, and its questions.
+    #: The age that the run reaches, and the number of its questions.
     _reached: int = 0
     _questions: int = 0
-    #: Messages of the run whose question it has not reached, with the questions before them.
+    #: Messages of the run whose question it has not reached, with the number of questions so far.
     _waiting: dict[int, list[tuple[Candidate, int]]] = field(default_factory=dict)
     _in_history: set[int] = field(default_factory=set)
-    #: Recalled messages that are printed, by exchange; how many, and how many of each day.
+    #: Recalled messages that are printed, by exchange; their number, in total and by day.
     _lines: dict[int, dict[int, Candidate]] = field(default_factory=dict)
     _line_count: int = 0
     _days: Counter[str] = field(default_factory=Counter)
-    #: Of exchanges that say the same, the one that is printed.
+    #: For exchanges with equal texts, the one that is printed.
     _shown: dict[int, int] = field(default_factory=dict)
     #: Recalled questions that name the answer that was left out.
     _told: set[int] = field(default_factory=set)
-    #: Tokens of single messages, and by how much the sum may be too high.
+    #: Tokens of single messages, and by how much their sum may be too high.
     _spent: int = 0
     _excess: int = 0
     _failed: int = 0
 
     def has(self, candidate: Candidate) -> bool:
-        """Whether a message is kept."""
+        """Return whether a message is kept."""
         return candidate.message.id in self._kept
 
     def kept(self, candidate: Candidate) -> Candidate | None:
-        """Return a message as it is kept."""
+        """Return a message in the form in which it is kept."""
         return self._kept.get(candidate.message.id)
 
     def room(self, budget: int) -> int:
-        """Return an upper bound of the tokens that are left; exact when that may be little."""
+        """Return an upper bound of the tokens left; exact when few may be left."""
         if self.costs.printed and budget - self._spent < _LITTLE:
             self._recount(self.costs.printed)
         framing = self._framing(len(self._days), self._line_count)
         return budget - self._spent - framing + self._excess
 
     def could_add(self, members: Sequence[Candidate], budget: int) -> bool:
-        """Whether messages would fit if nothing else were kept."""
+        """Return whether messages would fit if nothing else were kept."""
         if self._at_most(members) <= budget:
             return True
         empty = Packing(self.costs, self.exchanges, self.by_age, self.passed)
         return empty.add(members, budget, "")
 
     def add(self, members: Sequence[Candidate], budget: int, reason: str) -> bool:
-        """Keep messages if all of them fit; otherwise nothing changes."""
+        """Keep messages if all of them fit; otherwise change nothing."""
         if self._is_hopeless(members, budget):
             return False
         step = self._step({each.message.id: each for each in members})
@@ -158,9 +158,9 @@ class Packing:
         return True
 
     def _is_hopeless(self, members: Sequence[Candidate], budget: int) -> bool:
-        """Return whether messages that are new lines, and nothing else, are too large for certain.
+        """Return whether messages that only add recalled lines are certainly too large.
 
-        When little room is left that is most of them, and it takes a tenth of the time to see.
+        When little room is left, most are, and this check is ten times as fast as a trial.
         """
         if any(message.age is not None for message in members):
             return False
@@ -173,7 +173,7 @@ class Packing:
         return spent + least > budget
 
     def lay_out(self) -> Layout:
-        """Return the printed window, with lines that keep answers apart from other questions."""
+        """Return the layout of the window, with answers marked off from other questions."""
         return _laid_out(self._kept, self._in_history, self.exchanges)
 
     def _step(self, fresh: Mapping[int, Candidate]) -> _Step:
@@ -192,7 +192,7 @@ class Packing:
             printed = shown.setdefault(saying, self._shown.get(saying, exchange))
             if number not in turns and printed == exchange:
                 lines.append(each)
-            # An excerpt that grows, or becomes whole, takes the place of what was printed of it.
+            # An excerpt that grows or becomes whole replaces its earlier line.
             before = self._lines.get(exchange, {}).get(number)
             if before and before not in gone:
                 gone.append(before)
@@ -204,7 +204,7 @@ class Packing:
     def _answers_left_out(
         self, fresh: Mapping[int, Candidate], lines: Iterable[Candidate], gone: Iterable[Candidate]
     ) -> tuple[set[int], set[int]]:
-        """Questions that need a line about their answer, and those that no longer do."""
+        """Return the questions that now need a line on their answer, and those that do not."""
         answer_of = self.exchanges.answer_of
         told = {
             number
@@ -218,7 +218,7 @@ class Packing:
         return told, self._told & (answered | ids(gone))
 
     def _fits(self, step: _Step, budget: int) -> bool:
-        """Whether the window with a step is within the budget, by sums as long as they tell."""
+        """Return whether the window fits the budget after a step, by sums while they suffice."""
         unsure = _EXCESS * len(step.fresh)
         total = self._total(step)
         if total <= budget:
@@ -239,7 +239,7 @@ class Packing:
         return fits
 
     def _recount(self, printed: Printed) -> None:
-        """Set the account right by one exact count of what is kept."""
+        """Replace the running sum by an exact count of the messages kept."""
         if self._excess:
             layout = self.lay_out()
             counted = printed(layout.recalled, layout.history, math.inf)
@@ -247,7 +247,7 @@ class Packing:
             self._excess = 0
 
     def _total(self, step: _Step) -> int:
-        """Return an upper bound of the tokens of the window after a step."""
+        """Return an upper bound of the window's tokens after a step."""
         days = len(self._days) + sum(
             (self._days[day] + more > 0) - (self._days[day] > 0) for day, more in step.days.items()
         )
@@ -258,7 +258,7 @@ class Packing:
         return days * self.costs.day + (self.costs.recalled_title if lines else 0)
 
     def _at_most(self, members: Sequence[Candidate]) -> int:
-        """Return what messages may cost in an empty window, wherever they are printed."""
+        """Return the most tokens that messages may take in an empty window, however printed."""
         costs, answers = self.costs, self.exchanges.answer_of
         return costs.recalled_title + sum(
             costs.day
@@ -269,7 +269,7 @@ class Packing:
         )
 
     def _at_most_alone(self, message: Candidate) -> int:
-        """Return what a message may cost in either place; one without an age is never a turn."""
+        """Return the most tokens a message may take; without an age it is never a turn."""
         recalled = self.costs.recalled(message)
         return recalled if message.age is None else max(recalled, self.costs.history(message))
 
@@ -304,7 +304,7 @@ class Packing:
         self._told |= step.told
 
     def _run_grown_by(self, fresh: Mapping[int, Candidate]) -> tuple[list[Candidate], int]:
-        """Return the messages that the run gains, newest first, and how far back it reaches."""
+        """Return the messages added to the run, newest first, and the age it then reaches."""
         more: list[Candidate] = []
         age = self._reached
         while True:
@@ -320,7 +320,7 @@ class Packing:
             age += 1
 
     def _turned_by(self, run: Sequence[Candidate]) -> list[Candidate]:
-        """Return the exchanges that become history when the run grows to hold them whole."""
+        """Return the exchanges that become history because the grown run holds them whole."""
         turned: list[Candidate] = []
         questions = self._questions
         waiting: dict[int, list[tuple[Candidate, int]]] = {}
@@ -338,9 +338,9 @@ class Packing:
     def _is_whole(
         self, question: int, replies: Sequence[tuple[Candidate, int]], questions: int
     ) -> bool:
-        """Whether an exchange has its answer, and no other question stands within it.
+        """Return whether an exchange has its answer and no other question in between.
 
-        A tool result is printed behind its call, wherever it was stored.
+        A tool result is printed after its call, wherever it was stored.
         """
         answer = self.exchanges.answer_of.get(question)
         if answer is not None and answer not in {reply.message.id for reply, _ in replies}:
@@ -363,13 +363,13 @@ class Packing:
         return self.exchanges.exchange_of[candidate.message.id]
 
     def _saying(self, candidate: Candidate) -> int:
-        """Return the first exchange that says the same as the candidate's."""
+        """Return the first exchange with the same texts as the candidate's."""
         exchange = self._exchange(candidate)
         return self.exchanges.copy_of.get(exchange, exchange)
 
 
 def _laid_out(kept: Mapping[int, Candidate], in_history: set[int], exchanges: Exchanges) -> Layout:
-    """Where kept messages are printed; of copies, the first exchange that was kept."""
+    """Lay out kept messages; of exchanges with equal texts, only the first kept is printed."""
 
     def order(candidate: Candidate) -> tuple[float, int, int]:
         number = candidate.message.id
@@ -395,7 +395,7 @@ def _laid_out(kept: Mapping[int, Candidate], in_history: set[int], exchanges: Ex
 
 
 def _told_apart(recalled: Sequence[Candidate], exchanges: Exchanges) -> tuple[Candidate, ...]:
-    """Recalled messages with what keeps each answer apart from other questions."""
+    """Mark recalled messages so that no answer appears under another question."""
     printed = ids(recalled)
     question: int | None = None
     marked = []
@@ -414,7 +414,7 @@ def _told_apart(recalled: Sequence[Candidate], exchanges: Exchanges) -> tuple[Ca
 
 
 def by_time(candidate: Candidate) -> tuple[float, int]:
-    """Sorts candidates by time, then id."""
+    """Return a key that sorts candidates by time, then id."""
     return candidate.message.created_at.timestamp(), candidate.message.id
 
 
@@ -424,7 +424,7 @@ def ids(candidates: Iterable[Candidate]) -> set[int]:
 
 
 def is_system(candidate: Candidate) -> bool:
-    """Whether it is an old system prompt: never an instruction again."""
+    """Return whether a message is an old system prompt, which is never used as an instruction."""
     return candidate.message.role is Role.SYSTEM
 
 

@@ -1,7 +1,7 @@
-"""The passages of a long message, and which of them answers a question best. Pure.
+"""Rank the passages of a long message by a question. Pure.
 
-A passage is as near to a question as its cosine says, and the words of the question that it holds;
-the passages beside it count a little, too.
+A passage's score is its cosine, plus a share for the question's words it contains, plus a smaller
+share for the passages next to it.
 """
 
 import re
@@ -19,23 +19,23 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-#: What the share of the question's words counts beside the cosine, and what the mean of the
-#: passages beside one counts.
+#: Weights, relative to the cosine, of the share of the question's words and of the mean of the
+#: neighbouring passages.
 WORDS, BESIDE = 0.3, 0.2
-#: A passage with fewer characters is not printed without its neighbour.
+#: A passage with fewer characters is only printed with a neighbour.
 CRUMB = 80
-#: A passage of a text without vectors has at most about so many characters.
+#: Approximate maximum length of a passage of a text without vectors, in characters.
 _LENGTH = 500
-#: A longer word may have other endings: its last letters do not count.
+#: Words longer than this may be inflected: their last letters are ignored.
 _LONGEST_WHOLE, _ENDING = 4, 2
 
 
 def cosines(
     passages: Sequence[Passage], vector: "NDArray[np.float32]"
 ) -> tuple[list[Span], tuple[float, ...]]:
-    """Return where passages stand, in order, and how near each is to a question.
+    """Return the spans of passages, in order, and their cosines with a question.
 
-    :param vector: of the question.
+    :param vector: the question's embedding.
     """
     import numpy as np
 
@@ -47,7 +47,7 @@ def cosines(
 def cut(text: str, breaks: Iterable[int]) -> list[Span]:
     """Cut a text at some of its breaks, or anywhere if it has none, into similar lengths.
 
-    :param breaks: from 0 to the end of the text.
+    :param breaks: offsets from 0 to the end of the text.
     """
     cuts = [0]
     for before, place in pairwise(breaks):
@@ -58,7 +58,7 @@ def cut(text: str, breaks: Iterable[int]) -> list[Span]:
 
 
 def without_crumbs(spans: Sequence[Span]) -> list[Span]:
-    """Join each tiny passage, such as a heading, with the one it stands above, else below."""
+    """Join each tiny passage, such as a heading, with the next; a last one with the previous."""
     if len(spans) == 1:
         return list(spans)
     return [
@@ -74,9 +74,9 @@ def without_crumbs(spans: Sequence[Span]) -> list[Span]:
 def as_printed(
     parts: Mapping[int, list[Span]], stored: Iterable[StoredMessage], rows: Iterable[StoredMessage]
 ) -> dict[int, list[Span]]:
-    """Return the passages of messages where they stand in the text without its secrets.
+    """Return the spans of passages in the redacted text.
 
-    :param parts: by the id of the message, in its text as it is stored.
+    :param parts: by message id, in the text as it is stored.
     :param rows: the messages as they are printed.
     """
     raw = {row.id: row.content for row in stored}
@@ -88,12 +88,12 @@ def as_printed(
 
 
 def mapped(spans: Iterable[Span], changes: Sequence[tuple[int, int, int]]) -> list[Span]:
-    """Return where spans of a text stand in the text after replacements.
+    """Map spans of a text to the text after replacements.
 
     An end inside a replaced part moves to that part's edge.
 
-    :param changes: start and end of each replaced part, in order, and the length of what replaces
-        it.
+    :param changes: for each replaced part, in order, its start and end, and the length of its
+        replacement.
     """
     return [
         (_moved(start, changes, last=False), _moved(end, changes, last=True))
@@ -113,14 +113,14 @@ def _moved(place: int, changes: Sequence[tuple[int, int, int]], *, last: bool) -
 
 
 class Nearness:
-    """Ranks passages by a question."""
+    """Rank passages by a question."""
 
     def __init__(self, question: str) -> None:
         words = dict.fromkeys(content_words(question).split())
         self._words = [(_beginning(word), _pattern(word)) for word in words]
 
     def ranked(self, text: str, parts: Sequence[Span], near: Sequence[float]) -> tuple[Span, ...]:
-        """Return passages, the one nearest to the question first, the first of equals.
+        """Return passages, the nearest to the question first; ties keep their order.
 
         :param near: the cosine of each passage; empty without vectors.
         """
@@ -134,20 +134,20 @@ class Nearness:
         return tuple(parts[at] for at in order)
 
     def _share(self, text: str) -> float:
-        """Return the share of the question's words that stand in a text."""
+        """Return the share of the question's words that a text contains."""
         text = searched_text(text.lower())
         held = sum(word in text and bool(pattern.search(text)) for word, pattern in self._words)
         return held / len(self._words) if self._words else 0.0
 
 
 def _mean(values: Sequence[float], at: int) -> float:
-    """Return the mean of the values beside one; its own if it has none."""
+    """Return the mean of the values next to one; the value itself if it has no neighbours."""
     beside = [*values[max(0, at - 1) : at], *values[at + 1 : at + 2]]
     return sum(beside) / len(beside) if beside else values[at]
 
 
 def _beginning(word: str) -> str:
-    """Return a word without what may be an ending."""
+    """Return a word without a possible ending."""
     if len(word) <= _LONGEST_WHOLE:
         return word
     return word[: max(_LONGEST_WHOLE, len(word) - _ENDING)]

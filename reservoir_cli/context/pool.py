@@ -1,4 +1,4 @@
-"""The pool that a context is selected from: messages as they may be printed, with their scores."""
+"""Prepare the pool that a context is selected from: printable messages with their scores."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -23,7 +23,7 @@ from reservoir_cli.tokens import counter_id
 def titles_of(
     rows: Sequence[StoredMessage], scope: Scope, store: Store, mask: Redactor
 ) -> dict[tuple[str, str | None], str]:
-    """Titles of the conversations that messages are of, as they may be printed."""
+    """Return the redacted titles of the messages' conversations."""
     assert scope.partition is not None
     threads = {
         (scope.partition, row.instance, row.conversation_id) for row in rows if row.conversation_id
@@ -36,7 +36,7 @@ def titles_of(
 
 
 def recounted(rows: list[StoredMessage], store: Store, meter: Meter) -> list[StoredMessage]:
-    """Rows with counts by the counter in use; what another one counted is counted once more."""
+    """Return messages with tokens by the current counter, counting again if another was used."""
     name = counter_id(meter.counter)
     stale = {each.id for each in rows if each.counter != name}
     if not stale:
@@ -47,14 +47,14 @@ def recounted(rows: list[StoredMessage], store: Store, meter: Meter) -> list[Sto
         else each
         for each in rows
     ]
-    # Kept for the next time if nobody else writes just now; never waited for.
+    # Store the counts only if no other process is writing: never wait for it.
     with suppress(StoreError), store.write(wait=0):
         store.update_counts({each.key: each.tokens for each in rows if each.id in stale}, name)
     return rows
 
 
 def masked(rows: list[StoredMessage], mask: Redactor, meter: Meter) -> list[StoredMessage]:
-    """Rows as they may be printed, counted as they then are."""
+    """Redact secrets in messages, and count those that changed."""
     shown = mask.messages(rows)
     return [
         each if each is row else replace(each, tokens=meter.counter.count(plain_text(each)))
@@ -68,10 +68,10 @@ def passages_of(
     store: Store,
     vector: NDArray[np.float32] | None,
 ) -> tuple[dict[int, list[Span]], dict[int, tuple[float, ...]]]:
-    """Return the passages of each long message, and the cosines of those that have vectors.
+    """Return the passages of each long message, and their cosines if they have vectors.
 
-    :param excerpt_over: only of messages with more tokens; ``None`` for none at all.
-    :param vector: of the question; ``None`` to go by words alone.
+    :param excerpt_over: messages with more tokens are long; ``None`` if none is.
+    :param vector: the question's embedding; ``None`` to rank passages by words only.
     """
     if excerpt_over is None:
         return {}, {}
@@ -100,7 +100,7 @@ def pool_of(
     cosines: Mapping[int, tuple[float, ...]],
     about_asker: bool,
 ) -> list[Candidate]:
-    """Rows with their scores; long tool results are cut."""
+    """Return messages as candidates with their scores; long tool results are cut."""
     found = scored.candidates
     places, _ = found.places(np.array([row.id for row in rows], np.int64))
     limit = int(max_result_tokens / meter.factor)
@@ -139,7 +139,7 @@ def pool_of(
 
 
 def _parts_of(scored: Scored, place: int) -> dict[str, float]:
-    """Return what the similarity of a message is made of, if that was asked for."""
+    """Return the components of a message's similarity if they were requested."""
     if scored.parts is None:
         return {}
     return dict(zip(ranking.PARTS, scored.parts[:, place].tolist(), strict=True))

@@ -1,4 +1,4 @@
-"""Summarise the records of runs: counts, medians, 95th percentiles, by model and by day. Pure."""
+"""Summarise run records: counts, medians and 95th percentiles, by model and by day. Pure."""
 
 import json
 from collections import Counter
@@ -8,9 +8,9 @@ from typing import Any
 
 from reservoir_cli.messages import from_epoch_ms
 
-#: The format in the record of a recall.
+#: The format in a recall's record.
 RECALL = "recall"
-#: The format in the record of an answer that passed the proxy.
+#: The format in the record of an answer that went through the proxy.
 ANSWER = "answer"
 #: The section of such a record that counts tokens from the provider's cache.
 CACHED = "cached"
@@ -19,7 +19,7 @@ CACHED = "cached"
 def summarize(runs: Sequence[Mapping[str, Any]], holdings: Mapping[str, int]) -> dict[str, Any]:
     """Return counts, medians and 95th percentiles of runs, by model and by day.
 
-    Recalls are apart, and so are answers that passed the proxy.
+    Recalls and answers that went through the proxy are counted separately.
     """
     recalls = [run for run in runs if run["format"] == RECALL]
     answers = [run for run in runs if run["format"] == ANSWER]
@@ -60,7 +60,7 @@ def summarize(runs: Sequence[Mapping[str, Any]], holdings: Mapping[str, int]) ->
 
 
 def _reuse(answers: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return what providers had to read for some answers, and had in their caches."""
+    """Return the tokens that providers read for some answers, and how many came from caches."""
     tokens = sum(run["input_tokens"] for run in answers)
     cached = sum(json.loads(run["sections"]).get(CACHED, 0) for run in answers)
     share = round(cached / tokens, 3) if tokens else None
@@ -75,7 +75,7 @@ def _by_day(moments: Sequence[datetime]) -> dict[str, int]:
 def _rows_by_day(
     *kinds: Sequence[Mapping[str, Any]],
 ) -> list[dict[str, Any]]:
-    """Return a row for each day on which something was asked, in order.
+    """Return a row for each day with at least one record, in order.
 
     :param kinds: contexts, recalls, and answers.
     """

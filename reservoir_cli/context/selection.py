@@ -1,7 +1,7 @@
-"""Spending the budget: which messages go into the window. Pure.
+"""Choose the messages that go into the window within the budget. Pure.
 
-Messages are taken as units: a tool call goes with its results, a question with its reply while
-both fit. A long message is taken part by part. ``layout`` keeps the account.
+Messages are chosen in groups: a tool call with its results, and a question with its reply if both
+fit. A long message is added part by part. ``layout`` tracks the tokens.
 """
 
 import heapq
@@ -29,31 +29,31 @@ UNANSWERED = "unanswered call"
 UNLIKE = "below min_cosine"
 
 _TIERS = list(Tier)
-#: The newest messages come first while they take at most this part of the budget.
+#: The newest messages come first while they take at most this share of the budget.
 NEWEST_SHARE = 1 / 8
-#: When something did not fit, and less than this part of the budget is left, nothing is taken whose
-#: turn comes at less than this share of the priority of what was taken last.
+#: Once something did not fit and less than the first share of the budget is left, candidates whose
+#: priority is below the second share of the last one taken are not tried.
 _LITTLE_LEFT, _FAR_BELOW = 0.15, 0.75
-#: When so many parts of long messages in a row did not fit, no more are tried.
+#: After this many parts of long messages in a row did not fit, no more are tried.
 _FAILURES = 256
-#: The first part of the best match waits at least at this share of its priority; at the second one
-#: if the question is about the one who asks.
+#: The first part of the best match is ranked at no less than this share of its priority; at the
+#: second one if the question is about the user.
 BEST, BEST_ABOUT_ASKER = 1.0, 0.92
-#: That of the message whose cosine is highest waits at least at this one.
+#: The same for the message with the highest cosine.
 NEAREST = 0.7
-#: A standing instruction is tried at this multiple of its priority.
+#: A standing instruction is ranked at this multiple of its priority.
 STANDING = 1.4
 
 
 class Rules(NamedTuple):
-    """The settings that choosing goes by.
+    """The settings that control the selection.
 
     :param order: ``score`` or ``tiers``.
-    :param min_history_messages: the newest messages that come first, while they take at most a
-        an eighth of the budget.
-    :param min_cosine: messages with a lower one are not recalled; 0 is off.
+    :param min_history_messages: how many of the newest messages come first, while they take at
+        most an eighth of the budget.
+    :param min_cosine: messages with a lower cosine are not recalled; 0 is off.
     :param standing: try standing instructions sooner.
-    :param to_the_last: give the last tokens to what is far below the rest, too.
+    :param to_the_last: spend the last tokens even on candidates far below the rest.
     """
 
     order: str = "score"
@@ -71,12 +71,12 @@ class Unit(NamedTuple):
 
     @property
     def priority(self) -> float:
-        """The highest of its members."""
+        """The highest priority of its members."""
         return max(each.scores.priority for each in self.members)
 
     @property
     def is_long(self) -> bool:
-        """Whether it is one message that is taken part by part."""
+        """Whether it is a single message that is added part by part."""
         return len(self.members) == 1 and bool(self.members[0].parts)
 
     @property
@@ -85,22 +85,22 @@ class Unit(NamedTuple):
         return any(is_standing(each.message) for each in self.members)
 
     def share(self, part: int = 0) -> float:
-        """Return the share of its priority that a unit has: less than 1 for parts of a message."""
+        """Return the share of its priority to rank it by: below 1 for parts of a message."""
         return discount(self.members[0], part) if self.is_long else 1.0
 
     @property
     def tier(self) -> int:
-        """The place of its best member's tier, 0 for recent."""
+        """The rank of its best member's tier, 0 for recent."""
         return min(_TIERS.index(each.tier) for each in self.members)
 
     @property
     def age(self) -> int | None:
-        """The place of its newest member in the instance that history comes from."""
+        """The age of its newest member in history's instance."""
         ages = [each.age for each in self.members if each.age is not None]
         return min(ages) if ages else None
 
     def by_score(self, share: float = 1.0) -> tuple[float, float, int]:
-        """Sorts by priority, ties newest first.
+        """Return a key that sorts by priority, ties newest first.
 
         :param share: of the priority, for a part of a long message.
         """
@@ -108,7 +108,7 @@ class Unit(NamedTuple):
         return (-self.priority * share, -last.created_at.timestamp(), -last.id)
 
     def by_tier(self, share: float = 1.0) -> tuple[float, ...]:
-        """Sorts by tier; in the recent one newest first, in the others by priority."""
+        """Return a key that sorts by tier: the recent tier newest first, others by priority."""
         priority, *newest = self.by_score(share)
         return (self.tier, *newest) if self.tier == 0 else (self.tier, priority, *newest)
 
@@ -125,17 +125,17 @@ def select(
 ) -> Selection:
     """Choose messages for a budget.
 
-    :param pool: candidates with all that belongs to them, in order of time.
+    :param pool: candidates with the messages that belong to them, in order of time.
     :param budget: tokens for recalled messages and history.
-    :param not_reached: messages of the scope that are not in the pool.
-    :param unread: ages of messages that are not in the pool because they are too large.
+    :param not_reached: how many messages of the scope are not in the pool.
+    :param unread: ages of messages that are too large to be in the pool.
     """
     eligible = [_only_own_calls(each) for each in pool if printable(each.message, query, rules)]
     units, dropped = _tool_units(eligible)
     dropped += [Dropped(each, QUESTION) for each in pool if is_question(each.message, query)]
     exchanges = Exchanges.of([each.message for each in pool])
     by_age = {each.age: each for each in pool if each.age is not None}
-    # What is missing from the units here does not end the run of the newest messages.
+    # Messages missing from the groups at this point do not end the run of the newest messages.
     packing = Packing(costs, exchanges, by_age, _ages(pool) - _ages(_members(units)) | unread)
     units, large = _without_too_large(units, packing, budget)
     packing.passed |= _ages(large)
@@ -176,9 +176,9 @@ def select(
 def _without_too_large(
     units: Sequence[Unit], packing: Packing, budget: int
 ) -> tuple[list[Unit], tuple[Candidate, ...]]:
-    """Units that fit by themselves or with the rest of their exchange; members of the others.
+    """Return the groups that fit alone or with their exchange, and the messages of the others.
 
-    A long message fits if a part of it does, which is tried when its turn comes.
+    A long message counts as fitting: its parts are tried when its turn comes.
     """
     fitting, large = [], []
     for exchange in _together(units, packing.exchanges):
@@ -199,12 +199,12 @@ def _take_by_score(
     spare: float,
     standing: bool,
 ) -> None:
-    """Try every exchange by priority, long messages by their parts; skip what does not fit.
+    """Try every exchange by priority, long messages part by part; skip those that do not fit.
 
-    If not all of an exchange fits, its better half is tried, and the other one at its own place
+    If an exchange does not fit whole, its better half is tried, and the other one at its own place
     in the order.
 
-    :param spare: fewer tokens than these are not given to what is far below the rest.
+    :param spare: when fewer tokens are left, candidates far below the rest are not tried.
     :param standing: try standing instructions sooner.
     """
     ties, cutter, reason, failed = count(), Excerpter(query), "priority", 0
@@ -246,7 +246,7 @@ def _take_exchange(
 ) -> tuple[bool, bool, list[Unit]]:
     """Add an exchange, or its better half if not all of it fits.
 
-    :returns: whether anything was added, whether all was, and what is to be tried later.
+    :returns: whether anything was added, whether everything was, and the groups to try later.
     """
     if not units or packing.add(_members(units), budget, reason):
         return bool(units), True, []
@@ -255,7 +255,7 @@ def _take_exchange(
 
 
 def _leading(units: Sequence[Unit]) -> dict[int, float]:
-    """Return the shares of the best match and of the nearest message, by id."""
+    """Return the minimum shares of the best match and of the nearest message, by id."""
     embedded = (unit for unit in units if unit.members[0].scores.embedded)
     about_asker = any(member.about_asker for unit in units for member in unit.members)
     by_share = {
@@ -277,10 +277,10 @@ def _take_parts(
 ) -> tuple[int, bool]:
     """Add the next parts of a long message if they fit.
 
-    A fenced block is taken whole if that fits, else up to a line of it. Of a message of which
-    nothing is printed yet, the beginning of a part is taken if not all of it fits.
+    A fenced block is included whole if that fits, else up to one of its lines. If nothing of the
+    message is printed yet and the first part does not fit, its beginning is added.
 
-    :returns: how many parts are done with, and whether they are in the window.
+    :returns: how many parts were tried, and whether they are in the window.
     """
     before = packing.kept(candidate)
     if before and before.spans is None:
@@ -297,7 +297,7 @@ def _take_parts(
     if part == 0:
         shorter = cutter.shortened(candidate, ranked[part], room)
         any(packing.add((excerpt,), budget, EXCERPT) for excerpt in shorter)
-    # What does not fit now never will: these parts need not wait for their turn.
+    # A part that does not fit now never will: skip those that follow if they are too large too.
     done = step_size(part)
     rest = (least_tokens(candidate.message, (each,)) > room for each in ranked[part + done :])
     return done + sum(1 for _ in takewhile(bool, rest)), False
@@ -306,11 +306,11 @@ def _take_parts(
 def _take_by_tier(
     exchanges: Sequence[list[Unit]], packing: Packing, budget: int, query: str
 ) -> None:
-    """Take exchanges by tier up to the first that does not fit; everything after it goes.
+    """Take exchanges by tier up to the first that does not fit; leave out all after it.
 
-    Of that one its first half in this order may stay, if nothing left out goes before it. An
-    exchange that not even an empty window holds is no exchange but two units, and a unit that an
-    empty window does not hold is no reason to stop.
+    Of that exchange, the half that comes first may be kept if nothing left out precedes it. An
+    exchange that does not even fit an empty window is split into its two groups, and a group that
+    does not fit an empty window is skipped.
     """
     whole: list[list[Unit]] = []
     cutter = Excerpter(query)
@@ -355,12 +355,12 @@ def _left(units: Sequence[Unit], packing: Packing) -> list[Unit]:
 
 
 def is_question(message: StoredMessage, query: str) -> bool:
-    """Whether a message says what is asked."""
+    """Return whether a message repeats the question."""
     return bool(query.strip()) and message.content.strip() == query.strip()
 
 
 def printable(message: StoredMessage, query: str, rules: Rules) -> bool:
-    """Whether a message by itself may be printed, if there is room."""
+    """Return whether a message on its own may be printed if there is room."""
     if is_question(message, query):
         return False
     if message.role is Role.SYSTEM:
@@ -372,7 +372,7 @@ def printable(message: StoredMessage, query: str, rules: Rules) -> bool:
 
 
 def _only_own_calls(candidate: Candidate) -> Candidate:
-    """Only an assistant calls tools; what an import says of others is not printed."""
+    """Remove tool calls from messages of other roles, as some imports have them."""
     message = candidate.message
     if message.role is Role.ASSISTANT or not message.tool_calls:
         return candidate
@@ -380,7 +380,7 @@ def _only_own_calls(candidate: Candidate) -> Candidate:
 
 
 def _unlike(unit: Unit, least: float) -> bool:
-    """Whether nothing in a unit is recent, alike enough, or without a vector."""
+    """Return whether a group has no member that is recent, pinned, similar, or not embedded."""
     return least != 0 and not any(
         each.tier is Tier.RECENT
         or each.pinned
@@ -399,7 +399,7 @@ def _joined(exchange: Sequence[Unit]) -> Unit:
 
 
 def _tool_units(candidates: Sequence[Candidate]) -> tuple[list[Unit], list[Dropped]]:
-    """Join calls and their results; take off calls without one, drop results without a call."""
+    """Join calls with their results; remove calls without results and results without calls."""
     pairs = pair_calls([each.message for each in candidates])
     results: dict[int, dict[int, Candidate]] = {}
     for index, (caller, call) in pairs.items():
@@ -423,7 +423,7 @@ def _tool_units(candidates: Sequence[Candidate]) -> tuple[list[Unit], list[Dropp
 
 
 def _exchanges(units: Sequence[Unit], exchanges: Exchanges) -> Iterator[list[Unit]]:
-    """Join each question with its answer; all other units stay by themselves."""
+    """Join each question with its answer; other groups stay single."""
     by_first = {unit.members[0].message.id: unit for unit in units}
     joined = {
         question: by_first[answer]
@@ -437,7 +437,7 @@ def _exchanges(units: Sequence[Unit], exchanges: Exchanges) -> Iterator[list[Uni
 
 
 def _together(units: Sequence[Unit], exchanges: Exchanges) -> Iterator[list[Unit]]:
-    """Join each question with its answer, but for long ones, which are taken part by part."""
+    """Join each question with its answer, except for long messages, which are added in parts."""
     for exchange in _exchanges(units, exchanges):
         if any(unit.is_long for unit in exchange):
             yield from ([unit] for unit in exchange)
@@ -450,7 +450,7 @@ def _ages(candidates: Iterable[Candidate]) -> set[int]:
 
 
 def _newest(units: Sequence[Unit], count: int) -> list[Unit]:
-    """Return the groups that hold the newest messages of history's instance."""
+    """Return the groups with the newest messages of history's instance."""
     own = [each for each in units if each.age is not None and not is_system(each.members[0])]
     chosen: list[Unit] = []
     for unit in sorted(own, key=lambda each: each.age or 0):

@@ -1,4 +1,4 @@
-"""Summaries in a context: those of conversations of which nothing else is printed."""
+"""Add summaries of conversations that are not printed otherwise."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-#: A request, what is selected for it, the tokens of that as it is printed, and notes for the user.
+#: A request, its selection, the tokens of that as printed, and notes for the user.
 Chosen = tuple[ContextRequest, Selection, int, tuple[str, ...]]
-#: The part of the history budget that summaries may take at most.
+#: Summaries may take at most one part in this many of the history budget.
 _SHARE = 4
 
 
@@ -35,7 +35,7 @@ def select_beside(
     settings: Settings,
     mask: Redactor,
 ) -> Chosen | None:
-    """Select messages beside summaries of other conversations; ``None`` if there are none.
+    """Select messages and summaries of other conversations; ``None`` if there are none.
 
     :param question: the embedder, and the question's vector.
     """
@@ -55,9 +55,9 @@ def _choose(
     room: int,
     mask: Redactor,
 ) -> dict[tuple[str, str | None], Piece]:
-    """Return the summaries that a question is given, by instance and conversation.
+    """Return the summaries that fit a question best, by instance and conversation.
 
-    :param selection: what is printed beside them.
+    :param selection: the messages printed beside them.
     """
     embedder, vector = question
     request = chooser.request
@@ -74,7 +74,7 @@ def _choose(
 
 
 def _beside(chooser: Chooser, summaries: dict[tuple[str, str | None], Piece]) -> Chosen:
-    """Select once more beside summaries; those of what is printed then are taken out."""
+    """Select again beside summaries, then drop summaries of conversations that are printed."""
     request = replace(chooser.request, summaries=_in_order(summaries))
     selection, used, notes = replace(chooser, request=request).choose()
     printed = _conversations([*selection.recalled, *selection.history])
@@ -91,7 +91,7 @@ def _conversations(printed: Iterable[Candidate]) -> set[tuple[str, str | None]]:
 
 
 def _in_order(chosen: dict[tuple[str, str | None], Piece]) -> tuple[Piece, ...]:
-    """Return summaries in order of their days."""
+    """Return summaries in order of their dates."""
     return tuple(sorted(chosen.values(), key=lambda piece: piece.text))
 
 

@@ -1,4 +1,4 @@
-"""Candidates by tier: which messages of a scope are worth reading for a context."""
+"""Assign tiers to candidates, and choose the messages worth reading for a context."""
 
 from collections.abc import Sequence
 
@@ -15,25 +15,25 @@ from reservoir_cli.settings.schema import Settings
 from reservoir_cli.storage.base import Store
 from reservoir_cli.storage.candidates import Candidates
 
-#: When filling, messages are read until they could fill the budget so many times.
+#: When filling, messages are read until they could fill the budget this many times.
 _READ_AHEAD = 4
-#: Tokens of a passage, about; of the longest message that is read for excerpts of it; and of all
-#: messages that are read for a small budget.
+#: Approximate tokens of a passage; the longest message that is read for excerpts; and the most
+#: tokens that are read for a small budget.
 _PASSAGE, _LONGEST_READ, _MOST_READ = 100, 50_000, 200_000
-#: A message with at most so many tokens is small.
+#: A message with at most this many tokens is small.
 _SMALL = 256
 
 
 def not_printable(
     scored: Scored, query: str, settings: Settings, rules: Rules, store: Store, scope: Scope
 ) -> tuple[NDArray[np.bool_], list[int]]:
-    """Find the messages that would take a place among recent and similar but are never printed.
+    """Find messages that would count as recent or similar but are never printed.
 
-    Roles and texts are read only of those that might take a place, and of more of them the more
-    had to be passed over.
+    Only roles and texts of messages that may count are read, and more of them the more were
+    skipped.
 
-    :returns: shape (n,), whether a message is one of these; and positions of those that say what
-        the question says, whose replies count.
+    :returns: shape (n,), whether a message is never printed; and the positions of messages that
+        repeat the question, whose replies count.
     """
     found = scored.candidates
     hidden, checked = np.zeros(len(found.ids), bool), np.zeros(len(found.ids), bool)
@@ -61,13 +61,13 @@ def not_printable(
 
 
 def _best(scores: ranking.Floats, hidden: NDArray[np.bool_], count: int) -> list[int]:
-    """Positions of the best scores among what is not hidden, the best first."""
+    """Return the positions of the best scores that are not hidden, the best first."""
     best = ranking.best(scores, count + int(hidden.sum()) if count else 0)
     return [int(each) for each in best[~hidden[best]][:count]]
 
 
 def _newest(wanted: NDArray[np.bool_], count: int) -> list[int]:
-    """Positions of the newest messages that are wanted."""
+    """Return the positions of the newest messages that are wanted."""
     places = np.flatnonzero(wanted)
     return [int(each) for each in places[max(0, len(places) - count) :]]
 
@@ -80,9 +80,9 @@ def tiers_of(
     scope: Scope,
     hidden: NDArray[np.bool_],
 ) -> dict[int, Tier]:
-    """Order the candidates by position, each with the first tier that applies.
+    """Map the positions of candidates to the first tier that applies.
 
-    :param asked: there is a question; to none, nothing is similar.
+    :param asked: whether there is a question; without one no message is similar.
     :param hidden: shape (n,), whether a message is never printed.
     """
     found = scored.candidates
@@ -100,13 +100,13 @@ def tiers_of(
 
 
 def fillers(scored: Scored, room: int, excerpt_over: int | None) -> list[int]:
-    """Positions of what could fill the room some times over, by priority within each size.
+    """Return positions of messages that could fill the room several times, by priority per size.
 
-    Large messages do not take the places of small ones, so that more room never finds less; but in
-    very little room only what fits is read.
+    Large messages do not displace small ones, so that more room never finds less; in very little
+    room, only messages that fit are read.
 
-    :param room: tokens as messages are counted, without the factors of what is printed.
-    :param excerpt_over: longer messages count with their first excerpt; ``None`` to count whole
+    :param room: tokens as messages are counted, without the factors of the printed count.
+    :param excerpt_over: longer messages count as their first excerpt; ``None`` to count whole
         messages only.
     """
     tokens, priority, limit = scored.candidates.tokens, scored.priority, max(room, _LONGEST_READ)
@@ -146,9 +146,9 @@ def _kinds(sizes: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def unread(scored: Scored, pool: Sequence[Candidate], room: int) -> set[int]:
-    """Ages of messages that were not read because they are too large, when filling.
+    """Return the ages of messages that were not read for filling because they are too large.
 
-    They are not printed, but history may go on behind them.
+    They are not printed, but history may continue past them.
     """
     if not room:
         return set()
@@ -158,7 +158,7 @@ def unread(scored: Scored, pool: Sequence[Candidate], room: int) -> set[int]:
 
 
 def ages(found: Candidates, places: NDArray[np.intp]) -> list[int | None]:
-    """Return how many newer messages of history's instance follow some messages.
+    """Return how many messages of history's instance are newer than each given one.
 
     :returns: ``None`` for messages of other instances.
     """

@@ -1,6 +1,6 @@
-"""The window as a list of turns, before a provider's form is chosen. Pure.
+"""List the window's turns, before they are rendered for a provider. Pure.
 
-Control tokens of chat templates are broken up in everything that was stored.
+Control tokens of chat templates are broken up in all stored text.
 """
 
 import shlex
@@ -38,7 +38,7 @@ def knowledge_turn(pieces: Sequence[Piece]) -> list[Turn]:
 
 
 def episodes_turn(pieces: Sequence[Piece]) -> list[Turn]:
-    """Snippets of past conversations, each as it was given."""
+    """Render snippets of past conversations unchanged."""
     if not pieces:
         return []
     text = "\n".join(each.text for each in pieces)
@@ -46,7 +46,7 @@ def episodes_turn(pieces: Sequence[Piece]) -> list[Turn]:
 
 
 def current_turn(request: ContextRequest) -> list[Turn]:
-    """Return the question as a turn; nothing if it is empty, or only what is recalled counts."""
+    """Return the question as a turn; nothing if it is empty or the request is a recall."""
     if request.recall_only or not request.query.strip():
         return []
     return [Turn(Section.CURRENT, Role.USER.value, request.query)]
@@ -58,10 +58,10 @@ def history_turns(
     history: Sequence[Candidate],
     quote: Quote | None = None,
 ) -> list[Turn]:
-    """Return what the budget prunes: recalled messages, then history.
+    """Return the turns that the budget prunes: recalled messages, then history.
 
-    A request to a provider ends with the user's message, if not with the question then with the
-    last of history.
+    A request to a provider ends with a user message: without a question, with the last one of
+    history.
 
     :param quote: see :func:`quote_once`.
     """
@@ -81,7 +81,7 @@ def history_turns(
 
 
 def _with_summaries(request: ContextRequest, recalled: list[Turn], role: str) -> list[Turn]:
-    """Put summaries of other conversations above the recalled messages, in the same turn."""
+    """Put summaries of other conversations above the recalled messages in the same turn."""
     if not request.summaries:
         return recalled
     lines = "\n".join(recalled_summary(piece.text) for piece in request.summaries)
@@ -90,7 +90,7 @@ def _with_summaries(request: ContextRequest, recalled: list[Turn], role: str) ->
 
 
 def recalled_summary(text: str) -> str:
-    """Quote a summary on one line: its day, and what was said."""
+    """Quote a summary on one line."""
     return defused(" ".join(text.split()))
 
 
@@ -113,7 +113,7 @@ def _defused_call(call: ToolCall) -> ToolCall:
 
 
 def until_last_user(turns: Sequence[Turn]) -> list[Turn]:
-    """History up to its last question: without a new one, a request ends with that."""
+    """Cut history after its last question, so that a request without a question ends with it."""
     users = [place for place, each in enumerate(turns) if _asks(each)]
     end = users[-1] + 1 if users else 0
     return [
@@ -124,7 +124,7 @@ def until_last_user(turns: Sequence[Turn]) -> list[Turn]:
 
 
 def ends_with_a_question(turns: Iterable[Turn]) -> bool:
-    """Whether there is a message of the user to answer: the question, or one of history."""
+    """Return whether there is a user message to answer: the question, or one of history."""
     return any(map(_asks, turns))
 
 
@@ -133,9 +133,9 @@ def _asks(turn: Turn) -> bool:
 
 
 def shorten_result(message: StoredMessage, limit: int, counter: TokenCounter) -> StoredMessage:
-    """Cut a tool result at a line end, with a marker that names the message and what is missing.
+    """Cut a tool result at a line end, adding a marker that names the message and what is missing.
 
-    A text that has no line end where it must be cut is cut inside the line.
+    If there is no line end to cut at, the line is cut.
 
     :param limit: tokens of the cut text with its marker, by the counter.
     """

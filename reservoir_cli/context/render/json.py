@@ -1,4 +1,4 @@
-"""The window with everything that is known about it: format ``json``. Pure."""
+"""Render the window with all data about it: format ``json``. Pure."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ from reservoir_cli.context.turns import current_turn, fixed_turns
 from reservoir_cli.context.types import Candidate, Dropped
 from reservoir_cli.context.window import FinishedWindow
 
-#: How many messages are explained that are there to fill, and no candidates by themselves.
+#: How many filler messages are explained: those that are not candidates by themselves.
 EXPLAINED_OTHERS = 100
 
 
@@ -54,7 +54,7 @@ def to_json(window: FinishedWindow, *, explain: bool) -> dict[str, Any]:
 
 
 def rows(window: FinishedWindow) -> list[dict[str, Any]]:
-    """Everything that is printed, in order; sections by hand have no scores."""
+    """Return all printed messages in order; sections given by the caller have no scores."""
     return [
         *(_given_row(window, each) for each in fixed_turns(window.request)),
         *(_row(window, Section.RECALLED, each) for each in window.selection.recalled),
@@ -64,9 +64,9 @@ def rows(window: FinishedWindow) -> list[dict[str, Any]]:
 
 
 def explained(window: FinishedWindow) -> list[dict[str, Any]]:
-    """Every candidate, the best first: its scores, what became of it, and why.
+    """Return every candidate, the best first: its scores, its outcome and the reason.
 
-    With them come the first hundred of those that are there only to fill.
+    Of fillers, only the first hundred are included.
     """
     selection = window.selection
     reasons = selection.reasons

@@ -1,7 +1,7 @@
-"""The window as the request body of a provider. Pure.
+"""Render the window as a provider's request body. Pure.
 
-Every body would be accepted as it is, whatever was left out of the window: calls have their
-results right behind them, ids and names are of the allowed form, and no text is empty.
+Every body is valid whatever was left out of the window: results directly follow their calls, ids
+and names have the allowed form, and no text is empty.
 """
 
 import hashlib
@@ -16,21 +16,21 @@ from reservoir_cli.messages import Role, ToolCall
 
 _ID = re.compile(r"[A-Za-z0-9_-]{1,40}")
 _NO_OUTPUT = "[no output]"
-#: Arguments that are nested deeper are not taken apart.
+#: Arguments nested deeper than this are sent as raw text.
 _DEEP = 64
 Body = dict[str, Any]
 
 
 def to_openai(turns: Sequence[Turn], model: str | None) -> Body:
-    """Chat completions, for OpenAI and Azure OpenAI."""
+    """Render a chat completion request for OpenAI or Azure OpenAI."""
     sent = _with_valid_ids(_joined(turns))
     return {**_named(model), "messages": [_openai_message(each) for each in sent]}
 
 
 def to_ollama(turns: Sequence[Turn], model: str | None, num_ctx: int | None = None) -> Body:
-    """Ollama's own chat: arguments are objects, and results name their tool.
+    """Render a request for Ollama's chat API: arguments are objects, results name their tool.
 
-    :param num_ctx: tokens of the model's window; without it Ollama cuts to its own default.
+    :param num_ctx: tokens of the model's window; without it Ollama truncates to its own default.
     """
     sent = _with_valid_ids(_joined(turns))
     names = {call.id: call.name for each in sent for call in each.tool_calls}
@@ -40,10 +40,10 @@ def to_ollama(turns: Sequence[Turn], model: str | None, num_ctx: int | None = No
 
 
 def to_anthropic(turns: Sequence[Turn], model: str | None, max_tokens: int) -> Body:
-    """Anthropic's messages: one system text, then user and assistant in turn.
+    """Render an Anthropic messages request: one system text, then alternating roles.
 
-    Tools that were called are declared with an open schema: blocks of undeclared tools are
-    refused.
+    Tools that were called are declared with an open schema, because blocks of undeclared tools are
+    rejected.
     """
     sent = _with_valid_ids(turns)
     system = [each.content for each in sent if each.role == Role.SYSTEM]
@@ -67,9 +67,9 @@ def to_anthropic(turns: Sequence[Turn], model: str | None, max_tokens: int) -> B
 
 
 def words(body: Body) -> list[str]:
-    """Return the text of each message of a body: what a model is charged for, beside the framing.
+    """Return the text of each message of a body, which a model is charged for beside its framing.
 
-    What stands outside of the messages counts with the first.
+    Text outside the messages is counted with the first.
     """
     outside = [body.get("system", ""), _compact(body["tools"]) if "tools" in body else ""]
     counted = [_strings(each) for each in body["messages"]]
@@ -78,9 +78,9 @@ def words(body: Body) -> list[str]:
 
 
 def _joined(turns: Sequence[Turn]) -> list[Turn]:
-    """Put recalled messages of the user's role in front of the first turn of history.
+    """Merge recalled messages with the user's role into the first turn of history.
 
-    So roles alternate. The question stays by itself.
+    This keeps roles alternating. The question remains a turn of its own.
     """
     joined: list[Turn] = []
     for turn in turns:
@@ -145,10 +145,10 @@ def _role(turn: Turn) -> str:
 
 
 def _arguments(call: ToolCall) -> Body:
-    """Arguments as an object; what is none, or is no strict JSON, stands raw in one."""
+    """Return arguments as an object; anything but a strict JSON object is wrapped as raw text."""
     try:
         parsed = json.loads(call.arguments or "{}")
-        _compact(parsed).encode()  # refuses infinities, and halves of surrogate pairs
+        _compact(parsed).encode()  # rejects infinities and lone surrogates
         if isinstance(parsed, dict) and _depth(parsed) <= _DEEP:
             return parsed
     except (ValueError, RecursionError):
@@ -163,7 +163,7 @@ def _depth(value: Any) -> int:
 
 
 def _with_valid_ids(turns: Sequence[Turn]) -> list[Turn]:
-    """Return turns whose call ids and tool names every provider takes, alike in call and result."""
+    """Replace call ids and tool names that a provider may reject, in calls and results alike."""
     given: dict[str, str] = {}
     used: set[str] = set()
     valid = []
@@ -180,7 +180,7 @@ def _with_valid_ids(turns: Sequence[Turn]) -> list[Turn]:
 
 
 def _valid_id(text: str, used: set[str]) -> str:
-    """Return the id itself if it is allowed and new, else one made from it."""
+    """Return the id if it is allowed and unused, else a new one derived from it."""
     made, salt = text, 0
     while not _ID.fullmatch(made) or made in used:
         made = "call_" + hashlib.sha256(f"{salt} {text}".encode()).hexdigest()[:24]
@@ -189,7 +189,7 @@ def _valid_id(text: str, used: set[str]) -> str:
 
 
 def _strings(value: Any) -> str:
-    """Every text in a message but its role and the kinds of its blocks; objects as JSON."""
+    """Return all text in a message except roles and block types; objects as JSON."""
     if isinstance(value, str):
         return value
     if isinstance(value, list):

@@ -1,4 +1,4 @@
-"""The window as plain text and as Markdown. Pure."""
+"""Render the window as plain text or Markdown. Pure."""
 
 from collections.abc import Sequence
 from itertools import groupby
@@ -19,7 +19,7 @@ _HEADINGS = {
 
 
 def to_text(turns: Sequence[Turn]) -> str:
-    """Sections parted by an empty line; history and question as ``role: …``."""
+    """Render sections separated by an empty line; history and question as ``role: …``."""
     blocks = [
         "\n".join(_text_turn(each) for each in some)
         for _, some in groupby(turns, key=lambda each: each.section)
@@ -42,7 +42,7 @@ def to_markdown(turns: Sequence[Turn]) -> str:
 
 
 def framed(turns: Sequence[Turn], *, markdown: bool) -> str:
-    """Frame the whole window, so that importers recognise it when it comes back."""
+    """Frame the whole window, so that importers recognise it when it is imported again."""
     write, label = (to_markdown, MARKDOWN_LABEL) if markdown else (to_text, TEXT_LABEL)
     context = [each for each in turns if each.section is not Section.CURRENT]
     question = "".join(each.content for each in turns if each.section is Section.CURRENT)

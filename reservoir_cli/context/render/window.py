@@ -1,4 +1,4 @@
-"""The finished window, in every format. Pure."""
+"""Render the finished window in any format. Pure."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -24,7 +24,7 @@ from reservoir_cli.util.formats import unknown_format
 
 
 class ContextWindow(FinishedWindow):
-    """The messages for a model, inside a budget, with a reason for each."""
+    """The messages for a model, within a budget, with a reason for each."""
 
     __slots__ = ()
 
@@ -39,15 +39,15 @@ class ContextWindow(FinishedWindow):
 
     @property
     def messages(self) -> tuple[WindowMessage, ...]:
-        """Everything that is printed, in order."""
+        """All printed messages, in order."""
         return messages_of(self)
 
     def to(self, form: str | None = None, *, explain: bool = False) -> str | dict[str, Any]:
         """Render the window in a format, as a text or as a JSON document (a dict).
 
-        :param form: a format of ``reservoir context``; the one asked for by default.
+        :param form: a format of ``reservoir context``; the requested one by default.
         :param explain: with ``json``, add every candidate and its reason.
-        :raises UsageError: there is no such format, or nothing that could be sent.
+        :raises UsageError: the format is unknown, or there is nothing to send.
         """
         chosen = parse_format(form) if form else self.request.format
         if chosen == "json":
@@ -66,16 +66,16 @@ class ContextWindow(FinishedWindow):
 
     @property
     def max_tokens(self) -> int:
-        """How long the answer may be: by the reserve, the model, and what the window leaves."""
+        """The most tokens of an answer, by the reserve, the model, and the rest of the window."""
         model = find_model(self.request.model) if self.request.model else None
         limit = model.output_limit if model and model.output_limit else self.budget.reserve
         return max(1, min(self.budget.reserve, limit, self.budget.window - self.used))
 
 
 def parse_format(name: str) -> Format:
-    """Read a format by its name.
+    """Return the format with this name.
 
-    :raises UsageError: there is no such format.
+    :raises UsageError: the format is unknown.
     """
     if name in FORMATS:
         return cast(Format, name)
@@ -89,10 +89,10 @@ def written(
     max_tokens: int,
     window: int | None = None,
 ) -> str | dict[str, Any]:
-    """Write turns in a format, without a frame; ``json`` counts and reads as ``text``.
+    """Render turns in a format, without a frame; ``json`` counts and reads as ``text``.
 
-    :param max_tokens: how long the answer may be.
-    :param window: tokens the model reads and writes at once, if they are known.
+    :param max_tokens: the longest answer.
+    :param window: tokens of the model's context window, if known.
     """
     match form:
         case "text" | "json":
@@ -109,7 +109,7 @@ def written(
 
 
 def count_turns(turns: Sequence[Turn], form: Format, meter: Meter) -> int:
-    """Tokens of turns in the format they are printed in, 4 more for each message."""
+    """Count the tokens of turns in the format they are printed in, plus 4 for each message."""
     if not turns:
         return 0
     shown = written(turns, form, None, 1)
