@@ -1,4 +1,4 @@
-"""BM25 in which the messages around a message lend it their words. Pure numpy."""
+"""Compute BM25 scores that include the words of neighbouring messages. Pure numpy."""
 
 from collections.abc import Sequence
 
@@ -11,21 +11,21 @@ from reservoir_cli.util.bm25_formula import norm, rarity, saturated
 
 Floats = NDArray[np.float64]
 
-#: What a neighbour's word counts, and how many neighbours there are on each side.
+#: The weight of a neighbour's word, and the number of neighbours on each side.
 NEIGHBOUR_WORDS, NEIGHBOURS = 0.3, 2
-#: A neighbour lends as if it had no more words, so that long ones lend no advantage.
+#: A neighbour contributes at most this many words, so that long ones give no advantage.
 LENT = 60
-#: Counts are added up in an array of all messages if a term stands in so large a part of them.
+#: Use a dense array if a term occurs in more than one message in this many.
 _DENSE = 50
 
 
 def bm25(postings: Sequence[Posting], terms: NDArray[np.int32], found: Sessions) -> Floats:
-    """Score messages by the question's stems, with the words of their neighbours.
+    """Score messages by the question's stems, including the words of their neighbours.
 
-    A term's count, and a message's length, take in the two messages before and after it, of each
-    at most 60 words; document frequencies are those of the scope.
+    A term's count and a message's length include the two messages before and after it, with at
+    most 60 words of each. Document frequencies are those of the scope.
 
-    :param postings: for each stem of the question, where it stands and how often.
+    :param postings: for each stem of the question, its positions and counts.
     :param terms: shape (n,), words of each message.
     :returns: shape (n,).
     """
@@ -47,7 +47,7 @@ def bm25(postings: Sequence[Posting], terms: NDArray[np.int32], found: Sessions)
 def _with_neighbours(
     places: Places, counts: NDArray[np.int32], words: NDArray[np.int32], found: Sessions
 ) -> tuple[Places, Floats]:
-    """Return where a term counts, neighbours included, and how much; in session order."""
+    """Return the positions where a term counts, neighbours included, and its weights there."""
     share = np.minimum(1.0, LENT / np.maximum(words[places], 1))
     lent = np.asarray(NEIGHBOUR_WORDS * counts * share, np.float64)
     spots, shares = [places], [counts.astype(np.float64)]
@@ -56,7 +56,7 @@ def _with_neighbours(
         spots.append(places[inside] + shift)
         shares.append(lent[inside])
     where, weights = np.concatenate(spots), np.concatenate(shares)
-    if _DENSE * len(where) > len(words):  # adding them up in place takes a tenth of sorting them
+    if _DENSE * len(where) > len(words):  # ten times as fast as sorting
         sums = np.asarray(np.bincount(where, weights, len(words)), np.float64)
         where = np.flatnonzero(sums > 0)
         return where, sums[where]
@@ -68,7 +68,7 @@ def _with_neighbours(
 
 
 def _has_neighbour(found: Sessions, shift: int) -> NDArray[np.bool_]:
-    """Return whether so far behind each message, or before it, another of its session stands."""
+    """Return whether each message has a neighbour at a distance in its session."""
     key = "neighbour", shift
     if key not in found.known:
         there = np.zeros(len(found.number), bool)
@@ -80,7 +80,7 @@ def _has_neighbour(found: Sessions, shift: int) -> NDArray[np.bool_]:
 
 
 def _around(words: NDArray[np.int32], found: Sessions) -> Floats:
-    """Return the words of each message and those its neighbours lend; in session order."""
+    """Return the words of each message plus those of its neighbours, in session order."""
     sums = words.astype(np.float64)
     for place, part in found.parts():
         lent, around = np.minimum(words[place], LENT), sums[place]

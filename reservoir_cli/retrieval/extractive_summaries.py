@@ -1,4 +1,4 @@
-"""Summaries made of a conversation's own sentences, and the choice of those for a question."""
+"""Summarise a conversation by its own sentences, and choose the summaries for a question."""
 
 import re
 from collections.abc import Collection, Sequence
@@ -15,11 +15,11 @@ from reservoir_cli.tokens import ApproximateCounter
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-#: Tokens of an extractive summary.
+#: The most tokens of an extractive summary.
 _TOKENS = 60
-#: So many of the sentences that lie in the most central passages are compared.
+#: How many sentences of the most central messages are compared.
 _SENTENCES = 100
-#: Words of a sentence that says something and is not a page.
+#: The fewest and most words of a sentence worth quoting.
 _FEWEST, _MOST = 4, 60
 _CODE = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
 _END = re.compile(r"(?<=[.!?…])\s+|(?<=[。\uff01\uff1f])|\n+")
@@ -31,8 +31,8 @@ def extract(
     """Return the sentences nearest to a conversation's centroid, in order, at most 60 tokens.
 
     :param messages: of the conversation, in order of time.
-    :param passages: theirs by the embedder's model; without any, sentences make the centroid.
-    :returns: nothing if no message holds a sentence.
+    :param passages: embedded by this model; without any, the centroid is that of the sentences.
+    :returns: an empty text if no message contains a sentence.
     """
     candidates = _sentences(messages)
     if not candidates:
@@ -48,7 +48,7 @@ def extract(
 
 
 def _sentences(messages: Sequence[StoredMessage]) -> list[tuple[int, str]]:
-    """Return the messages' numbers in the list, and their sentences."""
+    """Return the sentences of messages, each with its message's index."""
     found: dict[str, int] = {}
     for at, message in enumerate(messages):
         if message.role in (Role.USER, Role.ASSISTANT):
@@ -66,7 +66,7 @@ def _central(
     passages: Sequence[Passage],
     centroid: "NDArray[np.float32]",
 ) -> list[tuple[int, str]]:
-    """Return the sentences of the messages nearest to the centroid, as many as are compared."""
+    """Return the sentences of the messages nearest to the centroid, up to the limit."""
     likeness: dict[int, float] = {}
     for passage in passages:
         near = float(passage.vector @ centroid)
@@ -76,7 +76,7 @@ def _central(
 
 
 def _fitting(sentences: Sequence[str], likeness: "NDArray[np.float32]") -> str:
-    """Return the nearest sentences that fit together, in order."""
+    """Return the nearest sentences that fit the limit together, in order."""
     count = ApproximateCounter().count
     chosen: list[int] = []
     for at in np.argsort(-likeness, kind="stable").tolist():
@@ -92,10 +92,10 @@ def best_summaries(
     vector: "NDArray[np.float32]",
     printed: Collection[tuple[str, str | None]],
 ) -> list[Summary]:
-    """Return the summaries of conversations of which nothing is printed, the most similar first.
+    """Return the summaries of conversations that are not printed, the most similar first.
 
-    :param model_id: the model of the question's vector; other models' summaries are left out.
-    :param printed: (instance, conversation) of the messages that are printed.
+    :param model_id: the model of the question's vector; summaries of other models are skipped.
+    :param printed: (instance, conversation) of the printed messages.
     """
     open_to = [
         (float(summary.vector @ vector), summary)

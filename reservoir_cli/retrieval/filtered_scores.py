@@ -1,4 +1,4 @@
-"""Keeping what a filter lets through, after the whole scope was scored."""
+"""Apply a filter to candidates after the whole scope was scored."""
 
 from dataclasses import replace
 
@@ -17,9 +17,9 @@ def passing(found: Candidates) -> NDArray[np.intp]:
 
 
 def keep(scored: Scored, places: NDArray[np.intp]) -> Scored:
-    """Return some of the candidates with the scores that they have in the whole scope.
+    """Return some of the candidates with their scores in the whole scope.
 
-    The places of words are of no use once the scores are known, and are left out.
+    Postings are left out: they are not needed once the scores are known.
 
     :param places: ascending.
     """

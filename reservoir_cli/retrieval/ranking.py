@@ -1,8 +1,9 @@
-"""How well each message serves the question: similarity, recency, priority. Pure numpy.
+"""Score messages by similarity, recency and priority. Pure numpy.
 
-Half of what a search misses has its words in the messages around it ("Where did you go?" /
-"Chicago!"), so a message is judged together with its neighbours: in its word counts, by the
-question it answers, and by the best of its surroundings. ``docs/ranking.md`` has the measurements.
+Half of the messages that a search misses have their words in the messages around them ("Where did
+you go?" / "Chicago!"), so a message is scored together with its neighbours: by their words, the
+question it answers, and the best of the messages around it. Measurements are in
+``docs/ranking.md``.
 """
 
 from dataclasses import dataclass
@@ -25,16 +26,17 @@ Places = NDArray[np.intp]
 COSINE_SHARE, BM25_SHARE = 0.6, 0.4
 REPLY_LINK, SHORT_REPLY = 0.2, 60
 WINDOW_SHARE, WINDOW = 0.3, 10
-#: A short message says little alone: in talk of short messages so much of a message's score goes by
-#: the mean of itself and its neighbours, and so much of its own is taken off if it asks.
+#: Short messages say little by themselves: in conversations of short messages, this share of a
+#: message's score is the mean around it, and a question loses this share of its own score.
 MEAN_SHARE, MEAN_WINDOW, ASKING_LOSS = 0.3, 4, 0.07
-#: Talk is short if messages have at most so many words on average; with twice as many it is not.
+#: Messages count as short up to this many words on average; with twice as many they do not.
 SHORT_TALK = 60
 DATE_SHARE = 0.4
-#: The best of many passages is high by chance: what the cosine loses for each e-fold of them.
+#: The best of many passages scores high by chance: the cosine is reduced by this much for each
+#: factor of e in their number.
 LENGTH_PENALTY = 0.03
-#: What a similarity is made of: the meaning and words of the message itself, the question it
-#: answers, the best of its surroundings, and a date that the question names.
+#: The components of a similarity: the meaning and words of the message itself, the question it
+#: answers, the best of the messages around it, and a date in the question.
 PARTS = ("meaning", "words", "question", "surroundings", "date")
 
 
@@ -42,14 +44,14 @@ PARTS = ("meaning", "words", "question", "surroundings", "date")
 class Scored:
     """Candidates with their scores, each of shape (n,), float64.
 
-    :param bm25: raw, with the words of neighbours.
-    :param dates: nearness to a date the question names, in 0…1.
+    :param bm25: unscaled, including the words of neighbours.
+    :param dates: nearness to a date in the question, in 0…1.
     :param similarity: in 0…1.
     :param recency: in 0…1.
-    :param priority: in 0…1 for weights that add up to 1.
-    :param relevance: how well the question fits the best of them; see ``recall_floor.py``.
-    :param parts: what the similarity is made of, shape (5, n), rows as in ``PARTS``, which add up
-        to it; ``None`` unless it was asked for.
+    :param priority: in 0…1 if the weights add up to 1.
+    :param relevance: how well the question fits the best message; see ``recall_floor.py``.
+    :param parts: the components of the similarity, which add up to it, shape (5, n), rows as in
+        ``PARTS``; ``None`` unless requested.
     """
 
     candidates: Candidates
@@ -70,15 +72,15 @@ def score(
     *,
     parts: bool = False,
 ) -> Scored:
-    """Priority = similarity weight · similarity + recency weight · recency.
+    """Score candidates; priority is the weighted sum of similarity and recency.
 
-    A question that follows up on a running session is compared a second time, together with what
-    was said last. Similarity is the mean of both; messages of the running session keep the first,
-    as the last turns would match themselves.
+    A question that follows up on a running session is scored a second time together with the last
+    turns, and the similarity is the mean of both. Messages of the running session keep the first
+    score, as the last turns would match themselves.
 
-    :param now_ms: the moment of asking, milliseconds since 1970.
-    :param dates: shape (n,), nearness to a date the question names, 0…1; zeros if it names none.
-    :param parts: tell what each similarity is made of.
+    :param now_ms: the time of the question, milliseconds since 1970.
+    :param dates: shape (n,), nearness to a date in the question, 0…1; zeros if it names none.
+    :param parts: also return the components of each similarity.
     """
     found = sessions(candidates, round(1000 * settings.session_gap))
     words = bm25(candidates.postings, candidates.terms, found)
@@ -129,7 +131,7 @@ def _parts(
     alike: Floats,
     wanted: bool,
 ) -> Floats | None:
-    """Divide similarities among what they are made of, shape (5, n)."""
+    """Divide each similarity into its components, shape (5, n)."""
     if not wanted:
         return None
     if settings.similarity == "cosine":
@@ -151,7 +153,7 @@ def _parts(
 
 
 def _running(candidates: Candidates, found: Sessions) -> NDArray[np.bool_]:
-    """Mark the session of the newest message of the instance that history comes from."""
+    """Return which messages are in the session of the newest message of history's instance."""
     own = np.flatnonzero(candidates.own)
     number = found.back(found.number)
     return np.asarray(number == number[own[-1]]) if len(own) else np.zeros(len(number), bool)
@@ -164,15 +166,14 @@ def similarity(
     dates: Floats,
     found: Sessions,
 ) -> Floats:
-    """Combine meaning, words, and what stands around them, relative to the best of the scope.
+    """Combine meaning, words, neighbours and dates, relative to the best of the scope.
 
-    m = cosine − 0.03 · ln(passages); h = 0.6 · mm(m) + 0.4 · mm(BM25), without a vector mm(BM25)
-    alone; a reply inherits 0.2 · h of the question before it, of more than 60 words the less the
-    longer it is; to that 0.3 · the best within ten messages, what :func:`_balance` adds in talk of
-    short messages, and 0.4 · the date; mm of all.
+    m = cosine − 0.03 · ln(passages); h = 0.6 · mm(m) + 0.4 · mm(BM25), or mm(BM25) without a
+    vector. A reply inherits 0.2 · h of the question before it, proportionally less if it has more
+    than 60 words. Added to this are 0.3 · the best score within ten messages, :func:`_balance` for
+    short messages, and 0.4 · the date score. mm is applied to the sum.
 
-    :param cosine: shape (n,), NaN where there is no vector: for such a message words count in
-        full.
+    :param cosine: shape (n,), NaN for messages without a vector, whose words count in full.
     :returns: shape (n,), in 0…1.
     """
     _, _, around = _terms(candidates, cosine, words, found)
@@ -185,7 +186,7 @@ def similarity(
 def _terms(
     candidates: Candidates, cosine: NDArray[np.float32], words: Floats, found: Sessions
 ) -> tuple[Floats, Floats, Floats]:
-    """Return each message's score alone, then with its question added, then with its neighbours.
+    """Return each message's score alone, then with its question's, then with its neighbours'.
 
     :returns: each of shape (n,), in session order.
     """
@@ -220,7 +221,7 @@ def _alone(candidates: Candidates, cosine: NDArray[np.float32], words: Floats) -
 def _among_neighbours(
     own: Floats, asks: NDArray[np.bool_], lengths: NDArray[np.int32], found: Sessions
 ) -> tuple[Floats, Floats]:
-    """Return each message's score with its question added, then with its neighbours.
+    """Return each message's score with its question's added, then with its neighbours'.
 
     All arrays have shape (n,) and are in session order.
 
@@ -244,9 +245,9 @@ def _balance(
     lengths: NDArray[np.int32],
     found: Sessions,
 ) -> Floats:
-    """Return what brings a message of short talk nearer to the mean around it.
+    """Return the adjustment that moves short messages' scores towards the mean around them.
 
-    What asks loses a little, since it has the words of an answer and is none.
+    A question loses a little: it shares words with its answer without being one.
 
     :returns: shape (n,), in session order.
     """
@@ -259,7 +260,7 @@ def _balance(
 
 
 def window_mean(values: NDArray[Any], found: Sessions, reach: int) -> Floats:
-    """Return the mean of each message and its neighbours in its session.
+    """Return the mean over each message and its neighbours in its session.
 
     :param values: shape (n,), in session order.
     """
@@ -271,7 +272,7 @@ def window_mean(values: NDArray[Any], found: Sessions, reach: int) -> Floats:
 def window_max(values: Floats, found: Sessions, reach: int) -> Floats:
     """Return the greatest value among the neighbours of each message in its session.
 
-    Windows double until they are wide enough, so that the cost grows with log(reach).
+    Windows double until they are wide enough, so the cost grows with log(reach).
 
     :param values: shape (n,), in session order, none below 0.
     """
@@ -287,7 +288,7 @@ def window_max(values: Floats, found: Sessions, reach: int) -> Floats:
 
 
 def best(scores: Floats, count: int) -> Places:
-    """Return the positions of the greatest scores, best first; of equal ones the newest first.
+    """Return the positions of the highest scores, best first; ties newest first.
 
     :param scores: shape (n,), in order of time.
     :returns: shape (min(count, n),).
@@ -298,12 +299,12 @@ def best(scores: Floats, count: int) -> Places:
 
 
 def min_max(values: NDArray[Any]) -> Floats:
-    """Stretch values to 0…1; of equal values, 0 if they are 0, else 1."""
+    """Scale values to 0…1; if all are equal, to 0 if they are 0, else to 1."""
     return _stretched(values.astype(np.float64))
 
 
 def _stretched(values: Floats) -> Floats:
-    """Return :func:`min_max` of values, which are overwritten."""
+    """Apply :func:`min_max` in place, overwriting the values."""
     if not len(values):
         return values
     low, high = values.min(), values.max()
@@ -318,8 +319,8 @@ def _stretched(values: Floats) -> Floats:
 def recency(ranks: NDArray[np.int64]) -> Floats:
     """Score how recent messages are, 1 for the newest.
 
-    Heavy-tailed in rank, 1/(1 + log2(1 + rank)), so that an old message keeps a chance
-    against the newest.
+    Heavy-tailed in rank, 1/(1 + log2(1 + rank)), so that old messages can still compete with the
+    newest.
 
     :param ranks: shape (n,), 0 for the newest message of the scope.
     :returns: shape (n,), in (0, 1].
@@ -333,7 +334,7 @@ def recency(ranks: NDArray[np.int64]) -> Floats:
 def recency_by_age(created_at: NDArray[np.int64], now_ms: int, half_life: float) -> Floats:
     """Score how recent messages are by their age: 2^(-age / half-life).
 
-    :param created_at: shape (n,), milliseconds since 1970; what lies ahead has no age.
+    :param created_at: shape (n,), milliseconds since 1970; future times count as age 0.
     :param half_life: seconds.
     :returns: shape (n,), in 0…1.
     """

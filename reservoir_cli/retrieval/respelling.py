@@ -1,4 +1,4 @@
-"""Search for other words instead of misspelt ones, and say so."""
+"""Search for similar words instead of misspelled ones, and report it."""
 
 from dataclasses import replace
 
@@ -11,10 +11,10 @@ from reservoir_cli.storage.highlight import word_with_stem
 
 
 def without_known_words(found: Candidates, embedder: Embedder | None) -> Candidates:
-    """Return the same candidates; only for misspelt words other words are searched.
+    """Return the candidates with substitutes only for words that are really misspelled.
 
-    A correct word that stands nowhere is in the vocabulary of the model. Without a model, any
-    word counts as misspelt.
+    A correct word that the index lacks is in the model's vocabulary. Without a model, any such
+    word counts as misspelled.
     """
     if not found.respelt or embedder is None:
         return found
@@ -35,7 +35,7 @@ def without_known_words(found: Candidates, embedder: Embedder | None) -> Candida
 def respelling_notes(
     found: Candidates, store: Store, scope: Scope, redactor: Redactor
 ) -> tuple[str, ...]:
-    """Return a note such as ``nothing has "kuberntes"; searched for Kubernetes``, if it is so."""
+    """Return a note such as ``nothing has "kuberntes"; searched for Kubernetes``, if needed."""
     if not found.respelt:
         return ()
     typed = ", ".join(f'"{word.typed}"' for word in found.respelt)
@@ -46,7 +46,7 @@ def respelling_notes(
 def _as_written(
     word: Respelt, found: Candidates, store: Store, scope: Scope, redactor: Redactor
 ) -> str:
-    """Return a word as a message writes it; none if it is part of a secret."""
+    """Return a word as a message spells it, without revealing one that is part of a secret."""
     messages = redactor.messages(store.by_id([int(found.ids[word.place])], scope))
     written = (word_with_stem(plain_text(message), word.stem) for message in messages)
     return next((text for text in written if text), "a similar word")

@@ -1,6 +1,6 @@
 """Find messages by words, by meaning, or by both.
 
-What compares meanings is loaded when it is asked for: a search by words does without numpy.
+Semantic search is imported only when needed: a search by words works without numpy.
 """
 
 from collections.abc import Sequence
@@ -27,9 +27,9 @@ MODES: tuple[str, ...] = get_args(Mode)
 
 
 def check_mode(mode: str, threshold: float | None) -> None:
-    """Refuse what cannot be searched by.
+    """Check a search mode and its threshold.
 
-    :raises UsageError: an unknown mode, or a threshold in one that has none.
+    :raises UsageError: the mode is unknown, or cannot have a threshold.
     """
     if mode not in MODES:
         raise UsageError(f"unknown mode {mode!r}", hint=f"modes are {', '.join(MODES)}")
@@ -59,15 +59,15 @@ def search(
 ) -> list[Hit]:
     """Find the messages that fit a term best.
 
-    :param embedder: ``None`` searches by words alone.
-    :param now: what dates such as ``yesterday`` are counted from, aware.
-    :param threshold: list only what lies above it, on the scale (1 + cosine)/2.
-    :param link: add to each hit what is tied to it by a synapse or its trace.
-    :param deduplicate: of equal contents keep the best.
-    :param where: list only messages that pass; scores are those of the whole scope.
+    :param embedder: ``None`` to search by words only.
+    :param now: the time that dates such as ``yesterday`` are relative to, aware.
+    :param threshold: list only hits above it, on the scale (1 + cosine)/2.
+    :param link: add to each hit the messages linked to it, or of its trace.
+    :param deduplicate: list only the best of hits with equal contents.
+    :param where: list only messages that match; scores are those of the whole scope.
     :param passages: add the best passage of each hit, and the title of its conversation.
-    :param redactor: hides the secrets of words that were searched for instead of misspelt ones;
-        without it they are not named.
+    :param redactor: redacts secrets in words that replaced misspelled ones; without it these are
+        not named.
     """
     wanted = Wanted(scope, limit, threshold, link, deduplicate, where, redactor)
     with store.snapshot():
@@ -86,7 +86,7 @@ def search(
 
 
 def _by_words(store: Store, term: str, wanted: Wanted) -> list[Hit]:
-    """Hits for exactly what was typed."""
+    """Return hits for exactly the words that were typed."""
     order, all_words = store.keyword(term, wanted.scope, -1, wanted.where)
     scores = dict(order)
     rows = rows_of(store, list(scores), wanted)
@@ -123,7 +123,7 @@ def _with_passages(
 
 
 def with_words(hits: Sequence[Hit], term: str, mode: Mode) -> list[Hit]:
-    """Add to hits where words of the question stand in their texts, as they are printed."""
+    """Add to each hit the positions of the question's words in its text as printed."""
     texts = [plain_text(hit.message) for hit in hits]
     found = find_words(texts, term, typed=mode == "keyword")
     return [replace(hit, words=tuple(words)) for hit, words in zip(hits, found, strict=True)]
@@ -132,7 +132,7 @@ def with_words(hits: Sequence[Hit], term: str, mode: Mode) -> list[Hit]:
 def _nearest_passage(
     passages: Sequence[Passage], vector: "NDArray[np.float32] | None"
 ) -> tuple[int, int] | None:
-    """Return where the passage nearest to the question stands, of several."""
+    """Return the span of the passage nearest to the question, if there are several."""
     if vector is None or len(passages) < 2:
         return None
     nearest = max(passages, key=lambda passage: float(passage.vector @ vector))

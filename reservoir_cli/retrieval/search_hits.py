@@ -1,4 +1,4 @@
-"""What a search finds, and the reading of it."""
+"""The hits of a search, and the reading of their messages."""
 
 from dataclasses import dataclass, replace
 from typing import Any
@@ -11,18 +11,18 @@ from reservoir_cli.storage.records import Filter
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """A message that was found.
+    """A message found by a search.
 
     :param rank: 1 for the best.
-    :param score: what hits are ordered by: similarity, BM25, or cosine.
-    :param cosine: ``None`` when the message or the question has no vector.
-    :param linked: messages tied to it by a synapse or its trace, if they were asked for.
-    :param all_words: a keyword search found all the words in it, not just any.
-    :param passage: where the part nearest to the question stands in the text, if it was asked for
-        and the message has more than one.
-    :param words: where words of the question stand in the text, if it was asked for.
-    :param title: of its conversation, if it was asked for.
-    :param notes: what a person should know about the search.
+    :param score: the value that orders hits: similarity, BM25, or cosine.
+    :param cosine: ``None`` if the message or the question has no vector.
+    :param linked: messages linked to it or of its trace, if requested.
+    :param all_words: whether it contains all the words of a keyword search, not just any.
+    :param passage: the span of the passage nearest to the question, if requested and the message
+        has more than one.
+    :param words: the spans of the question's words in the text, if requested.
+    :param title: of its conversation, if requested.
+    :param notes: user-facing notes about the search.
     """
 
     message: StoredMessage
@@ -39,7 +39,7 @@ class Hit:
     notes: tuple[str, ...] = ()
 
     def masked(self, mask: Redactor) -> "Hit":
-        """Return the hit as it may be printed."""
+        """Return the hit with secrets redacted."""
         message = mask.message(self.message)
         return replace(
             self,
@@ -64,7 +64,7 @@ class Hit:
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What hits are to be like; see :func:`reservoir_cli.retrieval.search.search`."""
+    """The criteria for hits; see :func:`reservoir_cli.retrieval.search.search`."""
 
     scope: Scope
     limit: int
@@ -76,9 +76,9 @@ class Wanted:
 
 
 def rows_of(store: Store, numbers: list[int], wanted: Wanted) -> list[StoredMessage]:
-    """Return the first messages of an order, without repetitions if that is asked for.
+    """Return the first messages of a ranking, without duplicates if requested.
 
-    Where several partitions of a server use one id, all who have it are told.
+    If several partitions of a server use an id, all of their messages are returned.
     """
     numbers = list(dict.fromkeys(numbers))
     chosen: list[StoredMessage] = []
@@ -97,7 +97,7 @@ def rows_of(store: Store, numbers: list[int], wanted: Wanted) -> list[StoredMess
 
 
 def _those_passing(rows: list[StoredMessage], store: Store, wanted: Wanted) -> list[StoredMessage]:
-    """Drop messages of other partitions that share an id with one that passes the filter."""
+    """Drop messages of other partitions that share an id with one that matches the filter."""
     if wanted.where == Filter() or wanted.scope.partition is not None:
         return rows
     passing = set(store.find(wanted.scope, wanted.where))
@@ -105,7 +105,7 @@ def _those_passing(rows: list[StoredMessage], store: Store, wanted: Wanted) -> l
 
 
 def linked_with(store: Store, row: StoredMessage, wanted: Wanted) -> tuple[StoredMessage, ...]:
-    """Return the messages that are tied to a hit, if they were asked for."""
+    """Return the messages linked to a hit, if requested."""
     if not wanted.link:
         return ()
     scope = Scope(row.partition, wanted.scope.instance)

@@ -1,4 +1,4 @@
-"""Find messages by similarity, or by meaning alone."""
+"""Find messages by similarity, or by cosine only."""
 
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -27,10 +27,10 @@ def search(
     *,
     by_meaning: bool,
 ) -> list[Hit]:
-    """Find hits by similarity, or by meaning alone.
+    """Find hits by similarity, or by cosine only.
 
     :param asked: the model, and the vector of the term.
-    :param by_meaning: order by the cosine alone.
+    :param by_meaning: order by cosine only.
     """
     embedder, vector = asked
     found = store.candidates(wanted.scope, None, term, vector, wanted.where)
@@ -47,7 +47,7 @@ def search(
 
 
 def _by_score(store: Store, scored: Scored, wanted: Wanted, by_meaning: bool) -> list[Hit]:
-    """Hits by similarity, or by cosine alone."""
+    """Return hits by similarity, or by cosine only."""
     found = scored.candidates
     scores: ranking.Floats = found.cosine.astype(np.float64) if by_meaning else scored.similarity
     known = ~np.isnan(found.cosine)
@@ -55,7 +55,7 @@ def _by_score(store: Store, scored: Scored, wanted: Wanted, by_meaning: bool) ->
     if wanted.threshold is not None:
         matches &= (1 + np.nan_to_num(found.cosine, nan=-1)) / 2 > wanted.threshold
     places = np.flatnonzero(matches)
-    # Equal contents may take up places; with them everything is put in order.
+    # Duplicates may fill the limit: to remove them, rank all matches.
     count = len(places) if wanted.deduplicate else wanted.limit
     ranked = places[ranking.best(scores[places], count)]
     rows = rows_of(store, found.ids[ranked].tolist(), wanted)

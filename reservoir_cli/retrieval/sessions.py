@@ -1,4 +1,4 @@
-"""Group messages into sessions: conversations, or what no long silence interrupts. Pure numpy."""
+"""Group messages into sessions: conversations, or runs without a long gap. Pure numpy."""
 
 import itertools
 from collections.abc import Hashable
@@ -12,7 +12,7 @@ from reservoir_cli.storage.candidates import Candidates
 
 Places = NDArray[np.intp]
 
-#: Messages that are worked on at once, about.
+#: Approximate number of messages to process together.
 _PART = 16_384
 
 
@@ -20,10 +20,10 @@ _PART = 16_384
 class Sessions:
     """Messages in order of session and time.
 
-    :param order: shape (n,), the place of each one among the candidates; ``None`` if they stand
-        in this order already.
-    :param number: int32, shape (n,), of its session, in this order; ascending.
-    :param known: arrays that were computed of them, which no question changes.
+    :param order: shape (n,), the position of each message among the candidates; ``None`` if they
+        are in this order already.
+    :param number: int32, shape (n,), the number of its session, in this order; ascending.
+    :param known: cached arrays that do not depend on the question.
     """
 
     order: Places | None
@@ -31,11 +31,11 @@ class Sessions:
     known: dict[Hashable, Any] = field(default_factory=dict, repr=False, compare=False)
 
     def laid(self, values: NDArray[Any]) -> NDArray[Any]:
-        """Values of the candidates in this order."""
+        """Return the candidates' values in this order."""
         return values if self.order is None else values[self.order]
 
     def back(self, values: NDArray[Any]) -> NDArray[Any]:
-        """Values of this order as the candidates stand."""
+        """Return values in this order in the order of the candidates."""
         if self.order is None:
             return values
         there = np.empty_like(values)
@@ -43,7 +43,7 @@ class Sessions:
         return there
 
     def spots(self, places: Places) -> Places:
-        """Return where candidates stand in this order."""
+        """Return the positions of candidates in this order."""
         if self.order is None:
             return places
         if "spots" not in self.known:
@@ -52,7 +52,7 @@ class Sessions:
         return spots
 
     def together(self, distance: int) -> NDArray[np.bool_]:
-        """Whether a message and the one so far behind it are of one session.
+        """Return whether a message and the one at a distance after it are in the same session.
 
         :returns: shape (n - distance,), in this order.
         """
@@ -62,9 +62,9 @@ class Sessions:
         return together
 
     def edges(self, reach: int) -> NDArray[np.int64]:
-        """Return where the neighbours of each message begin, and where they end.
+        """Return where the window of neighbours around each message starts and ends.
 
-        :param reach: how many there are on each side, if the session has them.
+        :param reach: neighbours on each side, as far as the session has them.
         :returns: shape (2, n), in this order.
         """
         if ("edges", reach) not in self.known:
@@ -79,9 +79,9 @@ class Sessions:
         return edges
 
     def parts(self) -> list[tuple[slice, "Sessions"]]:
-        """Divide the messages into parts of whole sessions, each with its places in this order.
+        """Divide the messages into parts of whole sessions, each with its slice of this order.
 
-        What fits into the processor's cache is computed several times as fast.
+        Parts that fit the processor's cache are processed several times as fast.
         """
         if "parts" not in self.known:
             ends = np.flatnonzero(np.diff(self.number, append=-1)) + 1
@@ -96,7 +96,7 @@ class Sessions:
 
 
 def sessions(candidates: Candidates, gap_ms: int) -> Sessions:
-    """Group messages: a conversation is a session, and outside of one a silence ends it."""
+    """Group messages: a conversation is a session; outside of one, a long gap ends a session."""
     grouped: Sessions | None = candidates.known.get(gap_ms)
     if grouped is None:
         grouped = candidates.known[gap_ms] = _sessions(candidates, gap_ms)
@@ -117,7 +117,7 @@ def _sessions(candidates: Candidates, gap_ms: int) -> Sessions:
 
 
 def places_in_threads(candidates: Candidates) -> Places:
-    """Return where each message stands when every thread is brought together, in order of time."""
+    """Return the position of each message when sorted by thread, in order of time within each."""
     if "threads" not in candidates.known:
         order, places = _by_thread(candidates), np.arange(len(candidates.thread))
         if order is not None:
@@ -128,7 +128,7 @@ def places_in_threads(candidates: Candidates) -> Places:
 
 
 def _by_thread(candidates: Candidates) -> Places | None:
-    """Return the order that groups each conversation; ``None`` if they are grouped already."""
+    """Return the order that groups each conversation; ``None`` if they are already grouped."""
     if "by thread" not in candidates.known:
         candidates.known["by thread"] = _grouped(candidates.thread)
     order: Places | None = candidates.known["by thread"]
@@ -136,10 +136,10 @@ def _by_thread(candidates: Candidates) -> Places | None:
 
 
 def _grouped(thread: NDArray[np.int64]) -> Places | None:
-    """Return the order that groups equal numbers; ``None`` if they stand together already.
+    """Return the order that groups equal numbers; ``None`` if they are already grouped.
 
-    What is sorted is not messages but runs of one thread: few where people talk in one
-    conversation at a time.
+    Sorts runs of one thread instead of messages: there are few of them if conversations do not
+    overlap.
     """
     if not len(thread):
         return None

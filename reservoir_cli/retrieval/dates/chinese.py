@@ -1,4 +1,4 @@
-"""Chinese dates as English ones."""
+"""Rewrite Chinese dates in English."""
 
 import re
 from collections.abc import Callable
@@ -25,7 +25,7 @@ _UNITS = {
     "禮拜": "weeks", "月": "months", "年": "years", "小时": "hours", "分钟": "minutes",
 }  # fmt: skip
 _WEEK = "(?:周|週|星期|礼拜|禮拜)"
-#: Relative days and years also stand inside of other words: 目前|天气, 聪明|天才, 过去|年.
+#: Relative days and years also occur inside other words: 目前|天气, 聪明|天才, 过去|年.
 _INSIDE = "(?<![目之从先生当眼午提面聪光文发说证如至而迄过死第每今以])"
 _PATTERN = (
     f"(?P<year>\\d{{4}}|[一二][零〇一二三四五六七八九]{{3}}|{_INSIDE}(?:去年|今年|明年|前年))"
@@ -48,7 +48,7 @@ _JOINTS = {"到": "to", "至": "to", "-": "to", "~": "to", "和": "and", "、": 
 
 
 def in_english(text: str) -> str:
-    """Return a text with its Chinese dates in English."""
+    """Return a text with its Chinese dates rewritten in English."""
     if not re.search("[年月日号號天周週星礼禮晚]", text):
         return text
     written, end, last = [], 0, False
@@ -80,7 +80,7 @@ def _phrase(match: re.Match[str]) -> str | None:
 
 
 def _number(text: str) -> int:
-    """Return a number up to 99 in digits or characters; 0 if it is none."""
+    """Return a number up to 99 in digits or characters; 0 if the text is not one."""
     if text.isdigit():
         return int(text)
     if "十" not in text:
@@ -101,7 +101,7 @@ def _date(found: dict[str, str]) -> str | None:
     if not 1 <= month <= 12 or day > 31:
         return None
     year = _year(found["year"]) if "year" in found else ""
-    if year == "year before last":  # no month of it has a name in English
+    if year == "year before last":  # English has no phrase for a month of it
         return year
     lead = "" if day else "in "
     return f"{lead}{f'{day} ' if day else ''}{_MONTHS[month - 1]} {year}".strip()

@@ -1,8 +1,8 @@
-"""German, French and Spanish dates as English ones: the words of each, and its patterns.
+"""Rewrite German, French and Spanish dates in English: the words of each language and its patterns.
 
-Patterns see text in lower case, without accents, its words one space apart. In them ``{M}`` is a
-month, ``{D}`` a day, ``{Y}`` a year, ``{N}`` a count, ``{U}`` a unit, ``{W}`` a weekday. The more
-precise come first.
+Patterns match text in lower case, without accents, with single spaces between words. In them
+``{M}`` is a month, ``{D}`` a day, ``{Y}`` a year, ``{N}`` a count, ``{U}`` a unit, ``{W}`` a
+weekday. More precise patterns come first.
 """
 
 import re
@@ -17,24 +17,24 @@ _MONTHS = (
 ).split()
 _WEEKDAYS = "Monday Tuesday Wednesday Thursday Friday Saturday Sunday".split()
 _DAY, _YEAR = "(?:3[01]|[12]\\d|0?[1-9])", "(?:19|20)\\d\\d"
-#: What is glued to a path, an address or a longer word is no date.
+#: Text attached to a path, an address or a longer word is not a date.
 _BEFORE, _AFTER = r"(?<![\w/@#-])(?<!\w\.)", r"(?![\w/@]|-\w|\.\w)"
 
 
 class Language(NamedTuple):
-    """The words of dates in a language, without accents.
+    """The words for dates in a language, without accents.
 
-    :param signs: words of which a date has one, and that no other language has.
-    :param shared_signs: the same, where another language uses the word, too.
-    :param months: of each month its names, with ``|`` between them; abbreviations in ``short``.
-    :param numbers: words of counts, with what they are in English.
-    :param units: the English unit of a word, by how the word begins; the longest first.
-    :param leads: what stands before a date, in English.
-    :param which: "last" and the like.
-    :param parts: beginning, middle and end of a period.
-    :param near: yesterday and the like.
-    :param joints: what may stand between two dates.
-    :param patterns: kinds and their patterns.
+    :param signs: words that occur in dates of this language only; a date contains at least one.
+    :param shared_signs: the same for words that other languages use too.
+    :param months: the names of each month, separated by ``|``; abbreviations are in ``short``.
+    :param numbers: words for counts, with their English equivalents.
+    :param units: the beginnings of words for units, with the English units; the longest first.
+    :param leads: words before a date, with their English equivalents.
+    :param which: words for "last", "next" and the like.
+    :param parts: words for the beginning, middle and end of a period.
+    :param near: words for "yesterday" and the like.
+    :param joints: words that may connect two dates.
+    :param patterns: kinds of dates and their patterns.
     """
 
     signs: str
@@ -284,20 +284,20 @@ SPANISH = Language(
 )  # fmt: skip
 LANGUAGES = {"de": GERMAN, "fr": FRENCH, "es": SPANISH}
 
-#: What a year before it would count.
+#: Words after a number that make it a count, not a year.
 _COUNTED = (
     "(?! (?:wort|worte|zeichen|tokens?|euro|personen|leute|menschen|zeilen|stuck|mots?|lignes?|"
     "personnes|gens|palabras|lineas|personas|caracter|metr|meter|km|dollar|byte|bit|mb|gb|ms))"
 )
-#: "Morgen" is the morning where it is written as a noun, and "la mañana", "guten morgen" are.
+#: "Morgen" as a noun, "guten morgen" and "la mañana" mean the morning, not tomorrow.
 _MORNINGS = r"(?<!guten )(?<!guter )(?<!am )(?<!jeden )(?<!\bla )(?<!cada )(?<!una )(?<!las )"
 
 
 def rewrite(text: str, plain: str, language: Language, *, sure: bool) -> str:
-    """Return a text with the dates of one language in English.
+    """Return a text with its dates in a language rewritten in English.
 
     :param plain: the text in lower case and without accents, of the same length.
-    :param sure: whether the text is in this language, and not only one of its words.
+    :param sure: whether the text is in this language rather than containing one of its words.
     """
     written, end, last = [], 0, False
     for start, stop, phrase in _phrases(text, plain, language, sure):
@@ -313,7 +313,7 @@ def rewrite(text: str, plain: str, language: Language, *, sure: bool) -> str:
 def _phrases(
     text: str, plain: str, language: Language, sure: bool
 ) -> Iterator[tuple[int, int, str]]:
-    """Yield the places of dates in order, and what they are in English."""
+    """Yield the position of each date, in order, with the date in English."""
     taken = bytearray(len(plain))
     phrases = []
     for kind, pattern in _compiled(language.signs):
@@ -329,12 +329,12 @@ def _phrases(
 
 
 def _is_vague(match: re.Match[str]) -> bool:
-    """Return whether a phrase is one word that another language has, too."""
+    """Return whether a phrase is a single word that another language has too."""
     return bool(re.fullmatch(r"hier|morgen|manana|mars \d+", match[0]))
 
 
 def _is_noun(text: str, match: re.Match[str]) -> bool:
-    """Return whether it is "der Morgen", which is no "morgen"."""
+    """Return whether a phrase is the noun "der Morgen" instead of the adverb "morgen"."""
     return match[0] == "morgen" and text[match.start()].isupper()
 
 
@@ -380,7 +380,7 @@ def _index(word: str, names: str) -> int:
 
 
 def _beginning(word: str, known: Mapping[str, str]) -> str:
-    """Return what is known of a word, whatever its ending."""
+    """Return the value for a word by its beginning, ignoring its ending."""
     return next((known[start] for start in known if word.startswith(start)), "")
 
 

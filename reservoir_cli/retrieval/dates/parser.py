@@ -1,4 +1,4 @@
-"""Reading a question from left to right, each word once."""
+"""Find the dates in a question, reading it from left to right."""
 
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -14,16 +14,16 @@ from reservoir_cli.retrieval.dates.vocabulary import MONTH_KINDS, OWNERS, SIGNS
 
 _YEARS_AHEAD = 10
 _MAX_NESTING = 3
-#: A text that somebody pastes is no question, and would be read for dates for seconds.
+#: Longer texts, such as pasted ones, would take seconds to read.
 _LONGEST = 10_000
 
 
 def find_dates(question: str, now: datetime) -> tuple[Span, ...]:
-    """Find the dates that a question names, each read once and at its most precise.
+    """Find the dates that a question names, each read once, as precisely as possible.
 
-    Of a question that is longer only the first 10,000 characters are read.
+    Only the first 10,000 characters of a question are read.
 
-    :param now: with a zone; yesterday and the like are against its day there.
+    :param now: the time of asking, aware; relative dates are resolved in its zone.
     """
     text = in_english(without_code(question[:_LONGEST]))
     tokens = read_tokens(text, now.year + _YEARS_AHEAD)
@@ -71,7 +71,7 @@ class _Reader:
         return [self._open(span, lead, joint)], end
 
     def _read_list(self, span: Span, end: int, lead: str) -> tuple[Sequence[Span], int]:
-        """Read July, August and September 2023; the year at the end is everyone's."""
+        """Read July, August and September 2023; the year at the end applies to all."""
         spans = [span]
         while self._kinds[end] in ("and", "or", "/", ","):
             # In July and May; but not yesterday and May.
@@ -145,7 +145,7 @@ class _Reader:
         return place + (self._kinds[place : place + 1] == ["the"])
 
     def _lead(self, place: int) -> str:
-        """Return the word before a phrase, without its article; "3 of 2023" has none."""
+        """Return the word before a phrase, skipping an article; "3 of 2023" has none."""
         before = self._kinds[max(place - 3, 0) : place]
         if before[-1:] == ["the"]:
             before.pop()
@@ -166,7 +166,7 @@ def _possible(meaning: Callable[..., Span | None], *parts: object) -> Span | Non
 
 
 def _range(first: Span, last: Span) -> Span:
-    """From the first to the end of the last; a year that only one of them has is the other's."""
+    """Return the days from the first span to the end of the last; one's year is used for both."""
     if first.every_year and not last.every_year:
         year = last.start.year
         first = first.in_year(year - (first.in_year(year).start > last.start))
@@ -177,7 +177,7 @@ def _range(first: Span, last: Span) -> Span:
             every_year=first.every_year,
         )
     elif last.end <= first.start < last.end + 6 * DAY:
-        # From Monday to Friday, asked on a Wednesday: both are the latest, in the wrong order.
+        # "From Monday to Friday" on a Wednesday: both are the latest ones, so in the wrong order.
         last = Span(last.start + 7 * DAY, last.end + 7 * DAY)
     start, end = min(first.start, last.start), max(first.end, last.end)
     return Span(start, end, first.every_year and last.every_year)
