@@ -1,4 +1,4 @@
-"""Load a model: open its compiled form, or compile it at its first use."""
+"""Load a model: open its compiled form, or compile it on its first use."""
 
 import os
 from importlib.util import find_spec
@@ -17,8 +17,8 @@ from reservoir_cli.tokens.huggingface import UnloadableError, require_loadable
 from reservoir_cli.util.progress import Progress
 from reservoir_cli.util.read_files import read_bounded
 
-# Set before the libraries are imported: our own threads share the work, and the tokenizer's would
-# compete with them; and no telemetry is collected, not even in a file in the home folder.
+# Set before the libraries are imported: the tokenizer's threads would compete with ours, and no
+# telemetry may be collected, not even in a file in the home folder.
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 os.environ.update(ORT_DISABLE_TELEMETRY="1", HF_HUB_DISABLE_TELEMETRY="1")
 
@@ -55,9 +55,9 @@ def _loaded(name: str, *, offline: bool, progress: Progress, ready_only: bool) -
 
 
 def _ready(name: str, source: ModelSource) -> Embedder:
-    """Open the compiled form of a model, and change nothing.
+    """Open the compiled form of a model without changing anything.
 
-    :raises ModelUnavailableError: there is none.
+    :raises ModelUnavailableError: the model is not compiled.
     """
     try:
         place = _place(name, source)
@@ -77,9 +77,9 @@ def _ready(name: str, source: ModelSource) -> Embedder:
 
 
 def compiled_is_damaged(name: str, *, remove: bool) -> bool:
-    """Return whether a model's compiled form has changed on disk, by reading all of it.
+    """Read a model's whole compiled form, and return whether it has changed on disk.
 
-    :param remove: delete a damaged one, so that the next use compiles the model again.
+    :param remove: delete a damaged form, so that the next use compiles the model again.
     :raises ModelUnavailableError: the model is not on this machine.
     """
     if verify_package(name):
@@ -100,7 +100,7 @@ def _place(name: str, source: ModelSource) -> Path:
 
 
 def _located(name: str, *, offline: bool, progress: Progress) -> ModelSource:
-    """Find a model; a slim installation downloads none, because it could not run it.
+    """Find a model; a slim installation downloads none because it could not run it.
 
     :raises ModelUnavailableError: the model cannot be found or downloaded.
     """
@@ -138,14 +138,14 @@ def _opened(name: str, source: ModelSource, place: Path, progress: Progress) -> 
         return _reference(name, source, manifest.refused, progress, manifest.model_id)
     try:
         return CompiledEmbedder(name, place, manifest, Engine("compiled", _VERIFIED, source.origin))
-    except Exception as error:  # whatever the error is, the file cannot be used
+    except Exception as error:  # the file cannot be used, whatever the error
         compiled_models.require_resources(error)
         compiled_models.remove(place)
         return None
 
 
 def _compiled(name: str, source: ModelSource, place: Path, progress: Progress) -> Embedder:
-    """Compile a model and open it; if that fails, return the reference, which is loaded."""
+    """Compile a model and open it; if that fails, return the loaded reference."""
     from reservoir_cli.embedding.compiler import compile_into
 
     reference = _reference(name, source, "", progress, doing=_COMPILING, total=100)
@@ -165,7 +165,7 @@ def _compiled(name: str, source: ModelSource, place: Path, progress: Progress) -
 
 
 def _require_tokenizer(name: str, source: ModelSource) -> None:
-    """Refuse a model whose tokenizer would crash the process that loads it.
+    """Reject a model whose tokenizer would crash the process that loads it.
 
     :raises ModelUnavailableError: the tokenizer cannot be loaded.
     """

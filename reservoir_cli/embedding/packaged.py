@@ -1,7 +1,7 @@
-"""The default model as an installed package, ``reservoir-model-minilm``.
+"""Open the default model from an installed package, ``reservoir-model-minilm``.
 
-It holds what the compiler made from the bundled weights when the package was built, so that nothing
-is compiled here. Its manifest says which runtimes it is for; for others it is ignored.
+The package holds a model that was compiled from the bundled weights when it was built, so nothing
+is compiled here. Its manifest names the runtimes it supports; with others it is ignored.
 """
 
 import json
@@ -24,9 +24,9 @@ _ENGINE = Engine(
 
 
 def open_package(name: str) -> CompiledEmbedder | None:
-    """Open the packaged model if this name means it, and it is for these runtimes.
+    """Open the packaged model if it has this name and supports these runtimes.
 
-    :raises ModelUnavailableError: it is damaged.
+    :raises ModelUnavailableError: the package is damaged.
     """
     folder = _folder(name)
     if folder is None:
@@ -38,15 +38,15 @@ def open_package(name: str) -> CompiledEmbedder | None:
         if compiled_models.contents_of(folder, _files(folder, stored)) != _expected(stored):
             raise ValueError("a file has changed")
         return CompiledEmbedder(name, folder, compiled_models.Manifest(**stored["model"]), _ENGINE)
-    except Exception as error:  # whatever the error is, the package cannot be used
+    except Exception as error:  # the package cannot be used, whatever the error
         compiled_models.require_resources(error)
         raise _damage() from error
 
 
 def verify_package(name: str) -> bool:
-    """Read all of the packaged model, and return whether there is one for these runtimes.
+    """Read the whole packaged model, and return whether there is one for these runtimes.
 
-    :raises ModelUnavailableError: it is damaged.
+    :raises ModelUnavailableError: the package is damaged.
     """
     folder = _folder(name)
     if folder is None:
@@ -62,7 +62,7 @@ def verify_package(name: str) -> bool:
 
 
 def _folder(name: str) -> Path | None:
-    """Return the folder of the package, without importing it, if a name means its model."""
+    """Return the package's folder, without importing it, if the name is that of its model."""
     spec = find_spec(PACKAGE) if is_default(name) else None
     locations = spec.submodule_search_locations if spec else None
     return Path(next(iter(locations))) if locations else None
@@ -84,7 +84,7 @@ def _expected(stored: Mapping[str, Any]) -> str:
 
 
 def _is_usable(stored: Mapping[str, Any]) -> bool:
-    """Return whether the package was made for the installed runtimes and by today's rules."""
+    """Return whether the package supports the installed runtimes and follows the current rules."""
     wanted, installed = stored["runtimes"], compiled_models.runtimes()
     fits = all(_is_in(installed[name], wanted[name]) for name in installed)
     return fits and stored["rules"] == compiled_models.portable_rules()

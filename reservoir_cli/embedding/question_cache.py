@@ -1,4 +1,4 @@
-"""Keep the embeddings of the last questions: one that is asked again is not embedded again."""
+"""Cache the embeddings of the latest questions, so that repeated ones are not embedded again."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -14,7 +14,7 @@ _MOST = 16
 
 
 class RememberedQuestions:
-    """An embedder that keeps the vectors of the last questions in memory."""
+    """An embedder that caches the vectors of the latest questions in memory."""
 
     def __init__(self, embedder: Embedder) -> None:
         self.name = embedder.name
@@ -39,7 +39,7 @@ class RememberedQuestions:
         return self._embedder.encode_documents(texts)
 
     def passages(self, text: str) -> Sequence[tuple[int, int]]:
-        """Return the character spans a text is embedded as."""
+        """Return the character spans that a text is embedded as."""
         return self._embedder.passages(text)
 
     def knows(self, word: str) -> bool:

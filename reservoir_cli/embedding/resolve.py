@@ -23,9 +23,9 @@ _OTHER_RUNTIMES = ["onnx/*", "openvino/*", "*.onnx", "*.h5", "*.ot", "*.msgpack"
 #: Files that can contain code. They are never loaded, so they are not downloaded.
 _UNSAFE = ["*.bin", "*.pt", "*.pth", "*.ckpt", "*.pkl", "*.pickle", "*.py"]
 
-#: Prefixes of a name that is a path.
+#: Prefixes that mark a name as a path.
 _FOLDER_SIGNS = ("/", "./", "../", "~", *((".\\", "..\\") if os.name == "nt" else ()))
-#: How alike a mistyped name and the one that was meant are.
+#: The lowest similarity of a mistyped name and the name that is suggested.
 _ALIKE = 0.85
 #: A hint that fits any model.
 _OWN = "or set embedding_model to a folder that holds a model"
@@ -73,7 +73,7 @@ def _way_to(name: str) -> str:
 
 
 def _hint(name: str, otherwise: str) -> str:
-    """Return a hint that names the model on this machine whose name is nearly the same."""
+    """Return a hint that suggests a similarly named model on this machine, if there is one."""
     import difflib
 
     stored = (path.name[8:].replace("--", "/") for path in _hub_cache().glob("models--*"))

@@ -1,7 +1,7 @@
-"""Refuse models that could run code: only safetensors and the library's own modules are allowed.
+"""Reject models that could run code: only safetensors and the library's modules are allowed.
 
-Loading a pickle or a Python file can run any code, and a model may come from anywhere. The library
-has rules of its own, but they differ between versions.
+Loading a pickle or a Python file can run any code, and a model may come from anywhere. The
+library's own rules differ between versions.
 """
 
 import json
@@ -19,7 +19,7 @@ _LARGEST = 8 << 20
 
 
 def require_plain(name: str, folder: Path) -> None:
-    """Refuse a model that could run code other than the library's.
+    """Reject a model that could run code other than the library's.
 
     :param name: the model's name, for the error.
     :raises ModelUnavailableError: its weights are pickled, or it names classes of other packages.
@@ -35,7 +35,7 @@ def require_plain(name: str, folder: Path) -> None:
 
 
 def _foreign_modules(folder: Path) -> Iterator[str]:
-    """Yield problems of modules of other packages, or outside the folder."""
+    """Yield problems with modules that are from other packages or outside the folder."""
     listed = _read_json(folder / "modules.json", [])
     if not isinstance(listed, list):
         yield "modules.json is not a list"
@@ -61,7 +61,7 @@ def _routed(module: Path) -> Iterator[Any]:
 
 
 def _pickled(folder: Path) -> Iterator[str]:
-    """Yield problems of weights that would be unpickled because there are no safetensors."""
+    """Yield problems with weights that would be unpickled for lack of safetensors."""
     folders = [folder, *(path for path in folder.iterdir() if path.is_dir())]
     safe = {module: [path.name for path in module.glob("*.safetensors")] for module in folders}
     if not any(safe.values()):

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from tokenizers import Tokenizer
 
-#: Tokenizers without a limit have a maximal length above this number.
+#: Tokenizers without a limit report a maximal length above this number.
 _NO_LIMIT = 1_000_000
 
 
@@ -26,7 +26,7 @@ class ReferenceEmbedder:
 
     :param reason: why this engine is used.
     :param model_id: the model's identity, if known; otherwise it is computed from its files.
-    :ivar prompts: what stands before questions and stored texts.
+    :ivar prompts: the prompts before questions and stored texts.
     :ivar model: the ``SentenceTransformer``.
     :ivar tokenizer: its fast tokenizer, or ``None``.
     :ivar max_length: the most word pieces the model reads; 0 if unlimited.

@@ -1,4 +1,4 @@
-"""Search for similar words instead of misspelled ones, and report it."""
+"""Search for similar words instead of misspelt ones, and report it."""
 
 from dataclasses import replace
 
@@ -11,10 +11,10 @@ from reservoir_cli.storage.highlight import word_with_stem
 
 
 def without_known_words(found: Candidates, embedder: Embedder | None) -> Candidates:
-    """Return the candidates with substitutes only for words that are really misspelled.
+    """Return the candidates with substitutes only for words that are really misspelt.
 
     A correct word that the index lacks is in the model's vocabulary. Without a model, any such
-    word counts as misspelled.
+    word counts as misspelt.
     """
     if not found.respelt or embedder is None:
         return found

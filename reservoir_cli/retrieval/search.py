@@ -66,7 +66,7 @@ def search(
     :param deduplicate: list only the best of hits with equal contents.
     :param where: list only messages that match; scores are those of the whole scope.
     :param passages: add the best passage of each hit, and the title of its conversation.
-    :param redactor: redacts secrets in words that replaced misspelled ones; without it these are
+    :param redactor: redacts secrets in words that replaced misspelt ones; without it these are
         not named.
     """
     wanted = Wanted(scope, limit, threshold, link, deduplicate, where, redactor)
