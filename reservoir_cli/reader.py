@@ -323,7 +323,7 @@ class Reader:
             meter,
             window=asked.window,
             reserve=asked.reserve,
-            mask=self.redactor,
+            redactor=self.redactor,
             where=where,
             explain=explain,
             without=without,

@@ -44,14 +44,14 @@ class Meter(NamedTuple):
         """The prefix of a printed count: ``≈`` unless the count is exact."""
         return "" if self.counter.exact else "≈"
 
-    def scaled(self, tokens: int) -> int:
+    def scale(self, tokens: int) -> int:
         """Multiply a raw count by the factors, and round up."""
         # First round off floating-point error: 10 * 1.1 is 11.000000000000002.
         return math.ceil(round(tokens * self.factor, 6))
 
     def count(self, text: str, messages: int = 0) -> int:
         """Count the tokens of a text that fills this many messages of the request."""
-        return self.scaled(self.counter.count(text) + PER_MESSAGE * messages)
+        return self.scale(self.counter.count(text) + PER_MESSAGE * messages)
 
 
 def plan(
@@ -93,24 +93,24 @@ def plan(
             hint="lower the reserve, or give a positive --budget",
         )
     fixed = sum(sections.values())
-    left = available - fixed
+    remaining = available - fixed
     borrowed = 0
-    if budget is None and 0 < left < (least := min(min_history, available // 2)):
-        most = room + reserve // 2
-        most = most if limit is None else min(limit, most)
-        borrowed = min(least - left, max(0, most - available))
+    if budget is None and 0 < remaining < (minimum := min(min_history, available // 2)):
+        maximum = room + reserve // 2
+        maximum = maximum if limit is None else min(limit, maximum)
+        borrowed = min(minimum - remaining, max(0, maximum - available))
     if borrowed:
         notes.append(
-            f"the sections leave {left:,} tokens; history may take {left + borrowed:,}, "
+            f"the sections leave {remaining:,} tokens; history may take {remaining + borrowed:,}, "
             f"{borrowed:,} of them from the reserve"
         )
-    planned = TokenBudget(
-        window, reserve, available, dict(sections), max(0, left) + borrowed, borrowed
+    token_budget = TokenBudget(
+        window, reserve, available, dict(sections), max(0, remaining) + borrowed, borrowed
     )
-    if planned.overfull:
+    if token_budget.overfull:
         hint = "" if budget is None else f"; --budget {fixed:,} holds them"
         notes.append(
             f"the question and the sections alone take {fixed:,} of {available:,} tokens; "
             f"they are printed whole{hint}"
         )
-    return planned._replace(notes=tuple(notes))
+    return token_budget._replace(notes=tuple(notes))

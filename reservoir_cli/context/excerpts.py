@@ -61,9 +61,9 @@ class Fence(NamedTuple):
     end: int
     sign: str
 
-    def holds(self, place: int) -> bool:
+    def holds(self, offset: int) -> bool:
         """Return whether an offset lies inside the block, not at its edges."""
-        return self.start < place < self.end
+        return self.start < offset < self.end
 
 
 class Outline:
@@ -80,14 +80,14 @@ class Outline:
     @cached_property
     def whole(self) -> Span:
         """The span of the text without surrounding white space."""
-        return _stripped(self.text, 0, len(self.text))
+        return _strip(self.text, 0, len(self.text))
 
     @cached_property
     def fences(self) -> list[Fence]:
         """The fenced blocks in order."""
         return find_fences(self.text)
 
-    def widened(self, span: Span, *, whole_fences: bool) -> Span:
+    def widen(self, span: Span, *, whole_fences: bool) -> Span:
         """Return a span with its ends moved to good places to cut.
 
         :param whole_fences: include all of a fenced block that one of the ends lies in.
@@ -98,9 +98,9 @@ class Outline:
                 start = fence.start if whole_fences else self._line_start(fence, start)
             if fence.holds(end):
                 end = fence.end if whole_fences else self._line_end(fence, end)
-        return _stripped(self.text, start, max(start, end))
+        return _strip(self.text, start, max(start, end))
 
-    def without_bare_heading(self, span: Span) -> Span:
+    def strip_bare_heading(self, span: Span) -> Span:
         """Return a span without trailing headings whose text is not part of it."""
         start, end = span
         while start < end < self.whole[1]:
@@ -108,43 +108,46 @@ class Outline:
             inside = any(fence.holds(line) for fence in self.fences)
             if inside or not re.fullmatch(_TITLE, self.text[line:end]):
                 break
-            start, end = _stripped(self.text, start, line)
+            start, end = _strip(self.text, start, line)
         return start, end
 
-    def lined(self, span: Span) -> Span:
+    def end_at_line(self, span: Span) -> Span:
         """Return a span that, if it ends inside a fenced block, ends there at a line's end."""
         start, end = span
         for fence in self.fences:
             if fence.holds(end):
                 end = self._line_end(fence, end)
-        return _stripped(self.text, start, max(start, end))
+        return _strip(self.text, start, max(start, end))
 
-    def _start(self, place: int, end: int) -> int:
-        at = bisect_right(self.breaks, place)
-        before, after = self.breaks[at - 1], self.breaks[min(at, len(self.breaks) - 1)]
-        if place - before <= _REACH:
+    def _start(self, offset: int, end: int) -> int:
+        index = bisect_right(self.breaks, offset)
+        before, after = self.breaks[index - 1], self.breaks[min(index, len(self.breaks) - 1)]
+        if offset - before <= _REACH:
             return before
-        return after if after - place <= _REACH and after < end else place
+        return after if after - offset <= _REACH and after < end else offset
 
-    def _end(self, place: int, start: int) -> int:
-        at = bisect_left(self.breaks, place)
-        before, after = self.breaks[max(0, at - 1)], self.breaks[min(at, len(self.breaks) - 1)]
-        if after - place <= _REACH:
+    def _end(self, offset: int, start: int) -> int:
+        index = bisect_left(self.breaks, offset)
+        before, after = (
+            self.breaks[max(0, index - 1)],
+            self.breaks[min(index, len(self.breaks) - 1)],
+        )
+        if after - offset <= _REACH:
             return after
-        return before if place - before <= _REACH and before > start else place
+        return before if offset - before <= _REACH and before > start else offset
 
-    def _line_start(self, fence: Fence, place: int) -> int:
-        line = self.text.rfind("\n", 0, place) + 1
+    def _line_start(self, fence: Fence, offset: int) -> int:
+        line = self.text.rfind("\n", 0, offset) + 1
         if line < fence.body:
             return fence.start
         return line if line < fence.tail else fence.end
 
-    def _line_end(self, fence: Fence, place: int) -> int:
-        if place < fence.body:
+    def _line_end(self, fence: Fence, offset: int) -> int:
+        if offset < fence.body:
             return fence.start
-        if self.text[place - 1] == "\n":
-            return min(place, fence.tail)
-        line = self.text.find("\n", place) + 1
+        if self.text[offset - 1] == "\n":
+            return min(offset, fence.tail)
+        line = self.text.find("\n", offset) + 1
         return fence.end if not line or line >= fence.tail else line
 
 
@@ -153,19 +156,19 @@ def find_fences(text: str) -> list[Fence]:
     fences: list[Fence] = []
     if "```" not in text and "~~~" not in text:
         return fences
-    opened: re.Match[str] | None = None
+    opening: re.Match[str] | None = None
     for match in re.finditer(_FENCE_LINE, text):
         sign, info = match[1], match[2]
-        if opened is None:
+        if opening is None:
             if sign[0] == "~" or "`" not in info:
-                opened = match
-        elif sign.startswith(opened[1]) and not info.strip():
-            body = min(opened.end() + 1, match.start())
-            fences.append(Fence(opened.start(), body, match.start(), match.end(), opened[1]))
-            opened = None
-    if opened is not None:
-        body = min(opened.end() + 1, len(text))
-        fences.append(Fence(opened.start(), body, len(text), len(text), opened[1]))
+                opening = match
+        elif sign.startswith(opening[1]) and not info.strip():
+            body = min(opening.end() + 1, match.start())
+            fences.append(Fence(opening.start(), body, match.start(), match.end(), opening[1]))
+            opening = None
+    if opening is not None:
+        body = min(opening.end() + 1, len(text))
+        fences.append(Fence(opening.start(), body, len(text), len(text), opening[1]))
     return fences
 
 
@@ -208,7 +211,7 @@ class Excerpter:
         """Return the passages of a long message, best first."""
         message = candidate.message
         if message.id not in self._parts:
-            ranked = self._nearness.ranked(message.content, candidate.parts, candidate.cosines)
+            ranked = self._nearness.rank(message.content, candidate.parts, candidate.cosines)
             self._parts[message.id] = ranked
         return self._parts[message.id]
 
@@ -217,7 +220,7 @@ class Excerpter:
             self._outlines[message.id] = Outline(plain_text(message))
         return self._outlines[message.id]
 
-    def ways(self, candidate: Candidate, parts: Sequence[Span]) -> Iterator[Candidate]:
+    def grow(self, candidate: Candidate, parts: Sequence[Span]) -> Iterator[Candidate]:
         """Yield candidates that print more of their message, the largest first.
 
         The first includes fenced blocks whole; the second, if different, cuts them at a line.
@@ -228,19 +231,19 @@ class Excerpter:
         outline = self._outline(candidate.message)
         tried: list[tuple[Span, ...]] = []
         for whole_fences in (True, False):
-            more = [outline.widened(part, whole_fences=whole_fences) for part in parts]
-            spans = joined(outline.text, [*(candidate.spans or ()), *more])
+            widened = [outline.widen(part, whole_fences=whole_fences) for part in parts]
+            spans = merge_spans(outline.text, [*(candidate.spans or ()), *widened])
             if spans not in tried:
                 tried.append(spans)
-                yield from _printing(candidate, outline, spans)
+                yield from _with_spans(candidate, outline, spans)
 
-    def shortened(self, candidate: Candidate, part: Span, room: int) -> Iterator[Candidate]:
+    def shorten(self, candidate: Candidate, part: Span, room: int) -> Iterator[Candidate]:
         """Yield candidates that print as much of the beginning of a part as may fit.
 
         :param room: tokens left.
         """
         outline = self._outline(candidate.message)
-        start, end = outline.widened(part, whole_fences=False)
+        start, end = outline.widen(part, whole_fences=False)
         for share in (1.0, 0.75):
             tokens = share * (room - _AROUND)
             if tokens < _LEAST:
@@ -248,53 +251,53 @@ class Excerpter:
             stop = start + int(tokens * len(outline.text) / candidate.message.tokens)
             stop = outline.breaks[bisect_right(outline.breaks, min(stop, end)) - 1]
             if stop - start >= CRUMB:
-                spans = joined(outline.text, [outline.lined((start, stop))])
-                yield from _printing(candidate, outline, spans)
+                spans = merge_spans(outline.text, [outline.end_at_line((start, stop))])
+                yield from _with_spans(candidate, outline, spans)
 
 
-def _printing(candidate: Candidate, outline: Outline, spans: tuple[Span, ...]) -> list[Candidate]:
+def _with_spans(candidate: Candidate, outline: Outline, spans: tuple[Span, ...]) -> list[Candidate]:
     """Return a candidate that prints these spans; nothing if only headings are left."""
     if spans == (outline.whole,):
         return [replace(candidate, spans=None)]
-    ended = (outline.without_bare_heading(span) for span in spans)
-    spans = tuple(span for span in ended if span[0] < span[1])
+    trimmed = (outline.strip_bare_heading(span) for span in spans)
+    spans = tuple(span for span in trimmed if span[0] < span[1])
     return [replace(candidate, spans=spans)] if spans else []
 
 
-def joined(text: str, spans: Iterable[Span]) -> tuple[Span, ...]:
+def merge_spans(text: str, spans: Iterable[Span]) -> tuple[Span, ...]:
     """Return spans in order, merging those separated only by a short gap or headings."""
-    result: list[Span] = []
+    merged: list[Span] = []
     for start, end in sorted(span for span in spans if span[0] < span[1]):
-        if result and _is_short(text, result[-1][1], start):
-            result[-1] = (result[-1][0], max(end, result[-1][1]))
+        if merged and _is_short_gap(text, merged[-1][1], start):
+            merged[-1] = (merged[-1][0], max(end, merged[-1][1]))
         else:
-            result.append((start, end))
-    if result:
-        first, last = result[0], result[-1]
-        if _is_short(text, 0, first[0]):
-            result[0] = _stripped(text, 0, first[1])
-        if _is_short(text, last[1], len(text)):
-            result[-1] = _stripped(text, result[-1][0], len(text))
-    return tuple(result)
+            merged.append((start, end))
+    if merged:
+        first, last = merged[0], merged[-1]
+        if _is_short_gap(text, 0, first[0]):
+            merged[0] = _strip(text, 0, first[1])
+        if _is_short_gap(text, last[1], len(text)):
+            merged[-1] = _strip(text, merged[-1][0], len(text))
+    return tuple(merged)
 
 
-def _is_short(text: str, start: int, end: int) -> bool:
+def _is_short_gap(text: str, start: int, end: int) -> bool:
     gap = text[start:end]
     return len(gap) < _SHORT_GAP or not gap.strip() or bool(re.fullmatch(_HEADINGS, gap))
 
 
-def written(text: str, spans: Sequence[Span], tokens: int) -> str:
+def write_excerpt(text: str, spans: Sequence[Span], tokens: int) -> str:
     """Write an excerpt: its parts in order, and a mark for each gap.
 
     :param tokens: of the whole text.
     """
     fences = find_fences(text)
-    lines, done = [], 0
+    lines, printed_to = [], 0
     for start, end in spans:
-        lines += _mark(text, done, start, tokens)
-        lines.append(_fenced(text, start, end, fences))
-        done = end
-    return "\n".join([*lines, *_mark(text, done, len(text), tokens)])
+        lines += _mark(text, printed_to, start, tokens)
+        lines.append(_close_fences(text, start, end, fences))
+        printed_to = end
+    return "\n".join([*lines, *_mark(text, printed_to, len(text), tokens)])
 
 
 def _mark(text: str, start: int, end: int, tokens: int) -> list[str]:
@@ -304,7 +307,7 @@ def _mark(text: str, start: int, end: int, tokens: int) -> list[str]:
     return [f"[… {missing:,} tokens]"]
 
 
-def _fenced(text: str, start: int, end: int, fences: Sequence[Fence]) -> str:
+def _close_fences(text: str, start: int, end: int, fences: Sequence[Fence]) -> str:
     """Return a part of a text; a fence that is cut is opened before it and closed after it."""
     shown = text[start:end]
     for fence in fences:
@@ -316,7 +319,7 @@ def _fenced(text: str, start: int, end: int, fences: Sequence[Fence]) -> str:
     return shown
 
 
-def _stripped(text: str, start: int, end: int) -> Span:
+def _strip(text: str, start: int, end: int) -> Span:
     """Return a span without white space at its ends, keeping the first line's indent."""
     inside = text[start:end]
     stop = start + len(inside.rstrip())

@@ -31,16 +31,16 @@ class Exchanges(NamedTuple):
         """
         calls = pair_calls(messages)
         callers = {caller for caller, _ in calls.values()}
-        asked: dict[tuple[str, str], int] = {}
+        questions: dict[tuple[str, str], int] = {}
         exchange_of: dict[int, int] = {}
         answer_of: dict[int, int] = {}
         for index, message in enumerate(messages):
             trace = (message.instance, message.trace_id)
             exchange = message.id
             if message.role is Role.USER:
-                asked[trace] = message.id
-            elif message.role is Role.ASSISTANT and trace in asked:
-                exchange = asked[trace]
+                questions[trace] = message.id
+            elif message.role is Role.ASSISTANT and trace in questions:
+                exchange = questions[trace]
                 if index not in callers and message.content.strip():
                     answer_of[exchange] = message.id
             elif index in calls:
@@ -51,19 +51,19 @@ class Exchanges(NamedTuple):
             for index, (caller, number) in calls.items()
         }
         with_tools = {exchange_of[messages[index].id] for index in (*calls, *callers)}
-        return cls(exchange_of, answer_of, call_of, _copies(messages, exchange_of, with_tools))
+        return cls(exchange_of, answer_of, call_of, _find_copies(messages, exchange_of, with_tools))
 
 
-def _copies(
+def _find_copies(
     messages: Iterable[StoredMessage], exchange_of: Mapping[int, int], with_tools: set[int]
 ) -> dict[int, int]:
     """Map each exchange to the first with equal texts; one with tool calls equals only itself."""
-    said: dict[int, list[tuple[str, str]]] = {}
+    texts_of: dict[int, list[tuple[str, str]]] = {}
     for message in messages:
         if text := message.content.strip():
-            said.setdefault(exchange_of[message.id], []).append((message.role.value, text))
+            texts_of.setdefault(exchange_of[message.id], []).append((message.role.value, text))
     first: dict[tuple[tuple[str, str], ...], int] = {}
     return {
         exchange: exchange if exchange in with_tools else first.setdefault(tuple(texts), exchange)
-        for exchange, texts in said.items()
+        for exchange, texts in texts_of.items()
     }

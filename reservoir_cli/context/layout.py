@@ -78,15 +78,15 @@ class _Step(NamedTuple):
     :param days: the change in the number of lines of each day.
     """
 
-    fresh: Mapping[int, Candidate]
+    added: Mapping[int, Candidate]
     run: Sequence[Candidate]
     reached: int
-    turned: Sequence[Candidate]
-    lines: Sequence[Candidate]
-    gone: Sequence[Candidate]
-    shown: Mapping[int, int]
-    told: set[int]
-    untold: set[int]
+    new_turns: Sequence[Candidate]
+    new_lines: Sequence[Candidate]
+    old_lines: Sequence[Candidate]
+    printed_copies: Mapping[int, int]
+    noted: set[int]
+    unnoted: set[int]
     days: Mapping[str, int]
 
 
@@ -116,9 +116,9 @@ class Packing:
     _line_count: int = 0
     _days: Counter[str] = field(default_factory=Counter)
     #: For exchanges with equal texts, the one that is printed.
-    _shown: dict[int, int] = field(default_factory=dict)
+    _printed_copies: dict[int, int] = field(default_factory=dict)
     #: Recalled questions that name the answer that was left out.
-    _told: set[int] = field(default_factory=set)
+    _noted: set[int] = field(default_factory=set)
     #: Tokens of single messages, and by how much their sum may be too high.
     _spent: int = 0
     _excess: int = 0
@@ -128,7 +128,7 @@ class Packing:
         """Return whether a message is kept."""
         return candidate.message.id in self._kept
 
-    def kept(self, candidate: Candidate) -> Candidate | None:
+    def get(self, candidate: Candidate) -> Candidate | None:
         """Return a message in the form in which it is kept."""
         return self._kept.get(candidate.message.id)
 
@@ -141,7 +141,7 @@ class Packing:
 
     def could_add(self, members: Sequence[Candidate], budget: int) -> bool:
         """Return whether messages would fit if nothing else were kept."""
-        if self._at_most(members) <= budget:
+        if self._upper_bound(members) <= budget:
             return True
         empty = Packing(self.costs, self.exchanges, self.by_age, self.passed)
         return empty.add(members, budget, "")
@@ -150,11 +150,11 @@ class Packing:
         """Keep messages if all of them fit; otherwise change nothing."""
         if self._is_hopeless(members, budget):
             return False
-        step = self._step({each.message.id: each for each in members})
+        step = self._plan_step({candidate.message.id: candidate for candidate in members})
         if not self._fits(step, budget):
             return False
-        self._take(step)
-        self.reasons.update((number, reason) for number in step.fresh)
+        self._apply(step)
+        self.reasons.update((number, reason) for number in step.added)
         return True
 
     def _is_hopeless(self, members: Sequence[Candidate], budget: int) -> bool:
@@ -164,9 +164,9 @@ class Packing:
         """
         if any(message.age is not None for message in members):
             return False
-        exchanges = {self._exchange(message) for message in members}
-        saying = self._saying(members[0])
-        if len(exchanges) > 1 or saying in self._shown or exchanges & self._lines.keys():
+        exchanges = {self._exchange_of(message) for message in members}
+        saying = self._first_copy(members[0])
+        if len(exchanges) > 1 or saying in self._printed_copies or exchanges & self._lines.keys():
             return False
         least = sum(map(self.costs.recalled, members)) - _EXCESS * len(members) - self._excess
         spent = self._spent + self._framing(len(self._days), self._line_count)
@@ -174,66 +174,87 @@ class Packing:
 
     def lay_out(self) -> Layout:
         """Return the layout of the window, with answers marked off from other questions."""
-        return _laid_out(self._kept, self._in_history, self.exchanges)
+        return _lay_out(self._kept, self._in_history, self.exchanges)
 
-    def _step(self, fresh: Mapping[int, Candidate]) -> _Step:
-        run, reached = self._run_grown_by(fresh)
-        turned = self._turned_by(run)
-        shown = {self._saying(each): self._exchange(each) for each in turned}
-        gone = [
+    def _plan_step(self, added: Mapping[int, Candidate]) -> _Step:
+        run, reached = self._extend_run(added)
+        new_turns = self._find_new_turns(run)
+        printed_copies = {
+            self._first_copy(candidate): self._exchange_of(candidate) for candidate in new_turns
+        }
+        old_lines = [
             line
-            for exchange in {*shown.values(), *(self._shown.get(saying) for saying in shown)}
+            for exchange in {
+                *printed_copies.values(),
+                *(self._printed_copies.get(saying) for saying in printed_copies),
+            }
             for line in self._lines.get(exchange or 0, {}).values()
         ]
-        turns = ids(turned)
-        lines = []
-        for number, each in fresh.items():
-            saying, exchange = self._saying(each), self._exchange(each)
-            printed = shown.setdefault(saying, self._shown.get(saying, exchange))
-            if number not in turns and printed == exchange:
-                lines.append(each)
+        turn_ids = ids(new_turns)
+        new_lines = []
+        for number, candidate in added.items():
+            saying, exchange = self._first_copy(candidate), self._exchange_of(candidate)
+            printed_exchange = printed_copies.setdefault(
+                saying, self._printed_copies.get(saying, exchange)
+            )
+            if number not in turn_ids and printed_exchange == exchange:
+                new_lines.append(candidate)
             # An excerpt that grows or becomes whole replaces its earlier line.
-            before = self._lines.get(exchange, {}).get(number)
-            if before and before not in gone:
-                gone.append(before)
-        days = Counter(map(_day, lines))
-        days.subtract(map(_day, gone))
-        told, untold = self._answers_left_out(fresh, lines, gone)
-        return _Step(fresh, run, reached, turned, lines, gone, shown, told, untold, days)
+            earlier = self._lines.get(exchange, {}).get(number)
+            if earlier and earlier not in old_lines:
+                old_lines.append(earlier)
+        days = Counter(map(_day, new_lines))
+        days.subtract(map(_day, old_lines))
+        noted, unnoted = self._answers_left_out(added, new_lines, old_lines)
+        return _Step(
+            added,
+            run,
+            reached,
+            new_turns,
+            new_lines,
+            old_lines,
+            printed_copies,
+            noted,
+            unnoted,
+            days,
+        )
 
     def _answers_left_out(
-        self, fresh: Mapping[int, Candidate], lines: Iterable[Candidate], gone: Iterable[Candidate]
+        self,
+        added: Mapping[int, Candidate],
+        new_lines: Iterable[Candidate],
+        old_lines: Iterable[Candidate],
     ) -> tuple[set[int], set[int]]:
         """Return the questions that now need a line on their answer, and those that do not."""
         answer_of = self.exchanges.answer_of
-        told = {
+        noted = {
             number
-            for number in ids(lines)
+            for number in ids(new_lines)
             if number in answer_of
-            and answer_of[number] not in fresh
+            and answer_of[number] not in added
             and answer_of[number] not in self._kept
         }
-        answered = {self.exchanges.exchange_of[number] for number in fresh}
-        answered = {each for each in answered if answer_of.get(each) in fresh}
-        return told, self._told & (answered | ids(gone))
+        answered = {self.exchanges.exchange_of[number] for number in added}
+        answered = {question for question in answered if answer_of.get(question) in added}
+        return noted, self._noted & (answered | ids(old_lines))
 
     def _fits(self, step: _Step, budget: int) -> bool:
         """Return whether the window fits the budget after a step, by sums while they suffice."""
-        unsure = _EXCESS * len(step.fresh)
+        slack = _EXCESS * len(step.added)
         total = self._total(step)
         if total <= budget:
             return True
-        if self.costs.printed is None or total - self._excess - unsure > budget:
+        if self.costs.printed is None or total - self._excess - slack > budget:
             return False
         self._recount(self.costs.printed)
         total = self._total(step)
         if total <= budget:
             return True
-        tried = self._failed * len(self._kept)
-        if total - unsure > budget or self._failed >= self.costs.trials or tried >= _TRIED:
+        tried_messages = self._failed * len(self._kept)
+        if total - slack > budget or self._failed >= self.costs.trials or tried_messages >= _TRIED:
             return False
-        kept = {**self._kept, **step.fresh}
-        layout = _laid_out(kept, self._in_history | ids(step.turned), self.exchanges)
+        kept = {**self._kept, **step.added}
+        layout = _lay_out(kept, self._in_history | ids(step.new_turns), self.exchanges)
         fits = self.costs.printed(layout.recalled, layout.history, budget) <= budget
         self._failed += not fits
         return fits
@@ -251,24 +272,24 @@ class Packing:
         days = len(self._days) + sum(
             (self._days[day] + more > 0) - (self._days[day] > 0) for day, more in step.days.items()
         )
-        lines = self._line_count + len(step.lines) - len(step.gone)
+        lines = self._line_count + len(step.new_lines) - len(step.old_lines)
         return self._spent + self._cost(step) + self._framing(days, lines)
 
     def _framing(self, days: int, lines: int) -> int:
         return days * self.costs.day + (self.costs.recalled_title if lines else 0)
 
-    def _at_most(self, members: Sequence[Candidate]) -> int:
+    def _upper_bound(self, members: Sequence[Candidate]) -> int:
         """Return the most tokens that messages may take in an empty window, however printed."""
         costs, answers = self.costs, self.exchanges.answer_of
         return costs.recalled_title + sum(
             costs.day
-            + self._at_most_alone(message)
+            + self._upper_bound_of(message)
             + (costs.left_out(answers[number]) if number in answers else 0)
             for message in members
             for number in (message.message.id,)
         )
 
-    def _at_most_alone(self, message: Candidate) -> int:
+    def _upper_bound_of(self, message: Candidate) -> int:
         """Return the most tokens a message may take; without an age it is never a turn."""
         recalled = self.costs.recalled(message)
         return recalled if message.age is None else max(recalled, self.costs.history(message))
@@ -276,64 +297,64 @@ class Packing:
     def _cost(self, step: _Step) -> int:
         answers = self.exchanges.answer_of
         return (
-            sum(map(self.costs.history, step.turned))
-            + sum(map(self.costs.recalled, step.lines))
-            - sum(map(self.costs.recalled, step.gone))
-            + sum(self.costs.left_out(answers[each]) for each in step.told)
-            - sum(self.costs.left_out(answers[each]) for each in step.untold)
+            sum(map(self.costs.history, step.new_turns))
+            + sum(map(self.costs.recalled, step.new_lines))
+            - sum(map(self.costs.recalled, step.old_lines))
+            + sum(self.costs.left_out(answers[question]) for question in step.noted)
+            - sum(self.costs.left_out(answers[question]) for question in step.unnoted)
         )
 
-    def _take(self, step: _Step) -> None:
+    def _apply(self, step: _Step) -> None:
         self._spent += self._cost(step)
-        self._excess += _EXCESS * len(step.fresh)
+        self._excess += _EXCESS * len(step.added)
         self._failed = 0
-        self._kept |= step.fresh
+        self._kept |= step.added
         self._grow_run(step.run, step.reached)
-        self._in_history |= ids(step.turned)
-        for line in step.gone:
-            del self._lines[self._exchange(line)][line.message.id]
-        for line in step.lines:
-            self._lines.setdefault(self._exchange(line), {})[line.message.id] = line
-        self._line_count += len(step.lines) - len(step.gone)
+        self._in_history |= ids(step.new_turns)
+        for line in step.old_lines:
+            del self._lines[self._exchange_of(line)][line.message.id]
+        for line in step.new_lines:
+            self._lines.setdefault(self._exchange_of(line), {})[line.message.id] = line
+        self._line_count += len(step.new_lines) - len(step.old_lines)
         for day, more in step.days.items():
             self._days[day] += more
             if not self._days[day]:
                 del self._days[day]
-        self._shown |= step.shown
-        self._told -= step.untold
-        self._told |= step.told
+        self._printed_copies |= step.printed_copies
+        self._noted -= step.unnoted
+        self._noted |= step.noted
 
-    def _run_grown_by(self, fresh: Mapping[int, Candidate]) -> tuple[list[Candidate], int]:
+    def _extend_run(self, added: Mapping[int, Candidate]) -> tuple[list[Candidate], int]:
         """Return the messages added to the run, newest first, and the age it then reaches."""
-        more: list[Candidate] = []
+        gained: list[Candidate] = []
         age = self._reached
         while True:
             candidate = self.by_age.get(age)
             number = candidate.message.id if candidate else 0
-            kept = fresh.get(number) or self._kept.get(number)
+            kept = added.get(number) or self._kept.get(number)
             if kept and kept.spans is not None:
-                return more, age
+                return gained, age
             if kept and not is_system(kept):
-                more.append(kept)
+                gained.append(kept)
             elif not kept and age not in self.passed:
-                return more, age
+                return gained, age
             age += 1
 
-    def _turned_by(self, run: Sequence[Candidate]) -> list[Candidate]:
+    def _find_new_turns(self, run: Sequence[Candidate]) -> list[Candidate]:
         """Return the exchanges that become history because the grown run holds them whole."""
-        turned: list[Candidate] = []
+        new_turns: list[Candidate] = []
         questions = self._questions
         waiting: dict[int, list[tuple[Candidate, int]]] = {}
-        for each in run:
-            exchange = self._exchange(each)
-            if not _asks(each):
-                waiting.setdefault(exchange, []).append((each, questions))
+        for candidate in run:
+            exchange = self._exchange_of(candidate)
+            if not _is_question(candidate):
+                waiting.setdefault(exchange, []).append((candidate, questions))
                 continue
             replies = [*self._waiting.get(exchange, ()), *waiting.get(exchange, ())]
             if self._is_whole(exchange, replies, questions):
-                turned += [each, *(reply for reply, _ in replies)]
+                new_turns += [candidate, *(reply for reply, _ in replies)]
             questions += 1
-        return turned
+        return new_turns
 
     def _is_whole(
         self, question: int, replies: Sequence[tuple[Candidate, int]], questions: int
@@ -350,25 +371,25 @@ class Packing:
         )
 
     def _grow_run(self, run: Sequence[Candidate], reached: int) -> None:
-        for each in run:
-            if _asks(each):
+        for candidate in run:
+            if _is_question(candidate):
                 self._questions += 1
-                self._waiting.pop(self._exchange(each), None)
+                self._waiting.pop(self._exchange_of(candidate), None)
             else:
-                waiting = self._waiting.setdefault(self._exchange(each), [])
-                waiting.append((each, self._questions))
+                waiting = self._waiting.setdefault(self._exchange_of(candidate), [])
+                waiting.append((candidate, self._questions))
         self._reached = reached
 
-    def _exchange(self, candidate: Candidate) -> int:
+    def _exchange_of(self, candidate: Candidate) -> int:
         return self.exchanges.exchange_of[candidate.message.id]
 
-    def _saying(self, candidate: Candidate) -> int:
+    def _first_copy(self, candidate: Candidate) -> int:
         """Return the first exchange with the same texts as the candidate's."""
-        exchange = self._exchange(candidate)
+        exchange = self._exchange_of(candidate)
         return self.exchanges.copy_of.get(exchange, exchange)
 
 
-def _laid_out(kept: Mapping[int, Candidate], in_history: set[int], exchanges: Exchanges) -> Layout:
+def _lay_out(kept: Mapping[int, Candidate], in_history: set[int], exchanges: Exchanges) -> Layout:
     """Lay out kept messages; of exchanges with equal texts, only the first kept is printed."""
 
     def order(candidate: Candidate) -> tuple[float, int, int]:
@@ -378,38 +399,38 @@ def _laid_out(kept: Mapping[int, Candidate], in_history: set[int], exchanges: Ex
 
     history = sorted((kept[number] for number in in_history), key=order)
     copies = exchanges.copy_of
-    shown = {}
+    printed_exchanges = {}
     for number in in_history:
         exchange = exchanges.exchange_of[number]
-        shown[copies.get(exchange, exchange)] = 0
+        printed_exchanges[copies.get(exchange, exchange)] = 0
     recalled: list[Candidate] = []
     duplicates: list[Candidate] = []
-    for number, each in kept.items():
+    for number, candidate in kept.items():
         if number in in_history:
             continue
         exchange = exchanges.exchange_of[number]
-        first = shown.setdefault(copies.get(exchange, exchange), exchange)
-        (recalled if first == exchange else duplicates).append(each)
+        first = printed_exchanges.setdefault(copies.get(exchange, exchange), exchange)
+        (recalled if first == exchange else duplicates).append(candidate)
     recalled.sort(key=by_time)
-    return Layout(_told_apart(recalled, exchanges), tuple(history), tuple(duplicates))
+    return Layout(_mark_gaps(recalled, exchanges), tuple(history), tuple(duplicates))
 
 
-def _told_apart(recalled: Sequence[Candidate], exchanges: Exchanges) -> tuple[Candidate, ...]:
+def _mark_gaps(recalled: Sequence[Candidate], exchanges: Exchanges) -> tuple[Candidate, ...]:
     """Mark recalled messages so that no answer appears under another question."""
-    printed = ids(recalled)
+    printed_ids = ids(recalled)
     question: int | None = None
     marked = []
-    for each in recalled:
-        number = each.message.id
+    for candidate in recalled:
+        number = candidate.message.id
         exchange = exchanges.exchange_of[number]
-        if _asks(each):
+        if _is_question(candidate):
             question = exchange
             answer = exchanges.answer_of.get(number)
-            if answer is not None and answer not in printed:
-                each = replace(each, left_out=answer)
-        elif not is_system(each) and question not in (None, exchange):
-            each, question = replace(each, after_gap=True), None
-        marked.append(each)
+            if answer is not None and answer not in printed_ids:
+                candidate = replace(candidate, left_out=answer)
+        elif not is_system(candidate) and question not in (None, exchange):
+            candidate, question = replace(candidate, after_gap=True), None
+        marked.append(candidate)
     return tuple(marked)
 
 
@@ -420,7 +441,7 @@ def by_time(candidate: Candidate) -> tuple[float, int]:
 
 def ids(candidates: Iterable[Candidate]) -> set[int]:
     """Return the ids of candidates."""
-    return {each.message.id for each in candidates}
+    return {candidate.message.id for candidate in candidates}
 
 
 def is_system(candidate: Candidate) -> bool:
@@ -428,7 +449,7 @@ def is_system(candidate: Candidate) -> bool:
     return candidate.message.role is Role.SYSTEM
 
 
-def _asks(candidate: Candidate) -> bool:
+def _is_question(candidate: Candidate) -> bool:
     return candidate.message.role is Role.USER
 
 

@@ -11,13 +11,13 @@ PINNED = "pinned"
 PINNED_SHARE = 1 / 4
 
 
-def latest_pins(members: Iterable[Candidate]) -> list[tuple[float, int]]:
+def pin_sort_key(members: Iterable[Candidate]) -> list[tuple[float, int]]:
     """Return the sort key of a group with pinned messages; empty for a group without any."""
     pinned = (each.message for each in members if each.pinned)
     return sorted((-each.pinned_at.timestamp(), -each.id) for each in pinned if each.pinned_at)
 
 
-def as_pin(candidate: Candidate, numbers: Set[int] | None = None) -> Candidate:
+def mark_pin(candidate: Candidate, numbers: Set[int] | None = None) -> Candidate:
     """Return a pinned message with the tier for pins, any other message unchanged.
 
     :param numbers: ids of the messages that were kept as pins; ``None`` for all.

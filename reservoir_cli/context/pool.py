@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from reservoir_cli.context import excerpts, passages, turns
 from reservoir_cli.context.budget import Meter
-from reservoir_cli.context.tiers import ages
+from reservoir_cli.context.tiers import compute_ages
 from reservoir_cli.context.types import Candidate, Scores, Span, Tier
 from reservoir_cli.errors import StoreError
 from reservoir_cli.messages import Role, Scope, StoredMessage, plain_text
@@ -20,8 +20,8 @@ from reservoir_cli.storage.base import Store
 from reservoir_cli.tokens import counter_id
 
 
-def titles_of(
-    rows: Sequence[StoredMessage], scope: Scope, store: Store, mask: Redactor
+def read_titles(
+    rows: Sequence[StoredMessage], scope: Scope, store: Store, redactor: Redactor
 ) -> dict[tuple[str, str | None], str]:
     """Return the redacted titles of the messages' conversations."""
     assert scope.partition is not None
@@ -29,40 +29,44 @@ def titles_of(
         (scope.partition, row.instance, row.conversation_id) for row in rows if row.conversation_id
     }
     return {
-        (instance, number): mask.text(partition, about.title)
-        for (partition, instance, number), about in store.known_conversations(threads).items()
-        if about.title
+        (instance, conversation_id): redactor.text(partition, conversation.title)
+        for (partition, instance, conversation_id), conversation in store.known_conversations(
+            threads
+        ).items()
+        if conversation.title
     }
 
 
-def recounted(rows: list[StoredMessage], store: Store, meter: Meter) -> list[StoredMessage]:
+def recount(rows: list[StoredMessage], store: Store, meter: Meter) -> list[StoredMessage]:
     """Return messages with tokens by the current counter, counting again if another was used."""
     name = counter_id(meter.counter)
-    stale = {each.id for each in rows if each.counter != name}
+    stale = {row.id for row in rows if row.counter != name}
     if not stale:
         return rows
     rows = [
-        replace(each, tokens=meter.counter.count(plain_text(each)), counter=name)
-        if each.id in stale
-        else each
-        for each in rows
+        replace(row, tokens=meter.counter.count(plain_text(row)), counter=name)
+        if row.id in stale
+        else row
+        for row in rows
     ]
     # Store the counts only if no other process is writing: never wait for it.
     with suppress(StoreError), store.write(wait=0):
-        store.update_counts({each.key: each.tokens for each in rows if each.id in stale}, name)
+        store.update_counts({row.key: row.tokens for row in rows if row.id in stale}, name)
     return rows
 
 
-def masked(rows: list[StoredMessage], mask: Redactor, meter: Meter) -> list[StoredMessage]:
+def redact(rows: list[StoredMessage], redactor: Redactor, meter: Meter) -> list[StoredMessage]:
     """Redact secrets in messages, and count those that changed."""
-    shown = mask.messages(rows)
+    redacted_rows = redactor.messages(rows)
     return [
-        each if each is row else replace(each, tokens=meter.counter.count(plain_text(each)))
-        for row, each in zip(rows, shown, strict=True)
+        redacted
+        if redacted is row
+        else replace(redacted, tokens=meter.counter.count(plain_text(redacted)))
+        for row, redacted in zip(rows, redacted_rows, strict=True)
     ]
 
 
-def passages_of(
+def read_passages(
     rows: Sequence[StoredMessage],
     excerpt_over: int | None,
     store: Store,
@@ -75,22 +79,22 @@ def passages_of(
     """
     if excerpt_over is None:
         return {}, {}
-    long = [row for row in rows if excerpts.is_long(row, excerpt_over)]
+    long_rows = [row for row in rows if excerpts.is_long(row, excerpt_over)]
     parts: dict[int, list[Span]] = {}
     cosines: dict[int, tuple[float, ...]] = {}
     if vector is not None:
-        for key, stored in store.passages([row.key for row in long]).items():
-            parts[key.id], cosines[key.id] = passages.cosines(stored, vector)
-    for row in long:
+        for key, stored in store.passages([row.key for row in long_rows]).items():
+            parts[key.id], cosines[key.id] = passages.compute_cosines(stored, vector)
+    for row in long_rows:
         if row.id not in parts:
             parts[row.id] = passages.cut(row.content, excerpts.Outline(row.content).breaks)
     return parts, cosines
 
 
-def pool_of(
+def build_pool(
     rows: list[StoredMessage],
     scored: Scored,
-    in_threads: ranking.Places,
+    thread_positions: ranking.Positions,
     tiers: dict[int, Tier],
     pins: set[int],
     max_result_tokens: int,
@@ -101,45 +105,48 @@ def pool_of(
     about_asker: bool,
 ) -> list[Candidate]:
     """Return messages as candidates with their scores; long tool results are cut."""
-    found = scored.candidates
-    places, _ = found.places(np.array([row.id for row in rows], np.int64))
+    candidates = scored.candidates
+    positions, _ = candidates.places(np.array([row.id for row in rows], np.int64))
     limit = int(max_result_tokens / meter.factor)
-    asked = {(row.instance, row.trace_id) for row in rows if row.role is Role.USER}
+    question_traces = {(row.instance, row.trace_id) for row in rows if row.role is Role.USER}
     pool = []
-    for row, place, age in zip(rows, places.tolist(), ages(found, places), strict=True):
-        cosine = float(found.cosine[place])
+    for row, position, age in zip(
+        rows, positions.tolist(), compute_ages(candidates, positions), strict=True
+    ):
+        cosine = float(candidates.cosine[position])
         scores = Scores(
-            float(scored.similarity[place]),
+            float(scored.similarity[position]),
             0.0 if np.isnan(cosine) else cosine,
-            float(scored.bm25[place]),
-            float(scored.recency[place]),
-            float(scored.priority[place]),
+            float(scored.bm25[position]),
+            float(scored.recency[position]),
+            float(scored.priority[position]),
             not np.isnan(cosine),
-            _parts_of(scored, place),
+            _similarity_parts(scored, position),
         )
-        cut = max_result_tokens > 0 and row.role is Role.TOOL and row.tokens > limit
+        is_cut = max_result_tokens > 0 and row.role is Role.TOOL and row.tokens > limit
         pool.append(
             Candidate(
-                turns.shorten_result(row, limit, meter.counter) if cut else row,
-                tiers.get(place, Tier.OLDER),
-                place not in tiers and place not in pins,
+                turns.shorten_result(row, limit, meter.counter) if is_cut else row,
+                tiers.get(position, Tier.OLDER),
+                position not in tiers and position not in pins,
                 scores,
                 age,
-                cut,
-                place=int(in_threads[place]),
+                is_cut,
+                position=int(thread_positions[position]),
                 title=titles.get((row.instance, row.conversation_id)),
-                replies=row.role is Role.ASSISTANT and (row.instance, row.trace_id) in asked,
+                replies=row.role is Role.ASSISTANT
+                and (row.instance, row.trace_id) in question_traces,
                 about_asker=about_asker,
                 parts=tuple(parts.get(row.id, ())),
                 cosines=cosines.get(row.id, ()),
-                pinned=place in pins,
+                pinned=position in pins,
             )
         )
     return pool
 
 
-def _parts_of(scored: Scored, place: int) -> dict[str, float]:
+def _similarity_parts(scored: Scored, position: int) -> dict[str, float]:
     """Return the components of a message's similarity if they were requested."""
     if scored.parts is None:
         return {}
-    return dict(zip(ranking.PARTS, scored.parts[:, place].tolist(), strict=True))
+    return dict(zip(ranking.PARTS, scored.parts[:, position].tolist(), strict=True))

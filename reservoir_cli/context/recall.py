@@ -115,7 +115,7 @@ def prepare_recall(
     """
     prepared = prepare(
         config.with_flags({"episodes": "off"}),
-        _shortened(clean_text(question)),
+        _shorten_question(clean_text(question)),
         partition=partition,
         instance=None,
         model=None,
@@ -133,7 +133,7 @@ def prepare_recall(
     return prepared._replace(request=request)
 
 
-def _shortened(question: str) -> str:
+def _shorten_question(question: str) -> str:
     if len(question) <= _LONGEST_QUESTION:
         return question
     half = _LONGEST_QUESTION // 2
@@ -170,7 +170,7 @@ def recall(
         meter,
         window=prepared.window,
         reserve=prepared.reserve,
-        mask=redactor,
+        redactor=redactor,
         where=where,
     )
     notes = (*window.notes, *window.hints)
@@ -178,10 +178,10 @@ def recall(
         text = window.to("text")
         assert isinstance(text, str)
         return Recall(question, text, window.used, window.messages, notes), window
-    return Skipped(question, _reason(window), notes), window
+    return Skipped(question, _find_reason(window), notes), window
 
 
-def _reason(window: ContextWindow) -> Reason:
+def _find_reason(window: ContextWindow) -> Reason:
     if window.nothing_found:
         return Reason.NOTHING_FOUND
     left_out = (*window.selection.dropped, *window.selection.passed_over)

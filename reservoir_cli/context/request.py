@@ -72,18 +72,20 @@ _OLDER = {
 }
 
 
-def older_flags(named: Mapping[str, Value]) -> dict[str, Value]:
+def older_flags(arguments: Mapping[str, Value]) -> dict[str, Value]:
     """Return settings from older keyword arguments, or from those with the settings' names.
 
     :raises TypeError: the argument is unknown.
     """
     flags = {}
-    for name, value in named.items():
+    for name, value in arguments.items():
         if name in _OLDER:
-            instead = "similar_cosine = 2 * threshold - 1" if name == "threshold" else _OLDER[name]
-            instead = "reserve_tokens" if name == "output_reserve" else instead
+            replacement = (
+                "similar_cosine = 2 * threshold - 1" if name == "threshold" else _OLDER[name]
+            )
+            replacement = "reserve_tokens" if name == "output_reserve" else replacement
             warnings.warn(
-                f"{name}= is deprecated: use options=ContextOptions({instead})",
+                f"{name}= is deprecated: use options=ContextOptions({replacement})",
                 DeprecationWarning,
                 stacklevel=3,
             )
@@ -208,7 +210,7 @@ def plan_budget(
             f"the reserve of {reserve:,} leaves nothing of {window:,} tokens",
             hint="lower --reserve",
         )
-    planned = plan(
+    token_budget = plan(
         window=window,
         reserve=reserve,
         limit=settings.max_context_tokens,
@@ -223,8 +225,8 @@ def plan_budget(
         },
         min_history=settings.min_history_tokens,
     )
-    recommended = recommended_budget(name, "recommended", planned.available) if name else None
-    return BudgetPlan(name, planned, recommended)
+    recommended = recommended_budget(name, "recommended", token_budget.available) if name else None
+    return BudgetPlan(name, token_budget, recommended)
 
 
 def _system_tokens(settings: Settings) -> int:

@@ -48,7 +48,7 @@ class Runs:
 
     def add_recalls(self, records: Sequence[Mapping[str, Any]]) -> None:
         """Store records of recalls."""
-        with self._reported():
+        with self._report_errors():
             self._add(*records)
 
     def write_recalls(self) -> None:
@@ -57,16 +57,16 @@ class Runs:
 
     def record(self, window: ContextWindow) -> None:
         """Record a printed window; log any truncation."""
-        with self._reported():
+        with self._report_errors():
             _log_truncation(window)
-            self._add(_run_of(window))
+            self._add(_window_record(window))
 
     def record_recall(self, request: ContextRequest, window: ContextWindow | None) -> None:
         """Record the outcome of a recall.
 
         :param window: ``None`` if the question asked nothing.
         """
-        run = _run_of(window) if window else _no_run(request)
+        run = _window_record(window) if window else _empty_record(request)
         tokens = {} if window and window.kept else {"input_tokens": 0, "utilisation": 0.0}
         self._recalls.append({**run, **tokens, "format": RECALL})
         if not self._puts_off:
@@ -79,12 +79,12 @@ class Runs:
         """
         tokens = min(max(tokens, 0), _MOST_TOKENS)
         names = {"partition": scope.partition, "instance": scope.instance, "model": model}
-        given = {"format": ANSWER, "input_tokens": tokens, "utilisation": 0.0, "counter": ""}
+        fields = {"format": ANSWER, "input_tokens": tokens, "utilisation": 0.0, "counter": ""}
         sections = json.dumps({CACHED: min(max(cached, 0), tokens)})
         numbers = dict.fromkeys((*_NUMBERS, "available"), 0)
-        at = to_epoch_ms(datetime.now(UTC))
-        with self._reported():
-            self._add({**numbers, **names, **given, "at": at, "sections": sections})
+        recorded_at = to_epoch_ms(datetime.now(UTC))
+        with self._report_errors():
+            self._add({**numbers, **names, **fields, "at": recorded_at, "sections": sections})
 
     def summary(self, since: datetime | None, partition: str | None) -> dict[str, Any]:
         """Return statistics of runs over time, and of the store's contents."""
@@ -97,7 +97,7 @@ class Runs:
                     self._store.add_run(run)
 
     @contextmanager
-    def _reported(self) -> Iterator[None]:
+    def _report_errors(self) -> Iterator[None]:
         """Report an error to the user instead of raising it."""
         try:
             yield
@@ -106,7 +106,7 @@ class Runs:
             self._notify(f"this run is not recorded: {why}")
 
 
-def _no_run(request: ContextRequest) -> dict[str, Any]:
+def _empty_record(request: ContextRequest) -> dict[str, Any]:
     """Return the record of a question that was not searched for."""
     return {
         **dict.fromkeys(_NUMBERS, 0),
@@ -120,7 +120,7 @@ def _no_run(request: ContextRequest) -> dict[str, Any]:
     }
 
 
-def _run_of(window: ContextWindow) -> dict[str, Any]:
+def _window_record(window: ContextWindow) -> dict[str, Any]:
     """Return the record of a window."""
     budget, request = window.budget, window.request
     return {

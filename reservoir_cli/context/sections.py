@@ -11,21 +11,21 @@ from reservoir_cli.context.types import ContextRequest
 from reservoir_cli.settings.schema import Settings
 
 
-def section_tokens(request: ContextRequest, meter: Meter) -> dict[Section, int]:
+def count_sections(request: ContextRequest, meter: Meter) -> dict[Section, int]:
     """Count the tokens of each section that is not pruned; the question's include the frame."""
-    given = [*turns.fixed_turns(request), *turns.current_turn(request)]
+    fixed = [*turns.fixed_turns(request), *turns.current_turn(request)]
     sections = {
         section: count_turns(
-            [each for each in given if each.section is section], request.format, meter
+            [turn for turn in fixed if turn.section is section], request.format, meter
         )
-        for section in dict.fromkeys(each.section for each in given)
+        for section in dict.fromkeys(turn.section for turn in fixed)
     }
     if frame := count_frame(request.format, meter):
         sections[Section.CURRENT] = sections.get(Section.CURRENT, 0) + frame
     return sections
 
 
-def capped(request: ContextRequest, settings: Settings, meter: Meter) -> ContextRequest:
+def cap_sections(request: ContextRequest, settings: Settings, meter: Meter) -> ContextRequest:
     """Return the request without the pieces that exceed their section's cap."""
 
     def count(pieces: Sequence[Turn]) -> int:

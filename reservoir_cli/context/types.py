@@ -129,7 +129,7 @@ class Candidate:
     cut: bool = False
     after_gap: bool = False
     left_out: int | None = None
-    place: int | None = None
+    position: int | None = None
     title: str | None = None
     replies: bool = False
     about_asker: bool = True

@@ -72,7 +72,7 @@ class FinishedWindow:
         return self.truncations > 0
 
     @property
-    def _from(self) -> str:
+    def _history_source(self) -> str:
         """The instance of history, if it is neither the requested nor the partition's own."""
         instance = self.scope["instance"]
         usual = (self.request.instance, self.request.partition)
@@ -85,7 +85,7 @@ class FinishedWindow:
         history = sum(candidate.tier is not Tier.PINNED for candidate in self.selection.history)
         parts = [
             f"{self.meter.mark}{self.used:,} of {self.budget.available:,} tokens ({share:.0f}%)",
-            f"{history} recent{self._from}",
+            f"{history} recent{self._history_source}",
             *([f"{pinned} pinned"] if pinned else []),
             f"{len(self.kept) - history - pinned} recalled",
             *([f"{self.excerpts} by excerpts"] if self.excerpts else []),

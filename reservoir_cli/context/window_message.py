@@ -55,8 +55,8 @@ class WindowMessage:
         values = {name: row[name] for name in cls.__slots__ if name != "row"}
         values["section"] = Section(row["section"])
         values["tier"] = Tier(row["tier"]) if row["tier"] else None
-        said = row["created_at"]
-        values["created_at"] = datetime.fromisoformat(said) if said else None
+        created_at = row["created_at"]
+        values["created_at"] = datetime.fromisoformat(created_at) if created_at else None
         return cls(**values, row=row)
 
     def to_row(self) -> dict[str, Any]:

@@ -34,56 +34,56 @@ def extract(
     :param passages: embedded by this model; without any, the centroid is that of the sentences.
     :returns: an empty text if no message contains a sentence.
     """
-    candidates = _sentences(messages)
+    candidates = _split_sentences(messages)
     if not candidates:
         return ""
     if passages:
         centroid = np.mean([passage.vector for passage in passages], axis=0)
-        candidates = _central(candidates, messages, passages, centroid)
+        candidates = _most_central(candidates, messages, passages, centroid)
     candidates = candidates[:_SENTENCES]
     vectors = embedder.encode_documents([sentence for _, sentence in candidates])
     if not passages:
         centroid = vectors.mean(axis=0)
-    return _fitting([sentence for _, sentence in candidates], vectors @ centroid)
+    return _join_fitting([sentence for _, sentence in candidates], vectors @ centroid)
 
 
-def _sentences(messages: Sequence[StoredMessage]) -> list[tuple[int, str]]:
+def _split_sentences(messages: Sequence[StoredMessage]) -> list[tuple[int, str]]:
     """Return the sentences of messages, each with its message's index."""
-    found: dict[str, int] = {}
-    for at, message in enumerate(messages):
+    message_of: dict[str, int] = {}
+    for index, message in enumerate(messages):
         if message.role in (Role.USER, Role.ASSISTANT):
             for sentence in _END.split(_CODE.sub("\n", message.content)):
                 words = sentence.split()
                 enough = len(words) >= _FEWEST or len(sentence) - sentence.count(" ") > 20
                 if enough and len(words) <= _MOST and len(sentence) <= 600:
-                    found.setdefault(" ".join(words), at)
-    return [(at, sentence) for sentence, at in found.items()]
+                    message_of.setdefault(" ".join(words), index)
+    return [(index, sentence) for sentence, index in message_of.items()]
 
 
-def _central(
+def _most_central(
     candidates: list[tuple[int, str]],
     messages: Sequence[StoredMessage],
     passages: Sequence[Passage],
     centroid: "NDArray[np.float32]",
 ) -> list[tuple[int, str]]:
     """Return the sentences of the messages nearest to the centroid, up to the limit."""
-    likeness: dict[int, float] = {}
+    similarities: dict[int, float] = {}
     for passage in passages:
-        near = float(passage.vector @ centroid)
-        likeness[passage.message_id] = max(near, likeness.get(passage.message_id, -1.0))
-    ranked = sorted(candidates, key=lambda pair: -likeness.get(messages[pair[0]].id, -1.0))
+        cosine = float(passage.vector @ centroid)
+        similarities[passage.message_id] = max(cosine, similarities.get(passage.message_id, -1.0))
+    ranked = sorted(candidates, key=lambda pair: -similarities.get(messages[pair[0]].id, -1.0))
     return sorted(ranked[:_SENTENCES], key=candidates.index)
 
 
-def _fitting(sentences: Sequence[str], likeness: "NDArray[np.float32]") -> str:
+def _join_fitting(sentences: Sequence[str], similarities: "NDArray[np.float32]") -> str:
     """Return the nearest sentences that fit the limit together, in order."""
     count = ApproximateCounter().count
     chosen: list[int] = []
-    for at in np.argsort(-likeness, kind="stable").tolist():
-        together = " ".join(sentences[each] for each in sorted([*chosen, at]))
-        if count(together) <= _TOKENS:
-            chosen.append(at)
-    return " ".join(sentences[at] for at in sorted(chosen))
+    for index in np.argsort(-similarities, kind="stable").tolist():
+        text = " ".join(sentences[chosen_index] for chosen_index in sorted([*chosen, index]))
+        if count(text) <= _TOKENS:
+            chosen.append(index)
+    return " ".join(sentences[index] for index in sorted(chosen))
 
 
 def best_summaries(
@@ -97,11 +97,11 @@ def best_summaries(
     :param model_id: the model of the question's vector; summaries of other models are skipped.
     :param printed: (instance, conversation) of the printed messages.
     """
-    open_to = [
+    available = [
         (float(summary.vector @ vector), summary)
         for summary in summaries
         if summary.vector is not None
         and summary.model_id == model_id
         and (summary.instance, summary.conversation_id) not in printed
     ]
-    return [summary for _, summary in sorted(open_to, key=lambda pair: -pair[0])]
+    return [summary for _, summary in sorted(available, key=lambda pair: -pair[0])]

@@ -16,7 +16,7 @@ _WEIGHTS = {Role.USER: 0.5, Role.ASSISTANT: 0.3}
 _READ = 20
 
 
-def running_talk(
+def read_running_talk(
     store: Store,
     scope: Scope,
     question: str,
@@ -42,7 +42,7 @@ def running_talk(
     if not turns:
         return None
     weighted = tuple((_WEIGHTS[role], message.content) for role, message in turns.items())
-    return Talk(weighted, None if vector is None else _together(store, vector, turns))
+    return Talk(weighted, None if vector is None else _combine_vectors(store, vector, turns))
 
 
 def _counts(message: StoredMessage, question: str) -> bool:
@@ -50,7 +50,7 @@ def _counts(message: StoredMessage, question: str) -> bool:
     return message.role in _WEIGHTS and bool(text) and text != question.strip()
 
 
-def _together(
+def _combine_vectors(
     store: Store, vector: NDArray[np.float32], turns: dict[Role, StoredMessage]
 ) -> NDArray[np.float32]:
     """Add the stored vectors of turns to a question's, skipping turns without one."""
@@ -58,11 +58,11 @@ def _together(
     total = vector.astype(np.float64)
     for role, message in turns.items():
         if passages := stored.get(message.key):
-            total = total + _WEIGHTS[role] * _unit(
+            total = total + _WEIGHTS[role] * _normalise(
                 np.mean([row.vector for row in passages], axis=0)
             )
-    return _unit(total).astype(np.float32)
+    return _normalise(total).astype(np.float32)
 
 
-def _unit(vector: NDArray[np.floating]) -> NDArray[np.floating]:
+def _normalise(vector: NDArray[np.floating]) -> NDArray[np.floating]:
     return vector / max(float(np.linalg.norm(vector)), 1e-12)

@@ -23,7 +23,7 @@ from reservoir_cli.util.progress import Progress
 
 #: The most messages of a batch, and the most characters, which take about five seconds. A batch is
 #: sorted by length.
-GROUP, _GROUP_CHARACTERS = 512, 200_000
+BATCH, _BATCH_CHARACTERS = 512, 200_000
 #: Only this many characters of a message are embedded, which take 160 MB; full text covers all.
 LONGEST = 1_000_000
 #: How many other pending messages are embedded when a message is added or a question is asked.
@@ -126,11 +126,13 @@ class Indexer:
     def state(self) -> EmbeddingState:
         """Return the models of the store's embeddings."""
         with self._store.snapshot():
-            active, begun = self._store.active_model(), self._store.next_model()
+            active, building = self._store.active_model(), self._store.next_model()
             name = active[1] if active else None
-            if begun is None:
+            if building is None:
                 return EmbeddingState(name)
-            return EmbeddingState(name, begun[1], self._store.count_unembedded(model=begun[0]))
+            return EmbeddingState(
+                name, building[1], self._store.count_unembedded(model=building[0])
+            )
 
     def embed(
         self,
@@ -183,7 +185,7 @@ class Indexer:
                 self.embed(scope, most=pending, wait=False)
             else:
                 self.embed(scope, newest=backlog, wait=False)
-                self._notify(_not_embedded(pending - backlog))
+                self._notify(_describe_backlog(pending - backlog))
         except KeyboardInterrupt:
             self._notify("broken off; what is stored stays, and reservoir embed goes on")
             raise
@@ -209,9 +211,9 @@ class Indexer:
             return self.rebuild()
         if named:
             self._store.give_up_model()
-        done = self.embed()
-        clear_away(self._store)
-        return done
+        count = self.embed()
+        clear_former_model(self._store)
+        return count
 
     def rebuild(self) -> int:
         """Embed every message again, then switch to the new embeddings; see :func:`rebuild`."""
@@ -254,8 +256,8 @@ class Indexer:
         pending = self._store.count_unembedded(scope)
         if pending and not self._ready_only and not self._store.read_only:
             self._catch_up(embedder, scope)
-        if left := self._store.count_unembedded(scope):
-            self._notify(_not_embedded(left))
+        if remaining := self._store.count_unembedded(scope):
+            self._notify(_describe_backlog(remaining))
         return embedder
 
     def usable_embedder(self, scope: Scope, *, required: bool = False) -> Embedder | None:
@@ -266,7 +268,7 @@ class Indexer:
         try:
             embedder = self.embedder()
             if active is not None and active[0] != embedder.model_id:
-                raise ModelUnavailableError(*_another_model(embedder, active[1]))
+                raise ModelUnavailableError(*_describe_other_model(embedder, active[1]))
         except ModelUnavailableError as error:
             if required:
                 raise
@@ -316,43 +318,49 @@ def embed_pending(
     """
     _require_same_model(store, embedder)
     total = store.count_unembedded(scope) if limit is None else limit
-    done = 0
+    count = 0
     if total:
         progress("embedding", 0, total)
-    for batch in _last_added(store, scope, total) if newest else _in_time(store, scope, limit):
-        passages = embedded(batch, embedder)
+    for batch in (
+        _batches_by_arrival(store, scope, total)
+        if newest
+        else _batches_by_time(store, scope, limit)
+    ):
+        passages = embed_messages(batch, embedder)
         if store.active_model() is None:
             _activate(store, embedder, wait)
         store.add_passages(embedder.model_id, passages, synapse_threshold, wait)
-        done += len(batch)
-        progress("embedding", done, max(total, done))
-    return done
+        count += len(batch)
+        progress("embedding", count, max(total, count))
+    return count
 
 
-def _last_added(store: Store, scope: Scope, limit: int) -> Iterator[list[StoredMessage]]:
+def _batches_by_arrival(store: Store, scope: Scope, limit: int) -> Iterator[list[StoredMessage]]:
     """Yield batches of pending messages, those added last first."""
     while limit > 0:
-        batch = first_group(store.unembedded(min(GROUP, limit), scope, newest=True))
+        batch = first_batch(store.unembedded(min(BATCH, limit), scope, newest=True))
         if not batch:
             return
         yield batch
         limit -= len(batch)
 
 
-def _in_time(store: Store, scope: Scope, limit: int | None) -> Iterator[list[StoredMessage]]:
+def _batches_by_time(
+    store: Store, scope: Scope, limit: int | None
+) -> Iterator[list[StoredMessage]]:
     """Yield batches of pending messages, the newest in time first.
 
     :param limit: at most this many; ``None`` for all, including those added in the meantime.
     """
     while keys := store.unembedded_keys(scope)[:limit]:
-        at = 0
-        while at < len(keys):
-            wanted = keys[at : at + GROUP]
-            batch = first_group(store.by_key(wanted)[::-1])
+        start = 0
+        while start < len(keys):
+            chunk = keys[start : start + BATCH]
+            batch = first_batch(store.by_key(chunk)[::-1])
             if batch:
                 yield batch
             # Messages deleted in the meantime are missing from the batch.
-            at += wanted.index(batch[-1].key) + 1 if batch else len(wanted)
+            start += chunk.index(batch[-1].key) + 1 if batch else len(chunk)
         if limit is not None:
             return
 
@@ -374,32 +382,32 @@ def rebuild(
         return embed_pending(
             store, embedder, _EVERYTHING, synapse_threshold=synapse_threshold, progress=progress
         )
-    kept_as = store.begin_model(embedder.model_id, embedder.name)
-    done, total = 0, store.count_unembedded(model=kept_as)
-    while batch := first_group(store.unembedded(GROUP, model=kept_as)):
-        store.add_passages(kept_as, embedded(batch, embedder), synapse_threshold)
-        done += len(batch)
-        progress(f"embedding by {embedder.name}", done, max(total, done))
+    stored_id = store.begin_model(embedder.model_id, embedder.name)
+    count, total = 0, store.count_unembedded(model=stored_id)
+    while batch := first_batch(store.unembedded(BATCH, model=stored_id)):
+        store.add_passages(stored_id, embed_messages(batch, embedder), synapse_threshold)
+        count += len(batch)
+        progress(f"embedding by {embedder.name}", count, max(total, count))
     progress("changing over", 0, 0)
-    store.switch_model(kept_as)
-    clear_away(store)
-    return done
+    store.switch_model(stored_id)
+    clear_former_model(store)
+    return count
 
 
-def clear_away(store: Store) -> None:
+def clear_former_model(store: Store) -> None:
     """Remove the former model's embeddings, in batches so that other processes need not wait."""
     while store.clear_former_model():
         pass
 
 
-def first_group(messages: list[StoredMessage]) -> list[StoredMessage]:
+def first_batch(messages: list[StoredMessage]) -> list[StoredMessage]:
     """Return the first messages that make up a batch: at least one, however long."""
     lengths = accumulate(len(plain_text(message)) for message in messages)
-    count = sum(1 for length in lengths if length <= _GROUP_CHARACTERS)
+    count = sum(1 for length in lengths if length <= _BATCH_CHARACTERS)
     return messages[: max(1, count)]
 
 
-def embedded(messages: list[StoredMessage], embedder: Embedder) -> dict[Key, list[Passage]]:
+def embed_messages(messages: list[StoredMessage], embedder: Embedder) -> dict[Key, list[Passage]]:
     """Return the passages of messages with their embeddings."""
     # A message without text gets no embedding, but is no longer pending.
     contents = ((message.key, plain_text(message)[:LONGEST]) for message in messages)
@@ -427,10 +435,10 @@ def _activate(store: Store, embedder: Embedder, wait: float | None) -> None:
 def _require_same_model(store: Store, embedder: Embedder) -> None:
     active = store.active_model()
     if active is not None and active[0] != embedder.model_id:
-        raise ReservoirError(*_another_model(embedder, active[1]))
+        raise ReservoirError(*_describe_other_model(embedder, active[1]))
 
 
-def _another_model(embedder: Embedder, active: str) -> tuple[str, str]:
+def _describe_other_model(embedder: Embedder, active: str) -> tuple[str, str]:
     """Return the message and hint for a store whose embeddings are from another model."""
     return (
         f"the vectors of this store are of another model than {embedder.name}",
@@ -438,6 +446,6 @@ def _another_model(embedder: Embedder, active: str) -> tuple[str, str]:
     )
 
 
-def _not_embedded(count: int) -> str:
+def _describe_backlog(count: int) -> str:
     noun = "message" if count == 1 else "messages"
     return f"{count:,} {noun} not embedded yet: reservoir embed"

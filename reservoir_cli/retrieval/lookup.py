@@ -32,9 +32,9 @@ class Lookup:
         by_id: dict[int, Key] = {}
         for message in self._store.by_id(sorted(numbers), scope) if numbers else ():
             if other := by_id.get(message.id):
-                places = " and ".join(sorted((other.partition, message.partition)))
+                partitions = " and ".join(sorted((other.partition, message.partition)))
                 raise UsageError(
-                    f"message {message.id} is in {places}", hint="name one of them by -p"
+                    f"message {message.id} is in {partitions}", hint="name one of them by -p"
                 )
             by_id[message.id] = message.key
         return [*keys, *by_id.values()]
@@ -51,17 +51,17 @@ class Lookup:
         :returns: ``None`` if no partition of the scope has that setting.
         """
         now = now or datetime.now(UTC)
-        targets = list(self._expiring(config, scope, now))
-        if not targets:
+        expiring = list(self._expiring(config, scope, now))
+        if not expiring:
             return None
         keys, ahead = Keys(), now + FAR_AHEAD
-        for place, until in targets:
+        for place, until in expiring:
             keys.extend(self._store.find(place, Filter(until=until)))
-        for place, _ in targets:
+        for place, _ in expiring:
             since = ahead + timedelta(milliseconds=1)
             if later := self._store.find(place, Filter(since=since)):
                 others = sorted(self._store.find(place, Filter(until=ahead)))
-                keys.extend(_beside(later, others, set(keys)))
+                keys.extend(_stored_after(later, others, set(keys)))
         return keys
 
     def _expiring(
@@ -102,7 +102,9 @@ class Lookup:
         return [(*place, count) for place, count in counts.items()]
 
 
-def _beside(later: Sequence[Key], others: Sequence[Key], expired: Collection[Key]) -> Iterator[Key]:
+def _stored_after(
+    later: Sequence[Key], others: Sequence[Key], expired: Collection[Key]
+) -> Iterator[Key]:
     """Yield the keys whose preceding message is expired.
 
     For a key stored before all others, the first of them counts instead.
@@ -110,6 +112,6 @@ def _beside(later: Sequence[Key], others: Sequence[Key], expired: Collection[Key
     :param others: ascending.
     """
     for key in later:
-        before = max(bisect(others, key) - 1, 0)
-        if others and others[before] in expired:
+        previous = max(bisect(others, key) - 1, 0)
+        if others and others[previous] in expired:
             yield key

@@ -14,13 +14,13 @@ from numpy.typing import NDArray
 
 from reservoir_cli.retrieval.bm25_with_neighbours import bm25
 from reservoir_cli.retrieval.recall_floor import relevance
-from reservoir_cli.retrieval.sessions import Sessions, sessions
+from reservoir_cli.retrieval.sessions import Sessions, group_sessions
 from reservoir_cli.settings.schema import Settings
 from reservoir_cli.storage.candidates import Candidates
 from reservoir_cli.util.greatest import greatest
 
 Floats = NDArray[np.float64]
-Places = NDArray[np.intp]
+Positions = NDArray[np.intp]
 
 # The constants lie on plateaus of the benchmark; see docs/ranking.md.
 COSINE_SHARE, BM25_SHARE = 0.6, 0.4
@@ -82,80 +82,90 @@ def score(
     :param dates: shape (n,), nearness to a date in the question, 0…1; zeros if it names none.
     :param parts: also return the components of each similarity.
     """
-    found = sessions(candidates, round(1000 * settings.session_gap))
-    words = bm25(candidates.postings, candidates.terms, found)
-    alike = _alike(candidates, candidates.cosine, words, dates, found, settings)
-    made_of = _parts(candidates, candidates.cosine, words, dates, found, settings, alike, parts)
-    running, talk = _running(candidates, found), candidates.talk
+    sessions = group_sessions(candidates, round(1000 * settings.session_gap))
+    words = bm25(candidates.postings, candidates.terms, sessions)
+    similarities = _similarities(candidates, candidates.cosine, words, dates, sessions, settings)
+    components = _components(
+        candidates, candidates.cosine, words, dates, sessions, settings, similarities, parts
+    )
+    is_running, talk = _is_running(candidates, sessions), candidates.talk
     if talk is not None:
-        said = words.copy()
+        talk_words = words.copy()
         for weight, postings in talk.postings:
-            said += weight * bm25(postings, candidates.terms, found)
-        together = _alike(candidates, talk.cosine, said, dates, found, settings)
-        more = _parts(candidates, talk.cosine, said, dates, found, settings, together, parts)
-        alike = np.where(running, alike, (alike + together) / 2)
-        if made_of is not None and more is not None:
-            made_of = np.where(running, made_of, (made_of + more) / 2)
+            talk_words += weight * bm25(postings, candidates.terms, sessions)
+        talk_similarities = _similarities(
+            candidates, talk.cosine, talk_words, dates, sessions, settings
+        )
+        talk_components = _components(
+            candidates, talk.cosine, talk_words, dates, sessions, settings, talk_similarities, parts
+        )
+        similarities = np.where(is_running, similarities, (similarities + talk_similarities) / 2)
+        if components is not None and talk_components is not None:
+            components = np.where(is_running, components, (components + talk_components) / 2)
     if settings.recency == "age":
-        recent = recency_by_age(candidates.created_at, now_ms, settings.recency_half_life)
+        recencies = recency_by_age(candidates.created_at, now_ms, settings.recency_half_life)
     else:
         if "recency" not in candidates.known:
             candidates.known["recency"] = recency(np.arange(len(candidates.ids))[::-1])
-        recent = candidates.known["recency"]
-    priority = settings.similarity_weight * alike
-    priority += settings.recency_weight * recent
-    fit = relevance(candidates, dates, running)
-    return Scored(candidates, words, dates, alike, recent, priority, fit, made_of)
+        recencies = candidates.known["recency"]
+    priority = settings.similarity_weight * similarities
+    priority += settings.recency_weight * recencies
+    best_relevance = relevance(candidates, dates, is_running)
+    return Scored(
+        candidates, words, dates, similarities, recencies, priority, best_relevance, components
+    )
 
 
-def _alike(
+def _similarities(
     candidates: Candidates,
     cosine: NDArray[np.float32],
     words: Floats,
     dates: Floats,
-    found: Sessions,
+    sessions: Sessions,
     settings: Settings,
 ) -> Floats:
     if settings.similarity == "cosine":
         return np.maximum(0.0, np.nan_to_num(cosine.astype(np.float64)))
-    return similarity(candidates, cosine, words, dates, found)
+    return similarity(candidates, cosine, words, dates, sessions)
 
 
-def _parts(
+def _components(
     candidates: Candidates,
     cosine: NDArray[np.float32],
     words: Floats,
     dates: Floats,
-    found: Sessions,
+    sessions: Sessions,
     settings: Settings,
-    alike: Floats,
-    wanted: bool,
+    similarities: Floats,
+    requested: bool,
 ) -> Floats | None:
     """Divide each similarity into its components, shape (5, n)."""
-    if not wanted:
+    if not requested:
         return None
     if settings.similarity == "cosine":
-        return np.vstack([alike, *np.zeros((len(PARTS) - 1, len(alike)))])
-    own, inherited, around = _terms(candidates, cosine, words, found)
-    of_words = min_max(words)
-    of_words[~np.isnan(cosine)] *= BM25_SHARE
+        return np.vstack([similarities, *np.zeros((len(PARTS) - 1, len(similarities)))])
+    own, inherited, around = _score_terms(candidates, cosine, words, sessions)
+    word_share = min_max(words)
+    word_share[~np.isnan(cosine)] *= BM25_SHARE
     terms = np.vstack(
         [
-            found.back(own) - of_words,
-            of_words,
-            found.back(inherited - own),
-            found.back(around - inherited),
+            sessions.to_candidate_order(own) - word_share,
+            word_share,
+            sessions.to_candidate_order(inherited - own),
+            sessions.to_candidate_order(around - inherited),
             DATE_SHARE * dates,
         ]
     )
-    whole = terms.sum(axis=0)
-    return np.asarray(terms * np.divide(alike, whole, out=np.zeros_like(whole), where=whole > 0))
+    totals = terms.sum(axis=0)
+    return np.asarray(
+        terms * np.divide(similarities, totals, out=np.zeros_like(totals), where=totals > 0)
+    )
 
 
-def _running(candidates: Candidates, found: Sessions) -> NDArray[np.bool_]:
+def _is_running(candidates: Candidates, sessions: Sessions) -> NDArray[np.bool_]:
     """Return which messages are in the session of the newest message of history's instance."""
     own = np.flatnonzero(candidates.own)
-    number = found.back(found.number)
+    number = sessions.to_candidate_order(sessions.number)
     return np.asarray(number == number[own[-1]]) if len(own) else np.zeros(len(number), bool)
 
 
@@ -164,7 +174,7 @@ def similarity(
     cosine: NDArray[np.float32],
     words: Floats,
     dates: Floats,
-    found: Sessions,
+    sessions: Sessions,
 ) -> Floats:
     """Combine meaning, words, neighbours and dates, relative to the best of the scope.
 
@@ -176,50 +186,51 @@ def similarity(
     :param cosine: shape (n,), NaN for messages without a vector, whose words count in full.
     :returns: shape (n,), in 0…1.
     """
-    _, _, around = _terms(candidates, cosine, words, found)
-    similar = found.back(around)
+    _, _, around = _score_terms(candidates, cosine, words, sessions)
+    scores = sessions.to_candidate_order(around)
     if dates.any():
-        similar += DATE_SHARE * dates
-    return _stretched(similar)
+        scores += DATE_SHARE * dates
+    return _scale_in_place(scores)
 
 
-def _terms(
-    candidates: Candidates, cosine: NDArray[np.float32], words: Floats, found: Sessions
+def _score_terms(
+    candidates: Candidates, cosine: NDArray[np.float32], words: Floats, sessions: Sessions
 ) -> tuple[Floats, Floats, Floats]:
     """Return each message's score alone, then with its question's, then with its neighbours'.
 
     :returns: each of shape (n,), in session order.
     """
-    own = found.laid(_alone(candidates, cosine, words))
-    asks, lengths = found.laid(candidates.asks), found.laid(candidates.terms)
+    own = sessions.to_session_order(_own_scores(candidates, cosine, words))
+    asks, lengths = (
+        sessions.to_session_order(candidates.asks),
+        sessions.to_session_order(candidates.terms),
+    )
     inherited, around = np.empty_like(own), np.empty_like(own)
-    for place, part in found.parts():
-        inherited[place], around[place] = _among_neighbours(
-            own[place], asks[place], lengths[place], part
-        )
+    for span, part in sessions.parts():
+        inherited[span], around[span] = _add_neighbours(own[span], asks[span], lengths[span], part)
     return own, inherited, around
 
 
-def _alone(candidates: Candidates, cosine: NDArray[np.float32], words: Floats) -> Floats:
+def _own_scores(candidates: Candidates, cosine: NDArray[np.float32], words: Floats) -> Floats:
     """Return each message's score by its own meaning and words, shape (n,)."""
-    alike = min_max(words)
+    scores = min_max(words)
     if "penalties" not in candidates.known:
-        several = np.flatnonzero(candidates.passages > 1)
+        long_messages = np.flatnonzero(candidates.passages > 1)
         penalties = np.zeros(len(cosine))
-        penalties[several] = LENGTH_PENALTY * np.log(candidates.passages[several])
+        penalties[long_messages] = LENGTH_PENALTY * np.log(candidates.passages[long_messages])
         candidates.known["penalties"] = penalties
-    known = ~np.isnan(cosine)
-    embedded = known if not known.all() else slice(None)
+    has_vector = ~np.isnan(cosine)
+    embedded = has_vector if not has_vector.all() else slice(None)
     meaning = cosine[embedded] - candidates.known["penalties"][embedded]
-    alike[embedded] *= BM25_SHARE
-    meaning = _stretched(meaning)
+    scores[embedded] *= BM25_SHARE
+    meaning = _scale_in_place(meaning)
     meaning *= COSINE_SHARE
-    alike[embedded] += meaning
-    return alike
+    scores[embedded] += meaning
+    return scores
 
 
-def _among_neighbours(
-    own: Floats, asks: NDArray[np.bool_], lengths: NDArray[np.int32], found: Sessions
+def _add_neighbours(
+    own: Floats, asks: NDArray[np.bool_], lengths: NDArray[np.int32], sessions: Sessions
 ) -> tuple[Floats, Floats]:
     """Return each message's score with its question's added, then with its neighbours'.
 
@@ -227,14 +238,14 @@ def _among_neighbours(
 
     :param lengths: words of each message.
     """
-    if "answers" not in found.known:
-        answers = asks[:-1] & found.together(1)
+    if "answers" not in sessions.known:
+        answers = asks[:-1] & sessions.same_session(1)
         short = np.minimum(1.0, SHORT_REPLY / np.maximum(lengths[1:], 1))
-        found.known["answers"] = answers * short
+        sessions.known["answers"] = answers * short
     inherited = own.copy()
-    inherited[1:] += REPLY_LINK * own[:-1] * found.known["answers"]
-    around = WINDOW_SHARE * window_max(inherited, found, WINDOW)
-    around += _balance(own, inherited, asks, lengths, found)
+    inherited[1:] += REPLY_LINK * own[:-1] * sessions.known["answers"]
+    around = WINDOW_SHARE * window_max(inherited, sessions, WINDOW)
+    around += _balance(own, inherited, asks, lengths, sessions)
     return inherited, inherited + around
 
 
@@ -243,7 +254,7 @@ def _balance(
     inherited: Floats,
     asks: NDArray[np.bool_],
     lengths: NDArray[np.int32],
-    found: Sessions,
+    sessions: Sessions,
 ) -> Floats:
     """Return the adjustment that moves short messages' scores towards the mean around them.
 
@@ -251,25 +262,25 @@ def _balance(
 
     :returns: shape (n,), in session order.
     """
-    if "short talk" not in found.known:
-        means = window_mean(lengths, found, MEAN_WINDOW)
-        found.known["short talk"] = np.clip(2.0 - means / SHORT_TALK, 0.0, 1.0)
-    nearer = MEAN_SHARE * (window_mean(inherited, found, MEAN_WINDOW) - inherited)
+    if "short talk" not in sessions.known:
+        means = window_mean(lengths, sessions, MEAN_WINDOW)
+        sessions.known["short talk"] = np.clip(2.0 - means / SHORT_TALK, 0.0, 1.0)
+    adjustment = MEAN_SHARE * (window_mean(inherited, sessions, MEAN_WINDOW) - inherited)
     loss = ASKING_LOSS * asks * own
-    return np.asarray(found.known["short talk"] * (nearer - loss))
+    return np.asarray(sessions.known["short talk"] * (adjustment - loss))
 
 
-def window_mean(values: NDArray[Any], found: Sessions, reach: int) -> Floats:
+def window_mean(values: NDArray[Any], sessions: Sessions, reach: int) -> Floats:
     """Return the mean over each message and its neighbours in its session.
 
     :param values: shape (n,), in session order.
     """
-    starts, ends = found.edges(reach)
+    starts, ends = sessions.windows(reach)
     sums = np.concatenate([[0.0], np.cumsum(values, dtype=np.float64)])
     return np.asarray((sums[ends] - sums[starts]) / (ends - starts))
 
 
-def window_max(values: Floats, found: Sessions, reach: int) -> Floats:
+def window_max(values: Floats, sessions: Sessions, reach: int) -> Floats:
     """Return the greatest value among the neighbours of each message in its session.
 
     Windows double until they are wide enough, so the cost grows with log(reach).
@@ -280,30 +291,30 @@ def window_max(values: Floats, found: Sessions, reach: int) -> Floats:
     covered = 0
     while covered < reach and covered + 1 < len(values):
         step = min(covered + 1, reach - covered)
-        together = found.together(step)
-        np.maximum(ahead[:-step], ahead[step:] * together, out=ahead[:-step])
-        np.maximum(behind[step:], behind[:-step] * together, out=behind[step:])
+        same_session = sessions.same_session(step)
+        np.maximum(ahead[:-step], ahead[step:] * same_session, out=ahead[:-step])
+        np.maximum(behind[step:], behind[:-step] * same_session, out=behind[step:])
         covered += step
     return np.maximum(ahead, behind)
 
 
-def best(scores: Floats, count: int) -> Places:
+def best(scores: Floats, count: int) -> Positions:
     """Return the positions of the highest scores, best first; ties newest first.
 
     :param scores: shape (n,), in order of time.
     :returns: shape (min(count, n),).
     """
-    places = greatest(scores, count) if 0 < count < len(scores) else np.arange(len(scores))
-    order = np.lexsort((-places, -scores[places]))
-    return places[order][: max(count, 0)]
+    positions = greatest(scores, count) if 0 < count < len(scores) else np.arange(len(scores))
+    order = np.lexsort((-positions, -scores[positions]))
+    return positions[order][: max(count, 0)]
 
 
 def min_max(values: NDArray[Any]) -> Floats:
     """Scale values to 0…1; if all are equal, to 0 if they are 0, else to 1."""
-    return _stretched(values.astype(np.float64))
+    return _scale_in_place(values.astype(np.float64))
 
 
-def _stretched(values: Floats) -> Floats:
+def _scale_in_place(values: Floats) -> Floats:
     """Apply :func:`min_max` in place, overwriting the values."""
     if not len(values):
         return values

@@ -25,7 +25,7 @@ WORDS_FLOOR = 0.15
 LOST_SHARE = 0.002
 
 
-def recall_floor(settings: Settings, model_id: str | None, kept: str | None = None) -> float:
+def recall_floor(settings: Settings, model_id: str | None, stored: str | None = None) -> float:
     """Return the relevance below which nothing is recalled; 0 to always recall.
 
     The setting takes precedence over the floor calibrated on the store, and that over the measured
@@ -38,7 +38,7 @@ def recall_floor(settings: Settings, model_id: str | None, kept: str | None = No
         return settings.recall_floor
     if model_id is None:
         return WORDS_FLOOR
-    calibrated = _parsed(kept)
+    calibrated = _parse_floor(stored)
     return FLOORS.get(model_id, 0.0) if calibrated is None else calibrated
 
 
@@ -47,22 +47,22 @@ def floor_property(model_id: str | None) -> str:
     return f"recall_floor_{model_id}"
 
 
-def _parsed(kept: str | None) -> float | None:
+def _parse_floor(stored: str | None) -> float | None:
     """Return a calibrated floor; ``None`` if there is none or it is invalid."""
     try:
-        floor = float(kept or "nan")
+        floor = float(stored or "nan")
     except ValueError:
         return None
     return floor if 0 <= floor <= 1 + WORDS_SHARE + DATE_SHARE else None
 
 
-def highest_floor(related: Floats) -> float:
+def highest_floor(relevances: Floats) -> float:
     """Return the highest floor, in thousandths, that rejects at most 0.2% of the questions.
 
     :param related: relevance of questions whose answer is stored, shape (n,), n ≥ 1.
     """
-    lost = int(LOST_SHARE * len(related))
-    return math.floor(1000 * max(0.0, float(np.sort(related)[lost]))) / 1000
+    allowed = int(LOST_SHARE * len(relevances))
+    return math.floor(1000 * max(0.0, float(np.sort(relevances)[allowed]))) / 1000
 
 
 def relevance(candidates: Candidates, dates: Floats, running: NDArray[np.bool_]) -> float:
@@ -78,40 +78,46 @@ def relevance(candidates: Candidates, dates: Floats, running: NDArray[np.bool_])
     :param dates: shape (n,), nearness to a date in the question.
     :param running: shape (n,), whether a message is in the running session.
     """
-    held, whole = _weights(candidates.postings, candidates.absent, len(candidates.ids))
-    passing = candidates.matching
-    if passing is None or passing.all():
-        fit = _best(candidates.cosine, held / (whole or 1), dates)
-        passing = np.ones(len(running), bool)
+    matched, total_weight = _weights(candidates.postings, candidates.absent, len(candidates.ids))
+    matching = candidates.matching
+    if matching is None or matching.all():
+        best_fit = _best_score(candidates.cosine, matched / (total_weight or 1), dates)
+        matching = np.ones(len(running), bool)
     else:
-        fit = _best(candidates.cosine[passing], (held / (whole or 1))[passing], dates[passing])
-    more_for_few = _more_for_few_words(candidates, passing)
+        best_fit = _best_score(
+            candidates.cosine[matching], (matched / (total_weight or 1))[matching], dates[matching]
+        )
+    adjustment = _word_count_adjustment(candidates, matching)
     if candidates.talk is None:
-        return max(0.0, fit + more_for_few)
+        return max(0.0, best_fit + adjustment)
     for weight, postings in candidates.talk.postings:
-        more, total = _weights(postings, 0, len(candidates.ids))
-        held, whole = held + weight * more, whole + weight * total
-    elsewhere = ~running & passing
-    near = candidates.talk.cosine[elsewhere], (held / (whole or 1))[elsewhere], dates[elsewhere]
-    return max(0.0, max(fit, _best(*near)) + more_for_few)
+        extra, extra_weight = _weights(postings, 0, len(candidates.ids))
+        matched, total_weight = matched + weight * extra, total_weight + weight * extra_weight
+    in_other_sessions = ~running & matching
+    elsewhere_scores = (
+        candidates.talk.cosine[in_other_sessions],
+        (matched / (total_weight or 1))[in_other_sessions],
+        dates[in_other_sessions],
+    )
+    return max(0.0, max(best_fit, _best_score(*elsewhere_scores)) + adjustment)
 
 
-def _more_for_few_words(candidates: Candidates, passing: NDArray[np.bool_]) -> float:
+def _word_count_adjustment(candidates: Candidates, matching: NDArray[np.bool_]) -> float:
     """Return the adjustment for a question's number of words; 0 if only words are compared."""
-    if np.isnan(candidates.cosine[passing]).all():
+    if np.isnan(candidates.cosine[matching]).all():
         return 0.0
     words = max(FEWEST, len(candidates.postings) + candidates.absent)
     return FEW_WORDS * (1 / words - USUAL)
 
 
-def _best(cosine: NDArray[np.float32], share: Floats, dates: Floats) -> float:
-    fits = WORDS_SHARE * share
-    fits += cosine
-    if (without := np.isnan(fits)).any():
-        fits = np.where(without, share, fits)
+def _best_score(cosine: NDArray[np.float32], share: Floats, dates: Floats) -> float:
+    scores = WORDS_SHARE * share
+    scores += cosine
+    if (without_vector := np.isnan(scores)).any():
+        scores = np.where(without_vector, share, scores)
     if dates.any():
-        fits += DATE_SHARE * dates
-    return float(fits.max(initial=0.0))
+        scores += DATE_SHARE * dates
+    return float(scores.max(initial=0.0))
 
 
 def _weights(postings: Iterable[Posting], absent: int, total: int) -> tuple[Floats, float]:
@@ -119,12 +125,12 @@ def _weights(postings: Iterable[Posting], absent: int, total: int) -> tuple[Floa
 
     :param absent: how many stems are in no message; they weigh as much as the rarest.
     """
-    held, whole = np.zeros(total), absent * _weight(total, 1)
+    matched, total_weight = np.zeros(total), absent * _weight(total, 1)
     for posting in postings:
         weight = _weight(total, len(posting.places))
-        held[posting.places] += weight
-        whole += weight
-    return held, whole
+        matched[posting.places] += weight
+        total_weight += weight
+    return matched, total_weight
 
 
 def _weight(total: int, holding: int) -> float:

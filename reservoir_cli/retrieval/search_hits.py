@@ -38,15 +38,15 @@ class Hit:
     title: str | None = None
     notes: tuple[str, ...] = ()
 
-    def masked(self, mask: Redactor) -> "Hit":
+    def masked(self, redactor: Redactor) -> "Hit":
         """Return the hit with secrets redacted."""
-        message = mask.message(self.message)
+        message = redactor.message(self.message)
         return replace(
             self,
             message=message,
-            linked=tuple(mask.messages(self.linked)),
+            linked=tuple(redactor.messages(self.linked)),
             passage=self.passage if message is self.message else None,
-            title=self.title and mask.text(message.partition, self.title),
+            title=self.title and redactor.text(message.partition, self.title),
         )
 
     def to_row(self) -> dict[str, Any]:
@@ -58,7 +58,7 @@ class Hit:
             "similarity": self.similarity,
             "cosine": self.cosine,
             "bm25": self.bm25,
-            "linked": [each.to_row() for each in self.linked],
+            "linked": [message.to_row() for message in self.linked],
         }
 
 
@@ -75,28 +75,28 @@ class Wanted:
     redactor: Redactor | None
 
 
-def rows_of(store: Store, numbers: list[int], wanted: Wanted) -> list[StoredMessage]:
+def read_rows(store: Store, numbers: list[int], wanted: Wanted) -> list[StoredMessage]:
     """Return the first messages of a ranking, without duplicates if requested.
 
     If several partitions of a server use an id, all of their messages are returned.
     """
     numbers = list(dict.fromkeys(numbers))
     chosen: list[StoredMessage] = []
-    said: set[str] = set()
+    contents: set[str] = set()
     limit = wanted.limit
     while numbers and len(chosen) < limit:
-        some, numbers = numbers[: 2 * limit], numbers[2 * limit :]
+        batch, numbers = numbers[: 2 * limit], numbers[2 * limit :]
         rows: dict[int, list[StoredMessage]] = {}
-        for row in _those_passing(store.by_id(some, wanted.scope), store, wanted):
+        for row in _drop_foreign(store.by_id(batch, wanted.scope), store, wanted):
             rows.setdefault(row.id, []).append(row)
-        for row in (row for number in some for row in rows[number]):
-            if not wanted.deduplicate or row.content.strip() not in said:
-                said.add(row.content.strip())
+        for row in (row for number in batch for row in rows[number]):
+            if not wanted.deduplicate or row.content.strip() not in contents:
+                contents.add(row.content.strip())
                 chosen.append(row)
     return chosen[:limit]
 
 
-def _those_passing(rows: list[StoredMessage], store: Store, wanted: Wanted) -> list[StoredMessage]:
+def _drop_foreign(rows: list[StoredMessage], store: Store, wanted: Wanted) -> list[StoredMessage]:
     """Drop messages of other partitions that share an id with one that matches the filter."""
     if wanted.where == Filter() or wanted.scope.partition is not None:
         return rows
@@ -104,10 +104,10 @@ def _those_passing(rows: list[StoredMessage], store: Store, wanted: Wanted) -> l
     return [row for row in rows if row.key in passing]
 
 
-def linked_with(store: Store, row: StoredMessage, wanted: Wanted) -> tuple[StoredMessage, ...]:
+def read_linked(store: Store, row: StoredMessage, wanted: Wanted) -> tuple[StoredMessage, ...]:
     """Return the messages linked to a hit, if requested."""
     if not wanted.link:
         return ()
     scope = Scope(row.partition, wanted.scope.instance)
-    near = [row.id, *store.linked([row.id], 1, scope)]
-    return tuple(each for each in store.with_partners(near, scope) if each.id != row.id)
+    ids = [row.id, *store.linked([row.id], 1, scope)]
+    return tuple(message for message in store.with_partners(ids, scope) if message.id != row.id)

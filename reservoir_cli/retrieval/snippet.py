@@ -41,7 +41,7 @@ def _window(text: str, part: Span, words: Sequence[Span], size: int) -> Span:
         start = first - max(0, min(size // 3, size - (last - first)))
         start = max(low, min(start, high - size))
         if start > low:
-            start = _beginning(text, start, first)
+            start = _find_beginning(text, start, first)
     end = min(high, start + size)
     if end < high and (blank := text.rfind(" ", start + size // 2, end)) > 0:
         end = blank
@@ -51,14 +51,14 @@ def _window(text: str, part: Span, words: Sequence[Span], size: int) -> Span:
 def _densest(text: str, words: Sequence[Span], size: int) -> Span:
     """Return the span with the most different words within this many characters."""
     best, count = words[0], 0
-    for number, (start, _) in enumerate(words):
-        near = [span for span in words[number : number + 50] if span[1] - start <= size]
-        if len(near) and (different := len({text[a:b].casefold() for a, b in near})) > count:
-            best, count = (start, near[-1][1]), different
+    for index, (start, _) in enumerate(words):
+        nearby = [span for span in words[index : index + 50] if span[1] - start <= size]
+        if len(nearby) and (distinct := len({text[a:b].casefold() for a, b in nearby})) > count:
+            best, count = (start, nearby[-1][1]), distinct
     return best
 
 
-def _beginning(text: str, start: int, before: int) -> int:
+def _find_beginning(text: str, start: int, before: int) -> int:
     """Return the beginning of the first sentence or word in a span of text."""
     if match := _BEGINNING.search(text, start, before):
         return match.end()
@@ -68,24 +68,24 @@ def _beginning(text: str, start: int, before: int) -> int:
 
 def _on_one_line(text: str, start: int, end: int, words: Sequence[Span]) -> tuple[str, list[Span]]:
     """Join the lines of a part, with ``…`` for omitted text."""
-    pieces, at, length = [], start, 0
-    places: dict[int, int] = {}
+    pieces, offset, length = [], start, 0
+    shown_offsets: dict[int, int] = {}
 
     def put(upto: int) -> None:
-        nonlocal at, length
-        while at < upto:
-            gap = _GAP.search(text, at, upto)
-            plain = text[at : gap.start() if gap else upto]
-            for offset in range(len(plain) + 1):
-                places[at + offset] = length + offset
+        nonlocal offset, length
+        while offset < upto:
+            gap = _GAP.search(text, offset, upto)
+            plain = text[offset : gap.start() if gap else upto]
+            for index in range(len(plain) + 1):
+                shown_offsets[offset + index] = length + index
             pieces.append(plain)
             length += len(plain)
-            at += len(plain)
+            offset += len(plain)
             if gap:
                 pieces.append(" " if length else "")
                 length += len(pieces[-1])
-                at = gap.end()
-                places[at] = length
+                offset = gap.end()
+                shown_offsets[offset] = length
 
     if text[:start].strip():
         pieces.append("…")
@@ -94,5 +94,5 @@ def _on_one_line(text: str, start: int, end: int, words: Sequence[Span]) -> tupl
     shown = "".join(pieces).rstrip()
     if text[end:].strip():
         shown += "…"
-    spans = [(places.get(a, 0), places.get(min(b, end), length)) for a, b in words]
+    spans = [(shown_offsets.get(a, 0), shown_offsets.get(min(b, end), length)) for a, b in words]
     return shown, [(a, b) for a, b in spans if a < b <= len(shown)]

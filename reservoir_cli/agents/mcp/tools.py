@@ -10,7 +10,7 @@ from typing import Any, Protocol
 from reservoir_cli.context.budget import Meter
 from reservoir_cli.context.recall import Recall
 from reservoir_cli.context.render.frame import wrap
-from reservoir_cli.context.render.recalled import RECALLED_NOTE, defused, recalled_line
+from reservoir_cli.context.render.recalled import RECALLED_NOTE, defuse, quote_line
 from reservoir_cli.context.request import storing_meter
 from reservoir_cli.context.turns import shorten_result
 from reservoir_cli.errors import ReservoirError, StoreError
@@ -159,7 +159,7 @@ def _hit_line(hit: Hit) -> str:
     message = hit.message
     part, _ = choose_part(plain_text(message), hit.words, hit.passage, _SNIPPET)
     title = f" ({' '.join(hit.title.split())[:60]})" if hit.title else ""
-    return defused(f"[#{message.id}] {local_day(message.created_at)} {message.role}{title}: {part}")
+    return defuse(f"[#{message.id}] {local_day(message.created_at)} {message.role}{title}: {part}")
 
 
 def _fitted(meter: Meter, rows: Sequence[StoredMessage], place: int, max_tokens: int) -> str:
@@ -198,7 +198,7 @@ def _conversation(rows: Sequence[StoredMessage]) -> str:
     for row in rows:
         if local_day(row.created_at) != day:
             lines.append(day := local_day(row.created_at))
-        lines.append(recalled_line(row, numbered=True))
+        lines.append(quote_line(row, numbered=True))
     return _quoted(lines)
 
 

@@ -61,7 +61,7 @@ def wrap(text: str, question: str = "", label: str = TEXT_LABEL) -> str:
     :param label: the label before the question; ignored without a question.
     """
     tail = f"\n\n{label}{question}" if question else ""
-    checksum = _letters(_checksum(label if question else "", _checksum(text)))
+    checksum = _encode_checksum(_checksum(label if question else "", _checksum(text)))
     body = f"{_BEGIN}\n{text}\n" if text else f"{_BEGIN}\n"
     return f"{body}[/Reservoir {checksum}]{tail}"
 
@@ -75,10 +75,14 @@ def unwrap(text: str) -> Unwrapped:
     if not frames:
         return Unwrapped(text, (), 0)
     ends = [*(frame.start for frame in frames[1:]), len(text)]
-    kept = [text[frame.end : end].strip() for frame, end in zip(frames, ends, strict=True)]
-    left = [text[: frames[0].start].rstrip(), *kept]
-    questions = [rest for frame, rest in zip(frames, kept, strict=True) if frame.asks and rest]
-    return Unwrapped("\n\n".join(filter(None, left)), tuple(questions), len(frames))
+    texts = [text[frame.end : end].strip() for frame, end in zip(frames, ends, strict=True)]
+    remaining = [text[: frames[0].start].rstrip(), *texts]
+    questions = [
+        text_after
+        for frame, text_after in zip(frames, texts, strict=True)
+        if frame.asks and text_after
+    ]
+    return Unwrapped("\n\n".join(filter(None, remaining)), tuple(questions), len(frames))
 
 
 def _frames(text: str) -> Iterator[_Frame]:
@@ -96,16 +100,16 @@ def _frames(text: str) -> Iterator[_Frame]:
 
 def _frame_at(text: str, start: int) -> _Frame | None:
     """Return the frame that begins here, up to the first end with the right checksum."""
-    begun = start + len(_BEGIN)
+    body_start = start + len(_BEGIN)
     checksum = 0
-    for end in islice(_END.finditer(text, begun), _ENDS_TRIED):
-        checksum = _checksum(text[begun : end.start()], checksum)
+    for end in islice(_END.finditer(text, body_start), _ENDS_TRIED):
+        checksum = _checksum(text[body_start : end.start()], checksum)
         for label in _LABELS:
             stop = _skip(text, end.end(), label)
-            if stop and end[1] == _letters(_checksum(label, checksum)):
+            if stop and end[1] == _encode_checksum(_checksum(label, checksum)):
                 return _Frame(start, stop, bool(label))
         checksum = _checksum(end[0], checksum)
-        begun = end.end()
+        body_start = end.end()
     return None
 
 
@@ -125,10 +129,10 @@ def _checksum(text: str, before: int = 0) -> int:
     return crc32(text.encode("utf-8", "surrogatepass"), before)
 
 
-def _letters(checksum: int) -> str:
+def _encode_checksum(checksum: int) -> str:
     """Write a checksum as seven letters, which are fewer tokens than digits."""
     letters = ""
     for _ in range(7):
-        checksum, place = divmod(checksum, len(_LETTERS))
-        letters += _LETTERS[place]
+        checksum, digit = divmod(checksum, len(_LETTERS))
+        letters += _LETTERS[digit]
     return letters

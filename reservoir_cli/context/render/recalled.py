@@ -49,18 +49,18 @@ def recalled_turn(
     """
     if not recalled:
         return []
-    before, last, quoted = None, None, []
+    previous, previous_day, quoted = None, None, []
     for candidate in recalled:
         day, text = quote(candidate)
-        quoted.append(_heading(candidate, day, before, last) + text)
-        before, last = candidate, day
+        quoted.append(_heading(candidate, day, previous, previous_day) + text)
+        previous, previous_day = candidate, day
     notes = [RECALLED_TITLE, RECALLED_NOTE, *([note] if note else [])]
     if explained and any(candidate.spans is not None for candidate in recalled):
         notes.append(excerpt_note(recalled[0].message.partition, numbered=numbered))
     return [Turn(Section.RECALLED, role, "\n".join([*notes, "".join(quoted)]))]
 
 
-def quote_once(*, numbered: bool) -> Quote:
+def cache_quotes(*, numbered: bool) -> Quote:
     """Return a function that quotes recalled messages and caches their day and text.
 
     While a window is filled, the same messages are counted repeatedly as they are printed.
@@ -72,7 +72,7 @@ def quote_once(*, numbered: bool) -> Quote:
         if form not in known:
             known[form] = (
                 local_day(candidate.message.created_at),
-                recalled_text(candidate, numbered=numbered),
+                quote_message(candidate, numbered=numbered),
             )
         return known[form]
 
@@ -84,24 +84,24 @@ def excerpt_note(partition: str, *, numbered: bool = False) -> str:
 
     :param numbered: whole messages are numbered too.
     """
-    told = "Read an excerpt whole" if numbered else "Excerpts have a number"
-    return f"{told}: reservoir view -p {shlex.quote(partition)} --id N"
+    introduction = "Read an excerpt whole" if numbered else "Excerpts have a number"
+    return f"{introduction}: reservoir view -p {shlex.quote(partition)} --id N"
 
 
-def recalled_text(candidate: Candidate, *, numbered: bool = False) -> str:
+def quote_message(candidate: Candidate, *, numbered: bool = False) -> str:
     """Quote one recalled message, and name its answer if it was left out."""
-    line = recalled_line(candidate.message, candidate.spans, numbered=numbered)
+    line = quote_line(candidate.message, candidate.spans, numbered=numbered)
     if candidate.left_out is None:
         return line
-    return f"{line}\n{answer_left_out(candidate.left_out)}"
+    return f"{line}\n{left_out_line(candidate.left_out)}"
 
 
-def answer_left_out(answer: int) -> str:
+def left_out_line(answer: int) -> str:
     """Return the line below a recalled question whose answer is not printed."""
     return f"[answer left out: #{answer}]"
 
 
-def recalled_line(
+def quote_line(
     message: StoredMessage, spans: Sequence[Span] | None = None, *, numbered: bool = False
 ) -> str:
     """Quote a recalled message: its role and its text, indented after the first line.
@@ -109,7 +109,7 @@ def recalled_line(
     :param spans: the printed parts of the text; an excerpt shows the number of its message.
     :param numbered: begin with the number of the message even if it is whole.
     """
-    first, *rest = defused(shown_text(message, spans)).splitlines(keepends=True) or [""]
+    first, *rest = defuse(printed_text(message, spans)).splitlines(keepends=True) or [""]
     indented = (INDENT + line if line.strip() else line for line in rest)
     label = str(message.role) if spans is None else f"{message.role} #{message.id}"
     if numbered:
@@ -117,51 +117,53 @@ def recalled_line(
     return f"{label}: " + "".join([first, *indented])
 
 
-def shown_text(message: StoredMessage, spans: Sequence[Span] | None) -> str:
+def printed_text(message: StoredMessage, spans: Sequence[Span] | None) -> str:
     """Return the printed part of a message, before quoting."""
     text = plain_text(message)
-    return text if spans is None else excerpts.written(text, spans, message.tokens)
+    return text if spans is None else excerpts.write_excerpt(text, spans, message.tokens)
 
 
 def title_line(candidate: Candidate) -> str:
     """Return a line with the title of a message's conversation; empty if it has none."""
     if not candidate.title:
         return ""
-    title = defused(" ".join(candidate.title.split()))
+    title = defuse(" ".join(candidate.title.split()))
     if len(title) > _LONGEST_TITLE:
         title = title[: _LONGEST_TITLE - 1] + "…"
     return f"conversation: {title}\n" if title else ""
 
 
-def defused(text: str) -> str:
+def defuse(text: str) -> str:
     """Break up the control tokens of chat templates with a zero-width space."""
     if "<" not in text and "[" not in text:  # ten times faster than the pattern
         return text
     return _CONTROL.sub("\\g<0>\u200b", text)
 
 
-def _heading(candidate: Candidate, day: str, before: Candidate | None, last: str | None) -> str:
+def _heading(
+    candidate: Candidate, day: str, previous: Candidate | None, previous_day: str | None
+) -> str:
     """Return the separator between a recalled message and the one before it.
 
     :param day: the message's day.
     :param last: the previous message's day.
     """
     heading = ""
-    if before:
-        heading = "\n\n" if _follows(candidate, before) else f"\n{GAP}\n"
-    if day != last:
+    if previous:
+        heading = "\n\n" if _follows(candidate, previous) else f"\n{GAP}\n"
+    if day != previous_day:
         heading += f"{day}\n"
-    if not before or _conversation(candidate) != _conversation(before):
+    if not previous or _conversation(candidate) != _conversation(previous):
         heading += title_line(candidate)
     return heading
 
 
-def _follows(candidate: Candidate, before: Candidate) -> bool:
+def _follows(candidate: Candidate, previous: Candidate) -> bool:
     """Return whether a message is the next one of the same conversation."""
-    if candidate.after_gap or candidate.place is None or before.place is None:
+    if candidate.after_gap or candidate.position is None or previous.position is None:
         return False
-    same = _conversation(candidate) == _conversation(before)
-    return same and candidate.place == before.place + 1
+    same_conversation = _conversation(candidate) == _conversation(previous)
+    return same_conversation and candidate.position == previous.position + 1
 
 
 def _conversation(candidate: Candidate) -> tuple[str, str | None]:

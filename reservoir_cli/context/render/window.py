@@ -49,20 +49,20 @@ class ContextWindow(FinishedWindow):
         :param explain: with ``json``, add every candidate and its reason.
         :raises UsageError: the format is unknown, or there is nothing to send.
         """
-        chosen = parse_format(form) if form else self.request.format
-        if chosen == "json":
+        target = parse_format(form) if form else self.request.format
+        if target == "json":
             return to_json(self, explain=explain)
-        turns = replace(self, request=replace(self.request, format=chosen)).turns
-        if not (ends_with_a_question(turns) if chosen in PROVIDERS else turns):
+        turns = replace(self, request=replace(self.request, format=target)).turns
+        if not (ends_with_a_question(turns) if target in PROVIDERS else turns):
             raise UsageError(
                 "there is nothing to send: no question, and no history that ends with one",
                 hint='give a question: reservoir context "…"',
             )
-        if chosen in ("text", "markdown"):
-            return text.framed(turns, markdown=chosen == "markdown")
+        if target in ("text", "markdown"):
+            return text.render_framed(turns, markdown=target == "markdown")
         model = self.request.model
         window = self.budget.window if model else None
-        return written(turns, chosen, model, self.max_tokens, window)
+        return render(turns, target, model, self.max_tokens, window)
 
     @property
     def max_tokens(self) -> int:
@@ -82,7 +82,7 @@ def parse_format(name: str) -> Format:
     raise unknown_format(name, FORMATS)
 
 
-def written(
+def render(
     turns: Sequence[Turn],
     form: Format,
     model: str | None,
@@ -112,10 +112,13 @@ def count_turns(turns: Sequence[Turn], form: Format, meter: Meter) -> int:
     """Count the tokens of turns in the format they are printed in, plus 4 for each message."""
     if not turns:
         return 0
-    shown = written(turns, form, None, 1)
-    if isinstance(shown, str):
-        return meter.count(shown, messages=len(turns))
-    return sum(meter.count(each, messages=1) for each in request_bodies.words(shown))
+    rendered = render(turns, form, None, 1)
+    if isinstance(rendered, str):
+        return meter.count(rendered, messages=len(turns))
+    return sum(
+        meter.count(message_text, messages=1)
+        for message_text in request_bodies.message_texts(rendered)
+    )
 
 
 def count_frame(form: Format, meter: Meter) -> int:
@@ -125,4 +128,4 @@ def count_frame(form: Format, meter: Meter) -> int:
 
 def count_framed(turns: Sequence[Turn], form: Format, meter: Meter) -> int:
     """Count the tokens of a whole text in its frame."""
-    return meter.count(text.framed(turns, markdown=form == "markdown"), messages=len(turns))
+    return meter.count(text.render_framed(turns, markdown=form == "markdown"), messages=len(turns))

@@ -205,7 +205,7 @@ def _left_out_row(window: ContextWindow, drop: Dropped, settings: Settings) -> R
         why=describe_reason(drop.reason, candidate.message),
         excerpt=False,
         section="",
-        tokens=window.meter.scaled(candidate.message.tokens),
+        tokens=window.meter.scale(candidate.message.tokens),
         running=None,
     )
 

@@ -14,13 +14,13 @@ import pytest
 
 RESERVOIR = Path(sys.executable).with_name("reservoir")
 COUNT = 30
-#: Groups of four, of which the fourth takes its time, so that there is one to be killed in.
+#: Batches of four, of which the fourth is slow, so that the process can be killed in it.
 SLOWLY = """
 import time
 import reservoir_cli.retrieval.indexing as indexing
-indexing.GROUP = 4
-embedded, pauses = indexing.embedded, iter((0, 0, 0, 600))
-indexing.embedded = lambda *given: (time.sleep(next(pauses)), embedded(*given))[1]
+indexing.BATCH = 4
+embed, pauses = indexing.embed_messages, iter((0, 0, 0, 600))
+indexing.embed_messages = lambda *given: (time.sleep(next(pauses)), embed(*given))[1]
 """
 
 Run = Callable[..., subprocess.CompletedProcess[str]]

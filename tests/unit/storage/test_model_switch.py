@@ -50,7 +50,7 @@ def new(fake_embedder: Any) -> Embedder:
 
 @pytest.fixture(autouse=True)
 def small_groups(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(indexing, "GROUP", 10)
+    monkeypatch.setattr(indexing, "BATCH", 10)
 
 
 @pytest.fixture
@@ -148,7 +148,7 @@ def test_what_the_new_model_lacks_at_the_switch_is_pending(
     filled.switch_model(kept_as)
     assert filled.count_unembedded(EVERYWHERE) == 26
     assert embed(filled, new, synapse_threshold=0) == 26
-    indexing.clear_away(filled)
+    indexing.clear_former_model(filled)
     check(filled, new, 26)
 
 
@@ -178,7 +178,7 @@ def test_building_yet_another_model_gives_up_what_was_begun(
     third = type(old)("third", "third-4", 4)  # type: ignore[call-arg]
     filled.begin_model(new.model_id, new.name)
     first = filled.unembedded(1, model=new.model_id)
-    filled.add_passages(new.model_id, indexing.embedded(first, new), 0)
+    filled.add_passages(new.model_id, indexing.embed_messages(first, new), 0)
     assert models(filled) == {("fake-8", 25), ("new-12", 1)}
     rebuild(filled, third)
     check(filled, third, 26)
@@ -189,7 +189,7 @@ def test_giving_up_leaves_the_old_model_as_it_was(
 ) -> None:
     filled.begin_model(new.model_id, new.name)
     first = filled.unembedded(1, model=new.model_id)
-    filled.add_passages(new.model_id, indexing.embedded(first, new), 0)
+    filled.add_passages(new.model_id, indexing.embed_messages(first, new), 0)
     filled.give_up_model()
     embed(filled, old, synapse_threshold=0)
     check(filled, old, 26)
@@ -209,7 +209,7 @@ def test_whoever_still_has_the_old_model_can_store_nothing_by_it(
 ) -> None:
     [late] = add(Message("user", "late"))
     assert late
-    passages = indexing.embedded([late], old)
+    passages = indexing.embed_messages([late], old)
     rebuild(filled, new)
     with pytest.raises(ReservoirError, match="changed meanwhile"):
         filled.add_passages(old.model_id, passages, 0)
