@@ -59,7 +59,7 @@ def build_context(
     :param window: tokens of the model's context window.
     :param reserve: tokens kept for the answer.
     :param where: consider only stored messages that match.
-    :param mask: redacts secrets in messages before they are ranked and printed.
+    :param redactor: redacts secrets in messages before they are ranked and printed.
     :param explain: report the components of each similarity.
     :param without: ids of messages to leave out; the other scores do not change.
     :raises UsageError: the budget does not fit the model.

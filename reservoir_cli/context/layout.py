@@ -69,12 +69,12 @@ class _Step(NamedTuple):
     """The changes that keeping some messages makes.
 
     :param run: messages added to the run of the newest, newest first.
-    :param turned: messages that become history.
-    :param lines: messages that become a recalled line.
-    :param gone: recalled lines to remove.
-    :param shown: for exchanges with equal texts, the one that is printed.
-    :param told: questions that now name the answer that was left out.
-    :param untold: questions that no longer do.
+    :param new_turns: messages that become history.
+    :param new_lines: messages that become a recalled line.
+    :param old_lines: recalled lines to remove.
+    :param printed_copies: for exchanges with equal texts, the one that is printed.
+    :param noted: questions that now name the answer that was left out.
+    :param unnoted: questions that no longer do.
     :param days: the change in the number of lines of each day.
     """
 

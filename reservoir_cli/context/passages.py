@@ -124,7 +124,7 @@ class Nearness:
     def rank(self, text: str, parts: Sequence[Span], cosines: Sequence[float]) -> tuple[Span, ...]:
         """Return passages, the nearest to the question first; ties keep their order.
 
-        :param near: the cosine of each passage; empty without vectors.
+        :param cosines: the cosine of each passage; empty without vectors.
         """
         shares = [self._share(text[start:end]) for start, end in parts]
         scores = [

@@ -13,8 +13,8 @@ PINNED_SHARE = 1 / 4
 
 def pin_sort_key(members: Iterable[Candidate]) -> list[tuple[float, int]]:
     """Return the sort key of a group with pinned messages; empty for a group without any."""
-    pinned = (each.message for each in members if each.pinned)
-    return sorted((-each.pinned_at.timestamp(), -each.id) for each in pinned if each.pinned_at)
+    pins = (candidate.message for candidate in members if candidate.pinned)
+    return sorted((-pin.pinned_at.timestamp(), -pin.id) for pin in pins if pin.pinned_at)
 
 
 def mark_pin(candidate: Candidate, numbers: Set[int] | None = None) -> Candidate:

@@ -131,22 +131,26 @@ def select(
     :param unread: ages of messages that are too large to be in the pool.
     """
     eligible = [
-        _remove_foreign_calls(each) for each in pool if is_printable(each.message, query, rules)
+        _remove_foreign_calls(candidate)
+        for candidate in pool
+        if is_printable(candidate.message, query, rules)
     ]
     groups, dropped = _group_tool_calls(eligible)
-    dropped += [Dropped(each, QUESTION) for each in pool if is_question(each.message, query)]
-    exchanges = Exchanges.of([each.message for each in pool])
-    by_age = {each.age: each for each in pool if each.age is not None}
+    dropped += [
+        Dropped(candidate, QUESTION) for candidate in pool if is_question(candidate.message, query)
+    ]
+    exchanges = Exchanges.of([candidate.message for candidate in pool])
+    by_age = {candidate.age: candidate for candidate in pool if candidate.age is not None}
     # Messages missing from the groups at this point do not end the run of the newest messages.
     packing = Packing(
         costs, exchanges, by_age, _ages_of(pool) - _ages_of(_members(groups)) | unread
     )
     groups, too_large = _separate_too_large(groups, packing, budget)
     packing.passed |= _ages_of(too_large)
-    dropped += [Dropped(each, TOO_LARGE) for each in too_large]
-    unlike = _members(each for each in groups if _is_unlike(each, rules.min_cosine))
-    dropped += [Dropped(each, UNLIKE) for each in unlike]
-    groups = [each for each in groups if not _is_unlike(each, rules.min_cosine)]
+    dropped += [Dropped(candidate, TOO_LARGE) for candidate in too_large]
+    unlike = _members(group for group in groups if _is_unlike(group, rules.min_cosine))
+    dropped += [Dropped(candidate, UNLIKE) for candidate in unlike]
+    groups = [group for group in groups if not _is_unlike(group, rules.min_cosine)]
 
     for group in _newest_groups(groups, rules.min_history_messages):
         if not packing.add(group.members, int(budget * NEWEST_SHARE), "newest"):
@@ -162,18 +166,20 @@ def select(
         _take_by_score(exchange_groups, packing, budget, query, spare, rules.standing)
 
     layout = packing.lay_out()
-    dropped += [Dropped(each, DUPLICATE) for each in layout.duplicates]
-    accounted = ids([*layout.recalled, *layout.history]) | ids(each.candidate for each in dropped)
+    dropped += [Dropped(candidate, DUPLICATE) for candidate in layout.duplicates]
+    accounted = ids([*layout.recalled, *layout.history]) | ids(drop.candidate for drop in dropped)
     dropped += [
-        Dropped(each, NO_ROOM) for each in _members(groups) if each.message.id not in accounted
+        Dropped(candidate, NO_ROOM)
+        for candidate in _members(groups)
+        if candidate.message.id not in accounted
     ]
     kept_as_pins = {number for number, reason in packing.reasons.items() if reason == PINNED}
-    dropped = [each._replace(candidate=mark_pin(each.candidate)) for each in dropped]
+    dropped = [drop._replace(candidate=mark_pin(drop.candidate)) for drop in dropped]
     return Selection(
-        tuple(mark_pin(each, kept_as_pins) for each in layout.recalled),
-        tuple(mark_pin(each, kept_as_pins) for each in layout.history),
-        tuple(each for each in dropped if not each.candidate.filler),
-        tuple(each for each in dropped if each.candidate.filler),
+        tuple(mark_pin(candidate, kept_as_pins) for candidate in layout.recalled),
+        tuple(mark_pin(candidate, kept_as_pins) for candidate in layout.history),
+        tuple(drop for drop in dropped if not drop.candidate.filler),
+        tuple(drop for drop in dropped if drop.candidate.filler),
         packing.reasons,
         not_reached,
     )

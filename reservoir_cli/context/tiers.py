@@ -86,7 +86,7 @@ def assign_tiers(
 ) -> dict[int, Tier]:
     """Map the positions of candidates to the first tier that applies.
 
-    :param asked: whether there is a question; without one no message is similar.
+    :param has_question: whether there is a question; without one no message is similar.
     :param hidden: shape (n,), whether a message is never printed.
     """
     candidates = scored.candidates

@@ -110,8 +110,8 @@ class Candidate:
     :param after_gap: whether ``…`` is printed above a recalled reply because the question above it
         is not its own.
     :param left_out: for a recalled question, the id of its answer that was left out.
-    :param place: its position in the list of all messages sorted by conversation; the next message
-        of its conversation has the next one.
+    :param position: its index among all messages sorted by conversation; the next message of its
+        conversation has the next one.
     :param title: of its conversation, as imported.
     :param replies: whether it replies to a stored question.
     :param about_asker: whether the question is about the user.

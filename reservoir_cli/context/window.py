@@ -57,8 +57,8 @@ class FinishedWindow:
 
         A window whose sections and question alone exceed the budget counts as one more.
         """
-        dropped = sum(each.for_room for each in self.selection.dropped)
-        cut = sum(each.cut for each in self.kept)
+        dropped = sum(drop.for_room for drop in self.selection.dropped)
+        cut = sum(candidate.cut for candidate in self.kept)
         return dropped + self.pieces_left_out + cut + self.budget.overfull
 
     @property

@@ -105,8 +105,8 @@ def contents_of(folder: Path, files: Sequence[Path]) -> str:
     """
     names = {path.relative_to(folder).as_posix(): path for path in files}
     states = {name: path.stat() for name, path in names.items()}
-    known = {name: (state.st_size, state.st_mtime_ns) for name, state in states.items()}
-    key = json.dumps([str(folder.resolve()), known])
+    sizes_and_times = {name: (state.st_size, state.st_mtime_ns) for name, state in states.items()}
+    key = json.dumps([str(folder.resolve()), sizes_and_times])
     note = paths.cache_dir() / "weights" / hashlib.sha256(key.encode()).hexdigest()[:32]
     with suppress(OSError, ValueError):
         digest = note.read_text(encoding="ascii")
@@ -150,33 +150,33 @@ def runtimes() -> dict[str, str]:
     return {"onnxruntime": runtime, "tokenizers": tokenizers}
 
 
-def read(place: Path) -> Manifest | None:
+def read(folder: Path) -> Manifest | None:
     """Read a compiled model's manifest; a damaged or outdated model is removed.
 
     :raises CacheUnusableError: other users could have modified it.
     """
-    if not place.is_dir():
+    if not folder.is_dir():
         return None
-    _require_own(place.parent, place)
-    path = place / MANIFEST
+    _require_own(folder.parent, folder)
+    path = folder / MANIFEST
     try:
         age = unix_time() - path.stat().st_mtime
         fingerprints, manifest = read_manifest(path)
         thorough = not 0 <= age < _DAY
         intact = all(
-            _is_intact(place / name, fingerprint, thorough)
+            _is_intact(folder / name, fingerprint, thorough)
             for name, fingerprint in fingerprints.items()
         )
     except DAMAGE as error:
         require_resources(error)
         intact = False
     if not intact or (manifest.refused and manifest.tools != tool_versions()):
-        remove(place)
+        remove(folder)
         return None
     if thorough:
         with suppress(OSError):
             os.utime(path)
-        _sweep(place.parent)
+        _sweep(folder.parent)
     return manifest
 
 
@@ -184,17 +184,17 @@ def read(place: Path) -> Manifest | None:
 DAMAGE = (OSError, ValueError, TypeError, KeyError, AttributeError)
 
 
-def damaged(place: Path) -> bool:
+def is_damaged(folder: Path) -> bool:
     """Return whether any file of a compiled model has changed since it was written."""
     try:
-        fingerprints, _ = read_manifest(place / MANIFEST)
+        fingerprints, _ = read_manifest(folder / MANIFEST)
         return not all(
-            _is_intact(place / name, fingerprint, True)
+            _is_intact(folder / name, fingerprint, True)
             for name, fingerprint in fingerprints.items()
         )
     except DAMAGE as error:
         require_resources(error)
-        return place.is_dir()
+        return folder.is_dir()
 
 
 #: Messages with which libraries report a lack of memory or file handles.
@@ -223,8 +223,8 @@ def write_manifest(folder: Path, manifest: Manifest) -> None:
         with path.open("rb+") as file:
             os.fsync(file.fileno())
         state = path.stat()
-        written = FileFingerprint(state.st_size, state.st_mtime_ns, sha256(path))
-        files[path.name] = written._asdict()
+        fingerprint = FileFingerprint(state.st_size, state.st_mtime_ns, sha256(path))
+        files[path.name] = fingerprint._asdict()
     stored = {**asdict(manifest), "files": files, "rules": _rules()}
     sealed = {**stored, "seal": _seal(stored)}
     write_private(folder / MANIFEST, json.dumps(sealed))
@@ -249,7 +249,7 @@ def _seal(stored: Mapping[str, Any]) -> str:
 
 
 @contextmanager
-def building(place: Path) -> Iterator[Path]:
+def building(target: Path) -> Iterator[Path]:
     """Yield a folder to compile into, which is published if the block succeeds.
 
     If another process has published first, its result is kept and this one discarded.
@@ -257,27 +257,27 @@ def building(place: Path) -> Iterator[Path]:
     :raises CacheUnusableError: the cache cannot be written, or is full.
     """
     try:
-        make_private_dir(place.parent)
-        _require_own(place.parent)
-        _sweep(place.parent)
-        with temporary_folder(place.parent, ".building-") as folder:
+        make_private_dir(target.parent)
+        _require_own(target.parent)
+        _sweep(target.parent)
+        with temporary_folder(target.parent, ".building-") as folder:
             yield folder
-            _publish(folder, place)
+            _publish(folder, target)
     except OSError as error:
         raise CacheUnusableError("the cache folder cannot be written") from error
 
 
-def remove(place: Path) -> None:
+def remove(folder: Path) -> None:
     """Remove a folder by renaming and then deleting it; processes that use it can continue.
 
     :raises CacheUnusableError: the folder cannot be renamed.
     """
     try:
         with (
-            temporary_folder(place.parent, ".building-") as trash,
+            temporary_folder(folder.parent, ".building-") as trash,
             suppress(FileNotFoundError),  # another process removed it
         ):
-            place.rename(trash / place.name)
+            folder.rename(trash / folder.name)
     except OSError as error:
         raise CacheUnusableError("a damaged compiled model cannot be removed") from error
 
@@ -295,19 +295,19 @@ def tool_versions() -> dict[str, str]:
     return versions
 
 
-def _is_intact(path: Path, known: FileFingerprint, thorough: bool) -> bool:
+def _is_intact(path: Path, recorded: FileFingerprint, thorough: bool) -> bool:
     """Return whether a file is unchanged; its content is read only if its time changed.
 
     :param thorough: always read the content.
     """
     state = path.stat()
-    if state.st_size != known.size:
+    if state.st_size != recorded.size:
         return False
-    if thorough or state.st_mtime_ns != known.modified:
-        if sha256(path) != known.sha256:
+    if thorough or state.st_mtime_ns != recorded.modified:
+        if sha256(path) != recorded.sha256:
             return False
         with suppress(OSError):
-            os.utime(path, ns=(known.modified, known.modified))
+            os.utime(path, ns=(recorded.modified, recorded.modified))
     return True
 
 
@@ -325,11 +325,11 @@ def _is_own(path: Path) -> bool:
     return state.st_uid == os.geteuid() and not state.st_mode & 0o022
 
 
-def _publish(folder: Path, place: Path) -> None:
+def _publish(folder: Path, target: Path) -> None:
     try:
-        folder.rename(place)
+        folder.rename(target)
     except OSError:
-        if not place.is_dir():
+        if not target.is_dir():
             raise
 
 

@@ -92,7 +92,7 @@ def compile_into(
     :raises OSError: the folder cannot be written.
     """
     try:
-        manifest = _compiled(folder, reference, report)
+        manifest = _compile(folder, reference, report)
     except NotCompilableError as error:
         for path in folder.iterdir():
             path.unlink()
@@ -101,16 +101,14 @@ def compile_into(
     return manifest.refused
 
 
-def _compiled(
-    folder: Path, reference: ReferenceEmbedder, report: Callable[[int], None]
-) -> Manifest:
-    if reason := _obstacle(reference):
+def _compile(folder: Path, reference: ReferenceEmbedder, report: Callable[[int], None]) -> Manifest:
+    if reason := _find_obstacle(reference):
         raise NotCompilableError(reason)
     report(35)
     # Run the reference first: tokenizing in parallel before torch's first run slows torch down.
-    expected = _expected(reference)
+    expected = _embed_with_reference(reference)
     report(40)
-    with _quiet():
+    with _suppress_logs():
         _export(reference.model, folder / _EXPORTED)
         report(90)
         _optimise(folder)
@@ -118,13 +116,13 @@ def _compiled(
         path.unlink()
     assert reference.tokenizer is not None
     reference.tokenizer.save(str(folder / TOKENIZER), pretty=False)
-    manifest = _manifest(reference)
+    manifest = _build_manifest(reference)
     report(95)
     _require_agreement(folder, manifest, expected)
     return manifest
 
 
-def _obstacle(reference: ReferenceEmbedder) -> str:
+def _find_obstacle(reference: ReferenceEmbedder) -> str:
     """Return the feature of a model that the compiled engine does not support; empty if none."""
     model, first = reference.model, next(iter(reference.model))
     kinds = [type(module).__name__ for module in model]
@@ -145,7 +143,7 @@ def _obstacle(reference: ReferenceEmbedder) -> str:
     return next((reason for reason, holds in obstacles.items() if holds), "")
 
 
-def _expected(reference: ReferenceEmbedder) -> "NDArray[np.float32]":
+def _embed_with_reference(reference: ReferenceEmbedder) -> "NDArray[np.float32]":
     """Embed the samples with the reference; see :func:`_sampled`.
 
     Uses one thread and small batches: padding all samples to the longest takes ten times longer.
@@ -170,7 +168,7 @@ def _expected(reference: ReferenceEmbedder) -> "NDArray[np.float32]":
         torch.set_num_threads(threads)
 
 
-def _sampled(embedder: CompiledEmbedder) -> "NDArray[np.float32]":
+def _embed_samples(embedder: CompiledEmbedder) -> "NDArray[np.float32]":
     """Embed the samples as questions and as messages, shape (2 · samples, dimensions)."""
     import numpy as np
 
@@ -264,7 +262,7 @@ def _optimise(folder: Path) -> None:
         raise NotCompilableError(f"ONNX Runtime refuses it: {type(error).__name__}") from error
 
 
-def _manifest(reference: ReferenceEmbedder) -> Manifest:
+def _build_manifest(reference: ReferenceEmbedder) -> Manifest:
     tokenizer, prompts = reference.model.tokenizer, reference.prompts
     return Manifest(
         model_id=reference.model_id,
@@ -284,7 +282,7 @@ def _require_agreement(folder: Path, manifest: Manifest, expected: "NDArray[np.f
     import numpy as np
 
     try:
-        vectors = _sampled(CompiledEmbedder("", folder, manifest, Engine("compiled", "", "")))
+        vectors = _embed_samples(CompiledEmbedder("", folder, manifest, Engine("compiled", "", "")))
     except Exception as error:  # as above
         raise NotCompilableError(f"ONNX Runtime cannot run it: {type(error).__name__}") from error
     cosines = np.sum(vectors * expected, axis=1)
@@ -293,7 +291,7 @@ def _require_agreement(folder: Path, manifest: Manifest, expected: "NDArray[np.f
 
 
 @contextmanager
-def _quiet() -> Iterator[None]:
+def _suppress_logs() -> Iterator[None]:
     """Suppress the logs and warnings of exporters."""
     before = logging.root.manager.disable
     logging.disable(logging.WARNING)

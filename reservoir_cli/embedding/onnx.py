@@ -52,11 +52,11 @@ class CompiledEmbedder:
 
     def encode_query(self, text: str) -> "NDArray[np.float32]":
         """See :class:`~reservoir_cli.embedding.Embedder`."""
-        return self._encoded([self._manifest.query_prompt + text[:QUESTION]]).reshape(-1)
+        return self._encode([self._manifest.query_prompt + text[:QUESTION]]).reshape(-1)
 
     def encode_documents(self, texts: Sequence[str]) -> "NDArray[np.float32]":
         """See :class:`~reservoir_cli.embedding.Embedder`."""
-        return self._encoded([self._manifest.document_prompt + text for text in texts])
+        return self._encode([self._manifest.document_prompt + text for text in texts])
 
     def pack(self) -> None:
         """Prepare for many questions: halves the time of each, and takes as long as ten of them.
@@ -75,7 +75,7 @@ class CompiledEmbedder:
         """See :class:`~reservoir_cli.embedding.Embedder`."""
         return len(pieces(self._tokenizer, word)) == 1
 
-    def _encoded(self, texts: Sequence[str]) -> "NDArray[np.float32]":
+    def _encode(self, texts: Sequence[str]) -> "NDArray[np.float32]":
         import numpy as np
 
         tokenized = [
@@ -88,12 +88,12 @@ class CompiledEmbedder:
         vectors = np.empty((len(texts), self.dimensions), np.float32)
 
         def embed(batch: list[int]) -> None:
-            vectors[batch] = self._run([tokenized[index] for index in batch])
+            vectors[batch] = self._run_model([tokenized[index] for index in batch])
 
         _run_batches(embed, batches([len(ids) for ids in tokenized]), self._threads)
         return vectors
 
-    def _run(self, texts: Sequence["NDArray[np.int64]"]) -> "NDArray[np.float32]":
+    def _run_model(self, texts: Sequence["NDArray[np.int64]"]) -> "NDArray[np.float32]":
         """Embed one padded batch of texts, shape (len(texts), dimensions)."""
         import numpy as np
 

@@ -35,12 +35,12 @@ def open_package(name: str) -> CompiledEmbedder | None:
         stored = _read(folder)
         if not _is_usable(stored):
             return None
-        if compiled_models.contents_of(folder, _files(folder, stored)) != _expected(stored):
+        if compiled_models.contents_of(folder, _files(folder, stored)) != _expected_hash(stored):
             raise ValueError("a file has changed")
         return CompiledEmbedder(name, folder, compiled_models.Manifest(**stored["model"]), _ENGINE)
     except Exception as error:  # the package cannot be used, whatever the error
         compiled_models.require_resources(error)
-        raise _damage() from error
+        raise _damage_error() from error
 
 
 def verify_package(name: str) -> bool:
@@ -53,11 +53,11 @@ def verify_package(name: str) -> bool:
         return False
     try:
         stored = _read(folder)
-        found = {path.name: sha256(path) for path in _files(folder, stored)}
+        hashes = {path.name: sha256(path) for path in _files(folder, stored)}
     except (*compiled_models.DAMAGE, UnicodeError) as error:
-        raise _damage() from error
-    if found != stored["files"]:
-        raise _damage()
+        raise _damage_error() from error
+    if hashes != stored["files"]:
+        raise _damage_error()
     return _is_usable(stored)
 
 
@@ -79,18 +79,18 @@ def _files(folder: Path, stored: Mapping[str, Any]) -> list[Path]:
     return [folder / name for name in stored["files"]]
 
 
-def _expected(stored: Mapping[str, Any]) -> str:
+def _expected_hash(stored: Mapping[str, Any]) -> str:
     return compiled_models.contents_hash(stored["files"])
 
 
 def _is_usable(stored: Mapping[str, Any]) -> bool:
     """Return whether the package supports the installed runtimes and follows the current rules."""
-    wanted, installed = stored["runtimes"], compiled_models.runtimes()
-    fits = all(_is_in(installed[name], wanted[name]) for name in installed)
-    return fits and stored["rules"] == compiled_models.portable_rules()
+    supported, installed = stored["runtimes"], compiled_models.runtimes()
+    matches = all(_is_within(installed[name], supported[name]) for name in installed)
+    return matches and stored["rules"] == compiled_models.portable_rules()
 
 
-def _is_in(version: str, bounds: str) -> bool:
+def _is_within(version: str, bounds: str) -> bool:
     """Return whether a version is within bounds such as ``>=1.22,<2``."""
     low, high = bounds.split(",<")
     return _release(low) <= _release(version) < _release(high)
@@ -100,7 +100,7 @@ def _release(version: str) -> list[int]:
     return [int(number) for number in re.findall(r"\d+", version)[:3]]
 
 
-def _damage() -> ModelUnavailableError:
+def _damage_error() -> ModelUnavailableError:
     return ModelUnavailableError(
         "the installed embedding model is damaged", f"pip install --force-reinstall {DISTRIBUTION}"
     )

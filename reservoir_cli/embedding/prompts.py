@@ -39,7 +39,7 @@ def prompts_of(name: str, folder: Path) -> Prompts:
     :param name: the model's configured name or folder, which identifies E5 models.
     :raises ModelUnavailableError: the file with the prompts is damaged.
     """
-    published = _published(name, folder)
+    published = _read_published(name, folder)
     query = published.get("query", "")
     document = next((text for key in _DOCUMENT_NAMES if (text := published.get(key))), "")
     if not any(published.values()) and _E5.fullmatch(Path(name).name):
@@ -48,7 +48,7 @@ def prompts_of(name: str, folder: Path) -> Prompts:
     return Prompts(query, document, inferred)
 
 
-def _published(name: str, folder: Path) -> Mapping[str, str]:
+def _read_published(name: str, folder: Path) -> Mapping[str, str]:
     file = folder / CONFIG
     if not file.exists():
         return {}

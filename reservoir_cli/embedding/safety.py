@@ -25,7 +25,7 @@ def require_plain(name: str, folder: Path) -> None:
     :raises ModelUnavailableError: its weights are pickled, or it names classes of other packages.
     """
     try:
-        problems = [*_foreign_modules(folder), *_pickled(folder)]
+        problems = [*_foreign_modules(folder), *_pickled_weights(folder)]
     except (OSError, ValueError, RecursionError) as error:
         problems = [f"its configuration cannot be read: {type(error).__name__}"]
     if problems:
@@ -46,12 +46,12 @@ def _foreign_modules(folder: Path) -> Iterator[str]:
         if PurePosixPath(path).is_absolute() or ".." in PurePosixPath(path).parts:
             yield "a module is outside its folder"
             return
-        kinds = [module.get("type"), *_routed(folder / path)]
+        kinds = [module.get("type"), *_submodule_classes(folder / path)]
         if not all(isinstance(kind, str) and kind.startswith(_LIBRARY) for kind in kinds):
             yield "it needs code that is not the library's"
 
 
-def _routed(module: Path) -> Iterator[Any]:
+def _submodule_classes(module: Path) -> Iterator[Any]:
     """Yield the classes that a module lists as its submodules."""
     for name in ("router_config.json", "config.json"):
         config = _read_json(module / name, {})
@@ -60,7 +60,7 @@ def _routed(module: Path) -> Iterator[Any]:
             yield from kinds.values()
 
 
-def _pickled(folder: Path) -> Iterator[str]:
+def _pickled_weights(folder: Path) -> Iterator[str]:
     """Yield problems with weights that would be unpickled for lack of safetensors."""
     folders = [folder, *(path for path in folder.iterdir() if path.is_dir())]
     safe = {module: [path.name for path in module.glob("*.safetensors")] for module in folders}

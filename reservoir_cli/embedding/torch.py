@@ -58,18 +58,18 @@ class ReferenceEmbedder:
     def encode_query(self, text: str) -> "NDArray[np.float32]":
         """See :class:`~reservoir_cli.embedding.Embedder`."""
         question = [text[:QUESTION]]
-        return self._encoded(self.model.encode_query, question, self.prompts.query).reshape(-1)
+        return self._encode(self.model.encode_query, question, self.prompts.query).reshape(-1)
 
     def encode_documents(self, texts: Sequence[str]) -> "NDArray[np.float32]":
         """See :class:`~reservoir_cli.embedding.Embedder`."""
-        return self._encoded(self.model.encode_document, texts, self.prompts.document)
+        return self._encode(self.model.encode_document, texts, self.prompts.document)
 
     def passages(self, text: str) -> list[Span]:
         """See :class:`~reservoir_cli.embedding.Embedder`."""
         spans = pieces(self.tokenizer, text) if self.tokenizer else words(text)
         return cut(text, spans, self.passage_pieces)
 
-    def _encoded(self, encode: Any, texts: Sequence[str], prompt: str) -> "NDArray[np.float32]":
+    def _encode(self, encode: Any, texts: Sequence[str], prompt: str) -> "NDArray[np.float32]":
         import numpy as np
 
         vectors = encode(

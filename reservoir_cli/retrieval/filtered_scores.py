@@ -21,7 +21,7 @@ def keep(scored: Scored, positions: NDArray[np.intp]) -> Scored:
 
     Postings are left out: they are not needed once the scores are known.
 
-    :param places: ascending.
+    :param positions: ascending.
     """
     if len(positions) == len(scored.candidates.ids):
         return scored

@@ -32,7 +32,7 @@ def recall_floor(settings: Settings, model_id: str | None, stored: str | None = 
     one.
 
     :param model_id: the model that compares the question; ``None`` to compare words only.
-    :param kept: the value of the store's property named by ``floor_property``.
+    :param stored: the value of the store's property named by ``floor_property``.
     """
     if settings.recall_floor is not None:
         return settings.recall_floor
@@ -59,7 +59,7 @@ def _parse_floor(stored: str | None) -> float | None:
 def highest_floor(relevances: Floats) -> float:
     """Return the highest floor, in thousandths, that rejects at most 0.2% of the questions.
 
-    :param related: relevance of questions whose answer is stored, shape (n,), n ≥ 1.
+    :param relevances: relevance of questions whose answer is stored, shape (n,), n ≥ 1.
     """
     allowed = int(LOST_SHARE * len(relevances))
     return math.floor(1000 * max(0.0, float(np.sort(relevances)[allowed]))) / 1000

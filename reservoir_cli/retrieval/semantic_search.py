@@ -29,7 +29,7 @@ def search(
 ) -> list[Hit]:
     """Find hits by similarity, or by cosine only.
 
-    :param asked: the model, and the vector of the term.
+    :param query: the model, and the vector of the term.
     :param by_meaning: order by cosine only.
     """
     embedder, vector = query

@@ -146,7 +146,7 @@ def _heading(
     """Return the separator between a recalled message and the one before it.
 
     :param day: the message's day.
-    :param last: the previous message's day.
+    :param previous_day: the previous message's day.
     """
     heading = ""
     if previous:

@@ -37,8 +37,8 @@ def in_english(question: str) -> str:
     for name in sorted(european.LANGUAGES, key=lambda name: name != guess):
         # Short texts may be mistaken for Dutch or Italian; only another known language rules
         # shared words out.
-        told = guess != name and guess in ("en", *european.LANGUAGES)
-        signs = _OWN_SIGNS if told else _ALL_SIGNS
+        is_other_language = guess != name and guess in ("en", *european.LANGUAGES)
+        signs = _OWN_SIGNS if is_other_language else _ALL_SIGNS
         if words & signs[name]:
             rewritten = european.rewrite(text, plain, european.LANGUAGES[name], sure=name == guess)
             if rewritten != text:

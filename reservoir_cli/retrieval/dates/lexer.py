@@ -66,14 +66,16 @@ def read_tokens(question: str, last_year: int) -> list[Token]:
             tokens.append(_BREAK)
         bare = word.rstrip(_CLOSING)
         tokens.extend(_read_chunk(bare, last_year) if bare else ())
-        short = bare.lower() in SHORT_MONTHS and following[:1].isdigit()
-        if bare != word and not (short and word == bare + "."):
+        is_short_month = bare.lower() in SHORT_MONTHS and following[:1].isdigit()
+        if bare != word and not (is_short_month and word == bare + "."):
             tokens.append(_BREAK)
     return [
         Token("NUM", token.number)
         if token.kind in ("YEAR", "YYYY") and following in COUNTED
         else token
-        for token, following in zip(tokens, [each.kind for each in tokens[1:]] + [""], strict=False)
+        for token, following in zip(
+            tokens, [after.kind for after in tokens[1:]] + [""], strict=False
+        )
     ]
 
 

@@ -34,9 +34,9 @@ def date_scores(
     starts = np.array([start for start, _ in edges] + [np.inf])
     # Where spans overlap, the latest end counts for all that began before.
     ends = np.maximum.accumulate([-np.inf] + [end for _, end in edges])
-    begun = np.searchsorted(starts, created_at, side="right")
-    away = np.minimum(created_at - ends[begun], starts[begun] - created_at)
-    return np.asarray(np.exp2(np.maximum(away, 0.0) / (-HALF_LIFE_DAYS * _DAY_MS)))
+    started = np.searchsorted(starts, created_at, side="right")
+    distances = np.minimum(created_at - ends[started], starts[started] - created_at)
+    return np.asarray(np.exp2(np.maximum(distances, 0.0) / (-HALF_LIFE_DAYS * _DAY_MS)))
 
 
 def _edges(
@@ -45,9 +45,9 @@ def _edges(
     # The nearest Christmas to a message from January is in the year before.
     years = range(max(first - 1, date.min.year + 1), min(last + 2, date.max.year - 1))
     for span in spans:
-        for each in map(span.in_year, years) if span.every_year else [span]:
-            if each.start < each.end:
-                yield _midnight_ms(each.start, zone), _midnight_ms(each.end, zone)
+        for occurrence in map(span.in_year, years) if span.every_year else [span]:
+            if occurrence.start < occurrence.end:
+                yield _midnight_ms(occurrence.start, zone), _midnight_ms(occurrence.end, zone)
 
 
 def _midnight_ms(day: date, zone: tzinfo) -> float:

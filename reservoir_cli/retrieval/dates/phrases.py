@@ -45,11 +45,11 @@ class Phrase(NamedTuple):
         return COUNTS.get(word) or (self.numbers["count"], self.numbers["count"])
 
     @property
-    def ends(self) -> bool:
+    def ends_clause(self) -> bool:
         """Whether the phrase ends a clause."""
         return self.following in ("", ".", ",", "'s")
 
-    def dated(self, span: Span) -> Span:
+    def in_named_year(self, span: Span) -> Span:
         """Return the span in the year that is named, or unchanged if none is."""
         if self.which is not None:
             return _pick(span, self.which, self.today)
@@ -58,10 +58,10 @@ class Phrase(NamedTuple):
 
 def _pick(span: Span, which: int, today: date) -> Span:
     years = [span.in_year(today.year + offset) for offset in range(-9, 10)]
-    years = [each for each in years if each.start < each.end]
+    years = [candidate for candidate in years if candidate.start < candidate.end]
     if which < 0:
-        return [each for each in years if each.end <= today][-1]
+        return [candidate for candidate in years if candidate.end <= today][-1]
     if which > 0:
-        return next(each for each in years if each.start > today)
-    current = [each for each in years if each.start <= today < each.end]
+        return next(candidate for candidate in years if candidate.start > today)
+    current = [candidate for candidate in years if candidate.start <= today < candidate.end]
     return current[0] if current else span.in_year(today.year)

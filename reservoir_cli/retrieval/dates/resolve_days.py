@@ -41,7 +41,7 @@ def read_days(phrase: Phrase) -> Span | None:
     if modal and phrase.year is None:
         if phrase.following in AFTER_MODAL:
             return None
-        if phrase.lead not in DAY_LEADS and not phrase.ends:
+        if phrase.lead not in DAY_LEADS and not phrase.ends_clause:
             return None
     month, day = phrase.numbers["month"], phrase.numbers["day"]
     # Construct the date in its own year, since 29 February may not exist in it.
@@ -63,10 +63,10 @@ def read_month(phrase: Phrase) -> Span | None:
         # "by May's account", "the March on Washington"
         if phrase.following in ("'s", "on", "of"):
             return None
-        owned = kind == "NAME" and phrase.owned and not phrase.ends
+        owned = kind == "NAME" and phrase.owned and not phrase.ends_clause
         if phrase.lead not in LEADS and not owned:
             return None
-    return phrase.dated(Span(first, months_later(first), every_year=True))
+    return phrase.in_named_year(Span(first, months_later(first), every_year=True))
 
 
 def read_quarter(phrase: Phrase) -> Span | None:
@@ -75,7 +75,7 @@ def read_quarter(phrase: Phrase) -> Span | None:
         return None
     nth = phrase.numbers["quarter"] or NTH[phrase.words["quarter"]]
     first = any_year(3 * nth - 2)
-    return phrase.dated(Span(first, months_later(first, 3), every_year=True))
+    return phrase.in_named_year(Span(first, months_later(first, 3), every_year=True))
 
 
 def read_season(phrase: Phrase) -> Span | None:
@@ -88,7 +88,7 @@ def read_season(phrase: Phrase) -> Span | None:
         # "In spring" is a season; "in Spring" (a framework) and "in fall" are not.
         if name == "SPRING" or (name == "fall" and not phrase.owned):
             return None
-    return phrase.dated(Span(first, months_later(first, 3), every_year=True))
+    return phrase.in_named_year(Span(first, months_later(first, 3), every_year=True))
 
 
 def read_holiday(phrase: Phrase) -> Span | None:
@@ -97,12 +97,12 @@ def read_holiday(phrase: Phrase) -> Span | None:
         return None
     month, day, length = HOLIDAYS[phrase.words["holiday"]]
     first = any_year(month, day)
-    return phrase.dated(Span(first, first + DAY * length, every_year=True))
+    return phrase.in_named_year(Span(first, first + DAY * length, every_year=True))
 
 
 def read_year(phrase: Phrase) -> Span | None:
     """Read in 2023, and the 2023 in "our 2023 budget"."""
-    owned = phrase.owned and not phrase.ends
+    owned = phrase.owned and not phrase.ends_clause
     if phrase.lead not in LEADS and not owned:
         return None
     year = phrase.numbers["year"]
@@ -119,7 +119,7 @@ def read_weekday(phrase: Phrase) -> Span | None:
         led = phrase.lead in WEEKDAY_LEADS
         full = phrase.words["weekday"] == "WEEKDAY" and phrase.lead not in OF_ALL_DAYS
         part = phrase.following in ("morning", "afternoon", "evening", "night")
-        if not led and not (full and not phrase.owned and (phrase.ends or part)):
+        if not led and not (full and not phrase.owned and (phrase.ends_clause or part)):
             return None
         day -= 7 * DAY * (day >= phrase.today)
     elif phrase.which < 0:
@@ -199,7 +199,7 @@ def read_ago(phrase: Phrase) -> Span:
         return Span(day, day + DAY)
     if phrase.words.get("half"):
         low, high, unit = 6, 6, "month"
-    near, far = sorted(later(phrase.today, sign * each, unit) for each in (low, high))
+    near, far = sorted(later(phrase.today, sign * count, unit) for count in (low, high))
     slack = DAY * {"day": 0, "week": 3, "month": 15, "year": 183}[unit]
     return Span(near - slack, far + slack + DAY)
 
@@ -213,7 +213,7 @@ def take_third(phrase: Phrase, span: Span) -> Span:
     nth = 0 if part in ("early", "beginning", "start") else 2 if part in ("late", "end") else 1
     if days < 3:
         return span
-    cuts = [span.start + DAY * round(days * each / 3) for each in (nth, nth + 1)]
+    cuts = [span.start + DAY * round(days * third / 3) for third in (nth, nth + 1)]
     return Span(cuts[0], cuts[1], span.every_year)
 
 

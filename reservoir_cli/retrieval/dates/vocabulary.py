@@ -25,7 +25,7 @@ COUNTS = {
         "one two three four five six seven eight nine ten eleven twelve".split(), 1
     )
 } | {"a": (1, 1), "an": (1, 1), "couple": (2, 3), "few": (2, 5), "several": (3, 7)}
-SINGULARS = {each + "s": each for each in ("minute", "hour", "day", "week", "month", "year")}
+SINGULARS = {unit + "s": unit for unit in ("minute", "hour", "day", "week", "month", "year")}
 HOLIDAYS = {
     "christmas": (12, 24, 3),
     "xmas": (12, 24, 3),
