@@ -65,10 +65,9 @@ def build_context(
     :raises UsageError: the budget does not fit the model.
     """
     started_at = perf_counter()
-    original, request = request, cap_sections(request, settings, meter)
-    left_out = len(original.knowledge + original.episodes) - len(
-        request.knowledge + request.episodes
-    )
+    pieces = len(request.knowledge + request.episodes)
+    request = cap_sections(request, settings, meter)
+    left_out = pieces - len(request.knowledge + request.episodes)
     budget = budgets.plan(
         window=window,
         reserve=reserve,

@@ -165,8 +165,12 @@ class Packing:
         if any(message.age is not None for message in members):
             return False
         exchanges = {self._exchange_of(message) for message in members}
-        saying = self._first_copy(members[0])
-        if len(exchanges) > 1 or saying in self._printed_copies or exchanges & self._lines.keys():
+        first_copy = self._first_copy(members[0])
+        if (
+            len(exchanges) > 1
+            or first_copy in self._printed_copies
+            or exchanges & self._lines.keys()
+        ):
             return False
         least = sum(map(self.costs.recalled, members)) - _EXCESS * len(members) - self._excess
         spent = self._spent + self._framing(len(self._days), self._line_count)
@@ -186,16 +190,16 @@ class Packing:
             line
             for exchange in {
                 *printed_copies.values(),
-                *(self._printed_copies.get(saying) for saying in printed_copies),
+                *map(self._printed_copies.get, printed_copies),
             }
             for line in self._lines.get(exchange or 0, {}).values()
         ]
         turn_ids = ids(new_turns)
         new_lines = []
         for number, candidate in added.items():
-            saying, exchange = self._first_copy(candidate), self._exchange_of(candidate)
+            first_copy, exchange = self._first_copy(candidate), self._exchange_of(candidate)
             printed_exchange = printed_copies.setdefault(
-                saying, self._printed_copies.get(saying, exchange)
+                first_copy, self._printed_copies.get(first_copy, exchange)
             )
             if number not in turn_ids and printed_exchange == exchange:
                 new_lines.append(candidate)

@@ -38,10 +38,10 @@ class Reason(StrEnum):
 
 
 _EXPLANATIONS = {
-    Reason.NO_QUESTION: "this asks nothing that could be looked for",
-    Reason.EMPTY: "there are no messages to look in",
+    Reason.NO_QUESTION: "there is no question to search for",
+    Reason.EMPTY: "there are no messages to search",
     Reason.NOTHING_FOUND: "nothing about this was found",
-    Reason.NO_ROOM: "nothing of what was found fits the budget",
+    Reason.NO_ROOM: "nothing that was found fits the budget",
 }
 
 

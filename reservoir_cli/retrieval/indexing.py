@@ -187,7 +187,9 @@ class Indexer:
                 self.embed(scope, newest=backlog, wait=False)
                 self._notify(_describe_backlog(pending - backlog))
         except KeyboardInterrupt:
-            self._notify("broken off; what is stored stays, and reservoir embed goes on")
+            self._notify(
+                "interrupted; stored messages are kept, and reservoir embed embeds the rest"
+            )
             raise
         except ReservoirError as error:
             # The messages are safe; they can be embedded later.
@@ -272,7 +274,7 @@ class Indexer:
         except ModelUnavailableError as error:
             if required:
                 raise
-            self._notify(f"by full text and recency only: {error.message}")
+            self._notify(f"ranked by full text and recency only: {error.message}")
             return None
         return embedder
 
@@ -387,8 +389,8 @@ def rebuild(
     while batch := first_batch(store.unembedded(BATCH, model=stored_id)):
         store.add_passages(stored_id, embed_messages(batch, embedder), synapse_threshold)
         count += len(batch)
-        progress(f"embedding by {embedder.name}", count, max(total, count))
-    progress("changing over", 0, 0)
+        progress(f"embedding with {embedder.name}", count, max(total, count))
+    progress("switching to the new embeddings", 0, 0)
     store.switch_model(stored_id)
     clear_former_model(store)
     return count
@@ -441,7 +443,7 @@ def _require_same_model(store: Store, embedder: Embedder) -> None:
 def _describe_other_model(embedder: Embedder, active: str) -> tuple[str, str]:
     """Return the message and hint for a store whose embeddings are from another model."""
     return (
-        f"the vectors of this store are of another model than {embedder.name}",
+        f"the embeddings of this store are from a model other than {embedder.name}",
         f"reservoir embed --rebuild, or reservoir config set embedding_model={active}",
     )
 

@@ -34,7 +34,7 @@ class Lookup:
             if other := by_id.get(message.id):
                 partitions = " and ".join(sorted((other.partition, message.partition)))
                 raise UsageError(
-                    f"message {message.id} is in {partitions}", hint="name one of them by -p"
+                    f"message {message.id} is in {partitions}", hint="choose one of them with -p"
                 )
             by_id[message.id] = message.key
         return [*keys, *by_id.values()]

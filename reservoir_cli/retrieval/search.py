@@ -35,8 +35,8 @@ def check_mode(mode: str, threshold: float | None) -> None:
         raise UsageError(f"unknown mode {mode!r}", hint=f"modes are {', '.join(MODES)}")
     if mode == "keyword" and threshold is not None:
         raise UsageError(
-            "a threshold is of meaning: it does not go with a keyword search",
-            hint="leave the threshold out, or search by meaning, too",
+            "a threshold cannot be used with a keyword search",
+            hint="omit the threshold, or search by meaning as well",
         )
 
 
