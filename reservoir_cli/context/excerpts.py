@@ -128,10 +128,8 @@ class Outline:
 
     def _end(self, offset: int, start: int) -> int:
         index = bisect_left(self.breaks, offset)
-        before, after = (
-            self.breaks[max(0, index - 1)],
-            self.breaks[min(index, len(self.breaks) - 1)],
-        )
+        before = self.breaks[max(0, index - 1)]
+        after = self.breaks[min(index, len(self.breaks) - 1)]
         if after - offset <= _REACH:
             return after
         return before if offset - before <= _REACH and before > start else offset
@@ -197,7 +195,7 @@ def discount(candidate: Candidate, part: int) -> float:
 
 
 class Excerpter:
-    """Grow excerpts; caches the outline of each text and the ranking of its passages.
+    """Grows excerpts, caching the outline of each text and the ranking of its passages.
 
     :param query: the question that ranks passages.
     """

@@ -58,8 +58,8 @@ class Chooser:
     def _select_by_sums(self, room: int) -> tuple[Selection, int]:
         """Select by local counts.
 
-        While packing, tokens of single messages are added up. If the printed selection counts
-        more than that as a whole, select again with that much less room.
+        While packing, tokens of single messages are added up. If the selection as printed exceeds
+        the room, select again with that much less.
         """
         target = room
         while True:

@@ -317,10 +317,7 @@ def _take_parts(
         any(packing.add((excerpt,), budget, EXCERPT) for excerpt in shorter)
     # A part that does not fit now never will: skip those that follow if they are too large too.
     tried = step_size(part)
-    rest = (
-        least_tokens(candidate.message, (remaining_part,)) > room
-        for remaining_part in ranked[part + tried :]
-    )
+    rest = (least_tokens(candidate.message, (span,)) > room for span in ranked[part + tried :])
     return tried + sum(1 for _ in takewhile(bool, rest)), False
 
 
@@ -338,7 +335,7 @@ def _take_by_tier(
     for exchange in exchanges:
         fits = len(exchange) == 1 or packing.could_add(_members(exchange), budget)
         whole += [exchange] if fits else [[group] for group in exchange]
-    whole.sort(key=lambda following: _merge(following).by_tier(following[0].share()))
+    whole.sort(key=lambda groups: _merge(groups).by_tier(groups[0].share()))
     for number, groups in enumerate(whole):
         if groups[0].is_long:
             if not _take_all_parts(groups[0].members[0], excerpter, packing, budget):
@@ -423,7 +420,9 @@ def _merge(exchange: Sequence[MessageGroup]) -> MessageGroup:
     return exchange[0] if len(exchange) == 1 else MessageGroup(_members(exchange))
 
 
-def _group_tool_calls(candidates: Sequence[Candidate]) -> tuple[list[MessageGroup], list[Dropped]]:
+def _group_tool_calls(
+    candidates: Sequence[Candidate],
+) -> tuple[list[MessageGroup], list[Dropped]]:
     """Join calls with their results; remove calls without results and results without calls."""
     pairs = pair_calls([candidate.message for candidate in candidates])
     results: dict[int, dict[int, Candidate]] = {}

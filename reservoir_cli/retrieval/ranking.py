@@ -201,10 +201,8 @@ def _score_terms(
     :returns: each of shape (n,), in session order.
     """
     own = sessions.to_session_order(_own_scores(candidates, cosine, words))
-    asks, lengths = (
-        sessions.to_session_order(candidates.asks),
-        sessions.to_session_order(candidates.terms),
-    )
+    asks = sessions.to_session_order(candidates.asks)
+    lengths = sessions.to_session_order(candidates.terms)
     inherited, around = np.empty_like(own), np.empty_like(own)
     for span, part in sessions.parts():
         inherited[span], around[span] = _add_neighbours(own[span], asks[span], lengths[span], part)
