@@ -153,7 +153,7 @@ def test_a_packed_model_gives_the_same_vectors_and_needs_its_file_no_more(
     assert np.abs(found - expected).max() < 1e-5
     assert isinstance(packed, CompiledEmbedder)
     threads = set[int]()
-    embed = packed._run
+    embed = packed._run_model
 
     def run(texts: Sequence[NDArray[np.int64]]) -> NDArray[np.float32]:
         threads.add(get_ident())
