@@ -20,9 +20,9 @@ from reservoir_cli.messages import Role, StoredMessage, plain_text
 #: The first excerpt of a message has this share of the message's priority. A reply's has less:
 #: replies are longer and more alike than what users write. It has least when the question is about
 #: the user, whose own messages mostly hold the answer.
-FIRST, OF_REPLY, OF_REPLY_ABOUT_ASKER = 0.85, 0.8, 0.6
+FIRST_SHARE, REPLY_SHARE, REPLY_SHARE_ABOUT_USER = 0.85, 0.8, 0.6
 #: Each further excerpt has this share of the previous one's priority, a reply's the second one.
-FURTHER, FURTHER_OF_REPLY = 0.92, 0.9
+NEXT_FACTOR, NEXT_REPLY_FACTOR = 0.92, 0.9
 #: Parts are added one by one up to this number, then in steps that grow with it.
 _SINGLE_STEPS = 8
 #: How far a cut may move to reach a better place, in characters.
@@ -30,7 +30,7 @@ _REACH = 400
 #: A gap with fewer characters than its mark is printed instead of the mark.
 _SHORT_GAP = 24
 #: Approximate tokens that frame an excerpt, and the fewest tokens of text worth an excerpt.
-_AROUND, _LEAST = 36, 30
+_FRAME_TOKENS, _FEWEST_TOKENS = 36, 30
 #: The lowest density of tokens assumed for a part of a text, relative to the whole text.
 _DENSITY = 0.6
 #: Compiled on first use: few contexts hold an excerpt.
@@ -189,9 +189,9 @@ def least_tokens(message: StoredMessage, parts: Sequence[Span]) -> float:
 def discount(candidate: Candidate, part: int) -> float:
     """Return the share of a message's priority that its parts have, starting with this one."""
     if not candidate.replies:
-        return FIRST * FURTHER**part
-    first = OF_REPLY_ABOUT_ASKER if candidate.about_asker else OF_REPLY
-    return first * FURTHER_OF_REPLY**part
+        return FIRST_SHARE * NEXT_FACTOR**part
+    first = REPLY_SHARE_ABOUT_USER if candidate.about_asker else REPLY_SHARE
+    return first * NEXT_REPLY_FACTOR**part
 
 
 class Excerpter:
@@ -243,8 +243,8 @@ class Excerpter:
         outline = self._outline(candidate.message)
         start, end = outline.widen(part, whole_fences=False)
         for share in (1.0, 0.75):
-            tokens = share * (room - _AROUND)
-            if tokens < _LEAST:
+            tokens = share * (room - _FRAME_TOKENS)
+            if tokens < _FEWEST_TOKENS:
                 return
             stop = start + int(tokens * len(outline.text) / candidate.message.tokens)
             stop = outline.breaks[bisect_right(outline.breaks, min(stop, end)) - 1]

@@ -22,7 +22,7 @@ from reservoir_cli.tokens import AnthropicCounter
 
 #: Limits for a counter that asks its provider: the number of requests, the share of the budget to
 #: aim at, and the share that is close enough.
-_REQUESTS, _AIM, _CLOSE = 3, 0.98, 0.95
+_MOST_REQUESTS, _TARGET_SHARE, _ENOUGH_SHARE = 3, 0.98, 0.95
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,10 +102,10 @@ class Chooser:
         while True:
             counted = counter.count_request(self._request_body(selection))
             attempts.append((counted, selection))
-            if len(attempts) == _REQUESTS or self._is_close_enough(counted, limit, selection):
+            if len(attempts) == _MOST_REQUESTS or self._is_close_enough(counted, limit, selection):
                 break
             points.append((float(counted), float(fixed + estimate)))
-            room = round(_interpolate(points, _AIM * limit)) - fixed
+            room = round(_interpolate(points, _TARGET_SHARE * limit)) - fixed
             selection, estimate = self._select_by_sums(max(0, room))
         fitting = [attempt for attempt in attempts if attempt[0] <= limit]
         best = max if fitting else min
@@ -118,7 +118,7 @@ class Chooser:
             return not (selection.recalled or selection.history)
         left_out = (*selection.dropped, *selection.passed_over)
         everything = not self.not_reached and not any(drop.for_room for drop in left_out)
-        return everything or counted >= _CLOSE * limit
+        return everything or counted >= _ENOUGH_SHARE * limit
 
     def _request_body(self, selection: Selection) -> dict[str, Any]:
         """Return the whole request, since the provider cannot count anything smaller."""

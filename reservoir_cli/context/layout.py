@@ -51,10 +51,10 @@ class Costs(NamedTuple):
 #: The most by which the sum may exceed the printed count, for each message.
 _EXCESS = 40
 #: If the sums leave fewer tokens than this, count the window as printed.
-_LITTLE = 200
-#: How many messages the windows that are found too large may hold together: counting a large
-#: window is slow.
-_TRIED = 20_000
+_RECOUNT_BELOW = 200
+#: No more windows are tried once those found too large had this many messages in total: counting a
+#: large window is slow.
+_MOST_TRIED = 20_000
 
 
 class Layout(NamedTuple):
@@ -134,7 +134,7 @@ class Packing:
 
     def room(self, budget: int) -> int:
         """Return an upper bound of the tokens left; exact when few may be left."""
-        if self.costs.printed and budget - self._spent < _LITTLE:
+        if self.costs.printed and budget - self._spent < _RECOUNT_BELOW:
             self._recount(self.costs.printed)
         framing = self._framing(len(self._days), self._line_count)
         return budget - self._spent - framing + self._excess
@@ -254,8 +254,8 @@ class Packing:
         total = self._total(step)
         if total <= budget:
             return True
-        tried_messages = self._failed * len(self._kept)
-        if total - slack > budget or self._failed >= self.costs.trials or tried_messages >= _TRIED:
+        tried = self._failed * len(self._kept)
+        if total - slack > budget or self._failed >= self.costs.trials or tried >= _MOST_TRIED:
             return False
         kept = {**self._kept, **step.added}
         layout = _lay_out(kept, self._in_history | ids(step.new_turns), self.exchanges)

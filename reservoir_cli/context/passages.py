@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 
 #: Weights, relative to the cosine, of the share of the question's words and of the mean of the
 #: neighbouring passages.
-WORDS, BESIDE = 0.3, 0.2
+WORDS_WEIGHT, NEIGHBOURS_WEIGHT = 0.3, 0.2
 #: A passage with fewer characters is only printed with a neighbour.
 CRUMB = 80
 #: Approximate maximum length of a passage of a text without vectors, in characters.
-_LENGTH = 500
+_MOST_CHARACTERS = 500
 #: Words longer than this may be inflected: their last letters are ignored.
 _LONGEST_WHOLE, _ENDING = 4, 2
 
@@ -51,9 +51,9 @@ def cut(text: str, breaks: Iterable[int]) -> list[Span]:
     """
     cuts = [0]
     for previous, offset in pairwise(breaks):
-        if offset - cuts[-1] > _LENGTH and previous > cuts[-1]:
+        if offset - cuts[-1] > _MOST_CHARACTERS and previous > cuts[-1]:
             cuts.append(previous)
-        cuts += range(cuts[-1] + _LENGTH, offset - _LENGTH, _LENGTH)
+        cuts += range(cuts[-1] + _MOST_CHARACTERS, offset - _MOST_CHARACTERS, _MOST_CHARACTERS)
     return join_crumbs(list(zip(cuts, [*cuts[1:], len(text)], strict=True)))
 
 
@@ -115,7 +115,7 @@ def _map_offset(offset: int, changes: Sequence[tuple[int, int, int]], *, last: b
 
 
 class Nearness:
-    """Rank passages by a question."""
+    """Ranks passages by a question."""
 
     def __init__(self, question: str) -> None:
         words = dict.fromkeys(content_words(question).split())
@@ -128,10 +128,12 @@ class Nearness:
         """
         shares = [self._share(text[start:end]) for start, end in parts]
         scores = [
-            cosine + WORDS * share
+            cosine + WORDS_WEIGHT * share
             for cosine, share in zip(cosines or [0.0] * len(parts), shares, strict=True)
         ]
-        smoothed = [score + BESIDE * _mean(scores, index) for index, score in enumerate(scores)]
+        smoothed = [
+            score + NEIGHBOURS_WEIGHT * _mean(scores, index) for index, score in enumerate(scores)
+        ]
         order = sorted(range(len(parts)), key=lambda index: -smoothed[index])
         return tuple(parts[index] for index in order)
 

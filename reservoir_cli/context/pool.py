@@ -28,11 +28,10 @@ def read_titles(
     threads = {
         (scope.partition, row.instance, row.conversation_id) for row in rows if row.conversation_id
     }
+    conversations = store.known_conversations(threads)
     return {
-        (instance, conversation_id): redactor.text(partition, conversation.title)
-        for (partition, instance, conversation_id), conversation in store.known_conversations(
-            threads
-        ).items()
+        (instance, number): redactor.text(partition, conversation.title)
+        for (partition, instance, number), conversation in conversations.items()
         if conversation.title
     }
 

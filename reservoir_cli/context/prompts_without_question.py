@@ -34,7 +34,7 @@ _SAYS_NOTHING = frozenset(
     "계속해줘 좋아 좋아요 알겠습니다".split()
 )
 #: The same in scripts without spaces, where several words form one run of letters.
-_RUN = re.compile(
+_WORD_RUN = re.compile(
     "(?:好的?|是的?|对的?|對的?|嗯|不是?|没有|谢谢你?|謝謝|多谢|感谢|继续吧?|繼續|请|請|可以|行|没问题|你好|"
     "明白了?|知道了?|下一步|はい|ええ|うん|いいえ|ありがとう|ございます|ございました|続けて|ください|下さい|"
     "お願いします|了解|です|わかりました|次へ?)+"
@@ -51,7 +51,7 @@ def asks_nothing(text: str) -> bool:
     words = _WORD.findall(text)
     if _COMMAND.match(text):
         return True
-    left = [word for word in words if word not in _SAYS_NOTHING and not _RUN.fullmatch(word)]
+    left = [word for word in words if word not in _SAYS_NOTHING and not _WORD_RUN.fullmatch(word)]
     if not left:
         return True
     if asks(text) or len(words) == 1:

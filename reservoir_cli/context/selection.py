@@ -38,11 +38,11 @@ _LITTLE_LEFT, _FAR_BELOW = 0.15, 0.75
 _FAILURES = 256
 #: The first part of the best match is ranked at no less than this share of its priority; at the
 #: second one if the question is about the user.
-BEST, BEST_ABOUT_ASKER = 1.0, 0.92
+BEST_SHARE, BEST_SHARE_ABOUT_USER = 1.0, 0.92
 #: The same for the message with the highest cosine.
-NEAREST = 0.7
+NEAREST_SHARE = 0.7
 #: A standing instruction is ranked at this multiple of its priority.
-STANDING = 1.4
+STANDING_FACTOR = 1.4
 
 
 class Rules(NamedTuple):
@@ -233,7 +233,7 @@ def _take_by_score(
         share = group.share(part)
         if part == 0:
             share = max(share, leading.get(group.members[0].message.id, 0.0))
-            share *= STANDING if standing and group.is_standing else 1
+            share *= STANDING_FACTOR if standing and group.is_standing else 1
         heapq.heappush(steps, (group.by_score(share), next(ties), groups, part))
 
     for exchange in exchanges:
@@ -277,8 +277,10 @@ def _minimum_shares(groups: Sequence[MessageGroup]) -> dict[int, float]:
     embedded = (group for group in groups if group.members[0].scores.embedded)
     about_asker = any(member.about_asker for group in groups for member in group.members)
     by_share = {
-        NEAREST: max(embedded, key=lambda group: group.members[0].scores.cosine, default=None),
-        BEST_ABOUT_ASKER if about_asker else BEST: max(
+        NEAREST_SHARE: max(
+            embedded, key=lambda group: group.members[0].scores.cosine, default=None
+        ),
+        BEST_SHARE_ABOUT_USER if about_asker else BEST_SHARE: max(
             groups, key=lambda group: group.priority, default=None
         ),
     }

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from reservoir_cli.context.excerpts import FIRST
+from reservoir_cli.context.excerpts import FIRST_SHARE
 from reservoir_cli.context.selection import Rules, is_printable
 from reservoir_cli.context.types import Candidate, Tier
 from reservoir_cli.messages import Role, Scope
@@ -19,7 +19,7 @@ from reservoir_cli.storage.candidates import Candidates
 _READ_AHEAD = 4
 #: Approximate tokens of a passage; the longest message that is read for excerpts; and the most
 #: tokens that are read for a small budget.
-_PASSAGE, _LONGEST_READ, _MOST_READ = 100, 50_000, 200_000
+_PASSAGE_TOKENS, _LONGEST_MESSAGE, _MOST_TOKENS = 100, 50_000, 200_000
 #: A message with at most this many tokens is small.
 _SMALL = 256
 
@@ -119,18 +119,18 @@ def find_fillers(scored: Scored, room: int, excerpt_over: int | None) -> list[in
     :param excerpt_over: longer messages count as their first excerpt; ``None`` to count whole
         messages only.
     """
-    tokens, priority, limit = scored.candidates.tokens, scored.priority, max(room, _LONGEST_READ)
+    tokens, priority, limit = scored.candidates.tokens, scored.priority, max(room, _LONGEST_MESSAGE)
     long = np.zeros(len(tokens), bool)
     if excerpt_over is not None:
         long = (tokens > excerpt_over) & (tokens <= limit)
     if long.any():
         priority = priority.copy()
-        priority[long] *= FIRST
+        priority[long] *= FIRST_SHARE
     total, count = len(tokens), 1_000
     while room > 0:
         by_priority = ranking.best(priority, count)
         whole = tokens[by_priority].astype(np.int64)
-        sizes = np.where(long[by_priority], np.minimum(whole, _PASSAGE), whole)
+        sizes = np.where(long[by_priority], np.minimum(whole, _PASSAGE_TOKENS), whole)
         if room < _SMALL:
             small = sizes <= room
             by_priority, whole, sizes = by_priority[small], whole[small], sizes[small]
@@ -140,7 +140,7 @@ def find_fillers(scored: Scored, room: int, excerpt_over: int | None) -> list[in
         for size_class in range(_size_classes(np.array([room]))[0] + 1):
             in_class = size_classes == size_class
             enough = np.cumsum(sizes[in_class]) <= _READ_AHEAD * room
-            enough &= np.cumsum(whole[in_class]) <= max(_MOST_READ, 2 * _READ_AHEAD * room)
+            enough &= np.cumsum(whole[in_class]) <= max(_MOST_TOKENS, 2 * _READ_AHEAD * room)
             chosen += by_priority[in_class][enough].tolist()
             full = full or (size_class == 0 and not enough.all())
         if count >= total or full:

@@ -63,7 +63,7 @@ def history_turns(
     A request to a provider ends with a user message: without a question, with the last one of
     history.
 
-    :param quote: see :func:`quote_once`.
+    :param quote: see :func:`cache_quotes`.
     """
     role = Role.USER.value if request.recalled_role == "user" else CONTEXT
     quoted = recalled_turn(

@@ -144,7 +144,7 @@ def _find_obstacle(reference: ReferenceEmbedder) -> str:
 
 
 def _embed_with_reference(reference: ReferenceEmbedder) -> "NDArray[np.float32]":
-    """Embed the samples with the reference; see :func:`_sampled`.
+    """Embed the samples with the reference; see :func:`_embed_samples`.
 
     Uses one thread and small batches: padding all samples to the longest takes ten times longer.
     """

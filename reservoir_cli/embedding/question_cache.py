@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-_MOST = 16
+_MOST_QUESTIONS = 16
 
 
 class RememberedQuestions:
@@ -30,7 +30,7 @@ class RememberedQuestions:
         if vector is None:
             vector = self._embedder.encode_query(text)
         self._vectors[text] = vector
-        if len(self._vectors) > _MOST:
+        if len(self._vectors) > _MOST_QUESTIONS:
             del self._vectors[next(iter(self._vectors))]
         return vector
 

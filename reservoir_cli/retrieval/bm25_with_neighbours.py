@@ -12,11 +12,11 @@ from reservoir_cli.util.bm25_formula import norm, rarity, saturated
 Floats = NDArray[np.float64]
 
 #: The weight of a neighbour's word, and the number of neighbours on each side.
-NEIGHBOUR_WORDS, NEIGHBOURS = 0.3, 2
+NEIGHBOUR_WEIGHT, NEIGHBOURS = 0.3, 2
 #: A neighbour contributes at most this many words, so that long ones give no advantage.
-LENT = 60
+MOST_LENT_WORDS = 60
 #: Use a dense array if a term occurs in more than one message in this many.
-_DENSE = 50
+_DENSE_RATIO = 50
 
 
 def bm25(postings: Sequence[Posting], terms: NDArray[np.int32], sessions: Sessions) -> Floats:
@@ -52,15 +52,15 @@ def _with_neighbours(
     positions: Positions, counts: NDArray[np.int32], words: NDArray[np.int32], sessions: Sessions
 ) -> tuple[Positions, Floats]:
     """Return the positions where a term counts, neighbours included, and its weights there."""
-    share = np.minimum(1.0, LENT / np.maximum(words[positions], 1))
-    lent = np.asarray(NEIGHBOUR_WORDS * counts * share, np.float64)
+    share = np.minimum(1.0, MOST_LENT_WORDS / np.maximum(words[positions], 1))
+    lent = np.asarray(NEIGHBOUR_WEIGHT * counts * share, np.float64)
     position_lists, shares = [positions], [counts.astype(np.float64)]
     for shift in (*range(-NEIGHBOURS, 0), *range(1, NEIGHBOURS + 1)):
         inside = _has_neighbour(sessions, shift)[positions]
         position_lists.append(positions[inside] + shift)
         shares.append(lent[inside])
     all_positions, weights = np.concatenate(position_lists), np.concatenate(shares)
-    if _DENSE * len(all_positions) > len(words):  # ten times as fast as sorting
+    if _DENSE_RATIO * len(all_positions) > len(words):  # ten times as fast as sorting
         sums = np.asarray(np.bincount(all_positions, weights, len(words)), np.float64)
         all_positions = np.flatnonzero(sums > 0)
         return all_positions, sums[all_positions]
@@ -88,7 +88,7 @@ def _words_around(words: NDArray[np.int32], sessions: Sessions) -> Floats:
     """Return the words of each message plus those of its neighbours, in session order."""
     sums = words.astype(np.float64)
     for span, part in sessions.parts():
-        lent, around = np.minimum(words[span], LENT), sums[span]
+        lent, around = np.minimum(words[span], MOST_LENT_WORDS), sums[span]
         for distance in range(1, min(NEIGHBOURS, len(lent) - 1) + 1):
             together = part.same_session(distance)
             around[distance:] += lent[:-distance] * together

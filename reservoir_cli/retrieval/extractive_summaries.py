@@ -16,13 +16,13 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 #: The most tokens of an extractive summary.
-_TOKENS = 60
+_MOST_TOKENS = 60
 #: How many sentences of the most central messages are compared.
-_SENTENCES = 100
+_MOST_SENTENCES = 100
 #: The fewest and most words of a sentence worth quoting.
-_FEWEST, _MOST = 4, 60
+_FEWEST_WORDS, _MOST_WORDS = 4, 60
 _CODE = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
-_END = re.compile(r"(?<=[.!?…])\s+|(?<=[。\uff01\uff1f])|\n+")
+_SENTENCE_END = re.compile(r"(?<=[.!?…])\s+|(?<=[。\uff01\uff1f])|\n+")
 
 
 def extract(
@@ -40,7 +40,7 @@ def extract(
     if passages:
         centroid = np.mean([passage.vector for passage in passages], axis=0)
         candidates = _most_central(candidates, messages, passages, centroid)
-    candidates = candidates[:_SENTENCES]
+    candidates = candidates[:_MOST_SENTENCES]
     vectors = embedder.encode_documents([sentence for _, sentence in candidates])
     if not passages:
         centroid = vectors.mean(axis=0)
@@ -52,10 +52,10 @@ def _split_sentences(messages: Sequence[StoredMessage]) -> list[tuple[int, str]]
     message_of: dict[str, int] = {}
     for index, message in enumerate(messages):
         if message.role in (Role.USER, Role.ASSISTANT):
-            for sentence in _END.split(_CODE.sub("\n", message.content)):
+            for sentence in _SENTENCE_END.split(_CODE.sub("\n", message.content)):
                 words = sentence.split()
-                enough = len(words) >= _FEWEST or len(sentence) - sentence.count(" ") > 20
-                if enough and len(words) <= _MOST and len(sentence) <= 600:
+                enough = len(words) >= _FEWEST_WORDS or len(sentence) - sentence.count(" ") > 20
+                if enough and len(words) <= _MOST_WORDS and len(sentence) <= 600:
                     message_of.setdefault(" ".join(words), index)
     return [(index, sentence) for sentence, index in message_of.items()]
 
@@ -72,7 +72,7 @@ def _most_central(
         cosine = float(passage.vector @ centroid)
         similarities[passage.message_id] = max(cosine, similarities.get(passage.message_id, -1.0))
     ranked = sorted(candidates, key=lambda pair: -similarities.get(messages[pair[0]].id, -1.0))
-    return sorted(ranked[:_SENTENCES], key=candidates.index)
+    return sorted(ranked[:_MOST_SENTENCES], key=candidates.index)
 
 
 def _join_fitting(sentences: Sequence[str], similarities: "NDArray[np.float32]") -> str:
@@ -81,7 +81,7 @@ def _join_fitting(sentences: Sequence[str], similarities: "NDArray[np.float32]")
     chosen: list[int] = []
     for index in np.argsort(-similarities, kind="stable").tolist():
         text = " ".join(sentences[chosen_index] for chosen_index in sorted([*chosen, index]))
-        if count(text) <= _TOKENS:
+        if count(text) <= _MOST_TOKENS:
             chosen.append(index)
     return " ".join(sentences[index] for index in sorted(chosen))
 

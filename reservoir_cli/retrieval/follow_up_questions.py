@@ -13,7 +13,7 @@ from reservoir_cli.storage.records import Filter
 #: The weights of the last user turn and the last reply, relative to the question.
 _WEIGHTS = {Role.USER: 0.5, Role.ASSISTANT: 0.3}
 #: How many of the newest messages are read to find the two.
-_READ = 20
+_MESSAGES_READ = 20
 
 
 def read_running_talk(
@@ -32,12 +32,12 @@ def read_running_talk(
     :param session_gap: seconds without a message after which a session ends.
     :param conversation: the session to consider; ``None`` for that of the newest message.
     """
-    newest = store.last(scope, _READ, Filter(conversation_id=conversation))
+    newest = store.last(scope, _MESSAGES_READ, Filter(conversation_id=conversation))
     if not newest or now - newest[-1].created_at > timedelta(seconds=session_gap):
         return None
     turns: dict[Role, StoredMessage] = {}
     for message in newest:
-        if message.conversation_id == newest[-1].conversation_id and _counts(message, question):
+        if message.conversation_id == newest[-1].conversation_id and _is_turn(message, question):
             turns[message.role] = message
     if not turns:
         return None
@@ -45,7 +45,7 @@ def read_running_talk(
     return Talk(weighted, None if vector is None else _combine_vectors(store, vector, turns))
 
 
-def _counts(message: StoredMessage, question: str) -> bool:
+def _is_turn(message: StoredMessage, question: str) -> bool:
     text = message.content.strip()
     return message.role in _WEIGHTS and bool(text) and text != question.strip()
 

@@ -27,7 +27,7 @@ BATCH, _BATCH_CHARACTERS = 512, 200_000
 #: Only this many characters of a message are embedded, which take 160 MB; full text covers all.
 LONGEST = 1_000_000
 #: How many other pending messages are embedded when a message is added or a question is asked.
-_CATCH_UP = 64
+_CATCH_UP_COUNT = 64
 
 _EVERYTHING = Scope(None)
 
@@ -145,7 +145,7 @@ class Indexer:
         """Embed pending messages.
 
         :param newest: embed at most this many, those added last.
-        :param most: embed at most this many, the newest in time first; ``None`` for all,
+        :param most: embed at most this many, newest first by date; ``None`` for all,
             including those that other processes add in the meantime.
         :param wait: wait for another process that is embedding, instead of embedding nothing.
         :returns: how many messages were embedded.
@@ -174,7 +174,7 @@ class Indexer:
 
         :param backlog: embed at most this many, those added last, and leave the rest to
             ``embed``.
-        :param most: embed at most this many, the newest in time first, without reporting the rest.
+        :param most: embed at most this many, newest first by date, without reporting the rest.
         """
         try:
             pending = self._store.count_unembedded(scope)
@@ -200,7 +200,7 @@ class Indexer:
 
         :param count: how many were stored.
         """
-        self.embed_if_possible(scope, backlog=count + _CATCH_UP)
+        self.embed_if_possible(scope, backlog=count + _CATCH_UP_COUNT)
 
     def update(self, *, rebuild: bool = False, named: bool = False) -> int:
         """Embed all messages with the configured model.
@@ -288,7 +288,7 @@ class Indexer:
                     scope,
                     synapse_threshold=self.config.synapse_threshold,
                     progress=lambda *_: None,
-                    limit=_CATCH_UP,
+                    limit=_CATCH_UP_COUNT,
                     newest=True,
                     wait=0,
                 )
@@ -309,7 +309,7 @@ def embed_pending(
     newest: bool = False,
     wait: float | None = None,
 ) -> int:
-    """Embed pending messages, batch by batch, the newest in time first.
+    """Embed pending messages, batch by batch, newest first by date.
 
     :param synapse_threshold: the lowest similarity at which messages are linked.
     :param limit: at most this many messages; ``None`` for all.
@@ -350,7 +350,7 @@ def _batches_by_arrival(store: Store, scope: Scope, limit: int) -> Iterator[list
 def _batches_by_time(
     store: Store, scope: Scope, limit: int | None
 ) -> Iterator[list[StoredMessage]]:
-    """Yield batches of pending messages, the newest in time first.
+    """Yield batches of pending messages, newest first by date.
 
     :param limit: at most this many; ``None`` for all, including those added in the meantime.
     """

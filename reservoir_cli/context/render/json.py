@@ -56,10 +56,10 @@ def to_json(window: FinishedWindow, *, explain: bool) -> dict[str, Any]:
 def rows(window: FinishedWindow) -> list[dict[str, Any]]:
     """Return all printed messages in order; sections given by the caller have no scores."""
     return [
-        *(_given_row(window, item) for item in fixed_turns(window.request)),
-        *(_row(window, Section.RECALLED, item) for item in window.selection.recalled),
-        *(_row(window, Section.HISTORY, item) for item in window.selection.history),
-        *(_given_row(window, item) for item in current_turn(window.request)),
+        *(_given_row(window, turn) for turn in fixed_turns(window.request)),
+        *(_row(window, Section.RECALLED, message) for message in window.selection.recalled),
+        *(_row(window, Section.HISTORY, message) for message in window.selection.history),
+        *(_given_row(window, turn) for turn in current_turn(window.request)),
     ]
 
 
@@ -70,12 +70,12 @@ def explain_candidates(window: FinishedWindow) -> list[dict[str, Any]]:
     """
     selection = window.selection
     reasons = selection.reasons
-    outcomes = [(entry, "kept", reasons.get(entry.message.id, "")) for entry in window.kept]
+    outcomes = [(kept, "kept", reasons.get(kept.message.id, "")) for kept in window.kept]
     left_out = (*selection.dropped, *selection.passed_over)
-    outcomes += [(entry.candidate, "dropped", entry.reason) for entry in left_out]
-    outcomes.sort(key=lambda entry: (-entry[0].scores.priority, -entry[0].message.id))
-    others = [entry[0].message.id for entry in outcomes if entry[0].filler][EXPLAINED_OTHERS:]
-    unexplained = set(others)
+    outcomes += [(drop.candidate, "dropped", drop.reason) for drop in left_out]
+    outcomes.sort(key=lambda outcome: (-outcome[0].scores.priority, -outcome[0].message.id))
+    fillers = [candidate.message.id for candidate, *_ in outcomes if candidate.filler]
+    unexplained = set(fillers[EXPLAINED_OTHERS:])
     return [
         {
             **_scores(window, candidate),

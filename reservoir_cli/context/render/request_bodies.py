@@ -67,7 +67,7 @@ def to_anthropic(turns: Sequence[Turn], model: str | None, max_tokens: int) -> B
 
 
 def message_texts(body: Body) -> list[str]:
-    """Return the text of each message of a body, which a model is charged for beside its framing.
+    """Return the text of each message of a body, charged in addition to its framing.
 
     Text outside the messages is counted with the first.
     """

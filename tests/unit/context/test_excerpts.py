@@ -49,7 +49,7 @@ def test_of_a_long_message_the_passage_that_answers_is_printed(opened):
     text = window.to("text")
     assert f"assistant #{stored.id}: [… " in text
     assert "reservoir view -p p --id N" in text
-    assert row["excerpt_priority"] == pytest.approx(excerpts.FIRST * row["priority"])
+    assert row["excerpt_priority"] == pytest.approx(excerpts.FIRST_SHARE * row["priority"])
     assert json.loads(json.dumps(window.to("json")))["excerpts"] == 1
 
 
@@ -294,8 +294,8 @@ def test_excerpts_are_explained_where_there_is_room(opened):
 @pytest.mark.parametrize(
     ("query", "budget", "of_reply"),
     [
-        ("delta1 delta2", 800, excerpts.OF_REPLY),
-        ("my delta1 delta2", 600, excerpts.OF_REPLY_ABOUT_ASKER),
+        ("delta1 delta2", 800, excerpts.REPLY_SHARE),
+        ("my delta1 delta2", 600, excerpts.REPLY_SHARE_ABOUT_USER),
     ],
 )
 def test_excerpts_of_replies_wait_longer_than_those_of_texts(opened, query, budget, of_reply):
@@ -308,5 +308,5 @@ def test_excerpts_of_replies_wait_longer_than_those_of_texts(opened, query, budg
         )
         rows = stored_rows(ask(reservoir, query, budget=budget))
     shares = [row["excerpt_priority"] / row["priority"] for row in rows if row["spans"]]
-    assert shares == pytest.approx([excerpts.FIRST, of_reply])
-    assert excerpts.OF_REPLY_ABOUT_ASKER < excerpts.OF_REPLY < excerpts.FIRST
+    assert shares == pytest.approx([excerpts.FIRST_SHARE, of_reply])
+    assert excerpts.REPLY_SHARE_ABOUT_USER < excerpts.REPLY_SHARE < excerpts.FIRST_SHARE
