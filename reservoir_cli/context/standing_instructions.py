@@ -10,7 +10,7 @@ from reservoir_cli.messages import DOCUMENT_SOURCES, Role, StoredMessage
 #: Longer texts are about other things as well.
 _LONGEST = 600
 #: Words that begin a permanent request.
-_STARTS = (
+_LEADS = (
     "always|never|from now on|immer|niemals|nie wieder|ab jetzt|ab sofort|"
     "toujours|jamais|désormais|siempre|nunca|a partir de ahora"
 )
@@ -21,20 +21,11 @@ _PREFERS = (
 )
 _STANDING = (
     # The number of blanks is bounded: blank lines would take quadratic time.
-    rf"(?:^|[.!?:;\n])\s{{0,4}}(?:(?:{_POLITE}),? )?(?:{_STARTS})\b|\b(?:{_PREFERS})\b|"
+    rf"(?:^|[.!?:;\n])\s{{0,4}}(?:(?:{_POLITE}),? )?(?:{_LEADS})\b|\b(?:{_PREFERS})\b|"
     r"请(?:始终|总是|务必|一直)|从现在(?:开始|起)|我(?:更喜欢|偏好)"
 )
 #: Every match contains one of these; checking for them first is faster.
-_HINTS = (
-    *_STARTS.split("|"),
-    "prefer",
-    "ich bevorzuge",
-    "je préfère",
-    "prefiero",
-    "请",
-    "从",
-    "我",
-)
+_HINTS = (*_LEADS.split("|"), "prefer", "ich bevorzuge", "je préfère", "prefiero", "请", "从", "我")
 
 
 def is_standing(message: StoredMessage) -> bool:
