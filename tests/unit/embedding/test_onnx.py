@@ -159,7 +159,7 @@ def test_a_packed_model_gives_the_same_vectors_and_needs_its_file_no_more(
         threads.add(get_ident())
         return embed(texts)
 
-    monkeypatch.setattr(packed, "_run", run)
+    monkeypatch.setattr(packed, "_run_model", run)
     packed.encode_documents([SENTENCE * 20] * 6)
     assert len(threads) == 1  # questions need the other processors
     monkeypatch.setattr(packed, "_model", tmp_path / "gone.onnx")
