@@ -26,7 +26,7 @@ from reservoir_cli.settings.config import Config, load
 from reservoir_cli.storage.base import Store
 from reservoir_cli.storage.factory import open_store
 from reservoir_cli.storage.records import Filter
-from reservoir_cli.storage.unfinished_copy import UNFINISHED_COPY, told
+from reservoir_cli.storage.unfinished_copy import UNFINISHED_COPY, unfinished_copy_error
 from reservoir_cli.util.file_systems import network_file_system
 from reservoir_cli.util.private_files import restrict_permissions
 from reservoir_cli.util.progress import Progress
@@ -161,7 +161,7 @@ def _store_checks(store: Store, *, repaired: bool) -> Iterator[Check]:
         fix = "use it from one machine only; several share a PostgreSQL server"
         yield Check("file_system", Status.NOTE, detail, fix)
     if mark := store.get_property(UNFINISHED_COPY):
-        yield _failed("copy", told(mark, store.location))
+        yield _failed("copy", unfinished_copy_error(mark, store.location))
     for fault in store.problems():
         mend = fault.repairable and not repaired
         fix = "reservoir doctor --repair" if mend else _way_back(store)

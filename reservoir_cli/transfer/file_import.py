@@ -135,7 +135,7 @@ class FileImport:
         grown: dict[Key, Message] = {}
         for source in {source for source, _ in known if source}:
             ids = [own for name, own in known if name == source and own]
-            there = Sources(self._store).stored(scope, source, ids)
+            there = Sources(self._store).find_stored(scope, source, ids)
             longer = [each for own, each in there.items() if _has_grown(each, known[source, own])]
             edited = {each.key for each in self._store.edited(longer)} if longer else set()
             grown |= {
@@ -174,7 +174,7 @@ class FileImport:
             return records
         messages = [self._redacted(record.message, str(scope.partition)) for record in records]
         kept: list[Record] = []
-        for record, gone in zip(records, self._store.forgotten_said(messages), strict=True):
+        for record, gone in zip(records, self._store.forgotten_contents(messages), strict=True):
             if record.message.name != THINKING:  # it goes with the reply before it
                 self._left_out_reply = gone
             if not (gone or (record.message.name == THINKING and self._left_out_reply)):

@@ -25,7 +25,7 @@ class Elsewhere:
             others = [place for place in self._places[source] if place != scope]
             if others:
                 own = [identity for identity in ids if identity[0] == source]
-                known |= self._table.present(others, own)
+                known |= self._table.find_present(others, own)
         return [
             record
             for record in records

@@ -88,7 +88,7 @@ class ExchangeLog:
         if len(asked) < 2:
             return None
         sources, before = self._sources, messages[asked[-2]].source_id or ""
-        if stored := sources.stored(scope, SOURCE, [before]):
+        if stored := sources.find_stored(scope, SOURCE, [before]):
             return stored[before].conversation_id
         for start in asked[:-1][:_TRIED]:
             said = messages[start : min(start + _COMPARED, asked[-1])]
@@ -112,7 +112,7 @@ class ExchangeLog:
         old messages come again under new identities.
         """
         ids = [(SOURCE, str(record.message.source_id)) for record in records]
-        known = self._sources.present([exchange.scope], ids)
+        known = self._sources.find_present([exchange.scope], ids)
         gone = self._forgotten_before(exchange)
         new = [
             record
@@ -144,7 +144,7 @@ class ExchangeLog:
             )
             for message in exchange.messages[: replies[-1] + 1 if replies else 0]
         ]
-        gone = self._store.forgotten_said(repeated)
+        gone = self._store.forgotten_contents(repeated)
         return {str(each.source_id) for each, was in zip(repeated, gone, strict=True) if was}
 
     def _redacted(self, exchange: Exchange, message: Message) -> Message:
@@ -157,7 +157,7 @@ class ExchangeLog:
 
     def _stored(self, exchange: Exchange, messages: Sequence[Message]) -> dict[str, StoredMessage]:
         ids = [message.source_id for message in messages if message.source_id]
-        return self._sources.stored(exchange.scope, SOURCE, ids)
+        return self._sources.find_stored(exchange.scope, SOURCE, ids)
 
     def _renew(self, exchange: Exchange, reply: Message, now: datetime) -> None:
         """Replace a stored answer by a new one, unless a person edited it."""

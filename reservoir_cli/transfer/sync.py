@@ -213,7 +213,7 @@ class _SourceSync:
     def run(self, progress: Progress) -> SourceReport:
         files = list(watched_files.walk(self._source.path, self._excluded))
         key = (self._source.partition, self._machine)
-        known = self._table.seen(*key, self._source.tool)
+        known = self._table.file_states(*key, self._source.tool)
         changed = [file for file in files if not self._is_unchanged(file, known)]
         # A session comes before its helpers, which lie in a folder beside it.
         changed.sort(key=lambda file: (file.path.count(os.sep), file.mtime_ns, file.path))
@@ -328,7 +328,9 @@ class _SourceSync:
     def marked(self) -> set[str]:
         """Conversations that are not to be stored."""
         if self._marked is None:
-            states = self._table.marked(self._source.partition, self._machine, self._source.tool)
+            states = self._table.find_marked(
+                self._source.partition, self._machine, self._source.tool
+            )
             self._marked = {
                 conversation for state in states for conversation in json.loads(state)[MARKED]
             }

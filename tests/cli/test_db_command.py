@@ -86,7 +86,7 @@ def test_a_copy_that_was_broken_off_says_so(cli, url, samples_file, tmp_path, ki
     with closing(open_store(str(cli.db))) as old, closing(open_store(target)) as new:
         with pytest.raises(OSError, match="killed"):
             replicate.copy(old, new, broken_off)
-    way = f"reservoir db copy {cli.db} {target} goes on with it"
+    way = f"reservoir db copy {cli.db} {target} resumes it"
     for arguments in (["view"], ["context", "note", "--budget", "400"], ["db", "status"]):
         read = cli("--db", target, *arguments)
         assert read.err.count("a copy that is not finished") == read.err.count(way) == 1

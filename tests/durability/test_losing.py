@@ -121,7 +121,7 @@ def test_a_read_is_done_again_if_the_connection_ends_in_the_middle(url: str) -> 
 
     with closing(open_store(url)) as store:
         say(store, "kept")
-        assert store._seen(read) == ["kept"]
+        assert store._run_read(read) == ["kept"]
 
 
 def test_inside_a_transaction_of_the_caller_nothing_is_done_again(url: str) -> None:

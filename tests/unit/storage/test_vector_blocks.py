@@ -65,7 +65,7 @@ def seen(store: Store, question: np.ndarray | None = None, scope: Scope = HERE) 
     )
 )
 def test_a_code_is_half_a_step_from_its_vector_at_most(given: np.ndarray) -> None:
-    scales, codes = vector_blocks.quantized(given)
+    scales, codes = vector_blocks.quantize(given)
     error = np.abs(given - scales[:, None] * codes)
     assert (error <= 0.5001 * scales[:, None] + 1e-9).all()
 
